@@ -1,0 +1,39 @@
+# Everything from outside: Debian packages, and LibTorch as unpacked by scripts/setup.sh.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(Gloo REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq)
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
+if(FARSTEP_TESTS)
+  find_package(Catch2 2 REQUIRED)
+  include(Catch)
+endif()
+
+if(FARSTEP_TORCH)
+  # find_package(Torch) would demand a CUDA toolkit; a CPU build needs these two libraries only.
+  # CUDA devices need nothing at link time: trainer/model/device loads libtorch_cuda.so when a
+  # configuration asks for one.
+  set(torch_folder "${FARSTEP_LIBTORCH}/torch")
+  if(NOT EXISTS "${torch_folder}/lib/libtorch_cpu.so")
+    message(FATAL_ERROR "LibTorch is not in ${FARSTEP_LIBTORCH}: run scripts/setup.sh")
+  endif()
+  add_library(farstep_libtorch INTERFACE)
+  target_include_directories(farstep_libtorch SYSTEM INTERFACE
+      "${torch_folder}/include" "${torch_folder}/include/torch/csrc/api/include")
+  # Gloo stands before LibTorch on the link line: both export gloo:: symbols, and the first wins.
+  target_link_libraries(farstep_libtorch INTERFACE
+      gloo "${torch_folder}/lib/libtorch_cpu.so" "${torch_folder}/lib/libc10.so")
+  target_link_options(farstep_libtorch INTERFACE "-Wl,-rpath,${torch_folder}/lib")
+
+  file(WRITE "${CMAKE_BINARY_DIR}/torch_pch.cpp" "")
+  add_library(farstep_torch_pch STATIC "${CMAKE_BINARY_DIR}/torch_pch.cpp")
+  target_link_libraries(farstep_torch_pch PRIVATE farstep_libtorch fmt::fmt)
+  target_precompile_headers(farstep_torch_pch PRIVATE <ATen/ATen.h> <fmt/format.h> <vector> <string>)
+endif()

@@ -1,0 +1,73 @@
+// The four kinds of error that Farstep throws, and the check macro for broken invariants.
+//
+// The kind says what the person who reads the message can do: mend the configuration, mend a file,
+// look at a peer or its link, or report a bug. `main` maps kinds to exit codes; the training loop
+// and `Worker` are the only other places that catch.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace farstep {
+
+enum class ErrorKind { kInternal = 1, kConfig = 2, kData = 3, kPeer = 4 };
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  ErrorKind kind() const { return kind_; }
+  // The process exit code of this kind: 1 bug, 2 config, 3 data, 4 peers lost.
+  int exit_code() const { return static_cast<int>(kind_); }
+
+ private:
+  ErrorKind kind_;
+};
+
+// Bad configuration or arguments; the message names file and JSON path.
+class ConfigError : public Error {
+ public:
+  explicit ConfigError(const std::string& message) : Error(ErrorKind::kConfig, message) {}
+};
+
+// A bad data or checkpoint file; the message names the file, and the offset where there is one.
+class DataError : public Error {
+ public:
+  explicit DataError(const std::string& message) : Error(ErrorKind::kData, message) {}
+};
+
+// A peer or its link failed; the message names the site. Recoverable: the transport that threw it
+// must be thrown away, as its connections are in an unknown state.
+class PeerError : public Error {
+ public:
+  PeerError(std::string site, const std::string& message)
+      : Error(ErrorKind::kPeer, message), site_(std::move(site)) {}
+  // Name of the site that was lost; empty when it is the coordinator or not known.
+  const std::string& site() const { return site_; }
+
+ private:
+  std::string site_;
+};
+
+// A broken invariant: a bug of Farstep.
+class InternalError : public Error {
+ public:
+  explicit InternalError(const std::string& message) : Error(ErrorKind::kInternal, message) {}
+};
+
+namespace detail {
+[[noreturn]] void throw_check_failed(const char* file, int line, const char* condition,
+                                     const std::string& message);
+}  // namespace detail
+
+}  // namespace farstep
+
+// Throws InternalError with file, line, the condition and a formatted message if it does not hold.
+#define FARSTEP_CHECK(condition, ...)                                       \
+  do {                                                                      \
+    if (!(condition)) {                                                     \
+      ::farstep::detail::throw_check_failed(__FILE__, __LINE__, #condition, \
+                                            ::fmt::format(__VA_ARGS__));    \
+    }                                                                       \
+  } while (false)

@@ -1,0 +1,23 @@
+// Whole-file reads and durable writes. Every error is a DataError that names the path.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace farstep {
+
+// The file's content. Throws DataError if it cannot be read.
+std::string read_file(const std::filesystem::path& path);
+
+// Writes `content` so that after a crash `path` holds either its old content or all of the new:
+// temporary file beside it, fsync, rename, fsync of the folder. Throws DataError.
+void write_file_durably(const std::filesystem::path& path, std::string_view content);
+
+// Flushes a file or folder to the disk. Throws DataError.
+void sync_to_disk(const std::filesystem::path& path);
+
+// Makes the folder and its parents. Throws DataError.
+void make_folder(const std::filesystem::path& path);
+
+}  // namespace farstep

@@ -1,0 +1,35 @@
+// One list of named pieces of memory: the content of a checkpoint file, and of a state transfer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace farstep {
+
+enum class DType { kF32, kBF16, kF16, kI64 };
+
+// Bytes of one element.
+std::size_t size_of(DType dtype);
+// The safetensors name of a dtype: F32, BF16, F16, I64.
+std::string_view name_of(DType dtype);
+// Throws DataError on a name that is none of these.
+DType dtype_from_name(std::string_view name);
+
+// Does not own `bytes`: whoever made the list keeps the memory alive.
+struct NamedBuffer {
+  std::string name;
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape;
+  std::span<std::byte> bytes;  // contiguous, row-major, little-endian
+};
+
+using NamedBuffers = std::vector<NamedBuffer>;
+
+// Elements of a shape: 1 for a scalar.
+int64_t num_elements(std::span<const int64_t> shape);
+
+}  // namespace farstep

@@ -1,0 +1,111 @@
+#include "trainer/config/config_file.h"
+
+#include <set>
+
+#include "trainer/base/file.h"
+
+namespace farstep {
+
+namespace {
+
+// nlohmann's parser keeps the last of two equal members; a config with both is a mistake.
+Json parse_strictly(const std::string& text) {
+  std::vector<std::set<std::string>> open_objects;
+  return Json::parse(text, [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::object_start) open_objects.emplace_back();
+    if (event == Json::parse_event_t::object_end) open_objects.pop_back();
+    if (event == Json::parse_event_t::key &&
+        !open_objects.back().insert(parsed.get<std::string>()).second) {
+      throw ConfigError(fmt::format("member '{}' stands twice", parsed.get<std::string>()));
+    }
+    return true;
+  });
+}
+
+std::vector<std::string> split_path(const std::string& path) {
+  std::vector<std::string> parts(1);
+  for (const char c : path) {
+    if (c == '.' || c == '[') {
+      parts.emplace_back();
+    } else if (c != ']') {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+Json* descend(Json& json, const std::string& part, const std::string& override_text) {
+  if (!json.is_array()) {
+    if (!json.is_object()) json = Json::object();
+    return &json[part];
+  }
+  const bool is_index =
+      !part.empty() && part.size() < 9 && part.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_index || std::stoul(part) >= json.size()) {
+    throw ConfigError(fmt::format("--set {}: '{}' is not an index of an array of {}", override_text,
+                                  part, json.size()));
+  }
+  return &json[std::stoul(part)];
+}
+
+std::optional<std::string> difference_at(const std::string& path, const Json& here,
+                                         const Json& there) {
+  if (here == there) return std::nullopt;
+  if (here.is_object() && there.is_object()) {
+    for (const auto& [name, value] : here.items()) {
+      const auto inner = path.empty() ? name : path + "." + name;
+      if (!there.contains(name))
+        return fmt::format("{}: {} here, absent there", inner, value.dump());
+      if (auto found = difference_at(inner, value, there[name])) return found;
+    }
+    for (const auto& [name, value] : there.items()) {
+      if (!here.contains(name)) {
+        return fmt::format("{}: absent here, {} there", path.empty() ? name : path + "." + name,
+                           value.dump());
+      }
+    }
+    return std::nullopt;  // the same members in another order
+  }
+  if (here.is_array() && there.is_array() && here.size() == there.size()) {
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      if (auto found = difference_at(fmt::format("{}[{}]", path, i), here[i], there[i])) {
+        return found;
+      }
+    }
+  }
+  return fmt::format("{}: {} here, {} there", path, here.dump(), there.dump());
+}
+
+}  // namespace
+
+Json load_json(const std::filesystem::path& file) {
+  try {
+    return parse_strictly(read_file(file));
+  } catch (const DataError& error) {
+    throw ConfigError(error.what());
+  } catch (const ConfigError& error) {
+    throw ConfigError(fmt::format("{}: {}", file.string(), error.what()));
+  } catch (const Json::exception& error) {
+    throw ConfigError(fmt::format("{}: not valid JSON: {}", file.string(), error.what()));
+  }
+}
+
+void apply_override(Json& json, const std::string& override_text) {
+  const auto equals = override_text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw ConfigError(fmt::format("--set {}: must be PATH=VALUE", override_text));
+  }
+  Json* place = &json;
+  for (const auto& part : split_path(override_text.substr(0, equals))) {
+    place = descend(*place, part, override_text);
+  }
+  const auto text = override_text.substr(equals + 1);
+  const auto parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  *place = parsed.is_discarded() ? Json(text) : parsed;
+}
+
+std::optional<std::string> first_difference(const Json& here, const Json& there) {
+  return difference_at("", here, there);
+}
+
+}  // namespace farstep

@@ -1,0 +1,123 @@
+#include "trainer/config/json_fields.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace farstep {
+
+std::string Rules::text() const {
+  const bool has_least = std::isfinite(least);
+  const bool has_most = std::isfinite(most);
+  if (has_least && has_most) {
+    return fmt::format("{} {} to {}", above_least ? "above" : "from", least, most);
+  }
+  if (has_least) return fmt::format("{} {}", above_least ? "above" : "at least", least);
+  if (has_most) return fmt::format("at most {}", most);
+  return "";
+}
+
+void JsonPlace::fail(const std::string& message) const {
+  throw ConfigError(fmt::format("{}: {}: {}", file, path.empty() ? "(top)" : path, message));
+}
+
+namespace detail {
+
+namespace {
+
+// Levenshtein distance, to propose the field that was meant.
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above_left = diagonal;
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, above_left + (a[i - 1] == b[j - 1] ? 0 : 1)});
+    }
+  }
+  return row[b.size()];
+}
+
+void check_range(double number, const Json& json, const Rules& rules, const JsonPlace& place) {
+  if (!rules.allow(number)) {
+    place.fail(fmt::format("is {}; must be {}", json.dump(), rules.text()));
+  }
+}
+
+}  // namespace
+
+void refuse_unknown_members(const Json& json, const std::vector<std::string>& known,
+                            const JsonPlace& place) {
+  for (const auto& [name, value] : json.items()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string hint;
+    const auto nearest =
+        std::min_element(known.begin(), known.end(), [&name = name](const auto& a, const auto& b) {
+          return edit_distance(name, a) < edit_distance(name, b);
+        });
+    if (nearest != known.end() && edit_distance(name, *nearest) <= 1 + nearest->size() / 3) {
+      hint = fmt::format("; did you mean '{}'?", *nearest);
+    }
+    place.member(name).fail("is not a known field" + hint);
+  }
+}
+
+void require_object(const Json& json, const JsonPlace& place) {
+  if (!json.is_object()) place.fail("must be an object");
+}
+
+void read_scalar(const Json& json, bool& value, const Rules& /*rules*/, const JsonPlace& place) {
+  if (!json.is_boolean()) place.fail(fmt::format("is {}; must be true or false", json.dump()));
+  value = json.get<bool>();
+}
+
+void read_scalar(const Json& json, int64_t& value, const Rules& rules, const JsonPlace& place) {
+  const bool fits = json.is_number_integer() &&
+                    !(json.is_number_unsigned() &&
+                      json.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max()));
+  if (!fits) place.fail(fmt::format("is {}; must be a whole number", json.dump()));
+  check_range(static_cast<double>(json.get<int64_t>()), json, rules, place);
+  value = json.get<int64_t>();
+}
+
+void read_scalar(const Json& json, double& value, const Rules& rules, const JsonPlace& place) {
+  if (!json.is_number() || !std::isfinite(json.get<double>())) {
+    place.fail(fmt::format("is {}; must be a number", json.dump()));
+  }
+  check_range(json.get<double>(), json, rules, place);
+  value = json.get<double>();
+}
+
+void read_scalar(const Json& json, std::string& value, const Rules& rules, const JsonPlace& place) {
+  if (!json.is_string()) place.fail(fmt::format("is {}; must be a string", json.dump()));
+  value = json.get<std::string>();
+  if (rules.required && value.empty()) place.fail("must not be empty");
+}
+
+std::size_t read_enum(const Json& json, std::span<const std::string_view> names,
+                      const JsonPlace& place) {
+  std::string listed;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (json.is_string() && json.get_ref<const std::string&>() == names[i]) return i;
+    listed += (i == 0 ? "" : ", ") + std::string(names[i]);
+  }
+  place.fail(fmt::format("is {}; must be one of {}", json.dump(), listed));
+}
+
+}  // namespace detail
+
+std::string help_text(const std::vector<FieldHelp>& rows) {
+  std::size_t width = 0;
+  for (const auto& row : rows) width = std::max(width, row.path.size());
+  std::string text;
+  for (const auto& row : rows) {
+    text += fmt::format("  {:<{}}  {}", row.path, width, row.doc);
+    if (!row.limits.empty()) text += fmt::format(" ({})", row.limits);
+    text += row.fallback == "required" ? " [required]\n" : fmt::format(" [{}]\n", row.fallback);
+  }
+  return text;
+}
+
+}  // namespace farstep

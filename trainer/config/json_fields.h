@@ -1,0 +1,216 @@
+// Visitors over a field list: strict reading from JSON, printing to JSON, and help text.
+//
+// All errors are ConfigErrors of the form "FILE: JSON.PATH: what is wrong and what would be right".
+// Pure functions; thread-safe.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "trainer/base/error.h"
+#include "trainer/config/fields.h"
+
+namespace farstep {
+
+using Json = nlohmann::ordered_json;
+
+// Where a value stands, for messages.
+struct JsonPlace {
+  std::string file;
+  std::string path;  // "outer.momentum", "devices[0].kind"; empty is the whole file
+
+  JsonPlace member(std::string_view name) const {
+    return {file, path.empty() ? std::string(name) : path + "." + std::string(name)};
+  }
+  JsonPlace element(std::size_t index) const {
+    return {file, path + "[" + std::to_string(index) + "]"};
+  }
+  [[noreturn]] void fail(const std::string& message) const;
+};
+
+// One row of help: "outer.momentum", "0.9", "Nesterov momentum", "from 0 to 1".
+struct FieldHelp {
+  std::string path;
+  std::string fallback;  // the default as JSON; "required" if there is none
+  std::string doc;
+  std::string limits;  // allowed values, empty if anything of the type goes
+};
+
+namespace detail {
+
+// Throws ConfigError if `json` has a member that is not in `known`, and proposes the nearest.
+void refuse_unknown_members(const Json& json, const std::vector<std::string>& known,
+                            const JsonPlace& place);
+void require_object(const Json& json, const JsonPlace& place);
+void read_scalar(const Json& json, bool& value, const Rules& rules, const JsonPlace& place);
+void read_scalar(const Json& json, int64_t& value, const Rules& rules, const JsonPlace& place);
+void read_scalar(const Json& json, double& value, const Rules& rules, const JsonPlace& place);
+void read_scalar(const Json& json, std::string& value, const Rules& rules, const JsonPlace& place);
+std::size_t read_enum(const Json& json, std::span<const std::string_view> names,
+                      const JsonPlace& place);
+
+template <typename T>
+void read_value(const Json& json, T& value, const Rules& rules, const JsonPlace& place);
+
+// Reads the members of one JSON object into the fields it is shown.
+class FieldReader {
+ public:
+  FieldReader(const Json& json, const JsonPlace& place) : json_(json), place_(place) {
+    require_object(json, place);
+  }
+
+  template <typename T>
+  void operator()(const char* name, T& value, const char* /*doc*/, const Rules& rules = {}) {
+    known_.emplace_back(name);
+    const auto found = json_.find(name);
+    if (found != json_.end()) {
+      read_value(*found, value, rules, place_.member(name));
+    } else if (rules.required) {
+      place_.member(name).fail("is missing");
+    }
+  }
+
+  void finish() const { refuse_unknown_members(json_, known_, place_); }
+
+ private:
+  const Json& json_;
+  const JsonPlace& place_;
+  std::vector<std::string> known_;
+};
+
+template <typename T>
+void read_value(const Json& json, T& value, const Rules& rules, const JsonPlace& place) {
+  if constexpr (HasFields<T>) {
+    FieldReader reader(json, place);
+    value.fields(reader);
+    reader.finish();
+  } else if constexpr (OptionalField<T>) {
+    value.reset();
+    if (!json.is_null()) read_value(json, value.emplace(), rules, place);
+  } else if constexpr (VectorField<T>) {
+    if (!json.is_array()) place.fail("must be an array");
+    if (!rules.allow(static_cast<double>(json.size()))) {
+      place.fail(fmt::format("has {} entries; must have {}", json.size(), rules.text()));
+    }
+    value.clear();
+    for (std::size_t i = 0; i < json.size(); ++i) {
+      read_value(json[i], value.emplace_back(), Rules{}, place.element(i));
+    }
+  } else if constexpr (NamedEnum<T>) {
+    value = static_cast<T>(read_enum(json, enum_names(T{}), place));
+  } else {
+    read_scalar(json, value, rules, place);
+  }
+}
+
+template <typename T>
+Json print_value(const T& value);
+
+struct FieldPrinter {
+  Json json = Json::object();
+  template <typename T>
+  void operator()(const char* name, T& value, const char* /*doc*/, const Rules& /*rules*/ = {}) {
+    json[name] = print_value(value);
+  }
+};
+
+template <typename T>
+Json print_value(const T& value) {
+  if constexpr (HasFields<T>) {
+    FieldPrinter printer;
+    T copy = value;  // fields() is not const, so that reading can share it
+    copy.fields(printer);
+    return std::move(printer.json);
+  } else if constexpr (OptionalField<T>) {
+    return value ? print_value(*value) : Json(nullptr);
+  } else if constexpr (VectorField<T>) {
+    Json array = Json::array();
+    for (const auto& element : value) array.push_back(print_value(element));
+    return array;
+  } else if constexpr (NamedEnum<T>) {
+    return std::string(name_of(value));
+  } else {
+    return value;
+  }
+}
+
+class FieldLister {
+ public:
+  FieldLister(std::vector<FieldHelp>& rows, std::string prefix)
+      : rows_(rows), prefix_(std::move(prefix)) {}
+  template <typename T>
+  void operator()(const char* name, T& value, const char* doc, const Rules& rules = {}) {
+    list(prefix_ + name, value, doc, rules);
+  }
+
+ private:
+  template <typename T>
+  void list(const std::string& path, const T& value, const char* doc, const Rules& rules) {
+    if constexpr (HasFields<T>) {
+      T copy = value;
+      copy.fields(FieldLister(rows_, path + "."));
+    } else if constexpr (VectorField<T>) {
+      if constexpr (HasFields<typename T::value_type>) {
+        rows_.push_back({path, rules.required ? "required" : "[]", doc, rules.text()});
+        typename T::value_type element{};
+        element.fields(FieldLister(rows_, path + "[]."));
+      } else {
+        rows_.push_back(
+            {path, rules.required ? "required" : print_value(value).dump(), doc, rules.text()});
+      }
+    } else if constexpr (OptionalField<T>) {
+      if constexpr (HasFields<typename T::value_type>) {
+        rows_.push_back({path, "null", doc, ""});
+        typename T::value_type inner{};
+        inner.fields(FieldLister(rows_, path + "."));
+      } else {
+        rows_.push_back({path, print_value(value).dump(), doc, rules.text()});
+      }
+    } else if constexpr (NamedEnum<T>) {
+      std::string names;
+      for (const auto option : enum_names(value)) {
+        names += (names.empty() ? "" : " | ") + std::string(option);
+      }
+      rows_.push_back(
+          {path, rules.required ? "required" : std::string(name_of(value)), doc, names});
+    } else {
+      rows_.push_back(
+          {path, rules.required ? "required" : print_value(value).dump(), doc, rules.text()});
+    }
+  }
+
+  std::vector<FieldHelp>& rows_;
+  std::string prefix_;
+};
+
+}  // namespace detail
+
+// The struct that `json` describes: unknown members, missing required ones, wrong types and values
+// out of range throw ConfigError with `file` and the JSON path.
+template <HasFields T>
+T from_json(const Json& json, const std::string& file) {
+  T value{};
+  detail::read_value(json, value, Rules{}, JsonPlace{file, ""});
+  return value;
+}
+
+// Every field, defaults included, so that from_json(to_json(x)) == x.
+template <HasFields T>
+Json to_json(const T& value) {
+  return detail::print_value(value);
+}
+
+// All fields of T, nested ones included, in their order.
+template <HasFields T>
+std::vector<FieldHelp> list_fields() {
+  std::vector<FieldHelp> rows;
+  T value{};
+  value.fields(detail::FieldLister(rows, ""));
+  return rows;
+}
+
+// The rows as aligned text, one field a line, each line indented by two spaces.
+std::string help_text(const std::vector<FieldHelp>& rows);
+
+}  // namespace farstep

@@ -1,0 +1,85 @@
+#include "trainer/config/run_config.h"
+
+#include <array>
+#include <set>
+
+namespace farstep {
+
+namespace {
+using Name = std::string_view;
+constexpr std::array<Name, 5> kModelPresets{"tiny", "14m", "60m", "150m", "smollm2-135m"};
+constexpr std::array<Name, 2> kComputeTypes{"fp32", "bf16"};
+constexpr std::array<Name, 2> kInnerOptimizers{"adamw", "sgd"};
+constexpr std::array<Name, 2> kDataOrders{"shuffled", "sequential"};
+constexpr std::array<Name, 5> kAveragingRules{"uniform", "tokens", "batch", "fednova",
+                                              "tokens_squared_per_step"};
+}  // namespace
+
+std::span<const Name> enum_names(ModelPreset) {
+  return kModelPresets;
+}
+std::span<const Name> enum_names(ComputeType) {
+  return kComputeTypes;
+}
+std::span<const Name> enum_names(InnerOptimizer) {
+  return kInnerOptimizers;
+}
+std::span<const Name> enum_names(DataOrder) {
+  return kDataOrders;
+}
+std::span<const Name> enum_names(AveragingRule) {
+  return kAveragingRules;
+}
+
+void Deadlines::validate(const std::string& file) const {
+  const JsonPlace place{file, "deadlines"};
+  if (lost_after_seconds < 3 * heartbeat_seconds) {
+    place.member("lost_after_seconds")
+        .fail(fmt::format("is {}; must be at least 3 heartbeats of {} s, or a living site is taken "
+                          "for lost",
+                          lost_after_seconds, heartbeat_seconds));
+  }
+  if (transfer_stall_seconds <= lost_after_seconds) {
+    place.member("transfer_stall_seconds")
+        .fail(fmt::format("is {}; must be above lost_after_seconds, {}, so that a lost site is "
+                          "named before its transfer is given up",
+                          transfer_stall_seconds, lost_after_seconds));
+  }
+  if (connect_seconds > join_seconds) {
+    place.member("connect_seconds")
+        .fail(
+            fmt::format("is {}; must be at most join_seconds, {}", connect_seconds, join_seconds));
+  }
+}
+
+std::size_t RunConfig::site_id(const std::string& site) const {
+  std::string listed;
+  for (std::size_t id = 0; id < sites.size(); ++id) {
+    if (sites[id].name == site) return id;
+    listed += (id == 0 ? "" : ", ") + sites[id].name;
+  }
+  throw ConfigError(fmt::format("site '{}' does not take part in run '{}'; its sites are {}", site,
+                                name, listed));
+}
+
+RunConfig run_config_from_json(const Json& json, const std::string& file) {
+  auto run = from_json<RunConfig>(json, file);
+  const JsonPlace sites{file, "sites"};
+  std::set<std::string> names;
+  for (std::size_t id = 0; id < run.sites.size(); ++id) {
+    const auto& name = run.sites[id].name;
+    if (name.find_first_not_of(
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") !=
+        std::string::npos) {
+      sites.element(id).member("name").fail("'" + name +
+                                            "' has characters other than letters, digits, - and _");
+    }
+    if (!names.insert(name).second) {
+      sites.element(id).member("name").fail("'" + name + "' stands twice");
+    }
+  }
+  run.deadlines.validate(file);
+  return run;
+}
+
+}  // namespace farstep

@@ -1,0 +1,103 @@
+#include "trainer/config/site_config.h"
+
+#include <array>
+
+#include "trainer/config/config_file.h"
+
+namespace farstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 2> kDeviceKinds{"cpu", "cuda"};
+constexpr std::string_view kRunPrefix = "run.";
+
+std::string absolute_under(const fs::path& folder, const std::string& path) {
+  return (folder / path).lexically_normal().string();
+}
+
+// A config file with those overrides that are its own; the rest, without prefix, go to `run`.
+Json load_with_overrides(const fs::path& file, const std::vector<std::string>& overrides,
+                         std::vector<std::string>& run_overrides) {
+  auto json = load_json(file);
+  for (const auto& text : overrides) {
+    if (text.starts_with(kRunPrefix)) {
+      run_overrides.push_back(text.substr(kRunPrefix.size()));
+    } else {
+      apply_override(json, text);
+    }
+  }
+  return json;
+}
+
+Json load_run(const std::string& run_file, const std::vector<std::string>& overrides) {
+  auto json = load_json(run_file);
+  for (const auto& text : overrides) apply_override(json, text);
+  // Read once, so that a mistake is named with this file; printed again, so that copies of one run
+  // compare equal whichever defaults they spell out.
+  return to_json(run_config_from_json(json, run_file));
+}
+
+void validate(const SiteConfig& site, const std::string& file) {
+  const JsonPlace place{file, ""};
+  if (site.network.address.empty() == site.network.interface.empty()) {
+    place.member("network").fail(
+        "must have either address or interface: the one that the other sites can reach");
+  }
+  for (std::size_t i = 0; i < site.devices.size(); ++i) {
+    const auto& emulate = site.devices[i].emulate;
+    if (emulate && emulate->step_seconds.has_value() == emulate->times.has_value()) {
+      place.member("devices").element(i).member("emulate").fail(
+          "must have either step_seconds or times");
+    }
+  }
+  if (site.devices.size() > 1) {
+    place.member("devices").fail(
+        fmt::format("has {} entries; a site trains on one device for now: start one site a device",
+                    site.devices.size()));
+  }
+  if (site.coordinator.host && site.run.empty()) {
+    place.member("run").fail("is missing; the site that hosts the coordinator holds the run file");
+  }
+}
+
+}  // namespace
+
+std::span<const std::string_view> enum_names(DeviceKind) {
+  return kDeviceKinds;
+}
+
+LoadedSite load_site(const fs::path& file, const std::vector<std::string>& overrides) {
+  std::vector<std::string> run_overrides;
+  const auto json = load_with_overrides(file, overrides, run_overrides);
+  LoadedSite loaded{from_json<SiteConfig>(json, file.string()), std::nullopt, ""};
+  auto& site = loaded.site;
+  validate(site, file.string());
+  const auto folder = fs::absolute(file).parent_path();
+  for (auto* path : {&site.data, &site.models, &site.output}) *path = absolute_under(folder, *path);
+  if (!site.run.empty()) {
+    site.run = absolute_under(folder, site.run);
+    loaded.run_file = site.run;
+    loaded.run = load_run(site.run, run_overrides);
+  } else if (!run_overrides.empty()) {
+    throw ConfigError(fmt::format("--set run.{}: {} names no run file to change",
+                                  run_overrides.front(), file.string()));
+  }
+  return loaded;
+}
+
+LoadedCoordinator load_coordinator(const fs::path& file,
+                                   const std::vector<std::string>& overrides) {
+  std::vector<std::string> run_overrides;
+  const auto json = load_with_overrides(file, overrides, run_overrides);
+  LoadedCoordinator loaded{from_json<CoordinatorConfig>(json, file.string()), {}};
+  const auto folder = fs::absolute(file).parent_path();
+  auto& config = loaded.coordinator;
+  config.run = absolute_under(folder, config.run);
+  if (!config.output.empty()) config.output = absolute_under(folder, config.output);
+  loaded.run = load_run(config.run, run_overrides);
+  return loaded;
+}
+
+}  // namespace farstep

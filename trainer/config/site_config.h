@@ -1,0 +1,135 @@
+// A site's config: only what is local to the machine. The rest comes with the run file.
+//
+// Relative paths in a config file are relative to the folder of that file.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/config/fields.h"
+#include "trainer/config/json_fields.h"
+#include "trainer/config/run_config.h"
+
+namespace farstep {
+
+enum class DeviceKind { kCpu, kCuda };
+std::span<const std::string_view> enum_names(DeviceKind);
+
+// Makes a device play a slower one, to try unequal sites on one machine.
+struct EmulateConfig {
+  std::optional<double> step_seconds, times;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("step_seconds", step_seconds, "an inner step takes at least so long", above(0));
+    visit("times", times, "an inner step takes so many times its own time", at_least(1));
+  }
+};
+
+struct DeviceConfig {
+  DeviceKind kind = DeviceKind::kCpu;
+  int64_t index = 0;
+  int64_t threads = 1;
+  std::optional<EmulateConfig> emulate;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("kind", kind, "cpu is a slice of the processor");
+    visit("index", index, "which of the GPUs; 0 for a cpu", at_least(0));
+    visit("threads", threads, "threads of a cpu slice", in_range(1, 4096));
+    visit("emulate", emulate, "play a slower device");
+  }
+};
+
+struct CoordinatorAddress {
+  std::string endpoint;
+  bool host = false;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("endpoint", endpoint, "where the coordinator listens, tcp://ADDRESS:PORT", kRequired);
+    visit("host", host, "the coordinator runs inside this site's process");
+  }
+};
+
+struct NetworkConfig {
+  std::string address;
+  std::string interface;
+  int64_t port = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("address", address, "this machine's IP address that the peers can reach");
+    visit("interface", interface, "network interface to take the address from, instead of it");
+    visit("port", port,
+          "first of the TCP ports (one a peer) that the peers connect to; 0 lets the system choose",
+          in_range(0, 65000));
+  }
+};
+
+struct SiteConfig {
+  std::string name;
+  std::string run;
+  CoordinatorAddress coordinator;
+  NetworkConfig network;
+  std::vector<DeviceConfig> devices;
+  std::string data;
+  std::string models = ".";
+  std::string output;
+  std::string log_level = "info";
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("name", name, "name of the site, as in the run file", kRequired);
+    visit("run", run,
+          "the run file; needed where the coordinator is hosted, else checked against its copy");
+    visit("coordinator", coordinator, "where the sites meet", kRequired);
+    visit("network", network, "the way to the peers: either address or interface", kRequired);
+    visit("devices", devices, "the devices of the site", required(at_least(1)));
+    visit("data", data, "folder of token shards that `farstep tokenize` made", kRequired);
+    visit("models", models, "folder under which model.from is looked up");
+    visit("output", output, "folder for the run's records; the site writes to a folder of its name",
+          kRequired);
+    visit("log_level", log_level, "trace, debug, info, warning or error");
+  }
+};
+
+// A site's config with what belongs to it: the run file's JSON if the site has one.
+struct LoadedSite {
+  SiteConfig site;          // paths made absolute
+  std::optional<Json> run;  // the run file with overrides applied, not yet validated
+  std::string run_file;     // for messages; empty without one
+};
+
+// Loads a site's config and its run file, with --set overrides ("run." reaches into the run file).
+// Throws ConfigError with file and JSON path.
+LoadedSite load_site(const std::filesystem::path& file, const std::vector<std::string>& overrides);
+
+// Config of `farstep coordinator`: the coordinator alone.
+struct CoordinatorConfig {
+  std::string run;
+  std::string endpoint;
+  std::string output;
+  std::string log_level = "info";
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("run", run, "the run file", kRequired);
+    visit("endpoint", endpoint, "where to listen, tcp://ADDRESS:PORT", kRequired);
+    visit("output", output, "folder for the coordinator's log; empty writes none");
+    visit("log_level", log_level, "trace, debug, info, warning or error");
+  }
+};
+
+struct LoadedCoordinator {
+  CoordinatorConfig coordinator;
+  Json run;
+};
+
+// Loads the coordinator's config and its run file, with --set overrides as in load_site.
+LoadedCoordinator load_coordinator(const std::filesystem::path& file,
+                                   const std::vector<std::string>& overrides);
+
+}  // namespace farstep
