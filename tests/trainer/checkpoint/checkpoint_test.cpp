@@ -1,0 +1,251 @@
+// Checkpoints on the disk: trainer/checkpoint/train_state and checkpoint_folder.
+#include <sys/resource.h>
+
+#include <csignal>
+#include <fstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/trainer/checkpoint/log_capture.h"
+#include "tests/trainer/checkpoint/small_state.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/checkpoint/hf_folder.h"
+#include "trainer/checkpoint/train_state.h"
+
+using namespace farstep;
+using Catch::Contains;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Places = std::vector<std::pair<int64_t, int64_t>>;
+
+Places places(const std::vector<CheckpointEntry>& entries) {
+  Places found;
+  for (const auto& entry : entries) found.emplace_back(entry.round, entry.step);
+  return found;
+}
+
+void save(const fs::path& root, const Places& wanted) {
+  for (const auto& [round, step] : wanted) save_checkpoint(root, SmallState(round, step).state);
+}
+
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& file : fs::directory_iterator(folder)) files.push_back(file.path());
+  return files;
+}
+
+void write_raw(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+// No file may grow beyond so many bytes while it lives.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+}  // namespace
+
+TEST_CASE("a checkpoint gives back every field and byte") {
+  const TemporaryFolder root;
+  for (const auto& [round, step] : Places{{0, 0}, {10, 0}, {10, 37}, {123456, 1}}) {
+    const SmallState saved(round, step);
+    const auto checkpoint = save_checkpoint(root.path(), saved.state);
+    CHECK(checkpoint.entry.round == round);
+    CHECK(checkpoint.entry.step == step);
+    SmallState loaded(round, step, SmallState::kZeros);
+    load_checkpoint(checkpoint.entry, loaded.state);
+    CHECK(loaded == saved);
+  }
+  CHECK(places(list_checkpoints(root.path())) == Places{{123456, 1}, {10, 37}, {10, 0}, {0, 0}});
+  CHECK(fs::exists(root / "round-00010-step-00037"));
+  CHECK(fs::exists(root / "round-00010"));
+}
+
+TEST_CASE("a checkpoint's folder is a Hugging Face folder of theta_global") {
+  const TemporaryFolder root;
+  const SmallState saved(3, 0);
+  const auto checkpoint = save_checkpoint(root.path(), saved.state);
+  const auto folder = read_hf_folder(checkpoint.entry.folder);
+  CHECK(folder.config == Json::parse(saved.state.model_config));
+  auto theta = saved.global.zeros();
+  load_parameters(folder, theta.buffers());
+  CHECK(theta == saved.global);
+}
+
+TEST_CASE("the bytes reported are those of the files but the manifest") {
+  const TemporaryFolder root;
+  const auto saved = save_checkpoint(root.path(), SmallState(1, 0).state);
+  int64_t bytes = 0;
+  for (const auto& file : files_below(saved.entry.folder)) {
+    if (file.filename() != "manifest.json") bytes += int64_t(fs::file_size(file));
+  }
+  CHECK(saved.bytes == bytes);
+}
+
+TEST_CASE("only folders with a checkpoint's name count") {
+  const TemporaryFolder root;
+  CHECK(list_checkpoints(root / "none").empty());
+  save(root.path(), {{2, 0}});
+  for (const char* name : {"round-00003.partial", "round-3", "round-000003", "round-",
+                           "round--0001", "round-00003-step-00000", "round-00003-step-7",
+                           "round-00003x", "other", "round-99999999999999999999"}) {
+    fs::create_directory(root / name);
+  }
+  write_raw(root / "round-00004", "a file");
+  CHECK(places(list_checkpoints(root.path())) == Places{{2, 0}});
+  CHECK_THROWS_AS(list_checkpoints(root / "round-00004"), DataError);
+}
+
+TEST_CASE("a round is resumed from its highest step") {
+  const TemporaryFolder root;
+  save(root.path(), {{1, 0}, {2, 0}, {2, 5}, {2, 30}, {3, 0}});
+  CHECK(places(resumable_checkpoints(root.path())) == Places{{3, 0}, {2, 30}, {1, 0}});
+}
+
+TEST_CASE("a damaged checkpoint is skipped with a warning that names the file") {
+  const TemporaryFolder root;
+  save(root.path(), {{1, 0}, {2, 0}, {2, 5}});
+  const auto damaged = root / "round-00002-step-00005" / "site.safetensors";
+  auto bytes = read_file(damaged);
+  bytes.back() = char(bytes.back() ^ 1);
+  write_raw(damaged, bytes);
+  {
+    const LogCapture log;
+    CHECK(places(resumable_checkpoints(root.path())) == Places{{2, 0}, {1, 0}});
+    CHECK_THAT(log.text(),
+               Contains("warning") && Contains(damaged.string()) && Contains("has checksum"));
+  }
+  fs::remove(root / "round-00002" / "manifest.json");
+  const LogCapture log;
+  CHECK(places(resumable_checkpoints(root.path())) == Places{{1, 0}});
+  CHECK_THAT(log.text(), Contains("round-00002/manifest.json"));
+}
+
+TEST_CASE("a file cut short or gone makes a checkpoint damaged") {
+  const TemporaryFolder root;
+  const auto entry = save_checkpoint(root.path(), SmallState(4, 0).state).entry;
+  const LogCapture quiet;
+  for (const auto& file : files_below(entry.folder)) {
+    const auto whole = read_file(file);
+    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, whole.size() / 2}) {
+      write_raw(file, whole.substr(0, size));
+      REQUIRE(resumable_checkpoints(root.path()).empty());
+    }
+    fs::remove(file);
+    REQUIRE(resumable_checkpoints(root.path()).empty());
+    fs::create_directory(file);
+    REQUIRE(resumable_checkpoints(root.path()).empty());
+    fs::remove(file);
+    write_raw(file, whole);
+  }
+  CHECK(resumable_checkpoints(root.path()).size() == 1);
+}
+
+TEST_CASE("a checkpoint of another model or place is refused") {
+  const TemporaryFolder root;
+  const auto entry = save_checkpoint(root.path(), SmallState(4, 0).state).entry;
+  SmallState other(4, 0, SmallState::kZeros);
+  other.state.global[0].shape = {5, 1};
+  CHECK_THROWS_WITH(load_checkpoint(entry, other.state), Contains("model.safetensors: tensor"));
+  SmallState fewer(4, 0, SmallState::kZeros);
+  fewer.state.site.pop_back();
+  CHECK_THROWS_WITH(load_checkpoint(entry, fewer.state), Contains("site.safetensors"));
+  SmallState same(4, 0, SmallState::kZeros);
+  CHECK_THROWS_WITH(load_checkpoint({entry.folder, 5, 0}, same.state),
+                    Contains("state.json: is of round 4 and step 0"));
+}
+
+TEST_CASE("a checkpoint of a later layout is refused with its version") {
+  const TemporaryFolder root;
+  const auto entry = save_checkpoint(root.path(), SmallState(4, 0).state).entry;
+  auto state = Json::parse(read_file(entry.folder / "state.json"));
+  state["format"] = 2;
+  write_raw(entry.folder / "state.json", state.dump());
+  SmallState loaded(4, 0, SmallState::kZeros);
+  CHECK_THROWS_AS(load_checkpoint(entry, loaded.state), DataError);
+  CHECK_THROWS_WITH(load_checkpoint(entry, loaded.state), Contains("state.json: format: is 2"));
+}
+
+TEST_CASE("an existing checkpoint is replaced and leftovers are cleaned up") {
+  const TemporaryFolder root;
+  save(root.path(), {{1, 0}});
+  fs::create_directory(root / "round-00007.partial");
+  write_raw(root / "round-00007.partial" / "model.safetensors", "half");
+  SmallState other(1, 0);
+  other.state.progress.inner_steps = 4711;
+  const auto saved = save_checkpoint(root.path(), other.state);
+  SmallState loaded(1, 0, SmallState::kZeros);
+  load_checkpoint(saved.entry, loaded.state);
+  CHECK(loaded.state.progress.inner_steps == 4711);
+  CHECK(files_below(root.path()).size() == 1);
+}
+
+TEST_CASE("pruning keeps the newest") {
+  const TemporaryFolder root;
+  prune_checkpoints(root.path(), 1);
+  save(root.path(), {{9, 0}, {10, 0}, {100000, 0}, {10, 2}, {2, 50}});
+  prune_checkpoints(root.path(), 9);
+  CHECK(list_checkpoints(root.path()).size() == 5);
+  prune_checkpoints(root.path(), 3);
+  CHECK(places(list_checkpoints(root.path())) == Places{{100000, 0}, {10, 2}, {10, 0}});
+  CHECK(files_below(root.path()).size() == 3);
+  CHECK_THROWS_AS(prune_checkpoints(root.path(), 0), InternalError);
+}
+
+TEST_CASE("a run that went back drops what is newer") {
+  const TemporaryFolder root;
+  save(root.path(), {{1, 0}, {2, 0}, {2, 7}, {2, 9}, {3, 0}});
+  for (const auto& entry : resumable_checkpoints(root.path())) {
+    if (entry.round == 1) drop_newer_checkpoints(root.path(), entry);
+  }
+  CHECK(places(list_checkpoints(root.path())) == Places{{1, 0}});
+}
+
+TEST_CASE("a disk that is full at any byte leaves the older checkpoints whole") {
+  const TemporaryFolder root;
+  const SmallState older(1, 0);
+  save_checkpoint(root.path(), older.state);
+  rlim_t largest = 0;
+  for (const auto& file : files_below(root / "round-00001")) {
+    largest = std::max<rlim_t>(largest, fs::file_size(file));
+  }
+  for (rlim_t limit = 0; limit < largest; limit += 61) {
+    {
+      const FileSizeLimit full(limit);
+      CHECK_THROWS_AS(save_checkpoint(root.path(), SmallState(2, 0).state), DataError);
+    }
+    const auto left = resumable_checkpoints(root.path());
+    REQUIRE(places(left) == Places{{1, 0}});
+    SmallState loaded(1, 0, SmallState::kZeros);
+    load_checkpoint(left[0], loaded.state);
+    REQUIRE(loaded == older);
+  }
+  const FileSizeLimit enough(largest);
+  save(root.path(), {{2, 0}});
+  CHECK(resumable_checkpoints(root.path()).size() == 2);
+}
+
+TEST_CASE("a root that cannot be a folder is a DataError") {
+  const TemporaryFolder folder;
+  write_raw(folder / "file", "");
+  CHECK_THROWS_AS(save_checkpoint(folder / "file", SmallState(1, 0).state), DataError);
+  CHECK_THROWS_AS(save_checkpoint(folder / "file" / "below", SmallState(1, 0).state), DataError);
+}

@@ -1,0 +1,135 @@
+#include "trainer/checkpoint/hf_folder.h"
+
+#include <cstring>
+#include <fstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/trainer/checkpoint/owned_tensors.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/checkpoint/safetensors_writer.h"
+
+using namespace farstep;
+using Catch::Contains;
+
+namespace {
+
+OwnedTensors small_model() {
+  OwnedTensors tensors;
+  tensors.add_values("model.embed_tokens.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
+  tensors.add_values("model.norm.weight", {2}, {7, 8});
+  return tensors;
+}
+
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream(path) << text;
+}
+
+}  // namespace
+
+TEST_CASE("an exported folder is read as it was") {
+  const TemporaryFolder folder;
+  const auto model = small_model();
+  const Json config{{"hidden_size", 2}, {"architectures", {"LlamaForCausalLM"}}};
+  for (int twice = 0; twice < 2; ++twice) {
+    write_hf_folder(folder / "out" / "model", config, model.buffers());
+    const auto read = read_hf_folder(folder / "out" / "model");
+    CHECK(read.config == config);
+    REQUIRE(read.files.size() == 1);
+    CHECK(read.files[0].metadata().at("format") == "pt");
+    auto copy = model.zeros();
+    load_parameters(read, copy.buffers());
+    CHECK(copy == model);
+  }
+}
+
+TEST_CASE("shards are found through their index") {
+  const TemporaryFolder folder;
+  const auto model = small_model();
+  const auto write_index = [&](const std::string& shard_of_norm) {
+    write_text(folder / "model.safetensors.index.json",
+               Json{{"metadata", {{"total_size", 32}}},
+                    {"weight_map",
+                     {{"model.embed_tokens.weight", "model-00001-of-00002.safetensors"},
+                      {"model.norm.weight", shard_of_norm}}}}
+                   .dump());
+  };
+  write_text(folder / "config.json", "{}");
+  write_safetensors(folder / "model-00001-of-00002.safetensors", {model.buffers()[0]});
+  write_safetensors(folder / "model-00002-of-00002.safetensors", {model.buffers()[1]});
+  write_index("model-00002-of-00002.safetensors");
+  auto copy = model.zeros();
+  load_parameters(read_hf_folder(folder.path()), copy.buffers());
+  CHECK(copy == model);
+
+  write_index("model-00001-of-00002.safetensors");
+  CHECK_THROWS_WITH(read_hf_folder(folder.path()),
+                    Contains("index.json") && Contains("lists 2 tensors in model-00001"));
+  write_index("missing.safetensors");
+  CHECK_THROWS_WITH(read_hf_folder(folder.path()), Contains("missing.safetensors"));
+  for (const char* bad : {"{}", "[]", "{\"weight_map\": 3}", "{\"weight_map\": {\"a\": 3}}", "{"}) {
+    write_text(folder / "model.safetensors.index.json", bad);
+    CHECK_THROWS_AS(read_hf_folder(folder.path()), DataError);
+  }
+}
+
+TEST_CASE("halves are converted to fp32") {
+  const TemporaryFolder folder;
+  OwnedTensors halves;
+  halves.add("b", DType::kBF16, {2});
+  halves.add("h", DType::kF16, {1});
+  const uint16_t one_and_minus_two[] = {0x3F80, 0xC000}, half[] = {0x3800};
+  std::memcpy(halves.buffers()[0].bytes.data(), one_and_minus_two, 4);
+  std::memcpy(halves.buffers()[1].bytes.data(), half, 2);
+  write_hf_folder(folder.path(), Json::object(), halves.buffers());
+  OwnedTensors expected;
+  expected.add_values("b", {2}, {1, -2});
+  expected.add_values("h", {1}, {0.5});
+  auto copy = expected.zeros();
+  load_parameters(read_hf_folder(folder.path()), copy.buffers());
+  CHECK(copy == expected);
+}
+
+TEST_CASE("names must agree both ways but for what a llama file may have more") {
+  const TemporaryFolder folder;
+  const auto model = small_model();
+  const auto load_file = [&](const OwnedTensors& file, const Json& config) {
+    write_hf_folder(folder.path(), config, file.buffers());
+    auto copy = model.zeros();
+    load_parameters(read_hf_folder(folder.path()), copy.buffers());
+    return copy == model;
+  };
+  const Json untied{{"tie_word_embeddings", false}}, tied{{"tie_word_embeddings", true}};
+  auto more = small_model();
+  more.add("model.layers.0.self_attn.rotary_emb.inv_freq", DType::kF32, {4});
+  CHECK(load_file(more, untied));
+  more.add("lm_head.weight", DType::kF32, {3, 2});
+  CHECK(load_file(more, tied));
+  CHECK_THROWS_WITH(load_file(more, untied), Contains("do not belong here: lm_head.weight"));
+  CHECK_THROWS_WITH(load_file(more, Json::object()), Contains("lm_head.weight"));
+
+  auto fewer = small_model();
+  fewer.buffers().pop_back();
+  CHECK_THROWS_WITH(load_file(fewer, tied), Contains("lacks the tensors model.norm.weight"));
+
+  OwnedTensors many = small_model();
+  for (int i = 0; i < 9; ++i) many.add("extra" + std::to_string(i), DType::kF32, {1});
+  CHECK_THROWS_WITH(load_file(many, tied), Contains("extra4 and 4 more"));
+
+  auto other_shape = small_model();
+  other_shape.buffers()[0].shape = {2, 3};
+  CHECK_THROWS_WITH(load_file(other_shape, tied),
+                    Contains("model.embed_tokens.weight' has shape [2, 3], not [3, 2]"));
+}
+
+TEST_CASE("a folder without its files is a DataError that names the file") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(read_hf_folder(folder / "none"), Contains("none/config.json"));
+  write_text(folder / "config.json", "{}");
+  CHECK_THROWS_WITH(read_hf_folder(folder.path()), Contains("model.safetensors"));
+  for (const char* bad : {"[]", "{", "", "{\"a\":1,\"a\":2}"}) {
+    write_text(folder / "config.json", bad);
+    CHECK_THROWS_AS(read_hf_folder(folder.path()), DataError);
+  }
+}

@@ -1,0 +1,169 @@
+#include "trainer/checkpoint/checkpoint_folder.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include <spdlog/spdlog.h>
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/checkpoint/manifest.h"
+
+namespace farstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kRound = "round-";
+constexpr std::string_view kStep = "-step-";
+constexpr std::string_view kPartial = ".partial";
+
+std::string checkpoint_name(int64_t round, int64_t step) {
+  return step == 0 ? fmt::format("{}{:05}", kRound, round)
+                   : fmt::format("{}{:05}{}{:05}", kRound, round, kStep, step);
+}
+
+// The entry of a folder if its name is one that checkpoint_name gives.
+std::optional<CheckpointEntry> entry_of(const fs::path& folder) {
+  const auto name = folder.filename().string();
+  CheckpointEntry entry{folder, 0, 0};
+  if (!name.starts_with(kRound)) return std::nullopt;
+  const char* const end = name.data() + name.size();
+  const char* place = std::from_chars(name.data() + kRound.size(), end, entry.round).ptr;
+  if (std::string_view(place, end).starts_with(kStep)) {
+    std::from_chars(place + kStep.size(), end, entry.step);
+  }
+  if (entry.round < 0 || entry.step < 0 || name != checkpoint_name(entry.round, entry.step)) {
+    return std::nullopt;
+  }
+  return entry;
+}
+
+std::vector<fs::path> folders_below(const fs::path& root) {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  if (fs::status(root, error).type() == fs::file_type::not_found) return folders;
+  fs::directory_iterator iterator(root, error);
+  for (; !error && iterator != fs::directory_iterator(); iterator.increment(error)) {
+    std::error_code unknown;  // an entry that cannot be looked at is no folder
+    if (iterator->is_directory(unknown)) folders.push_back(iterator->path());
+  }
+  if (error) throw DataError(fmt::format("{}: cannot be read: {}", root.string(), error.message()));
+  return folders;
+}
+
+fs::path partial_of(fs::path folder) {
+  return folder += kPartial;
+}
+
+void remove_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::remove_all(folder, error);
+  if (error) {
+    throw DataError(fmt::format("{}: cannot be removed: {}", folder.string(), error.message()));
+  }
+}
+
+void rename_folder(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error) {
+    throw DataError(fmt::format("{}: cannot be renamed to {}: {}", from.string(), to.string(),
+                                error.message()));
+  }
+}
+
+void discard(const CheckpointEntry& entry) {
+  const auto rubbish = partial_of(entry.folder);
+  remove_folder(rubbish);
+  rename_folder(entry.folder, rubbish);
+  remove_folder(rubbish);
+}
+
+// Swaps two folders in one step. False where the file system cannot (NFS).
+bool exchange_folders(const fs::path& a, const fs::path& b) {
+  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return true;
+  if (errno == EINVAL || errno == ENOSYS) return false;
+  throw DataError(fmt::format("{}: cannot be replaced by {}: {}", b.string(), a.string(),
+                              std::strerror(errno)));
+}
+
+}  // namespace
+
+fs::path begin_checkpoint(const fs::path& root, int64_t round, int64_t step) {
+  make_folder(root);
+  for (const auto& folder : folders_below(root)) {
+    if (folder.filename().string().starts_with(kRound) && folder.extension() == kPartial) {
+      remove_folder(folder);
+    }
+  }
+  const auto partial = partial_of(root / checkpoint_name(round, step));
+  make_folder(partial);
+  return partial;
+}
+
+CheckpointEntry publish_checkpoint(const fs::path& partial) {
+  const auto entry = entry_of(fs::path(partial).replace_extension());
+  FARSTEP_CHECK(entry.has_value(), "{} is not from begin_checkpoint", partial.string());
+  sync_to_disk(partial);
+  const bool replaces = fs::exists(entry->folder);
+  if (replaces && exchange_folders(partial, entry->folder)) {
+    sync_to_disk(partial.parent_path());
+    remove_folder(partial);
+    return *entry;
+  }
+  if (replaces) remove_folder(entry->folder);
+  rename_folder(partial, entry->folder);
+  sync_to_disk(partial.parent_path());
+  return *entry;
+}
+
+std::vector<CheckpointEntry> list_checkpoints(const fs::path& root) {
+  std::vector<CheckpointEntry> entries;
+  for (const auto& folder : folders_below(root)) {
+    if (auto entry = entry_of(folder)) entries.push_back(std::move(*entry));
+  }
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.round, a.step) > std::tie(b.round, b.step);
+  });
+  return entries;
+}
+
+std::vector<CheckpointEntry> resumable_checkpoints(const fs::path& root) {
+  std::vector<CheckpointEntry> resumable;
+  for (const auto& entry : list_checkpoints(root)) {
+    if (!resumable.empty() && resumable.back().round == entry.round) continue;
+    try {
+      verify_manifest(entry.folder);
+      resumable.push_back(entry);
+    } catch (const DataError& error) {
+      spdlog::warn("checkpoint {} is damaged and skipped: {}", entry.folder.filename().string(),
+                   error.what());
+    }
+  }
+  return resumable;
+}
+
+void prune_checkpoints(const fs::path& root, int64_t keep) {
+  FARSTEP_CHECK(keep >= 1, "keep is {}", keep);
+  const auto entries = list_checkpoints(root);
+  for (std::size_t i = static_cast<std::size_t>(keep); i < entries.size(); ++i) discard(entries[i]);
+}
+
+void drop_newer_checkpoints(const fs::path& root, const CheckpointEntry& resumed) {
+  for (const auto& entry : list_checkpoints(root)) {
+    if (std::tie(entry.round, entry.step) > std::tie(resumed.round, resumed.step)) discard(entry);
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,32 @@
+// Strict reading of the JSON files of a checkpoint or a Hugging Face folder: what is a ConfigError
+// in a config is a DataError in them.
+#pragma once
+
+#include <filesystem>
+
+#include "trainer/base/error.h"
+#include "trainer/config/config_file.h"
+#include "trainer/config/json_fields.h"
+
+namespace farstep {
+
+// The file's JSON. Throws DataError if it cannot be read or is not JSON.
+inline Json load_json_data(const std::filesystem::path& file) {
+  try {
+    return load_json(file);
+  } catch (const ConfigError& error) {
+    throw DataError(error.what());
+  }
+}
+
+// The struct that the file describes. Throws DataError where load_json or from_json would throw.
+template <HasFields T>
+T load_fields(const std::filesystem::path& file) {
+  try {
+    return from_json<T>(load_json(file), file.string());
+  } catch (const ConfigError& error) {
+    throw DataError(error.what());
+  }
+}
+
+}  // namespace farstep

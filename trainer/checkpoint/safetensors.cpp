@@ -1,0 +1,283 @@
+#include "trainer/checkpoint/safetensors.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::size_t kMaxHeaderBytes = 100'000'000;  // the limit of the format's own reader
+
+std::span<const std::byte> map_file(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat status {};
+  const bool found = descriptor >= 0 && ::fstat(descriptor, &status) == 0;
+  const bool regular = found && S_ISREG(status.st_mode);
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* address = MAP_FAILED;
+  if (regular && size > 0) {
+    address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  }
+  const int error = errno;
+  if (descriptor >= 0) ::close(descriptor);
+  if (address != MAP_FAILED) return {static_cast<const std::byte*>(address), size};
+  throw DataError(fmt::format("{}: cannot be read: {}", path.string(),
+                              !found     ? std::strerror(error)
+                              : !regular ? "it is not a file"
+                              : size > 0 ? std::strerror(error)
+                                         : "it is empty"));
+}
+
+// Reads the header of one file, with checks of every claim it makes.
+class HeaderReader {
+ public:
+  HeaderReader(const std::filesystem::path& path, std::span<const std::byte> file)
+      : path_(path), file_(file) {
+    uint64_t length = 0;
+    if (file.size() < kLengthBytes) fail(file.size(), "the file ends within the header's length");
+    std::memcpy(&length, file.data(), kLengthBytes);
+    if (length > std::min(file.size() - kLengthBytes, kMaxHeaderBytes)) {
+      fail(0, fmt::format("no header of {} bytes in a file of {}", length, file.size()));
+    }
+    data_ = file.subspan(kLengthBytes + length);
+    const auto* text = reinterpret_cast<const char*>(file.data()) + kLengthBytes;
+    try {
+      header_ = json::parse(text, text + length);
+    } catch (const json::exception& error) {
+      fail(kLengthBytes, fmt::format("the header is not valid JSON: {}", error.what()));
+    }
+    if (!header_.is_object()) fail(kLengthBytes, "the header is not a JSON object");
+  }
+
+  std::map<std::string, std::string> metadata() const {
+    std::map<std::string, std::string> metadata;
+    if (!header_.contains(kMetadata)) return metadata;
+    if (!header_[kMetadata].is_object()) fail(kLengthBytes, "__metadata__ is not an object");
+    for (const auto& [key, value] : header_[kMetadata].items()) {
+      if (!value.is_string()) fail(kLengthBytes, "__metadata__ has a value that is no string");
+      metadata[key] = value.get<std::string>();
+    }
+    return metadata;
+  }
+
+  // All tensors by place; they cover the data once and whole.
+  std::vector<SafetensorsEntry> entries() const {
+    std::vector<SafetensorsEntry> entries;
+    for (const auto& [name, member] : header_.items()) {
+      if (name != kMetadata) entries.push_back(entry(name, member));
+    }
+    std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.bytes.data(), a.bytes.size()) < std::pair(b.bytes.data(), b.bytes.size());
+    });
+    const std::byte* end = data_.data();
+    for (const auto& entry : entries) {
+      if (entry.bytes.data() != end) {
+        fail(offset_of(end), fmt::format("tensor '{}' is expected here, but starts at offset {}",
+                                         entry.name, offset_of(entry.bytes.data())));
+      }
+      end += entry.bytes.size();
+    }
+    if (offset_of(end) != file_.size()) {
+      fail(offset_of(end), fmt::format("the last tensor ends here, the file at {}", file_.size()));
+    }
+    return entries;
+  }
+
+ private:
+  static constexpr const char* kMetadata = "__metadata__";
+
+  SafetensorsEntry entry(const std::string& name, const json& member) const {
+    const auto refuse = [&](const std::string& message) {
+      fail(kLengthBytes, fmt::format("tensor '{}' {}", name, message));
+    };
+    if (!member.is_object() || member.size() != 3 || !member.contains("dtype") ||
+        !member["dtype"].is_string() || !is_list(member, "shape") ||
+        !is_list(member, "data_offsets") || member["data_offsets"].size() != 2) {
+      refuse("is not described by dtype, shape and two data_offsets");
+    }
+    SafetensorsEntry entry{name, DType::kF32, {}, {}};
+    try {
+      entry.dtype = dtype_from_name(member["dtype"].get<std::string>());
+    } catch (const DataError& error) {
+      refuse(fmt::format("is not supported: {}", error.what()));
+    }
+    entry.shape = member["shape"].get<std::vector<int64_t>>();
+    const auto begin = member["data_offsets"][0].get<uint64_t>();
+    const auto end = member["data_offsets"][1].get<uint64_t>();
+    if (begin > end || end > data_.size()) {
+      refuse(fmt::format("lies at {} to {} of {} bytes", begin, end, data_.size()));
+    }
+    if (bytes_of(entry.dtype, entry.shape) != end - begin) {
+      refuse(fmt::format("has {} bytes, which is not {} of shape {}", end - begin,
+                         name_of(entry.dtype), entry.shape));
+    }
+    entry.bytes = data_.subspan(begin, end - begin);
+    return entry;
+  }
+
+  // Whether the member is an array of whole numbers from 0 to 2^63 - 1.
+  static bool is_list(const json& object, const char* key) {
+    return object.contains(key) && object[key].is_array() &&
+           std::all_of(object[key].begin(), object[key].end(), [](const json& number) {
+             return number.is_number_unsigned() && number.get<uint64_t>() <= INT64_MAX;
+           });
+  }
+
+  // Bytes of a tensor; of one larger than all memory, a number that no file has.
+  static uint64_t bytes_of(DType dtype, std::span<const int64_t> shape) {
+    if (std::count(shape.begin(), shape.end(), 0) > 0) return 0;
+    uint64_t bytes = size_of(dtype);
+    for (const int64_t extent : shape) {
+      if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes)) return UINT64_MAX;
+    }
+    return bytes;
+  }
+
+  std::size_t offset_of(const std::byte* place) const {
+    return static_cast<std::size_t>(place - file_.data());
+  }
+
+  [[noreturn]] void fail(std::size_t offset, const std::string& message) const {
+    throw DataError(fmt::format("{}: offset {}: {}", path_.string(), offset, message));
+  }
+
+  const std::filesystem::path& path_;
+  std::span<const std::byte> file_;
+  std::span<const std::byte> data_;
+  json header_;
+};
+
+float f32_from_bf16(uint16_t bits) {
+  return std::bit_cast<float>(uint32_t{bits} << 16);
+}
+
+float f32_from_f16(uint16_t bits) {
+  const uint32_t sign = (bits & 0x8000U) << 16;
+  const uint32_t exponent = (bits >> 10) & 31U;
+  const uint32_t mantissa = bits & 0x3ffU;
+  if (exponent == 0) return std::copysign(std::ldexp(float(mantissa), -24), sign ? -1.F : 1.F);
+  const uint32_t wide_exponent = exponent == 31 ? 255 : exponent - 15 + 127;
+  return std::bit_cast<float>(sign | wide_exponent << 23 | mantissa << 13);
+}
+
+void convert_halves(std::span<const std::byte> bytes, std::span<float> values,
+                    float (*convert)(uint16_t)) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, bytes.data() + 2 * i, 2);
+    values[i] = convert(bits);
+  }
+}
+
+// "a, b and 4 more"
+std::string shortened(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  auto text = fmt::format(
+      "{}", fmt::join(names.begin(), names.begin() + std::min(names.size(), kShown), ", "));
+  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
+  return text;
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
+  const auto file = map_file(path);
+  mapping_ = {file.data(), [size = file.size()](const std::byte* address) {
+                ::munmap(const_cast<std::byte*>(address), size);
+              }};
+  const HeaderReader header(path_, file);
+  metadata_ = header.metadata();
+  entries_ = header.entries();
+}
+
+const SafetensorsEntry& SafetensorsFile::at(const std::string& name) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&name](const auto& entry) { return entry.name == name; });
+  if (found == entries_.end()) {
+    throw DataError(fmt::format("{}: has no tensor '{}'", path_.string(), name));
+  }
+  return *found;
+}
+
+void SafetensorsFile::copy_as_f32(const std::string& name, std::span<float> values) const {
+  const auto& entry = at(name);
+  if (entry.dtype == DType::kI64) {
+    throw DataError(
+        fmt::format("{}: tensor '{}' is I64, not floating-point", path_.string(), name));
+  }
+  if (entry.bytes.size() != values.size() * size_of(entry.dtype)) {
+    throw DataError(fmt::format("{}: tensor '{}' has shape {}, not {} elements", path_.string(),
+                                name, entry.shape, values.size()));
+  }
+  if (entry.dtype == DType::kF32) {
+    std::copy(entry.bytes.begin(), entry.bytes.end(), std::as_writable_bytes(values).begin());
+  } else {
+    convert_halves(entry.bytes, values, entry.dtype == DType::kBF16 ? f32_from_bf16 : f32_from_f16);
+  }
+}
+
+void SafetensorsFile::copy_all(const NamedBuffers& into) const {
+  std::vector<std::string> names;
+  for (const auto& entry : entries_) names.push_back(entry.name);
+  require_same_names(path_.string(), names, into);
+  for (const auto& buffer : into) {
+    const auto& entry = at(buffer.name);
+    require_same_shape(path_.string(), entry, buffer);
+    if (entry.dtype != buffer.dtype) {
+      throw DataError(fmt::format("{}: tensor '{}' is {}, not {}", path_.string(), buffer.name,
+                                  name_of(entry.dtype), name_of(buffer.dtype)));
+    }
+  }
+  for (const auto& buffer : into) {
+    const auto& bytes = at(buffer.name).bytes;
+    std::copy(bytes.begin(), bytes.end(), buffer.bytes.begin());
+  }
+}
+
+void require_same_names(const std::string& source, const std::vector<std::string>& present,
+                        const NamedBuffers& wanted) {
+  std::set<std::string> missing;
+  std::vector<std::string> unexpected;
+  for (const auto& buffer : wanted) missing.insert(buffer.name);
+  for (const auto& name : present) {
+    if (missing.erase(name) == 0) unexpected.push_back(name);
+  }
+  if (!missing.empty()) {
+    throw DataError(fmt::format("{}: lacks the tensors {}", source,
+                                shortened({missing.begin(), missing.end()})));
+  }
+  if (!unexpected.empty()) {
+    throw DataError(
+        fmt::format("{}: has tensors that do not belong here: {}", source, shortened(unexpected)));
+  }
+}
+
+void require_same_shape(const std::string& source, const SafetensorsEntry& entry,
+                        const NamedBuffer& wanted) {
+  if (entry.shape != wanted.shape) {
+    throw DataError(fmt::format("{}: tensor '{}' has shape {}, not {}", source, entry.name,
+                                entry.shape, wanted.shape));
+  }
+}
+
+}  // namespace farstep

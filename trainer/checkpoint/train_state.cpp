@@ -1,0 +1,69 @@
+#include "trainer/checkpoint/train_state.h"
+
+#include "trainer/base/checksum.h"
+#include "trainer/base/file.h"
+#include "trainer/checkpoint/json_file.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/safetensors_writer.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr const char* kModel = "model.safetensors";
+constexpr const char* kModelConfig = "config.json";
+constexpr const char* kOuter = "outer.safetensors";
+constexpr const char* kSite = "site.safetensors";
+constexpr const char* kState = "state.json";
+constexpr const char* kRun = "run.json";
+
+struct StateFile {
+  int64_t format = 1;
+  TrainProgress progress;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("format", format, "version of the checkpoint's layout", required(in_range(1, 1)));
+    visit("progress", progress, "where the site stands", kRequired);
+  }
+};
+
+WrittenFile write_text(const std::filesystem::path& path, const std::string& text) {
+  write_file_durably(path, text);
+  return {static_cast<int64_t>(text.size()), checksum(std::as_bytes(std::span(text)))};
+}
+
+}  // namespace
+
+SavedCheckpoint save_checkpoint(const std::filesystem::path& root, const TrainState& state) {
+  const auto& progress = state.progress;
+  const auto folder = begin_checkpoint(root, progress.round, progress.step);
+  Manifest manifest;
+  // "format" is what the transformers library asks for.
+  manifest.add(kModel, write_safetensors(folder / kModel, state.global, {{"format", "pt"}}));
+  manifest.add(kOuter, write_safetensors(folder / kOuter, state.outer));
+  manifest.add(kSite, write_safetensors(folder / kSite, state.site));
+  manifest.add(kModelConfig, write_text(folder / kModelConfig, state.model_config));
+  manifest.add(kRun, write_text(folder / kRun, state.run_config.dump(2) + "\n"));
+  manifest.add(kState, write_text(folder / kState, to_json(StateFile{1, progress}).dump(2) + "\n"));
+  write_manifest(folder, manifest);
+  return {publish_checkpoint(folder), manifest.total_bytes()};
+}
+
+void load_checkpoint(const CheckpointEntry& entry, TrainState& into) {
+  const auto& folder = entry.folder;
+  into.progress = load_fields<StateFile>(folder / kState).progress;
+  if (into.progress.round != entry.round || into.progress.step != entry.step) {
+    throw DataError(fmt::format("{}: is of round {} and step {}, which is not its folder's name",
+                                (folder / kState).string(), into.progress.round,
+                                into.progress.step));
+  }
+  into.run_config = load_json_data(folder / kRun);
+  into.model_config = read_file(folder / kModelConfig);
+  SafetensorsFile(folder / kModel).copy_all(into.global);
+  SafetensorsFile(folder / kOuter).copy_all(into.outer);
+  SafetensorsFile(folder / kSite).copy_all(into.site);
+}
+
+}  // namespace farstep
