@@ -1,0 +1,78 @@
+#include "wan/membership/admission.h"
+
+#include "tests/support/catch.h"
+
+namespace farstep {
+namespace {
+
+RegisterMessage site(const std::string& name, bool resume, std::vector<int64_t> rounds) {
+  RegisterMessage message;
+  message.site = name;
+  message.resume = resume;
+  message.resumable_rounds = std::move(rounds);
+  return message;
+}
+
+TEST_CASE("sites start at the highest round that all can resume from") {
+  struct Row {
+    std::vector<std::vector<int64_t>> rounds;
+    std::optional<int64_t> start;
+  };
+  const std::vector<Row> table = {
+      {{{7}}, 7},
+      {{{}}, std::nullopt},
+      {{{3, 4}, {4, 5}}, 4},
+      {{{5, 4, 3}, {3, 4, 5}, {2, 3, 4}}, 4},
+      {{{1, 2}, {3}}, std::nullopt},
+      {{{0, 1}, {0}}, 0},
+      {{{1}, {1}, {}}, std::nullopt},
+  };
+  for (const auto& row : table) {
+    std::vector<RegisterMessage> sites;
+    for (const auto& rounds : row.rounds) sites.push_back(site("s", true, rounds));
+    CHECK(start_round_of(sites) == row.start);
+  }
+}
+
+TEST_CASE("sites that do not resume start at round 0 whatever checkpoints they have") {
+  CHECK(start_round_of({site("a", false, {4}), site("b", false, {})}) == 0);
+}
+
+TEST_CASE("a site whose run differs is told the JSON path of the first difference") {
+  const Json run = Json::parse(R"({"name": "r", "outer": {"rounds": 20}})");
+  auto newcomer = site("b", false, {});
+  CHECK_FALSE(objection_to_run(newcomer, run));
+  newcomer.run = run;
+  CHECK_FALSE(objection_to_run(newcomer, run));
+  newcomer.run = Json::parse(R"({"name": "r", "outer": {"rounds": 10}})");
+  CHECK(objection_to_run(newcomer, run) ==
+        "the run of site b (here) is not the coordinator's (there): outer.rounds: 10 here, 20 "
+        "there");
+}
+
+TEST_CASE("a site with other facts is told both names and the fact") {
+  auto a = site("a", false, {});
+  auto b = site("b", false, {});
+  a.facts = {{"data_digest", "11"}, {"parameters", 5}};
+  b.facts = a.facts;
+  CHECK_FALSE(objection_to_site(b, a));
+  b.facts["parameters"] = 6;
+  CHECK(objection_to_site(b, a) ==
+        "site b (here) does not fit site a (there): parameters: 6 here, 5 there");
+}
+
+TEST_CASE("either all sites resume or none") {
+  const auto fresh = site("a", false, {});
+  const auto resuming = site("b", true, {2});
+  const std::string text = "site b resumes from a checkpoint and site a does not: all or none must";
+  CHECK(objection_to_site(resuming, fresh) == text);
+  CHECK(objection_to_site(fresh, resuming) == text);
+}
+
+TEST_CASE("the rounds that sites can resume from are listed site by site") {
+  CHECK(resumable_rounds_text({site("a", true, {2, 3}), site("b", true, {})}) ==
+        "a has [2, 3], b has []");
+}
+
+}  // namespace
+}  // namespace farstep

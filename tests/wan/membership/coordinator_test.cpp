@@ -1,0 +1,97 @@
+#include "wan/membership/coordinator.h"
+
+#include "tests/support/catch.h"
+#include "tests/wan/membership/parties.h"
+#include "tests/wan/transport/run_ranks.h"
+
+namespace farstep {
+namespace {
+
+// A peer that speaks ZeroMQ and says what it likes.
+class Stranger {
+ public:
+  explicit Stranger(const std::string& endpoint)
+      : socket_(ControlSocket::Role::kSite, endpoint, patient_deadlines()) {}
+  void send(const ControlSocket::Frames& frames) { socket_.send(frames); }
+  std::string receive() {
+    while (true) {
+      if (const auto frames = socket_.receive()) return frames->at(0);
+      socket_.wait(10);
+    }
+  }
+
+ private:
+  ControlSocket socket_;
+};
+
+TEST_CASE("a coordinator tells the port that it took") {
+  RealClock clock;
+  for (const std::string port : {"*", "0"}) {
+    const Coordinator coordinator("tcp://127.0.0.1:" + port, run_of(1), patient_deadlines(), clock);
+    CHECK_THAT(coordinator.endpoint(), Catch::StartsWith("tcp://127.0.0.1:"));
+    CHECK(std::stoi(coordinator.endpoint().substr(16)) > 0);
+  }
+}
+
+TEST_CASE("an endpoint that cannot be listened on is a bad configuration") {
+  RealClock clock;
+  const Coordinator first(kAnyPort, run_of(1), patient_deadlines(), clock);
+  for (const std::string& endpoint :
+       {first.endpoint(), std::string("tcp://192.0.2.1:5000"), std::string("nonsense"),
+        std::string("tcp://127.0.0.1"), std::string("tcp://127.0.0.1:99999")}) {
+    const auto error = error_of<ConfigError>(
+        [&] { Coordinator(endpoint, run_of(1), patient_deadlines(), clock); });
+    CHECK_THAT(error, Catch::Contains(endpoint));
+  }
+}
+
+TEST_CASE("garbage at the coordinator's port does not disturb a run") {
+  RealClock clock;
+  Coordinator coordinator(kAnyPort, run_of(1), patient_deadlines(), clock);
+  Stranger stranger(coordinator.endpoint());
+  stranger.send({"garbage"});
+  stranger.send({""});
+  stranger.send({"two", "frames"});
+  stranger.send({std::string(1 << 20, '[')});
+  stranger.send({R"({"protocol": 1, "type": "put"})"});
+  CHECK_THAT(stranger.receive(), Catch::Contains("key: is missing"));
+  stranger.send({R"({"protocol": 1, "type": "heartbeat", "sent_seconds": 1})"});
+  CHECK_THAT(stranger.receive(), Catch::Contains("unknown_site"));
+
+  Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);
+  member.join({});
+  member.leave(Outcome::kDone, "");
+  CHECK(coordinator.wait_until_over(10));
+}
+
+TEST_CASE("another protocol version is refused with both versions") {
+  RealClock clock;
+  Coordinator coordinator(kAnyPort, run_of(1), patient_deadlines(), clock);
+  Stranger stranger(coordinator.endpoint());
+  stranger.send({R"({"protocol": 2, "type": "register", "site": "s0"})"});
+  CHECK_THAT(stranger.receive(), Catch::Contains("of protocol 2, this process speaks protocol 1"));
+}
+
+TEST_CASE("a coordinator is over when all sites have left and not before") {
+  RealClock clock;
+  Coordinator coordinator(kAnyPort, run_of(2), patient_deadlines(), clock);
+  CHECK_FALSE(coordinator.wait_until_over(0));
+  run_ranks(2, [&](int i) {
+    Member member(coordinator.endpoint(), "s" + std::to_string(i), patient_deadlines(), clock);
+    member.join({});
+    member.leave(Outcome::kDone, "");
+  });
+  CHECK(coordinator.wait_until_over(10));
+  CHECK(coordinator.failure().empty());
+}
+
+TEST_CASE("a coordinator whose sites are lost is over and tells whom it lost") {
+  RealClock clock;
+  Coordinator coordinator(kAnyPort, run_of(1), quick_deadlines(), clock);
+  Member(coordinator.endpoint(), "s0", quick_deadlines(), clock).join({});
+  CHECK(coordinator.wait_until_over(10));
+  CHECK_THAT(coordinator.failure(), Catch::StartsWith("site s0: silent for"));
+}
+
+}  // namespace
+}  // namespace farstep

@@ -1,0 +1,53 @@
+// A run's coordinator and sites in one process, for tests over real sockets.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/base/clock.h"
+#include "trainer/config/run_config.h"
+#include "wan/membership/coordinator.h"
+#include "wan/membership/member.h"
+
+namespace farstep {
+
+// Quick repetitions, and patience enough for a busy machine.
+inline Deadlines patient_deadlines() {
+  return {.join_seconds = 30,
+          .connect_seconds = 5,
+          .heartbeat_seconds = 0.02,
+          .lost_after_seconds = 20,
+          .transfer_stall_seconds = 60,
+          .leave_seconds = 10};
+}
+
+// For tests in which someone is lost.
+inline Deadlines quick_deadlines() {
+  Deadlines deadlines = patient_deadlines();
+  deadlines.heartbeat_seconds = 0.05;
+  deadlines.lost_after_seconds = 1;
+  return deadlines;
+}
+
+// A run of sites named s0, s1, ..., every default written out.
+inline Json run_of(int sites) {
+  RunConfig config;
+  config.name = "test";
+  for (int i = 0; i < sites; ++i) config.sites.emplace_back().name = "s" + std::to_string(i);
+  return to_json(config);
+}
+
+inline constexpr const char* kAnyPort = "tcp://127.0.0.1:*";
+
+// The text of what `call` throws as an `Exception`; empty if it throws nothing.
+template <typename Exception, typename Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const Exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace farstep

@@ -1,0 +1,164 @@
+#include "wan/membership/protocol.h"
+
+#include "tests/support/catch.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+
+namespace farstep {
+namespace {
+
+// Calls `check` with a default message of every alternative of a variant.
+template <typename Variant, std::size_t I = 0, typename Check>
+void for_each_message(Check check) {
+  if constexpr (I < std::variant_size_v<Variant>) {
+    check(std::variant_alternative_t<I, Variant>{});
+    for_each_message<Variant, I + 1>(check);
+  }
+}
+
+TEST_CASE("messages of a site come back as they were sent") {
+  RegisterMessage request;
+  request.site = "paris";
+  request.run = Json::parse(R"({"name": "r", "outer": {"momentum": 0.9}})");
+  request.resume = true;
+  request.resumable_rounds = {3, 4};
+  request.facts = {{"data_digest", "00ff"}, {"parameters", 12345678901}};
+  const std::vector<SiteMessage> messages = {
+      request,
+      PutMessage{"mesh/0/1", "00ff"},
+      GetMessage{"mesh/0/1"},
+      HeartbeatMessage{1.5, 2, 3, "training"},
+      ArriveMessage{1, 2, {100, 4, 409600}, "0123456789abcdef"},
+      VoteMessage{1, 2, "0123456789abcdef"},
+      MetricsMessage{Json::parse(R"({"loss": 2.5})")},
+      LeaveMessage{Outcome::kInterrupted, "Ctrl-C"},
+  };
+  CHECK(messages.size() == std::variant_size_v<SiteMessage>);
+  for (const auto& message : messages) {
+    const auto frame = encode(message);
+    const auto back = decode_site_message(frame);
+    CHECK(back.index() == message.index());
+    CHECK(encode(back) == frame);
+  }
+}
+
+TEST_CASE("messages of the coordinator come back as they were sent") {
+  const std::vector<CoordinatorMessage> messages = {
+      WaitingMessage{{"b", "c"}},
+      Welcome{Json::parse(R"({"name": "r"})"), 1, {"a", "b"}, 1, 7},
+      RefusedMessage{"no"},
+      StoredMessage{"k"},
+      ValueMessage{"k", ""},
+      HeartbeatAckMessage{1.25, 1.5},
+      Go{1, 2, {{1, 2, 3}, {4, 5, 6}}},
+      CommittedMessage{1, 2},
+      PeerLostMessage{"b", "silent"},
+      StopMessage{"differs"},
+      UnknownSiteMessage{"who"},
+      ErrorMessage{"what"},
+      GoodbyeMessage{},
+  };
+  CHECK(messages.size() == std::variant_size_v<CoordinatorMessage>);
+  for (const auto& message : messages) {
+    const auto frame = encode(message);
+    const auto back = decode_coordinator_message(frame);
+    CHECK(back.index() == message.index());
+    CHECK(encode(back) == frame);
+  }
+}
+
+TEST_CASE("what is no message of Farstep is bad data") {
+  const std::vector<std::string> frames = {
+      "",
+      "\xff\xfe garbage",
+      "GET / HTTP/1.1",
+      "[]",
+      "null",
+      "{}",
+      R"({"protocol": 1})",
+      R"({"type": "get", "key": "k"})",
+      R"({"protocol": "1", "type": "get"})",
+      R"({"protocol": 1, "type": 7})",
+      R"({"protocol": 1, "type": "get", "key": "k")",
+      std::string(100000, '['),
+      R"({"protocol": 1, "type": "metrics", "metrics": )" + std::string(80, '[') +
+          std::string(80, ']') + "}",
+  };
+  for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);
+}
+
+TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
+  struct Row {
+    std::string frame, message;
+  };
+  const std::vector<Row> table = {
+      {R"({"protocol": 2, "type": "get", "key": "k"})", "of protocol 2"},
+      {R"({"protocol": 2, "type": "something new"})", "of protocol 2"},
+      {R"({"protocol": 1, "type": "dance"})", "unknown type 'dance'"},
+      {R"({"protocol": 1, "type": "welcome"})", "unknown type 'welcome'"},
+      {R"({"protocol": 1, "type": "get"})", "message get: key: is missing"},
+      {R"({"protocol": 1, "type": "get", "key": 4})", "message get: key: is 4"},
+      {R"({"protocol": 1, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
+      {R"({"protocol": 1, "type": "leave", "outcome": "bored"})", "must be one of done"},
+      {R"({"protocol": 1, "type": "arrive", "generation": 1, "round": 1, "theta_hash": "a",
+           "contribution": {"steps": -1, "batch": 1, "tokens": 1}})",
+       "contribution.steps: is -1"},
+  };
+  for (const auto& row : table) {
+    CHECK_THROWS_WITH(decode_site_message(row.frame), Catch::Contains(row.message));
+    CHECK_THROWS_AS(decode_site_message(row.frame), ConfigError);
+  }
+}
+
+TEST_CASE("text that is not UTF-8 does not break a message") {
+  const auto back = decode_site_message(encode(LeaveMessage{Outcome::kFailed, "file \xff.bin"}));
+  CHECK_THAT(std::get<LeaveMessage>(back).message, Catch::StartsWith("file "));
+}
+
+TEST_CASE("an answer fits the request that it names and no other") {
+  CHECK(answers(Welcome{}, RegisterMessage{}));
+  CHECK(answers(RefusedMessage{}, RegisterMessage{}));
+  CHECK_FALSE(answers(WaitingMessage{}, RegisterMessage{}));
+  CHECK(answers(StoredMessage{"k"}, PutMessage{"k", "00"}));
+  CHECK_FALSE(answers(StoredMessage{"k"}, PutMessage{"other", "00"}));
+  CHECK(answers(ValueMessage{"k", "00"}, GetMessage{"k"}));
+  CHECK_FALSE(answers(ValueMessage{"k", "00"}, GetMessage{"other"}));
+  CHECK_FALSE(answers(StoredMessage{"k"}, GetMessage{"k"}));
+  CHECK(answers(Go{1, 2, {}}, ArriveMessage{1, 2, {}, "a"}));
+  CHECK_FALSE(answers(Go{1, 1, {}}, ArriveMessage{1, 2, {}, "a"}));
+  CHECK_FALSE(answers(Go{2, 2, {}}, ArriveMessage{1, 2, {}, "a"}));
+  CHECK(answers(CommittedMessage{1, 2}, VoteMessage{1, 2, "a"}));
+  CHECK_FALSE(answers(CommittedMessage{1, 2}, ArriveMessage{1, 2, {}, "a"}));
+  CHECK(answers(GoodbyeMessage{}, LeaveMessage{}));
+}
+
+TEST_CASE("hexadecimal text gives back any bytes") {
+  std::string bytes;
+  for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+  CHECK(from_hex(to_hex(bytes)) == bytes);
+  CHECK(to_hex(std::string_view("\0\x0f\xa0", 3)) == "000fa0");
+  CHECK(from_hex("").empty());
+  CHECK_THROWS_AS(from_hex("0"), DataError);
+  CHECK_THROWS_AS(from_hex("0g"), DataError);
+  CHECK_THROWS_AS(from_hex("AB"), DataError);
+}
+
+TEST_CASE("the protocol document names every message and every field") {
+  const auto document =
+      read_file(std::filesystem::path(FARSTEP_GOLDEN_FOLDER) / "../../docs/protocol.md");
+  const auto check = [&](auto message) {
+    INFO(message.kType);
+    const auto heading = fmt::format("### `{}`", message.kType);
+    const auto start = document.find(heading);
+    REQUIRE(start != std::string::npos);
+    const auto section = document.substr(start, document.find("\n#", start) - start);
+    for (const auto& row : list_fields<decltype(message)>()) {
+      CHECK_THAT(section, Catch::Contains("`" + row.path.substr(row.path.find_last_of('.') + 1)));
+    }
+  };
+  for_each_message<SiteMessage>(check);
+  for_each_message<CoordinatorMessage>(check);
+}
+
+}  // namespace
+}  // namespace farstep

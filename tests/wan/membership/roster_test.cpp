@@ -1,0 +1,407 @@
+#include "wan/membership/roster.h"
+
+#include "tests/support/catch.h"
+#include "trainer/base/error.h"
+#include "trainer/config/run_config.h"
+
+namespace farstep {
+namespace {
+
+Json run_of(const std::vector<std::string>& sites) {
+  RunConfig config;
+  config.name = "test";
+  for (const auto& name : sites) config.sites.emplace_back().name = name;
+  return to_json(config);
+}
+
+RegisterMessage registration(const std::string& site) {
+  RegisterMessage message;
+  message.site = site;
+  return message;
+}
+
+ArriveMessage arrival(int64_t round, const std::string& hash = "aa") {
+  return {1, round, {100, 4, 1000}, hash};
+}
+
+VoteMessage ballot(int64_t round, const std::string& hash = "bb") {
+  return {1, round, hash};
+}
+
+// A roster whose sites are on connections of the same name, and a time of its own.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> sites)
+      : sites_(std::move(sites)), roster(run_of(sites_), Deadlines{}) {}
+
+  std::vector<Outgoing> receive(const std::string& connection, const SiteMessage& message) {
+    return roster.receive(connection, message, now_seconds);
+  }
+  void join() {
+    for (const auto& site : sites_) receive(site, registration(site));
+    REQUIRE(roster.has_begun());
+  }
+  void play_round(int64_t round) {
+    for (const auto& site : sites_) receive(site, arrival(round));
+    for (const auto& site : sites_) receive(site, ballot(round));
+  }
+  // Lets time pass, with heartbeats every second from the sites that live.
+  std::vector<Outgoing> pass(double seconds, const std::vector<std::string>& living) {
+    std::vector<Outgoing> seen;
+    for (const double end_seconds = now_seconds + seconds; now_seconds < end_seconds;) {
+      now_seconds += 1;
+      for (const auto& site : living) receive(site, HeartbeatMessage{now_seconds, 0, 0, ""});
+      for (const auto& message : roster.tick(now_seconds)) seen.push_back(message);
+    }
+    return seen;
+  }
+
+ private:
+  std::vector<std::string> sites_;
+
+ public:
+  Roster roster;
+  double now_seconds = 1000;
+};
+
+// The connections that get a message of this type, in order.
+template <typename Message>
+std::vector<std::string> receivers(const std::vector<Outgoing>& messages) {
+  std::vector<std::string> connections;
+  for (const auto& [connection, message] : messages) {
+    if (std::holds_alternative<Message>(message)) connections.push_back(connection);
+  }
+  return connections;
+}
+
+template <typename Message>
+Message only(const std::vector<Outgoing>& messages) {
+  REQUIRE(messages.size() == 1);
+  REQUIRE(std::holds_alternative<Message>(messages[0].message));
+  return std::get<Message>(messages[0].message);
+}
+
+using Names = std::vector<std::string>;
+
+TEST_CASE("sites wait for each other and are welcomed together") {
+  Table table({"a", "b", "c"});
+  CHECK(only<WaitingMessage>(table.receive("2", registration("b"))).missing == Names{"a", "c"});
+  CHECK(only<WaitingMessage>(table.receive("1", registration("a"))).missing == Names{"c"});
+  CHECK(only<WaitingMessage>(table.receive("2", registration("b"))).missing == Names{"c"});
+  CHECK_FALSE(table.roster.has_begun());
+  const auto messages = table.receive("3", registration("c"));
+  CHECK(receivers<Welcome>(messages) == Names{"1", "2", "3"});
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto& welcome = std::get<Welcome>(messages[i].message);
+    CHECK(welcome.site_id == static_cast<int64_t>(i));
+    CHECK(welcome.sites == Names{"a", "b", "c"});
+    CHECK(welcome.run == run_of({"a", "b", "c"}));
+    CHECK(welcome.generation == 1);
+    CHECK(welcome.start_round == 0);
+  }
+  CHECK(only<Welcome>(table.receive("2", registration("b"))).site_id == 1);
+}
+
+TEST_CASE("one site alone is welcomed at once and needs nobody") {
+  Table table({"a"});
+  only<Welcome>(table.receive("a", registration("a")));
+  only<Go>(table.receive("a", arrival(0)));
+  CHECK(only<CommittedMessage>(table.receive("a", ballot(0))).round == 0);
+}
+
+TEST_CASE("who may not join is refused with the reason") {
+  Table table({"a", "b"});
+  auto first = registration("a");
+  first.facts = {{"data_digest", "11"}};
+  table.receive("a", first);
+
+  auto other_run = registration("b");
+  other_run.facts = first.facts;
+  other_run.run = run_of({"a", "b"});
+  (*other_run.run)["outer"]["rounds"] = 77;
+  auto other_data = registration("b");
+  other_data.facts = {{"data_digest", "22"}};
+  auto other_resume = registration("b");
+  other_resume.facts = first.facts;
+  other_resume.resume = true;
+  const std::vector<std::pair<RegisterMessage, std::string>> cases = {
+      {registration("x"), "site x is not in the run, whose sites are a, b"},
+      {registration("a"), "site a has registered already"},
+      {other_run, "outer.rounds: 77 here, 10 there"},
+      {other_data, "site b (here) does not fit site a (there): data_digest"},
+      {other_resume, "site b resumes from a checkpoint and site a does not"},
+  };
+  for (const auto& [message, reason] : cases) {
+    const auto refusal = only<RefusedMessage>(table.receive("new", message));
+    CHECK_THAT(refusal.message, Catch::Contains(reason));
+  }
+  CHECK_FALSE(table.roster.has_begun());
+
+  auto fitting = registration("b");
+  fitting.facts = first.facts;
+  fitting.run = run_of({"a", "b"});
+  CHECK(receivers<Welcome>(table.receive("b", fitting)) == Names{"a", "b"});
+  CHECK_THAT(only<RefusedMessage>(table.receive("late", registration("b"))).message,
+             Catch::Contains("the run has begun"));
+}
+
+TEST_CASE("sites resume from the highest round that all have") {
+  Table table({"a", "b"});
+  auto a = registration("a");
+  a.resume = true;
+  a.resumable_rounds = {4, 5};
+  auto b = registration("b");
+  b.resume = true;
+  b.resumable_rounds = {3, 4};
+  table.receive("a", a);
+  const auto messages = table.receive("b", b);
+  REQUIRE(receivers<Welcome>(messages).size() == 2);
+  CHECK(std::get<Welcome>(messages[0].message).start_round == 4);
+  only<ErrorMessage>(table.receive("a", arrival(0)));
+  only<ErrorMessage>(table.receive("a", ballot(3)));
+  table.play_round(4);
+  CHECK(table.receive("a", arrival(5)).empty());
+}
+
+TEST_CASE("without a common round to resume from all are refused and may try again") {
+  Table table({"a", "b"});
+  auto a = registration("a");
+  a.resume = true;
+  a.resumable_rounds = {1, 2};
+  auto b = registration("b");
+  b.resume = true;
+  table.receive("a", a);
+  const auto messages = table.receive("b", b);
+  CHECK(receivers<RefusedMessage>(messages) == Names{"a", "b"});
+  CHECK_THAT(std::get<RefusedMessage>(messages[0].message).message,
+             Catch::Contains("a has [1, 2], b has []"));
+  CHECK_FALSE(table.roster.has_begun());
+  table.join();
+}
+
+TEST_CASE("a site that goes away while others join frees its place") {
+  Table table({"a", "b"});
+  table.receive("old", registration("a"));
+  SECTION("by silence") {
+    CHECK(table.pass(6, {}).empty());
+  }
+  SECTION("by leaving") {
+    only<GoodbyeMessage>(table.receive("old", LeaveMessage{Outcome::kInterrupted, ""}));
+  }
+  CHECK(only<WaitingMessage>(table.receive("new", registration("a"))).missing == Names{"b"});
+  CHECK(receivers<Welcome>(table.receive("b", registration("b"))) == Names{"new", "b"});
+}
+
+TEST_CASE("a get is answered when the key exists") {
+  Table table({"a", "b", "c"});
+  table.join();
+  CHECK(table.receive("b", GetMessage{"k"}).empty());
+  CHECK(table.receive("c", GetMessage{"k"}).empty());
+  CHECK(table.receive("b", GetMessage{"k"}).empty());
+  const auto messages = table.receive("a", PutMessage{"k", "00ff"});
+  CHECK(receivers<StoredMessage>(messages) == Names{"a"});
+  CHECK(receivers<ValueMessage>(messages) == Names{"b", "c"});
+  CHECK(only<ValueMessage>(table.receive("a", GetMessage{"k"})).value == "00ff");
+  only<StoredMessage>(table.receive("b", PutMessage{"k", "00ff"}));
+  CHECK_THAT(only<ErrorMessage>(table.receive("b", PutMessage{"k", "11"})).message,
+             Catch::Contains("k is written twice"));
+}
+
+TEST_CASE("rounds go on one after the other when all arrive and all vote") {
+  Table table({"a", "b"});
+  table.join();
+  for (int64_t round = 0; round < 5; ++round) {
+    CHECK(table.receive("b", ArriveMessage{1, round, {50, 8, 500}, "aa"}).empty());
+    const auto go = table.receive("a", ArriveMessage{1, round, {100, 4, 900}, "aa"});
+    CHECK(receivers<Go>(go) == Names{"a", "b"});
+    CHECK(std::get<Go>(go[0].message).round == round);
+    CHECK(std::get<Go>(go[0].message).contributions ==
+          std::vector<Contribution>{{100, 4, 900}, {50, 8, 500}});
+    CHECK(table.receive("a", ballot(round)).empty());
+    CHECK(receivers<CommittedMessage>(table.receive("b", ballot(round))) == Names{"a", "b"});
+  }
+}
+
+TEST_CASE("a request whose answer was lost is answered again") {
+  Table table({"a", "b"});
+  table.join();
+  table.receive("a", arrival(0));
+  CHECK(table.receive("a", arrival(0)).empty());
+  table.receive("b", arrival(0));
+  CHECK(only<Go>(table.receive("a", arrival(0))).round == 0);
+  table.receive("a", ballot(0));
+  CHECK(table.receive("a", ballot(0)).empty());
+  table.receive("b", ballot(0));
+  CHECK(only<CommittedMessage>(table.receive("a", ballot(0))).round == 0);
+  table.receive("a", arrival(1));
+  CHECK(only<CommittedMessage>(table.receive("b", ballot(0))).round == 0);
+  CHECK(receivers<Go>(table.receive("b", arrival(1))) == Names{"a", "b"});
+}
+
+TEST_CASE("messages of a round that is not open are answered with an error") {
+  Table table({"a", "b"});
+  only<UnknownSiteMessage>(table.receive("a", arrival(0)));
+  table.receive("a", registration("a"));
+  CHECK_THAT(only<ErrorMessage>(table.receive("a", arrival(0))).message,
+             Catch::Contains("sites are still joining"));
+  only<ErrorMessage>(table.receive("a", ballot(-1)));
+  table.receive("b", registration("b"));
+  table.play_round(0);
+  table.play_round(1);
+  const std::vector<SiteMessage> stale = {
+      arrival(0),
+      arrival(1),
+      arrival(3),
+      ballot(0),
+      ballot(2),
+      ballot(3),
+      ArriveMessage{0, 2, {}, "aa"},
+      VoteMessage{2, 1, "bb"},
+  };
+  for (const auto& message : stale) only<ErrorMessage>(table.receive("a", message));
+  table.play_round(2);
+  CHECK(table.roster.failure().empty());
+}
+
+TEST_CASE("weights that differ at the start of a round stop the run naming the site") {
+  Table table({"a", "b", "c"});
+  table.join();
+  table.play_round(0);
+  table.receive("a", arrival(1));
+  table.receive("b", arrival(1, "other"));
+  const auto messages = table.receive("c", arrival(1));
+  CHECK(receivers<StopMessage>(messages) == Names{"a", "b", "c"});
+  CHECK(std::get<StopMessage>(messages[0].message).reason ==
+        "theta_global differs at the start of round 1: b (other)");
+  only<StopMessage>(table.receive("a", arrival(1)));
+}
+
+TEST_CASE("weights that would differ after the exchange stop the run before it counts") {
+  Table table({"a", "b"});
+  table.join();
+  table.receive("a", arrival(0));
+  table.receive("b", arrival(0));
+  table.receive("a", ballot(0, "b1"));
+  const auto messages = table.receive("b", ballot(0, "b2"));
+  CHECK(receivers<StopMessage>(messages) == Names{"a", "b"});
+  CHECK_THAT(table.roster.failure(), Catch::Contains("a (b1), b (b2)"));
+  CHECK(receivers<CommittedMessage>(messages).empty());
+  only<GoodbyeMessage>(table.receive("a", LeaveMessage{Outcome::kFailed, ""}));
+  CHECK_FALSE(table.roster.is_over());
+  only<GoodbyeMessage>(table.receive("b", LeaveMessage{Outcome::kFailed, ""}));
+  CHECK(table.roster.is_over());
+}
+
+TEST_CASE("a heartbeat is answered with the coordinator's time") {
+  Table table({"a"});
+  table.join();
+  const auto ack = only<HeartbeatAckMessage>(table.receive("a", HeartbeatMessage{7.5, 0, 0, ""}));
+  CHECK(ack.sent_seconds == 7.5);
+  CHECK(ack.coordinator_seconds == table.now_seconds);
+}
+
+TEST_CASE("a site that falls silent is lost once and the others are told") {
+  Table table({"a", "b", "c"});
+  table.join();
+  table.receive("b", HeartbeatMessage{1000, 3, 12, "training"});
+  CHECK(table.pass(5, {"a", "c"}).empty());
+  const auto messages = table.pass(1, {"a", "c"});
+  CHECK(receivers<PeerLostMessage>(messages) == Names{"a", "c"});
+  const auto lost = std::get<PeerLostMessage>(messages[0].message);
+  CHECK(lost.site == "b");
+  CHECK(lost.reason == "silent for 6.0 s; last heard of in round 3, step 12: training");
+  CHECK(table.pass(20, {"a", "c"}).empty());
+  CHECK(table.pass(20, {"a"}).empty());
+  CHECK(table.roster.failure() == "site b: " + lost.reason);
+
+  const auto beat = table.receive("a", HeartbeatMessage{0, 0, 0, ""});
+  CHECK(receivers<HeartbeatAckMessage>(beat) == Names{"a"});
+  CHECK(receivers<PeerLostMessage>(beat) == Names{"a"});
+  only<PeerLostMessage>(table.receive("a", arrival(0)));
+  CHECK_THAT(only<UnknownSiteMessage>(table.receive("b", HeartbeatMessage{0, 0, 0, ""})).message,
+             Catch::Contains("counts as lost"));
+}
+
+TEST_CASE("any message is a sign of life and arrivals wait for hours") {
+  Table table({"a", "b"});
+  table.join();
+  table.receive("a", arrival(0));
+  CHECK(table.pass(3 * 3600, {"a", "b"}).empty());
+  CHECK(receivers<Go>(table.receive("b", arrival(0))) == Names{"a", "b"});
+  for (int i = 0; i < 10; ++i) {
+    table.now_seconds += 4;
+    table.receive("a", ballot(0));
+    table.receive("b", GetMessage{"nothing"});
+    CHECK(table.roster.tick(table.now_seconds).empty());
+  }
+}
+
+TEST_CASE("a site that leaves before the run is over is lost to the others") {
+  struct Row {
+    Outcome outcome;
+    std::string message, reason;
+  };
+  const std::vector<Row> rows = {
+      {Outcome::kInterrupted, "", "it left the run: interrupted"},
+      {Outcome::kFailed, "loss is nan", "it left the run: failed: loss is nan"},
+      {Outcome::kDone, "", "it left the run: done"},
+  };
+  for (const auto& row : rows) {
+    Table table({"a", "b"});
+    table.join();
+    table.receive("b", arrival(0));
+    const auto messages = table.receive("a", LeaveMessage{row.outcome, row.message});
+    CHECK(receivers<GoodbyeMessage>(messages) == Names{"a"});
+    CHECK(receivers<PeerLostMessage>(messages) == Names{"b"});
+    CHECK(table.roster.failure() == "site a: " + row.reason);
+    only<GoodbyeMessage>(table.receive("a", LeaveMessage{row.outcome, row.message}));
+  }
+}
+
+TEST_CASE("a site that is done with the run is missed only if another round is begun") {
+  Table table({"a", "b"});
+  table.join();
+  table.play_round(0);
+  only<GoodbyeMessage>(table.receive("a", LeaveMessage{Outcome::kDone, ""}));
+  CHECK(table.pass(60, {"b"}).empty());
+  CHECK_FALSE(table.roster.is_over());
+  SECTION("the other is done as well") {
+    only<GoodbyeMessage>(table.receive("b", LeaveMessage{Outcome::kDone, ""}));
+    CHECK(table.roster.is_over());
+    CHECK(table.roster.failure().empty());
+  }
+  SECTION("the other goes on") {
+    const auto lost = only<PeerLostMessage>(table.receive("b", arrival(1)));
+    CHECK(lost.site == "a");
+  }
+}
+
+TEST_CASE("the last metrics of a site are kept") {
+  Table table({"a", "b"});
+  table.join();
+  CHECK(table.roster.metrics("a") == Json::object());
+  table.receive("a", MetricsMessage{Json{{"loss", 3.0}}});
+  table.receive("a", MetricsMessage{Json{{"loss", 2.5}}});
+  CHECK(table.roster.metrics("a") == Json{{"loss", 2.5}});
+  CHECK(table.roster.metrics("b") == Json::object());
+}
+
+TEST_CASE("strangers are told that they are unknown and change nothing") {
+  Table table({"a"});
+  only<UnknownSiteMessage>(table.receive("x", HeartbeatMessage{}));
+  only<UnknownSiteMessage>(table.receive("x", PutMessage{"k", ""}));
+  only<UnknownSiteMessage>(table.receive("x", ballot(0)));
+  only<GoodbyeMessage>(table.receive("x", LeaveMessage{}));
+  CHECK_FALSE(table.roster.is_over());
+  table.join();
+  only<UnknownSiteMessage>(table.receive("x", arrival(0)));
+  CHECK(table.receive("a", GetMessage{"k"}).empty());
+}
+
+TEST_CASE("a roster needs a valid run") {
+  CHECK_THROWS_AS(Roster(Json::object(), Deadlines{}), ConfigError);
+  CHECK_THROWS_AS(Roster(run_of({"a", "a"}), Deadlines{}), ConfigError);
+}
+
+}  // namespace
+}  // namespace farstep

@@ -1,0 +1,141 @@
+#include "wan/membership/control_socket.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <random>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr int64_t kLargestMessageBytes = int64_t{16} << 20;
+constexpr int kKeepaliveIdleSeconds = 30;
+constexpr int kKeepaliveIntervalSeconds = 10;
+constexpr int kKeepaliveProbes = 3;
+
+int milliseconds(double seconds) {
+  return static_cast<int>(std::ceil(1000 * std::clamp(seconds, 0.0, 1e6)));
+}
+
+// A name of the site's own lets the coordinator recognise it when its connection was cut and made
+// again. It is random: a restarted site is not the one that it was.
+std::string random_routing_id() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
+}
+
+// ZeroMQ takes a port modulo 65536, and would listen where nobody looks.
+void check_port(const std::string& endpoint) {
+  const auto port = endpoint.substr(endpoint.rfind(':') + 1);
+  const bool is_number = port.find_first_not_of("0123456789") == std::string::npos;
+  if (is_number && (port.size() > 5 || (!port.empty() && std::stoi(port) > 65535))) {
+    throw ConfigError(fmt::format("{} is no port", port));
+  }
+}
+
+// A signal of the process may end any of ZeroMQ's calls before it did anything.
+template <typename Call>
+auto uninterrupted(Call call) {
+  while (true) {
+    try {
+      return call();
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EINTR) throw;
+    }
+  }
+}
+
+}  // namespace
+
+ControlSocket::ControlSocket(Role role, const std::string& endpoint, const Deadlines& deadlines)
+    : wake_event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      socket_(context_,
+              role == Role::kCoordinator ? zmq::socket_type::router : zmq::socket_type::dealer) {
+  FARSTEP_CHECK(wake_event_ >= 0, "no event descriptor: {}", zmq_strerror(errno));
+  try {
+    check_port(endpoint);
+    set_up(role, deadlines);
+    if (role == Role::kCoordinator) {
+      socket_.bind(endpoint);
+    } else {
+      socket_.connect(endpoint);
+    }
+  } catch (const std::exception& error) {
+    ::close(wake_event_);
+    throw ConfigError(fmt::format(
+        "coordinator endpoint {}: cannot {} there: {}; it must be tcp://ADDRESS:PORT{}", endpoint,
+        role == Role::kCoordinator ? "listen" : "connect", error.what(),
+        role == Role::kCoordinator ? " with an IP address of this machine and a free port" : ""));
+  }
+}
+
+void ControlSocket::set_up(Role role, const Deadlines& deadlines) {
+  socket_.set(zmq::sockopt::tcp_keepalive, 1);
+  socket_.set(zmq::sockopt::tcp_keepalive_idle, kKeepaliveIdleSeconds);
+  socket_.set(zmq::sockopt::tcp_keepalive_intvl, kKeepaliveIntervalSeconds);
+  socket_.set(zmq::sockopt::tcp_keepalive_cnt, kKeepaliveProbes);
+  socket_.set(zmq::sockopt::maxmsgsize, kLargestMessageBytes);
+  if (role == Role::kCoordinator) {
+    // The last farewells must reach the sites; a reconnecting site takes its old place.
+    socket_.set(zmq::sockopt::linger, milliseconds(deadlines.leave_seconds));
+    socket_.set(zmq::sockopt::router_handover, true);
+  } else {
+    // A farewell is acknowledged, so nothing that is still queued at the end matters.
+    socket_.set(zmq::sockopt::linger, 0);
+    socket_.set(zmq::sockopt::connect_timeout, milliseconds(deadlines.connect_seconds));
+    socket_.set(zmq::sockopt::routing_id, random_routing_id());
+  }
+}
+
+ControlSocket::~ControlSocket() {
+  ::close(wake_event_);
+}
+
+std::string ControlSocket::endpoint() const {
+  return socket_.get(zmq::sockopt::last_endpoint);
+}
+
+void ControlSocket::wait(double timeout_seconds) {
+  std::array<zmq_pollitem_t, 2> items{
+      {{socket_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, wake_event_, ZMQ_POLLIN, 0}}};
+  const int ready = ::zmq_poll(items.data(), items.size(), milliseconds(timeout_seconds));
+  FARSTEP_CHECK(ready >= 0 || errno == EINTR, "waiting on the control socket failed: {}",
+                zmq_strerror(errno));
+  eventfd_t ignored = 0;
+  ::eventfd_read(wake_event_, &ignored);  // fails if nobody called wake(), which is as well
+}
+
+void ControlSocket::wake() {
+  ::eventfd_write(wake_event_, 1);  // can fail only when a wake-up is due already
+}
+
+std::optional<ControlSocket::Frames> ControlSocket::receive() {
+  Frames frames;
+  bool more = true;
+  while (more) {
+    zmq::message_t frame;
+    if (!uninterrupted([&] { return socket_.recv(frame, zmq::recv_flags::dontwait); })) {
+      return std::nullopt;
+    }
+    more = frame.more();
+    frames.push_back(frame.to_string());
+  }
+  return frames;
+}
+
+void ControlSocket::send(const Frames& frames) {
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const auto more = i + 1 < frames.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
+    const auto flags = more | zmq::send_flags::dontwait;
+    if (!uninterrupted([&] { return socket_.send(zmq::buffer(frames[i]), flags); })) return;
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,103 @@
+#include "wan/membership/coordinator.h"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+Coordinator::Coordinator(const std::string& endpoint, Json run, const Deadlines& deadlines,
+                         Clock& clock)
+    : clock_(clock),
+      tick_seconds_(deadlines.heartbeat_seconds / 2),
+      roster_(std::move(run), deadlines),
+      socket_(ControlSocket::Role::kCoordinator, endpoint, deadlines),
+      endpoint_(socket_.endpoint()),
+      thread_([this] { this->run(); }) {}
+
+Coordinator::~Coordinator() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  socket_.wake();
+  thread_.join();
+}
+
+bool Coordinator::wait_until_over(double timeout_seconds) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(timeout_seconds),
+                    [this] { return is_over_ || !defect_.empty(); });
+  if (!defect_.empty()) throw InternalError("the coordinator failed: " + defect_);
+  return is_over_;
+}
+
+std::string Coordinator::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Coordinator::run() {
+  try {
+    spdlog::info("coordinator listens at {}", endpoint_);
+    while (true) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (stopping_) return;
+      }
+      socket_.wait(tick_seconds_);
+      while (const auto frames = socket_.receive()) handle(*frames);
+      deliver(roster_.tick(clock_.unix_seconds()));
+      publish();
+    }
+  } catch (const std::exception& error) {
+    spdlog::error("the coordinator failed: {}", error.what());
+    const std::lock_guard lock(mutex_);
+    defect_ = error.what();
+    changed_.notify_all();
+  }
+}
+
+// What a stranger sends must not disturb the run: it is dropped, or answered if it looks like a
+// site's.
+void Coordinator::handle(const ControlSocket::Frames& frames) {
+  if (frames.size() != 2) {
+    spdlog::warn("coordinator: dropped a message of {} frames; a site's has one",
+                 frames.size() - 1);
+    return;
+  }
+  const std::string& connection = frames[0];
+  try {
+    const auto message = decode_site_message(frames[1]);
+    deliver(roster_.receive(connection, message, clock_.unix_seconds()));
+  } catch (const DataError& error) {
+    spdlog::warn("coordinator: dropped a stranger's message: {}", error.what());
+  } catch (const ConfigError& error) {
+    spdlog::warn("coordinator: refused a message: {}", error.what());
+    deliver({{connection, ErrorMessage{error.what()}}});
+  }
+}
+
+void Coordinator::deliver(const std::vector<Outgoing>& messages) {
+  for (const auto& [connection, message] : messages) {
+    if (const auto* refusal = std::get_if<RefusedMessage>(&message)) {
+      spdlog::warn("coordinator: refused a site: {}", refusal->message);
+    }
+    socket_.send({connection, encode(message)});
+  }
+}
+
+void Coordinator::publish() {
+  const std::lock_guard lock(mutex_);
+  if (!has_begun_ && roster_.has_begun()) spdlog::info("coordinator: all sites have joined");
+  if (failure_ != roster_.failure()) spdlog::warn("coordinator: {}", roster_.failure());
+  if (!is_over_ && roster_.is_over()) spdlog::info("coordinator: all sites have left");
+  has_begun_ = roster_.has_begun();
+  failure_ = roster_.failure();
+  is_over_ = roster_.is_over();
+  changed_.notify_all();
+}
+
+}  // namespace farstep

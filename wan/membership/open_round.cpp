@@ -1,0 +1,54 @@
+#include "wan/membership/open_round.h"
+
+#include <fmt/ranges.h>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+template <typename Message>
+std::string differing(const std::map<std::string, Message>& messages) {
+  std::map<std::string, std::size_t> counts;
+  for (const auto& [site, message] : messages) ++counts[message.theta_hash];
+  if (counts.size() <= 1) return "";
+  std::vector<std::string> named;
+  for (const auto& [site, message] : messages) {
+    if (2 * counts[message.theta_hash] > messages.size()) continue;
+    named.push_back(fmt::format("{} ({})", site, message.theta_hash));
+  }
+  return fmt::format("{}", fmt::join(named, ", "));
+}
+
+}  // namespace
+
+OpenRound::OpenRound(int64_t generation, int64_t round, std::vector<std::string> sites)
+    : generation_(generation), number_(round), sites_(std::move(sites)) {}
+
+void OpenRound::arrive(const std::string& site, const ArriveMessage& message) {
+  arrivals_.emplace(site, message);
+}
+
+void OpenRound::vote(const std::string& site, const VoteMessage& message) {
+  votes_.emplace(site, message);
+}
+
+std::string OpenRound::differing_arrivals() const {
+  return differing(arrivals_);
+}
+
+std::string OpenRound::differing_votes() const {
+  return differing(votes_);
+}
+
+Go OpenRound::go() const {
+  FARSTEP_CHECK(all_arrived(), "round {} is not complete", number_);
+  Go message{.generation = generation_, .round = number_, .contributions = {}};
+  for (const auto& site : sites_) {
+    message.contributions.push_back(arrivals_.at(site).contribution);
+  }
+  return message;
+}
+
+}  // namespace farstep

@@ -1,0 +1,138 @@
+#include "wan/membership/protocol.h"
+
+#include <array>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+// Recursive code walks over the messages; nesting deeper than any run needs is a stranger's.
+constexpr int kDeepestNesting = 64;
+
+Json parse_frame(const std::string& frame) {
+  try {
+    return Json::parse(frame, [](int depth, Json::parse_event_t /*event*/, Json& /*parsed*/) {
+      if (depth > kDeepestNesting) throw DataError("a control message is nested too deeply");
+      return true;
+    });
+  } catch (const Json::exception& error) {
+    throw DataError(fmt::format("a control message is not JSON: {}", error.what()));
+  }
+}
+
+template <typename Variant, std::size_t I = 0>
+Variant read_message(const std::string& type, const Json& body) {
+  if constexpr (I == std::variant_size_v<Variant>) {
+    throw ConfigError(fmt::format("a control message has the unknown type '{}'", type));
+  } else {
+    using Message = std::variant_alternative_t<I, Variant>;
+    if (type == Message::kType) return from_json<Message>(body, "message " + type);
+    return read_message<Variant, I + 1>(type, body);
+  }
+}
+
+template <typename Variant>
+Variant decode(const std::string& frame) {
+  Json json = parse_frame(frame);
+  if (!json.is_object() || !json.contains("protocol") || !json["protocol"].is_number_integer() ||
+      !json.contains("type") || !json["type"].is_string()) {
+    throw DataError("a control message has no protocol version and type");
+  }
+  if (json["protocol"] != kProtocolVersion) {
+    throw ConfigError(
+        fmt::format("a control message is of protocol {}, this process speaks protocol {}: use the "
+                    "same version of Farstep at the coordinator and at all sites",
+                    json["protocol"].dump(), kProtocolVersion));
+  }
+  const std::string type = json["type"];
+  json.erase("protocol");
+  json.erase("type");
+  return read_message<Variant>(type, json);
+}
+
+template <typename Variant>
+std::string encode_message(const Variant& message) {
+  return std::visit(
+      [](const auto& content) {
+        Json json{{"protocol", kProtocolVersion}, {"type", content.kType}};
+        json.update(to_json(content));
+        return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+      },
+      message);
+}
+
+// Which kinds of answer fit which kinds of request.
+struct AnswerMatcher {
+  bool operator()(const Welcome&, const RegisterMessage&) const { return true; }
+  bool operator()(const RefusedMessage&, const RegisterMessage&) const { return true; }
+  bool operator()(const StoredMessage& a, const PutMessage& r) const { return a.key == r.key; }
+  bool operator()(const ValueMessage& a, const GetMessage& r) const { return a.key == r.key; }
+  bool operator()(const Go& a, const ArriveMessage& r) const {
+    return a.generation == r.generation && a.round == r.round;
+  }
+  bool operator()(const CommittedMessage& a, const VoteMessage& r) const {
+    return a.generation == r.generation && a.round == r.round;
+  }
+  bool operator()(const GoodbyeMessage&, const LeaveMessage&) const { return true; }
+  template <typename Answer, typename Request>
+  bool operator()(const Answer&, const Request&) const {
+    return false;
+  }
+};
+
+int digit_value(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+  throw DataError(fmt::format("'{}' is not a lower-case hexadecimal digit", digit));
+}
+
+}  // namespace
+
+std::span<const std::string_view> enum_names(Outcome) {
+  static constexpr std::array<std::string_view, 3> kNames{"done", "interrupted", "failed"};
+  return kNames;
+}
+
+std::string encode(const SiteMessage& message) {
+  return encode_message(message);
+}
+
+std::string encode(const CoordinatorMessage& message) {
+  return encode_message(message);
+}
+
+SiteMessage decode_site_message(const std::string& frame) {
+  return decode<SiteMessage>(frame);
+}
+
+CoordinatorMessage decode_coordinator_message(const std::string& frame) {
+  return decode<CoordinatorMessage>(frame);
+}
+
+bool answers(const CoordinatorMessage& answer, const SiteMessage& request) {
+  return std::visit(AnswerMatcher{}, answer, request);
+}
+
+std::string to_hex(std::string_view bytes) {
+  std::string digits;
+  digits.reserve(2 * bytes.size());
+  for (const char byte : bytes) {
+    digits += "0123456789abcdef"[static_cast<unsigned char>(byte) >> 4];
+    digits += "0123456789abcdef"[static_cast<unsigned char>(byte) & 15];
+  }
+  return digits;
+}
+
+std::string from_hex(std::string_view digits) {
+  if (digits.size() % 2 != 0) throw DataError("hexadecimal text has an odd number of digits");
+  std::string bytes;
+  bytes.reserve(digits.size() / 2);
+  for (std::size_t i = 0; i < digits.size(); i += 2) {
+    bytes += static_cast<char>(16 * digit_value(digits[i]) + digit_value(digits[i + 1]));
+  }
+  return bytes;
+}
+
+}  // namespace farstep

@@ -1,0 +1,341 @@
+// The messages between the coordinator and the sites: one JSON object a message, in one frame,
+// {"protocol": 1, "type": "arrive", ...the fields below...}. docs/protocol.md tells who waits for
+// what.
+//
+// Each message lists its fields once, for reading, writing and documentation alike. A message with
+// an unknown type, an unknown member or another protocol version is refused, never guessed at.
+// Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "trainer/config/fields.h"
+#include "trainer/config/json_fields.h"
+
+namespace farstep {
+
+inline constexpr int64_t kProtocolVersion = 1;
+
+// Lets a message have a field of free JSON; found by argument-dependent look-up.
+inline void read_scalar(const Json& json, Json& value, const Rules& /*rules*/,
+                        const JsonPlace& /*place*/) {
+  value = json;
+}
+
+// ---- from a site to the coordinator ----
+
+// What a site brings when it joins.
+struct JoinRequest {
+  std::optional<Json> run;
+  bool resume = false;
+  std::vector<int64_t> resumable_rounds;
+  Json facts = Json::object();
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("run", run, "the site's own copy of the run, every default written out; null has none");
+    visit("resume", resume, "the site means to continue from a checkpoint");
+    visit("resumable_rounds", resumable_rounds, "rounds that its checkpoints can start from");
+    visit("facts", facts, "what must be equal at all sites: digest of the data, parameters, ...");
+  }
+};
+
+struct RegisterMessage : JoinRequest {
+  static constexpr std::string_view kType = "register";
+  std::string site;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("site", site, "name of the site, as in the run", kRequired);
+    JoinRequest::fields(visit);
+  }
+};
+
+struct PutMessage {
+  static constexpr std::string_view kType = "put";
+  std::string key, value;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("key", key, "written once in a run", kRequired);
+    visit("value", value, "any bytes, in hexadecimal");
+  }
+};
+
+struct GetMessage {
+  static constexpr std::string_view kType = "get";
+  std::string key;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("key", key, "the key to wait for", kRequired);
+  }
+};
+
+struct HeartbeatMessage {
+  static constexpr std::string_view kType = "heartbeat";
+  double sent_seconds = 0;
+  int64_t round = 0;
+  int64_t step = 0;
+  std::string activity;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("sent_seconds", sent_seconds, "the site's unix time, echoed in the answer", kRequired);
+    visit("round", round, "outer round that the site is in");
+    visit("step", step, "inner steps of the round that it has done");
+    visit("activity", activity, "what it does, in a word or two");
+  }
+};
+
+// What a site did in a round, for the averaging weights.
+struct Contribution {
+  int64_t steps = 0;
+  int64_t batch = 0;
+  int64_t tokens = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("steps", steps, "local steps", required(at_least(0)));
+    visit("batch", batch, "sequences of an inner step", required(at_least(0)));
+    visit("tokens", tokens, "tokens trained on", required(at_least(0)));
+  }
+  bool operator==(const Contribution&) const = default;
+};
+
+struct ArriveMessage {
+  static constexpr std::string_view kType = "arrive";
+  int64_t generation = 0;
+  int64_t round = 0;
+  Contribution contribution;
+  std::string theta_hash;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("generation", generation, "generation of the membership", kRequired);
+    visit("round", round, "the round whose inner steps are done", kRequired);
+    visit("contribution", contribution, "what the site did in the round", kRequired);
+    visit("theta_hash", theta_hash, "checksum of theta_global at the start of the round",
+          kRequired);
+  }
+};
+
+struct VoteMessage {
+  static constexpr std::string_view kType = "vote";
+  int64_t generation = 0;
+  int64_t round = 0;
+  std::string theta_hash;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("generation", generation, "generation of the membership", kRequired);
+    visit("round", round, "the round whose exchange is done", kRequired);
+    visit("theta_hash", theta_hash, "checksum of theta_global as the outer step would make it",
+          kRequired);
+  }
+};
+
+struct MetricsMessage {
+  static constexpr std::string_view kType = "metrics";
+  Json metrics = Json::object();
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("metrics", metrics, "figures of the site; the last ones are kept", kRequired);
+  }
+};
+
+enum class Outcome { kDone, kInterrupted, kFailed };
+std::span<const std::string_view> enum_names(Outcome);
+
+struct LeaveMessage {
+  static constexpr std::string_view kType = "leave";
+  Outcome outcome = Outcome::kDone;
+  std::string message;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("outcome", outcome, "how the run ended at the site", kRequired);
+    visit("message", message, "why, for the other sites to read");
+  }
+};
+
+using SiteMessage = std::variant<RegisterMessage, PutMessage, GetMessage, HeartbeatMessage,
+                                 ArriveMessage, VoteMessage, MetricsMessage, LeaveMessage>;
+
+// ---- from the coordinator to a site ----
+
+struct WaitingMessage {
+  static constexpr std::string_view kType = "waiting";
+  std::vector<std::string> missing;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("missing", missing, "sites of the run that have not registered yet", kRequired);
+  }
+};
+
+struct Welcome {
+  static constexpr std::string_view kType = "welcome";
+  Json run;
+  int64_t site_id = 0;
+  std::vector<std::string> sites;
+  int64_t generation = 0;
+  int64_t start_round = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("run", run, "the run, as the coordinator holds it", kRequired);
+    visit("site_id", site_id, "place of this site in `sites`", required(at_least(0)));
+    visit("sites", sites, "names of all sites in the order of their ids", kRequired);
+    visit("generation", generation, "generation of the membership", kRequired);
+    visit("start_round", start_round, "the first round; above 0 every site resumes from there",
+          required(at_least(0)));
+  }
+};
+
+struct RefusedMessage {
+  static constexpr std::string_view kType = "refused";
+  std::string message;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("message", message, "why the site may not take part", kRequired);
+  }
+};
+
+struct StoredMessage {
+  static constexpr std::string_view kType = "stored";
+  std::string key;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("key", key, "the key of the put", kRequired);
+  }
+};
+
+struct ValueMessage {
+  static constexpr std::string_view kType = "value";
+  std::string key, value;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("key", key, "the key of the get", kRequired);
+    visit("value", value, "any bytes, in hexadecimal");
+  }
+};
+
+struct HeartbeatAckMessage {
+  static constexpr std::string_view kType = "heartbeat_ack";
+  double sent_seconds = 0;
+  double coordinator_seconds = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("sent_seconds", sent_seconds, "as in the heartbeat", kRequired);
+    visit("coordinator_seconds", coordinator_seconds, "the coordinator's unix time", kRequired);
+  }
+};
+
+struct Go {
+  static constexpr std::string_view kType = "go";
+  int64_t generation = 0;
+  int64_t round = 0;
+  std::vector<Contribution> contributions;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("generation", generation, "generation of the membership", kRequired);
+    visit("round", round, "the round whose exchange begins", kRequired);
+    visit("contributions", contributions, "what each site did, in order of site id", kRequired);
+  }
+};
+
+struct CommittedMessage {
+  static constexpr std::string_view kType = "committed";
+  int64_t generation = 0;
+  int64_t round = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("generation", generation, "generation of the membership", kRequired);
+    visit("round", round, "the round that every site has", kRequired);
+  }
+};
+
+struct PeerLostMessage {
+  static constexpr std::string_view kType = "peer_lost";
+  std::string site, reason;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("site", site, "the site that is gone", kRequired);
+    visit("reason", reason, "what happened to it", kRequired);
+  }
+};
+
+struct StopMessage {
+  static constexpr std::string_view kType = "stop";
+  std::string reason;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("reason", reason, "which sites hold another theta_global", kRequired);
+  }
+};
+
+struct UnknownSiteMessage {
+  static constexpr std::string_view kType = "unknown_site";
+  std::string message;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("message", message, "why the sender is no member", kRequired);
+  }
+};
+
+struct ErrorMessage {
+  static constexpr std::string_view kType = "error";
+  std::string message;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("message", message, "what is wrong with a message of the site", kRequired);
+  }
+};
+
+struct GoodbyeMessage {
+  static constexpr std::string_view kType = "goodbye";
+  template <typename Visitor>
+  void fields(Visitor&& /*visit*/) {}
+};
+
+using CoordinatorMessage =
+    std::variant<WaitingMessage, Welcome, RefusedMessage, StoredMessage, ValueMessage,
+                 HeartbeatAckMessage, Go, CommittedMessage, PeerLostMessage, StopMessage,
+                 UnknownSiteMessage, ErrorMessage, GoodbyeMessage>;
+
+// ---- text ----
+
+// The frame of a message; text that is not UTF-8 is mended, not refused.
+std::string encode(const SiteMessage& message);
+std::string encode(const CoordinatorMessage& message);
+
+// The message of a frame. Throws DataError if it is none of Farstep's messages at all, and
+// ConfigError if it is one of another protocol version, of unknown type or with wrong members.
+SiteMessage decode_site_message(const std::string& frame);
+CoordinatorMessage decode_coordinator_message(const std::string& frame);
+
+// Whether `answer` is what a site that sent `request` waits for.
+bool answers(const CoordinatorMessage& answer, const SiteMessage& request);
+
+// Bytes as lower-case hexadecimal digits, and back; throws DataError on other text.
+std::string to_hex(std::string_view bytes);
+std::string from_hex(std::string_view digits);
+
+}  // namespace farstep

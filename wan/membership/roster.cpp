@@ -1,0 +1,319 @@
+#include "wan/membership/roster.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trainer/base/error.h"
+#include "trainer/config/run_config.h"
+#include "wan/membership/admission.h"
+
+namespace farstep {
+
+Roster::Roster(Json run, const Deadlines& deadlines)
+    : run_(std::move(run)), lost_after_seconds_(deadlines.lost_after_seconds) {
+  for (const auto& site : run_config_from_json(run_, "the coordinator's run").sites) {
+    seats_.emplace_back(site.name);
+  }
+}
+
+std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteMessage& message,
+                                      double now_seconds) {
+  now_seconds_ = now_seconds;
+  Seat* seat = seat_of_connection(connection);
+  if (seat != nullptr && seat->presence == Presence::kPresent) {
+    seat->heard_seconds = now_seconds;
+    std::visit([&](const auto& content) { on(*seat, content); }, message);
+  } else {
+    on_stranger(connection, message);
+  }
+  return std::exchange(outbox_, {});
+}
+
+std::vector<Outgoing> Roster::tick(double now_seconds) {
+  now_seconds_ = now_seconds;
+  for (auto& seat : seats_) {
+    const double silence_seconds = now_seconds - seat.heard_seconds;
+    if (seat.presence != Presence::kPresent || silence_seconds <= lost_after_seconds_) continue;
+    const auto& last = seat.heartbeat;
+    lose(seat, Presence::kLost,
+         fmt::format("silent for {:.1f} s; last heard of in round {}, step {}{}{}", silence_seconds,
+                     last.round, last.step, last.activity.empty() ? "" : ": ", last.activity));
+  }
+  return std::exchange(outbox_, {});
+}
+
+bool Roster::is_over() const {
+  return has_begun() && std::none_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
+           return seat.presence == Presence::kPresent;
+         });
+}
+
+const Json& Roster::metrics(const std::string& site) const {
+  const Seat* seat = seat_of_site(site);
+  FARSTEP_CHECK(seat != nullptr, "site {} is not in the run", site);
+  return seat->metrics;
+}
+
+// ---- joining ----
+
+void Roster::on_stranger(const std::string& connection, const SiteMessage& message) {
+  if (const auto* request = std::get_if<RegisterMessage>(&message)) {
+    admit(connection, *request);
+  } else if (std::holds_alternative<LeaveMessage>(message)) {
+    send(connection, GoodbyeMessage{});  // it has left already, and the answer was lost
+  } else if (const Seat* seat = seat_of_connection(connection)) {
+    send(connection,
+         UnknownSiteMessage{
+             seat->presence == Presence::kLost
+                 ? fmt::format("site {} was silent for so long that it counts as lost", seat->site)
+                 : fmt::format("site {} has left", seat->site)});
+  } else {
+    send(connection,
+         UnknownSiteMessage{
+             "it knows no such member of its run; it was restarted, or is another one"});
+  }
+}
+
+void Roster::admit(const std::string& connection, const RegisterMessage& message) {
+  if (const auto reason = objection(message)) {
+    send(connection, RefusedMessage{*reason});
+    return;
+  }
+  for (auto& seat : seats_) {
+    if (seat.site != message.site) continue;
+    seat.presence = Presence::kPresent;
+    seat.connection = connection;
+    seat.request = message;
+    seat.heard_seconds = now_seconds_;
+  }
+  if (missing_sites().empty()) {
+    begin();
+  } else {
+    send(connection, WaitingMessage{missing_sites()});
+  }
+}
+
+std::optional<std::string> Roster::objection(const RegisterMessage& message) const {
+  const Seat* own = seat_of_site(message.site);
+  if (own == nullptr) {
+    return fmt::format("site {} is not in the run, whose sites are {}", message.site,
+                       fmt::join(site_names(), ", "));
+  }
+  if (has_begun()) return fmt::format("the run has begun; site {} cannot join it", message.site);
+  if (own->presence == Presence::kPresent) {
+    return fmt::format(
+        "site {} has registered already, by a process that was alive {:.1f} s ago; if that one is "
+        "gone, try again in {:.1f} s",
+        message.site, now_seconds_ - own->heard_seconds, lost_after_seconds_);
+  }
+  auto reason = objection_to_run(message, run_);
+  for (const auto& seat : seats_) {
+    if (reason) break;
+    if (seat.presence == Presence::kPresent) reason = objection_to_site(message, seat.request);
+  }
+  return reason;
+}
+
+void Roster::begin() {
+  std::vector<RegisterMessage> requests;
+  for (const auto& seat : seats_) requests.push_back(seat.request);
+  const auto start_round = start_round_of(requests);
+  if (!start_round) {
+    send_to_all(RefusedMessage{fmt::format("there is no round that all sites can resume from: {}",
+                                           resumable_rounds_text(requests))});
+    for (auto& seat : seats_) seat = Seat(seat.site);
+    return;
+  }
+  start_round_ = *start_round;
+  round_.emplace(1, start_round_, site_names());
+  for (const auto& seat : seats_) send(seat.connection, welcome(seat));
+}
+
+Welcome Roster::welcome(const Seat& seat) const {
+  return {.run = run_,
+          .site_id = &seat - seats_.data(),
+          .sites = site_names(),
+          .generation = round_->generation(),
+          .start_round = start_round_};
+}
+
+std::vector<std::string> Roster::site_names() const {
+  std::vector<std::string> names;
+  for (const auto& seat : seats_) names.push_back(seat.site);
+  return names;
+}
+
+std::vector<std::string> Roster::missing_sites() const {
+  std::vector<std::string> missing;
+  for (const auto& seat : seats_) {
+    if (seat.presence == Presence::kExpected) missing.push_back(seat.site);
+  }
+  return missing;
+}
+
+void Roster::on(Seat& seat, const RegisterMessage& message) {
+  if (message.site != seat.site) {
+    send(seat.connection,
+         RefusedMessage{fmt::format("this process is site {} already", seat.site)});
+  } else if (has_begun()) {
+    send(seat.connection, welcome(seat));
+  } else {
+    send(seat.connection, WaitingMessage{missing_sites()});
+  }
+}
+
+// ---- running ----
+
+void Roster::on(Seat& seat, const PutMessage& message) {
+  const auto [entry, is_new] = values_.emplace(message.key, message.value);
+  if (!is_new && entry->second != message.value) {
+    send(seat.connection,
+         ErrorMessage{fmt::format("the key {} is written twice, with two values", message.key)});
+    return;
+  }
+  send(seat.connection, StoredMessage{message.key});
+  for (const auto& connection : getters_[message.key]) {
+    send(connection, ValueMessage{message.key, message.value});
+  }
+  getters_.erase(message.key);
+}
+
+void Roster::on(Seat& seat, const GetMessage& message) {
+  const auto entry = values_.find(message.key);
+  if (entry != values_.end()) {
+    send(seat.connection, ValueMessage{message.key, entry->second});
+  } else {
+    getters_[message.key].insert(seat.connection);
+  }
+}
+
+void Roster::on(Seat& seat, const HeartbeatMessage& message) {
+  seat.heartbeat = message;
+  send(seat.connection, HeartbeatAckMessage{message.sent_seconds, now_seconds_});
+  if (verdict_) send(seat.connection, *verdict_);
+}
+
+bool Roster::is_current(const Seat& seat, std::string_view type, int64_t generation,
+                        int64_t round) {
+  if (verdict_) {
+    send(seat.connection, *verdict_);
+    return false;
+  }
+  if (has_begun() && generation == round_->generation() && round == round_->number()) return true;
+  const auto open = has_begun() ? fmt::format("that is round {} of generation {}", round_->number(),
+                                              round_->generation())
+                                : "sites are still joining";
+  send(seat.connection, ErrorMessage{fmt::format(
+                            "site {} sent {} of round {} of generation {}, which is not open: {}",
+                            seat.site, type, round, generation, open)});
+  return false;
+}
+
+void Roster::on(Seat& seat, const ArriveMessage& message) {
+  if (!is_current(seat, message.kType, message.generation, message.round)) return;
+  for (auto& other : seats_) {
+    if (other.presence == Presence::kPresent) continue;
+    lose(other, other.presence, fmt::format("it left before round {}", message.round));
+    return;
+  }
+  if (round_->all_arrived()) {  // the answer was lost
+    send(seat.connection, round_->go());
+    return;
+  }
+  round_->arrive(seat.site, message);
+  if (!round_->all_arrived()) return;
+  if (const auto sites = round_->differing_arrivals(); !sites.empty()) {
+    const auto reason =
+        fmt::format("theta_global differs at the start of round {}: {}", message.round, sites);
+    end_early(StopMessage{reason}, reason);
+  } else {
+    send_to_all(round_->go());
+  }
+}
+
+void Roster::on(Seat& seat, const VoteMessage& message) {
+  const bool is_committed = has_begun() && message.generation == round_->generation() &&
+                            message.round == round_->number() - 1 && message.round >= start_round_;
+  if (is_committed) {  // the answer was lost
+    send(seat.connection, CommittedMessage{message.generation, message.round});
+    return;
+  }
+  if (!is_current(seat, message.kType, message.generation, message.round)) return;
+  if (!round_->all_arrived()) {
+    send(seat.connection, ErrorMessage{fmt::format("site {} voted on round {} before all arrived",
+                                                   seat.site, message.round)});
+    return;
+  }
+  round_->vote(seat.site, message);
+  if (!round_->all_voted()) return;
+  if (const auto sites = round_->differing_votes(); !sites.empty()) {
+    const auto reason = fmt::format("theta_global differs after the exchange of round {}: {}",
+                                    message.round, sites);
+    end_early(StopMessage{reason}, reason);
+    return;
+  }
+  round_.emplace(message.generation, message.round + 1, site_names());
+  send_to_all(CommittedMessage{message.generation, message.round});
+}
+
+void Roster::on(Seat& seat, const MetricsMessage& message) {
+  seat.metrics = message.metrics;
+}
+
+void Roster::on(Seat& seat, const LeaveMessage& message) {
+  send(seat.connection, GoodbyeMessage{});
+  if (message.outcome == Outcome::kDone && has_begun() && !round_->anyone_arrived()) {
+    seat.presence = Presence::kLeft;
+    return;
+  }
+  lose(seat, Presence::kLeft,
+       fmt::format("it left the run: {}{}{}", name_of(message.outcome),
+                   message.message.empty() ? "" : ": ", message.message));
+}
+
+// ---- ending ----
+
+void Roster::lose(Seat& seat, Presence presence, const std::string& reason) {
+  if (!has_begun()) {
+    seat = Seat(seat.site);  // its place is free for another try
+    return;
+  }
+  seat.presence = presence;
+  if (verdict_) return;
+  end_early(PeerLostMessage{seat.site, reason}, fmt::format("site {}: {}", seat.site, reason));
+}
+
+void Roster::end_early(const CoordinatorMessage& verdict, const std::string& failure) {
+  verdict_ = verdict;
+  failure_ = failure;
+  send_to_all(verdict);
+}
+
+// ---- seats ----
+
+Roster::Seat* Roster::seat_of_connection(const std::string& connection) {
+  const auto seat = std::find_if(seats_.begin(), seats_.end(), [&](const Seat& candidate) {
+    return candidate.presence != Presence::kExpected && candidate.connection == connection;
+  });
+  return seat == seats_.end() ? nullptr : &*seat;
+}
+
+const Roster::Seat* Roster::seat_of_site(const std::string& site) const {
+  const auto seat = std::find_if(seats_.begin(), seats_.end(),
+                                 [&](const Seat& candidate) { return candidate.site == site; });
+  return seat == seats_.end() ? nullptr : &*seat;
+}
+
+void Roster::send(const std::string& connection, CoordinatorMessage message) {
+  outbox_.push_back({connection, std::move(message)});
+}
+
+void Roster::send_to_all(const CoordinatorMessage& message) {
+  for (const auto& seat : seats_) {
+    if (seat.presence == Presence::kPresent) send(seat.connection, message);
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,108 @@
+// Who takes part in a run, and how far the open round has come: the coordinator's whole logic as a
+// state machine without sockets, threads or a clock. Every call is given the time and returns the
+// messages that are to be sent.
+//
+// A run has three phases: joining (until every expected site has registered), running (round after
+// round: all arrive, go, all vote, committed), over (every site has left or is lost). Every request
+// may come twice and is then answered again, as sites repeat what is not answered. A site that is
+// lost or leaves early ends the run for all: they are told at once, and again when they ask.
+//
+// Times are the coordinator's unix seconds on a steady scale. Not thread-safe: one owner.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "trainer/config/deadlines.h"
+#include "wan/membership/open_round.h"
+#include "wan/membership/protocol.h"
+
+namespace farstep {
+
+// A message to the holder of a connection.
+struct Outgoing {
+  std::string connection;
+  CoordinatorMessage message;
+};
+
+class Roster {
+ public:
+  // `run` is the whole run with every default written out; its sites are the ones expected. Throws
+  // ConfigError if it is not a valid run.
+  Roster(Json run, const Deadlines& deadlines);
+
+  // What follows from a message that came over `connection`.
+  std::vector<Outgoing> receive(const std::string& connection, const SiteMessage& message,
+                                double now_seconds);
+  // What follows from the time alone: sites that have been silent for too long are lost. To be
+  // called after all messages that have come were received, at least once a heartbeat.
+  std::vector<Outgoing> tick(double now_seconds);
+
+  // Whether all expected sites have registered.
+  bool has_begun() const { return round_.has_value(); }
+  // Whether the run has begun and no site is in it any more.
+  bool is_over() const;
+  // Why the run ended early; empty if it did not.
+  const std::string& failure() const { return failure_; }
+  // The last metrics of a site of the run; an empty object if there are none.
+  const Json& metrics(const std::string& site) const;
+
+ private:
+  enum class Presence { kExpected, kPresent, kLeft, kLost };
+
+  struct Seat {
+    explicit Seat(std::string name) : site(std::move(name)) {}
+    std::string site;
+    Presence presence = Presence::kExpected;
+    std::string connection;
+    RegisterMessage request;
+    HeartbeatMessage heartbeat;
+    Json metrics = Json::object();
+    double heard_seconds = 0;
+  };
+
+  void on(Seat& seat, const RegisterMessage& message);
+  void on(Seat& seat, const PutMessage& message);
+  void on(Seat& seat, const GetMessage& message);
+  void on(Seat& seat, const HeartbeatMessage& message);
+  void on(Seat& seat, const ArriveMessage& message);
+  void on(Seat& seat, const VoteMessage& message);
+  void on(Seat& seat, const MetricsMessage& message);
+  void on(Seat& seat, const LeaveMessage& message);
+  void on_stranger(const std::string& connection, const SiteMessage& message);
+
+  void admit(const std::string& connection, const RegisterMessage& message);
+  // Why a site may not join; nothing if it may.
+  std::optional<std::string> objection(const RegisterMessage& message) const;
+  void begin();
+  Welcome welcome(const Seat& seat) const;
+  std::vector<std::string> site_names() const;
+  std::vector<std::string> missing_sites() const;
+
+  // Whether a message belongs to the open round; answers it if it does not.
+  bool is_current(const Seat& seat, std::string_view type, int64_t generation, int64_t round);
+  void lose(Seat& seat, Presence presence, const std::string& reason);
+  void end_early(const CoordinatorMessage& verdict, const std::string& failure);
+
+  Seat* seat_of_connection(const std::string& connection);
+  const Seat* seat_of_site(const std::string& site) const;
+  void send(const std::string& connection, CoordinatorMessage message);
+  void send_to_all(const CoordinatorMessage& message);
+
+  const Json run_;
+  const double lost_after_seconds_;
+  std::vector<Seat> seats_;  // in the order of site ids
+  int64_t start_round_ = 0;
+  std::optional<OpenRound> round_;  // nothing while joining
+  std::map<std::string, std::string> values_;
+  std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
+  std::optional<CoordinatorMessage> verdict_;             // what ended the run early
+  std::string failure_;
+  double now_seconds_ = 0;        // of the call that runs
+  std::vector<Outgoing> outbox_;  // of the call that runs
+};
+
+}  // namespace farstep
