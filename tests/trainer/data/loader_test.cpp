@@ -1,0 +1,109 @@
+#include "trainer/data/loader.h"
+
+#include <numeric>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+// A train split of the tokens 0 .. count-1, in shards of 307.
+class CountingDataset {
+ public:
+  explicit CountingDataset(int32_t count) : dataset_(write(folder_.path(), count)) {}
+  const TokenDataset& operator*() const { return dataset_; }
+
+ private:
+  static TokenDataset write(const std::filesystem::path& folder, int32_t count) {
+    std::vector<int32_t> tokens(static_cast<std::size_t>(count));
+    std::iota(tokens.begin(), tokens.end(), 0);
+    SplitWriter writer(folder, kTrainSplit, 5000, 2, 307);
+    writer.append(tokens, 1, count);
+    writer.finish();
+    return TokenDataset(folder, kTrainSplit);
+  }
+
+  TemporaryFolder folder_;
+  TokenDataset dataset_;
+};
+
+// Numbers of the windows in a batch, having checked that each is length + 1 tokens from its place.
+std::vector<int64_t> windows_of(const TokenBatch& batch) {
+  const auto row = static_cast<std::size_t>(batch.length + 1);
+  REQUIRE(batch.tokens.size() == static_cast<std::size_t>(batch.sequences) * row);
+  std::vector<int64_t> windows;
+  for (std::size_t start = 0; start < batch.tokens.size(); start += row) {
+    const auto first = batch.tokens[start];
+    REQUIRE(first % batch.length == 0);
+    for (std::size_t i = 0; i < row; ++i) {
+      REQUIRE(batch.tokens[start + i] == first + static_cast<int64_t>(i));
+    }
+    windows.push_back(first / batch.length);
+  }
+  return windows;
+}
+
+}  // namespace
+
+TEST_CASE("sequential batches are the windows an outside program would take") {
+  const CountingDataset dataset(1001);
+  constexpr int64_t kLength = 10;  // 100 windows
+  Loader loader(*dataset, Sampler(DataOrder::kSequential, 0, (*dataset).num_windows(kLength), 1, 4),
+                kLength);
+  loader.start_round({}, 0, 0, 3);
+  CHECK(windows_of(loader.next(3)) == std::vector<int64_t>{1, 5, 9});
+  CHECK(windows_of(loader.next(3)) == std::vector<int64_t>{13, 17, 21});
+  loader.start_round({.run_sequences = 24, .site_sequences = 6}, 0, 0, 3);
+  CHECK(windows_of(loader.next(3)) == std::vector<int64_t>{25, 29, 33});
+}
+
+TEST_CASE("batches follow the sampler whatever their sizes") {
+  const CountingDataset dataset(1001);
+  constexpr int64_t kLength = 7;
+  const Sampler sampler(DataOrder::kShuffled, 3, (*dataset).num_windows(kLength), 0, 2);
+  const DataPosition position{.run_sequences = 130, .site_sequences = 60};
+  Loader loader(*dataset, sampler, kLength);
+  loader.start_round(position, 5, 0, 2);
+  int64_t k = 0;
+  for (const int64_t sequences : {2, 2, 5, 1, 1, 3, 40, 2}) {
+    for (const auto window : windows_of(loader.next(sequences))) {
+      CHECK(window == sampler.window(position, 5, k++));
+    }
+  }
+}
+
+TEST_CASE("a round resumed in its middle goes on with the same windows") {
+  const CountingDataset dataset(1001);
+  constexpr int64_t kLength = 4;
+  const Sampler sampler(DataOrder::kShuffled, 3, (*dataset).num_windows(kLength), 0, 2);
+  Loader whole(*dataset, sampler, kLength);
+  whole.start_round({}, 10, 0, 4);
+  whole.next(4);
+  whole.next(4);
+  const auto expected = whole.next(4).tokens;
+  Loader resumed(*dataset, sampler, kLength);
+  resumed.start_round({}, 10, 8, 4);
+  CHECK(resumed.next(4).tokens == expected);
+}
+
+TEST_CASE("what goes wrong in the loader's thread reaches the caller") {
+  const CountingDataset dataset(100);
+  constexpr int64_t kLength = 10;
+  // A sampler over more windows than there are.
+  Loader loader(*dataset, Sampler(DataOrder::kSequential, 0, 1000, 0, 1), kLength);
+  loader.start_round({}, 0, 8, 1);
+  CHECK(windows_of(loader.next(1)) == std::vector<int64_t>{8});
+  CHECK_THROWS_AS(loader.next(1), InternalError);
+}
+
+TEST_CASE("a batch before the first round is a bug") {
+  const CountingDataset dataset(100);
+  Loader loader(*dataset, Sampler(DataOrder::kSequential, 0, 9, 0, 1), 10);
+  CHECK_THROWS_AS(loader.next(1), InternalError);
+}
+
+}  // namespace farstep

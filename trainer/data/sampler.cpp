@@ -1,0 +1,66 @@
+#include "trainer/data/sampler.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+// The finalizer of SplitMix64: every input bit reaches every output bit.
+uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+Permutation::Permutation(int64_t size, uint64_t seed, uint64_t epoch)
+    : size_(static_cast<uint64_t>(size)) {
+  FARSTEP_CHECK(size >= 1, "permutation of {} elements", size);
+  half_bits_ = std::max(1, static_cast<int>(std::bit_width(size_ - 1) + 1) / 2);
+  uint64_t key = mix(mix(seed) ^ epoch);
+  for (auto& round_key : keys_) round_key = key = mix(key);
+}
+
+int64_t Permutation::operator()(int64_t index) const {
+  const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
+  auto value = static_cast<uint64_t>(index);
+  do {
+    uint64_t left = value >> half_bits_;
+    uint64_t right = value & mask;
+    for (const uint64_t key : keys_) {
+      const uint64_t next = left ^ (mix(right ^ key) & mask);
+      left = right;
+      right = next;
+    }
+    value = (left << half_bits_) | right;
+  } while (value >= size_);
+  return static_cast<int64_t>(value);
+}
+
+Sampler::Sampler(DataOrder order, uint64_t seed, int64_t num_windows, int site_id, int num_sites)
+    : order_(order),
+      seed_(seed),
+      num_windows_(num_windows),
+      site_id_(site_id),
+      num_sites_(num_sites) {
+  FARSTEP_CHECK(num_windows >= 1, "{} windows", num_windows);
+  FARSTEP_CHECK(site_id >= 0 && site_id < num_sites, "site {} of {}", site_id, num_sites);
+}
+
+int64_t Sampler::window(const DataPosition& round_start, int64_t offset_in_round, int64_t k) const {
+  if (order_ == DataOrder::kSequential) {
+    const int64_t j = round_start.site_sequences + k;
+    return (j * num_sites_ + site_id_) % num_windows_;
+  }
+  const int64_t ordinal = round_start.run_sequences + offset_in_round + k;
+  const auto epoch = static_cast<uint64_t>(ordinal / num_windows_);
+  return Permutation(num_windows_, seed_, epoch)(ordinal % num_windows_);
+}
+
+}  // namespace farstep
