@@ -1,0 +1,32 @@
+#include "wan/transport/local_address.h"
+
+#include "tests/support/catch.h"
+#include "trainer/base/error.h"
+
+using namespace farstep;
+
+TEST_CASE("an address of this machine is taken as it is") {
+  CHECK(resolve_address("127.0.0.1", "") == "127.0.0.1");
+  CHECK(resolve_address("127.0.0.2", "") == "127.0.0.2");
+}
+
+TEST_CASE("an interface gives its address") {
+  CHECK(resolve_address("", "lo") == "127.0.0.1");
+}
+
+TEST_CASE("an address that is not here is refused with the list of those that are") {
+  CHECK_THROWS_AS(resolve_address("192.0.2.77", ""), ConfigError);
+  CHECK_THROWS_WITH(resolve_address("192.0.2.77", ""), Catch::StartsWith("network.address: ") &&
+                                                           Catch::Contains("192.0.2.77") &&
+                                                           Catch::Contains("127.0.0.1 (lo)"));
+  CHECK_THROWS_WITH(resolve_address("0.0.0.0", ""), Catch::Contains("127.0.0.1 (lo)"));
+  CHECK_THROWS_AS(resolve_address("node1.example", ""), ConfigError);
+  CHECK_THROWS_AS(resolve_address("fe80::1%lo", ""), ConfigError);
+}
+
+TEST_CASE("an interface that is not here is refused with the list of those that are") {
+  CHECK_THROWS_AS(resolve_address("", "nonesuch0"), ConfigError);
+  CHECK_THROWS_WITH(resolve_address("", "nonesuch0"), Catch::StartsWith("network.interface: ") &&
+                                                          Catch::Contains("nonesuch0") &&
+                                                          Catch::Contains("127.0.0.1 (lo)"));
+}

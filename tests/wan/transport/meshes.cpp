@@ -1,0 +1,47 @@
+#include "tests/wan/transport/meshes.h"
+
+#include "tests/wan/transport/run_ranks.h"
+#include "wan/transport/memory_transport.h"
+
+namespace farstep {
+
+std::vector<std::string> site_names(int n) {
+  std::vector<std::string> names;
+  for (int rank = 0; rank < n; ++rank) names.push_back("node" + std::to_string(rank + 1));
+  return names;
+}
+
+MeshOptions loopback_mesh(int n, int rank, const std::string& address) {
+  MeshOptions mesh;
+  mesh.rank = rank;
+  mesh.sites = site_names(n);
+  mesh.address = address;
+  mesh.generation = 7;
+  mesh.connect_seconds = 5;
+  return mesh;
+}
+
+Transports memory_mesh(int n, double stall_seconds) {
+  return connect_in_memory(site_names(n), stall_seconds);
+}
+
+Transports gloo_mesh(int n, double stall_seconds, const std::string& address) {
+  MemoryStore store(10);
+  const std::vector<PeerLink> links(n, PeerLink{address, 0});
+  return run_ranks(n, [&](int rank) -> std::unique_ptr<Transport> {
+    return std::make_unique<GlooTransport>(loopback_mesh(n, rank, address), links, stall_seconds,
+                                           store);
+  });
+}
+
+std::vector<std::byte> pattern(int from, int to, std::size_t bytes, int salt) {
+  std::vector<std::byte> content(bytes);
+  auto state = static_cast<uint32_t>(1 + from + 16 * to + 256 * salt);
+  for (auto& byte : content) {
+    state = state * 1664525 + 1013904223;
+    byte = static_cast<std::byte>(state >> 24);
+  }
+  return content;
+}
+
+}  // namespace farstep

@@ -1,0 +1,84 @@
+#include "wan/transport/process_sockets.h"
+
+#include <poll.h>
+
+#include "tests/support/catch.h"
+
+using namespace farstep;
+
+namespace {
+
+struct Pair {
+  Socket listener, client, server;
+};
+
+Pair connected_pair(const std::string& ip) {
+  Pair pair;
+  pair.listener = listen_tcp(SocketAddress(ip, 0));
+  const auto address = *SocketAddress::local_of(pair.listener.fd());
+  pair.client = connect_tcp(address, deadline_after(1));
+  pollfd entry{pair.listener.fd(), POLLIN, 0};
+  REQUIRE(::poll(&entry, 1, 1000) == 1);
+  pair.server = Socket(::accept(pair.listener.fd(), nullptr, nullptr));
+  return pair;
+}
+
+}  // namespace
+
+TEST_CASE("a socket of this process is found by its addresses") {
+  const auto pair = connected_pair("127.0.0.1");
+  const auto wanted = *SocketAddress::local_of(pair.client.fd());
+  const auto is_client = [&](const auto& local, const auto&) { return local == wanted; };
+  const auto is_server = [&](const auto&, const auto& remote) { return remote == wanted; };
+  const auto is_none = [](const auto&, const auto&) { return false; };
+  CHECK(find_socket(is_client) == pair.client.fd());
+  CHECK(find_socket(is_server) == pair.server.fd());
+  CHECK(find_socket(is_none) == -1);
+}
+
+TEST_CASE("the kernel's count of a socket is the bytes that went through it") {
+  auto pair = connected_pair("127.0.0.1");
+  SocketCounter client(pair.client.fd()), server(pair.server.fd());
+  CHECK(client.bytes().sent == 0);
+  send_line(pair.client, std::string(99, 'x'), deadline_after(1));
+  CHECK(receive_line(pair.server, deadline_after(1)).size() == 99);
+  CHECK(client.bytes().sent == 100);
+  CHECK(server.bytes().received == 100);
+  CHECK(server.bytes().sent == 0);
+  CHECK(kernel_rtt_seconds(pair.client.fd()) < 0.1);
+}
+
+TEST_CASE("a counter keeps its last count when the socket is closed and its number taken") {
+  auto pair = connected_pair("127.0.0.1");
+  const int fd = pair.client.fd();
+  SocketCounter counter(fd);
+  send_line(pair.client, std::string(99, 'x'), deadline_after(1));
+  CHECK(counter.bytes().sent == 100);
+  pair.client = connect_tcp(*SocketAddress::local_of(pair.listener.fd()), deadline_after(1));
+  CHECK(counter.bytes().sent == 100);
+}
+
+TEST_CASE("keep-alive can be set on a connection") {
+  const auto pair = connected_pair("127.0.0.1");
+  keep_alive(pair.client.fd());
+  int value = 0;
+  socklen_t length = sizeof(value);
+  REQUIRE(::getsockopt(pair.client.fd(), SOL_SOCKET, SO_KEEPALIVE, &value, &length) == 0);
+  CHECK(value == 1);
+}
+
+TEST_CASE("a filtered port answers its one source and nobody else") {
+  for (const std::string ip : {"127.0.0.1", "::1"}) {
+    Socket listener;
+    try {
+      listener = listen_tcp(SocketAddress(ip, 0));
+    } catch (const TcpError&) {
+      continue;  // no IPv6 here
+    }
+    const auto address = *SocketAddress::local_of(listener.fd());
+    accept_only_from(listener.fd(), ip);
+    CHECK_NOTHROW(connect_tcp(address, deadline_after(1)));
+    accept_only_from(listener.fd(), ip == "::1" ? "fd00::1" : "127.0.0.9");
+    CHECK_THROWS_WITH(connect_tcp(address, deadline_after(0.05)), "timed out");
+  }
+}

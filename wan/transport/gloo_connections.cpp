@@ -1,0 +1,222 @@
+#include "wan/transport/gloo_connections.h"
+
+#include <gloo/transport/tcp/address.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+namespace farstep {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kForever = std::chrono::hours(24 * 365);
+constexpr uint64_t kWatchSlot = ~uint64_t{0};  // beside the slots of messages
+
+gloo::transport::tcp::attr listening_attributes(const SocketAddress& address) {
+  gloo::transport::tcp::attr attributes;
+  attributes.ai_family = address.family();
+  attributes.ai_socktype = SOCK_STREAM;
+  attributes.ai_protocol = 0;
+  attributes.ai_addr = {};
+  std::memcpy(&attributes.ai_addr, address.get(), address.size());
+  attributes.ai_addrlen = static_cast<int>(address.size());
+  return attributes;
+}
+
+SocketAddress address_in(const std::vector<char>& gloo_address) {
+  return SocketAddress(gloo::transport::tcp::Address(gloo_address).getSockaddr());
+}
+
+}  // namespace
+
+milliseconds to_milliseconds(double seconds) {
+  return std::max(milliseconds(1), milliseconds(static_cast<int64_t>(seconds * 1e3)));
+}
+
+GlooConnections::~GlooConnections() {
+  for (auto& link : links_) {
+    if (link.watcher.joinable()) link.watch->abortWaitRecv();
+  }
+  for (auto& link : links_) {
+    if (link.watcher.joinable()) link.watcher.join();
+  }
+  for (const int peer : peers()) {
+    auto& link = links_[peer];
+    if (link.watch) link.context->getPair(peer)->close();
+    link.farewell.reset();
+    link.watch.reset();
+    link.context.reset();
+    link.device.reset();
+  }
+}
+
+void GlooConnections::open(const std::vector<PeerLink>& links, Store& store) {
+  for (const int peer : peers()) {
+    listen_for(peer, links.empty() ? "" : links[peer].source_address, store);
+  }
+  for (const int peer : peers()) connect_to(peer, store);
+  for (const int peer : peers()) watch(peer);
+}
+
+std::vector<int> GlooConnections::peers() const {
+  std::vector<int> peers;
+  for (int peer = 0; peer < mesh_.size(); ++peer) {
+    if (peer != mesh_.rank) peers.push_back(peer);
+  }
+  return peers;
+}
+
+GlooConnection& GlooConnections::to(int peer) {
+  FARSTEP_CHECK(peer >= 0 && peer < mesh_.size() && peer != mesh_.rank, "no peer with rank {}",
+                peer);
+  return links_[peer];
+}
+
+void GlooConnections::fail(int peer, const std::string& reason) {
+  const auto& own = mesh_.sites[mesh_.rank];
+  const auto& name = mesh_.sites[peer];
+  const auto lost = links_[peer].lost_by_peer;
+  if (lost >= 0 && lost < mesh_.size() && lost != mesh_.rank) {
+    abort(mesh_.sites[lost],
+          fmt::format("{} told {} that it lost {}", name, own, mesh_.sites[lost]));
+  } else {
+    abort(name, fmt::format("the connection of {} to {} failed: {}", own, name, reason));
+  }
+}
+
+void GlooConnections::abort(const std::string& site, const std::string& reason) {
+  end(site, reason, true);
+}
+
+void GlooConnections::give_up(int peer) {
+  const auto& site = mesh_.sites[peer];
+  links_[peer].context->getPair(peer)->close();
+  end(site, fmt::format("a transfer with {} was given up", site), false);
+}
+
+void GlooConnections::end(const std::string& site, const std::string& reason, bool tell_peers) {
+  // Whoever comes second leaves when the transport is dead. The peers are told first: a woken wait
+  // closes connections.
+  const std::lock_guard ending(ending_mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+  }
+  if (tell_peers) say_farewell(site);
+  const std::lock_guard lock(mutex_);
+  failure_.emplace(site, reason);
+  for (auto* buffer : enrolled_) {
+    buffer->abortWaitSend();
+    buffer->abortWaitRecv();
+  }
+}
+
+void GlooConnections::throw_if_dead() const {
+  const std::lock_guard lock(mutex_);
+  if (failure_) throw PeerError(*failure_);
+}
+
+void GlooConnections::enroll(gloo::transport::UnboundBuffer* buffer) {
+  const std::lock_guard lock(mutex_);
+  enrolled_.insert(buffer);
+}
+
+void GlooConnections::dismiss(gloo::transport::UnboundBuffer* buffer) {
+  const std::lock_guard lock(mutex_);
+  enrolled_.erase(buffer);
+}
+
+SocketBytes GlooConnections::socket_bytes() {
+  const std::lock_guard lock(mutex_);
+  SocketBytes sum;
+  for (auto& link : links_) {
+    if (link.socket) sum += link.socket->bytes();
+  }
+  return sum;
+}
+
+// Listens for a peer, out of reach of others, and leaves the address in the store.
+void GlooConnections::listen_for(int peer, const std::string& source_ip, Store& store) {
+  auto& link = links_[peer];
+  const SocketAddress address(mesh_.address, mesh_.port_for(peer));
+  try {
+    link.device = std::make_shared<gloo::transport::tcp::Device>(listening_attributes(address));
+    link.context = link.device->createContext(mesh_.rank, mesh_.size());
+    // Gloo waits five times this for a connection.
+    link.context->setTimeout(to_milliseconds(mesh_.connect_seconds / 5));
+    link.own_address = link.context->createPair(peer)->address().bytes();
+  } catch (const std::exception& error) {
+    throw ConfigError(fmt::format("network.port: {} cannot listen on {}: {}",
+                                  mesh_.sites[mesh_.rank], address.text(), error.what()));
+  }
+  if (!source_ip.empty()) {
+    const auto own = address_in(link.own_address);
+    const int fd = find_socket([&](const auto& local, const auto&) { return local == own; });
+    FARSTEP_CHECK(fd >= 0, "no socket listens on {}", own.text());
+    accept_only_from(fd, source_ip);
+  }
+  store.put(key(mesh_.rank, peer), {link.own_address.begin(), link.own_address.end()});
+}
+
+// Connects to a peer that listens too; Gloo picks who of the two dials.
+void GlooConnections::connect_to(int peer, Store& store) {
+  auto& link = links_[peer];
+  const auto text = store.get(key(peer, mesh_.rank));
+  const std::vector<char> peer_address(text.begin(), text.end());
+  run(peer, [&] {
+    link.context->getPair(peer)->connect(peer_address);
+    link.watch = link.context->createUnboundBuffer(&link.lost_by_peer, sizeof(link.lost_by_peer));
+    link.farewell = link.context->createUnboundBuffer(&link.lost_by_us, sizeof(link.lost_by_us));
+    link.watch->recv(peer, kWatchSlot);
+    // One of the two ends has the address that it listened on.
+    const auto here = address_in(link.own_address);
+    const auto there = address_in(peer_address);
+    const int fd = find_socket([&](const auto& local, const auto& remote) {
+      return remote && (local == here || *remote == there);
+    });
+    if (fd < 0) throw std::runtime_error("it closed the connection at once");
+    keep_alive(fd);
+    const std::lock_guard lock(mutex_);
+    link.socket.emplace(fd);
+  });
+}
+
+// Starts to notice the end of a connection. All peers are connected by now.
+void GlooConnections::watch(int peer) {
+  auto& link = links_[peer];
+  link.watcher = std::thread([this, peer, &link] {
+    try {
+      if (link.watch->waitRecv(nullptr, kForever)) fail(peer, "it gave up");
+    } catch (const std::exception& error) {
+      // A wait that timed out closes the connection, and can tell more.
+      const std::string reason = error.what();
+      if (reason.find("Application timeout") == std::string::npos) fail(peer, reason);
+    }
+  });
+}
+
+// As far as the sockets take it at once; a peer that misses it sees the connection close.
+void GlooConnections::say_farewell(const std::string& lost_site) {
+  const auto lost =
+      std::find(mesh_.sites.begin(), mesh_.sites.end(), lost_site) - mesh_.sites.begin();
+  if (lost == mesh_.size()) return;
+  for (const int peer : peers()) {
+    auto& link = links_[peer];
+    if (link.farewell == nullptr || peer == lost) continue;
+    link.lost_by_us = lost;
+    try {
+      link.farewell->send(peer, kWatchSlot);
+    } catch (const std::exception&) {
+      // This connection is gone as well, which its peer knows.
+    }
+  }
+}
+
+std::string GlooConnections::key(int from, int to) const {
+  return fmt::format("gloo/{}/{}/{}", mesh_.generation, from, to);
+}
+
+}  // namespace farstep

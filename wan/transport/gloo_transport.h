@@ -1,0 +1,47 @@
+// The data path between processes: Gloo's TCP transport as a full mesh, one connection a pair.
+//
+// Of two sites the one with the lower address (or port) listens; Gloo stops listening once the
+// connection is there. docs/data_path.md says what a stranger on such a port can do.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "wan/transport/mesh.h"
+#include "wan/transport/process_sockets.h"
+#include "wan/transport/store.h"
+#include "wan/transport/transport.h"
+
+namespace farstep {
+
+class GlooConnections;
+
+class GlooTransport : public Transport {
+ public:
+  // Connects to every peer; all sites construct theirs at the same time, with keys of the mesh's
+  // generation in `store`. `links` is what check_network() returned: only those source addresses
+  // can reach the ports; empty lets anybody connect. A transfer whose bytes stop for
+  // `stall_seconds` fails. Ignores SIGPIPE in this process, as Gloo would die of it. A transport
+  // with the same ports must have been destroyed before. Throws ConfigError if it cannot listen,
+  // PeerError naming the site that cannot be connected or is of another generation.
+  GlooTransport(const MeshOptions& mesh, const std::vector<PeerLink>& links, double stall_seconds,
+                Store& store);
+  ~GlooTransport() override;
+
+  int rank() const override;
+  int size() const override;
+  const std::string& site(int rank) const override;
+  std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> bytes) override;
+  std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> bytes) override;
+  void abort(const std::string& site, const std::string& reason) override;
+  LinkCounters counters(int peer) const override;
+
+  // What the kernel counted on the sockets of all peers since they were connected.
+  SocketBytes socket_bytes() const;
+
+ private:
+  const std::unique_ptr<GlooConnections> connections_;
+  const double stall_seconds_;
+};
+
+}  // namespace farstep

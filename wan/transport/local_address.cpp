@@ -1,0 +1,81 @@
+#include "wan/transport/local_address.h"
+
+#include <ifaddrs.h>
+#include <netinet/in.h>
+
+#include <cstring>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include "trainer/base/error.h"
+#include "wan/transport/tcp.h"
+
+namespace farstep {
+
+namespace {
+
+struct InterfaceAddress {
+  std::string interface;
+  SocketAddress address;
+};
+
+// What peers could use: no link-local addresses, as they mean nothing without an interface.
+std::vector<InterfaceAddress> interface_addresses() {
+  ifaddrs* list = nullptr;
+  FARSTEP_CHECK(getifaddrs(&list) == 0, "getifaddrs: {}", std::system_category().message(errno));
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
+  std::vector<InterfaceAddress> found;
+  for (int family : {AF_INET, AF_INET6}) {
+    for (const auto* entry = list; entry != nullptr; entry = entry->ifa_next) {
+      if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != family) continue;
+      sockaddr_storage storage{};
+      std::memcpy(&storage, entry->ifa_addr,
+                  family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+      if (family == AF_INET6 &&
+          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr))
+        continue;
+      found.push_back({entry->ifa_name, SocketAddress(storage)});
+    }
+  }
+  return found;
+}
+
+std::string list_interfaces(const std::vector<InterfaceAddress>& interfaces) {
+  std::vector<std::string> texts;
+  for (const auto& entry : interfaces) {
+    texts.push_back(fmt::format("{} ({})", entry.address.ip(), entry.interface));
+  }
+  return texts.empty() ? "this machine has no addresses"
+                       : fmt::format("this machine has {}", fmt::join(texts, ", "));
+}
+
+}  // namespace
+
+std::string resolve_address(const std::string& address, const std::string& interface) {
+  FARSTEP_CHECK(address.empty() != interface.empty(), "need an address or an interface");
+  const auto interfaces = interface_addresses();
+  if (!interface.empty()) {
+    for (const auto& entry : interfaces) {
+      if (entry.interface == interface) return entry.address.ip();
+    }
+    throw ConfigError(fmt::format("network.interface: no interface {} with an IP address here; {}",
+                                  interface, list_interfaces(interfaces)));
+  }
+  const SocketAddress wanted(address, 0);
+  if (wanted.ip() == "0.0.0.0" || wanted.ip() == "::") {
+    throw ConfigError(
+        fmt::format("network.address: {} stands for any address; name the one that the peers can "
+                    "reach; {}",
+                    address, list_interfaces(interfaces)));
+  }
+  try {
+    listen_tcp(wanted);  // the system knows best: 127.0.0.2 is here too, but on no interface's list
+  } catch (const TcpError& error) {
+    throw ConfigError(fmt::format("network.address: cannot listen on {} ({}); {}", address,
+                                  error.what(), list_interfaces(interfaces)));
+  }
+  return wanted.ip();
+}
+
+}  // namespace farstep

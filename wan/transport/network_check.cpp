@@ -1,0 +1,251 @@
+#include "wan/transport/network_check.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <future>
+#include <list>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "trainer/base/error.h"
+#include "trainer/config/json_fields.h"
+#include "wan/transport/process_sockets.h"
+#include "wan/transport/tcp.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr std::size_t kMostVisitors = 64;  // connections held open at a time
+
+std::string new_nonce() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+// What a site publishes: where it listens for each peer, by rank.
+struct Notice {
+  std::string address, nonce;
+  std::vector<int> ports;
+};
+
+// Answers with the own nonce whoever shows the nonce of a site, and notes where that came from.
+class Reception {
+ public:
+  Reception(std::vector<Socket> listeners, std::string nonce, std::map<std::string, int> ranks,
+            double line_seconds)
+      : listeners_(std::move(listeners)),
+        nonce_(std::move(nonce)),
+        ranks_(std::move(ranks)),
+        line_seconds_(line_seconds),
+        stop_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+        thread_([this] { run(); }) {}
+  ~Reception() { close(); }
+
+  // Closes the ports; returns where each site came from.
+  std::map<int, std::string> close() {
+    if (thread_.joinable()) {
+      eventfd_write(stop_.fd(), 1);
+      thread_.join();
+    }
+    return std::move(sources_);
+  }
+
+ private:
+  struct Visitor {
+    Socket socket;
+    Deadline deadline;
+  };
+
+  void run() {
+    while (true) {
+      std::vector<pollfd> entries{{stop_.fd(), POLLIN, 0}};
+      for (const auto& listener : listeners_) entries.push_back({listener.fd(), POLLIN, 0});
+      for (const auto& visitor : visitors_) entries.push_back({visitor.socket.fd(), POLLIN, 0});
+      int wait_milliseconds = -1;
+      if (!visitors_.empty()) wait_milliseconds = milliseconds_until(visitors_.front().deadline);
+      if (poll(entries.data(), entries.size(), wait_milliseconds) < 0) continue;
+      if (entries[0].revents != 0) return;
+      auto entry = entries.begin() + 1 + static_cast<std::ptrdiff_t>(listeners_.size());
+      for (auto visitor = visitors_.begin(); visitor != visitors_.end(); ++entry) {
+        const bool is_ready = entry->revents != 0;
+        if (is_ready) answer(visitor->socket);
+        const bool is_over = is_ready || milliseconds_until(visitor->deadline) == 0;
+        visitor = is_over ? visitors_.erase(visitor) : std::next(visitor);
+      }
+      for (const auto& listener : listeners_) admit(listener);
+    }
+  }
+
+  void admit(const Socket& listener) {
+    Socket socket(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (socket.fd() < 0) return;
+    visitors_.push_back({std::move(socket), deadline_after(line_seconds_)});
+    if (visitors_.size() > kMostVisitors) visitors_.pop_front();
+  }
+
+  void answer(const Socket& socket) {
+    try {
+      const auto now = deadline_after(0);  // a site sends its line in one piece
+      const auto rank = ranks_.find(receive_line(socket, now));
+      if (rank == ranks_.end()) return;
+      if (const auto source = SocketAddress::remote_of(socket.fd())) {
+        sources_[rank->second] = source->ip();
+      }
+      send_line(socket, nonce_, deadline_after(line_seconds_));
+    } catch (const TcpError&) {
+      // A stranger; a site that fails here reports it from its own end.
+    }
+  }
+
+  const std::vector<Socket> listeners_;
+  const std::string nonce_;
+  const std::map<std::string, int> ranks_;
+  const double line_seconds_;
+  const Socket stop_;
+  std::list<Visitor> visitors_;         // oldest first; the thread's own
+  std::map<int, std::string> sources_;  // the thread's own until it is joined
+  std::thread thread_;                  // last: starts when all else is ready
+};
+
+class NetworkCheck {
+ public:
+  NetworkCheck(const MeshOptions& mesh, Store& store) : mesh_(mesh), store_(store) {}
+
+  std::vector<PeerLink> run() {
+    const auto nonce = new_nonce();
+    auto listeners = listen_and_publish(nonce);
+    std::vector<Notice> notices;
+    for (int rank = 0; rank < mesh_.size(); ++rank) notices.push_back(read_notice(rank));
+    std::map<std::string, int> ranks;
+    for (int rank = 0; rank < mesh_.size(); ++rank) ranks[notices[rank].nonce] = rank;
+    Reception reception(std::move(listeners), nonce, ranks, mesh_.connect_seconds);
+
+    const auto links = probe_all(notices, ranks);
+    agree(links);
+    const auto sources = reception.close();
+    std::vector<PeerLink> found(mesh_.sites.size());
+    for (int peer = 0; peer < mesh_.size(); ++peer) {
+      if (peer == mesh_.rank) continue;
+      FARSTEP_CHECK(sources.contains(peer), "{} passed without a visit", mesh_.sites[peer]);
+      found[peer] = {sources.at(peer), links[peer].rtt_seconds};
+    }
+    return found;
+  }
+
+ private:
+  struct Probe {
+    double rtt_seconds = 0;
+    std::string failure;  // empty if the peer was reached
+  };
+
+  std::string key(const char* what, int rank) const {
+    return fmt::format("network/{}/{}/{}", mesh_.generation, what, rank);
+  }
+
+  std::vector<Socket> listen_and_publish(const std::string& nonce) {
+    std::vector<Socket> listeners;
+    std::vector<int> ports(mesh_.sites.size(), 0);
+    std::string failure;
+    for (int peer = 0; peer < mesh_.size(); ++peer) {
+      if (peer == mesh_.rank) continue;
+      const SocketAddress address(mesh_.address, mesh_.port_for(peer));
+      try {
+        listeners.push_back(listen_tcp(address));
+        ports[peer] = SocketAddress::local_of(listeners.back().fd())->port();
+      } catch (const TcpError& error) {
+        failure = fmt::format("network.port: {} cannot listen on {} ({}): choose another port",
+                              mesh_.sites[mesh_.rank], address.text(), error.what());
+      }
+    }
+    const Json notice{
+        {"address", mesh_.address}, {"ports", ports}, {"nonce", nonce}, {"failure", failure}};
+    store_.put(key("notice", mesh_.rank), notice.dump());
+    return listeners;
+  }
+
+  Notice read_notice(int rank) {
+    const auto json = Json::parse(store_.get(key("notice", rank)));
+    const auto failure = json.at("failure").get<std::string>();
+    if (!failure.empty()) throw ConfigError(failure);
+    return {json.at("address"), json.at("nonce"), json.at("ports")};
+  }
+
+  std::vector<Probe> probe_all(const std::vector<Notice>& notices,
+                               const std::map<std::string, int>& ranks) {
+    std::vector<std::future<Probe>> pending(mesh_.sites.size());
+    for (int peer = 0; peer < mesh_.size(); ++peer) {
+      if (peer == mesh_.rank) continue;
+      pending[peer] = std::async(std::launch::async, [this, peer, &notices, &ranks] {
+        return probe(peer, notices, ranks);
+      });
+    }
+    std::vector<Probe> probes(mesh_.sites.size());
+    for (int peer = 0; peer < mesh_.size(); ++peer) {
+      if (peer != mesh_.rank) probes[peer] = pending[peer].get();
+    }
+    return probes;
+  }
+
+  Probe probe(int peer, const std::vector<Notice>& notices,
+              const std::map<std::string, int>& ranks) const {
+    const SocketAddress address(notices[peer].address, notices[peer].ports[mesh_.rank]);
+    const auto deadline = deadline_after(mesh_.connect_seconds);
+    try {
+      const auto socket = connect_tcp(address, deadline);
+      send_line(socket, notices[mesh_.rank].nonce, deadline);
+      const auto answer = ranks.find(receive_line(socket, deadline));
+      if (answer == ranks.end()) {
+        return {0, describe_failure(peer, address, "answered by none of the sites")};
+      }
+      if (answer->second != peer) {
+        const auto who = "answered by " + mesh_.sites[answer->second];
+        return {0, describe_failure(peer, address, who)};
+      }
+      return {kernel_rtt_seconds(socket.fd()), ""};
+    } catch (const TcpError& error) {
+      return {0, describe_failure(peer, address, error.what())};
+    }
+  }
+
+  std::string describe_failure(int peer, const SocketAddress& address,
+                               const std::string& what) const {
+    const auto& name = mesh_.sites[peer];
+    return fmt::format(
+        "network.address: {} advertises {}, which {} cannot reach ({}, {} s allowed): set "
+        "network.address of {} to {}, or open TCP port {} there",
+        name, address.text(), mesh_.sites[mesh_.rank], what, mesh_.connect_seconds, name,
+        address.is_loopback() ? "one that reaches beyond its own machine"
+                              : fmt::format("one that {} can reach", mesh_.sites[mesh_.rank]),
+        address.port());
+  }
+
+  // Publishes what this site found; throws what all sites found if any link failed.
+  void agree(const std::vector<Probe>& probes) {
+    std::string own;
+    for (const auto& probe : probes) {
+      if (!probe.failure.empty()) own += (own.empty() ? "" : "\n") + probe.failure;
+    }
+    store_.put(key("verdict", mesh_.rank), own);
+    std::string all;
+    for (int rank = 0; rank < mesh_.size(); ++rank) {
+      const auto verdict = store_.get(key("verdict", rank));
+      if (!verdict.empty()) all += (all.empty() ? "" : "\n") + verdict;
+    }
+    if (!all.empty()) throw ConfigError(all);
+  }
+
+  const MeshOptions& mesh_;
+  Store& store_;
+};
+
+}  // namespace
+
+std::vector<PeerLink> check_network(const MeshOptions& mesh, Store& store) {
+  return NetworkCheck(mesh, store).run();
+}
+
+}  // namespace farstep

@@ -1,0 +1,102 @@
+#include "wan/transport/process_sockets.h"
+
+#include <linux/filter.h>
+#include <linux/tcp.h>  // the whole tcp_info, which <netinet/tcp.h> cuts short
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+std::optional<tcp_info> kernel_facts(int fd) {
+  tcp_info info{};
+  socklen_t length = sizeof(info);
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return std::nullopt;
+  return info;
+}
+
+void set_option(int fd, int level, int name, int value) {
+  FARSTEP_CHECK(setsockopt(fd, level, name, &value, sizeof(value)) == 0, "setsockopt {}: {}", name,
+                std::system_category().message(errno));
+}
+
+// "Pass a packet if these words of its IP header are the source address."
+std::vector<sock_filter> source_filter(const SocketAddress& source) {
+  const bool is_v4 = source.family() == AF_INET;
+  const uint32_t source_offset = is_v4 ? 12 : 8;
+  uint32_t words[4];
+  const std::size_t count = is_v4 ? 1 : 4;
+  std::memcpy(words,
+              is_v4 ? static_cast<const void*>(
+                          &reinterpret_cast<const sockaddr_in*>(source.get())->sin_addr)
+                    : &reinterpret_cast<const sockaddr_in6*>(source.get())->sin6_addr,
+              4 * count);
+  std::vector<sock_filter> program;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto to_drop = static_cast<uint8_t>(2 * (count - i) - 1);
+    const auto offset = static_cast<uint32_t>(SKF_NET_OFF) + source_offset;
+    program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset + 4 * i)));
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(words[i]), 0, to_drop));
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, 0xffffffff));
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, 0));
+  return program;
+}
+
+}  // namespace
+
+int find_socket(
+    const std::function<bool(const SocketAddress&, const std::optional<SocketAddress>&)>& wanted) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    const auto local = SocketAddress::local_of(fd);
+    if (local && wanted(*local, SocketAddress::remote_of(fd))) return fd;
+  }
+  return -1;
+}
+
+void accept_only_from(int fd, const std::string& source_ip) {
+  auto program = source_filter(SocketAddress(source_ip, 0));
+  const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
+  FARSTEP_CHECK(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0,
+                "SO_ATTACH_FILTER: {}", std::system_category().message(errno));
+}
+
+void keep_alive(int fd) {
+  set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 30);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 30);
+  set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+double kernel_rtt_seconds(int fd) {
+  const auto facts = kernel_facts(fd);
+  FARSTEP_CHECK(facts, "no TCP_INFO of descriptor {}", fd);
+  return facts->tcpi_min_rtt * 1e-6;
+}
+
+SocketCounter::SocketCounter(int fd)
+    : fd_(fd), local_(SocketAddress::local_of(fd)), remote_(SocketAddress::remote_of(fd)) {
+  FARSTEP_CHECK(local_ && remote_, "descriptor {} is not a connection", fd);
+}
+
+SocketBytes SocketCounter::bytes() {
+  // The descriptor may have been closed, and its number taken by another socket.
+  const bool is_same =
+      SocketAddress::local_of(fd_) == local_ && SocketAddress::remote_of(fd_) == remote_;
+  const auto facts = is_same ? kernel_facts(fd_) : std::nullopt;
+  if (facts) {
+    last_ = {facts->tcpi_bytes_sent - facts->tcpi_bytes_retrans, facts->tcpi_bytes_received};
+  }
+  return last_;
+}
+
+}  // namespace farstep

@@ -1,0 +1,55 @@
+// The TCP sockets of this process, those that a library opened and does not show included.
+//
+// Free functions are thread-safe; SocketCounter is not.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "wan/transport/tcp.h"
+
+namespace farstep {
+
+// The descriptor of a socket whose local and remote address (nothing if it is not connected)
+// satisfy `wanted`; -1 if there is none.
+int find_socket(const std::function<bool(const SocketAddress& local,
+                                         const std::optional<SocketAddress>& remote)>& wanted);
+
+// Makes the kernel drop what comes to this socket from any address but `source_ip`: on a listening
+// socket, strangers see a port that does not answer. Throws InternalError if the kernel refuses.
+void accept_only_from(int fd, const std::string& source_ip);
+
+// Probes an idle connection every half minute, so that routers and firewalls do not forget it and a
+// peer that vanished is noticed within two minutes.
+void keep_alive(int fd);
+
+// The least round trip that the kernel saw on a connection.
+double kernel_rtt_seconds(int fd);
+
+// TCP payload, as the kernel counted it: without headers and retransmissions.
+struct SocketBytes {
+  uint64_t sent = 0;
+  uint64_t received = 0;
+  SocketBytes& operator+=(const SocketBytes& other) {
+    sent += other.sent;
+    received += other.received;
+    return *this;
+  }
+};
+
+// Follows a connected socket that somebody else owns, and may close.
+class SocketCounter {
+ public:
+  explicit SocketCounter(int fd);
+  // Bytes since the connection was made; those of the last call once the socket is closed.
+  SocketBytes bytes();
+
+ private:
+  int fd_;
+  std::optional<SocketAddress> local_, remote_;
+  SocketBytes last_;
+};
+
+}  // namespace farstep

@@ -1,0 +1,170 @@
+#include "wan/transport/tcp.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <system_error>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+const sockaddr_in& as_v4(const sockaddr_storage& storage) {
+  return reinterpret_cast<const sockaddr_in&>(storage);
+}
+const sockaddr_in6& as_v6(const sockaddr_storage& storage) {
+  return reinterpret_cast<const sockaddr_in6&>(storage);
+}
+
+std::optional<SocketAddress> ask(int fd, int (*question)(int, sockaddr*, socklen_t*)) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof(storage);
+  if (question(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return std::nullopt;
+  if (storage.ss_family != AF_INET && storage.ss_family != AF_INET6) return std::nullopt;
+  return SocketAddress(storage);
+}
+
+[[noreturn]] void fail(int error) {
+  throw TcpError(std::system_category().message(error));
+}
+
+Socket new_socket(int family) {
+  Socket socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (socket.fd() < 0) fail(errno);
+  return socket;
+}
+
+void wait_ready(const Socket& socket, short events, Deadline deadline) {
+  pollfd entry{socket.fd(), events, 0};
+  int ready = 0;
+  do {
+    ready = poll(&entry, 1, milliseconds_until(deadline));
+  } while (ready < 0 && errno == EINTR);
+  if (ready < 0) fail(errno);
+  if (ready == 0) throw TcpError("timed out");
+}
+
+}  // namespace
+
+SocketAddress::SocketAddress(const std::string& ip, int port) {
+  auto& v4 = reinterpret_cast<sockaddr_in&>(storage_);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(storage_);
+  if (inet_pton(AF_INET, ip.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(static_cast<uint16_t>(port));
+  } else if (inet_pton(AF_INET6, ip.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(static_cast<uint16_t>(port));
+  } else {
+    throw ConfigError(fmt::format(
+        "network.address: \"{}\" is not an IP address such as 10.0.0.5 or fd00::5", ip));
+  }
+}
+
+std::optional<SocketAddress> SocketAddress::local_of(int fd) {
+  return ask(fd, getsockname);
+}
+
+std::optional<SocketAddress> SocketAddress::remote_of(int fd) {
+  return ask(fd, getpeername);
+}
+
+std::string SocketAddress::ip() const {
+  char text[INET6_ADDRSTRLEN] = "";
+  const void* bits = family() == AF_INET ? static_cast<const void*>(&as_v4(storage_).sin_addr)
+                                         : &as_v6(storage_).sin6_addr;
+  inet_ntop(family(), bits, text, sizeof(text));
+  return text;
+}
+
+int SocketAddress::port() const {
+  return ntohs(family() == AF_INET ? as_v4(storage_).sin_port : as_v6(storage_).sin6_port);
+}
+
+std::string SocketAddress::text() const {
+  return family() == AF_INET ? fmt::format("{}:{}", ip(), port())
+                             : fmt::format("[{}]:{}", ip(), port());
+}
+
+bool SocketAddress::is_loopback() const {
+  return family() == AF_INET ? ntohl(as_v4(storage_).sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
+                             : IN6_IS_ADDR_LOOPBACK(&as_v6(storage_).sin6_addr);
+}
+
+socklen_t SocketAddress::size() const {
+  return family() == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+}
+
+bool SocketAddress::operator==(const SocketAddress& other) const {
+  return family() == other.family() && port() == other.port() && ip() == other.ip();
+}
+
+Deadline deadline_after(double seconds) {
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+             std::chrono::duration<double>(seconds));
+}
+
+int milliseconds_until(Deadline deadline) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1'000'000'000));
+}
+
+Socket::~Socket() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Socket listen_tcp(const SocketAddress& address) {
+  Socket socket = new_socket(address.family());
+  const int on = 1;
+  setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (bind(socket.fd(), address.get(), address.size()) != 0) fail(errno);
+  if (listen(socket.fd(), 16) != 0) fail(errno);
+  return socket;
+}
+
+Socket connect_tcp(const SocketAddress& address, Deadline deadline) {
+  Socket socket = new_socket(address.family());
+  if (connect(socket.fd(), address.get(), address.size()) != 0 && errno != EINPROGRESS) fail(errno);
+  wait_ready(socket, POLLOUT, deadline);
+  int error = 0;
+  socklen_t length = sizeof(error);
+  getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) fail(error);
+  return socket;
+}
+
+void send_line(const Socket& socket, const std::string& line, Deadline deadline) {
+  FARSTEP_CHECK(line.size() < kLongestLine, "a line of {} bytes", line.size());
+  wait_ready(socket, POLLOUT, deadline);
+  const std::string text = line + "\n";
+  // A line always fits into an empty send buffer.
+  const auto sent = send(socket.fd(), text.data(), text.size(), MSG_NOSIGNAL);
+  if (sent < 0) fail(errno);
+  if (static_cast<std::size_t>(sent) != text.size()) throw TcpError("the send buffer is full");
+}
+
+std::string receive_line(const Socket& socket, Deadline deadline) {
+  std::string line;
+  while (line.empty() || line.back() != '\n') {
+    wait_ready(socket, POLLIN, deadline);
+    char piece[kLongestLine];
+    const auto count = recv(socket.fd(), piece, sizeof(piece), 0);
+    if (count < 0) fail(errno);
+    if (count == 0) throw TcpError("the connection was closed");
+    line.append(piece, static_cast<std::size_t>(count));
+    if (line.size() > kLongestLine) throw TcpError("the answer is too long");
+  }
+  line.pop_back();
+  return line;
+}
+
+}  // namespace farstep

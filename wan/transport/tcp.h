@@ -1,0 +1,81 @@
+// IP addresses, and TCP sockets with deadlines: as much as the address check before training needs.
+//
+// The functions throw TcpError with the system's words; their callers know what these mean for the
+// user. Thread-safe: a Socket is used by one thread at a time.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace farstep {
+
+// An IPv4 or IPv6 address with a port.
+class SocketAddress {
+ public:
+  // Throws ConfigError unless `ip` is the text of an IP address.
+  SocketAddress(const std::string& ip, int port);
+  explicit SocketAddress(const sockaddr_storage& storage) : storage_(storage) {}
+  // Of a socket's own end, and of its other end; nothing if `fd` has none.
+  static std::optional<SocketAddress> local_of(int fd);
+  static std::optional<SocketAddress> remote_of(int fd);
+
+  std::string ip() const;
+  int port() const;
+  // "10.0.0.1:4000", "[::1]:4000".
+  std::string text() const;
+  int family() const { return storage_.ss_family; }
+  bool is_loopback() const;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
+  socklen_t size() const;
+  bool operator==(const SocketAddress& other) const;
+
+ private:
+  sockaddr_storage storage_{};
+};
+
+class TcpError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+using Deadline = std::chrono::steady_clock::time_point;
+Deadline deadline_after(double seconds);
+// Milliseconds from now to `deadline`, rounded up; 0 if it is past. For poll(2).
+int milliseconds_until(Deadline deadline);
+
+// Owns a file descriptor.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  ~Socket();
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+// A non-blocking socket that listens on `address`.
+Socket listen_tcp(const SocketAddress& address);
+
+// A non-blocking connection to `address`.
+Socket connect_tcp(const SocketAddress& address, Deadline deadline);
+
+// Sends `line` and a line feed.
+void send_line(const Socket& socket, const std::string& line, Deadline deadline);
+
+// The next line, without its line feed; at most kLongestLine bytes. Nothing may follow it.
+std::string receive_line(const Socket& socket, Deadline deadline);
+inline constexpr std::size_t kLongestLine = 256;
+
+}  // namespace farstep

@@ -1,0 +1,68 @@
+// Moves bytes between the N sites of a run. A site's rank is its site id.
+//
+// A message is matched by (sender, receiver, tag); sender and receiver must agree on its size, and
+// messages with the same three arrive in the order they were sent. Memory handed to send() and
+// receive() stays with the transport until wait() returns or the Transfer is destroyed.
+//
+// A transport works as a whole or not at all: once a peer's connection breaks, a deadline passes,
+// a transfer is given up or abort() is called, every present and future call throws PeerError, and
+// the transport is to be destroyed. Destroying it tells every peer that this site is gone, so a
+// site destroys a healthy one only when all its peers have what they wait for.
+//
+// Threads: any number of transfers may be under way, started and waited for from any threads; one
+// Transfer is waited for by one thread. Transfers must not outlive their transport.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace farstep {
+
+// One message on its way.
+class Transfer {
+ public:
+  // Gives up a transfer whose wait() has not returned: its memory is not touched any more, and the
+  // transport is dead, as the stream to the peer would have a hole.
+  virtual ~Transfer() = default;
+  // Returns once the memory may be used again: received in full, or taken over for sending. Throws
+  // PeerError naming the peer if it fails, the transport's PeerError if that is dead.
+  virtual void wait() = 0;
+};
+
+// Payload bytes of the messages between this site and one peer whose wait() has returned.
+struct LinkCounters {
+  uint64_t sent_bytes = 0;
+  uint64_t received_bytes = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  // The name of the site with this rank.
+  virtual const std::string& site(int rank) const = 0;
+
+  // Starts to send `bytes` to `peer`, which must not be this site; an empty message is a no-op.
+  // Throws as Transfer::wait() does.
+  virtual std::unique_ptr<Transfer> send(int peer, uint64_t tag,
+                                         std::span<const std::byte> bytes) = 0;
+  // Starts to receive a message of exactly bytes.size() bytes from `peer`; else as send().
+  virtual std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> bytes) = 0;
+
+  // From any thread: all present and future calls throw PeerError(site, reason) at once. Only the
+  // first failure counts.
+  virtual void abort(const std::string& site, const std::string& reason) = 0;
+
+  // Traffic with one peer so far.
+  virtual LinkCounters counters(int peer) const = 0;
+};
+
+// The tag of a message: generation (modulo 2^16), round (below 2^24), fragment (below 2^16), and
+// the phase of the exchange (below 2^8). Throws InternalError if one of these does not fit.
+uint64_t make_tag(uint64_t generation, uint64_t round, uint64_t fragment, uint64_t phase);
+
+}  // namespace farstep
