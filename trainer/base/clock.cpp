@@ -26,8 +26,8 @@ double RealClock::unix_seconds() const {
 }
 
 void RealClock::sleep_until(double deadline_seconds) {
-  std::this_thread::sleep_until(std::chrono::steady_clock::time_point(
-      std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+  std::this_thread::sleep_until(
+      std::chrono::steady_clock::time_point(std::chrono::ceil<std::chrono::steady_clock::duration>(
           std::chrono::duration<double>(deadline_seconds))));
 }
 

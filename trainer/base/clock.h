@@ -39,9 +39,11 @@ class FakeClock : public Clock {
   double unix_seconds() const override { return now_; }
   // Moves time to the deadline instead of waiting.
   void sleep_until(double deadline_seconds) override {
-    if (deadline_seconds > now_) now_ = deadline_seconds;
+    double now = now_;
+    while (now < deadline_seconds && !now_.compare_exchange_weak(now, deadline_seconds)) {
+    }
   }
-  void advance(double seconds) { now_ = now_ + seconds; }
+  void advance(double seconds) { now_ += seconds; }
 
  private:
   std::atomic<double> now_;

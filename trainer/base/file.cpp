@@ -13,15 +13,11 @@
 namespace farstep {
 
 std::string read_file(const std::filesystem::path& path) {
+  errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::ostringstream content;
-  if (!in || std::filesystem::is_directory(path) || !(content << in.rdbuf() || in.eof())) {
-    // An empty file sets failbit on `content` without being an error.
-    std::error_code error;
-    if (in && std::filesystem::is_regular_file(path, error) &&
-        std::filesystem::file_size(path, error) == 0) {
-      return "";
-    }
+  if (in && in.peek() != std::ifstream::traits_type::eof()) content << in.rdbuf();
+  if (!in.is_open() || in.bad() || !content) {
     throw DataError(fmt::format("{}: cannot be read: {}", path.string(), std::strerror(errno)));
   }
   return content.str();

@@ -21,7 +21,7 @@ struct TrainProgress {
   std::string site;
   int64_t round = 0;
   int64_t step = 0;
-  int64_t inner_steps = 0;
+  double loss_sum = 0;
   int64_t run_sequences = 0;
   int64_t site_sequences = 0;
   int64_t generation = 0;
@@ -33,10 +33,10 @@ struct TrainProgress {
     visit("site", site, "name of the site", kRequired);
     visit("round", round, "outer rounds done", required(at_least(0)));
     visit("step", step, "inner steps done of the round after them", required(at_least(0)));
-    visit("inner_steps", inner_steps, "updates of the inner optimizer", required(at_least(0)));
+    visit("loss_sum", loss_sum, "sum of the losses of `step`'s inner steps", kRequired);
     visit("run_sequences", run_sequences, "sequences that all sites took in the rounds done",
           required(at_least(0)));
-    visit("site_sequences", site_sequences, "sequences that this site took in all",
+    visit("site_sequences", site_sequences, "sequences that this site took in the rounds done",
           required(at_least(0)));
     visit("generation", generation, "version of the membership", required(at_least(0)));
     visit("theta_hash", theta_hash, "checksum of theta_global, 16 hexadecimal digits", kRequired);

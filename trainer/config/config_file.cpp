@@ -22,6 +22,16 @@ Json parse_strictly(const std::string& text) {
   });
 }
 
+// JSON text is UTF-8; a string that is not could be neither logged nor saved with the run.
+bool is_utf8(const std::string& text) {
+  try {
+    Json(text).dump();
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
+  }
+}
+
 std::vector<std::string> split_path(const std::string& path) {
   std::vector<std::string> parts(1);
   for (const char c : path) {
@@ -72,6 +82,7 @@ std::optional<std::string> difference_at(const std::string& path, const Json& he
         return found;
       }
     }
+    return std::nullopt;  // elements with the same members in another order
   }
   return fmt::format("{}: {} here, {} there", path, here.dump(), there.dump());
 }
@@ -94,6 +105,9 @@ void apply_override(Json& json, const std::string& override_text) {
   const auto equals = override_text.find('=');
   if (equals == std::string::npos || equals == 0) {
     throw ConfigError(fmt::format("--set {}: must be PATH=VALUE", override_text));
+  }
+  if (!is_utf8(override_text)) {
+    throw ConfigError(fmt::format("--set {}: is not UTF-8", override_text));
   }
   Json* place = &json;
   for (const auto& part : split_path(override_text.substr(0, equals))) {

@@ -99,7 +99,7 @@ struct SiteConfig {
 // A site's config with what belongs to it: the run file's JSON if the site has one.
 struct LoadedSite {
   SiteConfig site;          // paths made absolute
-  std::optional<Json> run;  // the run file with overrides applied, not yet validated
+  std::optional<Json> run;  // the run config, overrides applied, defaults spelled out
   std::string run_file;     // for messages; empty without one
 };
 

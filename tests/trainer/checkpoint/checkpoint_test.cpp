@@ -190,11 +190,11 @@ TEST_CASE("an existing checkpoint is replaced and leftovers are cleaned up") {
   fs::create_directory(root / "round-00007.partial");
   write_raw(root / "round-00007.partial" / "model.safetensors", "half");
   SmallState other(1, 0);
-  other.state.progress.inner_steps = 4711;
+  other.state.progress.site_sequences = 4711;
   const auto saved = save_checkpoint(root.path(), other.state);
   SmallState loaded(1, 0, SmallState::kZeros);
   load_checkpoint(saved.entry, loaded.state);
-  CHECK(loaded.state.progress.inner_steps == 4711);
+  CHECK(loaded.state.progress.site_sequences == 4711);
   CHECK(files_below(root.path()).size() == 1);
 }
 

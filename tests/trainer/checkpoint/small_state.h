@@ -22,9 +22,15 @@ struct SmallState {
       outer = outer.zeros();
       site = site.zeros();
     } else {
-      state.progress = {"novels",          "north",    round,    step,
-                        7 * round + step,  40 * round, 9 * step, 3,
-                        "0123456789abcdef"};
+      state.progress = {.run = "novels",
+                        .site = "north",
+                        .round = round,
+                        .step = step,
+                        .loss_sum = 0.1 * static_cast<double>(step),
+                        .run_sequences = 40 * round,
+                        .site_sequences = 9 * round,
+                        .generation = 3,
+                        .theta_hash = "0123456789abcdef"};
       state.run_config = {{"name", "novels"}, {"outer", {{"momentum", 0.9}}}};
       state.model_config = "{\"hidden_size\": 5}\n";
     }
