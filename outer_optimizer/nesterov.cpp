@@ -1,0 +1,41 @@
+#include "outer_optimizer/nesterov.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "trainer/base/checksum.h"
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+void nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
+                   std::span<float> theta, std::span<float> momentum) {
+  FARSTEP_CHECK(mean.size() == theta.size() && mean.size() == momentum.size(),
+                "mean, theta and momentum have {}, {} and {} values", mean.size(), theta.size(),
+                momentum.size());
+  for (std::size_t k = 0; k < mean.size(); ++k) {
+    momentum[k] = settings.momentum * momentum[k] + mean[k];
+    theta[k] -= settings.learning_rate * (mean[k] + settings.momentum * momentum[k]);
+  }
+}
+
+uint64_t checksum_after_nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
+                                      std::span<const float> theta,
+                                      std::span<const float> momentum) {
+  // Chunks that fit the cache, so that no second copy of the model is needed.
+  constexpr std::size_t kChunk = 16384;
+  std::vector<float> next_theta, next_momentum;
+  StreamingChecksum checksum;
+  for (std::size_t begin = 0; begin < theta.size(); begin += kChunk) {
+    const std::size_t size = std::min(kChunk, theta.size() - begin);
+    const auto old_theta = theta.subspan(begin, size);
+    const auto old_momentum = momentum.subspan(begin, size);
+    next_theta.assign(old_theta.begin(), old_theta.end());
+    next_momentum.assign(old_momentum.begin(), old_momentum.end());
+    nesterov_step(settings, mean.subspan(begin, size), next_theta, next_momentum);
+    checksum.update(std::as_bytes(std::span(next_theta)));
+  }
+  return checksum.value();
+}
+
+}  // namespace farstep
