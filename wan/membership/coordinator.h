@@ -5,7 +5,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <exception>
 #include <mutex>
 #include <string>
 #include <thread>

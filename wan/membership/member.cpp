@@ -20,9 +20,9 @@ Member::Member(const std::string& endpoint, std::string site, const Deadlines& d
                Clock& clock)
     : endpoint_(endpoint),
       site_(std::move(site)),
-      deadlines_(deadlines),
       clock_(clock),
       socket_(ControlSocket::Role::kSite, endpoint, deadlines),
+      deadlines_(deadlines),
       thread_([this] { run(); }) {}
 
 Member::~Member() {
@@ -41,13 +41,14 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
   static_cast<JoinRequest&>(message) = request;
   message.site = site_;
   const double start_seconds = clock_.now_seconds();
-  const double deadline_seconds = start_seconds + deadlines_.join_seconds;
+  const double join_seconds = deadlines().join_seconds;
+  const double deadline_seconds = start_seconds + join_seconds;
   std::optional<CoordinatorMessage> answer;
   while (!answer) {
     const double now_seconds = clock_.now_seconds();
     if (now_seconds >= deadline_seconds) {
-      throw PeerError("", fmt::format("site {} could not join within {} s: {}", site_,
-                                      deadlines_.join_seconds, obstacle_to_joining()));
+      throw PeerError("", fmt::format("site {} could not join within {} s: {}", site_, join_seconds,
+                                      obstacle_to_joining()));
     }
     answer = ask(message, std::min(deadline_seconds, now_seconds + kReportSeconds), stop);
     if (stop.stop_requested()) return std::nullopt;
@@ -63,22 +64,24 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
   std::unique_lock lock(mutex_);  // the first heartbeat tells the clock offset
   wait(lock, deadline_seconds, stop,
        [this] { return failure_ || best_round_trip_seconds_ < kNever; });
-  throw_if_failed();
+  throw_failure();
   return welcome_;
 }
 
 void Member::put(const std::string& key, const std::string& value) {
-  if (!ask(PutMessage{key, to_hex(value)}, clock_.now_seconds() + deadlines_.join_seconds)) {
+  const double patience_seconds = deadlines().join_seconds;
+  if (!ask(PutMessage{key, to_hex(value)}, clock_.now_seconds() + patience_seconds)) {
     throw PeerError("", fmt::format("coordinator at {} did not take {} within {} s", endpoint_, key,
-                                    deadlines_.join_seconds));
+                                    patience_seconds));
   }
 }
 
 std::string Member::get(const std::string& key) {
-  const auto answer = ask(GetMessage{key}, clock_.now_seconds() + deadlines_.join_seconds);
+  const double patience_seconds = deadlines().join_seconds;
+  const auto answer = ask(GetMessage{key}, clock_.now_seconds() + patience_seconds);
   if (!answer) {
-    throw PeerError("", fmt::format("no site put {} at the coordinator within {} s", key,
-                                    deadlines_.join_seconds));
+    throw PeerError(
+        "", fmt::format("no site put {} at the coordinator within {} s", key, patience_seconds));
   }
   return from_hex(std::get<ValueMessage>(*answer).value);
 }
@@ -116,10 +119,11 @@ void Member::leave(Outcome outcome, const std::string& message) {
     is_leaving_ = true;
     is_reachable = !is_coordinator_silent();
   }
-  const double deadline_seconds = clock_.now_seconds() + deadlines_.leave_seconds;
+  const double leave_seconds = deadlines().leave_seconds;
+  const double deadline_seconds = clock_.now_seconds() + leave_seconds;
   if (is_reachable && !ask(LeaveMessage{outcome, message}, deadline_seconds, {}, true)) {
     spdlog::warn("coordinator at {} did not answer the goodbye of site {} within {} s", endpoint_,
-                 site_, deadlines_.leave_seconds);
+                 site_, leave_seconds);
   }
   const std::lock_guard lock(mutex_);
   fail(ErrorKind::kInternal, "", fmt::format("site {} has left the run", site_));
@@ -143,14 +147,14 @@ void Member::on_peer_lost(LossListener listener) {
 std::optional<CoordinatorMessage> Member::ask(SiteMessage message, double deadline_seconds,
                                               std::stop_token stop, bool despite_failure) {
   std::unique_lock lock(mutex_);
-  if (!despite_failure) throw_if_failed();
+  if (!despite_failure) throw_failure();
   Request request{.message = std::move(message), .is_sent = false, .answer = {}};
   requests_.push_back(&request);
   socket_.wake();
   wait(lock, deadline_seconds, std::move(stop),
        [&] { return request.answer || (failure_ && !despite_failure); });
   std::erase(requests_, &request);
-  if (!request.answer && !despite_failure) throw_if_failed();
+  if (!request.answer && !despite_failure) throw_failure();
   return std::move(request.answer);
 }
 
@@ -167,6 +171,11 @@ void Member::wait(std::unique_lock<std::mutex>& lock, double deadline_seconds, s
 }
 
 void Member::throw_if_failed() const {
+  const std::lock_guard lock(mutex_);
+  throw_failure();
+}
+
+void Member::throw_failure() const {
   if (!failure_) return;
   switch (failure_->kind) {
     case ErrorKind::kConfig:
@@ -184,6 +193,11 @@ int64_t Member::generation() const {
   const std::lock_guard lock(mutex_);
   FARSTEP_CHECK(welcome_, "site {} has not joined yet", site_);
   return welcome_->generation;
+}
+
+Deadlines Member::deadlines() const {
+  const std::lock_guard lock(mutex_);
+  return deadlines_;
 }
 
 std::string Member::obstacle_to_joining() const {
@@ -252,8 +266,12 @@ void Member::handle(const CoordinatorMessage& message) {
 }
 
 void Member::on(const Welcome& message) {
-  if (!welcome_) next_beat_seconds_ = 0;
+  if (welcome_) return;  // a repetition
   welcome_ = message;
+  next_beat_seconds_ = 0;
+  if (const auto own = message.run.find("deadlines"); own != message.run.end()) {
+    deadlines_ = from_json<Deadlines>(*own, "the run's deadlines");
+  }
 }
 
 void Member::on(const WaitingMessage& message) {

@@ -32,8 +32,9 @@ class Member : public Store {
   // Is told of a lost peer or coordinator (`site` empty), or of differing weights (`site` empty).
   using LossListener = std::function<void(const std::string& site, const std::string& reason)>;
 
-  // Speaks for `site` to the coordinator at `endpoint`, which need not be up yet. `clock` must
-  // outlive it and be a real one. Throws ConfigError if the endpoint is malformed.
+  // Speaks for `site` to the coordinator at `endpoint`, which need not be up yet. `deadlines` hold
+  // until the welcome brings the run's own. `clock` must outlive it and be a real one. Throws
+  // ConfigError if the endpoint is malformed.
   Member(const std::string& endpoint, std::string site, const Deadlines& deadlines, Clock& clock);
   // Without leave() before it, the other sites will count this one as lost.
   ~Member() override;
@@ -57,6 +58,8 @@ class Member : public Store {
   // all sites say the same: the round counts.
   void vote(int64_t round, const std::string& theta_hash);
 
+  // Throws what the waiting methods would if the run cannot go on; never waits.
+  void throw_if_failed() const;
   // What the next heartbeats say.
   void set_activity(int64_t round, int64_t step, const std::string& text);
   // Leaves figures with the coordinator, which keeps the last.
@@ -69,7 +72,8 @@ class Member : public Store {
   double clock_offset_seconds() const;
 
   // `listener` is called once, from the member's thread, when the run cannot go on, also if that
-  // was known before. Setting another one, or an empty one, waits for a call that runs.
+  // was known before; it must return soon and not call the member. Setting another one, or an empty
+  // one, waits for a call that runs.
   void on_peer_lost(LossListener listener);
 
  private:
@@ -89,12 +93,13 @@ class Member : public Store {
   // was requested. Throws the failure if there is one, unless `despite_failure`.
   std::optional<CoordinatorMessage> ask(SiteMessage message, double deadline_seconds,
                                         std::stop_token stop = {}, bool despite_failure = false);
-  void throw_if_failed() const;  // mutex_ is held
+  void throw_failure() const;  // if there is one; mutex_ is held
   // Waits under `lock` for `condition`, the deadline or stop, whichever comes first.
   template <typename Condition>
   void wait(std::unique_lock<std::mutex>& lock, double deadline_seconds, std::stop_token stop,
             Condition condition);
   int64_t generation() const;
+  Deadlines deadlines() const;
   // What join() waits for, in words.
   std::string obstacle_to_joining() const;
 
@@ -119,7 +124,6 @@ class Member : public Store {
 
   const std::string endpoint_;
   const std::string site_;
-  const Deadlines deadlines_;
   Clock& clock_;
   ControlSocket socket_;          // the thread's, but for wake()
   double next_beat_seconds_ = 0;  // the thread's
@@ -128,6 +132,7 @@ class Member : public Store {
   std::condition_variable_any changed_;
   std::vector<Request*> requests_;  // this and the following: guarded by mutex_
   std::vector<SiteMessage> reports_;
+  Deadlines deadlines_;  // the run's own from the welcome on
   HeartbeatMessage activity_;
   std::optional<Welcome> welcome_;
   std::vector<std::string> missing_;  // who has not registered, as last heard

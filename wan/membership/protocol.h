@@ -40,7 +40,7 @@ struct JoinRequest {
   void fields(Visitor&& visit) {
     visit("run", run, "the site's own copy of the run, every default written out; null has none");
     visit("resume", resume, "the site means to continue from a checkpoint");
-    visit("resumable_rounds", resumable_rounds, "rounds that its checkpoints can start from");
+    visit("resumable_rounds", resumable_rounds, "numbers of rounds done that it has checkpoints of");
     visit("facts", facts, "what must be equal at all sites: digest of the data, parameters, ...");
   }
 };
@@ -194,7 +194,7 @@ struct Welcome {
     visit("site_id", site_id, "place of this site in `sites`", required(at_least(0)));
     visit("sites", sites, "names of all sites in the order of their ids", kRequired);
     visit("generation", generation, "generation of the membership", kRequired);
-    visit("start_round", start_round, "the first round; above 0 every site resumes from there",
+    visit("start_round", start_round, "rounds done before; above 0 every site resumes from there",
           required(at_least(0)));
   }
 };

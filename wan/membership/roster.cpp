@@ -127,7 +127,7 @@ void Roster::begin() {
     return;
   }
   start_round_ = *start_round;
-  round_.emplace(1, start_round_, site_names());
+  round_.emplace(1, start_round_ + 1, site_names());
   for (const auto& seat : seats_) send(seat.connection, welcome(seat));
 }
 
@@ -235,7 +235,7 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
 
 void Roster::on(Seat& seat, const VoteMessage& message) {
   const bool is_committed = has_begun() && message.generation == round_->generation() &&
-                            message.round == round_->number() - 1 && message.round >= start_round_;
+                            message.round == round_->number() - 1 && message.round > start_round_;
   if (is_committed) {  // the answer was lost
     send(seat.connection, CommittedMessage{message.generation, message.round});
     return;

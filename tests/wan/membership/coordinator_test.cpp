@@ -87,7 +87,7 @@ TEST_CASE("a coordinator is over when all sites have left and not before") {
 
 TEST_CASE("a coordinator whose sites are lost is over and tells whom it lost") {
   RealClock clock;
-  Coordinator coordinator(kAnyPort, run_of(1), quick_deadlines(), clock);
+  Coordinator coordinator(kAnyPort, run_of(1, quick_deadlines()), quick_deadlines(), clock);
   Member(coordinator.endpoint(), "s0", quick_deadlines(), clock).join({});
   CHECK(coordinator.wait_until_over(10));
   CHECK_THAT(coordinator.failure(), Catch::StartsWith("site s0: silent for"));

@@ -16,13 +16,14 @@ std::string name_of_site(int i) {
   return "s" + std::to_string(i);
 }
 
-// A coordinator with members that have joined.
+// A coordinator with members that have joined and learnt the deadlines from the run.
 struct Party {
   Party(int sites, const Deadlines& deadlines)
-      : coordinator(std::make_unique<Coordinator>(kAnyPort, run_of(sites), deadlines, clock)) {
+      : coordinator(
+            std::make_unique<Coordinator>(kAnyPort, run_of(sites, deadlines), deadlines, clock)) {
     for (int i = 0; i < sites; ++i) {
-      members.push_back(
-          std::make_unique<Member>(coordinator->endpoint(), name_of_site(i), deadlines, clock));
+      members.push_back(std::make_unique<Member>(coordinator->endpoint(), name_of_site(i),
+                                                 patient_deadlines(), clock));
     }
     run_ranks(sites, [this](int i) { members[i]->join({}); });
   }
@@ -41,11 +42,12 @@ int64_t take_part(Member& member, int i, int sites) {
     const auto value = member.get("address/" + std::to_string(j));
     if (value != std::string("\0\xff", 2) + std::to_string(j)) steps -= 1000000;
   }
-  for (int64_t round = welcome->start_round; round < 3; ++round) {
+  for (int64_t round = welcome->start_round + 1; round <= 3; ++round) {
     member.set_activity(round, 0, "training");
     const auto go = member.arrive(round, {10 + i, 1, 1}, "aa", {});
     for (const auto& contribution : go->contributions) steps += contribution.steps;
     member.vote(round, "bb");
+    member.throw_if_failed();
     member.report({{"round", round}});
   }
   member.leave(Outcome::kDone, "");
@@ -90,7 +92,7 @@ TEST_CASE("a connection that is cut and made again loses nothing") {
   auto joined = std::async(std::launch::async, [&] { return near.join({}); });
   far.join({});
   joined.get();
-  for (int64_t round = 0; round < 5; ++round) {
+  for (int64_t round = 1; round <= 5; ++round) {
     const auto key = "key/" + std::to_string(round);
     auto there = std::async(std::launch::async, [&] {
       far.arrive(round, {}, "aa", {});
@@ -176,12 +178,12 @@ TEST_CASE("a stop request ends the wait for the others") {
   Party party(2, patient_deadlines());
   std::stop_source stop_arrival;
   auto arriving = std::async(std::launch::async, [&] {
-    return party.members[0]->arrive(0, {}, "aa", stop_arrival.get_token()).has_value();
+    return party.members[0]->arrive(1, {}, "aa", stop_arrival.get_token()).has_value();
   });
   stop_arrival.request_stop();
   CHECK_FALSE(arriving.get());
   party.members[0]->leave(Outcome::kInterrupted, "Ctrl-C");
-  CHECK_THAT(error_of<PeerError>([&] { party.members[1]->arrive(0, {}, "aa", {}); }),
+  CHECK_THAT(error_of<PeerError>([&] { party.members[1]->arrive(1, {}, "aa", {}); }),
              Catch::Contains("site s0: it left the run: interrupted: Ctrl-C"));
 }
 
@@ -194,7 +196,7 @@ TEST_CASE("a site that vanishes is named to the others in time") {
   });
   auto waiting = std::async(std::launch::async, [&]() -> std::string {
     try {
-      party.members[1]->arrive(0, {}, "aa", {});
+      party.members[1]->arrive(1, {}, "aa", {});
     } catch (const PeerError& error) {
       return error.site();
     }
@@ -206,7 +208,8 @@ TEST_CASE("a site that vanishes is named to the others in time") {
   CHECK_THAT(heard.get_future().get(), Catch::StartsWith("s2 | site s2: silent for"));
   CHECK(waiting.get() == "s2");
   CHECK(party.clock.now_seconds() - start_seconds < 3);
-  CHECK_THROWS_AS(party.members[0]->vote(0, "bb"), PeerError);
+  CHECK_THROWS_AS(party.members[0]->throw_if_failed(), PeerError);
+  CHECK_THROWS_AS(party.members[0]->vote(1, "bb"), PeerError);
   CHECK_THROWS_AS(party.members[0]->get("k"), PeerError);
   CHECK_THROWS_AS(party.members[0]->put("k", "v"), PeerError);
   party.members[0]->leave(Outcome::kFailed, "");
@@ -218,7 +221,7 @@ TEST_CASE("a site that vanishes is named to the others in time") {
 TEST_CASE("a listener that comes after the loss is told as well") {
   Party party(2, patient_deadlines());
   party.members[1]->leave(Outcome::kFailed, "out of memory");
-  CHECK_THROWS_AS(party.members[0]->arrive(0, {}, "aa", {}), PeerError);
+  CHECK_THROWS_AS(party.members[0]->arrive(1, {}, "aa", {}), PeerError);
   std::promise<std::string> heard;
   party.members[0]->on_peer_lost(
       [&](const std::string& site, const std::string&) { heard.set_value(site); });
@@ -231,7 +234,7 @@ TEST_CASE("a coordinator that dies is noticed by every site in time") {
   party.coordinator.reset();
   const auto errors = run_ranks(2, [&](int i) -> std::string {
     try {
-      party.members[i]->arrive(0, {}, "aa", {});
+      party.members[i]->arrive(1, {}, "aa", {});
     } catch (const PeerError& error) {
       return error.site() + "|" + error.what();
     }
@@ -252,7 +255,7 @@ TEST_CASE("a restarted coordinator does not know its sites and they notice at on
   party.coordinator.reset();
   party.coordinator =
       std::make_unique<Coordinator>(endpoint, run_of(1), patient_deadlines(), party.clock);
-  CHECK_THAT(error_of<PeerError>([&] { party.members[0]->arrive(0, {}, "aa", {}); }),
+  CHECK_THAT(error_of<PeerError>([&] { party.members[0]->arrive(1, {}, "aa", {}); }),
              Catch::Contains("does not count site s0 as a member"));
 }
 
@@ -260,8 +263,8 @@ TEST_CASE("weights that differ are a defect that names the sites") {
   Party party(2, patient_deadlines());
   const auto errors = run_ranks(2, [&](int i) {
     return error_of<InternalError>([&] {
-      party.members[i]->arrive(0, {}, "aa", {});
-      party.members[i]->vote(0, "b" + std::to_string(i));
+      party.members[i]->arrive(1, {}, "aa", {});
+      party.members[i]->vote(1, "b" + std::to_string(i));
     });
   });
   for (const auto& error : errors) {
@@ -272,7 +275,7 @@ TEST_CASE("weights that differ are a defect that names the sites") {
 TEST_CASE("after its goodbye a member refuses further calls") {
   Party party(1, patient_deadlines());
   party.members[0]->leave(Outcome::kDone, "");
-  CHECK_THROWS_AS(party.members[0]->arrive(0, {}, "aa", {}), InternalError);
+  CHECK_THROWS_AS(party.members[0]->arrive(1, {}, "aa", {}), InternalError);
 }
 
 TEST_CASE("the clock offset is the coordinator's time minus the site's") {

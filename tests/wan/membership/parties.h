@@ -30,9 +30,10 @@ inline Deadlines quick_deadlines() {
 }
 
 // A run of sites named s0, s1, ..., every default written out.
-inline Json run_of(int sites) {
+inline Json run_of(int sites, const Deadlines& deadlines = patient_deadlines()) {
   RunConfig config;
   config.name = "test";
+  config.deadlines = deadlines;
   for (int i = 0; i < sites; ++i) config.sites.emplace_back().name = "s" + std::to_string(i);
   return to_json(config);
 }

@@ -105,8 +105,8 @@ TEST_CASE("sites wait for each other and are welcomed together") {
 TEST_CASE("one site alone is welcomed at once and needs nobody") {
   Table table({"a"});
   only<Welcome>(table.receive("a", registration("a")));
-  only<Go>(table.receive("a", arrival(0)));
-  CHECK(only<CommittedMessage>(table.receive("a", ballot(0))).round == 0);
+  only<Go>(table.receive("a", arrival(1)));
+  CHECK(only<CommittedMessage>(table.receive("a", ballot(1))).round == 1);
 }
 
 TEST_CASE("who may not join is refused with the reason") {
@@ -157,10 +157,10 @@ TEST_CASE("sites resume from the highest round that all have") {
   const auto messages = table.receive("b", b);
   REQUIRE(receivers<Welcome>(messages).size() == 2);
   CHECK(std::get<Welcome>(messages[0].message).start_round == 4);
-  only<ErrorMessage>(table.receive("a", arrival(0)));
-  only<ErrorMessage>(table.receive("a", ballot(3)));
-  table.play_round(4);
-  CHECK(table.receive("a", arrival(5)).empty());
+  only<ErrorMessage>(table.receive("a", arrival(1)));
+  only<ErrorMessage>(table.receive("a", ballot(4)));
+  table.play_round(5);
+  CHECK(table.receive("a", arrival(6)).empty());
 }
 
 TEST_CASE("without a common round to resume from all are refused and may try again") {
@@ -210,7 +210,7 @@ TEST_CASE("a get is answered when the key exists") {
 TEST_CASE("rounds go on one after the other when all arrive and all vote") {
   Table table({"a", "b"});
   table.join();
-  for (int64_t round = 0; round < 5; ++round) {
+  for (int64_t round = 1; round <= 5; ++round) {
     CHECK(table.receive("b", ArriveMessage{1, round, {50, 8, 500}, "aa"}).empty());
     const auto go = table.receive("a", ArriveMessage{1, round, {100, 4, 900}, "aa"});
     CHECK(receivers<Go>(go) == Names{"a", "b"});
@@ -225,64 +225,64 @@ TEST_CASE("rounds go on one after the other when all arrive and all vote") {
 TEST_CASE("a request whose answer was lost is answered again") {
   Table table({"a", "b"});
   table.join();
-  table.receive("a", arrival(0));
-  CHECK(table.receive("a", arrival(0)).empty());
-  table.receive("b", arrival(0));
-  CHECK(only<Go>(table.receive("a", arrival(0))).round == 0);
-  table.receive("a", ballot(0));
-  CHECK(table.receive("a", ballot(0)).empty());
-  table.receive("b", ballot(0));
-  CHECK(only<CommittedMessage>(table.receive("a", ballot(0))).round == 0);
   table.receive("a", arrival(1));
-  CHECK(only<CommittedMessage>(table.receive("b", ballot(0))).round == 0);
-  CHECK(receivers<Go>(table.receive("b", arrival(1))) == Names{"a", "b"});
+  CHECK(table.receive("a", arrival(1)).empty());
+  table.receive("b", arrival(1));
+  CHECK(only<Go>(table.receive("a", arrival(1))).round == 1);
+  table.receive("a", ballot(1));
+  CHECK(table.receive("a", ballot(1)).empty());
+  table.receive("b", ballot(1));
+  CHECK(only<CommittedMessage>(table.receive("a", ballot(1))).round == 1);
+  table.receive("a", arrival(2));
+  CHECK(only<CommittedMessage>(table.receive("b", ballot(1))).round == 1);
+  CHECK(receivers<Go>(table.receive("b", arrival(2))) == Names{"a", "b"});
 }
 
 TEST_CASE("messages of a round that is not open are answered with an error") {
   Table table({"a", "b"});
-  only<UnknownSiteMessage>(table.receive("a", arrival(0)));
+  only<UnknownSiteMessage>(table.receive("a", arrival(1)));
   table.receive("a", registration("a"));
-  CHECK_THAT(only<ErrorMessage>(table.receive("a", arrival(0))).message,
+  CHECK_THAT(only<ErrorMessage>(table.receive("a", arrival(1))).message,
              Catch::Contains("sites are still joining"));
   only<ErrorMessage>(table.receive("a", ballot(-1)));
   table.receive("b", registration("b"));
-  table.play_round(0);
   table.play_round(1);
+  table.play_round(2);
   const std::vector<SiteMessage> stale = {
-      arrival(0),
       arrival(1),
-      arrival(3),
-      ballot(0),
-      ballot(2),
+      arrival(2),
+      arrival(4),
+      ballot(1),
       ballot(3),
+      ballot(4),
       ArriveMessage{0, 2, {}, "aa"},
       VoteMessage{2, 1, "bb"},
   };
   for (const auto& message : stale) only<ErrorMessage>(table.receive("a", message));
-  table.play_round(2);
+  table.play_round(3);
   CHECK(table.roster.failure().empty());
 }
 
 TEST_CASE("weights that differ at the start of a round stop the run naming the site") {
   Table table({"a", "b", "c"});
   table.join();
-  table.play_round(0);
-  table.receive("a", arrival(1));
-  table.receive("b", arrival(1, "other"));
-  const auto messages = table.receive("c", arrival(1));
+  table.play_round(1);
+  table.receive("a", arrival(2));
+  table.receive("b", arrival(2, "other"));
+  const auto messages = table.receive("c", arrival(2));
   CHECK(receivers<StopMessage>(messages) == Names{"a", "b", "c"});
   CHECK(std::get<StopMessage>(messages[0].message).reason ==
-        "theta_global differs at the start of round 1: b (other)");
-  only<StopMessage>(table.receive("a", arrival(1)));
+        "theta_global differs at the start of round 2: b (other)");
+  only<StopMessage>(table.receive("a", arrival(2)));
 }
 
 TEST_CASE("weights that would differ after the exchange stop the run before it counts") {
   Table table({"a", "b"});
   table.join();
-  table.receive("a", arrival(0));
-  table.receive("b", arrival(0));
-  table.receive("a", ballot(0, "b1"));
-  const auto messages = table.receive("b", ballot(0, "b2"));
+  table.receive("a", arrival(1));
+  table.receive("b", arrival(1));
+  table.receive("a", ballot(1, "b1"));
+  const auto messages = table.receive("b", ballot(1, "b2"));
   CHECK(receivers<StopMessage>(messages) == Names{"a", "b"});
   CHECK_THAT(table.roster.failure(), Catch::Contains("a (b1), b (b2)"));
   CHECK(receivers<CommittedMessage>(messages).empty());
@@ -317,7 +317,7 @@ TEST_CASE("a site that falls silent is lost once and the others are told") {
   const auto beat = table.receive("a", HeartbeatMessage{0, 0, 0, ""});
   CHECK(receivers<HeartbeatAckMessage>(beat) == Names{"a"});
   CHECK(receivers<PeerLostMessage>(beat) == Names{"a"});
-  only<PeerLostMessage>(table.receive("a", arrival(0)));
+  only<PeerLostMessage>(table.receive("a", arrival(1)));
   CHECK_THAT(only<UnknownSiteMessage>(table.receive("b", HeartbeatMessage{0, 0, 0, ""})).message,
              Catch::Contains("counts as lost"));
 }
@@ -325,12 +325,12 @@ TEST_CASE("a site that falls silent is lost once and the others are told") {
 TEST_CASE("any message is a sign of life and arrivals wait for hours") {
   Table table({"a", "b"});
   table.join();
-  table.receive("a", arrival(0));
+  table.receive("a", arrival(1));
   CHECK(table.pass(3 * 3600, {"a", "b"}).empty());
-  CHECK(receivers<Go>(table.receive("b", arrival(0))) == Names{"a", "b"});
+  CHECK(receivers<Go>(table.receive("b", arrival(1))) == Names{"a", "b"});
   for (int i = 0; i < 10; ++i) {
     table.now_seconds += 4;
-    table.receive("a", ballot(0));
+    table.receive("a", ballot(1));
     table.receive("b", GetMessage{"nothing"});
     CHECK(table.roster.tick(table.now_seconds).empty());
   }
@@ -349,7 +349,7 @@ TEST_CASE("a site that leaves before the run is over is lost to the others") {
   for (const auto& row : rows) {
     Table table({"a", "b"});
     table.join();
-    table.receive("b", arrival(0));
+    table.receive("b", arrival(1));
     const auto messages = table.receive("a", LeaveMessage{row.outcome, row.message});
     CHECK(receivers<GoodbyeMessage>(messages) == Names{"a"});
     CHECK(receivers<PeerLostMessage>(messages) == Names{"b"});
@@ -361,7 +361,7 @@ TEST_CASE("a site that leaves before the run is over is lost to the others") {
 TEST_CASE("a site that is done with the run is missed only if another round is begun") {
   Table table({"a", "b"});
   table.join();
-  table.play_round(0);
+  table.play_round(1);
   only<GoodbyeMessage>(table.receive("a", LeaveMessage{Outcome::kDone, ""}));
   CHECK(table.pass(60, {"b"}).empty());
   CHECK_FALSE(table.roster.is_over());
@@ -371,7 +371,7 @@ TEST_CASE("a site that is done with the run is missed only if another round is b
     CHECK(table.roster.failure().empty());
   }
   SECTION("the other goes on") {
-    const auto lost = only<PeerLostMessage>(table.receive("b", arrival(1)));
+    const auto lost = only<PeerLostMessage>(table.receive("b", arrival(2)));
     CHECK(lost.site == "a");
   }
 }
@@ -390,11 +390,11 @@ TEST_CASE("strangers are told that they are unknown and change nothing") {
   Table table({"a"});
   only<UnknownSiteMessage>(table.receive("x", HeartbeatMessage{}));
   only<UnknownSiteMessage>(table.receive("x", PutMessage{"k", ""}));
-  only<UnknownSiteMessage>(table.receive("x", ballot(0)));
+  only<UnknownSiteMessage>(table.receive("x", ballot(1)));
   only<GoodbyeMessage>(table.receive("x", LeaveMessage{}));
   CHECK_FALSE(table.roster.is_over());
   table.join();
-  only<UnknownSiteMessage>(table.receive("x", arrival(0)));
+  only<UnknownSiteMessage>(table.receive("x", arrival(1)));
   CHECK(table.receive("a", GetMessage{"k"}).empty());
 }
 
