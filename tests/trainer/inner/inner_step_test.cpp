@@ -1,0 +1,216 @@
+#include "trainer/inner/inner_step.h"
+
+#include <ATen/Parallel.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/support/catch.h"
+#include "trainer/base/error.h"
+#include "trainer/inner/lr_schedule.h"
+#include "trainer/model/llama.h"
+
+namespace farstep {
+
+namespace {
+
+const LlamaConfig kModel{.vocabulary = 29,
+                         .hidden = 16,
+                         .intermediate = 24,
+                         .layers = 2,
+                         .heads = 4,
+                         .kv_heads = 2,
+                         .init_std = 0.2,
+                         .tied_embeddings = true};
+
+InnerConfig inner_config() {
+  InnerConfig config;
+  config.peak_learning_rate = 0.01;
+  return config;
+}
+
+TokenBatch some_batch(int64_t sequences, int64_t length, int64_t seed) {
+  TokenBatch batch{.sequences = sequences, .length = length, .tokens = {}};
+  for (int64_t i = 0; i < sequences * (length + 1); ++i) {
+    batch.tokens.push_back((i * i * 7 + seed * 13 + i / 3) % kModel.vocabulary);
+  }
+  return batch;
+}
+
+std::unique_ptr<Llama> fresh_model(ComputeType compute = ComputeType::kFP32) {
+  auto model = std::make_unique<Llama>(kModel, at::kCPU, compute);
+  model->parameters().initialise(5);
+  return model;
+}
+
+double relative_error(const at::Tensor& x, const at::Tensor& wanted) {
+  return ((x - wanted).norm() / wanted.norm()).item<double>();
+}
+
+// Loss and gradient as they are asked for, to see what the step makes of them.
+class GivenGradient : public TrainableModel {
+ public:
+  GivenGradient(double loss, float gradient)
+      : parameters_(kModel, at::kCPU), loss_(loss), gradient_(gradient) {
+    parameters_.initialise(5);
+  }
+  Parameters& parameters() override { return parameters_; }
+  at::Tensor add_gradients(const at::Tensor& /*tokens*/, double /*scale*/) override {
+    auto gradients = parameters_.gradients();
+    gradients[3].add_(gradient_);
+    return at::full({}, loss_, at::kFloat);
+  }
+
+ private:
+  Parameters parameters_;
+  double loss_;
+  float gradient_;
+};
+
+}  // namespace
+
+TEST_CASE("a batch in micro-batches of any size gives the gradient of the whole batch") {
+  const int64_t sequences = GENERATE(1, 4, 5);
+  const auto batch = some_batch(sequences, 9, 1);
+  auto whole = fresh_model();
+  const auto wanted = InnerStep(*whole, inner_config()).run(batch, sequences, 0.5);
+  for (const int64_t micro_batch : {1, 2, 3, 100}) {
+    auto model = fresh_model();
+    const auto result = InnerStep(*model, inner_config()).run(batch, micro_batch, 0.5);
+    CHECK(result.loss == Approx(wanted.loss).epsilon(1e-5));
+    CHECK(result.gradient_norm == Approx(wanted.gradient_norm).epsilon(1e-5));
+    CHECK(result.tokens == sequences * 9);
+    CHECK(relative_error(model->parameters().gradients(), whole->parameters().gradients()) < 1e-5);
+  }
+}
+
+TEST_CASE("the step's gradient is that of the mean loss of all tokens") {
+  const auto batch = some_batch(3, 7, 2);
+  auto config = inner_config();
+  config.clip_norm.reset();
+  auto model = fresh_model();
+  auto oracle = fresh_model();
+  const auto tokens = token_tensor(batch, 0, 3, at::kCPU);
+  const auto loss = oracle->loss(tokens.narrow(1, 0, 7), tokens.narrow(1, 1, 7));
+  loss.backward();
+  const auto result = InnerStep(*model, config).run(batch, 2, 0.5);
+  CHECK(result.loss == Approx(loss.item<double>()).epsilon(1e-6));
+  const auto& gradients = oracle->parameters().gradients();
+  CHECK(relative_error(model->parameters().gradients(), gradients) < 1e-5);
+  CHECK(result.gradient_norm == Approx(gradients.norm().item<double>()).epsilon(1e-5));
+}
+
+TEST_CASE("twenty steps are those of autograd and AdamW written out") {
+  auto config = inner_config();
+  config.clip_norm = 0.5;
+  auto model = fresh_model();
+  InnerStep step(*model, config);
+
+  auto oracle = fresh_model();
+  auto& parameters = oracle->parameters();
+  auto values = parameters.values();
+  auto first = at::zeros_like(values);
+  auto second = at::zeros_like(values);
+  auto decay = at::zeros_like(values);
+  for (const auto& spec : parameters.layout()) {
+    if (spec.decays) decay.narrow(0, spec.offset, spec.size()).fill_(config.weight_decay);
+  }
+  for (int number = 1; number <= 20; ++number) {
+    const double progress = (number - 1) / 20.0;
+    const auto batch = some_batch(4, 8, number);
+    const auto result = step.run(batch, 2, progress);
+
+    auto gradients = parameters.gradients();
+    gradients.zero_();
+    const auto tokens = token_tensor(batch, 0, 4, at::kCPU);
+    const auto loss = oracle->loss(tokens.narrow(1, 0, 8), tokens.narrow(1, 1, 8));
+    loss.backward();
+    const double norm = gradients.norm().item<double>();
+    gradients.mul_(std::min(1.0, 0.5 / (norm + 1e-6)));
+    const double rate = learning_rate(config, progress);
+    values.mul_(1 - rate * decay);
+    first.mul_(config.beta1).add_(gradients, 1 - config.beta1);
+    second.mul_(config.beta2).addcmul_(gradients, gradients, 1 - config.beta2);
+    const double correction = 1 - std::pow(config.beta1, number);
+    const double root_correction = std::sqrt(1 - std::pow(config.beta2, number));
+    values.sub_(first / correction / (second.sqrt() / root_correction + config.epsilon), rate);
+
+    CHECK(result.loss == Approx(loss.item<double>()).epsilon(1e-4));
+    CHECK(result.gradient_norm == Approx(norm).epsilon(1e-3));
+    CHECK(result.learning_rate == rate);
+  }
+  CHECK(relative_error(model->parameters().values(), values) < 1e-4);
+}
+
+TEST_CASE("training lowers the loss in fp32 and in bf16") {
+  for (const auto compute : {ComputeType::kFP32, ComputeType::kBF16}) {
+    auto model = fresh_model(compute);
+    InnerStep step(*model, inner_config());
+    const auto batch = some_batch(4, 8, 1);
+    const double before = step.run(batch, 4, 0.1).loss;
+    double after = before;
+    for (int number = 0; number < 30; ++number) after = step.run(batch, 4, 0.1).loss;
+    CHECK(after < before - 1.0);
+  }
+}
+
+TEST_CASE("two runs give the same bits with one thread and with two") {
+  for (const int number : {1, 2}) {
+    at::set_num_threads(number);
+    const auto train = [] {
+      auto model = fresh_model();
+      InnerStep step(*model, inner_config());
+      for (int i = 0; i < 5; ++i) step.run(some_batch(4, 16, i), 3, 0.3);
+      return model->parameters().values().clone();
+    };
+    CHECK(at::equal(train(), train()));
+  }
+}
+
+TEST_CASE("a loss or gradient that is not finite stops before anything changes") {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto nan = std::nanf("");
+  for (const auto& [loss, gradient] :
+       {std::pair{std::nan(""), 1.0F}, {infinity, 1.0F}, {2.0, nan}, {2.0, -HUGE_VALF}}) {
+    GivenGradient model(loss, gradient);
+    const auto before = model.parameters().values().clone();
+    InnerStep step(model, inner_config());
+    CHECK_THROWS_AS(step.run(some_batch(1, 4, 1), 1, 0.25), InternalError);
+    CHECK_THROWS_WITH(step.run(some_batch(1, 4, 1), 1, 0.25),
+                      Catch::StartsWith("training diverged at 0.2500 of the run: loss "));
+    CHECK(at::equal(model.parameters().values(), before));
+    CHECK(*reinterpret_cast<const int64_t*>(step.optimizer().pull_state()[2].bytes.data()) == 0);
+  }
+}
+
+TEST_CASE("the gradient is clipped to the configured norm") {
+  auto config = inner_config();
+  config.optimizer = InnerOptimizer::kSgd;
+  config.peak_learning_rate = 1;
+  config.warmup_fraction = 0;
+  GivenGradient model(2.0, -8.0F);
+  const auto before = model.parameters().values().clone();
+  const auto result = InnerStep(model, config).run(some_batch(1, 4, 1), 1, 0);
+  CHECK(result.gradient_norm == 8);
+  CHECK((model.parameters().values() - before)[3].item<float>() == Approx(1).epsilon(1e-5));
+}
+
+TEST_CASE("token tensors are rows of the batch") {
+  const auto batch = some_batch(5, 3, 1);
+  const auto tokens = token_tensor(batch, 2, 2, at::kCPU);
+  CHECK(tokens.sizes() == at::IntArrayRef({2, 4}));
+  CHECK(tokens[1][2].item<int64_t>() == batch.tokens[3 * 4 + 2]);
+  CHECK_THROWS_AS(token_tensor(batch, 4, 2, at::kCPU), InternalError);
+  CHECK_THROWS_AS(token_tensor(batch, 0, 0, at::kCPU), InternalError);
+  CHECK_THROWS_AS(token_tensor({.sequences = 2, .length = 2, .tokens = {1}}, 0, 1, at::kCPU),
+                  InternalError);
+}
+
+TEST_CASE("a batch without tokens or a micro-batch of none is a bug") {
+  auto model = fresh_model();
+  InnerStep step(*model, inner_config());
+  CHECK_THROWS_AS(step.run({}, 1, 0), InternalError);
+  CHECK_THROWS_AS(step.run(some_batch(1, 4, 1), 0, 0), InternalError);
+}
+
+}  // namespace farstep

@@ -1,0 +1,133 @@
+#include "trainer/inner/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+namespace farstep {
+
+namespace {
+
+const LlamaConfig kModel{.vocabulary = 7,
+                         .hidden = 6,
+                         .intermediate = 5,
+                         .layers = 1,
+                         .heads = 3,
+                         .kv_heads = 1,
+                         .init_std = 0.3};
+
+InnerConfig adamw_config() {
+  InnerConfig config;
+  config.beta1 = 0.8;
+  config.beta2 = 0.95;
+  config.epsilon = 1e-3;
+  config.weight_decay = 0.2;
+  return config;
+}
+
+// Gradients that differ from element to element and step to step.
+void set_gradients(Parameters& parameters, int step) {
+  auto gradients = parameters.gradients();
+  gradients.copy_(at::sin(at::arange(gradients.numel(), at::kFloat) * 0.37 + step));
+}
+
+// AdamW on one number, in fp64, as torch's documentation writes it.
+struct ScalarAdamW {
+  double value, first = 0, second = 0;
+
+  void update(const InnerConfig& config, bool decays, double rate, double gradient, int step) {
+    if (decays) value -= rate * config.weight_decay * value;
+    first = config.beta1 * first + (1 - config.beta1) * gradient;
+    second = config.beta2 * second + (1 - config.beta2) * gradient * gradient;
+    const double corrected_first = first / (1 - std::pow(config.beta1, step));
+    const double corrected_second = second / (1 - std::pow(config.beta2, step));
+    value -= rate * corrected_first / (std::sqrt(corrected_second) + config.epsilon);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("adamw follows an fp64 oracle over many steps and does not decay norms") {
+  const auto config = adamw_config();
+  Parameters parameters(kModel, at::kCPU);
+  parameters.initialise(1);
+  const auto optimizer = make_optimizer(config, parameters);
+  std::vector<ScalarAdamW> oracle;
+  for (const float value : parameters.host_values().pull()) oracle.push_back({.value = value});
+  for (int step = 1; step <= 60; ++step) {
+    const double rate = 0.01 / step;
+    set_gradients(parameters, step);
+    optimizer->update(rate);
+    const auto* gradients = parameters.gradients().const_data_ptr<float>();
+    for (const auto& spec : parameters.layout()) {
+      for (int64_t i = spec.offset; i < spec.end(); ++i) {
+        oracle[static_cast<std::size_t>(i)].update(config, spec.decays, rate, gradients[i], step);
+      }
+    }
+  }
+  const auto values = parameters.host_values().pull();
+  double worst = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    worst = std::max(worst, std::abs(values[i] - oracle[i].value));
+  }
+  CHECK(worst < 1e-6);
+}
+
+TEST_CASE("adamw leaves the gradients as they are") {
+  Parameters parameters(kModel, at::kCPU);
+  const auto optimizer = make_optimizer(adamw_config(), parameters);
+  set_gradients(parameters, 1);
+  const auto before = parameters.gradients().clone();
+  optimizer->update(0.1);
+  CHECK(at::equal(parameters.gradients(), before));
+}
+
+TEST_CASE("adamw goes on from its saved state with the same bits") {
+  const auto train = [](Parameters& parameters, Optimizer& optimizer, int first, int last) {
+    for (int step = first; step <= last; ++step) {
+      set_gradients(parameters, step);
+      optimizer.update(0.01);
+    }
+  };
+  Parameters parameters(kModel, at::kCPU);
+  parameters.initialise(1);
+  const auto optimizer = make_optimizer(adamw_config(), parameters);
+  train(parameters, *optimizer, 1, 5);
+
+  Parameters restored(kModel, at::kCPU);
+  restored.values().copy_(parameters.values());
+  const auto other = make_optimizer(adamw_config(), restored);
+  const auto from = optimizer->pull_state();
+  const auto into = other->pull_state();
+  REQUIRE(from.size() == 3);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    CHECK(from[i].name == std::vector<std::string>{"exp_avg", "exp_avg_sq", "step"}[i]);
+    REQUIRE(from[i].bytes.size() == into[i].bytes.size());
+    CHECK(from[i].bytes.size() ==
+          static_cast<std::size_t>(num_elements(from[i].shape)) * size_of(from[i].dtype));
+    std::memcpy(into[i].bytes.data(), from[i].bytes.data(), from[i].bytes.size());
+  }
+  other->push_state();
+
+  train(parameters, *optimizer, 6, 9);
+  train(restored, *other, 6, 9);
+  CHECK(at::equal(parameters.values(), restored.values()));
+}
+
+TEST_CASE("plain descent subtracts learning rate times gradient and has no state") {
+  auto config = adamw_config();
+  config.optimizer = InnerOptimizer::kSgd;
+  Parameters parameters(kModel, at::kCPU);
+  parameters.initialise(1);
+  const auto optimizer = make_optimizer(config, parameters);
+  set_gradients(parameters, 3);
+  const auto wanted = parameters.values() - 0.25 * parameters.gradients();
+  optimizer->update(0.25);
+  CHECK(at::allclose(parameters.values(), wanted, 0, 1e-7));
+  CHECK(optimizer->pull_state().empty());
+}
+
+}  // namespace farstep

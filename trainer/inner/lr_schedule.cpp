@@ -1,0 +1,20 @@
+#include "trainer/inner/lr_schedule.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+double learning_rate(const InnerConfig& config, double progress) {
+  FARSTEP_CHECK(progress >= 0 && progress <= 1, "progress is {}", progress);
+  const double warmup = config.warmup_fraction;
+  const double peak = config.peak_learning_rate;
+  if (progress < warmup) return peak * progress / warmup;
+  const double descent = (progress - warmup) / (1 - warmup);  // 0 at the peak, 1 at the end
+  const double cosine = (1 + std::cos(std::numbers::pi * descent)) / 2;
+  return peak * (config.final_fraction + (1 - config.final_fraction) * cosine);
+}
+
+}  // namespace farstep

@@ -1,0 +1,52 @@
+// The model's parameters and their gradients: two flat fp32 tensors on the device.
+//
+// Every parameter is a leaf of autograd whose values and gradient are views into the flat ones, so
+// that backward adds into the flat gradient, and the optimizer and the sync see one vector each.
+// Not thread-safe.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trainer/model/host_mirror.h"
+#include "trainer/model/parameter_layout.h"
+
+namespace farstep {
+
+class Parameters {
+ public:
+  // Memory for the parameters of `config`; all values and gradients are 0.
+  Parameters(const LlamaConfig& config, at::Device device);
+
+  // Sets matrices to normal values of deviation init_std and norms to 1. The bits depend on seed
+  // and shapes alone: not on device, processor or number of threads.
+  void initialise(uint64_t seed);
+
+  const std::vector<ParameterSpec>& layout() const { return layout_; }
+  int64_t size() const { return values_.numel(); }
+
+  // All values and all gradients, (size()) each. To be changed in place only.
+  const at::Tensor& values() const { return values_; }
+  const at::Tensor& gradients() const { return gradients_; }
+  // The values in host memory, for checkpoints and the sync.
+  HostMirror& host_values() { return host_values_; }
+
+  // The leaf of one parameter, and those of all in the layout's order. Throws InternalError on an
+  // unknown name.
+  const at::Tensor& leaf(const std::string& name) const;
+  const std::vector<at::Tensor>& leaves() const { return leaves_; }
+
+ private:
+  const double init_std_;
+  const std::vector<ParameterSpec> layout_;
+  at::Tensor values_, gradients_;
+  HostMirror host_values_;
+  std::vector<at::Tensor> leaves_;
+  std::map<std::string, std::size_t> index_of_;
+};
+
+}  // namespace farstep

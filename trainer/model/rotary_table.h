@@ -1,0 +1,28 @@
+// Rotary position embeddings as `transformers` has them: element i of a head is rotated with
+// element i + D/2, by the angle position * theta^(-2i/D).
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+namespace farstep {
+
+// Cosines and sines of all positions, fp32, made as far as they are asked for. Not thread-safe.
+class RotaryTable {
+ public:
+  RotaryTable(int64_t head_size, double theta, at::Device device);
+
+  // x (B, heads, T, D) rotated, position 0 first; of x's type, computed in fp32.
+  at::Tensor rotate(const at::Tensor& x);
+
+ private:
+  void extend(int64_t positions);
+
+  const int64_t half_;  // D / 2
+  const double theta_;
+  const at::Device device_;
+  at::Tensor cosines_, sines_;  // (positions, D / 2)
+};
+
+}  // namespace farstep
