@@ -1,0 +1,241 @@
+#include "trainer/telemetry/event_log.h"
+
+#include <fstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/trainer/telemetry/synthetic_run.h"
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr std::string_view kLine =
+    R"({"event":"evaluation","time":1,"site":"a","round":1,"loss_sum":2.5,"tokens":3})"
+    "\n";
+
+void append(const std::filesystem::path& file, std::string_view text) {
+  std::ofstream(file, std::ios::app | std::ios::binary) << text;
+}
+
+RunEvent start_at(int64_t round, int64_t step) {
+  RunEvent run;
+  run.version = "1";
+  run.run = "run";
+  run.start_round = round;
+  run.start_step = step;
+  return run;
+}
+
+// Events as short words: "run", "2.3" a step, "wait2" a span, "round2", "eval2", "end".
+std::string words(const std::vector<Record>& records) {
+  std::string text;
+  for (const auto& record : records) {
+    const auto& event = record.event;
+    text += text.empty() ? "" : " ";
+    if (std::holds_alternative<RunEvent>(event)) text += "run";
+    if (std::holds_alternative<EndEvent>(event)) text += "end";
+    if (std::holds_alternative<CheckpointEvent>(event)) text += "saved";
+    if (const auto* step = std::get_if<StepEvent>(&event)) {
+      text += fmt::format("{}.{}", step->round, step->step);
+    } else if (const auto* span = std::get_if<SpanEvent>(&event)) {
+      text += fmt::format("{}{}", name_of(span->cause), span->round);
+    } else if (const auto* round = std::get_if<RoundEvent>(&event)) {
+      text += fmt::format("round{}", round->round);
+    } else if (const auto* evaluation = std::get_if<EvaluationEvent>(&event)) {
+      text += fmt::format("eval{}", evaluation->round);
+    }
+  }
+  return text;
+}
+
+Record step(int64_t round, int64_t step) {
+  return {0, "a", StepEvent{round, step}};
+}
+Record span(SpanCause cause, int64_t round) {
+  return {0, "a", SpanEvent{cause, round}};
+}
+Record run(int64_t round, int64_t step) {
+  return {0, "a", start_at(round, step)};
+}
+Record committed(int64_t round) {
+  RoundEvent event;
+  event.round = round;
+  return {0, "a", event};
+}
+Record evaluated(int64_t round) {
+  return {0, "a", EvaluationEvent{round}};
+}
+Record saved(int64_t round) {
+  return {0, "a", CheckpointEvent{round, 0, "folder", 1}};
+}
+Record end() {
+  return {0, "a", EndEvent{EndOutcome::kInterrupted, ""}};
+}
+
+// Two rounds of two steps, and one step of the third.
+std::vector<Record> first_process() {
+  return {run(0, 0),
+          step(1, 1),
+          step(1, 2),
+          span(SpanCause::kWait, 1),
+          committed(1),
+          evaluated(1),
+          saved(1),
+          step(2, 1),
+          span(SpanCause::kData, 2),
+          step(2, 2),
+          span(SpanCause::kWait, 2),
+          committed(2),
+          evaluated(2),
+          step(3, 1),
+          span(SpanCause::kCheckpoint, 3),
+          saved(2),
+          end()};
+}
+
+std::string after_resume(int64_t round, int64_t steps) {
+  auto records = first_process();
+  records.push_back(run(round, steps));
+  return words(without_abandoned(records));
+}
+
+}  // namespace
+
+TEST_CASE("a whole file is read without a note") {
+  const TemporaryFolder folder;
+  append(folder / "events.jsonl", kLine);
+  append(folder / "events.jsonl", kLine);
+  const auto log = read_event_log(folder / "events.jsonl");
+  CHECK(log.records.size() == 2);
+  CHECK(log.note.empty());
+}
+
+TEST_CASE("a file cut off anywhere in its last line loses that line and says so") {
+  const TemporaryFolder folder;
+  for (std::size_t length = 1; length < kLine.size(); ++length) {
+    const auto file = folder / ("events" + std::to_string(length));
+    append(file, kLine);
+    append(file, kLine.substr(0, length));
+    const auto log = read_event_log(file);
+    CHECK(log.records.size() == 1);
+    CHECK(log.note.find(file.string()) != log.note.npos);
+  }
+}
+
+TEST_CASE("a corrupt line in the middle is an error with file and line") {
+  const TemporaryFolder folder;
+  const auto file = folder / "events.jsonl";
+  append(file, std::string(kLine) + "{\"event\":\"st\n" + std::string(kLine));
+  CHECK_THROWS_WITH(read_event_log(file), Catch::Contains("events.jsonl:2: "));
+  CHECK_THROWS_AS(read_event_log(file), DataError);
+  CHECK_THROWS_AS(read_event_log(folder / "absent"), DataError);
+}
+
+TEST_CASE("a follower returns each event once when its line is complete") {
+  const TemporaryFolder folder;
+  const auto file = folder / "events.jsonl";
+  EventFollower follower(file);
+  CHECK(follower.poll().empty());
+  append(file, "");
+  CHECK(follower.poll().empty());
+  // In pieces of every size: a poll after each piece.
+  for (std::size_t piece = 1; piece <= kLine.size(); piece += 7) {
+    std::size_t found = 0;
+    for (std::size_t begin = 0; begin < kLine.size(); begin += piece) {
+      CHECK(found == 0);
+      append(file, kLine.substr(begin, piece));
+      found += follower.poll().size();
+    }
+    CHECK(found == 1);
+  }
+  append(file, std::string(kLine) + std::string(kLine) + "{\"ev");
+  CHECK(follower.poll().size() == 2);
+}
+
+TEST_CASE("a follower survives that an unfinished line is cut off") {
+  const TemporaryFolder folder;
+  const auto file = folder / "events.jsonl";
+  EventFollower follower(file);
+  append(file, std::string(kLine) + "{\"event\":\"st");
+  CHECK(follower.poll().size() == 1);
+  std::filesystem::resize_file(file, kLine.size());
+  CHECK(follower.poll().empty());
+  append(file, kLine);
+  CHECK(follower.poll().size() == 1);
+}
+
+TEST_CASE("a follower reports a corrupt line and a file that became shorter") {
+  const TemporaryFolder folder;
+  const auto file = folder / "events.jsonl";
+  EventFollower follower(file);
+  append(file, std::string(kLine) + std::string(kLine));
+  CHECK(follower.poll().size() == 2);
+  append(file, "nonsense\n");
+  CHECK_THROWS_WITH(follower.poll(), Catch::Contains("events.jsonl:3: "));
+  std::filesystem::resize_file(file, kLine.size());
+  CHECK_THROWS_AS(follower.poll(), DataError);
+}
+
+TEST_CASE("resuming at the end of a round drops what followed it") {
+  CHECK(after_resume(1, 0) == "run 1.1 1.2 wait1 round1 eval1 saved run");
+  CHECK(after_resume(2, 0) ==
+        "run 1.1 1.2 wait1 round1 eval1 saved 2.1 data2 2.2 wait2 round2 eval2 run");
+}
+
+TEST_CASE("resuming within a round keeps the steps that were done and their spans") {
+  CHECK(after_resume(1, 1) == "run 1.1 1.2 wait1 round1 eval1 saved 2.1 run");
+  // All local steps done and the sync abandoned: its wait is gone with it.
+  CHECK(after_resume(1, 2) == "run 1.1 1.2 wait1 round1 eval1 saved 2.1 data2 2.2 run");
+  CHECK(after_resume(2, 1) ==
+        "run 1.1 1.2 wait1 round1 eval1 saved 2.1 data2 2.2 wait2 round2 eval2 3.1 run");
+}
+
+TEST_CASE("resuming where nothing was abandoned drops nothing") {
+  CHECK(after_resume(3, 0) == words(first_process()) + " run");
+}
+
+TEST_CASE("a fresh run in the same folder drops everything before it") {
+  CHECK(after_resume(0, 0) == "run");
+}
+
+TEST_CASE("a second resume further back drops the first one too") {
+  auto records = first_process();
+  for (const auto& record : {run(2, 0), step(3, 1), step(3, 2), committed(3), run(1, 1)}) {
+    records.push_back(record);
+  }
+  CHECK(words(without_abandoned(records)) == "run 1.1 1.2 wait1 round1 eval1 saved 2.1 run");
+}
+
+TEST_CASE("resuming at any step and redoing the rest counts every step once") {
+  SyntheticRun synthetic;
+  synthetic.step_seconds = {0.25};
+  synthetic.rounds = 3;
+  synthetic.steps = 3;
+  const auto whole = synthetic.records(0);
+  for (std::size_t stop = 1; stop < whole.size(); ++stop) {
+    for (int64_t round = 0; round < 3; ++round) {
+      for (int64_t step = 0; step < 3; ++step) {
+        // The second process redoes all from (round, step) on.
+        const auto resumed = whole.begin() + 1 + round * 11 + step;
+        if (resumed - whole.begin() > std::ptrdiff_t(stop)) continue;
+        std::vector<Record> records(whole.begin(), whole.begin() + std::ptrdiff_t(stop));
+        records.push_back({0, "node1", start_at(round, step)});
+        records.insert(records.end(), resumed, whole.end());
+        const auto kept = without_abandoned(records);
+        std::string steps;
+        for (const auto& record : kept) {
+          if (!std::holds_alternative<RunEvent>(record.event)) steps += words({record}) + " ";
+        }
+        std::string expected;
+        for (const auto& record : whole) {
+          if (!std::holds_alternative<RunEvent>(record.event)) expected += words({record}) + " ";
+        }
+        CHECK(steps == expected);
+      }
+    }
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,123 @@
+#include "trainer/telemetry/event.h"
+
+#include <limits>
+
+#include "tests/support/catch.h"
+#include "trainer/base/file.h"
+
+namespace farstep {
+
+namespace {
+
+// One of each kind, with no field at its default.
+std::vector<Event> one_of_each() {
+  RunEvent run;
+  run.version = "1.2.3";
+  run.run = "a \"run\"";
+  run.site_id = 1;
+  run.sites = {"node1", "node2"};
+  run.device = "cpu x1";
+  run.parameters = run.rounds = run.generation = run.start_round = run.start_step = 7;
+  run.sequence_length = 128;
+  run.local_steps = 25;
+  run.clock_offset_seconds = -0.125;
+  return {run,
+          StepEvent{3, 4, 1.5e9, 0.1, 0.01, 7.25, 0.5, 1e-4, 512},
+          SpanEvent{SpanCause::kRecovery, 3, 1.5e9, 0.1},
+          RoundEvent{3, 1, 25, 4, 2, 51200, 0.25, "00112233445566ff", 1, 2, 3, 4, 6.5},
+          EvaluationEvent{3, 1234.5, 99},
+          CheckpointEvent{3, 2, "round-00003", 4096},
+          EndEvent{EndOutcome::kPeerLost, "node3 is silent\nsince 5 s"}};
+}
+
+std::string line_of(const Event& event) {
+  return to_record({1.5e9 + 0.25, "node2", event}).dump();
+}
+
+template <typename Body>
+void check_documented(const std::string& page) {
+  const auto heading = page.find("## `" + std::string(Body::kName) + "`");
+  REQUIRE(heading != page.npos);
+  const auto section = page.substr(heading, page.find("\n## ", heading) - heading);
+  for (const auto& row : list_fields<Body>()) {
+    INFO(row.path);
+    CHECK(section.find("| `" + row.path + "` | " + row.doc + " |\n") != section.npos);
+  }
+}
+
+template <typename... Bodies>
+void check_all_documented(const std::string& page, std::variant<Bodies...>&&) {
+  (check_documented<Bodies>(page), ...);
+}
+
+}  // namespace
+
+TEST_CASE("every event is read back as it was written") {
+  for (const auto& event : one_of_each()) {
+    const auto line = line_of(event);
+    const auto record = parse_record(line, "events.jsonl", 1);
+    CHECK(record.site == "node2");
+    CHECK(record.time == 1.5e9 + 0.25);
+    CHECK(record.event.index() == event.index());
+    CHECK(line_of(record.event) == line);
+    CHECK(line.find('\n') == line.npos);
+  }
+}
+
+TEST_CASE("a record begins with its kind and time and site") {
+  CHECK(line_of(SpanEvent{SpanCause::kWan, 2, 10, 0.5}) ==
+        R"({"event":"span","time":1500000000.25,"site":"node2","cause":"wan","round":2,)"
+        R"("start":10.0,"seconds":0.5})");
+}
+
+TEST_CASE("a record without any one of its fields or with one more is refused") {
+  for (const auto& event : one_of_each()) {
+    const auto whole = to_record({1, "node1", event});
+    for (const auto& [name, value] : whole.items()) {
+      if (name == "message") continue;  // the only one that may be left out
+      auto part = whole;
+      part.erase(name);
+      INFO(part.dump());
+      CHECK_THROWS_AS(parse_record(part.dump(), "events.jsonl", 1), DataError);
+    }
+    auto more = whole;
+    more["surprise"] = 1;
+    CHECK_THROWS_AS(parse_record(more.dump(), "events.jsonl", 1), DataError);
+  }
+}
+
+TEST_CASE("what is no record is refused with file and line") {
+  for (const char* line :
+       {"", "{", "null", "[]", "17", "{}", R"({"event":7})", R"({"event":"dance"})",
+        R"({"event":"end","time":"now","site":"a","outcome":"done","message":""})",
+        R"({"event":"end","time":1,"site":"a","outcome":"lost","message":""})",
+        R"({"event":"evaluation","time":1,"site":"a","round":-1,"loss_sum":1,"tokens":1})",
+        R"({"event":"evaluation","time":1,"site":"a","round":1,"loss_sum":null,"tokens":1})"}) {
+    INFO(line);
+    CHECK_THROWS_WITH(parse_record(line, "run/events.jsonl", 12),
+                      Catch::StartsWith("run/events.jsonl:12: "));
+    CHECK_THROWS_AS(parse_record(line, "run/events.jsonl", 12), DataError);
+  }
+}
+
+TEST_CASE("a number that JSON cannot hold is not written") {
+  StepEvent step{1, 1, 0, 0, 0, 0, 0, 0, 0};
+  for (const double bad :
+       {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    step.loss = bad;
+    CHECK_THROWS_AS(to_record({0, "node1", step}), InternalError);
+  }
+}
+
+TEST_CASE("docs/events.md has every field of every event in the words of the code") {
+  const auto page = read_file(FARSTEP_GOLDEN_FOLDER "/../../docs/events.md");
+  check_all_documented(page, Event{});
+  for (const auto cause : enum_names(SpanCause{})) {
+    CHECK(page.find("| `" + std::string(cause) + "` |") != page.npos);
+  }
+  for (const auto outcome : enum_names(EndOutcome{})) {
+    CHECK(page.find("`" + std::string(outcome) + "`") != page.npos);
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,73 @@
+#include "trainer/telemetry/idle.h"
+
+#include "tests/support/catch.h"
+#include "tests/trainer/telemetry/synthetic_run.h"
+
+namespace farstep {
+
+TEST_CASE("hand-made events add up by cause and round") {
+  const std::vector<Record> records = {
+      {100, "a", RunEvent{}},
+      {101, "a", SpanEvent{SpanCause::kEvaluate, 0, 100, 1}},
+      {103.5, "a", StepEvent{1, 1, 101.5, 2, 0.5, 1, 1, 1, 10}},
+      {105.5, "a", StepEvent{1, 2, 103.5, 2, 0, 1, 1, 1, 10}},
+      {109.5, "a", SpanEvent{SpanCause::kWait, 1, 105.5, 4}},
+      {110.5, "a", SpanEvent{SpanCause::kWan, 1, 109.5, 1}},
+      {112, "a", SpanEvent{SpanCause::kWan, 2, 111, 1}},  // half a second is told by nothing
+  };
+  const auto time = account_time(records);
+  CHECK(time.total.compute_seconds == 4);
+  CHECK(time.total.seconds(SpanCause::kWait) == 4);
+  CHECK(time.total.seconds(SpanCause::kWan) == 2);
+  CHECK(time.total.seconds(SpanCause::kData) == 0.5);
+  CHECK(time.total.seconds(SpanCause::kEvaluate) == 1);
+  CHECK(time.total.seconds(SpanCause::kOuter) == 0);
+  CHECK(time.total.idle_seconds() == 7.5);
+  CHECK(time.total.total_seconds() == 11.5);
+  CHECK(time.total.idle_fraction() == 7.5 / 11.5);
+  CHECK(time.wall_seconds == 12);
+  CHECK(time.unexplained_seconds() == 0.5);
+  REQUIRE(time.rounds.size() == 3);
+  CHECK(time.rounds.at(0).idle_seconds() == 1);
+  CHECK(time.rounds.at(1).total_seconds() == 9.5);
+  CHECK(time.rounds.at(2).total_seconds() == 1);
+}
+
+TEST_CASE("wall time is that of the processes and not of the time between them") {
+  const std::vector<Record> records = {
+      {100, "a", RunEvent{}},
+      {103, "a", StepEvent{1, 1, 100, 3, 0, 1, 1, 1, 10}},
+      {5000, "a", RunEvent{}},
+      {5002, "a", StepEvent{1, 2, 5000, 2, 0, 1, 1, 1, 10}},
+  };
+  const auto time = account_time(records);
+  CHECK(time.wall_seconds == 5);
+  CHECK(time.unexplained_seconds() == 0);
+}
+
+TEST_CASE("no events are no time") {
+  const auto time = account_time({});
+  CHECK(time.wall_seconds == 0);
+  CHECK(time.total.idle_fraction() == 0);
+  CHECK(time.rounds.empty());
+}
+
+TEST_CASE("the account of a run with known times is exact and complete") {
+  const SyntheticRun run;
+  for (std::size_t site = 0; site < run.step_seconds.size(); ++site) {
+    const auto records = run.records(site);
+    const auto time = account_time(records);
+    const auto rounds = static_cast<double>(run.rounds);
+    CHECK(time.total.compute_seconds == Approx(rounds * run.training_seconds(site)));
+    CHECK(time.total.seconds(SpanCause::kWait) ==
+          Approx(rounds * run.wait_seconds(site)).margin(1e-6));
+    CHECK(time.total.seconds(SpanCause::kWan) == Approx(rounds * run.wan_seconds));
+    CHECK(time.wall_seconds == Approx(rounds * run.round_seconds()));
+    CHECK(time.unexplained_seconds() == Approx(0).margin(1e-4));
+    TimeUse sum;
+    for (const auto& [round, use] : time.rounds) sum += use;
+    CHECK(sum.total_seconds() == Approx(time.total.total_seconds()));
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,88 @@
+#include "trainer/telemetry/event.h"
+
+#include <cmath>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+// A line as one field list: the members common to all events, then the event's own.
+template <typename Body>
+struct Line {
+  std::string event;
+  double time = 0;
+  std::string site;
+  Body body;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("event", event, "kind of event", kRequired);
+    visit("time", time, "when the line was written, unix seconds", kRequired);
+    visit("site", site, "who wrote it", kRequired);
+    body.fields(visit);
+  }
+};
+
+template <typename Body>
+bool parse_as(const std::string& kind, const Json& json, const std::string& place, Record& into) {
+  if (kind != Body::kName) return false;
+  auto line = from_json<Line<Body>>(json, place);
+  into = {line.time, std::move(line.site), std::move(line.body)};
+  return true;
+}
+
+template <typename... Bodies>
+bool parse_any(const std::string& kind, const Json& json, const std::string& place,
+               std::variant<Bodies...>&& /*kinds*/, Record& into) {
+  return (parse_as<Bodies>(kind, json, place, into) || ...);
+}
+
+}  // namespace
+
+std::span<const std::string_view> enum_names(SpanCause) {
+  static constexpr std::array<std::string_view, kSpanCauses> kNames = {
+      "wait", "wan", "outer", "data", "checkpoint", "evaluate", "recovery"};
+  return kNames;
+}
+
+std::span<const std::string_view> enum_names(EndOutcome) {
+  static constexpr std::array<std::string_view, 4> kNames = {"done", "interrupted", "peer_lost",
+                                                             "failed"};
+  return kNames;
+}
+
+Json to_record(const Record& record) {
+  Json json = std::visit(
+      [&record](const auto& body) {
+        using Body = std::decay_t<decltype(body)>;
+        return to_json(Line<Body>{std::string(Body::kName), record.time, record.site, body});
+      },
+      record.event);
+  for (const auto& [name, value] : json.items()) {
+    FARSTEP_CHECK(!value.is_number_float() || std::isfinite(value.get<double>()),
+                  "event {}: {} is not finite", json["event"].get<std::string>(), name);
+  }
+  return json;
+}
+
+Record parse_record(std::string_view line, const std::string& file, int64_t line_number) {
+  const std::string place = fmt::format("{}:{}", file, line_number);
+  const Json json = Json::parse(line, nullptr, false);
+  if (!json.is_object()) throw DataError(place + ": is not an event record: not a JSON object");
+  const auto event = json.find("event");
+  if (event == json.end() || !event->is_string()) {
+    throw DataError(place + ": is not an event record: no \"event\" that names its kind");
+  }
+  const auto kind = event->get<std::string>();
+  Record record;
+  try {
+    if (parse_any(kind, json, place, Event{}, record)) return record;
+  } catch (const ConfigError& error) {
+    throw DataError(error.what());
+  }
+  throw DataError(fmt::format("{}: unknown event '{}'; written by a newer Farstep?", place, kind));
+}
+
+}  // namespace farstep

@@ -1,0 +1,100 @@
+#include "trainer/telemetry/event_log.h"
+
+#include <fstream>
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+
+namespace farstep {
+
+namespace {
+
+// Parses the complete lines of `text`, the first being line `first_line`, and returns their bytes.
+std::size_t parse_lines(std::string_view text, const std::string& file, int64_t first_line,
+                        std::vector<Record>& into) {
+  std::size_t begin = 0;
+  for (auto end = text.find('\n'); end != text.npos; end = text.find('\n', begin)) {
+    into.push_back(parse_record(text.substr(begin, end - begin), file, first_line++));
+    begin = end + 1;
+  }
+  return begin;
+}
+
+// Whether a record lies beyond the point where `start.start_round` rounds are done and
+// `start.start_step` steps of the next, which is just reached if `at_point`.
+bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
+  const int64_t next_round = start.start_round + 1;
+  if (const auto* step = std::get_if<StepEvent>(&event)) {
+    return step->round > next_round || (step->round == next_round && step->step > start.start_step);
+  }
+  if (const auto* span = std::get_if<SpanEvent>(&event)) {
+    return span->round > next_round || (span->round == next_round && at_point);
+  }
+  if (const auto* round = std::get_if<RoundEvent>(&event)) return round->round > start.start_round;
+  if (const auto* evaluation = std::get_if<EvaluationEvent>(&event)) {
+    return evaluation->round > start.start_round;
+  }
+  return false;
+}
+
+std::size_t kept_before(const std::vector<Record>& records, const RunEvent& start) {
+  if (start.start_round == 0 && start.start_step == 0) return 0;
+  bool at_point = start.start_step == 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (is_beyond(records[i].event, start, at_point)) return i;
+    const auto* step = std::get_if<StepEvent>(&records[i].event);
+    at_point = at_point ||
+               (step && step->round == start.start_round + 1 && step->step == start.start_step);
+  }
+  return records.size();
+}
+
+}  // namespace
+
+EventLog read_event_log(const std::filesystem::path& file) {
+  const std::string text = read_file(file);
+  EventLog log;
+  const auto parsed_bytes = parse_lines(text, file.string(), 1, log.records);
+  if (parsed_bytes < text.size()) {
+    log.note = fmt::format("{}: the last line is unfinished and was left out ({} bytes)",
+                           file.string(), text.size() - parsed_bytes);
+  }
+  return log;
+}
+
+std::vector<Record> without_abandoned(std::vector<Record> records) {
+  std::vector<Record> kept;
+  kept.reserve(records.size());
+  for (auto& record : records) {
+    if (const auto* start = std::get_if<RunEvent>(&record.event)) {
+      kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(kept_before(kept, *start)), kept.end());
+    }
+    kept.push_back(std::move(record));
+  }
+  return kept;
+}
+
+std::vector<Record> EventFollower::poll() {
+  std::vector<Record> records;
+  std::error_code error;
+  const auto size = std::filesystem::file_size(file_, error);
+  if (error == std::errc::no_such_file_or_directory && read_bytes_ == 0) return records;
+  if (error || size < read_bytes_) {
+    throw DataError(fmt::format("{}: {}", file_.string(),
+                                error ? error.message() : "became shorter while it was followed"));
+  }
+  if (size == read_bytes_) return records;
+  std::ifstream in(file_, std::ios::binary);
+  std::string text(size - read_bytes_, '\0');
+  if (!in.seekg(static_cast<std::streamoff>(read_bytes_))) {
+    throw DataError(fmt::format("{}: cannot be read", file_.string()));
+  }
+  // Fewer bytes may come: a restarted site cuts off the line that its predecessor left unfinished.
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  read_bytes_ += parse_lines(text, file_.string(), read_lines_ + 1, records);
+  read_lines_ += static_cast<int64_t>(records.size());
+  return records;
+}
+
+}  // namespace farstep

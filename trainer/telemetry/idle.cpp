@@ -1,0 +1,44 @@
+#include "trainer/telemetry/idle.h"
+
+#include <numeric>
+
+namespace farstep {
+
+double TimeUse::idle_seconds() const {
+  return std::accumulate(seconds_by_cause.begin(), seconds_by_cause.end(), 0.0);
+}
+
+double TimeUse::idle_fraction() const {
+  const double total = total_seconds();
+  return total > 0 ? idle_seconds() / total : 0;
+}
+
+TimeUse& TimeUse::operator+=(const TimeUse& other) {
+  compute_seconds += other.compute_seconds;
+  for (std::size_t i = 0; i < kSpanCauses; ++i) seconds_by_cause[i] += other.seconds_by_cause[i];
+  return *this;
+}
+
+SiteTime account_time(std::span<const Record> records) {
+  SiteTime site;
+  double process_start = 0;
+  double process_end = 0;
+  for (const auto& record : records) {
+    if (std::holds_alternative<RunEvent>(record.event)) {
+      site.wall_seconds += process_end - process_start;
+      process_start = record.time;
+    } else if (const auto* step = std::get_if<StepEvent>(&record.event)) {
+      auto& round = site.rounds[step->round];
+      round.compute_seconds += step->seconds;
+      round.seconds(SpanCause::kData) += step->data_seconds;
+    } else if (const auto* span = std::get_if<SpanEvent>(&record.event)) {
+      site.rounds[span->round].seconds(span->cause) += span->seconds;
+    }
+    process_end = record.time;
+  }
+  site.wall_seconds += process_end - process_start;
+  for (const auto& [round, use] : site.rounds) site.total += use;
+  return site;
+}
+
+}  // namespace farstep

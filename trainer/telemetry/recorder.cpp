@@ -1,0 +1,86 @@
+#include "trainer/telemetry/recorder.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+
+namespace farstep {
+
+namespace {
+
+// Bytes of the file's complete lines.
+off_t complete_bytes(int descriptor) {
+  off_t end = ::lseek(descriptor, 0, SEEK_END);
+  char last = '\n';
+  while (end > 0 && ::pread(descriptor, &last, 1, end - 1) == 1 && last != '\n') --end;
+  return end;
+}
+
+}  // namespace
+
+Recorder::Recorder(const std::filesystem::path& folder, std::string site, const Clock& clock)
+    : path_(folder / kEventFile), site_(std::move(site)), clock_(clock) {
+  make_folder(folder);
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (descriptor_ < 0 || ::ftruncate(descriptor_, complete_bytes(descriptor_)) != 0) {
+    const std::string reason = std::strerror(errno);
+    if (descriptor_ >= 0) ::close(descriptor_);
+    throw DataError(fmt::format("{}: cannot be written: {}", path_.string(), reason));
+  }
+}
+
+Recorder::~Recorder() {
+  ::close(descriptor_);
+}
+
+void Recorder::record(const Event& event) {
+  append(event);
+  throw_failure();
+}
+
+void Recorder::append(const Event& event) {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) return;
+  const Json json = to_record({clock_.unix_seconds(), site_, event});
+  const auto line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  errno = 0;
+  const ssize_t written = ::write(descriptor_, line.data(), line.size());
+  if (written != static_cast<ssize_t>(line.size())) {
+    failure_ = fmt::format("{}: cannot be written: {}", path_.string(),
+                           written < 0 ? std::strerror(errno) : "the disk is full");
+  }
+}
+
+void Recorder::throw_failure() {
+  const std::lock_guard lock(mutex_);
+  if (!failure_.empty()) throw DataError(failure_);
+}
+
+Span::Span(Recorder& recorder, SpanCause cause, int64_t round)
+    : recorder_(recorder),
+      event_{cause, round, recorder.clock_.unix_seconds(), 0},
+      began_(recorder.clock_.now_seconds()) {}
+
+Span::~Span() {
+  end();
+}
+
+double Span::finish() {
+  end();
+  recorder_.throw_failure();
+  return event_.seconds;
+}
+
+void Span::end() {
+  if (ended_) return;
+  ended_ = true;
+  event_.seconds = recorder_.clock_.now_seconds() - began_;
+  recorder_.append(event_);
+}
+
+}  // namespace farstep

@@ -1,0 +1,198 @@
+#include "trainer/telemetry/report.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "trainer/base/error.h"
+#include "trainer/telemetry/event_log.h"
+#include "trainer/telemetry/recorder.h"
+
+namespace farstep {
+
+namespace {
+
+std::vector<std::filesystem::path> find_event_files(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (std::filesystem::exists(folder / kEventFile, error)) return {folder / kEventFile};
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    std::error_code ignored;  // a folder that cannot be looked into holds no site
+    const auto file = entry.path() / kEventFile;
+    if (std::filesystem::exists(file, ignored)) files.push_back(file);
+  }
+  if (error) throw DataError(fmt::format("{}: {}", folder.string(), error.message()));
+  if (files.empty()) {
+    throw DataError(
+        fmt::format("{}: no site's {} is in it or in a folder of it; name the `output` "
+                    "folder of the sites' configs",
+                    folder.string(), kEventFile));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+SiteReport read_site(const std::filesystem::path& file, std::vector<std::string>& notes) {
+  auto log = read_event_log(file);
+  if (!log.note.empty()) notes.push_back(log.note);
+  SiteReport site;
+  site.records = without_abandoned(std::move(log.records));
+  if (site.records.empty() || !std::holds_alternative<RunEvent>(site.records.front().event)) {
+    throw DataError(fmt::format("{}: does not begin with a \"run\" event", file.string()));
+  }
+  site.site = site.records.front().site;
+  for (const auto& record : site.records) {
+    if (record.site != site.site) {
+      throw DataError(
+          fmt::format("{}: holds records of {} and {}", file.string(), site.site, record.site));
+    }
+    if (const auto* run = std::get_if<RunEvent>(&record.event)) {
+      site.run = *run;
+      site.end.reset();
+    } else if (const auto* step = std::get_if<StepEvent>(&record.event)) {
+      ++site.steps;
+      site.tokens += step->tokens;
+      if (!site.first_loss) site.first_loss = step->loss;
+      site.last_loss = step->loss;
+    } else if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
+      site.rounds_done = std::max(site.rounds_done, round->round);
+      site.traffic += {round->wan_bytes_sent, round->wan_bytes_received, round->socket_bytes_sent,
+                       round->socket_bytes_received};
+    } else if (const auto* end = std::get_if<EndEvent>(&record.event)) {
+      site.end = *end;
+    }
+  }
+  site.time = account_time(site.records);
+  return site;
+}
+
+// Refuses files that do not belong together, and notes sites whose file is not there.
+void check_sites(RunReport& report) {
+  std::set<std::string> found;
+  for (const auto& site : report.sites) {
+    if (site.run.run != report.run) {
+      throw DataError(fmt::format("{} belongs to run {}, {} to run {}: report one run at a time",
+                                  report.sites.front().site, report.run, site.site, site.run.run));
+    }
+    if (!found.insert(site.site).second) {
+      throw DataError(fmt::format("two event files are of site {}", site.site));
+    }
+  }
+  for (const auto& name : report.sites.front().run.sites) {
+    if (!found.contains(name)) {
+      report.notes.push_back(fmt::format("{}: no events here; it is left out of all sums", name));
+    }
+  }
+}
+
+struct LossSum {
+  double sum = 0;
+  int64_t tokens = 0;
+  std::size_t sites = 0;
+};
+
+std::map<int64_t, double> means(const std::map<int64_t, LossSum>& sums, std::size_t least_sites) {
+  std::map<int64_t, double> losses;
+  for (const auto& [round, loss] : sums) {
+    if (loss.sites >= least_sites && loss.tokens > 0) {
+      losses[round] = loss.sum / static_cast<double>(loss.tokens);
+    }
+  }
+  return losses;
+}
+
+void collect_losses(RunReport& report) {
+  std::map<int64_t, LossSum> training;
+  std::map<int64_t, LossSum> validation;
+  for (const auto& site : report.sites) {
+    std::map<int64_t, EvaluationEvent> shares;  // a share that was computed again counts once
+    for (const auto& record : site.records) {
+      if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
+        auto& loss = training[round->round];
+        loss.sum += round->train_loss * static_cast<double>(round->tokens);
+        loss.tokens += round->tokens;
+      } else if (const auto* share = std::get_if<EvaluationEvent>(&record.event)) {
+        shares[share->round] = *share;
+      }
+    }
+    for (const auto& [round, share] : shares) {
+      auto& loss = validation[round];
+      loss.sum += share.loss_sum;
+      loss.tokens += share.tokens;
+      ++loss.sites;
+    }
+  }
+  std::size_t all_sites = 0;
+  for (const auto& [round, loss] : validation) all_sites = std::max(all_sites, loss.sites);
+  report.train_losses = means(training, 0);
+  report.validation_losses = means(validation, all_sites);
+}
+
+}  // namespace
+
+Traffic& Traffic::operator+=(const Traffic& other) {
+  wan_bytes_sent += other.wan_bytes_sent;
+  wan_bytes_received += other.wan_bytes_received;
+  socket_bytes_sent += other.socket_bytes_sent;
+  socket_bytes_received += other.socket_bytes_received;
+  return *this;
+}
+
+double SiteReport::tokens_per_second() const {
+  const double seconds = time.total.total_seconds();
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
+std::optional<double> RunReport::final_loss() const {
+  const auto& losses = validation_losses.empty() ? train_losses : validation_losses;
+  if (losses.empty()) return std::nullopt;
+  return losses.rbegin()->second;
+}
+
+int64_t RunReport::wan_bytes_sent() const {
+  return std::accumulate(
+      sites.begin(), sites.end(), int64_t{0},
+      [](int64_t sum, const SiteReport& site) { return sum + site.traffic.wan_bytes_sent; });
+}
+
+RunReport build_report(const std::filesystem::path& run_folder) {
+  RunReport report;
+  for (const auto& file : find_event_files(run_folder)) {
+    report.sites.push_back(read_site(file, report.notes));
+  }
+  std::stable_sort(report.sites.begin(), report.sites.end(),
+                   [](const auto& a, const auto& b) { return a.run.site_id < b.run.site_id; });
+  report.run = report.sites.front().run.run;
+  check_sites(report);
+  for (const auto& site : report.sites) {
+    report.rounds_done = std::max(report.rounds_done, site.rounds_done);
+  }
+  collect_losses(report);
+  return report;
+}
+
+Json report_json(const RunReport& report) {
+  Json sites = Json::array();
+  for (const auto& site : report.sites) {
+    const auto& use = site.time.total;
+    const double wait = use.seconds(SpanCause::kWait);
+    const double wan = use.seconds(SpanCause::kWan);
+    sites.push_back({{"site", site.site},
+                     {"steps", site.steps},
+                     {"tokens", site.tokens},
+                     {"compute_seconds", use.compute_seconds},
+                     {"wait_seconds", wait},
+                     {"wan_seconds", wan},
+                     {"other_seconds", std::max(0.0, use.idle_seconds() - wait - wan)},
+                     {"idle_fraction", use.idle_fraction()}});
+  }
+  Json json;
+  json["rounds"] = report.rounds_done;
+  json["sites"] = std::move(sites);
+  const auto final_loss = report.final_loss();
+  json["final_loss"] = final_loss ? Json(*final_loss) : Json(nullptr);
+  json["wan_bytes_sent"] = report.wan_bytes_sent();
+  return json;
+}
+
+}  // namespace farstep

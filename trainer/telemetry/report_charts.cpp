@@ -1,0 +1,176 @@
+#include "trainer/telemetry/report_charts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "trainer/telemetry/report_tables.h"
+#include "trainer/telemetry/svg_chart.h"
+
+namespace farstep {
+
+namespace {
+
+using Points = std::vector<std::pair<double, double>>;
+
+constexpr std::size_t kMostPoints = 400;  // of one curve
+constexpr std::size_t kSiteColors = 8;
+
+// Loss of every step of a site against the rounds done when it was over.
+Points training_curve(const SiteReport& site) {
+  std::map<int64_t, int64_t> steps_of_round;
+  for (const auto& record : site.records) {
+    if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
+      steps_of_round[round->round] = round->local_steps;
+    }
+  }
+  // A round that is not committed yet is taken to be as long as the process's first.
+  steps_of_round.try_emplace(site.rounds_done + 1, site.run.local_steps);
+  Points points;
+  for (const auto& record : site.records) {
+    const auto* step = std::get_if<StepEvent>(&record.event);
+    if (!step) continue;
+    const int64_t steps = std::max(steps_of_round[step->round], step->step);
+    points.emplace_back(static_cast<double>(step->round - 1) +
+                            static_cast<double>(step->step) / static_cast<double>(steps),
+                        step->loss);
+  }
+  return points;
+}
+
+// Means of neighbouring points, so that kMostPoints at most are left.
+Points thinned(const Points& points) {
+  const std::size_t group = (points.size() + kMostPoints - 1) / kMostPoints;
+  if (group <= 1) return points;
+  Points means;
+  for (std::size_t begin = 0; begin < points.size(); begin += group) {
+    const std::size_t end = std::min(begin + group, points.size());
+    double x = 0;
+    double y = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      x += points[i].first;
+      y += points[i].second;
+    }
+    const auto count = static_cast<double>(end - begin);
+    means.emplace_back(x / count, y / count);
+  }
+  return means;
+}
+
+struct Plot {
+  double width, left, right, top, bottom;  // right, top, bottom: edges in pixels
+};
+constexpr Plot kLossPlot{640, 44, 622, 12, 286};
+
+void draw_loss_axes(SvgCanvas& canvas, const Scale& x, const Scale& y) {
+  for (const auto& [loss, label] : number_ticks(y.low, y.high, 7)) {
+    canvas.line(kLossPlot.left, y(loss), kLossPlot.right, y(loss), "grid");
+    canvas.text(kLossPlot.left - 8, y(loss) + 4, label, "tick", Anchor::kEnd);
+  }
+  for (const auto& [round, label] : number_ticks(x.low, x.high, 11)) {
+    if (round != std::floor(round)) continue;
+    canvas.line(x(round), kLossPlot.bottom, x(round), kLossPlot.bottom + 4, "mark");
+    canvas.text(x(round), kLossPlot.bottom + 18, label, "tick", Anchor::kMiddle);
+  }
+  canvas.line(kLossPlot.left, kLossPlot.bottom, kLossPlot.right, kLossPlot.bottom, "mark");
+  canvas.text((kLossPlot.left + kLossPlot.right) / 2, kLossPlot.bottom + 36, "rounds", "tick",
+              Anchor::kMiddle);
+}
+
+Points scaled(const Points& points, const Scale& x, const Scale& y) {
+  Points scaled_points;
+  for (const auto& [a, b] : points) scaled_points.emplace_back(x(a), y(b));
+  return scaled_points;
+}
+
+// The bar of one site, and its share of idle time behind it.
+void draw_idle_bar(SvgCanvas& canvas, const SiteReport& site, const Scale& x, double top,
+                   double height) {
+  const auto& time = site.time;
+  double before = 0;
+  for (std::size_t i = 0; i < kSpanCauses; ++i) {
+    const double seconds = time.total.seconds_by_cause[i];
+    if (!(seconds > 0)) continue;
+    const auto cause = static_cast<SpanCause>(i);
+    const double share = seconds / time.wall_seconds;
+    canvas.rect(x(before), top, x(before + share) - x(before), height, name_of(cause),
+                fmt::format("{}: {} {:.1f} s, {:.1f} % of the time", site.site, label_of(cause),
+                            seconds, 100 * share));
+    before += share;
+  }
+  canvas.text(x(before) + 8, top + height / 2 + 4, fmt::format("{:.1f} %", 100 * before), "value");
+}
+
+}  // namespace
+
+std::string loss_chart(const RunReport& report) {
+  SvgCanvas canvas(kLossPlot.width, kLossPlot.bottom + 44, "Loss by round");
+  std::vector<Points> curves;
+  for (const auto& site : report.sites) curves.push_back(thinned(training_curve(site)));
+  const Points all_validations(report.validation_losses.begin(), report.validation_losses.end());
+  const Points validation = thinned(all_validations);
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  double rounds = 1;
+  const auto include = [&](const Points& points) {
+    for (const auto& [round, loss] : points) {
+      low = std::min(low, loss);
+      high = std::max(high, loss);
+      rounds = std::max(rounds, round);
+    }
+  };
+  for (const auto& curve : curves) include(curve);
+  include(validation);
+  if (!(low <= high)) {
+    canvas.text(kLossPlot.width / 2, 150, "no losses yet", "tick", Anchor::kMiddle);
+    return canvas.finish();
+  }
+  const double margin = std::max(0.04 * (high - low), 1e-3);
+  const Scale x{0, rounds, kLossPlot.left, kLossPlot.right};
+  const Scale y{low - margin, high + margin, kLossPlot.bottom, kLossPlot.top};
+  draw_loss_axes(canvas, x, y);
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    canvas.path(polyline(scaled(curves[i], x, y)), fmt::format("curve site-{}", i % kSiteColors),
+                report.sites[i].site);
+  }
+  canvas.path(polyline(scaled(validation, x, y)), "curve validation", "validation");
+  if (validation.size() <= 60) {
+    for (const auto& [round, loss] : validation) {
+      canvas.circle(x(round), y(loss), 3.5, "validation-point",
+                    fmt::format("validation after round {:g}: {}", round, loss_text(loss)));
+    }
+  }
+  return canvas.finish();
+}
+
+std::string idle_chart(const RunReport& report) {
+  constexpr double kWidth = 480, kLeft = 92, kRight = 416, kTop = 12;
+  const bool is_dense = report.sites.size() > 8;
+  const double height = is_dense ? 14 : 30;
+  const double pitch = is_dense ? 20 : 48;
+  const double bottom =
+      std::max(kTop + pitch * static_cast<double>(report.sites.size()), is_dense ? 0.0 : 160.0);
+  SvgCanvas canvas(kWidth, bottom + 44, "Idle time by site and cause");
+  double most = 0.01;
+  for (const auto& site : report.sites) {
+    if (site.time.wall_seconds > 0) {
+      most = std::max(most, site.time.total.idle_seconds() / site.time.wall_seconds);
+    }
+  }
+  const Scale x{0, most, kLeft, kRight};
+  for (const auto& [percent, label] : number_ticks(0, 100 * most, 5)) {
+    canvas.line(x(percent / 100), kTop - 6, x(percent / 100), bottom, "grid");
+    canvas.text(x(percent / 100), bottom + 18, label + " %", "tick", Anchor::kMiddle);
+  }
+  canvas.text((kLeft + kRight) / 2, bottom + 36, "share of wall time", "tick", Anchor::kMiddle);
+  for (std::size_t i = 0; i < report.sites.size(); ++i) {
+    const auto& site = report.sites[i];
+    const double top = kTop + pitch * static_cast<double>(i);
+    canvas.text(kLeft - 12, top + height / 2 + 4, short_name(site.site), "lane-name", Anchor::kEnd);
+    if (site.time.wall_seconds > 0) draw_idle_bar(canvas, site, x, top, height);
+  }
+  canvas.line(kLeft, kTop - 6, kLeft, bottom, "mark");
+  return canvas.finish();
+}
+
+}  // namespace farstep

@@ -1,0 +1,283 @@
+#include "trainer/telemetry/report_tables.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+namespace farstep {
+
+namespace {
+
+constexpr std::array<std::string_view, kSpanCauses> kCauseLabels = {
+    "waiting for peers", "WAN transfer", "outer step", "data",
+    "checkpoint",        "evaluation",   "recovery"};
+
+double rounds_of(const SiteReport& site) {
+  return static_cast<double>(std::max<int64_t>(site.rounds_done, 1));
+}
+
+// Digits behind the point with which the largest of a table's values reads well.
+int digits_for(double largest) {
+  return largest >= 10 ? 1 : largest >= 1 ? 2 : 3;
+}
+
+std::string speed_text(double tokens_per_second) {
+  return count_text(std::lround(tokens_per_second));
+}
+
+std::string percent_text(double fraction) {
+  return fmt::format("{:.1f} %", 100 * fraction);
+}
+
+// The rows of the idle table: means a round of one figure of every site, and their sum.
+class IdleRows {
+ public:
+  IdleRows(const RunReport& report, Table& table) : report_(report), table_(table) {
+    for (const auto& site : report.sites) {
+      all_seconds_ += site.time.total.total_seconds() / rounds_of(site);
+    }
+    digits_ = digits_for(all_seconds_ / static_cast<double>(report.sites.size()));
+  }
+
+  void add(std::string_view label, const std::function<double(const SiteTime&)>& seconds,
+           bool is_sum = false) {
+    Table::Row row{{std::string(label)}, is_sum};
+    double total = 0;
+    for (const auto& site : report_.sites) {
+      const double mean = seconds(site.time) / rounds_of(site);
+      row.cells.push_back(text(mean));
+      total += mean;
+    }
+    row.cells.push_back(text(total));
+    row.cells.push_back(all_seconds_ > 0 ? percent_text(without_rounding(total) / all_seconds_)
+                                         : "-");
+    table_.rows.push_back(std::move(row));
+  }
+
+ private:
+  // No "-0.0" for what is only the rounding of a sum.
+  static double without_rounding(double seconds) { return std::abs(seconds) < 5e-4 ? 0 : seconds; }
+  std::string text(double seconds) const {
+    return fmt::format("{:.{}f}", without_rounding(seconds), digits_);
+  }
+
+  const RunReport& report_;
+  Table& table_;
+  double all_seconds_ = 0;
+  int digits_;
+};
+
+bool has_any(const RunReport& report, SpanCause cause) {
+  return std::any_of(report.sites.begin(), report.sites.end(),
+                     [cause](const auto& site) { return site.time.total.seconds(cause) > 0; });
+}
+
+// What one round was, over all sites.
+struct RoundSum {
+  int64_t steps = 0, tokens = 0, bytes_sent = 0;
+  double longest_seconds = 0;
+  TimeUse use;
+  std::string hash;
+};
+
+std::map<int64_t, RoundSum> sum_rounds(const RunReport& report) {
+  std::map<int64_t, RoundSum> rounds;
+  for (const auto& site : report.sites) {
+    for (const auto& record : site.records) {
+      const auto* event = std::get_if<RoundEvent>(&record.event);
+      if (!event) continue;
+      auto& round = rounds[event->round];
+      round.steps += event->local_steps;
+      round.tokens += event->tokens;
+      round.bytes_sent += event->wan_bytes_sent;
+      round.hash = event->theta_hash;
+      if (const auto use = site.time.rounds.find(event->round); use != site.time.rounds.end()) {
+        round.use += use->second;
+        round.longest_seconds = std::max(round.longest_seconds, use->second.total_seconds());
+      }
+    }
+  }
+  return rounds;
+}
+
+std::optional<double> find_loss(const std::map<int64_t, double>& losses, int64_t round) {
+  const auto found = losses.find(round);
+  return found == losses.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string first_and_last(std::string_view what, const std::map<int64_t, double>& losses) {
+  if (losses.empty()) return fmt::format("no {} loss yet", what);
+  if (losses.size() == 1) return fmt::format("{} loss {}", what, loss_text(losses.begin()->second));
+  return fmt::format("{} loss {} → {}", what, loss_text(losses.begin()->second),
+                     loss_text(losses.rbegin()->second));
+}
+
+// "done at all sites", or who ended otherwise.
+std::string ends_text(const RunReport& report) {
+  std::string others;
+  std::size_t done = 0;
+  for (const auto& site : report.sites) {
+    if (site.end && site.end->outcome == EndOutcome::kDone) {
+      ++done;
+      continue;
+    }
+    others += "; " + site.site + ": ";
+    others += site.end ? std::string(name_of(site.end->outcome)) : "has not ended";
+    if (site.end && !site.end->message.empty()) others += " (" + site.end->message + ")";
+  }
+  if (others.empty()) return "done at all sites";
+  return (done > 0 ? fmt::format("{} done", done) + others : others.substr(2));
+}
+
+}  // namespace
+
+std::string_view label_of(SpanCause cause) {
+  return kCauseLabels[static_cast<std::size_t>(cause)];
+}
+
+std::string count_text(int64_t count) {
+  std::string text = std::to_string(count);
+  const std::size_t first_digit = count < 0 ? 1 : 0;
+  for (std::size_t i = text.size(); i > first_digit + 3;) text.insert(i -= 3, ",");
+  return text;
+}
+
+std::string short_count_text(double count) {
+  if (count >= 1e9) return fmt::format("{:.1f}B", count / 1e9);
+  if (count >= 1e6) return fmt::format("{:.1f}M", count / 1e6);
+  if (count >= 1e4) return fmt::format("{:.1f}k", count / 1e3);
+  return fmt::format("{:.0f}", count);
+}
+
+std::string bytes_text(int64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
+  double amount = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; amount >= 999.5 && unit + 1 < kUnits.size(); ++unit) amount /= 1000;
+  const int digits = unit == 0 || amount >= 99.95 ? 0 : amount >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f} {}", amount, digits, kUnits[unit]);
+}
+
+std::string loss_text(std::optional<double> loss) {
+  return loss ? fmt::format("{:.3f}", *loss) : "-";
+}
+
+std::string short_name(const std::string& site) {
+  return site.size() <= 12 ? site : site.substr(0, 7) + ".." + site.substr(site.size() - 3);
+}
+
+std::vector<std::string> facts(const RunReport& report) {
+  const auto& run = report.sites.front().run;
+  return {fmt::format("{} of {} rounds at {} site{}", report.rounds_done, run.rounds,
+                      run.sites.size(), run.sites.size() == 1 ? "" : "s"),
+          fmt::format("{} parameters, sequences of {} tokens",
+                      short_count_text(static_cast<double>(run.parameters)),
+                      count_text(run.sequence_length)),
+          first_and_last("validation", report.validation_losses),
+          first_and_last("training", report.train_losses), ends_text(report)};
+}
+
+Table idle_table(const RunReport& report) {
+  Table table{.title = report.rounds_done > 0
+                           ? fmt::format("Device idle time, seconds a round (mean of {})",
+                                         report.rounds_done)
+                           : "Device idle time, seconds (no round is over)",
+              .header = {"cause"},
+              .rows = {},
+              .trailing_columns = 2};
+  for (const auto& site : report.sites) table.header.push_back(site.site);
+  table.header.insert(table.header.end(), {"total", "share"});
+  IdleRows rows(report, table);
+  for (std::size_t i = 0; i < kSpanCauses; ++i) {
+    const auto cause = static_cast<SpanCause>(i);
+    const bool always = cause == SpanCause::kWait || cause == SpanCause::kWan;
+    if (!always && !has_any(report, cause)) continue;
+    rows.add(kCauseLabels[i], [cause](const SiteTime& time) { return time.total.seconds(cause); });
+  }
+  rows.add(
+      "idle", [](const SiteTime& time) { return time.total.idle_seconds(); }, true);
+  rows.add("training", [](const SiteTime& time) { return time.total.compute_seconds; });
+  rows.add("not accounted for", [](const SiteTime& time) { return time.unexplained_seconds(); });
+  rows.add(
+      "wall time", [](const SiteTime& time) { return time.wall_seconds; }, true);
+  Table::Row fractions{{"idle share of a site"}};
+  TimeUse all;
+  for (const auto& site : report.sites) {
+    fractions.cells.push_back(percent_text(site.time.total.idle_fraction()));
+    all += site.time.total;
+  }
+  fractions.cells.insert(fractions.cells.end(), {percent_text(all.idle_fraction()), ""});
+  table.rows.push_back(std::move(fractions));
+  return table;
+}
+
+Table work_table(const RunReport& report) {
+  Table table{.title = "Work",
+              .header = {"site", "device", "steps", "tokens", "tokens/s", "first loss", "last loss",
+                         "idle (s)"},
+              .rows = {},
+              .left_columns = 2};
+  int64_t steps = 0;
+  int64_t tokens = 0;
+  double tokens_per_second = 0;
+  double idle_seconds = 0;
+  for (const auto& site : report.sites) {
+    table.rows.push_back(
+        {{site.site, site.run.device, count_text(site.steps), count_text(site.tokens),
+          speed_text(site.tokens_per_second()), loss_text(site.first_loss),
+          loss_text(site.last_loss), fmt::format("{:.1f}", site.time.total.idle_seconds())}});
+    steps += site.steps;
+    tokens += site.tokens;
+    tokens_per_second += site.tokens_per_second();
+    idle_seconds += site.time.total.idle_seconds();
+  }
+  table.rows.push_back(
+      {{"total", "", count_text(steps), count_text(tokens), speed_text(tokens_per_second), "", "",
+        fmt::format("{:.1f}", idle_seconds)},
+       true});
+  return table;
+}
+
+Table traffic_table(const RunReport& report) {
+  Table table{.title = "Traffic between sites, as Farstep and as the kernel counted it",
+              .header = {"site", "sent", "received", "sent (kernel)", "received (kernel)"},
+              .rows = {}};
+  Traffic total;
+  const auto add_row = [&table](const std::string& name, const Traffic& traffic, bool is_sum) {
+    table.rows.push_back(
+        {{name, bytes_text(traffic.wan_bytes_sent), bytes_text(traffic.wan_bytes_received),
+          bytes_text(traffic.socket_bytes_sent), bytes_text(traffic.socket_bytes_received)},
+         is_sum});
+  };
+  for (const auto& site : report.sites) {
+    add_row(site.site, site.traffic, false);
+    total += site.traffic;
+  }
+  add_row("total", total, true);
+  return table;
+}
+
+Table round_table(const RunReport& report, std::size_t most_rows) {
+  const auto rounds = sum_rounds(report);
+  const std::size_t every = (rounds.size() + most_rows - 1) / most_rows;
+  Table table{.title = every > 1 ? fmt::format("Rounds (every {}th)", every) : "Rounds",
+              .header = {"round", "seconds", "steps", "tokens", "training loss", "validation loss",
+                         "waiting (s)", "WAN (s)", "idle share", "sent", "theta hash"},
+              .rows = {}};
+  std::size_t index = 0;
+  for (const auto& [number, round] : rounds) {
+    const bool is_last = ++index == rounds.size();
+    if (!is_last && index % every != 0) continue;
+    table.rows.push_back({{std::to_string(number), fmt::format("{:.1f}", round.longest_seconds),
+                           count_text(round.steps), count_text(round.tokens),
+                           loss_text(find_loss(report.train_losses, number)),
+                           loss_text(find_loss(report.validation_losses, number)),
+                           fmt::format("{:.1f}", round.use.seconds(SpanCause::kWait)),
+                           fmt::format("{:.1f}", round.use.seconds(SpanCause::kWan)),
+                           percent_text(round.use.idle_fraction()), bytes_text(round.bytes_sent),
+                           round.hash.substr(0, 8)}});
+  }
+  return table;
+}
+
+}  // namespace farstep

@@ -1,0 +1,56 @@
+// The report's figures as words and tables, for whoever lays them out: as text or as a page.
+//
+// Pure functions; thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/telemetry/report.h"
+
+namespace farstep {
+
+struct Table {
+  struct Row {
+    std::vector<std::string> cells;
+    bool is_sum = false;  // sums up the rows above it
+  };
+  std::string title;
+  std::vector<std::string> header;
+  std::vector<Row> rows;             // as many cells as the header has
+  std::size_t left_columns = 1;      // aligned to the left; the others are numbers
+  std::size_t trailing_columns = 0;  // stay together at the end if the table must be split
+};
+
+// What a person calls a cause: "waiting for peers".
+std::string_view label_of(SpanCause cause);
+
+// 1234567 -> "1,234,567".
+std::string count_text(int64_t count);
+// 214983680 -> "215.0M".
+std::string short_count_text(double count);
+// 1234567 -> "1.23 MB", in powers of 1000.
+std::string bytes_text(int64_t bytes);
+// "7.624"; "-" if there is none.
+std::string loss_text(std::optional<double> loss);
+
+// A site's name with room for 12 letters: the middle of a longer one is left out.
+std::string short_name(const std::string& site);
+
+// What the run is, and how it ended: a few short sentences without a stop.
+std::vector<std::string> facts(const RunReport& report);
+
+// Idle seconds a round by cause (rows) and site (columns), as in the papers, with the sites' total
+// and its share of all time; below it the time that is not idle, so that all of it is explained.
+Table idle_table(const RunReport& report);
+
+// Steps, tokens, throughput and losses: a row a site.
+Table work_table(const RunReport& report);
+
+// Bytes a site sent and received, payload and as counted by the kernel: a row a site.
+Table traffic_table(const RunReport& report);
+
+// A row a round, at most about `most_rows` of them: evenly thinned out, the last one always there.
+Table round_table(const RunReport& report, std::size_t most_rows);
+
+}  // namespace farstep

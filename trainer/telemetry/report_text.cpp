@@ -1,0 +1,105 @@
+#include "trainer/telemetry/report_text.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace farstep {
+
+namespace {
+
+constexpr std::size_t kGap = 2;  // spaces between two columns
+
+std::size_t width_of(const Table& table, std::size_t column) {
+  std::size_t width = table.header[column].size();
+  for (const auto& row : table.rows) width = std::max(width, row.cells[column].size());
+  return width;
+}
+
+// Which columns stand in which block, so that a block fits where it can.
+std::vector<std::vector<std::size_t>> blocks(const std::vector<std::size_t>& widths,
+                                             const Table& table, std::size_t columns) {
+  const std::size_t movable_end = widths.size() - table.trailing_columns;
+  std::size_t trailing_width = 0;
+  for (std::size_t i = movable_end; i < widths.size(); ++i) trailing_width += widths[i] + kGap;
+  std::vector<std::vector<std::size_t>> found{{0}};
+  std::size_t used = widths[0];
+  for (std::size_t i = 1; i < movable_end; ++i) {
+    const bool is_last = i + 1 == movable_end;
+    const std::size_t needed = widths[i] + kGap + (is_last ? trailing_width : 0);
+    if (used + needed > columns && found.back().size() > 1) {
+      found.push_back({0});
+      used = widths[0];
+    }
+    found.back().push_back(i);
+    used += widths[i] + kGap;
+  }
+  for (std::size_t i = movable_end; i < widths.size(); ++i) found.back().push_back(i);
+  return found;
+}
+
+std::string line_text(const std::vector<std::string>& cells, const std::vector<std::size_t>& block,
+                      const std::vector<std::size_t>& widths, const Table& table) {
+  std::string line;
+  for (const auto column : block) {
+    if (!line.empty()) line += std::string(kGap, ' ');
+    line += column < table.left_columns ? fmt::format("{:<{}}", cells[column], widths[column])
+                                        : fmt::format("{:>{}}", cells[column], widths[column]);
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+// Breaks between words, so that no line is longer than the report is wide unless a word is.
+std::string wrapped(const std::string& text, const std::string& indent) {
+  std::string lines = indent;
+  std::size_t width = indent.size();
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto end = std::min(text.find(' ', begin), text.size());
+    const auto word = text.substr(begin, end - begin);
+    if (begin > 0 && width + 1 + word.size() > kReportColumns) {
+      lines += "\n" + indent;
+      width = indent.size();
+    } else if (begin > 0) {
+      lines += " ";
+      ++width;
+    }
+    lines += word;
+    width += word.size();
+    begin = end + 1;
+  }
+  return lines + "\n";
+}
+
+}  // namespace
+
+std::string table_text(const Table& table, std::size_t columns) {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < table.header.size(); ++i) widths.push_back(width_of(table, i));
+  std::string text = table.title + "\n";
+  const auto split = blocks(widths, table, columns);
+  for (const auto& block : split) {
+    std::size_t width = kGap * (block.size() - 1);
+    for (const auto column : block) width += widths[column];
+    const std::string rule = std::string(width, '-') + "\n";
+    if (&block != &split.front()) text += "\n";
+    text += rule + line_text(table.header, block, widths, table) + rule;
+    for (const auto& row : table.rows) {
+      if (row.is_sum) text += rule;
+      text += line_text(row.cells, block, widths, table);
+    }
+  }
+  return text;
+}
+
+std::string report_text(const RunReport& report) {
+  std::string text = "Run " + report.run + "\n";
+  for (const auto& fact : facts(report)) text += wrapped(fact, "  ");
+  for (const auto& table : {idle_table(report), work_table(report), traffic_table(report)}) {
+    text += "\n" + table_text(table, kReportColumns);
+  }
+  if (!report.notes.empty()) text += "\n";
+  for (const auto& note : report.notes) text += wrapped("note: " + note, "");
+  return text;
+}
+
+}  // namespace farstep

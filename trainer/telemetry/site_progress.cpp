@@ -1,0 +1,87 @@
+#include "trainer/telemetry/site_progress.h"
+
+#include <algorithm>
+
+namespace farstep {
+
+void SiteProgress::update(const Record& record) {
+  time_ = record.time;
+  std::visit([this](const auto& event) { take(event); }, record.event);
+}
+
+void SiteProgress::take(const RunEvent& run) {
+  run_ = run;
+  activity_ = SiteActivity::kTraining;
+  round_ = run.start_round + 1;
+  step_ = run.start_step;
+  loss_.reset();
+  tokens_per_second_ = waited_seconds_ = 0;
+  start_time_ = time_;
+  start_fraction_ = fraction();
+}
+
+void SiteProgress::take(const StepEvent& step) {
+  round_ = step.round;
+  step_ = step.step;
+  loss_ = step.loss;
+  const double seconds = step.seconds + step.data_seconds;
+  if (seconds > 0) {
+    const double now = static_cast<double>(step.tokens) / seconds;
+    tokens_per_second_ = tokens_per_second_ > 0 ? 0.9 * tokens_per_second_ + 0.1 * now : now;
+  }
+  activity_ = step_ < run_.local_steps ? SiteActivity::kTraining : SiteActivity::kWaiting;
+}
+
+void SiteProgress::take(const SpanEvent& span) {
+  if (span.cause == SpanCause::kWait) {
+    waited_seconds_ += span.seconds;
+    activity_ = SiteActivity::kSending;
+  }
+}
+
+void SiteProgress::take(const RoundEvent& round) {
+  run_.local_steps = std::max<int64_t>(round.local_steps, 1);
+  round_ = round.round + 1;
+  step_ = 0;
+  waited_seconds_ = 0;
+  activity_ = SiteActivity::kNextRound;
+}
+
+void SiteProgress::take(const EndEvent& end) {
+  end_ = end;
+  activity_ = SiteActivity::kEnded;
+}
+
+std::string SiteProgress::activity_text() const {
+  switch (activity_) {
+    case SiteActivity::kStarting:
+      return "starting";
+    case SiteActivity::kTraining:
+      return "training";
+    case SiteActivity::kWaiting:
+      return "waiting";
+    case SiteActivity::kSending:
+      return "sending";
+    case SiteActivity::kNextRound:
+      return "next round";
+    case SiteActivity::kEnded:
+      return std::string(name_of(end_.outcome));
+  }
+  return "";
+}
+
+double SiteProgress::fraction() const {
+  if (run_.rounds == 0) return 0;
+  const double in_round =
+      run_.local_steps > 0 ? static_cast<double>(step_) / static_cast<double>(run_.local_steps) : 0;
+  const double rounds_done = static_cast<double>(round_ - 1) + std::min(in_round, 1.0);
+  return std::min(rounds_done / static_cast<double>(run_.rounds), 1.0);
+}
+
+std::optional<double> SiteProgress::seconds_left() const {
+  const double done = fraction() - start_fraction_;
+  if (activity_ == SiteActivity::kEnded || done <= 0) return std::nullopt;
+  return (time_ - start_time_) * (1 - fraction()) / done;
+}
+
+}  // namespace farstep

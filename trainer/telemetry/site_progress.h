@@ -1,0 +1,57 @@
+// Where a site is in its run and what it does now, told by its events alone.
+//
+// Events tell what is over; what comes next follows from the order of a round. Not thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "trainer/telemetry/event.h"
+
+namespace farstep {
+
+enum class SiteActivity { kStarting, kTraining, kWaiting, kSending, kNextRound, kEnded };
+
+class SiteProgress {
+ public:
+  explicit SiteProgress(std::string site) : site_(std::move(site)) {}
+
+  // Takes in the site's next record.
+  void update(const Record& record);
+
+  const std::string& site() const { return site_; }
+  SiteActivity activity() const { return activity_; }
+  // "training", "waiting", "sending", "next round", or how it ended.
+  std::string activity_text() const;
+  int64_t rounds() const { return run_.rounds; }                   // that the run is to have
+  int64_t round() const { return round_; }                         // that the site is in, from 1
+  int64_t step() const { return step_; }                           // steps done in it
+  int64_t local_steps() const { return run_.local_steps; }         // steps that it probably has
+  std::optional<double> loss() const { return loss_; }             // of the last step
+  double tokens_per_second() const { return tokens_per_second_; }  // while training, smoothed
+  double waited_seconds() const { return waited_seconds_; }        // for peers, in this round
+  // Share of the run that is done, 0 to 1.
+  double fraction() const;
+  // Until the run is done if it goes on as it did since this process started; none if unknown.
+  std::optional<double> seconds_left() const;
+
+ private:
+  void take(const RunEvent& run);
+  void take(const StepEvent& step);
+  void take(const SpanEvent& span);
+  void take(const RoundEvent& round);
+  void take(const EvaluationEvent&) {}
+  void take(const CheckpointEvent&) {}
+  void take(const EndEvent& end);
+
+  const std::string site_;
+  SiteActivity activity_ = SiteActivity::kStarting;
+  RunEvent run_;
+  EndEvent end_;
+  int64_t round_ = 1, step_ = 0;
+  std::optional<double> loss_;
+  double tokens_per_second_ = 0, waited_seconds_ = 0;
+  double start_time_ = 0, start_fraction_ = 0, time_ = 0;
+};
+
+}  // namespace farstep

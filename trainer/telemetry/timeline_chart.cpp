@@ -1,0 +1,263 @@
+#include "trainer/telemetry/timeline_chart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "trainer/telemetry/report_tables.h"
+#include "trainer/telemetry/svg_chart.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr double kWidth = 1160, kLeft = 104, kRight = 12, kTop = 30, kBottom = 30;
+constexpr double kPlotWidth = kWidth - kLeft - kRight;
+constexpr std::size_t kKinds = kSpanCauses + 1;  // the causes, then computing
+constexpr std::size_t kCompute = kSpanCauses;
+constexpr std::size_t kMostTips = 1500;       // of all lanes together
+constexpr std::size_t kMostColumns = 16'000;  // likewise
+constexpr double kLeastRoundWidth = 4;        // a narrower round cannot be told from the next
+
+std::string_view class_of(std::size_t kind) {
+  return kind == kCompute ? "compute" : name_of(static_cast<SpanCause>(kind));
+}
+
+std::string_view label_of_kind(std::size_t kind) {
+  return kind == kCompute ? "training" : label_of(static_cast<SpanCause>(kind));
+}
+
+struct Interval {
+  double start = 0, end = 0;
+};
+
+// What a site did from `start` to `end`, in the coordinator's time.
+struct Activity : Interval {
+  std::size_t kind = kCompute;
+  int64_t round = 0;
+};
+
+struct Lane {
+  std::vector<Activity> activities;
+  std::vector<Interval> processes;  // when a process of the site was alive
+  std::map<int64_t, double> commits;
+};
+
+Lane make_lane(const SiteReport& site) {
+  Lane lane;
+  double offset = 0;
+  for (const auto& record : site.records) {
+    if (const auto* run = std::get_if<RunEvent>(&record.event)) {
+      offset = run->clock_offset_seconds;
+      lane.processes.push_back({record.time + offset, record.time + offset});
+    } else if (const auto* step = std::get_if<StepEvent>(&record.event)) {
+      const double start = step->start + offset;
+      lane.activities.push_back({{start - step->data_seconds, start},
+                                 static_cast<std::size_t>(SpanCause::kData),
+                                 step->round});
+      lane.activities.push_back({{start, start + step->seconds}, kCompute, step->round});
+    } else if (const auto* span = std::get_if<SpanEvent>(&record.event)) {
+      const double start = span->start + offset;
+      lane.activities.push_back(
+          {{start, start + span->seconds}, static_cast<std::size_t>(span->cause), span->round});
+    } else if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
+      lane.commits[round->round] = record.time + offset;
+    }
+    lane.processes.back().end = record.time + offset;
+  }
+  return lane;
+}
+
+// Time of the run: the times at which no site's process was alive are cut out.
+class RunTime {
+ public:
+  explicit RunTime(const std::vector<Lane>& lanes) {
+    std::vector<Interval> alive;
+    for (const auto& lane : lanes) {
+      alive.insert(alive.end(), lane.processes.begin(), lane.processes.end());
+    }
+    std::sort(alive.begin(), alive.end(),
+              [](const auto& a, const auto& b) { return a.start < b.start; });
+    for (const auto& interval : alive) {
+      if (!alive_.empty() && interval.start <= alive_.back().end) {
+        alive_.back().end = std::max(alive_.back().end, interval.end);
+      } else {
+        alive_.push_back(interval);
+      }
+    }
+    for (const auto& interval : alive_) {
+      begins_.push_back(total_);
+      total_ += interval.end - interval.start;
+    }
+  }
+
+  // Seconds of run time before `time`.
+  double operator()(double time) const {
+    double passed = 0;
+    for (std::size_t i = 0; i < alive_.size() && alive_[i].start <= time; ++i) {
+      passed = begins_[i] + std::min(time, alive_[i].end) - alive_[i].start;
+    }
+    return passed;
+  }
+  double total() const { return total_; }
+  // Where a cut was made, in seconds of run time.
+  std::vector<double> cuts() const { return {begins_.begin() + 1, begins_.end()}; }
+
+ private:
+  std::vector<Interval> alive_;  // in order, apart
+  std::vector<double> begins_;   // run time at the start of each
+  double total_ = 0;
+};
+
+// For every column of a lane the share of its time that each kind has.
+using Shares = std::vector<std::array<double, kKinds>>;
+
+Shares share_out(const Lane& lane, const RunTime& time, std::size_t columns) {
+  Shares shares(columns);
+  const double columns_a_second = static_cast<double>(columns) / time.total();
+  for (const auto& activity : lane.activities) {
+    const double end = time(activity.end) * columns_a_second;
+    double begin = time(activity.start) * columns_a_second;
+    for (auto column = static_cast<std::size_t>(begin); column < columns && begin < end; ++column) {
+      const double until = std::min(end, static_cast<double>(column + 1));
+      shares[column][activity.kind] += until - begin;
+      begin = until;
+    }
+  }
+  return shares;
+}
+
+// Fills a lane: kinds are stacked from below in a column, in whole levels, so that most columns
+// are like their neighbours and become one rectangle with them.
+void draw_lane(SvgCanvas& canvas, const Shares& shares, double top, double height,
+               const std::string& site) {
+  constexpr double kLevels = 24;
+  const double column_width = kPlotWidth / static_cast<double>(shares.size());
+  std::array<std::string, kKinds> paths;
+  std::array<std::pair<double, double>, kKinds> open{};  // bottom and top of the current rectangle
+  std::array<std::size_t, kKinds> since{};
+  for (std::size_t column = 0; column <= shares.size(); ++column) {
+    double stacked = 0;
+    for (std::size_t i = 0; i < kKinds; ++i) {
+      const std::size_t kind = (i + kCompute) % kKinds;  // computing is at the bottom
+      std::pair<double, double> box{0, 0};
+      if (column < shares.size()) {
+        box.first = std::min(std::round(stacked * kLevels), kLevels);
+        stacked += shares[column][kind];
+        box.second = std::min(std::round(stacked * kLevels), kLevels);
+        if (box.second == box.first) box = {0, 0};
+      }
+      if (box == open[kind]) continue;
+      if (open[kind].second > 0) {
+        const double box_height = (open[kind].second - open[kind].first) / kLevels * height;
+        paths[kind] += fmt::format(
+            "M{} {}h{}v{}h-{}z", pixels(kLeft + static_cast<double>(since[kind]) * column_width),
+            pixels(top + height * (1 - open[kind].second / kLevels)),
+            pixels(static_cast<double>(column - since[kind]) * column_width), pixels(box_height),
+            pixels(static_cast<double>(column - since[kind]) * column_width));
+      }
+      open[kind] = box;
+      since[kind] = column;
+    }
+  }
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    if (paths[kind].empty()) continue;
+    canvas.path(paths[kind], class_of(kind), fmt::format("{}: {}", site, label_of_kind(kind)));
+  }
+}
+
+// Invisible boxes that say what a round was when the pointer rests on them.
+void draw_round_tips(SvgCanvas& canvas, const SiteReport& site, const Lane& lane,
+                     const RunTime& time, const Scale& x, double top, double height) {
+  std::map<int64_t, Interval> extents;
+  for (const auto& activity : lane.activities) {
+    auto& extent =
+        extents.try_emplace(activity.round, Interval{activity.start, activity.end}).first->second;
+    extent = {std::min(extent.start, activity.start), std::max(extent.end, activity.end)};
+  }
+  for (const auto& [round, extent] : extents) {
+    const auto& use = site.time.rounds.at(round);
+    std::string tip =
+        fmt::format("{}, round {}\ntraining {:.2f} s", site.site, round, use.compute_seconds);
+    for (std::size_t i = 0; i < kSpanCauses; ++i) {
+      if (use.seconds_by_cause[i] > 0) {
+        tip += fmt::format("\n{} {:.2f} s", label_of_kind(i), use.seconds_by_cause[i]);
+      }
+    }
+    const double begin = x(time(extent.start));
+    canvas.rect(begin, top, x(time(extent.end)) - begin, height, "tip", tip);
+  }
+}
+
+// Time below the lanes; above them a mark where the first site committed a round.
+void draw_axes(SvgCanvas& canvas, const std::vector<Lane>& lanes, const RunTime& time,
+               const Scale& x, double bottom) {
+  for (const auto& [seconds, label] : time_ticks(time.total(), 10)) {
+    canvas.line(x(seconds), kTop - 4, x(seconds), bottom + 4, "grid");
+    canvas.text(x(seconds), bottom + 19, label, "tick", Anchor::kMiddle);
+  }
+  const auto& commits = lanes.front().commits;
+  if (!commits.empty()) {
+    canvas.text(kLeft - 12, kTop - 12, "round", "tick", Anchor::kEnd);
+    const auto last_round = static_cast<double>(commits.rbegin()->first);
+    for (const auto& [tick, label] : number_ticks(0, last_round, 20)) {
+      const auto commit = commits.find(static_cast<int64_t>(tick));
+      if (tick != std::floor(tick) || commit == commits.end()) continue;
+      const double at = x(time(commit->second));
+      canvas.line(at, kTop - 9, at, kTop - 3, "mark");
+      canvas.text(at, kTop - 13, label, "tick", Anchor::kMiddle);
+    }
+  }
+}
+
+bool shows_rounds(const RunReport& report) {
+  return static_cast<double>(report.rounds_done) * kLeastRoundWidth <= kPlotWidth;
+}
+
+// Columns of a lane: about a pixel wide, but where rounds cannot be told apart several rounds wide,
+// so that what is drawn are their means and not a beat of rounds against columns.
+std::size_t count_columns(const RunReport& report) {
+  constexpr std::size_t kLeast = 100, kRoundsOfColumn = 8;
+  const auto most =
+      std::clamp(kMostColumns / report.sites.size(), kLeast, static_cast<std::size_t>(kPlotWidth));
+  if (shows_rounds(report)) return most;
+  return std::clamp(static_cast<std::size_t>(report.rounds_done) / kRoundsOfColumn, kLeast, most);
+}
+
+}  // namespace
+
+std::string timeline_chart(const RunReport& report) {
+  std::vector<Lane> lanes;
+  std::size_t site_rounds = 0;
+  for (const auto& site : report.sites) {
+    lanes.push_back(make_lane(site));
+    site_rounds += site.time.rounds.size();
+  }
+  const double height = lanes.size() > 12 ? 14 : 30;
+  const double pitch = height + (lanes.size() > 12 ? 4 : 10);
+  const double bottom = kTop + pitch * static_cast<double>(lanes.size());
+  SvgCanvas canvas(kWidth, bottom + kBottom, "Timeline of every site");
+  const RunTime time(lanes);
+  if (!(time.total() > 0)) {
+    canvas.text(kWidth / 2, kTop + height / 2, "nothing has happened yet", "tick", Anchor::kMiddle);
+    return canvas.finish();
+  }
+  const Scale x{0, time.total(), kLeft, kWidth - kRight};
+  const std::size_t columns = count_columns(report);
+  const bool with_tips = shows_rounds(report) && site_rounds <= kMostTips;
+  draw_axes(canvas, lanes, time, x, bottom);
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    const double top = kTop + pitch * static_cast<double>(i);
+    canvas.text(kLeft - 12, top + height / 2 + 4, short_name(report.sites[i].site), "lane-name",
+                Anchor::kEnd);
+    canvas.rect(kLeft, top, kPlotWidth, height, "lane");
+    draw_lane(canvas, share_out(lanes[i], time, columns), top, height, report.sites[i].site);
+    if (with_tips) {
+      draw_round_tips(canvas, report.sites[i], lanes[i], time, x, top, height);
+    }
+  }
+  for (const double cut : time.cuts()) canvas.line(x(cut), kTop - 4, x(cut), bottom + 4, "cut");
+  return canvas.finish();
+}
+
+}  // namespace farstep
