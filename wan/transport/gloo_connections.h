@@ -4,7 +4,7 @@
 #pragma once
 
 #include <gloo/transport/context.h>
-#include <gloo/transport/tcp/device.h>
+#include <gloo/transport/device.h>
 
 #include <atomic>
 #include <chrono>
@@ -29,7 +29,7 @@ std::chrono::milliseconds to_milliseconds(double seconds);
 // The way to one peer. Gloo takes the listening port from the device, so each has its own; that
 // also gives each its own event thread.
 struct GlooConnection {
-  std::shared_ptr<gloo::transport::tcp::Device> device;
+  std::shared_ptr<gloo::transport::Device> device;
   std::shared_ptr<gloo::transport::Context> context;
   std::vector<char> own_address;
   std::optional<SocketCounter> socket;  // guarded by the mutex of GlooConnections
