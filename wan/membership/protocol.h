@@ -40,7 +40,8 @@ struct JoinRequest {
   void fields(Visitor&& visit) {
     visit("run", run, "the site's own copy of the run, every default written out; null has none");
     visit("resume", resume, "the site means to continue from a checkpoint");
-    visit("resumable_rounds", resumable_rounds, "numbers of rounds done that it has checkpoints of");
+    visit("resumable_rounds", resumable_rounds,
+          "numbers of rounds done that it has checkpoints of");
     visit("facts", facts, "what must be equal at all sites: digest of the data, parameters, ...");
   }
 };

@@ -268,7 +268,7 @@ TEST_CASE("weights that differ are a defect that names the sites") {
     });
   });
   for (const auto& error : errors) {
-    CHECK(error == "theta_global differs after the exchange of round 0: s0 (b0), s1 (b1)");
+    CHECK(error == "theta_global differs after the exchange of round 1: s0 (b0), s1 (b1)");
   }
 }
 
