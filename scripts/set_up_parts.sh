@@ -37,7 +37,9 @@ install_libtorch() {
   # Two GPU libraries of 450 MB are worth unpacking only where there is a GPU.
   [ -e /dev/nvidiactl ] && keep+=('torch/lib/*cuda*')
   for wheel in "$wheels"/*.whl; do
-    unzip -q -o "$wheel" "${keep[@]}" -d .deps/libtorch 2>/dev/null || [ $? = 11 ]
+    # Not its copy of fmt, which would hide the system's that spdlog is built with.
+    unzip -q -o "$wheel" "${keep[@]}" -x 'torch/include/fmt/*' -d .deps/libtorch 2>/dev/null ||
+      [ $? = 11 ]
   done
   rm -rf "$wheels"
   cp scripts/libtorch.txt "$done_mark"

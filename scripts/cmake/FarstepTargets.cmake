@@ -6,7 +6,7 @@ function(farstep_library name)
   cmake_parse_arguments(ARG "TORCH" "" "SOURCES;DEPS;LINK" ${ARGN})
   add_library(farstep_${name} STATIC ${ARG_SOURCES})
   target_include_directories(farstep_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
-  farstep_link(farstep_${name} PUBLIC "${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}")
+  farstep_link(farstep_${name} PUBLIC "${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" plain)
 endfunction()
 
 # farstep_test(NAME SOURCES a_test.cpp ... DEPS layer ... [LINK ...] [LABELS fast] [TORCH])
@@ -16,18 +16,32 @@ function(farstep_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_compile_definitions(${name} PRIVATE
       FARSTEP_GOLDEN_FOLDER="${PROJECT_SOURCE_DIR}/tests/golden")
-  farstep_link(${name} PRIVATE "test_support;${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}")
+  farstep_link(${name} PRIVATE "test_support;${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" test)
   catch_discover_tests(${name} TEST_PREFIX "${name}: "
       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120 SKIP_REGULAR_EXPRESSION "SKIPPED:")
 endfunction()
 
-function(farstep_link target visibility layers outside torch)
+# Links layers and libraries from outside, and takes the precompiled header: LibTorch's, or else that
+# of `headers` (plain or test).
+function(farstep_link target visibility layers outside torch headers)
   foreach(layer IN LISTS layers)
     target_link_libraries(${target} ${visibility} farstep_${layer})
   endforeach()
   target_link_libraries(${target} ${visibility} ${outside})
   if(torch)
     target_link_libraries(${target} ${visibility} farstep_libtorch)
-    target_precompile_headers(${target} REUSE_FROM farstep_torch_pch)
+    set(headers torch)
   endif()
+  target_precompile_headers(${target} REUSE_FROM farstep_${headers}_pch)
+endfunction()
+
+# farstep_precompiled(NAME LINK ... HEADERS ...): the header that targets reuse as farstep_NAME_pch.
+function(farstep_precompiled name)
+  cmake_parse_arguments(ARG "" "" "LINK;HEADERS" ${ARGN})
+  file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/${name}_pch.cpp" CONTENT "")
+  add_library(farstep_${name}_pch STATIC "${CMAKE_BINARY_DIR}/${name}_pch.cpp")
+  target_link_libraries(farstep_${name}_pch PRIVATE
+      ${ARG_LINK} spdlog::spdlog fmt::fmt nlohmann_json::nlohmann_json)
+  target_precompile_headers(farstep_${name}_pch PRIVATE
+      ${ARG_HEADERS} <fmt/format.h> <nlohmann/json.hpp> <spdlog/spdlog.h>)
 endfunction()

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <set>
 #include <tuple>
 
 #include <spdlog/spdlog.h>
@@ -156,8 +157,11 @@ std::vector<CheckpointEntry> resumable_checkpoints(const fs::path& root) {
 
 void prune_checkpoints(const fs::path& root, int64_t keep) {
   FARSTEP_CHECK(keep >= 1, "keep is {}", keep);
-  const auto entries = list_checkpoints(root);
-  for (std::size_t i = static_cast<std::size_t>(keep); i < entries.size(); ++i) discard(entries[i]);
+  std::set<int64_t> kept_rounds;
+  for (const auto& entry : list_checkpoints(root)) {
+    if (std::ssize(kept_rounds) == keep && !kept_rounds.contains(entry.round)) discard(entry);
+    if (std::ssize(kept_rounds) < keep) kept_rounds.insert(entry.round);
+  }
 }
 
 void drop_newer_checkpoints(const fs::path& root, const CheckpointEntry& resumed) {

@@ -30,6 +30,7 @@ struct Rules {
   double most = std::numeric_limits<double>::infinity();
   bool above_least = false;  // `least` itself is refused
   bool required = false;     // there is no default
+  bool positional = false;   // on a command line it is given without its name
 
   bool allow(double value) const {
     return value <= most && (above_least ? value > least : value >= least);
@@ -39,6 +40,7 @@ struct Rules {
 };
 
 inline constexpr Rules kRequired{.required = true};
+inline constexpr Rules kPositional{.required = true, .positional = true};
 constexpr Rules at_least(double least) {
   return {.least = least};
 }

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Sets up, builds, and runs every test that can run on this machine: all of them on the release build,
+# then those of the torch-free layers under AddressSanitizer with UBSan, and under ThreadSanitizer.
+# The last line is "N passed, N failed". Usage: scripts/test.sh
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+results=build/test-results
+mkdir -p "$results"
+rm -f "$results"/*.log
+
+fail_early() {
+  printf '%s\n' "$1"
+  printf '0 passed, 1 failed\n'
+  exit 1
+}
+
+# run_preset PRESET [CTEST_OPTION ...]: builds the preset and runs its tests.
+run_preset() {
+  local preset=$1
+  shift
+  printf '\n== %s: build\n' "$preset"
+  cmake --preset "$preset" -DFARSTEP_TESTS=ON >"$results/$preset-configure.txt" 2>&1 ||
+    { cat "$results/$preset-configure.txt"; return 1; }
+  cmake --build --preset "$preset" >"$results/$preset-build.txt" 2>&1 ||
+    { tail -n 60 "$results/$preset-build.txt"; return 1; }
+  printf '== %s: tests\n' "$preset"
+  ctest --preset "$preset" "$@" 2>&1 | tee "$results/$preset.log"
+  return 0  # failures are counted below
+}
+
+scripts/setup.sh --tests || fail_early "set-up failed"
+export TSAN_OPTIONS="suppressions=$PWD/tests/support/tsan.supp halt_on_error=1"
+run_preset release || fail_early "the release build failed"
+run_preset asan -LE end_to_end || fail_early "the asan build failed"
+run_preset tsan -LE 'end_to_end|gloo' || fail_early "the tsan build failed"
+
+# CTest closes with "98% tests passed, 2 tests failed out of 150".
+total=0 failed=0
+for log in "$results"/*.log; do
+  read -r run_failed run_total < <(
+    sed -n 's/.*tests passed, \([0-9]*\) tests\{0,1\} failed out of \([0-9]*\).*/\1 \2/p' "$log" | tail -n 1)
+  [ -n "${run_total:-}" ] || fail_early "no tests ran: see $log"
+  total=$((total + run_total)) failed=$((failed + run_failed))
+done
+printf '\n%d passed, %d failed\n' "$((total - failed))" "$failed"
+[ "$failed" = 0 ]

@@ -1,0 +1,136 @@
+"""Sets up runs of real `farstep` processes for the end-to-end tests. Standard library only."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FARSTEP = Path(os.environ["FARSTEP_BINARY"])
+DATA = Path(os.environ["FARSTEP_TEST_DATA"])
+
+
+def free_port() -> int:
+    """A TCP port of the loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def farstep(*arguments: object, timeout: float = 120) -> subprocess.CompletedProcess:
+    """Runs a farstep command to its end."""
+    return subprocess.run([str(FARSTEP), *map(str, arguments)], capture_output=True, text=True,
+                          timeout=timeout, check=False)
+
+
+def merge(base: dict, changes: dict) -> dict:
+    """`base` with `changes` put over it, objects member by member."""
+    merged = dict(base)
+    for key, value in changes.items():
+        inner = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = merge(merged[key], value) if inner else value
+    return merged
+
+
+class Cluster:
+    """A folder of site configs, and the processes started from it."""
+
+    def __init__(self, folder: Path, num_sites: int, run: dict | None = None,
+                 sites: dict[int, dict] | None = None):
+        self.folder = folder
+        self.names = [f"node{i + 1}" for i in range(num_sites)]
+        self.output = folder / "out"
+        self.run = merge({
+            "name": "test", "seed": 3,
+            "sites": [{"name": name} for name in self.names],
+            "model": {"preset": "tiny", "vocabulary": 1024, "hidden": 32, "intermediate": 64,
+                      "layers": 2, "heads": 2, "kv_heads": 1},
+            "data": {"sequence_length": 32},
+            "inner": {"peak_learning_rate": 0.003},
+            "outer": {"rounds": 3, "momentum": 0.5},
+            "plan": {"base_steps": 5, "base_batch": 4},
+            "evaluate": {"windows": 16},
+            "deadlines": {"join_seconds": 30, "heartbeat_seconds": 0.3, "lost_after_seconds": 2},
+        }, run or {})
+        (folder / "run.json").write_text(json.dumps(self.run, indent=1))
+        endpoint = f"tcp://127.0.0.1:{free_port()}"
+        for index, name in enumerate(self.names):
+            site = {"name": name, "run": "run.json",
+                    "coordinator": {"endpoint": endpoint, "host": index == 0},
+                    "network": {"address": "127.0.0.1"},
+                    "devices": [{"kind": "cpu", "threads": 1}],
+                    "data": str(DATA), "output": "out"}
+            (folder / f"{name}.json").write_text(
+                json.dumps(merge(site, (sites or {}).get(index, {})), indent=1))
+
+    def launch(self, *options: str, timeout: float = 120) -> subprocess.CompletedProcess:
+        """Runs all sites to their end with `farstep launch`."""
+        return farstep("launch", self.folder, *options, timeout=timeout)
+
+    def start(self, name: str, *options: str) -> subprocess.Popen:
+        """Starts one site's process; its output goes to a file beside its config."""
+        with open(self.folder / f"{name}.txt", "w", encoding="utf-8") as log:
+            return subprocess.Popen([str(FARSTEP), "train", "--config",
+                                     str(self.folder / f"{name}.json"), *options],
+                                    stdout=log, stderr=log)
+
+    def log(self, name: str) -> str:
+        """What the site's process printed."""
+        return (self.folder / f"{name}.txt").read_text(encoding="utf-8", errors="replace")
+
+    def events(self, name: str) -> list[dict]:
+        """The site's records so far; a line that is being written is left out."""
+        path = self.output / name / "events.jsonl"
+        if not path.exists():
+            return []
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        return [json.loads(line) for line in lines if line]
+
+    def report(self) -> dict:
+        """`farstep report --json` of the run."""
+        result = farstep("report", self.output, "--json")
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)
+
+
+def wait_until(condition, seconds: float, what: str):
+    """Polls until `condition()` is true; fails with `what` after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.02)  # a pause between two looks at files of another process
+    return value
+
+
+class ClusterTest(unittest.TestCase):
+    """A test with a folder of its own, whose processes end with it."""
+
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(prefix="farstep-e2e-")
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+        self.processes: list[subprocess.Popen] = []
+        self.addCleanup(self.end_processes)
+
+    def end_processes(self):
+        """Kills what still runs."""
+        for process in self.processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+            process.wait(timeout=10)
+
+    def start_all(self, cluster: Cluster, *options: str) -> dict[str, subprocess.Popen]:
+        """Starts every site of the cluster."""
+        started = {name: cluster.start(name, *options) for name in cluster.names}
+        self.processes += started.values()
+        return started
+
+    def assert_success(self, result: subprocess.CompletedProcess):
+        """The command ended well; else its output is shown."""
+        self.assertEqual(result.returncode, 0, result.stdout[-4000:] + result.stderr[-4000:])

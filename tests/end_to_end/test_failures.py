@@ -1,0 +1,147 @@
+"""What a user sees when something is wrong: the exit code, and a message that names it."""
+
+import json
+import signal
+import time
+import unittest
+
+from cluster import DATA, Cluster, ClusterTest, farstep, wait_until
+
+ENDLESS = {"outer": {"rounds": 1000}, "plan": {"base_steps": 20, "base_batch": 1}}
+
+
+class LostPeers(ClusterTest):
+    """A site that vanishes ends the run at all others, quickly and safely."""
+
+    def lose(self, victim: str, stop: int, num_sites: int = 3):
+        """Kills `victim` in mid-run; the others must end within 10 s with exit code 4."""
+        cluster = Cluster(self.folder, num_sites, ENDLESS)
+        started = self.start_all(cluster)
+        wait_until(lambda: any(event["event"] == "round" and event["round"] >= 2
+                               for event in cluster.events(victim)), 30, "two rounds")
+        started[victim].send_signal(stop)
+        killed_at = time.monotonic()
+        for name, process in started.items():
+            if name != victim:
+                self.assertEqual(process.wait(timeout=10), 4, cluster.log(name))
+        self.assertLess(time.monotonic() - killed_at, 10)
+        return cluster
+
+    def assert_names_and_saves(self, cluster: Cluster, victim: str, expected: str):
+        """The survivors name what was lost, and hold a checkpoint that can be used."""
+        for name in cluster.names:
+            if name == victim:
+                continue
+            self.assertIn(expected, cluster.log(name))
+            end = [event for event in cluster.events(name) if event["event"] == "end"][-1]
+            self.assertEqual(end["outcome"], "peer_lost")
+            newest = sorted((cluster.output / name / "checkpoints").glob("round-*"))[-1]
+            evaluated = farstep("evaluate", newest, "--data", DATA, "--sequence-length", 32,
+                                "--windows", 4)
+            self.assert_success(evaluated)
+
+    def test_killed_site_is_named(self):
+        """SIGKILL: its connections break."""
+        cluster = self.lose("node3", signal.SIGKILL)
+        self.assert_names_and_saves(cluster, "node3", "node3")
+
+    def test_frozen_site_is_named(self):
+        """SIGSTOP: its connections stay open, its heartbeats stop."""
+        cluster = self.lose("node2", signal.SIGSTOP)
+        self.assert_names_and_saves(cluster, "node2", "node2")
+
+    def test_killed_coordinator_is_named(self):
+        """The site that hosts the coordinator takes it along."""
+        cluster = self.lose("node1", signal.SIGKILL)
+        self.assert_names_and_saves(cluster, "node1", "coordinator")
+
+    def test_interrupted_site_is_named(self):
+        """Ctrl-C at one site alone: it leaves with 130, the others say that it left."""
+        cluster = self.lose("node3", signal.SIGINT)
+        self.assertEqual(self.processes[2].wait(timeout=10), 130)
+        self.assert_names_and_saves(cluster, "node3", "node3")
+
+    def test_lost_run_goes_on_with_resume(self):
+        """After a loss, all sites resume from the newest round that all have."""
+        cluster = self.lose("node3", signal.SIGKILL)
+        rounds = max(event["round"] for event in cluster.events("node1")
+                     if event["event"] == "round")
+        self.assert_success(cluster.launch("--resume", "--set", f"run.outer.rounds={rounds + 2}"))
+
+
+class Refusals(ClusterTest):
+    """Mistakes in configs and data are told before anything is trained."""
+
+    def assert_refused(self, result, code: int, *parts: str):
+        """Exit code and every part of the message."""
+        output = result.stdout + result.stderr
+        self.assertEqual(result.returncode, code, output)
+        for part in parts:
+            self.assertIn(part, output)
+
+    def test_unknown_field(self):
+        """A misspelt member is named with its path, and the right one is proposed."""
+        cluster = Cluster(self.folder, 1, sites={0: {"netwrk": 1}})
+        self.assert_refused(cluster.launch(), 2, "node1.json: netwrk", "network")
+        cluster = Cluster(self.folder, 1, {"outer": {"momentun": 0.9}})
+        self.assert_refused(cluster.launch(), 2, "run.json: outer.momentun", "momentum")
+
+    def test_value_out_of_range(self):
+        """Values given with --set are judged like the file's."""
+        cluster = Cluster(self.folder, 1)
+        self.assert_refused(cluster.launch("--set", "run.outer.rounds=0"), 2, "outer.rounds",
+                            "at least 1")
+        self.assert_refused(cluster.launch("--set", "devices[0].threads=two"), 2,
+                            "devices[0].threads", "whole number")
+
+    def test_run_files_that_differ(self):
+        """The second site's own run file says something else: refused with the JSON path."""
+        cluster = Cluster(self.folder, 2)
+        other = dict(cluster.run, outer={"rounds": 3, "momentum": 0.4})
+        (self.folder / "other.json").write_text(json.dumps(other))
+        path = self.folder / "node2.json"
+        path.write_text(json.dumps(dict(json.loads(path.read_text()), run="other.json")))
+        self.start_all(cluster)
+        self.assertEqual(self.processes[1].wait(timeout=20), 2, cluster.log("node2"))
+        self.assertIn("outer.momentum: 0.4 here, 0.5 there", cluster.log("node2"))
+
+    def test_address_of_another_machine(self):
+        """An address that this machine does not have is refused at once."""
+        cluster = Cluster(self.folder, 2, sites={1: {"network": {"address": "192.0.2.7"}}})
+        begin = time.monotonic()
+        self.start_all(cluster)
+        self.assertEqual(self.processes[1].wait(timeout=20), 2, cluster.log("node2"))
+        self.assertIn("192.0.2.7", cluster.log("node2"))
+        self.assertIn("127.0.0.1", cluster.log("node2"))
+        self.assertLess(time.monotonic() - begin, 10)
+
+    def test_site_that_does_not_take_part(self):
+        """A name that the run file does not list."""
+        cluster = Cluster(self.folder, 1, sites={0: {"name": "node9"}})
+        self.assert_refused(farstep("train", "--config", self.folder / "node1.json"), 2, "node9",
+                            "node1")
+
+    def test_missing_data(self):
+        """No shards: the message says which command makes them."""
+        cluster = Cluster(self.folder, 1, sites={0: {"data": "nowhere"}})
+        self.assert_refused(cluster.launch(), 3, "nowhere", "tokenize")
+
+    def test_missing_config(self):
+        """A path that is not there."""
+        self.assert_refused(farstep("train", "--config", self.folder / "no.json"), 2, "no.json")
+        self.assert_refused(farstep("launch", self.folder / "no"), 2, "no")
+        self.assert_refused(farstep("launch", self.folder), 2, "config")
+        self.assert_refused(farstep("report", self.folder), 3, str(self.folder))
+
+    def test_arguments(self):
+        """Unknown commands and options; help lists the config fields."""
+        self.assert_refused(farstep("trian"), 2, "trian")
+        self.assert_refused(farstep("train", "--confg", "x"), 2, "confg")
+        self.assert_refused(farstep("train"), 2, "config")
+        help_text = farstep("train", "--help")
+        self.assert_refused(help_text, 0, "--set", "devices[].emulate.step_seconds",
+                            "outer.momentum", "deadlines.lost_after_seconds")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,102 @@
+"""A run that was interrupted ends as if it had not been."""
+
+import signal
+import unittest
+
+from cluster import Cluster, ClusterTest, wait_until
+
+RUN = {"outer": {"rounds": 4}, "plan": {"base_steps": 6, "base_batch": 2}}
+# Slow enough that a signal arrives inside a round.
+SLOW = {index: {"devices": [{"kind": "cpu", "threads": 1, "emulate": {"step_seconds": 0.08}}]}
+        for index in range(2)}
+
+
+def trajectory(cluster: Cluster, name: str) -> dict:
+    """Loss of every step and hash of every round; what was redone replaces what was abandoned."""
+    found = {}
+    for event in cluster.events(name):
+        if event["event"] == "step":
+            found["step", event["round"], event["step"]] = (event["loss"], event["gradient_norm"],
+                                                            event["learning_rate"])
+        elif event["event"] == "round":
+            found["round", event["round"]] = event["theta_hash"]
+    return found
+
+
+class Resume(ClusterTest):
+    """Each case against an uninterrupted run, bit by bit."""
+
+    def cluster(self, name: str) -> Cluster:
+        """The same run in a folder of its own."""
+        folder = self.folder / name
+        folder.mkdir()
+        return Cluster(folder, 2, RUN, SLOW)
+
+    def uninterrupted(self) -> Cluster:
+        """The run that nothing disturbs."""
+        cluster = self.cluster("whole")
+        self.assert_success(cluster.launch())
+        return cluster
+
+    def assert_same_trajectory(self, cluster: Cluster, whole: Cluster):
+        """Every step's loss and every round's hash are the same bits."""
+        for name in cluster.names:
+            self.assertEqual(trajectory(cluster, name), trajectory(whole, name))
+            self.assertEqual(len(trajectory(whole, name)), 4 * 6 + 4)
+
+    def interrupt_in_round(self, cluster: Cluster, round_number: int):
+        """Starts all sites, sends SIGINT to all in the middle of the round."""
+        started = self.start_all(cluster)
+        wait_until(lambda: all(any(event["event"] == "step" and event["round"] == round_number
+                                   and event["step"] >= 2 for event in cluster.events(name))
+                               for name in cluster.names), 30, "the round to be under way")
+        for process in started.values():
+            process.send_signal(signal.SIGINT)
+        for name, process in started.items():
+            self.assertEqual(process.wait(timeout=20), 130, cluster.log(name))
+
+    def test_interrupted_in_mid_round(self):
+        """Ctrl-C at every site inside round 2, then --resume."""
+        cluster = self.cluster("interrupted")
+        self.interrupt_in_round(cluster, 2)
+        self.assert_success(cluster.launch("--resume"))
+        self.assert_same_trajectory(cluster, self.uninterrupted())
+
+    def test_killed(self):
+        """SIGKILL at every site: what is lost is trained again, to the same bits."""
+        cluster = self.cluster("killed")
+        started = self.start_all(cluster)
+        wait_until(lambda: any(event["event"] == "step" and event["round"] == 3
+                               for event in cluster.events("node2")), 30, "round 3")
+        for process in started.values():
+            process.send_signal(signal.SIGKILL)
+            process.wait(timeout=10)
+        self.assert_success(cluster.launch("--resume"))
+        self.assert_same_trajectory(cluster, self.uninterrupted())
+
+    def test_damaged_newest_checkpoint(self):
+        """A flipped byte in one site's newest checkpoint: all go back to the one before."""
+        cluster = self.cluster("damaged")
+        self.interrupt_in_round(cluster, 3)
+        newest = sorted((cluster.output / "node1" / "checkpoints").iterdir())[-1]
+        damaged = next(newest.glob("*.safetensors"))
+        content = bytearray(damaged.read_bytes())
+        content[len(content) // 2] ^= 1
+        damaged.write_bytes(content)
+        started = self.start_all(cluster, "--resume")
+        for name, process in started.items():
+            self.assertEqual(process.wait(timeout=60), 0, cluster.log(name))
+        self.assertIn(damaged.name, cluster.log("node1"))
+        self.assertIn("warn", cluster.log("node1"))
+        self.assert_same_trajectory(cluster, self.uninterrupted())
+
+    def test_resume_of_nothing_is_refused(self):
+        """--resume without any checkpoint says so instead of starting anew."""
+        cluster = self.cluster("empty")
+        result = cluster.launch("--resume")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("checkpoint", result.stdout + result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

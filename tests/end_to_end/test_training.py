@@ -1,0 +1,156 @@
+"""Whole runs: they learn, agree bit for bit, and account for time and bytes."""
+
+import json
+import unittest
+
+from cluster import DATA, Cluster, ClusterTest, farstep
+
+
+def validation_losses(cluster: Cluster) -> dict[int, float]:
+    """Loss of theta_global by finished rounds, over all sites' slices of the validation windows."""
+    sums: dict[int, list[float]] = {}
+    for name in cluster.names:
+        for event in cluster.events(name):
+            if event["event"] == "evaluation":
+                total = sums.setdefault(event["round"], [0.0, 0.0])
+                total[0] += event["loss_sum"]
+                total[1] += event["tokens"]
+    return {rounds: total / tokens for rounds, (total, tokens) in sums.items()}
+
+
+def by_event(cluster: Cluster, name: str, kind: str) -> list[dict]:
+    """One site's records of one kind."""
+    return [event for event in cluster.events(name) if event["event"] == kind]
+
+
+class Training(ClusterTest):
+    """Real processes, real text."""
+
+    def test_two_sites_learn(self):
+        """Validation loss falls by more than 1 nat from that of a fresh model, ln(1024) = 6.93."""
+        cluster = Cluster(self.folder, 2, {"plan": {"base_steps": 40, "base_batch": 8}})
+        self.assert_success(cluster.launch())
+        losses = validation_losses(cluster)
+        self.assertEqual(sorted(losses), [0, 1, 2, 3])
+        self.assertAlmostEqual(losses[0], 6.93, delta=0.15)
+        self.assertLess(losses[3], losses[0] - 1.0)
+        self.assertAlmostEqual(cluster.report()["final_loss"], losses[3], places=6)
+
+    def test_all_sites_hold_the_same_theta_after_every_round(self):
+        """Unequal batches and steps, four sites: one hash a round, and a new one every round."""
+        sites = [{"name": "node1"}, {"name": "node2", "local_steps": 3},
+                 {"name": "node3", "batch": 6, "micro_batch": 4}, {"name": "node4", "batch": 1}]
+        cluster = Cluster(self.folder, 4, {"sites": sites})
+        self.assert_success(cluster.launch())
+        hashes = [[event["theta_hash"] for event in by_event(cluster, name, "round")]
+                  for name in cluster.names]
+        self.assertEqual(len(hashes[0]), 3)
+        self.assertEqual(len(set(hashes[0])), 3)
+        for other in hashes[1:]:
+            self.assertEqual(other, hashes[0])
+        weights = [by_event(cluster, name, "round")[0]["averaging_weight"] for name in cluster.names]
+        for weight, batch in zip(weights, (4, 4, 6, 1)):
+            self.assertAlmostEqual(weight, batch / 15)
+
+    def test_idle_time_is_what_the_step_times_imply(self):
+        """Emulated steps: who is done first waits for the slowest, within 5 %."""
+        seconds = (0.12, 0.15, 0.06, 0.10)
+        steps, rounds = 10, 3
+        sites = {index: {"devices": [{"kind": "cpu", "threads": 1,
+                                      "emulate": {"step_seconds": value}}]}
+                 for index, value in enumerate(seconds)}
+        cluster = Cluster(self.folder, 4, {"plan": {"base_steps": steps, "base_batch": 1},
+                                           "evaluate": {"every_rounds": 0}}, sites)
+        self.assert_success(cluster.launch())
+        report = cluster.report()
+        implied = [steps * rounds * (max(seconds) - value) for value in seconds]
+        measured = [site["wait_seconds"] for site in report["sites"]]
+        self.assertAlmostEqual(sum(measured), sum(implied), delta=0.05 * sum(implied))
+        for site, value in zip(report["sites"], seconds):
+            self.assertAlmostEqual(site["compute_seconds"], steps * rounds * value,
+                                   delta=0.05 * steps * rounds * value)
+
+    def test_bytes_reported_are_bytes_on_the_sockets(self):
+        """Payload as counted by us against the kernel's own counters, and against the formula."""
+        model = {"hidden": 128, "intermediate": 256, "layers": 2}
+        cluster = Cluster(self.folder, 3, {"model": model, "outer": {"rounds": 2},
+                                           "plan": {"base_steps": 1, "base_batch": 1}})
+        self.assert_success(cluster.launch())
+        parameters = by_event(cluster, "node1", "run")[0]["parameters"]
+        for name in cluster.names:
+            for event in by_event(cluster, name, "round"):
+                formula = 2 * (3 - 1) / 3 * 4 * parameters
+                self.assertAlmostEqual(event["wan_bytes_sent"], formula, delta=0.01 * formula)
+                for direction in ("sent", "received"):
+                    self.assertAlmostEqual(event[f"wan_bytes_{direction}"],
+                                           event[f"socket_bytes_{direction}"],
+                                           delta=0.05 * event[f"socket_bytes_{direction}"])
+
+    def test_report_keeps_its_contract(self):
+        """The members that outside scripts read, and a page of its own."""
+        cluster = Cluster(self.folder, 2)
+        self.assert_success(cluster.launch())
+        report = cluster.report()
+        self.assertEqual(list(report), ["rounds", "sites", "final_loss", "wan_bytes_sent"])
+        self.assertEqual(report["rounds"], 3)
+        for site, name in zip(report["sites"], cluster.names):
+            self.assertEqual(list(site), ["site", "steps", "tokens", "compute_seconds",
+                                          "wait_seconds", "wan_seconds", "other_seconds",
+                                          "idle_fraction"])
+            self.assertEqual((site["site"], site["steps"], site["tokens"]),
+                             (name, 15, 15 * 4 * 32))
+        page = self.folder / "report.html"
+        self.assert_success(farstep("report", cluster.output, "--html", page))
+        self.assertIn("<svg", page.read_text(encoding="utf-8"))
+
+    def test_a_checkpoint_generates_and_evaluates(self):
+        """The text command and the loss command work on what a run leaves."""
+        cluster = Cluster(self.folder, 1, {"evaluate": {"windows": 0}})
+        self.assert_success(cluster.launch())
+        site = cluster.output / "node1"
+        data = ["--data", DATA]
+        text = farstep("generate", site, *data, "--prompt", "She was", "--tokens", 8)
+        self.assert_success(text)
+        self.assertTrue(text.stdout.startswith("She was"))
+        again = farstep("generate", site, *data, "--prompt", "She was", "--tokens", 8)
+        self.assertEqual(text.stdout, again.stdout)
+        evaluated = farstep("evaluate", site, *data, "--sequence-length", 32, "--json")
+        self.assert_success(evaluated)
+        self.assertAlmostEqual(json.loads(evaluated.stdout)["loss"],
+                               validation_losses(cluster)[3], places=5)
+
+
+class Identities(ClusterTest):
+    """What must be equal whichever way it is computed."""
+
+    def losses(self, name: str, num_sites: int, run: dict) -> dict[int, float]:
+        """Validation losses by round of a run in a folder of its own."""
+        folder = self.folder / name
+        folder.mkdir()
+        cluster = Cluster(folder, num_sites, run)
+        self.assert_success(cluster.launch())
+        return validation_losses(cluster)
+
+    def test_one_site_with_plain_outer_step_is_plain_adamw(self):
+        """eta 1, mu 0: 4 rounds of 5 steps are one round of 20."""
+        outer = {"learning_rate": 1.0, "momentum": 0.0}
+        many = self.losses("many", 1, {"outer": {"rounds": 4, **outer}, "plan": {"base_steps": 5}})
+        one = self.losses("one", 1, {"outer": {"rounds": 1, **outer}, "plan": {"base_steps": 20}})
+        self.assertAlmostEqual(many[4], one[1], delta=2e-5)
+        self.assertLess(one[1], one[0] - 0.05)
+
+    def test_one_sgd_step_a_round_is_data_parallelism(self):
+        """H 1, SGD, eta 1, mu 0: four sites of batch 1 are one site of batch 4."""
+        run = {"outer": {"rounds": 8, "learning_rate": 1.0, "momentum": 0.0},
+               "inner": {"optimizer": "sgd", "peak_learning_rate": 0.5, "clip_norm": None},
+               "data": {"order": "sequential"}}
+        apart = self.losses("apart", 4, {**run, "plan": {"base_steps": 1, "base_batch": 1}})
+        together = self.losses("together", 1, {**run, "plan": {"base_steps": 1, "base_batch": 4}})
+        self.assertEqual(sorted(apart), list(range(9)))
+        for rounds, loss in together.items():
+            self.assertAlmostEqual(apart[rounds], loss, delta=2e-5)
+        self.assertLess(together[8], together[0] - 0.05)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,78 @@
+#include "trainer/commands/command_line.h"
+
+#include <array>
+
+#include "tests/support/catch.h"
+
+using namespace farstep;
+
+namespace {
+
+enum class Speed { kSlow, kFast };
+constexpr std::array<std::string_view, 2> kSpeeds{"slow", "fast"};
+std::span<const std::string_view> enum_names(Speed) {
+  return kSpeeds;
+}
+
+struct Options {
+  std::string folder;
+  std::vector<std::string> set;
+  std::optional<int64_t> windows;
+  Speed speed = Speed::kSlow;
+  double temperature = 0.5;
+  bool json = false;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("folder", folder, "a folder", kPositional);
+    visit("set", set, "overrides");
+    visit("windows", windows, "windows", at_least(1));
+    visit("speed", speed, "which");
+    visit("temperature", temperature, "heat", at_least(0));
+    visit("json", json, "as JSON");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("options are read by the names of their fields wherever the folder stands") {
+  for (const auto& arguments :
+       {Arguments{"runs/x", "--set", "a=1", "--set", "b.c=two", "--json"},
+        Arguments{"--set", "a=1", "--json", "--set", "b.c=two", "runs/x"}}) {
+    const auto options = parse_command_line<Options>("report", arguments);
+    REQUIRE(options);
+    CHECK(options->folder == "runs/x");
+    CHECK(options->set == std::vector<std::string>{"a=1", "b.c=two"});
+    CHECK(options->json);
+    CHECK_FALSE(options->windows);
+    CHECK(options->temperature == 0.5);
+  }
+  const auto options =
+      parse_command_line<Options>("report", {"7", "--windows", "3", "--speed", "fast"});
+  CHECK(options->folder == "7");  // text stays text
+  CHECK(options->windows == 3);
+  CHECK(options->speed == Speed::kFast);
+}
+
+TEST_CASE("wrong options are refused with their name") {
+  const auto refusal = [](const Arguments& arguments) -> std::string {
+    try {
+      parse_command_line<Options>("report", arguments);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  using Catch::Matchers::Contains;
+  CHECK_THAT(refusal({}), Contains("folder: is missing"));
+  CHECK_THAT(refusal({"x", "--wndows", "3"}), Contains("--wndows"));
+  CHECK_THAT(refusal({"x", "--windows", "0"}), Contains("windows: is 0; must be at least 1"));
+  CHECK_THAT(refusal({"x", "--windows", "many"}), Contains("windows"));
+  CHECK_THAT(refusal({"x", "--speed", "blue"}), Contains("must be one of slow, fast"));
+  CHECK_THAT(refusal({"x", "--temperature"}), Contains("temperature"));
+  CHECK_THAT(refusal({"x", "y"}), Contains("y"));
+}
+
+TEST_CASE("help is printed instead of running") {
+  CHECK_FALSE(parse_command_line<Options>("report", {"--help"}));
+}

@@ -1,0 +1,56 @@
+#include "trainer/commands/command.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr Command kCommands[] = {
+    {"train", "one site's process: trains until the run's last round", train_command},
+    {"launch", "starts every site of a folder on this machine, a bar a site", launch_command},
+    {"coordinator", "the coordinator alone, outside any site", coordinator_command},
+    {"tokenize", "turns text into token shards", tokenize_command},
+    {"report", "idle time by cause, losses and bytes of a run", report_command},
+    {"evaluate", "validation loss of a checkpoint", evaluate_command},
+    {"generate", "text from a checkpoint", generate_command},
+};
+
+void print_help() {
+  fmt::print("farstep {}: trains one language model on GPUs in several places\n\nCommands:\n",
+             FARSTEP_VERSION);
+  for (const auto& command : kCommands) {
+    fmt::print("  {:<12} {}\n", command.name, command.summary);
+  }
+  fmt::print("\n`farstep COMMAND --help` lists every option and every config field.\n");
+}
+
+}  // namespace
+
+std::span<const Command> commands() {
+  return kCommands;
+}
+
+int run_command(const Arguments& arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
+    print_help();
+    return arguments.empty() ? 2 : 0;
+  }
+  if (arguments[0] == "--version") {
+    fmt::print("farstep {}\n", FARSTEP_VERSION);
+    return 0;
+  }
+  for (const auto& command : kCommands) {
+    if (command.name == arguments[0]) {
+      return command.run({arguments.begin() + 1, arguments.end()});
+    }
+  }
+  throw ConfigError(
+      fmt::format("'{}' is not a command; `farstep --help` lists them", arguments[0]));
+}
+
+}  // namespace farstep

@@ -1,0 +1,35 @@
+// The table of subcommands. Adding one = one file with one function, and one line in command.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace farstep {
+
+using Arguments = std::vector<std::string>;
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;
+  // Runs the command with the arguments after its name; returns the exit code. Errors are thrown.
+  int (*run)(const Arguments& arguments);
+};
+
+// All subcommands, in the order of the help.
+std::span<const Command> commands();
+
+// Runs the subcommand that `arguments` begin with (--help and --version too); returns the exit
+// code. Throws ConfigError for an unknown one.
+int run_command(const Arguments& arguments);
+
+int coordinator_command(const Arguments& arguments);
+int evaluate_command(const Arguments& arguments);
+int generate_command(const Arguments& arguments);
+int launch_command(const Arguments& arguments);
+int report_command(const Arguments& arguments);
+int tokenize_command(const Arguments& arguments);
+int train_command(const Arguments& arguments);
+
+}  // namespace farstep

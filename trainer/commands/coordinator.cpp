@@ -1,0 +1,63 @@
+// farstep coordinator: the coordinator alone.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <filesystem>
+
+#include "trainer/base/clock.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/log.h"
+#include "trainer/commands/command_line.h"
+#include "trainer/config/site_config.h"
+#include "trainer/run/interrupt.h"
+#include "wan/membership/coordinator.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr int kExitInterrupted = 130;
+constexpr double kLookSeconds = 0.2;  // between two looks at whether a stop was asked for
+
+struct CoordinatorOptions {
+  std::string config;
+  std::vector<std::string> set;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("config", config, "the coordinator's config file", kRequired);
+    visit("set", set,
+          "PATH=VALUE: replaces a value of the config; run.PATH=VALUE one of the run file");
+  }
+};
+
+}  // namespace
+
+int coordinator_command(const Arguments& arguments) {
+  const auto options = parse_command_line<CoordinatorOptions>(
+      "coordinator", arguments,
+      fmt::format("Fields of the coordinator's config:\n{}\nFields of the run file:\n{}",
+                  help_text(list_fields<CoordinatorConfig>()),
+                  help_text(list_fields<RunConfig>())));
+  if (!options) return 0;
+  const auto loaded = load_coordinator(options->config, options->set);
+  const auto& config = loaded.coordinator;
+  set_up_log("coordinator", config.log_level);
+  if (!config.output.empty()) {
+    make_folder(config.output);
+    log_to_file(std::filesystem::path(config.output) / "coordinator.txt");
+  }
+  const Interrupt interrupt;
+  RealClock clock;
+  const auto deadlines = run_config_from_json(loaded.run, config.run).deadlines;
+  Coordinator coordinator(config.endpoint, loaded.run, deadlines, clock);
+  spdlog::info("listening at {}", coordinator.endpoint());
+  while (!coordinator.wait_until_over(kLookSeconds)) {
+    if (interrupt.token().stop_requested()) return kExitInterrupted;
+  }
+  if (const auto failure = coordinator.failure(); !failure.empty()) throw PeerError("", failure);
+  return 0;
+}
+
+}  // namespace farstep

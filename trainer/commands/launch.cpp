@@ -1,0 +1,37 @@
+// farstep launch: every site of a folder, on this machine.
+#include "trainer/commands/command_line.h"
+#include "trainer/run/interrupt.h"
+#include "trainer/run/launcher.h"
+
+namespace farstep {
+
+namespace {
+
+struct LaunchOptions {
+  std::string folder;
+  std::vector<std::string> set;
+  bool resume = false;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("folder", folder, "folder with run.json and a config a site", kPositional);
+    visit("set", set, "PATH=VALUE: passed on to every site");
+    visit("resume", resume, "go on from the newest round that all sites have a checkpoint of");
+  }
+};
+
+}  // namespace
+
+int launch_command(const Arguments& arguments) {
+  const auto options = parse_command_line<LaunchOptions>("launch", arguments);
+  if (!options) return 0;
+  LaunchRequest request{.folder = options->folder, .options = {}, .overrides = options->set};
+  for (const auto& text : options->set) {
+    request.options.insert(request.options.end(), {"--set", text});
+  }
+  if (options->resume) request.options.emplace_back("--resume");
+  const Interrupt interrupt;
+  return launch(request, interrupt.token());
+}
+
+}  // namespace farstep

@@ -1,0 +1,43 @@
+// farstep report: what a run did.
+#include "trainer/telemetry/report.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "trainer/base/file.h"
+#include "trainer/commands/command_line.h"
+#include "trainer/telemetry/html_report.h"
+#include "trainer/telemetry/report_text.h"
+
+namespace farstep {
+
+namespace {
+
+struct ReportOptions {
+  std::string run_folder;
+  bool json = false;
+  std::string html;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("run_folder", run_folder, "folder of a run, or of one site of it", kPositional);
+    visit("json", json, "print one JSON object instead of tables");
+    visit("html", html, "also write a page that needs nothing else to this file");
+  }
+};
+
+}  // namespace
+
+int report_command(const Arguments& arguments) {
+  const auto options = parse_command_line<ReportOptions>("report", arguments);
+  if (!options) return 0;
+  const auto report = build_report(options->run_folder);
+  if (!options->html.empty()) {
+    write_file_durably(options->html, html_report(report));
+    spdlog::info("{}: the report as a page", options->html);
+  }
+  fmt::print("{}", options->json ? report_json(report).dump() + "\n" : report_text(report));
+  return 0;
+}
+
+}  // namespace farstep

@@ -1,0 +1,44 @@
+// farstep train: one site's process.
+#include <fmt/format.h>
+
+#include "trainer/base/log.h"
+#include "trainer/commands/command_line.h"
+#include "trainer/run/interrupt.h"
+#include "trainer/run/train_loop.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr int kExitInterrupted = 130;
+
+struct TrainOptions {
+  std::string config;
+  std::vector<std::string> set;
+  bool resume = false;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("config", config, "the site's config file", kRequired);
+    visit("set", set,
+          "PATH=VALUE: replaces a value of the config; run.PATH=VALUE one of the run file");
+    visit("resume", resume, "go on from the newest round that all sites have a checkpoint of");
+  }
+};
+
+}  // namespace
+
+int train_command(const Arguments& arguments) {
+  const auto options = parse_command_line<TrainOptions>(
+      "train", arguments,
+      fmt::format("Fields of the site's config:\n{}\nFields of the run file:\n{}",
+                  help_text(list_fields<SiteConfig>()), help_text(list_fields<RunConfig>())));
+  if (!options) return 0;
+  const auto loaded = load_site(options->config, options->set);
+  set_up_log(loaded.site.name, loaded.site.log_level);
+  const Interrupt interrupt;
+  const auto session = Session::open(loaded, options->resume, interrupt.token());
+  return session ? train(*session, interrupt.token()) : kExitInterrupted;
+}
+
+}  // namespace farstep

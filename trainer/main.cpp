@@ -1,0 +1,24 @@
+// farstep: picks the subcommand, and turns what it throws into an exit code.
+#include <spdlog/spdlog.h>
+
+#include <new>
+
+#include "trainer/base/error.h"
+#include "trainer/base/log.h"
+#include "trainer/commands/command.h"
+
+int main(int argc, char** argv) {
+  try {
+    farstep::set_up_log("");
+    return farstep::run_command({argv + 1, argv + argc});
+  } catch (const farstep::Error& error) {
+    spdlog::error("{}", error.what());
+    return error.exit_code();
+  } catch (const std::bad_alloc&) {
+    spdlog::error("out of memory: a smaller micro_batch or model needs less");
+    return static_cast<int>(farstep::ErrorKind::kInternal);
+  } catch (const std::exception& error) {
+    spdlog::error("internal error: {}", error.what());
+    return static_cast<int>(farstep::ErrorKind::kInternal);
+  }
+}

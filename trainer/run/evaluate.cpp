@@ -1,0 +1,38 @@
+#include "trainer/run/evaluate.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+namespace farstep {
+
+EvaluationResult evaluate(Llama& model, const TokenDataset& dataset, const EvaluationShare& share) {
+  const at::NoGradGuard no_grad;
+  const int64_t available = dataset.num_windows(share.sequence_length);
+  const int64_t taken = share.windows == 0 ? available : std::min(share.windows, available);
+  const int64_t row = share.sequence_length + 1;
+  std::vector<int64_t> tokens;
+  EvaluationResult result;
+  const auto flush = [&] {
+    if (tokens.empty()) return;
+    const auto sequences = static_cast<int64_t>(tokens.size()) / row;
+    const auto batch = at::from_blob(tokens.data(), {sequences, row}, at::kLong)
+                           .to(model.device(), /*non_blocking=*/false, /*copy=*/false);
+    const auto mean =
+        model.loss(batch.narrow(1, 0, row - 1), batch.narrow(1, 1, row - 1)).item<double>();
+    result.loss_sum += mean * static_cast<double>(sequences * (row - 1));
+    result.tokens += sequences * (row - 1);
+    tokens.clear();
+  };
+  for (int64_t k = share.share; k < taken; k += share.num_shares) {
+    const int64_t window = k * available / taken;
+    const auto begin = tokens.size();
+    tokens.resize(begin + static_cast<std::size_t>(row));
+    dataset.read(window * share.sequence_length, std::span(tokens).subspan(begin));
+    if (static_cast<int64_t>(tokens.size()) == share.batch * row) flush();
+  }
+  flush();
+  return result;
+}
+
+}  // namespace farstep
