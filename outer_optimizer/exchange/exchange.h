@@ -15,7 +15,7 @@ struct SyncPoint {
   int64_t generation = 0;
   int64_t round = 0;
   int64_t fragment = 0;
-  std::vector<double> coefficients;  // of the sites' deltas, in site order
+  std::vector<double> coefficients = {};  // of the sites' deltas, in site order
 };
 
 class Exchange {

@@ -1,9 +1,10 @@
 """A run that was interrupted ends as if it had not been."""
 
 import signal
+import subprocess
 import unittest
 
-from cluster import Cluster, ClusterTest, wait_until
+from cluster import FARSTEP, Cluster, ClusterTest, wait_until
 
 RUN = {"outer": {"rounds": 4}, "plan": {"base_steps": 6, "base_batch": 2}}
 # Slow enough that a signal arrives inside a round.
@@ -59,6 +60,22 @@ class Resume(ClusterTest):
         """Ctrl-C at every site inside round 2, then --resume."""
         cluster = self.cluster("interrupted")
         self.interrupt_in_round(cluster, 2)
+        self.assert_success(cluster.launch("--resume"))
+        self.assert_same_trajectory(cluster, self.uninterrupted())
+
+    def test_launch_passes_an_interrupt_on(self):
+        """Ctrl-C at `farstep launch`: every site leaves a checkpoint, and launch says 130."""
+        cluster = self.cluster("launched")
+        launcher = subprocess.Popen([str(FARSTEP), "launch", str(cluster.folder)],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.processes.append(launcher)
+        wait_until(lambda: all(any(event["event"] == "step" and event["round"] == 2
+                                   for event in cluster.events(name)) for name in cluster.names),
+                   30, "round 2")
+        launcher.send_signal(signal.SIGINT)
+        self.assertEqual(launcher.wait(timeout=20), 130)
+        for name in cluster.names:
+            self.assertEqual(cluster.events(name)[-1]["outcome"], "interrupted")
         self.assert_success(cluster.launch("--resume"))
         self.assert_same_trajectory(cluster, self.uninterrupted())
 

@@ -120,6 +120,32 @@ class Training(ClusterTest):
                                validation_losses(cluster)[3], places=5)
 
 
+    def test_a_run_starts_from_a_model_folder(self):
+        """model.from: a checkpoint is a Hugging Face folder, and the next run starts from its loss."""
+        first = Cluster(self.folder, 2, {"evaluate": {"windows": 0}})
+        self.assert_success(first.launch())
+        checkpoint = sorted((first.output / "node1" / "checkpoints").iterdir())[-1]
+        folder = self.folder / "second"
+        folder.mkdir()
+        second = Cluster(folder, 2, {"model": {"from": str(checkpoint)}, "evaluate": {"windows": 0}})
+        run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        run["model"] = {"from": str(checkpoint)}  # the folder alone gives the shape
+        (folder / "run.json").write_text(json.dumps(run), encoding="utf-8")
+        self.assert_success(second.launch())
+        self.assertAlmostEqual(validation_losses(second)[0], validation_losses(first)[3], places=5)
+        self.assertLess(validation_losses(second)[3], validation_losses(second)[0])
+
+    def test_coordinator_of_its_own(self):
+        """No site hosts the coordinator, and only it has the run file."""
+        local = {"run": "", "coordinator": {"host": False}}
+        cluster = Cluster(self.folder, 2, sites={0: local, 1: local})
+        endpoint = json.loads((self.folder / "node1.json").read_text())["coordinator"]["endpoint"]
+        (self.folder / "coordinator.json").write_text(
+            json.dumps({"run": "run.json", "endpoint": endpoint}))
+        self.assert_success(cluster.launch())
+        self.assertEqual(sorted(validation_losses(cluster)), [0, 1, 2, 3])
+
+
 class Identities(ClusterTest):
     """What must be equal whichever way it is computed."""
 

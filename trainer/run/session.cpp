@@ -104,8 +104,8 @@ bool Session::join(const LoadedSite& loaded, bool resume, const std::stop_token&
   plan_ = uniform_plan(run_, std::string(kRunSource));
   write_file_durably(output_ / "run.json", to_json(run_).dump(2) + "\n");
   write_file_durably(output_ / "site.json", to_json(site_).dump(2) + "\n");
-  spdlog::debug("run: {}", to_json(run_).dump());
-  spdlog::debug("site: {}", to_json(site_).dump());
+  spdlog::info("site config: {}", to_json(site_).dump());
+  spdlog::info("run: {}", to_json(run_).dump());
   return true;
 }
 
