@@ -27,10 +27,12 @@ if(FARSTEP_TORCH)
   add_library(farstep_libtorch INTERFACE)
   target_include_directories(farstep_libtorch SYSTEM INTERFACE
       "${torch_folder}/include" "${torch_folder}/include/torch/csrc/api/include")
-  # Gloo stands before LibTorch on the link line: both export gloo:: symbols, and the first wins.
   target_link_libraries(farstep_libtorch INTERFACE
-      gloo "${torch_folder}/lib/libtorch_cpu.so" "${torch_folder}/lib/libc10.so")
-  target_link_options(farstep_libtorch INTERFACE "-Wl,-rpath,${torch_folder}/lib")
+      "${torch_folder}/lib/libtorch_cpu.so" "${torch_folder}/lib/libc10.so")
+  # Both libraries export gloo:: symbols, and the first on the link line wins. As an option, Gloo stands
+  # before all libraries, however CMake orders those. tests/trainer/run/gloo_symbols_test checks it.
+  target_link_options(farstep_libtorch INTERFACE
+      "LINKER:--no-as-needed,$<TARGET_FILE:gloo>,--as-needed" "LINKER:-rpath,${torch_folder}/lib")
 
   farstep_precompiled(torch LINK farstep_libtorch HEADERS <ATen/ATen.h>)
 endif()

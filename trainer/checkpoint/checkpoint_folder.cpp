@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
-#include <set>
 #include <tuple>
 
 #include <spdlog/spdlog.h>

@@ -37,8 +37,9 @@ std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& root)
 // reason.
 std::vector<CheckpointEntry> resumable_checkpoints(const std::filesystem::path& root);
 
-// Removes all but those of the newest `keep` rounds. Rounds count, not folders: a checkpoint made in
-// mid-round must not push out the round that a lost peer can still resume from. Throws DataError.
+// Removes all but those of the newest `keep` rounds. Rounds count, not folders: a checkpoint made
+// in mid-round must not push out the round that a lost peer can still resume from. Throws
+// DataError.
 void prune_checkpoints(const std::filesystem::path& root, int64_t keep);
 
 // Removes all that are newer than `resumed`, so that a run that went back does not meet the rounds

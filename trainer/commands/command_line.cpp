@@ -28,15 +28,17 @@ std::optional<Json> parse_options(const std::string& command, const std::vector<
                    [&](const Command& candidate) { return candidate.name == command; });
   CLI::App app(found == commands().end() ? "" : std::string(found->summary), "farstep " + command);
   app.footer(details);
-  std::vector<std::vector<std::string>> values(options.size());
+  std::vector<std::string> values(options.size());
+  std::vector<std::vector<std::string>> lists(options.size());
   std::vector<CLI::Option*> parsed;
   for (std::size_t i = 0; i < options.size(); ++i) {
     const auto name = option_name(options[i]);
     if (options[i].shape == OptionShape::kFlag) {
       parsed.push_back(app.add_flag(name, options[i].doc));
-    } else {
+    } else if (options[i].shape == OptionShape::kValue) {
       parsed.push_back(app.add_option(name, values[i], options[i].doc)->type_name(""));
-      if (options[i].shape == OptionShape::kValue) parsed.back()->expected(1);
+    } else {
+      parsed.push_back(app.add_option(name, lists[i], options[i].doc)->type_name(""));
       // Or "--set a=1 FOLDER" would take the folder for a second value.
       if (!options[i].positional) parsed.back()->allow_extra_args(false);
     }
@@ -56,10 +58,11 @@ std::optional<Json> parse_options(const std::string& command, const std::vector<
     if (options[i].shape == OptionShape::kFlag) {
       json[options[i].field] = true;
     } else if (options[i].shape == OptionShape::kValue) {
-      json[options[i].field] = value_of(options[i], values[i].back());
+      json[options[i].field] = value_of(options[i], values[i]);
     } else {
-      for (const auto& text : values[i])
+      for (const auto& text : lists[i]) {
         json[options[i].field].push_back(value_of(options[i], text));
+      }
     }
   }
   return json;

@@ -121,8 +121,9 @@ void Roster::begin() {
   for (const auto& seat : seats_) requests.push_back(seat.request);
   const auto start_round = start_round_of(requests);
   if (!start_round) {
-    send_to_all(RefusedMessage{fmt::format("there is no round that all sites have a checkpoint of: {}",
-                                           resumable_rounds_text(requests))});
+    send_to_all(
+        RefusedMessage{fmt::format("there is no round that all sites have a checkpoint of: {}",
+                                   resumable_rounds_text(requests))});
     for (auto& seat : seats_) seat = Seat(seat.site);
     return;
   }

@@ -2,7 +2,6 @@
 // compile with.
 #include <ATen/ATen.h>
 #include <dlfcn.h>
-#include <gloo/transport/tcp/device.h>
 
 #include <string>
 
@@ -20,10 +19,15 @@ std::string library_of(void* address) {
 TEST_CASE("Gloo in a process with LibTorch is the library of the system") {
   // So that LibTorch is in the process, whatever the linker thinks of it.
   REQUIRE(at::ones({2}).sum().item<double>() == 2);
-  const auto create_device = &gloo::transport::tcp::CreateDevice;
-  REQUIRE(library_of(reinterpret_cast<void*>(create_device)).find("libgloo.so") !=
-          std::string::npos);
-  // What a call through the dynamic linker finds first.
-  const auto symbol = "_ZN4gloo9transport3tcp12CreateDeviceERKNS1_4attrE";
-  REQUIRE(library_of(dlsym(RTLD_DEFAULT, symbol)).find("libgloo.so") != std::string::npos);
+  // What the program's own calls are bound to: the first library after it that has the symbol.
+  constexpr auto kCreateDevice = "_ZN4gloo9transport3tcp12CreateDeviceERKNS1_4attrE";
+  const auto library = library_of(dlsym(RTLD_NEXT, kCreateDevice));
+  INFO(library);
+  REQUIRE(library.find("libgloo.so") != std::string::npos);
+  // LibTorch has one, too, so that the order on the link line matters.
+  const auto torch = dlopen("libtorch_cpu.so", RTLD_NOW | RTLD_NOLOAD);
+  REQUIRE(torch != nullptr);
+  REQUIRE(library_of(dlsym(torch, "_ZN4gloo9allreduceERKNS_16AllreduceOptionsE"))
+              .find("libtorch_cpu.so") != std::string::npos);
+  dlclose(torch);
 }
