@@ -40,7 +40,7 @@ ONLY_IN = {
     r"<zmq": ("wan/membership", "tests/"),
     r"<(ATen|torch|c10)/": ("trainer/model", "trainer/inner", "trainer/run", "trainer/strategy", "tests/"),
     r"<sentencepiece": ("trainer/data/tokenizer",),
-    r"<catch2/": ("tests/support/catch.h",),
+    r"<catch2/": ("tests/support/catch",),
 }
 
 MAX_LINES = 500

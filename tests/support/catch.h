@@ -1,5 +1,19 @@
-// The only place that includes Catch2. Its assertions are not thread-safe: assert in the test's own
-// thread.
+// The only place that includes Catch2: version 2 (Debian 12), or 3 with version 2's names for what
+// the tests use. Its assertions are not thread-safe: assert in the test's own thread.
 #pragma once
 
+#if __has_include(<catch2/catch.hpp>)
 #include <catch2/catch.hpp>
+#else
+#include <catch2/catch_all.hpp>
+
+using Catch::Approx;
+
+namespace Catch {
+using Matchers::StartsWith;
+using TestEventListenerBase = EventListenerBase;
+inline auto Contains(const std::string& part) {
+  return Matchers::ContainsSubstring(part);
+}
+}  // namespace Catch
+#endif

@@ -34,7 +34,7 @@ TEST_CASE("without a micro-batch the whole batch is one") {
 }
 
 TEST_CASE("a micro-batch above its batch is refused with its JSON path") {
-  using Catch::Matchers::Contains;
+  using Catch::Contains;
   REQUIRE_THROWS_WITH(uniform_plan(run_of({{"a", {}, {}, {}}, {"b", {}, 4, 5}}), "run.json"),
                       Contains("run.json: sites[1].micro_batch"));
   REQUIRE_THROWS_WITH(uniform_plan(run_of({{"a", {}, 1, {}}}), "run.json"),

@@ -63,7 +63,7 @@ TEST_CASE("wrong options are refused with their name") {
     }
     return "";
   };
-  using Catch::Matchers::Contains;
+  using Catch::Contains;
   CHECK_THAT(refusal({}), Contains("folder: is missing"));
   CHECK_THAT(refusal({"x", "--wndows", "3"}), Contains("--wndows"));
   CHECK_THAT(refusal({"x", "--windows", "0"}), Contains("windows: is 0; must be at least 1"));
