@@ -45,7 +45,7 @@ class Reception {
         thread_([this] { run(); }) {}
   ~Reception() { close(); }
 
-  // Closes the ports; returns where each site came from.
+  // Stops to answer; returns where each site came from.
   std::map<int, std::string> close() {
     if (thread_.joinable()) {
       eventfd_write(stop_.fd(), 1);
@@ -193,6 +193,9 @@ class NetworkCheck {
   Probe probe(int peer, const std::vector<Notice>& notices,
               const std::map<std::string, int>& ranks) const {
     const SocketAddress address(notices[peer].address, notices[peer].ports[mesh_.rank]);
+    if (address.family() != SocketAddress(mesh_.address, 0).family()) {
+      return {0, describe_failure(peer, address, "another IP version than " + mesh_.address)};
+    }
     const auto deadline = deadline_after(mesh_.connect_seconds);
     try {
       const auto socket = connect_tcp(address, deadline);
