@@ -15,6 +15,7 @@ MAY_INCLUDE = {
     "trainer/base": "",
     "trainer/config": "base",
     "trainer/telemetry": "base config",
+    "trainer/report": "base config telemetry",
     "trainer/data": "base config",
     "outer_optimizer/schedule": "base config",
     "outer_optimizer/codec": "base",
@@ -30,7 +31,7 @@ MAY_INCLUDE = {
     "trainer/strategy": "base config telemetry schedule exchange outer_optimizer membership transport",
     "trainer/run": "base config telemetry data schedule codec plan transport membership model checkpoint "
     "inner exchange outer_optimizer strategy",
-    "trainer/commands": "base config telemetry data model checkpoint membership run",
+    "trainer/commands": "base config telemetry report data model checkpoint membership run",
     "trainer": "base commands",
 }
 

@@ -19,11 +19,11 @@ inline Json load_json_data(const std::filesystem::path& file) {
   }
 }
 
-// The struct that the file describes. Throws DataError where load_json or from_json would throw.
+// The struct that the file describes. Throws DataError where load_json or read_json would throw.
 template <HasFields T>
 T load_fields(const std::filesystem::path& file) {
   try {
-    return from_json<T>(load_json(file), file.string());
+    return read_json<T>(load_json(file), file.string());
   } catch (const ConfigError& error) {
     throw DataError(error.what());
   }

@@ -82,7 +82,7 @@ std::optional<Options> parse_command_line(const std::string& command, const Argu
   defaults.fields(detail::OptionLister(options));
   const auto json = detail::parse_options(command, options, arguments, details);
   if (!json) return std::nullopt;
-  return from_json<Options>(*json, "farstep " + command);
+  return read_json<Options>(*json, "farstep " + command);
 }
 
 }  // namespace farstep

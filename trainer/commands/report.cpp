@@ -1,13 +1,13 @@
 // farstep report: what a run did.
-#include "trainer/telemetry/report.h"
+#include "trainer/report/report.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "trainer/base/file.h"
 #include "trainer/commands/command_line.h"
-#include "trainer/telemetry/html_report.h"
-#include "trainer/telemetry/report_text.h"
+#include "trainer/report/html_report.h"
+#include "trainer/report/report_text.h"
 
 namespace farstep {
 

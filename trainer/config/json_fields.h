@@ -189,13 +189,13 @@ class FieldLister {
 // The struct that `json` describes: unknown members, missing required ones, wrong types and values
 // out of range throw ConfigError with `file` and the JSON path.
 template <HasFields T>
-T from_json(const Json& json, const std::string& file) {
+T read_json(const Json& json, const std::string& file) {
   T value{};
   detail::read_value(json, value, Rules{}, JsonPlace{file, ""});
   return value;
 }
 
-// Every field, defaults included, so that from_json(to_json(x)) == x.
+// Every field, defaults included, so that read_json(to_json(x)) == x.
 template <HasFields T>
 Json to_json(const T& value) {
   return detail::print_value(value);

@@ -63,7 +63,7 @@ std::size_t RunConfig::site_id(const std::string& site) const {
 }
 
 RunConfig run_config_from_json(const Json& json, const std::string& file) {
-  auto run = from_json<RunConfig>(json, file);
+  auto run = read_json<RunConfig>(json, file);
   const JsonPlace sites{file, "sites"};
   std::set<std::string> names;
   for (std::size_t id = 0; id < run.sites.size(); ++id) {

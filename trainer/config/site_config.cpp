@@ -71,7 +71,7 @@ std::span<const std::string_view> enum_names(DeviceKind) {
 LoadedSite load_site(const fs::path& file, const std::vector<std::string>& overrides) {
   std::vector<std::string> run_overrides;
   const auto json = load_with_overrides(file, overrides, run_overrides);
-  LoadedSite loaded{from_json<SiteConfig>(json, file.string()), std::nullopt, ""};
+  LoadedSite loaded{read_json<SiteConfig>(json, file.string()), std::nullopt, ""};
   auto& site = loaded.site;
   validate(site, file.string());
   const auto folder = fs::absolute(file).parent_path();
@@ -91,7 +91,7 @@ LoadedCoordinator load_coordinator(const fs::path& file,
                                    const std::vector<std::string>& overrides) {
   std::vector<std::string> run_overrides;
   const auto json = load_with_overrides(file, overrides, run_overrides);
-  LoadedCoordinator loaded{from_json<CoordinatorConfig>(json, file.string()), {}};
+  LoadedCoordinator loaded{read_json<CoordinatorConfig>(json, file.string()), {}};
   const auto folder = fs::absolute(file).parent_path();
   auto& config = loaded.coordinator;
   config.run = absolute_under(folder, config.run);

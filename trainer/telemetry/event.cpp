@@ -28,7 +28,7 @@ struct Line {
 template <typename Body>
 bool parse_as(const std::string& kind, const Json& json, const std::string& place, Record& into) {
   if (kind != Body::kName) return false;
-  auto line = from_json<Line<Body>>(json, place);
+  auto line = read_json<Line<Body>>(json, place);
   into = {line.time, std::move(line.site), std::move(line.body)};
   return true;
 }

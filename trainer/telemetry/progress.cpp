@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "trainer/base/error.h"
-#include "trainer/telemetry/report_tables.h"
+#include "trainer/telemetry/figure_text.h"
 
 namespace farstep {
 

@@ -270,7 +270,7 @@ void Member::on(const Welcome& message) {
   welcome_ = message;
   next_beat_seconds_ = 0;
   if (const auto own = message.run.find("deadlines"); own != message.run.end()) {
-    deadlines_ = from_json<Deadlines>(*own, "the run's deadlines");
+    deadlines_ = read_json<Deadlines>(*own, "the run's deadlines");
   }
 }
 

@@ -28,7 +28,7 @@ Variant read_message(const std::string& type, const Json& body) {
     throw ConfigError(fmt::format("a control message has the unknown type '{}'", type));
   } else {
     using Message = std::variant_alternative_t<I, Variant>;
-    if (type == Message::kType) return from_json<Message>(body, "message " + type);
+    if (type == Message::kType) return read_json<Message>(body, "message " + type);
     return read_message<Variant, I + 1>(type, body);
   }
 }

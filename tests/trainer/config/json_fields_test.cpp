@@ -57,7 +57,7 @@ struct Everything {
 const char* const kGood = R"({"items":[{"label":"x"}]})";
 
 Everything read(const std::string& text) {
-  return from_json<Everything>(Json::parse(text), "f.json");
+  return read_json<Everything>(Json::parse(text), "f.json");
 }
 
 // The message of the ConfigError for kGood with one member set to `value`.
@@ -65,7 +65,7 @@ std::string refusal(const std::string& member, const std::string& value) {
   auto json = Json::parse(kGood);
   json[member] = Json::parse(value);
   try {
-    from_json<Everything>(json, "f.json");
+    read_json<Everything>(json, "f.json");
   } catch (const ConfigError& error) {
     return error.what();
   }

@@ -20,7 +20,7 @@ void check_round_trip() {
     config.fields(RandomFields(seed, seed % 2 == 0));
     const auto printed = to_json(config);
     const auto text = printed.dump(2);
-    const auto read = from_json<Config>(Json::parse(text), "f.json");
+    const auto read = read_json<Config>(Json::parse(text), "f.json");
     INFO(first_difference(printed, to_json(read)).value_or(""));
     REQUIRE(to_json(read).dump(2) == text);
   }

@@ -19,7 +19,7 @@ int64_t parameters_outside_embeddings(ModelPreset preset) {
 }
 
 ModelConfig model_config(const Json& members) {
-  return from_json<ModelConfig>(members, "run.json");
+  return read_json<ModelConfig>(members, "run.json");
 }
 
 template <typename Error, typename Callable>

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "trainer/telemetry/report.h"
-#include "trainer/telemetry/report_tables.h"
+#include "trainer/report/report.h"
+#include "trainer/report/report_tables.h"
 
 namespace farstep {
 

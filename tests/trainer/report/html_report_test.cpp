@@ -1,4 +1,4 @@
-#include "trainer/telemetry/html_report.h"
+#include "trainer/report/html_report.h"
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"

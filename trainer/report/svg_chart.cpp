@@ -1,4 +1,4 @@
-#include "trainer/telemetry/svg_chart.h"
+#include "trainer/report/svg_chart.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,12 @@
-#include "trainer/telemetry/report_charts.h"
+#include "trainer/report/report_charts.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "trainer/telemetry/report_tables.h"
-#include "trainer/telemetry/svg_chart.h"
+#include "trainer/report/report_tables.h"
+#include "trainer/report/svg_chart.h"
+#include "trainer/telemetry/figure_text.h"
 
 namespace farstep {
 

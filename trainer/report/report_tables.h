@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/telemetry/report.h"
+#include "trainer/report/report.h"
 
 namespace farstep {
 
@@ -21,21 +21,6 @@ struct Table {
   std::size_t left_columns = 1;      // aligned to the left; the others are numbers
   std::size_t trailing_columns = 0;  // stay together at the end if the table must be split
 };
-
-// What a person calls a cause: "waiting for peers".
-std::string_view label_of(SpanCause cause);
-
-// 1234567 -> "1,234,567".
-std::string count_text(int64_t count);
-// 214983680 -> "215.0M".
-std::string short_count_text(double count);
-// 1234567 -> "1.23 MB", in powers of 1000.
-std::string bytes_text(int64_t bytes);
-// "7.624"; "-" if there is none.
-std::string loss_text(std::optional<double> loss);
-
-// A site's name with room for 12 letters: the middle of a longer one is left out.
-std::string short_name(const std::string& site);
 
 // What the run is, and how it ended: a few short sentences without a stop.
 std::vector<std::string> facts(const RunReport& report);

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "trainer/telemetry/report.h"
+#include "trainer/report/report.h"
 
 namespace farstep {
 

@@ -1,11 +1,12 @@
-#include "trainer/telemetry/html_report.h"
+#include "trainer/report/html_report.h"
 
 #include <algorithm>
 
-#include "trainer/telemetry/report_charts.h"
-#include "trainer/telemetry/report_tables.h"
-#include "trainer/telemetry/svg_chart.h"
-#include "trainer/telemetry/timeline_chart.h"
+#include "trainer/report/report_charts.h"
+#include "trainer/report/report_tables.h"
+#include "trainer/report/svg_chart.h"
+#include "trainer/report/timeline_chart.h"
+#include "trainer/telemetry/figure_text.h"
 
 namespace farstep {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "trainer/telemetry/report.h"
+#include "trainer/report/report.h"
 
 namespace farstep {
 

@@ -1,4 +1,4 @@
-#include "trainer/telemetry/report.h"
+#include "trainer/report/report.h"
 
 #include <algorithm>
 #include <numeric>

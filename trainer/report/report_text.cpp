@@ -1,4 +1,4 @@
-#include "trainer/telemetry/report_text.h"
+#include "trainer/report/report_text.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "trainer/telemetry/report.h"
+#include "trainer/report/report.h"
 
 #include <fstream>
 
@@ -6,8 +6,9 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/telemetry/synthetic_run.h"
 #include "trainer/base/error.h"
-#include "trainer/telemetry/report_tables.h"
-#include "trainer/telemetry/report_text.h"
+#include "trainer/report/report_tables.h"
+#include "trainer/report/report_text.h"
+#include "trainer/telemetry/figure_text.h"
 
 namespace farstep {
 

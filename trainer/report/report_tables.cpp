@@ -1,4 +1,5 @@
-#include "trainer/telemetry/report_tables.h"
+#include "trainer/report/report_tables.h"
+#include "trainer/telemetry/figure_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,10 +8,6 @@
 namespace farstep {
 
 namespace {
-
-constexpr std::array<std::string_view, kSpanCauses> kCauseLabels = {
-    "waiting for peers", "WAN transfer", "outer step", "data",
-    "checkpoint",        "evaluation",   "recovery"};
 
 double rounds_of(const SiteReport& site) {
   return static_cast<double>(std::max<int64_t>(site.rounds_done, 1));
@@ -131,41 +128,6 @@ std::string ends_text(const RunReport& report) {
 
 }  // namespace
 
-std::string_view label_of(SpanCause cause) {
-  return kCauseLabels[static_cast<std::size_t>(cause)];
-}
-
-std::string count_text(int64_t count) {
-  std::string text = std::to_string(count);
-  const std::size_t first_digit = count < 0 ? 1 : 0;
-  for (std::size_t i = text.size(); i > first_digit + 3;) text.insert(i -= 3, ",");
-  return text;
-}
-
-std::string short_count_text(double count) {
-  if (count >= 1e9) return fmt::format("{:.1f}B", count / 1e9);
-  if (count >= 1e6) return fmt::format("{:.1f}M", count / 1e6);
-  if (count >= 1e4) return fmt::format("{:.1f}k", count / 1e3);
-  return fmt::format("{:.0f}", count);
-}
-
-std::string bytes_text(int64_t bytes) {
-  constexpr std::array<std::string_view, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
-  double amount = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  for (; amount >= 999.5 && unit + 1 < kUnits.size(); ++unit) amount /= 1000;
-  const int digits = unit == 0 || amount >= 99.95 ? 0 : amount >= 9.995 ? 1 : 2;
-  return fmt::format("{:.{}f} {}", amount, digits, kUnits[unit]);
-}
-
-std::string loss_text(std::optional<double> loss) {
-  return loss ? fmt::format("{:.3f}", *loss) : "-";
-}
-
-std::string short_name(const std::string& site) {
-  return site.size() <= 12 ? site : site.substr(0, 7) + ".." + site.substr(site.size() - 3);
-}
-
 std::vector<std::string> facts(const RunReport& report) {
   const auto& run = report.sites.front().run;
   return {fmt::format("{} of {} rounds at {} site{}", report.rounds_done, run.rounds,
@@ -192,7 +154,8 @@ Table idle_table(const RunReport& report) {
     const auto cause = static_cast<SpanCause>(i);
     const bool always = cause == SpanCause::kWait || cause == SpanCause::kWan;
     if (!always && !has_any(report, cause)) continue;
-    rows.add(kCauseLabels[i], [cause](const SiteTime& time) { return time.total.seconds(cause); });
+    rows.add(label_of(static_cast<SpanCause>(i)),
+             [cause](const SiteTime& time) { return time.total.seconds(cause); });
   }
   rows.add(
       "idle", [](const SiteTime& time) { return time.total.idle_seconds(); }, true);

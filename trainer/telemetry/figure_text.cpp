@@ -1,0 +1,52 @@
+#include "trainer/telemetry/figure_text.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace farstep {
+
+namespace {
+
+constexpr std::array<std::string_view, kSpanCauses> kCauseLabels = {
+    "waiting for peers", "WAN transfer", "outer step", "data",
+    "checkpoint",        "evaluation",   "recovery"};
+
+}  // namespace
+
+std::string_view label_of(SpanCause cause) {
+  return kCauseLabels[static_cast<std::size_t>(cause)];
+}
+
+std::string count_text(int64_t count) {
+  std::string text = std::to_string(count);
+  const std::size_t first_digit = count < 0 ? 1 : 0;
+  for (std::size_t i = text.size(); i > first_digit + 3;) text.insert(i -= 3, ",");
+  return text;
+}
+
+std::string short_count_text(double count) {
+  if (count >= 1e9) return fmt::format("{:.1f}B", count / 1e9);
+  if (count >= 1e6) return fmt::format("{:.1f}M", count / 1e6);
+  if (count >= 1e4) return fmt::format("{:.1f}k", count / 1e3);
+  return fmt::format("{:.0f}", count);
+}
+
+std::string bytes_text(int64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
+  double amount = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; amount >= 999.5 && unit + 1 < kUnits.size(); ++unit) amount /= 1000;
+  const int digits = unit == 0 || amount >= 99.95 ? 0 : amount >= 9.995 ? 1 : 2;
+  return fmt::format("{:.{}f} {}", amount, digits, kUnits[unit]);
+}
+
+std::string loss_text(std::optional<double> loss) {
+  return loss ? fmt::format("{:.3f}", *loss) : "-";
+}
+
+std::string short_name(const std::string& site) {
+  return site.size() <= 12 ? site : site.substr(0, 7) + ".." + site.substr(site.size() - 3);
+}
+
+}  // namespace farstep
