@@ -30,7 +30,6 @@ run_preset() {
 }
 
 scripts/setup.sh --tests || fail_early "set-up failed"
-export TSAN_OPTIONS="suppressions=$PWD/tests/support/tsan.supp halt_on_error=1"
 run_preset release || fail_early "the release build failed"
 run_preset asan -LE end_to_end || fail_early "the asan build failed"
 run_preset tsan -LE 'end_to_end|gloo' || fail_early "the tsan build failed"
