@@ -6,22 +6,13 @@
 #include <limits>
 
 #include "tests/support/catch.h"
+#include "tests/trainer/model/small_model.h"
 #include "trainer/base/error.h"
 #include "trainer/inner/lr_schedule.h"
-#include "trainer/model/llama.h"
 
 namespace farstep {
 
 namespace {
-
-const LlamaConfig kModel{.vocabulary = 29,
-                         .hidden = 16,
-                         .intermediate = 24,
-                         .layers = 2,
-                         .heads = 4,
-                         .kv_heads = 2,
-                         .init_std = 0.2,
-                         .tied_embeddings = true};
 
 InnerConfig inner_config() {
   InnerConfig config;
@@ -32,15 +23,9 @@ InnerConfig inner_config() {
 TokenBatch some_batch(int64_t sequences, int64_t length, int64_t seed) {
   TokenBatch batch{.sequences = sequences, .length = length, .tokens = {}};
   for (int64_t i = 0; i < sequences * (length + 1); ++i) {
-    batch.tokens.push_back((i * i * 7 + seed * 13 + i / 3) % kModel.vocabulary);
+    batch.tokens.push_back((i * i * 7 + seed * 13 + i / 3) % kSmallConfig.vocabulary);
   }
   return batch;
-}
-
-std::unique_ptr<Llama> fresh_model(ComputeType compute = ComputeType::kFP32) {
-  auto model = std::make_unique<Llama>(kModel, at::kCPU, compute);
-  model->parameters().initialise(5);
-  return model;
 }
 
 double relative_error(const at::Tensor& x, const at::Tensor& wanted) {
@@ -51,7 +36,7 @@ double relative_error(const at::Tensor& x, const at::Tensor& wanted) {
 class GivenGradient : public TrainableModel {
  public:
   GivenGradient(double loss, float gradient)
-      : parameters_(kModel, at::kCPU), loss_(loss), gradient_(gradient) {
+      : parameters_(kSmallConfig, at::kCPU), loss_(loss), gradient_(gradient) {
     parameters_.initialise(5);
   }
   Parameters& parameters() override { return parameters_; }
@@ -72,15 +57,15 @@ class GivenGradient : public TrainableModel {
 TEST_CASE("a batch in micro-batches of any size gives the gradient of the whole batch") {
   const int64_t sequences = GENERATE(1, 4, 5);
   const auto batch = some_batch(sequences, 9, 1);
-  auto whole = fresh_model();
-  const auto wanted = InnerStep(*whole, inner_config()).run(batch, sequences, 0.5);
+  auto whole = small_model();
+  const auto wanted = InnerStep(whole, inner_config()).run(batch, sequences, 0.5);
   for (const int64_t micro_batch : {1, 2, 3, 100}) {
-    auto model = fresh_model();
-    const auto result = InnerStep(*model, inner_config()).run(batch, micro_batch, 0.5);
+    auto model = small_model();
+    const auto result = InnerStep(model, inner_config()).run(batch, micro_batch, 0.5);
     CHECK(result.loss == Approx(wanted.loss).epsilon(1e-5));
     CHECK(result.gradient_norm == Approx(wanted.gradient_norm).epsilon(1e-5));
     CHECK(result.tokens == sequences * 9);
-    CHECK(relative_error(model->parameters().gradients(), whole->parameters().gradients()) < 1e-5);
+    CHECK(relative_error(model.parameters().gradients(), whole.parameters().gradients()) < 1e-5);
   }
 }
 
@@ -88,26 +73,26 @@ TEST_CASE("the step's gradient is that of the mean loss of all tokens") {
   const auto batch = some_batch(3, 7, 2);
   auto config = inner_config();
   config.clip_norm.reset();
-  auto model = fresh_model();
-  auto oracle = fresh_model();
+  auto model = small_model();
+  auto oracle = small_model();
   const auto tokens = token_tensor(batch, 0, 3, at::kCPU);
-  const auto loss = oracle->loss(tokens.narrow(1, 0, 7), tokens.narrow(1, 1, 7));
+  const auto loss = oracle.loss(tokens.narrow(1, 0, 7), tokens.narrow(1, 1, 7));
   loss.backward();
-  const auto result = InnerStep(*model, config).run(batch, 2, 0.5);
+  const auto result = InnerStep(model, config).run(batch, 2, 0.5);
   CHECK(result.loss == Approx(loss.item<double>()).epsilon(1e-6));
-  const auto& gradients = oracle->parameters().gradients();
-  CHECK(relative_error(model->parameters().gradients(), gradients) < 1e-5);
+  const auto& gradients = oracle.parameters().gradients();
+  CHECK(relative_error(model.parameters().gradients(), gradients) < 1e-5);
   CHECK(result.gradient_norm == Approx(gradients.norm().item<double>()).epsilon(1e-5));
 }
 
 TEST_CASE("twenty steps are those of autograd and AdamW written out") {
   auto config = inner_config();
   config.clip_norm = 0.5;
-  auto model = fresh_model();
-  InnerStep step(*model, config);
+  auto model = small_model();
+  InnerStep step(model, config);
 
-  auto oracle = fresh_model();
-  auto& parameters = oracle->parameters();
+  auto oracle = small_model();
+  auto& parameters = oracle.parameters();
   auto values = parameters.values();
   auto first = at::zeros_like(values);
   auto second = at::zeros_like(values);
@@ -123,7 +108,7 @@ TEST_CASE("twenty steps are those of autograd and AdamW written out") {
     auto gradients = parameters.gradients();
     gradients.zero_();
     const auto tokens = token_tensor(batch, 0, 4, at::kCPU);
-    const auto loss = oracle->loss(tokens.narrow(1, 0, 8), tokens.narrow(1, 1, 8));
+    const auto loss = oracle.loss(tokens.narrow(1, 0, 8), tokens.narrow(1, 1, 8));
     loss.backward();
     const double norm = gradients.norm().item<double>();
     gradients.mul_(std::min(1.0, 0.5 / (norm + 1e-6)));
@@ -139,13 +124,13 @@ TEST_CASE("twenty steps are those of autograd and AdamW written out") {
     CHECK(result.gradient_norm == Approx(norm).epsilon(1e-3));
     CHECK(result.learning_rate == rate);
   }
-  CHECK(relative_error(model->parameters().values(), values) < 1e-4);
+  CHECK(relative_error(model.parameters().values(), values) < 1e-4);
 }
 
 TEST_CASE("training lowers the loss in fp32 and in bf16") {
   for (const auto compute : {ComputeType::kFP32, ComputeType::kBF16}) {
-    auto model = fresh_model(compute);
-    InnerStep step(*model, inner_config());
+    auto model = small_model(compute);
+    InnerStep step(model, inner_config());
     const auto batch = some_batch(4, 8, 1);
     const double before = step.run(batch, 4, 0.1).loss;
     double after = before;
@@ -158,10 +143,10 @@ TEST_CASE("two runs give the same bits with one thread and with two") {
   for (const int number : {1, 2}) {
     at::set_num_threads(number);
     const auto train = [] {
-      auto model = fresh_model();
-      InnerStep step(*model, inner_config());
+      auto model = small_model();
+      InnerStep step(model, inner_config());
       for (int i = 0; i < 5; ++i) step.run(some_batch(4, 16, i), 3, 0.3);
-      return model->parameters().values().clone();
+      return model.parameters().values().clone();
     };
     CHECK(at::equal(train(), train()));
   }
@@ -207,8 +192,8 @@ TEST_CASE("token tensors are rows of the batch") {
 }
 
 TEST_CASE("a batch without tokens or a micro-batch of none is a bug") {
-  auto model = fresh_model();
-  InnerStep step(*model, inner_config());
+  auto model = small_model();
+  InnerStep step(model, inner_config());
   CHECK_THROWS_AS(step.run({}, 1, 0), InternalError);
   CHECK_THROWS_AS(step.run(some_batch(1, 4, 1), 0, 0), InternalError);
 }

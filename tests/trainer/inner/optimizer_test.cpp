@@ -3,21 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/trainer/model/small_model.h"
 
 namespace farstep {
 
 namespace {
-
-const LlamaConfig kModel{.vocabulary = 7,
-                         .hidden = 6,
-                         .intermediate = 5,
-                         .layers = 1,
-                         .heads = 3,
-                         .kv_heads = 1,
-                         .init_std = 0.3};
 
 InnerConfig adamw_config() {
   InnerConfig config;
@@ -52,7 +46,7 @@ struct ScalarAdamW {
 
 TEST_CASE("adamw follows an fp64 oracle over many steps and does not decay norms") {
   const auto config = adamw_config();
-  Parameters parameters(kModel, at::kCPU);
+  Parameters parameters(kSmallConfig, at::kCPU);
   parameters.initialise(1);
   const auto optimizer = make_optimizer(config, parameters);
   std::vector<ScalarAdamW> oracle;
@@ -73,11 +67,12 @@ TEST_CASE("adamw follows an fp64 oracle over many steps and does not decay norms
   for (std::size_t i = 0; i < values.size(); ++i) {
     worst = std::max(worst, std::abs(values[i] - oracle[i].value));
   }
-  CHECK(worst < 1e-6);
+  // Each of the 60 updates rounds a value that stays below 2 to fp32 once.
+  CHECK(worst < 60 * std::numeric_limits<float>::epsilon());
 }
 
 TEST_CASE("adamw leaves the gradients as they are") {
-  Parameters parameters(kModel, at::kCPU);
+  Parameters parameters(kSmallConfig, at::kCPU);
   const auto optimizer = make_optimizer(adamw_config(), parameters);
   set_gradients(parameters, 1);
   const auto before = parameters.gradients().clone();
@@ -92,12 +87,12 @@ TEST_CASE("adamw goes on from its saved state with the same bits") {
       optimizer.update(0.01);
     }
   };
-  Parameters parameters(kModel, at::kCPU);
+  Parameters parameters(kSmallConfig, at::kCPU);
   parameters.initialise(1);
   const auto optimizer = make_optimizer(adamw_config(), parameters);
   train(parameters, *optimizer, 1, 5);
 
-  Parameters restored(kModel, at::kCPU);
+  Parameters restored(kSmallConfig, at::kCPU);
   restored.values().copy_(parameters.values());
   const auto other = make_optimizer(adamw_config(), restored);
   const auto from = optimizer->pull_state();
@@ -120,7 +115,7 @@ TEST_CASE("adamw goes on from its saved state with the same bits") {
 TEST_CASE("plain descent subtracts learning rate times gradient and has no state") {
   auto config = adamw_config();
   config.optimizer = InnerOptimizer::kSgd;
-  Parameters parameters(kModel, at::kCPU);
+  Parameters parameters(kSmallConfig, at::kCPU);
   parameters.initialise(1);
   const auto optimizer = make_optimizer(config, parameters);
   set_gradients(parameters, 3);

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tests/support/catch.h"
+#include "tests/trainer/model/small_model.h"
 #include "trainer/base/error.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/model/device.h"
@@ -82,24 +83,10 @@ void compare_with_golden(const std::string& name, at::Device device, ComputeType
   }
 }
 
-const LlamaConfig kConfig{.vocabulary = 19,
-                          .hidden = 12,
-                          .intermediate = 10,
-                          .layers = 2,
-                          .heads = 3,
-                          .kv_heads = 1,
-                          .init_std = 0.3};
-
 at::Tensor some_tokens(int64_t sequences, int64_t columns) {
   return (at::arange(sequences * columns).square() * 7 + 3)
-      .remainder(kConfig.vocabulary)
+      .remainder(kSmallConfig.vocabulary)
       .view({sequences, columns});
-}
-
-Llama fresh_model(ComputeType compute = ComputeType::kFP32) {
-  Llama model(kConfig, at::kCPU, compute);
-  model.parameters().initialise(5);
-  return model;
 }
 
 }  // namespace
@@ -138,27 +125,27 @@ TEST_CASE("loss and gradients on a GPU are those of transformers") {
 }
 
 TEST_CASE("a model of zeros finds all tokens equally likely") {
-  Llama model(kConfig, at::kCPU, ComputeType::kFP32);
+  Llama model(kSmallConfig, at::kCPU, ComputeType::kFP32);
   const auto tokens = some_tokens(2, 5);
-  CHECK(model.loss(tokens, tokens).item<double>() == Approx(std::log(19.0)));
+  CHECK(model.loss(tokens, tokens).item<double>() == Approx(std::log(kSmallConfig.vocabulary)));
 }
 
 TEST_CASE("a position does not see the tokens after it") {
-  const auto model_type = GENERATE(ComputeType::kFP32, ComputeType::kBF16);
-  auto model = fresh_model(model_type);
+  const auto compute = GENERATE(ComputeType::kFP32, ComputeType::kBF16);
+  auto model = small_model(compute);
   const auto tokens = some_tokens(2, 9);
   auto changed = tokens.clone();
   changed.narrow(1, 6, 3).fill_(1);
   const auto before = model.logits(tokens);
   const auto after = model.logits(changed);
-  CHECK(before.sizes() == at::IntArrayRef({2, 9, 19}));
+  CHECK(before.sizes() == at::IntArrayRef({2, 9, kSmallConfig.vocabulary}));
   CHECK(before.scalar_type() == at::kFloat);
   CHECK(at::equal(before.narrow(1, 0, 6), after.narrow(1, 0, 6)));
   CHECK(!at::equal(before.narrow(1, 6, 3), after.narrow(1, 6, 3)));
 }
 
 TEST_CASE("logits do not depend on how long the sequences before were") {
-  auto model = fresh_model();
+  auto model = small_model();
   const auto tokens = some_tokens(1, 21);
   const auto first = model.logits(tokens.narrow(1, 0, 3));
   const auto all = model.logits(tokens);
@@ -167,7 +154,7 @@ TEST_CASE("logits do not depend on how long the sequences before were") {
 }
 
 TEST_CASE("gradients add up and are in proportion to their scale") {
-  auto model = fresh_model();
+  auto model = small_model();
   const auto& gradients = model.parameters().gradients();
   const auto tokens = some_tokens(2, 8);
   const auto once = model.add_gradients(tokens, 1.0).item<double>();
@@ -201,10 +188,10 @@ TEST_CASE("equal calls give equal bits with one thread and with two") {
 }
 
 TEST_CASE("token ids that are no batch or beyond the vocabulary are refused") {
-  auto model = fresh_model();
+  auto model = small_model();
   CHECK_THROWS_AS(model.logits(at::zeros({4}, at::kLong)), InternalError);
   CHECK_THROWS_AS(model.logits(at::zeros({0, 4}, at::kLong)), InternalError);
-  CHECK_THROWS(model.logits(at::full({1, 4}, 19, at::kLong)));
+  CHECK_THROWS(model.logits(at::full({1, 4}, kSmallConfig.vocabulary, at::kLong)));
 }
 
 }  // namespace farstep

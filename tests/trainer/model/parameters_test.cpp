@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tests/support/catch.h"
+#include "tests/trainer/model/small_model.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/model/normal_values.h"
@@ -12,14 +13,6 @@
 namespace farstep {
 
 namespace {
-
-const LlamaConfig kConfig{.vocabulary = 11,
-                          .hidden = 6,
-                          .intermediate = 5,
-                          .layers = 1,
-                          .heads = 3,
-                          .kv_heads = 1,
-                          .init_std = 0.5};
 
 uint64_t checksum_of_normal(std::size_t size, uint64_t seed) {
   std::vector<float> values(size);
@@ -68,7 +61,7 @@ TEST_CASE("normal values are the bits that every other machine has") {
 }
 
 TEST_CASE("fresh parameters are normal matrices and norms of 1") {
-  Parameters parameters(kConfig, at::kCPU);
+  Parameters parameters(kSmallConfig, at::kCPU);
   CHECK(parameters.values().count_nonzero().item<int64_t>() == 0);
   parameters.initialise(3);
   for (const auto& spec : parameters.layout()) {
@@ -80,7 +73,7 @@ TEST_CASE("fresh parameters are normal matrices and norms of 1") {
       CHECK(leaf.eq(1).all().item<bool>());
     }
   }
-  Parameters again(kConfig, at::kCPU);
+  Parameters again(kSmallConfig, at::kCPU);
   again.initialise(3);
   CHECK(at::equal(parameters.values(), again.values()));
   again.initialise(4);
@@ -88,7 +81,7 @@ TEST_CASE("fresh parameters are normal matrices and norms of 1") {
 }
 
 TEST_CASE("leaves and their gradients are views into the flat vectors") {
-  Parameters parameters(kConfig, at::kCPU);
+  Parameters parameters(kSmallConfig, at::kCPU);
   CHECK(parameters.size() == num_parameters(parameters.layout()));
   for (std::size_t i = 0; i < parameters.layout().size(); ++i) {
     const auto& spec = parameters.layout()[i];
@@ -104,7 +97,7 @@ TEST_CASE("leaves and their gradients are views into the flat vectors") {
 }
 
 TEST_CASE("backward adds to the flat gradients and does not replace them") {
-  Parameters parameters(kConfig, at::kCPU);
+  Parameters parameters(kSmallConfig, at::kCPU);
   const auto& leaf = parameters.leaf("model.embed_tokens.weight");
   const auto& spec = parameters.layout().front();
   for (int pass = 1; pass <= 3; ++pass) {
@@ -116,7 +109,7 @@ TEST_CASE("backward adds to the flat gradients and does not replace them") {
 }
 
 TEST_CASE("on a CPU the host's values are the parameters' own memory") {
-  Parameters parameters(kConfig, at::kCPU);
+  Parameters parameters(kSmallConfig, at::kCPU);
   const auto values = parameters.host_values().pull();
   REQUIRE(static_cast<int64_t>(values.size()) == parameters.size());
   values[0] = 5;

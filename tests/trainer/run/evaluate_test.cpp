@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/trainer/run/small_model.h"
+#include "tests/trainer/model/small_model.h"
 #include "trainer/data/shard_file.h"
 
 using namespace farstep;
@@ -15,8 +15,8 @@ namespace {
 TokenDataset write_dataset(const TemporaryFolder& folder) {
   std::mt19937 generator(1);
   std::vector<int32_t> tokens(403);
-  for (auto& token : tokens) token = static_cast<int32_t>(generator() % kSmallVocabulary);
-  ShardWriter writer(folder / shard_name(kValidationSplit, 0), kSmallVocabulary, 2);
+  for (auto& token : tokens) token = static_cast<int32_t>(generator() % kSmallConfig.vocabulary);
+  ShardWriter writer(folder / shard_name(kValidationSplit, 0), kSmallConfig.vocabulary, 2);
   writer.append(tokens);
   writer.finish();
   return TokenDataset(folder.path(), kValidationSplit);
@@ -27,15 +27,15 @@ TokenDataset write_dataset(const TemporaryFolder& folder) {
 TEST_CASE("the shares of an evaluation add up to the whole whatever their number and batch") {
   const TemporaryFolder folder;
   const auto dataset = write_dataset(folder);
-  const auto model = small_model();
+  auto model = small_model();
   for (const int64_t windows : {0, 1, 7, 50, 1000}) {
-    const auto whole = evaluate(*model, dataset, {.sequence_length = 8, .windows = windows});
+    const auto whole = evaluate(model, dataset, {.sequence_length = 8, .windows = windows});
     REQUIRE(whole.tokens == 8 * (windows == 0 ? 50 : std::min<int64_t>(windows, 50)));
     for (const int64_t num_shares : {1, 2, 3, 8}) {
       for (const int64_t batch : {1, 3, 64}) {
         EvaluationResult sum;
         for (int64_t share = 0; share < num_shares; ++share) {
-          const auto part = evaluate(*model, dataset,
+          const auto part = evaluate(model, dataset,
                                      {.sequence_length = 8,
                                       .windows = windows,
                                       .share = share,
@@ -54,16 +54,16 @@ TEST_CASE("the shares of an evaluation add up to the whole whatever their number
 TEST_CASE("an evaluation is the model's own mean loss over the windows it takes") {
   const TemporaryFolder folder;
   const auto dataset = write_dataset(folder);
-  const auto model = small_model();
+  auto model = small_model();
   // 5 of 50 windows: every tenth.
   double expected = 0;
   for (int64_t window = 0; window < 50; window += 10) {
     std::vector<int64_t> tokens(9);
     dataset.read(window * 8, tokens);
     const auto row = at::tensor(tokens).unsqueeze(0);
-    expected += 8 * model->loss(row.narrow(1, 0, 8), row.narrow(1, 1, 8)).item<double>();
+    expected += 8 * model.loss(row.narrow(1, 0, 8), row.narrow(1, 1, 8)).item<double>();
   }
-  const auto result = evaluate(*model, dataset, {.sequence_length = 8, .windows = 5, .batch = 2});
+  const auto result = evaluate(model, dataset, {.sequence_length = 8, .windows = 5, .batch = 2});
   REQUIRE(result.tokens == 40);
   REQUIRE(result.loss_sum == Approx(expected).epsilon(1e-5));
 }
