@@ -9,8 +9,9 @@
 //     }
 //   };
 //
-// A field is a bool, int64_t, double, std::string, an enum with an `enum_names` overload, another
-// such struct, or a std::optional or std::vector of these. The initialiser is the default.
+// A field is a bool, int64_t, double, std::string, Json of any content, an enum with an
+// `enum_names` overload, another such struct, or a std::optional or std::vector of these. The
+// initialiser is the default.
 #pragma once
 
 #include <cstdint>

@@ -96,6 +96,11 @@ void read_scalar(const Json& json, std::string& value, const Rules& rules, const
   if (rules.required && value.empty()) place.fail("must not be empty");
 }
 
+void read_scalar(const Json& json, Json& value, const Rules& /*rules*/,
+                 const JsonPlace& /*place*/) {
+  value = json;
+}
+
 std::size_t read_enum(const Json& json, std::span<const std::string_view> names,
                       const JsonPlace& place) {
   std::string listed;

@@ -47,6 +47,7 @@ void read_scalar(const Json& json, bool& value, const Rules& rules, const JsonPl
 void read_scalar(const Json& json, int64_t& value, const Rules& rules, const JsonPlace& place);
 void read_scalar(const Json& json, double& value, const Rules& rules, const JsonPlace& place);
 void read_scalar(const Json& json, std::string& value, const Rules& rules, const JsonPlace& place);
+void read_scalar(const Json& json, Json& value, const Rules& rules, const JsonPlace& place);
 std::size_t read_enum(const Json& json, std::span<const std::string_view> names,
                       const JsonPlace& place);
 

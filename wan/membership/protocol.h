@@ -21,12 +21,6 @@ namespace farstep {
 
 inline constexpr int64_t kProtocolVersion = 1;
 
-// Lets a message have a field of free JSON; found by argument-dependent look-up.
-inline void read_scalar(const Json& json, Json& value, const Rules& /*rules*/,
-                        const JsonPlace& /*place*/) {
-  value = json;
-}
-
 // ---- from a site to the coordinator ----
 
 // What a site brings when it joins.

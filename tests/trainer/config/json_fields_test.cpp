@@ -38,6 +38,7 @@ struct Everything {
   std::vector<double> weights{1.0};
   std::vector<Inner> items;
   Inner nested{4, "given"};
+  Json free = Json::object();
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -51,6 +52,7 @@ struct Everything {
     visit("weights", weights, "the weights", in_range(0, 3));
     visit("items", items, "the items", required(at_least(1)));
     visit("nested", nested, "a part");
+    visit("free", free, "any JSON");
   }
 };
 
@@ -82,10 +84,11 @@ TEST_CASE("absent members keep their defaults and present ones are read") {
   CHECK_FALSE(defaults.limit.has_value());
   CHECK(defaults.items.at(0).depth == 3);
   CHECK(defaults.nested.label == "given");
+  CHECK(defaults.free == Json::object());
 
   const auto given = read(R"({"flag":false,"count":0,"share":2,"text":"","colour":"red","limit":2,
       "extra":{"label":"e"},"weights":[],"items":[{"label":"a"},{"label":"b","depth":10}],
-      "nested":{"label":"n"}})");
+      "nested":{"label":"n"},"free":[null,{"a":1}]})");
   CHECK_FALSE(given.flag);
   CHECK(given.count == 0);
   CHECK(given.share == 2.0);
@@ -96,6 +99,7 @@ TEST_CASE("absent members keep their defaults and present ones are read") {
   CHECK(given.weights.empty());
   CHECK(given.items.at(1).depth == 10);
   CHECK(given.nested.depth == 4);
+  CHECK(given.free.dump() == R"([null,{"a":1}])");
 }
 
 TEST_CASE("an unknown member is refused and the nearest name proposed") {
@@ -141,7 +145,8 @@ TEST_CASE("a value out of range is refused with the range") {
   CHECK(refusal("items", "[{\"label\":\"\"}]") == "f.json: items[0].label: must not be empty");
 }
 
-TEST_CASE("null is a value of optional fields only") {
+TEST_CASE("null is a value of optional and free fields only") {
+  CHECK(refusal("free", "null").empty());
   CHECK(refusal("limit", "null").empty());
   CHECK(refusal("extra", "null").empty());
   for (const char* member :
@@ -173,5 +178,6 @@ TEST_CASE("help has a row for every field with default and limits") {
         "  items[].depth  how deep (from 1 to 10) [3]\n"
         "  items[].label  what it says [required]\n"
         "  nested.depth   how deep (from 1 to 10) [4]\n"
-        "  nested.label   what it says [required]\n");
+        "  nested.label   what it says [required]\n"
+        "  free           any JSON [{}]\n");
 }
