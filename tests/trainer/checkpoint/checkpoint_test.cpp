@@ -1,10 +1,8 @@
 // Checkpoints on the disk: trainer/checkpoint/train_state and checkpoint_folder.
-#include <sys/resource.h>
-
-#include <csignal>
 #include <fstream>
 
 #include "tests/support/catch.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/checkpoint/log_capture.h"
 #include "tests/trainer/checkpoint/small_state.h"
@@ -40,26 +38,6 @@ std::vector<fs::path> files_below(const fs::path& folder) {
 void write_raw(const fs::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
-
-// No file may grow beyond so many bytes while it lives.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  void (*handler_)(int);
-  rlimit before_{};
-};
 
 }  // namespace
 

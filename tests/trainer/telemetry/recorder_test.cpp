@@ -1,40 +1,16 @@
 #include "trainer/telemetry/recorder.h"
 
-#include <sys/resource.h>
-
-#include <csignal>
 #include <fstream>
 #include <thread>
 
 #include "tests/support/catch.h"
+#include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/telemetry/event_log.h"
 
 namespace farstep {
-
-namespace {
-
-// No file may grow beyond so many bytes, as if the disk were full.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int);
-};
-
-}  // namespace
 
 TEST_CASE("a record carries the site and the time at which it was written") {
   const TemporaryFolder folder;
