@@ -18,6 +18,7 @@ constexpr Command kCommands[] = {
     {"report", "idle time by cause, losses and bytes of a run", report_command},
     {"evaluate", "validation loss of a checkpoint", evaluate_command},
     {"generate", "text from a checkpoint", generate_command},
+    {"export", "a checkpoint as a Hugging Face folder", export_command},
 };
 
 void print_help() {

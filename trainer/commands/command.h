@@ -26,6 +26,7 @@ int run_command(const Arguments& arguments);
 
 int coordinator_command(const Arguments& arguments);
 int evaluate_command(const Arguments& arguments);
+int export_command(const Arguments& arguments);
 int generate_command(const Arguments& arguments);
 int launch_command(const Arguments& arguments);
 int report_command(const Arguments& arguments);

@@ -1,0 +1,70 @@
+// farstep export: a model as a Hugging Face folder of its own.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/checkpoint/hf_folder.h"
+#include "trainer/commands/command_line.h"
+#include "trainer/data/token_dataset.h"
+#include "trainer/data/tokenizer.h"
+#include "trainer/model/parameter_layout.h"
+#include "trainer/run/model_folder.h"
+
+namespace farstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ExportOptions {
+  std::string model, output, data;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("model", model, "a site's folder, a checkpoint, or a Hugging Face folder", kPositional);
+    visit("output", output, "folder to make: config.json and model.safetensors, in fp32",
+          kRequired);
+    visit("data", data, "dataset folder, to add its tokenizer.model");
+  }
+};
+
+void copy_tokenizer(const fs::path& data, const LlamaConfig& shape, const fs::path& output) {
+  const auto tokenizer = Tokenizer::load(data / kTokenizerFile);
+  if (tokenizer.vocabulary() > shape.vocabulary) {
+    throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", data.string(),
+                                tokenizer.vocabulary(), shape.vocabulary));
+  }
+  make_folder(output);
+  write_file_durably(output / kTokenizerFile, read_file(data / kTokenizerFile));
+}
+
+}  // namespace
+
+int export_command(const Arguments& arguments) {
+  const auto options = parse_command_line<ExportOptions>("export", arguments);
+  if (!options) return 0;
+  const fs::path output = options->output;
+  // A checkpoint that was written over would be lost to the run.
+  if (fs::exists(output) && !fs::is_empty(output)) {
+    throw ConfigError(fmt::format("--output {}: is not empty; name a new folder", output.string()));
+  }
+  const auto source = read_hf_folder(find_model(options->model));
+  const auto shape = from_hugging_face(source.config, (source.path / "config.json").string());
+  const auto layout = parameter_layout(shape);
+  std::vector<float> values(static_cast<std::size_t>(num_parameters(layout)));
+  const auto parameters = named_parameters(layout, values);
+  load_parameters(source, parameters);
+  auto config = source.config;
+  for (const char* name : {"dtype", "torch_dtype"}) {
+    if (config.contains(name)) config[name] = "float32";
+  }
+  if (!options->data.empty()) copy_tokenizer(options->data, shape, output);
+  write_hf_folder(output, config, parameters);
+  fmt::print("{}: {} parameters of {}\n", output.string(), values.size(), source.path.string());
+  return 0;
+}
+
+}  // namespace farstep
