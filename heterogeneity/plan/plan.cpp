@@ -1,35 +1,53 @@
 #include "heterogeneity/plan/plan.h"
 
+#include <algorithm>
+
+#include "trainer/base/error.h"
+
 namespace farstep {
 
-RoundPlan uniform_plan(const RunConfig& run, const std::string& file) {
-  RoundPlan plan;
-  for (const auto& site : run.sites) {
-    const int64_t batch = site.batch.value_or(run.plan.base_batch);
-    const auto micro_batch = site.micro_batch ? site.micro_batch : run.plan.micro_batch;
-    if (micro_batch.value_or(batch) > batch) {
-      const JsonPlace place{file, site.micro_batch ? "sites" : "plan"};
-      (site.micro_batch ? place.element(plan.size()) : place)
-          .member("micro_batch")
-          .fail(fmt::format("is {}; must be at most the batch of {}, {}", *micro_batch, site.name,
-                            batch));
+void predict_round(RoundPlan& plan, std::span<const double> overhead_seconds) {
+  FARSTEP_CHECK(overhead_seconds.size() == plan.sites.size(), "{} sites, {} overheads",
+                plan.sites.size(), overhead_seconds.size());
+  plan.round_seconds = 0;
+  for (std::size_t id = 0; id < plan.sites.size(); ++id) {
+    auto& site = plan.sites[id];
+    site.compute_seconds.reset();
+    site.idle_seconds.reset();
+    if (site.step_seconds) {
+      site.compute_seconds = static_cast<double>(site.local_steps) * *site.step_seconds;
     }
-    plan.push_back({.site = site.name,
-                    .local_steps = site.local_steps.value_or(run.plan.base_steps),
-                    .batch = batch,
-                    .micro_batch = micro_batch.value_or(batch)});
+    if (!site.compute_seconds) {
+      plan.round_seconds.reset();
+    } else if (plan.round_seconds) {
+      plan.round_seconds =
+          std::max(*plan.round_seconds, overhead_seconds[id] + *site.compute_seconds);
+    }
   }
-  return plan;
+  if (!plan.round_seconds) return;
+  for (std::size_t id = 0; id < plan.sites.size(); ++id) {
+    auto& site = plan.sites[id];
+    site.idle_seconds = *plan.round_seconds - (overhead_seconds[id] + *site.compute_seconds);
+  }
+}
+
+std::optional<double> total_idle_seconds(const RoundPlan& plan) {
+  double sum = 0;
+  for (const auto& site : plan.sites) {
+    if (!site.idle_seconds) return std::nullopt;
+    sum += *site.idle_seconds;
+  }
+  return sum;
 }
 
 int64_t range_begin(const RoundPlan& plan, std::size_t site_id) {
   int64_t begin = 0;
-  for (std::size_t site = 0; site < site_id; ++site) begin += plan[site].sequences();
+  for (std::size_t site = 0; site < site_id; ++site) begin += plan.sites[site].sequences();
   return begin;
 }
 
 int64_t total_sequences(const RoundPlan& plan) {
-  return range_begin(plan, plan.size());
+  return range_begin(plan, plan.sites.size());
 }
 
 }  // namespace farstep

@@ -1,11 +1,11 @@
-// What each site has to do in a round. Pure functions; thread-safe.
+// What each site has to do in a round. Values and pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
-
-#include "trainer/config/run_config.h"
 
 namespace farstep {
 
@@ -13,17 +13,30 @@ struct SitePlan {
   std::string site;
   int64_t local_steps = 0;
   int64_t batch = 0;        // sequences of an inner step
-  int64_t micro_batch = 0;  // sequences of one forward and backward, at most `batch`
-  // Sequences of the site's whole round.
-  int64_t sequences() const { return local_steps * batch; }
+  int64_t micro_batch = 0;  // sequences of one forward and backward on one device, at most `batch`
+  int64_t most_steps = 0;   // room for the steps of a round that ends by its deadline; else H
+  // Prediction of the round; null where nothing is known of how long a step takes.
+  std::optional<double> step_seconds;     // one inner step
+  std::optional<double> compute_seconds;  // all of them
+  std::optional<double> idle_seconds;     // waiting for the slowest site
+  std::string reason;                     // why it got what it got, one line
+
+  // Windows of the data order that are the site's in the round.
+  int64_t sequences() const { return most_steps * batch; }
 };
 
-// The plans of all sites, in site order.
-using RoundPlan = std::vector<SitePlan>;
+struct RoundPlan {
+  std::vector<SitePlan> sites;  // in order of site ids
+  // From the start of the round until every site is at the sync; null if a site's is not known.
+  std::optional<double> round_seconds;
+};
 
-// Every site does plan.base_steps steps of plan.base_batch sequences, but for what the run file
-// gives a site of its own. Throws ConfigError with `file` if a micro-batch exceeds its batch.
-RoundPlan uniform_plan(const RunConfig& run, const std::string& file);
+// Fills in compute_seconds, idle_seconds and round_seconds from local_steps, step_seconds and the
+// time that each site needs besides its steps (one a site).
+void predict_round(RoundPlan& plan, std::span<const double> overhead_seconds);
+
+// Predicted idle time of all sites together; null where a site's is.
+std::optional<double> total_idle_seconds(const RoundPlan& plan);
 
 // Where the site's range begins among all sequences of the round: the sites' ranges follow each
 // other in site order.

@@ -1,0 +1,188 @@
+#include "heterogeneity/plan/planner.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace farstep {
+
+namespace {
+
+// A step time that differs by less is noise; it counts by half.
+constexpr double kNoise = 0.05;
+constexpr double kNoiseWeight = 0.5;
+constexpr double kMostChange = 4;  // of a step time in one round
+constexpr double kOverheadWeight = 0.5;
+// Share of the sites' time that other work must save.
+constexpr double kWorthwhileSaving = 0.003;
+
+struct SeenState {
+  int64_t batch = 0, micro_batch = 0;
+  double seconds = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("batch", batch, "sequences of the step", required(at_least(1)));
+    visit("micro_batch", micro_batch, "of its micro-batches", required(at_least(1)));
+    visit("seconds", seconds, "how long the step takes", required(above(0)));
+  }
+};
+
+struct SiteState {
+  std::string site;
+  std::optional<SeenState> seen;
+  double overhead_seconds = 0;
+  int64_t local_steps = 0, batch = 0, micro_batch = 0, most_steps = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("site", site, "name of the site", kRequired);
+    visit("seen", seen, "the step time that the run has shown");
+    visit("overhead_seconds", overhead_seconds, "its time besides the steps", kRequired);
+    visit("local_steps", local_steps, "of the next round", required(at_least(1)));
+    visit("batch", batch, "of the next round", required(at_least(1)));
+    visit("micro_batch", micro_batch, "of the next round", required(at_least(1)));
+    visit("most_steps", most_steps, "of the next round", required(at_least(1)));
+  }
+};
+
+struct PlannerState {
+  std::vector<SiteState> sites;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("sites", sites, "in order of site ids", kRequired);
+  }
+};
+
+bool anything_known(std::span<const SiteKnowledge> sites) {
+  return std::any_of(sites.begin(), sites.end(), [](const SiteKnowledge& site) {
+    return site.seen || (site.profile && (total_tflops(site) || StepPredictor(site).has_fits()));
+  });
+}
+
+void learn(SiteKnowledge& site, const RoundTiming& timing) {
+  FARSTEP_CHECK(timing.batch > 0 && timing.micro_batch > 0 && timing.step_seconds > 0 &&
+                    std::isfinite(timing.step_seconds) && timing.overhead_seconds >= 0 &&
+                    std::isfinite(timing.overhead_seconds),
+                "timing of {}: steps of {} in {} s, besides {} s", site.site, timing.batch,
+                timing.step_seconds, timing.overhead_seconds);
+  double seconds = timing.step_seconds;
+  double overhead = timing.overhead_seconds;
+  if (site.seen) {
+    const double known = *step_seconds(site, timing.batch, timing.micro_batch);
+    if (std::abs(seconds - known) < kNoise * known) {
+      seconds = known + kNoiseWeight * (seconds - known);
+    } else {
+      seconds = std::clamp(seconds, known / kMostChange, known * kMostChange);
+    }
+    overhead = site.overhead_seconds + kOverheadWeight * (overhead - site.overhead_seconds);
+  }
+  site.seen = SeenStep{timing.batch, timing.micro_batch, seconds};
+  site.overhead_seconds = overhead;
+}
+
+bool same_loads(const RoundPlan& a, const RoundPlan& b) {
+  return std::equal(a.sites.begin(), a.sites.end(), b.sites.begin(), b.sites.end(),
+                    [](const SitePlan& one, const SitePlan& other) {
+                      return one.batch == other.batch && one.micro_batch == other.micro_batch;
+                    });
+}
+
+// Predicted idle time as a share of all sites' time.
+double idle_share(const RoundPlan& plan) {
+  return *total_idle_seconds(plan) / (*plan.round_seconds * static_cast<double>(plan.sites.size()));
+}
+
+bool is_as_good(const RoundPlan& current, const RoundPlan& fresh) {
+  return current.round_seconds && fresh.round_seconds && same_loads(current, fresh) &&
+         idle_share(current) <= idle_share(fresh) + kWorthwhileSaving;
+}
+
+}  // namespace
+
+Planner::Planner(const PlanConfig& config, std::vector<SiteKnowledge> sites, std::string source)
+    : config_(config), source_(std::move(source)), sites_(std::move(sites)), plan_(fresh_plan()) {}
+
+RoundPlan Planner::fresh_plan() const {
+  auto config = config_;
+  const bool learns_first =
+      config.policy == Policy::kHybrid && config.replan && !anything_known(sites_);
+  if (learns_first) config.policy = Policy::kUniform;
+  auto plan = make_plan(config, sites_, source_);
+  if (learns_first) {
+    for (auto& work : plan.sites) {
+      work.reason = fmt::format("all alike until the round has measured them: {} steps of {}",
+                                work.local_steps, work.batch);
+    }
+  }
+  return plan;
+}
+
+void Planner::observe(std::span<const RoundTiming> timings) {
+  FARSTEP_CHECK(timings.size() == sites_.size(), "{} timings of {} sites", timings.size(),
+                sites_.size());
+  if (!config_.replan) return;
+  for (std::size_t id = 0; id < sites_.size(); ++id) {
+    if (timings[id].steps > 0) learn(sites_[id], timings[id]);
+  }
+  auto fresh = fresh_plan();
+  if (config_.policy == Policy::kHybrid && anything_known(sites_)) {
+    auto current = predicted_anew(config_, sites_, plan_);
+    if (is_as_good(current, fresh)) fresh = std::move(current);
+  }
+  plan_ = std::move(fresh);
+}
+
+Json Planner::state() const {
+  PlannerState state;
+  for (std::size_t id = 0; id < sites_.size(); ++id) {
+    const auto& known = sites_[id];
+    const auto& work = plan_.sites[id];
+    auto& site = state.sites.emplace_back();
+    site.site = known.site;
+    site.overhead_seconds = known.overhead_seconds;
+    site.local_steps = work.local_steps;
+    site.batch = work.batch;
+    site.micro_batch = work.micro_batch;
+    site.most_steps = work.most_steps;
+    if (known.seen) {
+      site.seen = SeenState{known.seen->batch, known.seen->micro_batch, known.seen->seconds};
+    }
+  }
+  return to_json(state);
+}
+
+void Planner::restore(const Json& json) {
+  PlannerState state;
+  try {
+    state = read_json<PlannerState>(json, "the plan's state");
+  } catch (const ConfigError& error) {
+    throw DataError(error.what());
+  }
+  const bool same_sites = std::equal(
+      state.sites.begin(), state.sites.end(), sites_.begin(), sites_.end(),
+      [](const SiteState& saved, const SiteKnowledge& known) { return saved.site == known.site; });
+  if (!same_sites) throw DataError("the plan's state is of other sites than the run has");
+  for (std::size_t id = 0; id < sites_.size(); ++id) {
+    const auto& saved = state.sites[id];
+    sites_[id].overhead_seconds = saved.overhead_seconds;
+    sites_[id].seen.reset();
+    if (saved.seen) {
+      sites_[id].seen = SeenStep{saved.seen->batch, saved.seen->micro_batch, saved.seen->seconds};
+    }
+  }
+  plan_ = fresh_plan();
+  if (config_.policy == Policy::kHybrid && anything_known(sites_)) {
+    for (std::size_t id = 0; id < sites_.size(); ++id) {
+      const auto& saved = state.sites[id];
+      auto& work = plan_.sites[id];
+      work.local_steps = saved.local_steps;
+      work.batch = saved.batch;
+      work.micro_batch = saved.micro_batch;
+      work.most_steps = saved.most_steps;
+    }
+    plan_ = predicted_anew(config_, sites_, std::move(plan_));
+  }
+}
+
+}  // namespace farstep

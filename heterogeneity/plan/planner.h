@@ -1,0 +1,50 @@
+// The closed loop: plans a round, learns from it how long steps really take, plans the next.
+//
+// All sites run the same planner on the same timings and so hold the same plan in the same round.
+// Not thread-safe: one owner.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heterogeneity/plan/policy.h"
+#include "heterogeneity/plan/round_timing.h"
+#include "trainer/config/json_fields.h"
+
+namespace farstep {
+
+class Planner {
+ public:
+  // Plans the first round from `sites`, in order of site ids. A policy that lacks the profiles for
+  // it throws as make_plan() does, but for hybrid with re-planning on, which begins as uniform and
+  // learns. `source` names where `config` comes from.
+  Planner(const PlanConfig& config, std::vector<SiteKnowledge> sites, std::string source);
+
+  // The round to come.
+  const RoundPlan& plan() const { return plan_; }
+
+  // Learns from a committed round (one timing a site, in order of site ids; no steps: nothing is
+  // known of it) and plans the next. A site's first step time counts in full. A later one that
+  // differs from what is known by less than a few percent counts by half, as noise does; more is a
+  // change of the site and counts in full, but by at most a factor of four a round. The sites keep
+  // their work unless other work saves idle time worth mentioning. Without re-planning the plan
+  // stays.
+  void observe(std::span<const RoundTiming> timings);
+
+  // What was learned and planned, and back: a resumed run goes on with the plan it had. Throws
+  // DataError if `state` is not of these sites.
+  Json state() const;
+  void restore(const Json& state);
+
+ private:
+  // The plan that follows from what is known, whatever was planned before.
+  RoundPlan fresh_plan() const;
+
+  const PlanConfig config_;
+  const std::string source_;
+  std::vector<SiteKnowledge> sites_;
+  RoundPlan plan_;
+};
+
+}  // namespace farstep

@@ -1,0 +1,29 @@
+// What a site measures of its own round for the next plan, and when a round by deadline is over.
+//
+// Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace farstep {
+
+// One site's round, as all sites get to know it.
+struct RoundTiming {
+  int64_t steps = 0;  // 0: the site had no part in it
+  int64_t batch = 0, micro_batch = 0;
+  double step_seconds = 0;      // typical_step_seconds() of its steps
+  double overhead_seconds = 0;  // its own time before the sync that was not steps
+};
+
+// The step time to expect next: the mean over the second half of `steps` (in their order, not
+// empty), those left out that took over twice the half's median. A lasting change of speed in the
+// first half is seen in full, a single hiccup not at all.
+double typical_step_seconds(std::span<const double> steps);
+
+// Whether a round that is to last `round_seconds` has room for one more step: `elapsed_seconds`
+// after its start, a step of `step_seconds` ends at most `slack_seconds` late.
+bool has_room_for_step(double round_seconds, double elapsed_seconds, double step_seconds,
+                       double slack_seconds);
+
+}  // namespace farstep

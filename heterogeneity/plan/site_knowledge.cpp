@@ -1,0 +1,101 @@
+#include "heterogeneity/plan/site_knowledge.h"
+
+#include <algorithm>
+
+#include "heterogeneity/plan/batch_split.h"
+
+namespace farstep {
+
+std::vector<SiteKnowledge> sites_of(const RunConfig& run) {
+  std::vector<SiteKnowledge> sites;
+  for (const auto& site : run.sites) {
+    SiteKnowledge known;
+    known.site = site.name;
+    known.pins = {site.local_steps, site.batch, site.micro_batch};
+    sites.push_back(std::move(known));
+  }
+  return sites;
+}
+
+StepPredictor::StepPredictor(const SiteKnowledge& site) : seen_(site.seen) {
+  if (site.profile) {
+    num_devices_ = site.profile->devices.size();
+    for (const auto& device : site.profile->devices) {
+      const auto fit = fit_step_time(device.step_seconds);
+      if (!fit) {
+        fits_.clear();
+        break;
+      }
+      fits_.push_back(*fit);
+    }
+  }
+  if (seen_ && has_fits()) {
+    scale_ = seen_->seconds / fitted_seconds(seen_->batch, seen_->micro_batch);
+  }
+}
+
+std::vector<int64_t> StepPredictor::shares(int64_t batch, int64_t micro_batch) const {
+  // A step that was never seen to grow with its batch still gets an even share.
+  constexpr double kLeastGrowth = 1e-6;
+  std::vector<DeviceCost> costs;
+  for (const auto& fit : fits_) {
+    const double growth =
+        fit.sequence_seconds + fit.micro_batch_seconds / static_cast<double>(micro_batch);
+    costs.push_back({fit.step_seconds, std::max(growth, kLeastGrowth * fit.step_seconds)});
+  }
+  return split_batch(batch, costs);
+}
+
+double StepPredictor::fitted_seconds(int64_t batch, int64_t micro_batch) const {
+  if (fits_.size() == 1) return fits_[0].seconds(batch, micro_batch);
+  const auto split = shares(batch, micro_batch);
+  double slowest = 0;
+  for (std::size_t device = 0; device < fits_.size(); ++device) {
+    if (split[device] == 0) continue;
+    slowest = std::max(slowest, fits_[device].seconds(split[device], micro_batch));
+  }
+  return slowest;
+}
+
+std::optional<double> StepPredictor::seconds(int64_t batch, int64_t micro_batch) const {
+  if (has_fits()) return scale_ * fitted_seconds(batch, micro_batch);
+  if (!seen_) return std::nullopt;
+  return seen_->seconds *
+         std::max(1.0, static_cast<double>(batch) / static_cast<double>(seen_->batch));
+}
+
+int64_t StepPredictor::largest_share(int64_t batch, int64_t micro_batch) const {
+  if (has_fits()) {
+    const auto split = shares(batch, micro_batch);
+    return *std::max_element(split.begin(), split.end());
+  }
+  const auto devices = static_cast<int64_t>(num_devices_);
+  return (batch + devices - 1) / devices;
+}
+
+std::optional<double> step_seconds(const SiteKnowledge& site, int64_t batch, int64_t micro_batch) {
+  return StepPredictor(site).seconds(batch, micro_batch);
+}
+
+std::optional<int64_t> most_micro_batch(const SiteKnowledge& site) {
+  std::optional<int64_t> most;
+  if (!site.profile) return most;
+  for (const auto& device : site.profile->devices) {
+    if (!device.max_micro_batch) continue;
+    most = most ? std::min(*most, *device.max_micro_batch) : *device.max_micro_batch;
+  }
+  return most;
+}
+
+std::optional<double> total_tflops(const SiteKnowledge& site) {
+  if (!site.profile) return std::nullopt;
+  double sum = 0;
+  for (const auto& device : site.profile->devices) {
+    const auto speed = tflops(device);
+    if (!speed) return std::nullopt;
+    sum += *speed;
+  }
+  return sum;
+}
+
+}  // namespace farstep
