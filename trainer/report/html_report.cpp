@@ -1,7 +1,5 @@
 #include "trainer/report/html_report.h"
 
-#include <algorithm>
-
 #include "trainer/report/report_charts.h"
 #include "trainer/report/report_tables.h"
 #include "trainer/report/svg_chart.h"
@@ -36,7 +34,7 @@ p { margin: 0; color: var(--soft); }
 section, .figure { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
   padding: 18px 20px; }
 section { margin-top: 16px; }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 16px;
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(160px, 1fr)); gap: 16px;
   margin-top: 24px; }
 .figure b { display: block; font-size: 24px; line-height: 1.25; font-weight: 600;
   font-variant-numeric: tabular-nums; }
@@ -164,7 +162,7 @@ std::string figures(const RunReport& report) {
          figure(fmt::format("{:.1f} %", 100 * waiting), "waiting for peers") +
          figure(loss_text(report.final_loss()),
                 report.validation_losses.empty() ? "training loss" : "validation loss") +
-         figure(short_count_text(tokens_per_second), "tokens a second, all sites") +
+         figure(short_count_text(tokens_per_second), "tokens/s, all sites") +
          figure(bytes_text(report.wan_bytes_sent()), "sent over the WAN") + "</div>\n";
 }
 
