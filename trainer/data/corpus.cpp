@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "trainer/base/error.h"
 
@@ -66,8 +67,8 @@ void documents_of_lines(const InputFile& file, double validation_fraction,
     const double share =
         static_cast<double>(source.file_bytes_read()) / static_cast<double>(file.bytes);
     for (std::string_view rest = *document; !rest.empty();) {
-      const std::string text(take_piece(rest));
-      take({text, index >= trained, rest.empty(), share});
+      std::string text(take_piece(rest));
+      take({std::move(text), index >= trained, rest.empty(), share});
     }
     ++index;
   }
@@ -85,9 +86,9 @@ void one_document(const InputFile& file, double validation_fraction,
   for (auto part : {view.substr(0, cut), view.substr(cut)}) {
     const bool validation = done == cut;
     while (!part.empty()) {
-      const std::string piece(take_piece(part));
+      std::string piece(take_piece(part));
       done += piece.size();
-      take({piece, validation, part.empty(),
+      take({std::move(piece), validation, part.empty(),
             static_cast<double>(done) / static_cast<double>(text.size())});
     }
   }
