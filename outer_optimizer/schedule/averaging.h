@@ -24,9 +24,8 @@ struct Work {
 //   tokens                   T_i / sum T
 //   batch                    B_i / sum B
 //   tokens_squared_per_step  (T_i^2 / H_i) / sum (T^2 / H)
-//   fednova                  mean(H) (T_i / sum T) / H_i: deltas a step, weighted by tokens,
-//   rescaled
-//                            by the mean number of steps (Wang et al. 2020, section 4)
+//   fednova                  mean(H) (T_i / sum T) / H_i: deltas a step, weighted by tokens, times
+//                            the mean number of steps (Wang et al. 2020, section 4)
 // They sum to 1 (fednova's only where all H are equal). Who has no steps gets 0 and is in no sum.
 // Throws InternalError if nobody has steps.
 std::vector<double> averaging_coefficients(AveragingRule rule, std::span<const Work> works);

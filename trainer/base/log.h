@@ -8,7 +8,7 @@
 namespace farstep {
 
 // Sends the log to stderr, each line prefixed with `label` (a site's name, or empty), at `level`
-// (trace, debug, info, warning, error). Throws ConfigError on an unknown level.
+// (trace, debug, info, warning, error, off). Throws ConfigError on an unknown level.
 void set_up_log(const std::string& label, const std::string& level = "info");
 
 // Also appends the log, from now on, to `file`. Throws DataError if it cannot be opened.
