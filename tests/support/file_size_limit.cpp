@@ -1,5 +1,7 @@
 #include "tests/support/file_size_limit.h"
 
+#include <csignal>
+
 namespace farstep {
 
 // Without its signal, the write beyond the limit fails instead of ending the process.

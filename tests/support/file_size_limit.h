@@ -4,8 +4,6 @@
 
 #include <sys/resource.h>
 
-#include <csignal>
-
 namespace farstep {
 
 class FileSizeLimit {

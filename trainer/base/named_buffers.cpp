@@ -1,7 +1,6 @@
 #include "trainer/base/named_buffers.h"
 
 #include <array>
-#include <utility>
 
 #include "trainer/base/error.h"
 

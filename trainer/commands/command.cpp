@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "trainer/base/error.h"
 
 namespace farstep {

@@ -14,6 +14,7 @@
 // initialiser is the default.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -90,7 +91,5 @@ template <typename T>
 concept OptionalField = detail::IsOptional<T>::value;
 template <typename T>
 concept VectorField = detail::IsVector<T>::value;
-template <typename T>
-concept NumberField = std::is_same_v<T, int64_t> || std::is_same_v<T, double>;
 
 }  // namespace farstep

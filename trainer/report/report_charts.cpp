@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "trainer/report/report_tables.h"
 #include "trainer/report/svg_chart.h"
 #include "trainer/telemetry/figure_text.h"
 

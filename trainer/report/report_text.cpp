@@ -1,7 +1,6 @@
 #include "trainer/report/report_text.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace farstep {
 

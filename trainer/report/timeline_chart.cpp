@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "trainer/report/report_tables.h"
 #include "trainer/report/svg_chart.h"
 #include "trainer/telemetry/figure_text.h"
 

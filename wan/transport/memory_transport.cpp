@@ -1,6 +1,5 @@
 #include "wan/transport/memory_transport.h"
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>

@@ -4,7 +4,6 @@
 #include <linux/tcp.h>  // the whole tcp_info, which <netinet/tcp.h> cuts short
 #include <netinet/in.h>
 
-#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <system_error>

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <limits>
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"

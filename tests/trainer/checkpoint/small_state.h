@@ -1,8 +1,6 @@
 // A train state with small buffers of its own, for tests.
 #pragma once
 
-#include <string>
-
 #include "tests/trainer/checkpoint/owned_tensors.h"
 #include "trainer/checkpoint/train_state.h"
 

@@ -1,4 +1,4 @@
-#include <fstream>
+#include <sstream>
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"

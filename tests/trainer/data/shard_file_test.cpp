@@ -1,7 +1,6 @@
 #include "trainer/data/shard_file.h"
 
 #include <cstring>
-#include <numeric>
 #include <vector>
 
 #include "tests/support/catch.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "trainer/base/clock.h"
 #include "trainer/config/run_config.h"

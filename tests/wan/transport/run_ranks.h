@@ -1,7 +1,6 @@
 // Threads as ranks: runs a function once a rank, all at the same time.
 #pragma once
 
-#include <exception>
 #include <future>
 #include <type_traits>
 #include <vector>
