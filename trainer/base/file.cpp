@@ -46,13 +46,17 @@ void write_file_durably(const std::filesystem::path& path, std::string_view cont
     }
   }
   sync_to_disk(partial);
+  rename_durably(partial, path);
+}
+
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
   std::error_code error;
-  std::filesystem::rename(partial, path, error);
+  std::filesystem::rename(from, to, error);
   if (error) {
     throw DataError(
-        fmt::format("{}: cannot be renamed into place: {}", path.string(), error.message()));
+        fmt::format("{}: cannot be renamed into place: {}", to.string(), error.message()));
   }
-  sync_to_disk(path.has_parent_path() ? path.parent_path() : std::filesystem::path("."));
+  sync_to_disk(to.has_parent_path() ? to.parent_path() : std::filesystem::path("."));
 }
 
 void make_folder(const std::filesystem::path& path) {

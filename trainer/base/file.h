@@ -14,6 +14,10 @@ std::string read_file(const std::filesystem::path& path);
 // temporary file beside it, fsync, rename, fsync of the folder. Throws DataError.
 void write_file_durably(const std::filesystem::path& path, std::string_view content);
 
+// Gives a file or folder, itself flushed already, its final name for good: flushes the folder it is
+// in as well. Throws DataError.
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+
 // Flushes a file or folder to the disk. Throws DataError.
 void sync_to_disk(const std::filesystem::path& path);
 

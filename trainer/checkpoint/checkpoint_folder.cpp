@@ -75,19 +75,10 @@ void remove_folder(const fs::path& folder) {
   }
 }
 
-void rename_folder(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  fs::rename(from, to, error);
-  if (error) {
-    throw DataError(fmt::format("{}: cannot be renamed to {}: {}", from.string(), to.string(),
-                                error.message()));
-  }
-}
-
 void discard(const CheckpointEntry& entry) {
   const auto rubbish = partial_of(entry.folder);
   remove_folder(rubbish);
-  rename_folder(entry.folder, rubbish);
+  rename_durably(entry.folder, rubbish);
   remove_folder(rubbish);
 }
 
@@ -124,8 +115,7 @@ CheckpointEntry publish_checkpoint(const fs::path& partial) {
     return *entry;
   }
   if (replaces) remove_folder(entry->folder);
-  rename_folder(partial, entry->folder);
-  sync_to_disk(partial.parent_path());
+  rename_durably(partial, entry->folder);
   return *entry;
 }
 

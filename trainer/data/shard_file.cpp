@@ -191,14 +191,8 @@ void ShardWriter::finish() {
         fmt::format("{}: cannot be written: {}", partial_.string(), std::strerror(errno)));
   }
   sync_to_disk(partial_);
-  std::error_code error;
-  std::filesystem::rename(partial_, path_, error);
-  if (error) {
-    throw DataError(
-        fmt::format("{}: cannot be renamed into place: {}", path_.string(), error.message()));
-  }
+  rename_durably(partial_, path_);
   finished_ = true;
-  sync_to_disk(path_.has_parent_path() ? path_.parent_path() : std::filesystem::path("."));
 }
 
 ShardFile::ShardFile(const std::filesystem::path& path) : path_(path) {
