@@ -15,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kConfig = "config.json";
-constexpr const char* kModel = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr const char* kHead = "lm_head.weight";
 
@@ -55,12 +53,12 @@ bool is_tied(const Json& config) {
 }  // namespace
 
 HfFolder read_hf_folder(const fs::path& path) {
-  HfFolder folder{path, load_json_data(path / kConfig), {}};
+  HfFolder folder{path, load_json_data(path / kHfConfigFile), {}};
   if (!folder.config.is_object()) {
-    throw DataError(fmt::format("{}: is not an object", (path / kConfig).string()));
+    throw DataError(fmt::format("{}: is not an object", (path / kHfConfigFile).string()));
   }
-  if (fs::exists(path / kModel) || !fs::exists(path / kIndex)) {
-    folder.files.emplace_back(path / kModel);
+  if (fs::exists(path / kHfModelFile) || !fs::exists(path / kIndex)) {
+    folder.files.emplace_back(path / kHfModelFile);
   } else {
     folder.files = open_shards(path);
   }
@@ -93,8 +91,8 @@ void load_parameters(const HfFolder& folder, const NamedBuffers& into) {
 
 void write_hf_folder(const fs::path& path, const Json& config, const NamedBuffers& parameters) {
   make_folder(path);
-  write_safetensors(path / kModel, parameters, {{"format", "pt"}});
-  write_file_durably(path / kConfig, config.dump(2) + "\n");
+  write_safetensors(path / kHfModelFile, parameters, {{"format", "pt"}});
+  write_file_durably(path / kHfConfigFile, config.dump(2) + "\n");
 }
 
 }  // namespace farstep

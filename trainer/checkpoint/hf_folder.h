@@ -11,6 +11,9 @@
 
 namespace farstep {
 
+inline constexpr const char* kHfConfigFile = "config.json";
+inline constexpr const char* kHfModelFile = "model.safetensors";
+
 struct HfFolder {
   std::filesystem::path path;
   Json config;                         // config.json, an object

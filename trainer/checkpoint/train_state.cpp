@@ -2,6 +2,7 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/file.h"
+#include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/json_file.h"
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/safetensors.h"
@@ -11,8 +12,6 @@ namespace farstep {
 
 namespace {
 
-constexpr const char* kModel = "model.safetensors";
-constexpr const char* kModelConfig = "config.json";
 constexpr const char* kOuter = "outer.safetensors";
 constexpr const char* kSite = "site.safetensors";
 constexpr const char* kState = "state.json";
@@ -41,10 +40,11 @@ SavedCheckpoint save_checkpoint(const std::filesystem::path& root, const TrainSt
   const auto folder = begin_checkpoint(root, progress.round, progress.step);
   Manifest manifest;
   // "format" is what the transformers library asks for.
-  manifest.add(kModel, write_safetensors(folder / kModel, state.global, {{"format", "pt"}}));
+  manifest.add(kHfModelFile,
+               write_safetensors(folder / kHfModelFile, state.global, {{"format", "pt"}}));
   manifest.add(kOuter, write_safetensors(folder / kOuter, state.outer));
   manifest.add(kSite, write_safetensors(folder / kSite, state.site));
-  manifest.add(kModelConfig, write_text(folder / kModelConfig, state.model_config));
+  manifest.add(kHfConfigFile, write_text(folder / kHfConfigFile, state.model_config));
   manifest.add(kRun, write_text(folder / kRun, state.run_config.dump(2) + "\n"));
   manifest.add(kState, write_text(folder / kState, to_json(StateFile{1, progress}).dump(2) + "\n"));
   write_manifest(folder, manifest);
@@ -60,8 +60,8 @@ void load_checkpoint(const CheckpointEntry& entry, TrainState& into) {
                                 into.progress.step));
   }
   into.run_config = load_json_data(folder / kRun);
-  into.model_config = read_file(folder / kModelConfig);
-  SafetensorsFile(folder / kModel).copy_all(into.global);
+  into.model_config = read_file(folder / kHfConfigFile);
+  SafetensorsFile(folder / kHfModelFile).copy_all(into.global);
   SafetensorsFile(folder / kOuter).copy_all(into.outer);
   SafetensorsFile(folder / kSite).copy_all(into.site);
 }

@@ -52,7 +52,7 @@ int export_command(const Arguments& arguments) {
     throw ConfigError(fmt::format("--output {}: is not empty; name a new folder", output.string()));
   }
   const auto source = read_hf_folder(find_model(options->model));
-  const auto shape = from_hugging_face(source.config, (source.path / "config.json").string());
+  const auto shape = from_hugging_face(source.config, (source.path / kHfConfigFile).string());
   const auto layout = parameter_layout(shape);
   std::vector<float> values(static_cast<std::size_t>(num_parameters(layout)));
   const auto parameters = named_parameters(layout, values);
