@@ -1,8 +1,8 @@
 // Damage of every byte: it is noticed, or does no harm.
-#include <fstream>
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
 #include "tests/trainer/checkpoint/log_capture.h"
 #include "tests/trainer/checkpoint/owned_tensors.h"
 #include "tests/trainer/checkpoint/small_state.h"
@@ -15,20 +15,12 @@
 
 using namespace farstep;
 
-namespace {
-
-void write_raw(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
-}
-
-}  // namespace
-
 TEST_CASE("no truncation of a file is taken for a file") {
   const TemporaryFolder folder;
   write_safetensors(folder / "t", tensors_of_all_kinds().buffers());
   const auto whole = read_file(folder / "t");
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    write_raw(folder / "cut", whole.substr(0, size));
+    write_file(folder / "cut", whole.substr(0, size));
     REQUIRE_THROWS_AS(SafetensorsFile(folder / "cut"), DataError);
   }
 }
@@ -41,7 +33,7 @@ TEST_CASE("a flipped byte anywhere is refused or leaves every tensor within the 
     for (const int flip : {0x01, 0x10, 0x80, 0xFF}) {
       auto damaged = whole;
       damaged[place] = static_cast<char>(damaged[place] ^ flip);
-      write_raw(folder / "damaged", damaged);
+      write_file(folder / "damaged", damaged);
       try {
         const SafetensorsFile file(folder / "damaged");
         uint64_t sum = 0;  // touches every byte
@@ -69,14 +61,14 @@ TEST_CASE("whatever byte of a checkpoint is flipped it is skipped or loads equal
     for (std::size_t place = 0; place < whole.size(); ++place) {
       auto damaged = whole;
       damaged[place] = char(damaged[place] ^ (1 << place % 8));
-      write_raw(file, damaged);
+      write_file(file, damaged);
       for (const auto& survivor : resumable_checkpoints(root.path())) {
         SmallState loaded(4, 0, SmallState::kZeros);
         load_checkpoint(survivor, loaded.state);
         REQUIRE(loaded == saved);
       }
     }
-    write_raw(file, whole);
+    write_file(file, whole);
   }
   CHECK(resumable_checkpoints(root.path()).size() == 1);
 }

@@ -1,9 +1,9 @@
 // Checkpoints on the disk: trainer/checkpoint/train_state and checkpoint_folder.
-#include <fstream>
 
 #include "tests/support/catch.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
 #include "tests/trainer/checkpoint/log_capture.h"
 #include "tests/trainer/checkpoint/small_state.h"
 #include "trainer/base/error.h"
@@ -33,10 +33,6 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const auto& file : fs::directory_iterator(folder)) files.push_back(file.path());
   return files;
-}
-
-void write_raw(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
 }  // namespace
@@ -87,7 +83,7 @@ TEST_CASE("only folders with a checkpoint's name count") {
                            "round-00003x", "other", "round-99999999999999999999"}) {
     fs::create_directory(root / name);
   }
-  write_raw(root / "round-00004", "a file");
+  write_file(root / "round-00004", "a file");
   CHECK(places(list_checkpoints(root.path())) == Places{{2, 0}});
   CHECK_THROWS_AS(list_checkpoints(root / "round-00004"), DataError);
 }
@@ -104,7 +100,7 @@ TEST_CASE("a damaged checkpoint is skipped with a warning that names the file") 
   const auto damaged = root / "round-00002-step-00005" / "site.safetensors";
   auto bytes = read_file(damaged);
   bytes.back() = char(bytes.back() ^ 1);
-  write_raw(damaged, bytes);
+  write_file(damaged, bytes);
   {
     const LogCapture log;
     CHECK(places(resumable_checkpoints(root.path())) == Places{{2, 0}, {1, 0}});
@@ -124,7 +120,7 @@ TEST_CASE("a file cut short or gone makes a checkpoint damaged") {
   for (const auto& file : files_below(entry.folder)) {
     const auto whole = read_file(file);
     for (const std::size_t size : {std::size_t{0}, std::size_t{1}, whole.size() / 2}) {
-      write_raw(file, whole.substr(0, size));
+      write_file(file, whole.substr(0, size));
       REQUIRE(resumable_checkpoints(root.path()).empty());
     }
     fs::remove(file);
@@ -132,7 +128,7 @@ TEST_CASE("a file cut short or gone makes a checkpoint damaged") {
     fs::create_directory(file);
     REQUIRE(resumable_checkpoints(root.path()).empty());
     fs::remove(file);
-    write_raw(file, whole);
+    write_file(file, whole);
   }
   CHECK(resumable_checkpoints(root.path()).size() == 1);
 }
@@ -156,7 +152,7 @@ TEST_CASE("a checkpoint of a later layout is refused with its version") {
   const auto entry = save_checkpoint(root.path(), SmallState(4, 0).state).entry;
   auto state = Json::parse(read_file(entry.folder / "state.json"));
   state["format"] = 2;
-  write_raw(entry.folder / "state.json", state.dump());
+  write_file(entry.folder / "state.json", state.dump());
   SmallState loaded(4, 0, SmallState::kZeros);
   CHECK_THROWS_AS(load_checkpoint(entry, loaded.state), DataError);
   CHECK_THROWS_WITH(load_checkpoint(entry, loaded.state), Contains("state.json: format: is 2"));
@@ -166,7 +162,7 @@ TEST_CASE("an existing checkpoint is replaced and leftovers are cleaned up") {
   const TemporaryFolder root;
   save(root.path(), {{1, 0}});
   fs::create_directory(root / "round-00007.partial");
-  write_raw(root / "round-00007.partial" / "model.safetensors", "half");
+  write_file(root / "round-00007.partial" / "model.safetensors", "half");
   SmallState other(1, 0);
   other.state.progress.site_sequences = 4711;
   const auto saved = save_checkpoint(root.path(), other.state);
@@ -223,7 +219,7 @@ TEST_CASE("a disk that is full at any byte leaves the older checkpoints whole") 
 
 TEST_CASE("a root that cannot be a folder is a DataError") {
   const TemporaryFolder folder;
-  write_raw(folder / "file", "");
+  write_file(folder / "file", "");
   CHECK_THROWS_AS(save_checkpoint(folder / "file", SmallState(1, 0).state), DataError);
   CHECK_THROWS_AS(save_checkpoint(folder / "file" / "below", SmallState(1, 0).state), DataError);
 }

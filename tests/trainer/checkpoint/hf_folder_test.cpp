@@ -1,10 +1,10 @@
 #include "trainer/checkpoint/hf_folder.h"
 
 #include <cstring>
-#include <fstream>
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
 #include "tests/trainer/checkpoint/owned_tensors.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -20,10 +20,6 @@ OwnedTensors small_model() {
   tensors.add_values("model.embed_tokens.weight", {3, 2}, {1, 2, 3, 4, 5, 6});
   tensors.add_values("model.norm.weight", {2}, {7, 8});
   return tensors;
-}
-
-void write_text(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream(path) << text;
 }
 
 }  // namespace
@@ -48,14 +44,14 @@ TEST_CASE("shards are found through their index") {
   const TemporaryFolder folder;
   const auto model = small_model();
   const auto write_index = [&](const std::string& shard_of_norm) {
-    write_text(folder / "model.safetensors.index.json",
+    write_file(folder / "model.safetensors.index.json",
                Json{{"metadata", {{"total_size", 32}}},
                     {"weight_map",
                      {{"model.embed_tokens.weight", "model-00001-of-00002.safetensors"},
                       {"model.norm.weight", shard_of_norm}}}}
                    .dump());
   };
-  write_text(folder / "config.json", "{}");
+  write_file(folder / "config.json", "{}");
   write_safetensors(folder / "model-00001-of-00002.safetensors", {model.buffers()[0]});
   write_safetensors(folder / "model-00002-of-00002.safetensors", {model.buffers()[1]});
   write_index("model-00002-of-00002.safetensors");
@@ -69,7 +65,7 @@ TEST_CASE("shards are found through their index") {
   write_index("missing.safetensors");
   CHECK_THROWS_WITH(read_hf_folder(folder.path()), Contains("missing.safetensors"));
   for (const char* bad : {"{}", "[]", "{\"weight_map\": 3}", "{\"weight_map\": {\"a\": 3}}", "{"}) {
-    write_text(folder / "model.safetensors.index.json", bad);
+    write_file(folder / "model.safetensors.index.json", bad);
     CHECK_THROWS_AS(read_hf_folder(folder.path()), DataError);
   }
 }
@@ -126,10 +122,10 @@ TEST_CASE("names must agree both ways but for what a llama file may have more") 
 TEST_CASE("a folder without its files is a DataError that names the file") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(read_hf_folder(folder / "none"), Contains("none/config.json"));
-  write_text(folder / "config.json", "{}");
+  write_file(folder / "config.json", "{}");
   CHECK_THROWS_WITH(read_hf_folder(folder.path()), Contains("model.safetensors"));
   for (const char* bad : {"[]", "{", "", "{\"a\":1,\"a\":2}"}) {
-    write_text(folder / "config.json", bad);
+    write_file(folder / "config.json", bad);
     CHECK_THROWS_AS(read_hf_folder(folder.path()), DataError);
   }
 }

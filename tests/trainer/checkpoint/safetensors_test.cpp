@@ -4,10 +4,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
 #include "tests/trainer/checkpoint/owned_tensors.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
@@ -19,10 +19,6 @@ using Catch::Contains;
 
 namespace {
 
-void write_raw(const std::filesystem::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
 // A file with this header and so many zero bytes of data.
 std::string file_with(const std::string& header, std::size_t data_bytes) {
   const uint64_t length = header.size();
@@ -32,7 +28,7 @@ std::string file_with(const std::string& header, std::size_t data_bytes) {
 }
 
 std::string error_of(const std::filesystem::path& path, const std::string& bytes) {
-  write_raw(path, bytes);
+  write_file(path, bytes);
   try {
     SafetensorsFile file(path);
   } catch (const DataError& error) {

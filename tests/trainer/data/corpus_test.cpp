@@ -4,6 +4,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
 #include "tests/trainer/data/sample_text.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -54,7 +55,7 @@ TEST_CASE("the pieces of a text are the text") {
   const auto path = folder / "a.txt";
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{500}, std::size_t{400000}}) {
     const auto text = sample_text(bytes, 7);
-    write_text(path, text);
+    write_file(path, text);
     for (const double fraction : {0.0, 0.05, 0.5}) {
       const auto parts = split(path, fraction);
       std::string all;
@@ -78,7 +79,7 @@ TEST_CASE("a text without line ends is cut between words") {
   TemporaryFolder folder;
   auto text = sample_text(300000, 8);
   std::replace(text.begin(), text.end(), '\n', ' ');
-  write_text(folder / "a.txt", text);
+  write_file(folder / "a.txt", text);
   for_each_piece({folder / "a.txt", static_cast<int64_t>(text.size())}, 0,
                  [&](const TextPiece& piece) {
                    if (!piece.ends_document) CHECK(piece.text.back() != ' ');
@@ -90,11 +91,11 @@ TEST_CASE("JSONL is split by documents") {
   std::string lines;
   for (int i = 0; i < 10; ++i) lines += fmt::format("{{\"text\": \"document {}\"}}\n", i);
   lines += "{\"text\": \"\"}\n";
-  write_text(folder / "a.jsonl", lines);
+  write_file(folder / "a.jsonl", lines);
   const auto parts = split(folder / "a.jsonl", 0.3);  // of 11, the last of which is empty
   CHECK(parts.train.size() == 8);
   CHECK(parts.validation == std::vector<std::string>{"document 8", "document 9"});
-  write_text(folder / "blank.jsonl", "\n\n");
+  write_file(folder / "blank.jsonl", "\n\n");
   CHECK_THROWS_AS(split(folder / "blank.jsonl", 0.3), DataError);
 }
 
@@ -102,7 +103,7 @@ TEST_CASE("folders are read in the order of their paths without hidden files") {
   TemporaryFolder folder;
   make_folder(folder.path() / "sub" / ".git");
   for (const auto* name : {"b.txt", "a.txt", ".hidden", "sub/c.jsonl", "sub/.git/d.txt"}) {
-    write_text(folder.path() / name, "text");
+    write_file(folder.path() / name, "text");
   }
   std::vector<std::string> names;
   for (const auto& file : list_input_files({(folder / "b.txt").string(), folder.path().string()})) {
@@ -117,9 +118,9 @@ TEST_CASE("folders are read in the order of their paths without hidden files") {
 
 TEST_CASE("a vocabulary is trained on the lines of all files") {
   TemporaryFolder folder;
-  write_text(folder / "a.txt", "one\n\ntwo\n");
-  write_text(folder / "b.jsonl", "{\"text\": \"three\\nfour\"}\n{\"text\": \"five\"}\n");
-  write_text(folder / "c.txt", std::string(10000, 'x'));
+  write_file(folder / "a.txt", "one\n\ntwo\n");
+  write_file(folder / "b.jsonl", "{\"text\": \"three\\nfour\"}\n{\"text\": \"five\"}\n");
+  write_file(folder / "c.txt", std::string(10000, 'x'));
   const auto files = list_input_files({folder.path().string()});
   TrainingLines lines(files);
   std::vector<std::string> all;

@@ -1,9 +1,7 @@
-// Text that looks like prose to a tokenizer, made from a seed, and a quick way to put it in a file.
+// Text that looks like prose to a tokenizer, made from a seed.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -24,11 +22,6 @@ inline std::string sample_text(std::size_t bytes, uint32_t seed) {
     text += draw(80) == 0 ? ".\n\n" : draw(10) == 0 ? "\n" : " ";
   }
   return text + "end.\n";
-}
-
-// Writes a file without waiting for the disk.
-inline void write_text(const std::filesystem::path& path, std::string_view content) {
-  std::ofstream(path, std::ios::binary) << content;
 }
 
 }  // namespace farstep

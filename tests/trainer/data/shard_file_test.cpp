@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/trainer/data/sample_text.h"
+#include "tests/support/write_file.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 
@@ -138,7 +138,7 @@ TEST_CASE("every kind of damage to a shard is refused with file and byte") {
   write_shard(good, ids(1000, 300), 300);
   const auto content = read_file(good);
   const auto expect = [&](const std::string& damaged, const std::string& part) {
-    write_text(bad, damaged);
+    write_file(bad, damaged);
     require_data_error(bad, part);
   };
 

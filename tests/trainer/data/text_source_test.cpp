@@ -7,6 +7,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
 #include "tests/trainer/data/sample_text.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -57,9 +58,9 @@ TEST_CASE("a plain text is one document however it is compressed") {
   TemporaryFolder folder;
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{1000}, std::size_t{700001}}) {
     const auto text = sample_text(bytes, 3);
-    write_text(folder / "a.txt", text);
-    write_text(folder / "a.txt.gz", gzipped(text));
-    write_text(folder / "a.zst", zstd_compressed(text));
+    write_file(folder / "a.txt", text);
+    write_file(folder / "a.txt.gz", gzipped(text));
+    write_file(folder / "a.zst", zstd_compressed(text));
     for (const auto* name : {"a.txt", "a.txt.gz", "a.zst"}) {
       CHECK(documents(folder / name) == std::vector<std::string>{text});
       CHECK(count_documents(folder / name) == 1);
@@ -73,8 +74,8 @@ TEST_CASE("a plain text is one document however it is compressed") {
 
 TEST_CASE("streams of several members read as one") {
   TemporaryFolder folder;
-  write_text(folder / "a.gz", gzipped("one ") + gzipped("two"));
-  write_text(folder / "a.zst", zstd_compressed("one ") + zstd_compressed("two"));
+  write_file(folder / "a.gz", gzipped("one ") + gzipped("two"));
+  write_file(folder / "a.zst", zstd_compressed("one ") + zstd_compressed("two"));
   CHECK(documents(folder / "a.gz") == std::vector<std::string>{"one two"});
   CHECK(documents(folder / "a.zst") == std::vector<std::string>{"one two"});
 }
@@ -87,9 +88,9 @@ TEST_CASE("each line of JSONL is a document") {
       "{\"text\": \"\"}\r\n"
       "{\"id\": {\"text\": 1}, \"text\": \"last, without newline\"}";
   const std::vector<std::string> expected = {"one\ntwo \u00e9", "", "last, without newline"};
-  write_text(folder / "a.jsonl", lines);
-  write_text(folder / "a.jsonl.gz", gzipped(lines));
-  write_text(folder / "a.jsonl.zst", zstd_compressed(lines));
+  write_file(folder / "a.jsonl", lines);
+  write_file(folder / "a.jsonl.gz", gzipped(lines));
+  write_file(folder / "a.jsonl.zst", zstd_compressed(lines));
   for (const auto* name : {"a.jsonl", "a.jsonl.gz", "a.jsonl.zst"}) {
     CHECK(is_jsonl(folder / name));
     CHECK(documents(folder / name) == expected);
@@ -103,7 +104,7 @@ TEST_CASE("lines are whole wherever the buffer ends") {
   TemporaryFolder folder;
   std::string lines;
   for (int i = 0; i < 3; ++i) lines += "{\"text\": \"" + std::string(200000, 'x') + "\"}\n";
-  write_text(folder / "a.jsonl", lines);
+  write_file(folder / "a.jsonl", lines);
   CHECK(documents(folder / "a.jsonl") == std::vector<std::string>(3, std::string(200000, 'x')));
 }
 
@@ -113,24 +114,24 @@ TEST_CASE("a bad line is refused with its number") {
   for (const auto* bad : {"{\"text\": \"cut o", "[1]", "{\"body\": \"x\"}", "{\"text\": 1}",
                           "{\"text\": \"\xff\"}"}) {
     INFO(bad);
-    write_text(path, std::string("{\"text\": \"fine\"}\n\n") + bad + "\n");
+    write_file(path, std::string("{\"text\": \"fine\"}\n\n") + bad + "\n");
     require_data_error(path, "line 3: ");
   }
 }
 
 TEST_CASE("a file without text is refused") {
   TemporaryFolder folder;
-  write_text(folder / "a.txt", "");
+  write_file(folder / "a.txt", "");
   require_data_error(folder / "a.txt", "byte 0");
-  write_text(folder / "a.jsonl", "");
+  write_file(folder / "a.jsonl", "");
   require_data_error(folder / "a.jsonl", "byte 0");
-  write_text(folder / "a.gz", gzipped(""));
+  write_file(folder / "a.gz", gzipped(""));
   require_data_error(folder / "a.gz", "byte ");
-  write_text(folder / "b.gz", "");
+  write_file(folder / "b.gz", "");
   require_data_error(folder / "b.gz", "byte 0");
-  write_text(folder / "a.zst", zstd_compressed(""));
+  write_file(folder / "a.zst", zstd_compressed(""));
   require_data_error(folder / "a.zst", "byte ");
-  write_text(folder / "b.zst", "");
+  write_file(folder / "b.zst", "");
   require_data_error(folder / "b.zst", "byte 0");
   require_data_error(folder / "missing.txt", "cannot be opened");
   require_data_error(folder / "missing.gz", "cannot be opened");
@@ -141,7 +142,7 @@ TEST_CASE("truncated and corrupt streams are refused with file and byte") {
   TemporaryFolder folder;
   const auto text = sample_text(100000, 4);
   const auto expect = [&](const char* name, const std::string& content) {
-    write_text(folder / name, content);
+    write_file(folder / name, content);
     require_data_error(folder / name, "byte ");
   };
   for (const auto& [name, whole] :

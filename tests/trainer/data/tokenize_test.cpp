@@ -2,6 +2,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
 #include "tests/trainer/data/sample_text.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -16,13 +17,13 @@ void ignore_progress(double, const std::string&) {}
 // Two plain texts, one of many pieces, and one JSONL of many documents.
 void write_corpus(const std::filesystem::path& folder) {
   make_folder(folder);
-  write_text(folder / "long.txt", sample_text(130000, 1));
-  write_text(folder / "short.txt", sample_text(3000, 2));
+  write_file(folder / "long.txt", sample_text(130000, 1));
+  write_file(folder / "short.txt", sample_text(3000, 2));
   std::string lines;
   for (uint32_t i = 0; i < 100; ++i) {
     lines += Json{{"text", sample_text(50 + 10 * i, i)}}.dump() + "\n";
   }
-  write_text(folder / "documents.jsonl", lines);
+  write_file(folder / "documents.jsonl", lines);
 }
 
 TokenizeOptions options_for(const TemporaryFolder& folder) {
@@ -139,12 +140,12 @@ TEST_CASE("an older dataset stays when the new one fails") {
   auto options = options_for(folder);
   tokenize(options, ignore_progress);
   const auto digest = TokenDataset(options.output, kTrainSplit).digest();
-  write_text(folder / "text/zz.jsonl", "{\"text\": \"fine\"}\n{\"text\": 3}\n");
+  write_file(folder / "text/zz.jsonl", "{\"text\": \"fine\"}\n{\"text\": 3}\n");
   CHECK_THROWS_WITH(tokenize(options, ignore_progress), Catch::Contains("zz.jsonl: line 2"));
   CHECK(TokenDataset(options.output, kTrainSplit).digest() == digest);
   CHECK_FALSE(std::filesystem::exists(options.output + ".partial"));
 
-  write_text(folder / "text/zz.jsonl", "{\"text\": \"fine\"}\n");
+  write_file(folder / "text/zz.jsonl", "{\"text\": \"fine\"}\n");
   tokenize(options, ignore_progress);
   CHECK(TokenDataset(options.output, kTrainSplit).digest() != digest);
 }
@@ -166,7 +167,7 @@ TEST_CASE("options that do not fit together are refused") {
 TEST_CASE("a corpus too short for a validation part is refused") {
   TemporaryFolder folder;
   make_folder(folder / "text");
-  write_text(folder / "text/a.jsonl", Json{{"text", sample_text(9000, 1)}}.dump());
+  write_file(folder / "text/a.jsonl", Json{{"text", sample_text(9000, 1)}}.dump());
   auto options = options_for(folder);
   CHECK_THROWS_AS(tokenize(options, ignore_progress), DataError);
   options.validation_fraction = 0;

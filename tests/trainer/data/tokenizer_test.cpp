@@ -4,6 +4,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
 #include "tests/trainer/data/sample_text.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -98,10 +99,10 @@ TEST_CASE("a vocabulary that the text does not give is refused") {
 
 TEST_CASE("a file that is no model is refused with its name") {
   TemporaryFolder folder;
-  write_text(folder / "model", "this is no SentencePiece model");
+  write_file(folder / "model", "this is no SentencePiece model");
   CHECK_THROWS_WITH(Tokenizer::load(folder / "model"),
                     Catch::Contains((folder / "model").string()));
-  write_text(folder / "empty", "");
+  write_file(folder / "empty", "");
   CHECK_THROWS_AS(Tokenizer::load(folder / "empty"), DataError);
   CHECK_THROWS_AS(Tokenizer::load(folder / "missing"), DataError);
 }
