@@ -1,0 +1,168 @@
+#include "heterogeneity/profile/links.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "heterogeneity/profile/medians.h"
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr int kPings = 11;  // and one before them that warms up
+constexpr int kSmallBursts = 3;
+constexpr int64_t kFirstBurstBytes = 64 * 1024;
+constexpr double kPingSeconds = 5;  // for the pings of one direction, on the slowest of links
+
+enum Phase : uint64_t { kPing, kPong, kSize, kBurst, kAck, kTurn };
+
+using Word = std::array<std::byte, sizeof(int64_t)>;
+
+// One site's side of the measurement with one peer.
+class PairProbe {
+ public:
+  PairProbe(Transport& transport, int peer, const LinkProbe& probe, const Clock& clock)
+      : transport_(transport), peer_(peer), probe_(probe), clock_(clock) {}
+
+  LinkProfile measure() {
+    return {.peer = transport_.site(peer_),
+            .rtt_seconds = round_trip_seconds(),
+            .bandwidth_bits_per_second = bits_per_second()};
+  }
+
+  // The other side of measure().
+  void answer() {
+    answer_pings();
+    take_bursts();
+  }
+
+ private:
+  std::unique_ptr<Transfer> start_send(Phase phase, std::span<const std::byte> bytes) {
+    return transport_.send(peer_, make_tag(0, 0, 0, phase), bytes);
+  }
+  std::unique_ptr<Transfer> start_receive(Phase phase, std::span<std::byte> bytes) {
+    return transport_.receive(peer_, make_tag(0, 0, 0, phase), bytes);
+  }
+
+  // Both sides of a ping wait for it before it is sent: it travels at once.
+  double round_trip_seconds() {
+    std::vector<double> seconds;
+    for (int i = 0; i <= kPings; ++i) {
+      const Word ping{};
+      Word pong;
+      const auto answer = start_receive(kPong, pong);
+      const double begin = clock_.now_seconds();
+      start_send(kPing, ping)->wait();
+      answer->wait();
+      if (i > 0) seconds.push_back(clock_.now_seconds() - begin);
+    }
+    return median(std::move(seconds));
+  }
+
+  void answer_pings() {
+    Word ping;
+    const Word pong{};
+    auto waiting = start_receive(kPing, ping);
+    for (int i = 0; i <= kPings; ++i) {
+      waiting->wait();
+      if (i < kPings) waiting = start_receive(kPing, ping);
+      start_send(kPong, pong)->wait();
+    }
+  }
+
+  double bits_per_second() {
+    const double begin = clock_.now_seconds();
+    std::vector<double> small;
+    for (int i = 0; i < kSmallBursts; ++i) small.push_back(burst(sizeof(Word)));
+    const double fixed_seconds = median(small);
+    int64_t bytes = std::min(kFirstBurstBytes, probe_.most_bytes);
+    int64_t sent_bytes = 0;
+    while (true) {
+      const double seconds = burst(bytes);
+      sent_bytes += bytes;
+      const double spent_seconds = clock_.now_seconds() - begin;
+      if (sent_bytes + 2 * bytes > probe_.most_bytes ||
+          spent_seconds + 2 * seconds > probe_.seconds) {
+        announce(0);
+        return 8.0 * static_cast<double>(bytes) / std::max(seconds - fixed_seconds, seconds / 2);
+      }
+      bytes *= 2;
+    }
+  }
+
+  void announce(int64_t bytes) {
+    Word size;
+    std::memcpy(size.data(), &bytes, sizeof(bytes));
+    start_send(kSize, size)->wait();
+  }
+
+  // Seconds until the peer has all of it and this site knows.
+  double burst(int64_t bytes) {
+    content_.resize(static_cast<std::size_t>(bytes));
+    Word ack;
+    const auto answer = start_receive(kAck, ack);
+    const double begin = clock_.now_seconds();
+    announce(bytes);
+    start_send(kBurst, content_)->wait();
+    answer->wait();
+    return clock_.now_seconds() - begin;
+  }
+
+  void take_bursts() {
+    while (true) {
+      Word size;
+      start_receive(kSize, size)->wait();
+      int64_t bytes = 0;
+      std::memcpy(&bytes, size.data(), sizeof(bytes));
+      if (bytes == 0) return;
+      if (bytes < 0 || bytes > probe_.most_bytes + static_cast<int64_t>(sizeof(Word))) {
+        throw PeerError(transport_.site(peer_),
+                        fmt::format("{} announces {} bytes, more than the probe of links sends",
+                                    transport_.site(peer_), bytes));
+      }
+      content_.resize(static_cast<std::size_t>(bytes));
+      start_receive(kBurst, content_)->wait();
+      start_send(kAck, size)->wait();
+    }
+  }
+
+  Transport& transport_;
+  const int peer_;
+  const LinkProbe probe_;
+  const Clock& clock_;
+  std::vector<std::byte> content_;
+};
+
+}  // namespace
+
+// Site after site measures with all sites after it, then tells the next one that it is its turn.
+std::optional<std::vector<LinkProfile>> measure_links(Transport& transport, const LinkProbe& probe,
+                                                      const Clock& clock,
+                                                      const std::stop_token& stop) {
+  const int rank = transport.rank();
+  const auto turn_tag = make_tag(0, 0, 0, kTurn);
+  std::array<std::byte, 1> turn{};
+  std::vector<LinkProfile> links;
+  for (int peer = 0; peer < transport.size(); ++peer) {
+    if (stop.stop_requested()) return std::nullopt;
+    if (peer == rank) {
+      if (rank > 0) transport.receive(rank - 1, turn_tag, turn)->wait();
+      continue;
+    }
+    PairProbe pair(transport, peer, probe, clock);
+    if (peer < rank) pair.answer();
+    links.push_back(pair.measure());
+    if (peer > rank) pair.answer();
+  }
+  if (rank + 1 < transport.size()) transport.send(rank + 1, turn_tag, turn)->wait();
+  return links;
+}
+
+double longest_turn_seconds(int num_sites, const LinkProbe& probe) {
+  const double num_pairs = 0.5 * num_sites * (num_sites - 1);
+  return num_pairs * 2 * (kPingSeconds + 2 * probe.seconds);
+}
+
+}  // namespace farstep

@@ -1,0 +1,44 @@
+#include "heterogeneity/profile/step_times.h"
+
+#include <algorithm>
+
+#include "heterogeneity/profile/medians.h"
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+std::vector<StepTime> steps_to_time(int64_t micro_batch, int64_t max_micro_batch) {
+  FARSTEP_CHECK(micro_batch >= 1 && max_micro_batch >= 1, "micro-batches have sequences");
+  const int64_t planned = std::min(micro_batch, max_micro_batch);
+  std::vector<StepTime> steps{{.micro_batch = planned, .batch = std::nullopt, .seconds = 0},
+                              {.micro_batch = planned, .batch = 2 * planned, .seconds = 0}};
+  const auto add = [&steps](int64_t other) {
+    steps.push_back({.micro_batch = other, .batch = std::nullopt, .seconds = 0});
+  };
+  for (const int64_t larger : {2 * planned, 4 * planned}) {
+    if (larger <= max_micro_batch) add(larger);
+  }
+  if (2 * planned > max_micro_batch && planned > 1) add(planned / 2);
+  return steps;
+}
+
+std::optional<std::vector<StepTime>> measure_step_times(
+    std::vector<StepTime> steps, const std::function<void(int64_t, int64_t)>& warm_up,
+    const std::function<double(int64_t, int64_t)>& timed, double seconds, const Clock& clock,
+    const std::stop_token& stop) {
+  const auto batch = [&steps](std::size_t i) {
+    return steps[i].batch.value_or(steps[i].micro_batch);
+  };
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (stop.stop_requested()) return std::nullopt;
+    warm_up(batch(i), steps[i].micro_batch);
+  }
+  const auto medians = medians_in_turn(
+      steps.size(), [&](std::size_t i) { return timed(batch(i), steps[i].micro_batch); },
+      {.least = 3, .seconds = seconds}, clock, stop);
+  if (!medians) return std::nullopt;
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].seconds = (*medians)[i];
+  return steps;
+}
+
+}  // namespace farstep
