@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "trainer/base/error.h"
 
@@ -9,14 +10,23 @@ namespace farstep {
 
 namespace {
 
-// Sequences that a device is done with `seconds` after the start of the step.
-int64_t done_at(double seconds, const DeviceCost& device, int64_t batch) {
-  const double sequences = std::floor((seconds - device.fixed_seconds) / device.sequence_seconds);
-  return static_cast<int64_t>(std::clamp(sequences, 0.0, static_cast<double>(batch)));
+// When all would be done if sequences could be cut in pieces. Devices whose fixed cost alone lasts
+// longer have no part.
+double common_finish(int64_t batch, std::span<const DeviceCost> devices) {
+  double finish = std::numeric_limits<double>::infinity();
+  while (true) {
+    double work = static_cast<double>(batch);
+    double speed = 0;
+    for (const auto& device : devices) {
+      if (device.fixed_seconds >= finish) continue;
+      work += device.fixed_seconds / device.sequence_seconds;
+      speed += 1 / device.sequence_seconds;
+    }
+    const double sooner = work / speed;
+    if (!(sooner < finish)) return finish;
+    finish = sooner;
+  }
 }
-
-// Halvings that bring the level closer to the best one than any two finish times.
-constexpr int kHalvings = 64;
 
 }  // namespace
 
@@ -28,21 +38,13 @@ std::vector<int64_t> split_batch(int64_t batch, std::span<const DeviceCost> devi
                   "a device of {} + {} s a sequence", device.fixed_seconds,
                   device.sequence_seconds);
   }
-  // Everybody works up to a common level below the best finish time; what is left then goes one by
-  // one to whoever is done with it first.
-  double level = 0;
-  double above =
-      devices[0].fixed_seconds + devices[0].sequence_seconds * (static_cast<double>(batch) + 1);
-  for (int halving = 0; halving < kHalvings; ++halving) {
-    const double middle = (level + above) / 2;
-    int64_t done = 0;
-    for (const auto& device : devices) done += done_at(middle, device, batch + 1);
-    (done <= batch ? level : above) = middle;
-  }
+  // What is left after rounding down goes one by one to whoever is done with it first.
+  const double finish = common_finish(batch, devices);
   std::vector<int64_t> shares;
   int64_t left = batch;
   for (const auto& device : devices) {
-    shares.push_back(std::min(left, done_at(level, device, batch)));
+    const double share = std::floor((finish - device.fixed_seconds) / device.sequence_seconds);
+    shares.push_back(static_cast<int64_t>(std::clamp(share, 0.0, static_cast<double>(left))));
     left -= shares.back();
   }
   const auto next_finish = [&](std::size_t device) {

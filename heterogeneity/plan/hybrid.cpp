@@ -1,9 +1,9 @@
 #include "heterogeneity/plan/hybrid.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+#include <functional>
 
+#include "heterogeneity/plan/round_length.h"
 #include "trainer/config/json_fields.h"
 
 namespace farstep {
@@ -12,10 +12,8 @@ namespace {
 
 // By which factor a larger batch must raise the tokens a second.
 constexpr double kWorthwhileGain = 1.02;
-// A step more may end so much of a step after the others: rounding of the division.
+// Times that differ by less are equal.
 constexpr double kRounding = 1e-9;
-constexpr std::size_t kMostCandidates = 64;
-constexpr int64_t kCandidatesAround = 16;  // of one site, on either side of the target
 
 // Where a site's step time comes from.
 enum class Source { kRun, kProfile, kTflops, kTflopsAlone, kNothing };
@@ -39,23 +37,24 @@ int64_t most_batch(const PlanConfig& config, std::size_t num_sites) {
   return std::max<int64_t>(1, *config.critical_batch / static_cast<int64_t>(num_sites));
 }
 
-// Micro-batches to choose from: the measured ones, powers of two, and all of a device's share.
+// Micro-batches to choose from, the largest first: the measured ones, powers of two, and the most
+// that fit, as far as that is known.
 std::vector<int64_t> micro_batches_to_try(const PlanConfig& config, const SiteKnowledge& site,
                                           int64_t start) {
   auto most = most_micro_batch(site);
-  if (config.micro_batch)
+  if (config.micro_batch) {
     return {std::min(*config.micro_batch, most.value_or(*config.micro_batch))};
-  std::vector<int64_t> tried;
+  }
+  std::vector<int64_t> tried{1};
   if (site.profile) {
     for (const auto& device : site.profile->devices) {
       for (const auto& step : device.step_seconds) tried.push_back(step.micro_batch);
     }
   }
   if (!most) {  // what was measured fits, and what the run file asks for
-    most = start;
-    for (const auto micro_batch : tried) most = std::max(*most, micro_batch);
+    most = std::max(start, *std::max_element(tried.begin(), tried.end()));
   }
-  for (int64_t power = 1; power <= *most; power *= 2) tried.push_back(power);
+  for (int64_t power = 1; power <= *most / 2;) tried.push_back(power *= 2);
   tried.push_back(*most);
   std::erase_if(tried, [&](int64_t micro_batch) { return micro_batch > *most; });
   std::sort(tried.begin(), tried.end(), std::greater<>());
@@ -68,9 +67,10 @@ Load fastest_load(const StepPredictor& predictor, const std::vector<int64_t>& tr
                   int64_t batch) {
   Load best;
   double best_seconds = 0;
-  for (const auto micro_batch : tried) {
+  for (const auto most : tried) {
+    const int64_t micro_batch = std::min(most, batch);
     // As many passes over even parts: no remainder, no more memory, no more time.
-    const int64_t share = predictor.largest_share(batch, std::min(micro_batch, batch));
+    const int64_t share = predictor.largest_share(batch, micro_batch);
     const int64_t passes = (share + micro_batch - 1) / micro_batch;
     const Load load{batch, (share + passes - 1) / passes};
     const double seconds = predictor.seconds(load.batch, load.micro_batch).value_or(1);
@@ -133,83 +133,49 @@ std::vector<Speed> speeds_of(std::span<const SiteKnowledge> sites,
   return speeds;
 }
 
-std::vector<StepPredictor> predictors_of(std::span<const SiteKnowledge> sites) {
-  return {sites.begin(), sites.end()};
+// "its TFLOPS, 1.45 times node1's": of each site that has them, compared with the least.
+std::vector<std::string> compared_tflops(std::span<const SiteKnowledge> sites) {
+  std::vector<std::optional<double>> tflops;
+  std::size_t least = sites.size();
+  for (std::size_t id = 0; id < sites.size(); ++id) {
+    tflops.push_back(total_tflops(sites[id]));
+    if (tflops[id] && (least == sites.size() || *tflops[id] < *tflops[least])) least = id;
+  }
+  std::vector<std::string> texts(sites.size());
+  for (std::size_t id = 0; id < sites.size(); ++id) {
+    if (!tflops[id]) continue;
+    texts[id] = id == least ? "its TFLOPS, the least of all"
+                            : fmt::format("its TFLOPS, {:.2f} times {}'s",
+                                          *tflops[id] / *tflops[least], sites[least].site);
+  }
+  return texts;
 }
 
-// "its TFLOPS, 1.45 times node1's": compared with the site that has the least.
-std::string compared_tflops(std::span<const SiteKnowledge> sites, std::size_t id) {
-  std::size_t least = id;
-  for (std::size_t other = 0; other < sites.size(); ++other) {
-    const auto tflops = total_tflops(sites[other]);
-    if (tflops && *tflops < *total_tflops(sites[least])) least = other;
+// Why a site got its work, but for its batch.
+std::string reason_of(const SitePlan& work, Source source, const std::string& tflops,
+                      std::optional<double> round_seconds) {
+  const auto steps = fmt::format("{} steps of {}", work.local_steps, work.batch);
+  const auto end =
+      round_seconds ? fmt::format("{} fill the {:.3g} s round", steps, *round_seconds) : steps;
+  switch (source) {
+    case Source::kRun:
+      return fmt::format("{:.3g} s a step, measured in the run: {}", *work.step_seconds, end);
+    case Source::kProfile:
+      return fmt::format("{:.3g} s a step from its profile: {}", *work.step_seconds, end);
+    case Source::kTflops:
+      return fmt::format("about {:.3g} s a step from {}: {}", *work.step_seconds, tflops, end);
+    case Source::kTflopsAlone:
+      return fmt::format("from {}: {}", tflops, steps);
+    case Source::kNothing:
+      return "its speed is unknown yet and is measured in the round: " + steps;
   }
-  if (least == id) return "its TFLOPS, the least of all";
-  return fmt::format("its TFLOPS, {:.2f} times {}'s",
-                     *total_tflops(sites[id]) / *total_tflops(sites[least]), sites[least].site);
+  throw InternalError("unknown source of a step time");
 }
 
 }  // namespace
 
-std::vector<int64_t> steps_to_meet(std::span<const Pace> paces, double target_seconds) {
-  double least = target_seconds * (1 - kRoundTolerance);
-  for (const auto& pace : paces) least = std::max(least, pace.overhead_seconds + pace.step_seconds);
-  const double most = std::max(target_seconds * (1 + kRoundTolerance), least);
-  const double target = std::clamp(target_seconds, least, most);
-
-  const auto steps_until = [](const Pace& pace, double end) {
-    const double steps = std::floor((end - pace.overhead_seconds) / pace.step_seconds + kRounding);
-    return std::max<int64_t>(1, static_cast<int64_t>(steps));
-  };
-  const auto idle_share = [&](double end) {
-    double last = 0, sum = 0;
-    for (const auto& pace : paces) {
-      const double finish =
-          pace.overhead_seconds + static_cast<double>(steps_until(pace, end)) * pace.step_seconds;
-      last = std::max(last, finish);
-      sum += finish;
-    }
-    return 1 - sum / (last * static_cast<double>(paces.size()));
-  };
-
-  // The finish times of the slowest sites, which lose most by rounding, are the candidates.
-  std::vector<std::size_t> slowest_first(paces.size());
-  std::iota(slowest_first.begin(), slowest_first.end(), 0);
-  const auto num_tried = std::min(paces.size(), kMostCandidates);
-  std::partial_sort(
-      slowest_first.begin(), slowest_first.begin() + static_cast<std::ptrdiff_t>(num_tried),
-      slowest_first.end(), [&](std::size_t a, std::size_t b) {
-        return std::pair(-paces[a].step_seconds, a) < std::pair(-paces[b].step_seconds, b);
-      });
-  std::vector<double> ends{target};
-  for (std::size_t i = 0; i < num_tried && ends.size() < kMostCandidates; ++i) {
-    const auto& pace = paces[slowest_first[i]];
-    const int64_t around = steps_until(pace, target);
-    for (int64_t steps = std::max<int64_t>(1, around - kCandidatesAround);
-         steps <= around + kCandidatesAround && ends.size() < kMostCandidates; ++steps) {
-      const double end = pace.overhead_seconds + static_cast<double>(steps) * pace.step_seconds;
-      if (end >= least && end <= most) ends.push_back(end);
-    }
-  }
-  double best_end = target;
-  double best_share = idle_share(target);
-  for (const double end : ends) {
-    const double share = idle_share(end);
-    const bool as_good_and_nearer =
-        share < best_share + kRounding && std::abs(end - target) < std::abs(best_end - target);
-    if (share < best_share - kRounding || as_good_and_nearer) {
-      best_share = share;
-      best_end = end;
-    }
-  }
-  std::vector<int64_t> steps;
-  for (const auto& pace : paces) steps.push_back(steps_until(pace, best_end));
-  return steps;
-}
-
 RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> sites,
-                      const std::string& source) {
-  const auto predictors = predictors_of(sites);
+                      std::span<const StepPredictor> predictors, const std::string& source) {
   const int64_t most = most_batch(config, sites.size());
   const int64_t start = start_batch(config, most);
   RoundPlan plan;
@@ -248,51 +214,27 @@ RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> s
 }
 
 void explain_hybrid(const PlanConfig& config, std::span<const SiteKnowledge> sites,
-                    RoundPlan& plan) {
-  const auto predictors = predictors_of(sites);
+                    std::span<const StepPredictor> predictors, RoundPlan& plan) {
   const auto speeds = speeds_of(sites, predictors, plan);
   std::vector<double> overheads;
   for (std::size_t id = 0; id < sites.size(); ++id) {
     overheads.push_back(sites[id].overhead_seconds);
     plan.sites[id].step_seconds.reset();
-    if (speeds[id].source == Source::kNothing || speeds[id].source == Source::kTflopsAlone)
-      continue;
-    plan.sites[id].step_seconds = speeds[id].step_seconds;
+    const auto source = speeds[id].source;
+    const bool in_seconds = source != Source::kNothing && source != Source::kTflopsAlone;
+    if (in_seconds) plan.sites[id].step_seconds = speeds[id].step_seconds;
   }
   predict_round(plan, overheads);
   const int64_t start = start_batch(config, most_batch(config, sites.size()));
+  const auto tflops = compared_tflops(sites);
   for (std::size_t id = 0; id < sites.size(); ++id) {
     auto& work = plan.sites[id];
-    const auto steps = fmt::format("{} steps of {}", work.local_steps, work.batch);
-    const auto end = plan.round_seconds
-                         ? fmt::format("{} fill the {:.3g} s round", steps, *plan.round_seconds)
-                         : steps;
-    switch (speeds[id].source) {
-      case Source::kRun:
-        work.reason =
-            fmt::format("{:.3g} s a step, measured in the run: {}", *work.step_seconds, end);
-        break;
-      case Source::kProfile:
-        work.reason = fmt::format("{:.3g} s a step from its profile: {}", *work.step_seconds, end);
-        break;
-      case Source::kTflops:
-        work.reason = fmt::format("about {:.3g} s a step from {}: {}", *work.step_seconds,
-                                  compared_tflops(sites, id), end);
-        break;
-      case Source::kTflopsAlone:
-        work.reason = fmt::format("from {}: {}", compared_tflops(sites, id), end);
-        break;
-      case Source::kNothing:
-        work.reason = "its speed is unknown yet and is measured in the round: " + steps;
-        break;
-    }
-    if (work.batch > start && predictors[id].has_fits()) {
-      const auto base = choose_load(config, sites[id], predictors[id], start);
-      const double gain = static_cast<double>(work.batch) / static_cast<double>(base.batch) *
-                          *predictors[id].seconds(base.batch, base.micro_batch) /
-                          *work.step_seconds;
-      work.reason += fmt::format("; {:.2f} times the tokens/s of batch {}", gain, start);
-    }
+    work.reason = reason_of(work, speeds[id].source, tflops[id], plan.round_seconds);
+    if (work.batch == start || !predictors[id].has_fits()) continue;
+    const auto base = choose_load(config, sites[id], predictors[id], start);
+    const double gain = static_cast<double>(work.batch) / static_cast<double>(base.batch) *
+                        *predictors[id].seconds(base.batch, base.micro_batch) / *work.step_seconds;
+    work.reason += fmt::format("; {:.2f} times the tokens/s of batch {}", gain, start);
   }
 }
 

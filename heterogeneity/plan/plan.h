@@ -9,6 +9,9 @@
 
 namespace farstep {
 
+// Steps, and sequences of a step, that a site may be given; figures that ask for more are mistaken.
+inline constexpr int64_t kMostWork = 1'000'000'000;
+
 struct SitePlan {
   std::string site;
   int64_t local_steps = 0;

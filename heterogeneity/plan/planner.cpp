@@ -54,33 +54,6 @@ struct PlannerState {
   }
 };
 
-bool anything_known(std::span<const SiteKnowledge> sites) {
-  return std::any_of(sites.begin(), sites.end(), [](const SiteKnowledge& site) {
-    return site.seen || (site.profile && (total_tflops(site) || StepPredictor(site).has_fits()));
-  });
-}
-
-void learn(SiteKnowledge& site, const RoundTiming& timing) {
-  FARSTEP_CHECK(timing.batch > 0 && timing.micro_batch > 0 && timing.step_seconds > 0 &&
-                    std::isfinite(timing.step_seconds) && timing.overhead_seconds >= 0 &&
-                    std::isfinite(timing.overhead_seconds),
-                "timing of {}: steps of {} in {} s, besides {} s", site.site, timing.batch,
-                timing.step_seconds, timing.overhead_seconds);
-  double seconds = timing.step_seconds;
-  double overhead = timing.overhead_seconds;
-  if (site.seen) {
-    const double known = *step_seconds(site, timing.batch, timing.micro_batch);
-    if (std::abs(seconds - known) < kNoise * known) {
-      seconds = known + kNoiseWeight * (seconds - known);
-    } else {
-      seconds = std::clamp(seconds, known / kMostChange, known * kMostChange);
-    }
-    overhead = site.overhead_seconds + kOverheadWeight * (overhead - site.overhead_seconds);
-  }
-  site.seen = SeenStep{timing.batch, timing.micro_batch, seconds};
-  site.overhead_seconds = overhead;
-}
-
 bool same_loads(const RoundPlan& a, const RoundPlan& b) {
   return std::equal(a.sites.begin(), a.sites.end(), b.sites.begin(), b.sites.end(),
                     [](const SitePlan& one, const SitePlan& other) {
@@ -101,14 +74,24 @@ bool is_as_good(const RoundPlan& current, const RoundPlan& fresh) {
 }  // namespace
 
 Planner::Planner(const PlanConfig& config, std::vector<SiteKnowledge> sites, std::string source)
-    : config_(config), source_(std::move(source)), sites_(std::move(sites)), plan_(fresh_plan()) {}
+    : config_(config),
+      source_(std::move(source)),
+      sites_(std::move(sites)),
+      predictors_(predictors_of(sites_)),
+      plan_(fresh_plan()) {}
+
+bool Planner::anything_known() const {
+  for (std::size_t id = 0; id < sites_.size(); ++id) {
+    if (predictors_[id].is_timed() || total_tflops(sites_[id])) return true;
+  }
+  return false;
+}
 
 RoundPlan Planner::fresh_plan() const {
   auto config = config_;
-  const bool learns_first =
-      config.policy == Policy::kHybrid && config.replan && !anything_known(sites_);
+  const bool learns_first = config.policy == Policy::kHybrid && config.replan && !anything_known();
   if (learns_first) config.policy = Policy::kUniform;
-  auto plan = make_plan(config, sites_, source_);
+  auto plan = make_plan(config, sites_, predictors_, source_);
   if (learns_first) {
     for (auto& work : plan.sites) {
       work.reason = fmt::format("all alike until the round has measured them: {} steps of {}",
@@ -118,16 +101,38 @@ RoundPlan Planner::fresh_plan() const {
   return plan;
 }
 
+void Planner::learn(std::size_t site_id, const RoundTiming& timing) {
+  auto& site = sites_[site_id];
+  FARSTEP_CHECK(timing.batch > 0 && timing.micro_batch > 0 && timing.step_seconds > 0 &&
+                    timing.overhead_seconds >= 0,
+                "timing of {}: steps of {} in {} s, besides {} s", site.site, timing.batch,
+                timing.step_seconds, timing.overhead_seconds);
+  double seconds = timing.step_seconds;
+  double overhead = timing.overhead_seconds;
+  if (site.seen) {
+    const double known = *predictors_[site_id].seconds(timing.batch, timing.micro_batch);
+    if (std::abs(seconds - known) < kNoise * known) {
+      seconds = known + kNoiseWeight * (seconds - known);
+    } else {
+      seconds = std::clamp(seconds, known / kMostChange, known * kMostChange);
+    }
+    overhead = site.overhead_seconds + kOverheadWeight * (overhead - site.overhead_seconds);
+  }
+  site.seen = SeenStep{timing.batch, timing.micro_batch, seconds};
+  site.overhead_seconds = overhead;
+  predictors_[site_id].see(*site.seen);
+}
+
 void Planner::observe(std::span<const RoundTiming> timings) {
   FARSTEP_CHECK(timings.size() == sites_.size(), "{} timings of {} sites", timings.size(),
                 sites_.size());
   if (!config_.replan) return;
   for (std::size_t id = 0; id < sites_.size(); ++id) {
-    if (timings[id].steps > 0) learn(sites_[id], timings[id]);
+    if (timings[id].steps > 0 && timings[id].step_seconds != 0) learn(id, timings[id]);
   }
   auto fresh = fresh_plan();
-  if (config_.policy == Policy::kHybrid && anything_known(sites_)) {
-    auto current = predicted_anew(config_, sites_, plan_);
+  if (config_.policy == Policy::kHybrid && anything_known()) {
+    auto current = predicted_anew(config_, sites_, predictors_, plan_);
     if (is_as_good(current, fresh)) fresh = std::move(current);
   }
   plan_ = std::move(fresh);
@@ -171,8 +176,9 @@ void Planner::restore(const Json& json) {
       sites_[id].seen = SeenStep{saved.seen->batch, saved.seen->micro_batch, saved.seen->seconds};
     }
   }
+  predictors_ = predictors_of(sites_);
   plan_ = fresh_plan();
-  if (config_.policy == Policy::kHybrid && anything_known(sites_)) {
+  if (config_.policy == Policy::kHybrid && anything_known()) {
     for (std::size_t id = 0; id < sites_.size(); ++id) {
       const auto& saved = state.sites[id];
       auto& work = plan_.sites[id];
@@ -181,7 +187,7 @@ void Planner::restore(const Json& json) {
       work.micro_batch = saved.micro_batch;
       work.most_steps = saved.most_steps;
     }
-    plan_ = predicted_anew(config_, sites_, std::move(plan_));
+    plan_ = predicted_anew(config_, sites_, predictors_, std::move(plan_));
   }
 }
 

@@ -24,12 +24,12 @@ class Planner {
   // The round to come.
   const RoundPlan& plan() const { return plan_; }
 
-  // Learns from a committed round (one timing a site, in order of site ids; no steps: nothing is
-  // known of it) and plans the next. A site's first step time counts in full. A later one that
-  // differs from what is known by less than a few percent counts by half, as noise does; more is a
-  // change of the site and counts in full, but by at most a factor of four a round. The sites keep
-  // their work unless other work saves idle time worth mentioning. Without re-planning the plan
-  // stays.
+  // Learns from a committed round (one timing a site, in order of site ids; no steps or no step
+  // time: nothing is known of it) and plans the next. A site's first step time counts in full. A
+  // later one that differs from what is known by less than a few percent counts by half, as noise
+  // does; more is a change of the site and counts in full, but by at most a factor of four a round.
+  // The sites keep their work unless other work saves idle time worth mentioning. Without
+  // re-planning the plan stays.
   void observe(std::span<const RoundTiming> timings);
 
   // What was learned and planned, and back: a resumed run goes on with the plan it had. Throws
@@ -38,12 +38,15 @@ class Planner {
   void restore(const Json& state);
 
  private:
+  bool anything_known() const;
   // The plan that follows from what is known, whatever was planned before.
   RoundPlan fresh_plan() const;
+  void learn(std::size_t site_id, const RoundTiming& timing);
 
   const PlanConfig config_;
   const std::string source_;
   std::vector<SiteKnowledge> sites_;
+  std::vector<StepPredictor> predictors_;
   RoundPlan plan_;
 };
 

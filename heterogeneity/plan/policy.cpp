@@ -108,9 +108,10 @@ void share_by_tflops(const PlanConfig& config, std::span<const SiteKnowledge> si
     const double ratio = means[id] / *least;
     auto& shared = by_batch ? work.batch : work.local_steps;
     const int64_t base = shared;
-    shared = std::llround(static_cast<double>(base) * ratio);
+    shared = std::llround(
+        std::min(static_cast<double>(base) * ratio, static_cast<double>(kMostWork + 1)));
     work.reason =
-        fmt::format("{:.4g} TFLOPS a device, {:.3f} times {}'s: {} {} instead of {}", means[id],
+        fmt::format("{:.5g} TFLOPS a device, {:.3f} times {}'s: {} {} instead of {}", means[id],
                     ratio, sites[static_cast<std::size_t>(least - means.begin())].site,
                     by_batch ? "batch" : "steps", shared, base);
   }
@@ -137,7 +138,8 @@ void batch_by_memory(const PlanConfig& config, std::span<const SiteKnowledge> si
 
 // All of the batch at once, or as the config has it, but no more than a device gets and holds.
 void choose_micro_batches(const PlanConfig& config, std::span<const SiteKnowledge> sites,
-                          const std::string& source, RoundPlan& plan) {
+                          std::span<const StepPredictor> predictors, const std::string& source,
+                          RoundPlan& plan) {
   for (std::size_t id = 0; id < sites.size(); ++id) {
     auto& work = plan.sites[id];
     const auto& pin = sites[id].pins.micro_batch;
@@ -150,8 +152,18 @@ void choose_micro_batches(const PlanConfig& config, std::span<const SiteKnowledg
                             work.batch));
     }
     work.micro_batch = std::min(wanted, most_micro_batch(sites[id]).value_or(wanted));
-    work.micro_batch = std::min(
-        work.micro_batch, StepPredictor(sites[id]).largest_share(work.batch, work.micro_batch));
+    work.micro_batch =
+        std::min(work.micro_batch, predictors[id].largest_share(work.batch, work.micro_batch));
+  }
+}
+
+void check_work(const RoundPlan& plan, const std::string& source) {
+  for (const auto& work : plan.sites) {
+    if (std::max(work.local_steps, work.batch) <= kMostWork) continue;
+    refuse(source,
+           fmt::format("{} would get {} steps of {}, more than {}: check the base work, and "
+                       "the sites' profiles for figures that are far from each other",
+                       work.site, work.local_steps, work.batch, kMostWork));
   }
 }
 
@@ -159,6 +171,11 @@ void choose_micro_batches(const PlanConfig& config, std::span<const SiteKnowledg
 
 RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                     const std::string& source) {
+  return make_plan(config, sites, predictors_of(sites), source);
+}
+
+RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sites,
+                    std::span<const StepPredictor> predictors, const std::string& source) {
   FARSTEP_CHECK(!sites.empty(), "a plan for no site");
   check_pins(config, sites, source);
   check_memory(sites, source);
@@ -168,27 +185,28 @@ RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sit
   } else if (config.policy == Policy::kBatchByMemory) {
     batch_by_memory(config, sites, source, plan);
   }
-  choose_micro_batches(config, sites, source, plan);
-  if (config.policy == Policy::kHybrid) plan = hybrid_work(config, sites, source);
+  choose_micro_batches(config, sites, predictors, source, plan);
+  if (config.policy == Policy::kHybrid) plan = hybrid_work(config, sites, predictors, source);
+  check_work(plan, source);
   for (auto& work : plan.sites) {
     const double room = std::ceil(kDeadlineRoom * static_cast<double>(work.local_steps));
     work.most_steps = config.round_end == RoundEnd::kDeadline
                           ? static_cast<int64_t>(room) + kDeadlineStepsMore
                           : work.local_steps;
   }
-  return predicted_anew(config, sites, std::move(plan));
+  return predicted_anew(config, sites, predictors, std::move(plan));
 }
 
 RoundPlan predicted_anew(const PlanConfig& config, std::span<const SiteKnowledge> sites,
-                         RoundPlan plan) {
+                         std::span<const StepPredictor> predictors, RoundPlan plan) {
   if (config.policy == Policy::kHybrid) {
-    explain_hybrid(config, sites, plan);
+    explain_hybrid(config, sites, predictors, plan);
     return plan;
   }
   std::vector<double> overheads;
   for (std::size_t id = 0; id < sites.size(); ++id) {
     auto& work = plan.sites[id];
-    work.step_seconds = step_seconds(sites[id], work.batch, work.micro_batch);
+    work.step_seconds = predictors[id].seconds(work.batch, work.micro_batch);
     overheads.push_back(sites[id].overhead_seconds);
   }
   predict_round(plan, overheads);

@@ -27,9 +27,13 @@ namespace farstep {
 RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                     const std::string& source);
 
+// The same with the sites' predictors at hand, which a planner keeps from round to round.
+RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sites,
+                    std::span<const StepPredictor> predictors, const std::string& source);
+
 // The work that `plan` gives the sites, with the predictions and, under hybrid, the reasons that
 // follow from what is known of them now.
 RoundPlan predicted_anew(const PlanConfig& config, std::span<const SiteKnowledge> sites,
-                         RoundPlan plan);
+                         std::span<const StepPredictor> predictors, RoundPlan plan);
 
 }  // namespace farstep

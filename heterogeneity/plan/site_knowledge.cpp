@@ -17,7 +17,7 @@ std::vector<SiteKnowledge> sites_of(const RunConfig& run) {
   return sites;
 }
 
-StepPredictor::StepPredictor(const SiteKnowledge& site) : seen_(site.seen) {
+StepPredictor::StepPredictor(const SiteKnowledge& site) {
   if (site.profile) {
     num_devices_ = site.profile->devices.size();
     for (const auto& device : site.profile->devices) {
@@ -29,9 +29,12 @@ StepPredictor::StepPredictor(const SiteKnowledge& site) : seen_(site.seen) {
       fits_.push_back(*fit);
     }
   }
-  if (seen_ && has_fits()) {
-    scale_ = seen_->seconds / fitted_seconds(seen_->batch, seen_->micro_batch);
-  }
+  if (site.seen) see(*site.seen);
+}
+
+void StepPredictor::see(const SeenStep& seen) {
+  seen_ = seen;
+  if (has_fits()) scale_ = seen.seconds / fitted_seconds(seen.batch, seen.micro_batch);
 }
 
 std::vector<int64_t> StepPredictor::shares(int64_t batch, int64_t micro_batch) const {
@@ -71,6 +74,13 @@ int64_t StepPredictor::largest_share(int64_t batch, int64_t micro_batch) const {
   }
   const auto devices = static_cast<int64_t>(num_devices_);
   return (batch + devices - 1) / devices;
+}
+
+std::vector<StepPredictor> predictors_of(std::span<const SiteKnowledge> sites) {
+  std::vector<StepPredictor> predictors;
+  predictors.reserve(sites.size());
+  for (const auto& site : sites) predictors.emplace_back(site);
+  return predictors;
 }
 
 std::optional<double> step_seconds(const SiteKnowledge& site, int64_t batch, int64_t micro_batch) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,12 +44,18 @@ class StepPredictor {
  public:
   explicit StepPredictor(const SiteKnowledge& site);
 
+  // Goes by this step of the run from now on.
+  void see(const SeenStep& seen);
+
   // Predicted seconds of an inner step whose batch is split over the devices; nothing if neither
   // the run has timed one nor the profile of every device.
   std::optional<double> seconds(int64_t batch, int64_t micro_batch) const;
 
   // Most sequences of the batch that one device gets; even shares where no step times are known.
   int64_t largest_share(int64_t batch, int64_t micro_batch) const;
+
+  // Whether seconds() knows anything.
+  bool is_timed() const { return has_fits() || seen_; }
 
   // Whether the profile tells batches apart; without it a larger batch is never faster.
   bool has_fits() const { return !fits_.empty(); }
@@ -62,6 +69,9 @@ class StepPredictor {
   std::optional<SeenStep> seen_;
   double scale_ = 1;  // seen seconds / fitted seconds
 };
+
+// One a site, in their order.
+std::vector<StepPredictor> predictors_of(std::span<const SiteKnowledge> sites);
 
 // As StepPredictor::seconds().
 std::optional<double> step_seconds(const SiteKnowledge& site, int64_t batch, int64_t micro_batch);

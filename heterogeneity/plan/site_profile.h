@@ -25,7 +25,7 @@ struct StepTime {
     visit("micro_batch", micro_batch, "sequences of one forward and backward",
           required(at_least(1)));
     visit("batch", batch, "sequences of the step; null is one micro-batch", at_least(1));
-    visit("seconds", seconds, "how long the step takes", required(above(0)));
+    visit("seconds", seconds, "how long the step takes", required(in_range(1e-9, 1e9)));
   }
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <set>
 #include <vector>
 
 namespace farstep {
@@ -40,44 +39,56 @@ constexpr std::array<unsigned, 7> kCostSets{
     bit(kStep) | bit(kMicroBatch),
 };
 
-// The least-squares costs of the set, all others 0; nothing if the measurements cannot tell them
-// apart. Gauss on the normal equations with columns of length 1.
-std::optional<Costs> solve(const std::vector<Row>& rows, unsigned costs) {
-  constexpr double kDependent = 1e-10;
-  std::array<Cost, kNumCosts> columns{};
-  std::size_t n = 0;
-  for (unsigned cost = 0; cost < kNumCosts; ++cost) {
-    if (costs & (1U << cost)) columns[n++] = static_cast<Cost>(cost);
+// Normal equations of the least squares with columns of length 1, and the columns' true lengths.
+struct NormalEquations {
+  std::array<Costs, kNumCosts> products{};
+  Costs right_side{};
+  Costs lengths{};
+};
+
+NormalEquations normal_equations(std::span<const Row> rows) {
+  NormalEquations normal;
+  for (unsigned i = 0; i < kNumCosts; ++i) {
+    for (const auto& row : rows) normal.lengths[i] += row[i] * row[i];
+    normal.lengths[i] = std::sqrt(normal.lengths[i]);
   }
-  std::array<double, kNumCosts> length{};
-  std::array<std::array<double, kNumCosts + 1>, kNumCosts> normal{};
-  for (std::size_t i = 0; i < n; ++i) {
-    for (const auto& row : rows) length[i] += row[columns[i]] * row[columns[i]];
-    length[i] = std::sqrt(length[i]);
-  }
-  for (std::size_t i = 0; i < n; ++i) {
+  for (unsigned i = 0; i < kNumCosts; ++i) {
     for (const auto& row : rows) {
-      const double own = row[columns[i]] / length[i];
-      for (std::size_t j = 0; j < n; ++j) normal[i][j] += own * row[columns[j]] / length[j];
-      normal[i][n] += own;
+      const double own = row[i] / normal.lengths[i];
+      for (unsigned j = 0; j < kNumCosts; ++j) {
+        normal.products[i][j] += own * row[j] / normal.lengths[j];
+      }
+      normal.right_side[i] += own;
     }
   }
-  for (std::size_t pivot = 0; pivot < n; ++pivot) {
-    if (normal[pivot][pivot] < kDependent) return std::nullopt;
-    for (std::size_t i = 0; i < n; ++i) {
-      if (i == pivot) continue;
-      const double factor = normal[i][pivot] / normal[pivot][pivot];
-      for (std::size_t j = pivot; j <= n; ++j) normal[i][j] -= factor * normal[pivot][j];
-    }
-  }
-  Costs solution{};
-  for (std::size_t i = 0; i < n; ++i) {
-    solution[columns[i]] = normal[i][n] / normal[i][i] / length[i];
-  }
-  return solution;
+  return normal;
 }
 
-double squared_error(const std::vector<Row>& rows, const Costs& costs) {
+// The least-squares costs of the set, all others 0; nothing if the measurements cannot tell them
+// apart. Gauss's elimination, row by row of those that are in the set.
+std::optional<Costs> solve(NormalEquations normal, unsigned set) {
+  constexpr double kDependent = 1e-10;
+  for (unsigned pivot = 0; pivot < kNumCosts; ++pivot) {
+    if (!(set & (1U << pivot))) continue;
+    if (normal.products[pivot][pivot] < kDependent) return std::nullopt;
+    for (unsigned i = 0; i < kNumCosts; ++i) {
+      if (i == pivot || !(set & (1U << i))) continue;
+      const double factor = normal.products[i][pivot] / normal.products[pivot][pivot];
+      for (unsigned j = 0; j < kNumCosts; ++j) {
+        normal.products[i][j] -= factor * normal.products[pivot][j];
+      }
+      normal.right_side[i] -= factor * normal.right_side[pivot];
+    }
+  }
+  Costs costs{};
+  for (unsigned i = 0; i < kNumCosts; ++i) {
+    if (!(set & (1U << i))) continue;
+    costs[i] = normal.right_side[i] / normal.products[i][i] / normal.lengths[i];
+  }
+  return costs;
+}
+
+double squared_error(std::span<const Row> rows, const Costs& costs) {
   double sum = 0;
   for (const auto& row : rows) {
     double error = -1;
@@ -111,12 +122,13 @@ std::optional<StepTimeFit> fit_step_time(std::span<const StepTime> measured) {
                     static_cast<double>(batch) / step.seconds});
   }
   // The best solution without a cost below zero is the least-squares one of its own set of costs.
+  const auto normal = normal_equations(rows);
   std::optional<Costs> best;
   double best_error = 0;
   for (const unsigned set : kCostSets) {
     if ((set & bit(kStep)) && !batches_differ) continue;
     if ((set & bit(kMicroBatch)) && !accumulated) continue;
-    const auto costs = solve(rows, set);
+    const auto costs = solve(normal, set);
     if (!costs || *std::min_element(costs->begin(), costs->end()) < 0) continue;
     const double error = squared_error(rows, *costs);
     if (best && error >= best_error - kBetter) continue;

@@ -28,6 +28,8 @@ std::optional<Json> parse_options(const std::string& command, const std::vector<
                    [&](const Command& candidate) { return candidate.name == command; });
   CLI::App app(found == commands().end() ? "" : std::string(found->summary), "farstep " + command);
   app.footer(details);
+  const bool has_positional = std::any_of(options.begin(), options.end(),
+                                          [](const Option& option) { return option.positional; });
   std::vector<std::string> values(options.size());
   std::vector<std::vector<std::string>> lists(options.size());
   std::vector<CLI::Option*> parsed;
@@ -40,7 +42,7 @@ std::optional<Json> parse_options(const std::string& command, const std::vector<
     } else {
       parsed.push_back(app.add_option(name, lists[i], options[i].doc)->type_name(""));
       // Or "--set a=1 FOLDER" would take the folder for a second value.
-      if (!options[i].positional) parsed.back()->allow_extra_args(false);
+      if (has_positional && !options[i].positional) parsed.back()->allow_extra_args(false);
     }
   }
   try {

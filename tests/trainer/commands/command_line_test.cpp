@@ -33,6 +33,17 @@ struct Options {
   }
 };
 
+struct Files {
+  std::vector<std::string> profiles;
+  bool json = false;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("profiles", profiles, "files", required(at_least(1)));
+    visit("json", json, "as JSON");
+  }
+};
+
 }  // namespace
 
 TEST_CASE("options are read by the names of their fields wherever the folder stands") {
@@ -71,6 +82,13 @@ TEST_CASE("wrong options are refused with their name") {
   CHECK_THAT(refusal({"x", "--speed", "blue"}), Contains("must be one of slow, fast"));
   CHECK_THAT(refusal({"x", "--temperature"}), Contains("temperature"));
   CHECK_THAT(refusal({"x", "y"}), Contains("y"));
+}
+
+TEST_CASE("an option of many values takes them one after the other where nothing else could") {
+  const auto options = parse_command_line<Files>("plan", {"--profiles", "a", "b", "c", "--json"});
+  REQUIRE(options);
+  CHECK(options->profiles == std::vector<std::string>{"a", "b", "c"});
+  CHECK(options->json);
 }
 
 TEST_CASE("help is printed instead of running") {

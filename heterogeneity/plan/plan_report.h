@@ -1,0 +1,21 @@
+// A plan as people and scripts read it: what `farstep plan` prints.
+//
+// Pure functions; thread-safe.
+#pragma once
+
+#include <string>
+
+#include "heterogeneity/plan/plan.h"
+#include "trainer/config/json_fields.h"
+#include "trainer/config/run_config.h"
+
+namespace farstep {
+
+// The plan as one object; seconds are null where no step time is known. `rule` gives the averaging
+// weights, if every site does what is planned.
+Json plan_json(Policy policy, AveragingRule rule, const RoundPlan& plan);
+
+// The same as a table with a line a site, and a line a site that says why below it.
+std::string plan_text(Policy policy, AveragingRule rule, const RoundPlan& plan);
+
+}  // namespace farstep

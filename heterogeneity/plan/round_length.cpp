@@ -1,0 +1,86 @@
+#include "heterogeneity/plan/round_length.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "heterogeneity/plan/plan.h"
+
+namespace farstep {
+
+namespace {
+
+// A step may end by so much of itself late, and shares of idle time that differ by less are equal:
+// rounding of the divisions.
+constexpr double kRounding = 1e-9;
+constexpr std::size_t kMostCandidates = 64;
+constexpr int64_t kCandidatesAround = 16;  // of one site, on either side of the target
+
+int64_t steps_until(const Pace& pace, double end_seconds) {
+  const double steps =
+      std::floor((end_seconds - pace.overhead_seconds) / pace.step_seconds + kRounding);
+  return static_cast<int64_t>(std::clamp(steps, 1.0, static_cast<double>(kMostWork + 1)));
+}
+
+double end_of(const Pace& pace, int64_t steps) {
+  return pace.overhead_seconds + static_cast<double>(steps) * pace.step_seconds;
+}
+
+// Share of their time that the sites idle if nobody begins a step that ends after `end_seconds`.
+double idle_share(std::span<const Pace> paces, double end_seconds) {
+  double last = 0;
+  double sum = 0;
+  for (const auto& pace : paces) {
+    const double end = end_of(pace, steps_until(pace, end_seconds));
+    last = std::max(last, end);
+    sum += end;
+  }
+  return 1 - sum / (last * static_cast<double>(paces.size()));
+}
+
+// The target, and ends of steps around it from `least` to `most`: of the slowest sites first, as
+// they lose most by rounding.
+std::vector<double> candidate_ends(std::span<const Pace> paces, double target, double least,
+                                   double most) {
+  std::vector<Pace> slowest_first(paces.begin(), paces.end());
+  std::sort(slowest_first.begin(), slowest_first.end(), [](const Pace& a, const Pace& b) {
+    return std::pair(a.step_seconds, a.overhead_seconds) >
+           std::pair(b.step_seconds, b.overhead_seconds);
+  });
+  std::vector<double> ends{target};
+  for (const auto& pace : slowest_first) {
+    const int64_t around = steps_until(pace, target);
+    for (int64_t steps = std::max<int64_t>(1, around - kCandidatesAround);
+         steps <= around + kCandidatesAround; ++steps) {
+      const double end = end_of(pace, steps);
+      if (end >= least && end <= most) ends.push_back(end);
+      if (ends.size() == kMostCandidates) return ends;
+    }
+  }
+  return ends;
+}
+
+}  // namespace
+
+std::vector<int64_t> steps_to_meet(std::span<const Pace> paces, double target_seconds) {
+  double least = target_seconds * (1 - kRoundTolerance);
+  for (const auto& pace : paces) least = std::max(least, end_of(pace, 1));
+  const double most = std::max(target_seconds * (1 + kRoundTolerance), least);
+  const double target = std::clamp(target_seconds, least, most);
+
+  double best_end = target;
+  double best_share = idle_share(paces, target);
+  for (const double end : candidate_ends(paces, target, least, most)) {
+    const double share = idle_share(paces, end);
+    const bool nearer = std::abs(end - target) < std::abs(best_end - target);
+    if (share < best_share - kRounding || (share < best_share + kRounding && nearer)) {
+      best_share = share;
+      best_end = end;
+    }
+  }
+  std::vector<int64_t> steps;
+  for (const auto& pace : paces) steps.push_back(steps_until(pace, best_end));
+  return steps;
+}
+
+}  // namespace farstep

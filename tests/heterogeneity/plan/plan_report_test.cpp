@@ -1,0 +1,49 @@
+#include "heterogeneity/plan/plan_report.h"
+
+#include "tests/heterogeneity/plan/known_sites.h"
+#include "tests/support/catch.h"
+
+using namespace farstep;
+using Catch::Contains;
+
+TEST_CASE("the JSON of a plan has the members that scripts rely on") {
+  const auto plan = make_plan(plan_config(Policy::kStepsByTflops), paper_sites(), "run.json");
+  const auto json = plan_json(Policy::kStepsByTflops, AveragingRule::kTokens, plan);
+  REQUIRE(json["policy"] == "steps_by_tflops");
+  REQUIRE(json["sites"].size() == 4);
+  double weights = 0;
+  for (std::size_t id = 0; id < 4; ++id) {
+    const auto& site = json["sites"][id];
+    REQUIRE(site["site"] == plan.sites[id].site);
+    REQUIRE(site["local_steps"] == plan.sites[id].local_steps);
+    REQUIRE(site["batch"] == 4);
+    REQUIRE(site["micro_batch"] == 1);
+    REQUIRE(site["predicted_compute_seconds"] == *plan.sites[id].compute_seconds);
+    REQUIRE(site["predicted_idle_seconds"] == *plan.sites[id].idle_seconds);
+    REQUIRE(site["averaging_weight"].get<double>() ==
+            Approx(static_cast<double>(plan.sites[id].local_steps) / 466));
+    weights += site["averaging_weight"].get<double>();
+  }
+  REQUIRE(weights == Approx(1));
+  REQUIRE(json["predicted_total_idle_seconds"] == *total_idle_seconds(plan));
+}
+
+TEST_CASE("seconds that are not known are null and a dash") {
+  const auto plan =
+      make_plan(plan_config(Policy::kUniform), std::vector{unknown_site("alone")}, "run.json");
+  const auto json = plan_json(Policy::kUniform, AveragingRule::kUniform, plan);
+  REQUIRE(json["sites"][0]["predicted_compute_seconds"].is_null());
+  REQUIRE(json["sites"][0]["predicted_idle_seconds"].is_null());
+  REQUIRE(json["predicted_total_idle_seconds"].is_null());
+  REQUIRE_THAT(plan_text(Policy::kUniform, AveragingRule::kUniform, plan), Contains("not known"));
+}
+
+TEST_CASE("the table has a line a site and a line that says why") {
+  const auto plan = make_plan(plan_config(Policy::kHybrid), paper_sites(), "run.json");
+  const auto text = plan_text(Policy::kHybrid, AveragingRule::kBatch, plan);
+  for (const auto& site : plan.sites) {
+    REQUIRE_THAT(text,
+                 Contains("\n" + site.site + "  ") && Contains(site.site + "  " + site.reason));
+  }
+  REQUIRE_THAT(text, Contains("Plan of a round by hybrid"));
+}

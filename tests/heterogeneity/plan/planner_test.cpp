@@ -1,0 +1,267 @@
+#include "heterogeneity/plan/planner.h"
+
+#include <functional>
+#include <random>
+
+#include "tests/heterogeneity/plan/known_sites.h"
+#include "tests/support/catch.h"
+
+using namespace farstep;
+using Catch::Contains;
+
+namespace {
+
+std::vector<SiteKnowledge> unknown_sites(std::size_t count) {
+  std::vector<SiteKnowledge> sites;
+  for (std::size_t id = 0; id < count; ++id) {
+    sites.push_back(unknown_site("site" + std::to_string(id)));
+  }
+  return sites;
+}
+
+std::vector<RoundTiming> timings_of(const RoundPlan& plan, const std::vector<double>& seconds) {
+  std::vector<RoundTiming> timings;
+  for (std::size_t id = 0; id < plan.sites.size(); ++id) {
+    const auto& site = plan.sites[id];
+    timings.push_back({site.local_steps, site.batch, site.micro_batch, seconds[id], 0});
+  }
+  return timings;
+}
+
+// Share of all time that the sites idle if their steps take `seconds`.
+double true_idle(const RoundPlan& plan, const std::vector<double>& seconds) {
+  double last = 0, sum = 0;
+  for (std::size_t id = 0; id < seconds.size(); ++id) {
+    const double finish = static_cast<double>(plan.sites[id].local_steps) * seconds[id];
+    last = std::max(last, finish);
+    sum += finish;
+  }
+  return 1 - sum / (last * static_cast<double>(seconds.size()));
+}
+
+std::vector<int64_t> steps_of(const RoundPlan& plan) {
+  std::vector<int64_t> steps;
+  for (const auto& site : plan.sites) steps.push_back(site.local_steps);
+  return steps;
+}
+
+void require_same(const RoundPlan& a, const RoundPlan& b) {
+  REQUIRE(a.round_seconds == b.round_seconds);
+  REQUIRE(a.sites.size() == b.sites.size());
+  for (std::size_t id = 0; id < a.sites.size(); ++id) {
+    const auto& one = a.sites[id];
+    const auto& other = b.sites[id];
+    REQUIRE(one.local_steps == other.local_steps);
+    REQUIRE(one.batch == other.batch);
+    REQUIRE(one.micro_batch == other.micro_batch);
+    REQUIRE(one.most_steps == other.most_steps);
+    REQUIRE(one.step_seconds == other.step_seconds);
+    REQUIRE(one.compute_seconds == other.compute_seconds);
+    REQUIRE(one.idle_seconds == other.idle_seconds);
+    REQUIRE(one.reason == other.reason);
+  }
+}
+
+const std::vector<double> kSeconds(std::begin(kPaperSeconds), std::end(kPaperSeconds));
+
+}  // namespace
+
+TEST_CASE("without profiles a run begins alike and is balanced from its second round on") {
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(4), "run.json");
+  REQUIRE(steps_of(planner.plan()) == std::vector<int64_t>(4, 100));
+  REQUIRE_THAT(planner.plan().sites[0].reason, Contains("until the round has measured them"));
+  planner.observe(timings_of(planner.plan(), kSeconds));
+  REQUIRE(true_idle(planner.plan(), kSeconds) < 0.004);
+}
+
+TEST_CASE("profiles that are wrong are mended by the first round") {
+  auto sites = paper_sites();
+  for (auto& site : sites) {
+    for (auto& device : site.profile->devices) device.step_seconds[0].seconds = 0.02;
+  }
+  Planner planner(plan_config(Policy::kHybrid), sites, "run.json");
+  planner.observe(timings_of(planner.plan(), kSeconds));
+  REQUIRE(true_idle(planner.plan(), kSeconds) < 0.004);
+}
+
+TEST_CASE("a site that changes its speed is planned right in the next round") {
+  for (const double times : {2.0, 0.5, 1.3, 0.7, 3.9}) {
+    Planner planner(plan_config(Policy::kHybrid), paper_sites(), "run.json");
+    for (int round = 0; round < 3; ++round) planner.observe(timings_of(planner.plan(), kSeconds));
+    auto seconds = kSeconds;
+    seconds[2] *= times;
+    planner.observe(timings_of(planner.plan(), seconds));
+    CAPTURE(times);
+    REQUIRE(true_idle(planner.plan(), seconds) < 0.02);
+    REQUIRE(*planner.plan().sites[2].step_seconds == Approx(seconds[2]).epsilon(0.02));
+  }
+}
+
+TEST_CASE("a step time changes by a factor of four a round at most") {
+  Planner planner(plan_config(Policy::kHybrid), paper_sites(), "run.json");
+  planner.observe(timings_of(planner.plan(), kSeconds));
+  auto seconds = kSeconds;
+  seconds[0] = 100 * kSeconds[0];
+  planner.observe(timings_of(planner.plan(), seconds));
+  REQUIRE(*planner.plan().sites[0].step_seconds == Approx(4 * kSeconds[0]));
+  seconds[0] = kSeconds[0] / 100;
+  planner.observe(timings_of(planner.plan(), seconds));
+  REQUIRE(*planner.plan().sites[0].step_seconds == Approx(kSeconds[0]));
+}
+
+TEST_CASE("noise of three percent moves the plan little and seldom") {
+  std::mt19937 random(13);
+  std::uniform_real_distribution<double> noise(0.97, 1.03);
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(4), "run.json");
+  int changes = 0;
+  double idle_sum = 0;
+  constexpr int kRounds = 200;
+  for (int round = 0; round < kRounds; ++round) {
+    auto seconds = kSeconds;
+    for (auto& each : seconds) each *= noise(random);
+    const auto before = steps_of(planner.plan());
+    planner.observe(timings_of(planner.plan(), seconds));
+    if (round > 0) changes += before != steps_of(planner.plan());
+    idle_sum += true_idle(planner.plan(), kSeconds);
+  }
+  CAPTURE(changes);
+  REQUIRE(idle_sum / kRounds < 0.015);
+  REQUIRE(changes < kRounds);
+}
+
+TEST_CASE("steps that jitter by three percent hardly move the plan") {
+  std::mt19937 random(13);
+  std::uniform_real_distribution<double> noise(0.97, 1.03);
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(4), "run.json");
+  int changes = 0;
+  for (int round = 0; round < 100; ++round) {
+    std::vector<double> typical;
+    for (std::size_t id = 0; id < 4; ++id) {
+      std::vector<double> steps(static_cast<std::size_t>(planner.plan().sites[id].local_steps));
+      for (auto& seconds : steps) seconds = kSeconds[id] * noise(random);
+      typical.push_back(typical_step_seconds(steps));
+    }
+    const auto before = steps_of(planner.plan());
+    planner.observe(timings_of(planner.plan(), typical));
+    if (round > 0) changes += before != steps_of(planner.plan());
+    REQUIRE(true_idle(planner.plan(), kSeconds) < 0.01);
+  }
+  CAPTURE(changes);
+  REQUIRE(changes <= 10);
+}
+
+TEST_CASE("a site that has no part leaves what is known of it") {
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(3), "run.json");
+  const std::vector<double> seconds{0.2, 0.1, 0.4};
+  auto timings = timings_of(planner.plan(), seconds);
+  timings[1] = {};
+  planner.observe(timings);
+  REQUIRE_THAT(planner.plan().sites[1].reason, Contains("unknown"));
+  REQUIRE_FALSE(planner.plan().round_seconds);
+  timings = timings_of(planner.plan(), seconds);
+  planner.observe(timings);
+  REQUIRE(true_idle(planner.plan(), seconds) < 0.004);
+  const auto balanced = steps_of(planner.plan());
+  timings[1] = {};
+  timings[2].step_seconds = 0;
+  for (int round = 0; round < 5; ++round) planner.observe(timings);
+  REQUIRE(steps_of(planner.plan()) == balanced);
+  for (int round = 0; round < 5; ++round) planner.observe(std::vector<RoundTiming>(3));
+  REQUIRE(steps_of(planner.plan()) == balanced);
+}
+
+TEST_CASE("time besides the steps is learned and its mean is planned with") {
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(2), "run.json");
+  const std::vector<double> seconds{0.25, 0.25};
+  for (int round = 0; round < 12; ++round) {
+    auto timings = timings_of(planner.plan(), seconds);
+    timings[1].overhead_seconds = 5;
+    planner.observe(timings);
+    REQUIRE(planner.plan().sites[0].local_steps - planner.plan().sites[1].local_steps == 20);
+  }
+}
+
+TEST_CASE("without re-planning and under other policies the work stays") {
+  for (const auto policy : {Policy::kUniform, Policy::kBatchByTflops, Policy::kBatchByMemory,
+                            Policy::kStepsByTflops, Policy::kHybrid}) {
+    for (const bool replan : {false, true}) {
+      auto config = plan_config(policy);
+      config.replan = replan;
+      if (policy == Policy::kHybrid && replan) continue;
+      Planner planner(config, paper_sites(), "run.json");
+      const auto before = planner.plan();
+      planner.observe(timings_of(before, {1, 2, 3, 4}));
+      REQUIRE(steps_of(planner.plan()) == steps_of(before));
+      if (!replan) require_same(planner.plan(), before);
+      if (replan) REQUIRE(*planner.plan().sites[3].step_seconds == 4);
+    }
+  }
+}
+
+TEST_CASE("a policy that lacks its profiles refuses the run") {
+  auto config = plan_config(Policy::kHybrid);
+  config.replan = false;
+  REQUIRE_THROWS_AS(Planner(config, unknown_sites(2), "run.json"), ConfigError);
+  REQUIRE_THROWS_AS(Planner(plan_config(Policy::kStepsByTflops), unknown_sites(2), "run.json"),
+                    ConfigError);
+}
+
+TEST_CASE("a planner that was saved at any round goes on as the one that was not") {
+  std::mt19937 random(17);
+  std::uniform_real_distribution<double> noise(0.9, 1.1);
+  for (const auto policy : {Policy::kUniform, Policy::kStepsByTflops, Policy::kHybrid}) {
+    for (const bool with_profiles : {true, false}) {
+      if (policy == Policy::kStepsByTflops && !with_profiles) continue;
+      auto config = plan_config(policy);
+      config.round_end = with_profiles ? RoundEnd::kDeadline : RoundEnd::kSteps;
+      const auto sites = with_profiles ? paper_sites() : unknown_sites(4);
+      Planner planner(config, sites, "run.json");
+      for (int round = 0; round < 20; ++round) {
+        Planner resumed(config, sites, "run.json");
+        resumed.restore(Json::parse(planner.state().dump()));
+        require_same(resumed.plan(), planner.plan());
+        REQUIRE(resumed.state() == planner.state());
+        auto seconds = kSeconds;
+        for (auto& each : seconds) each *= noise(random);
+        auto timings = timings_of(planner.plan(), seconds);
+        timings[1].overhead_seconds = 0.1 * noise(random);
+        if (round % 3 == 0) timings[2] = {};
+        planner.observe(timings);
+        resumed.observe(timings);
+        require_same(resumed.plan(), planner.plan());
+      }
+    }
+  }
+}
+
+TEST_CASE("a state of other sites or of another shape is bad data") {
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(3), "run.json");
+  const auto state = planner.state();
+  Planner other(plan_config(Policy::kHybrid), unknown_sites(2), "run.json");
+  REQUIRE_THROWS_AS(other.restore(state), DataError);
+  Planner renamed(plan_config(Policy::kHybrid),
+                  {unknown_site("a"), unknown_site("b"), unknown_site("c")}, "run.json");
+  REQUIRE_THROWS_AS(renamed.restore(state), DataError);
+  REQUIRE_THROWS_AS(planner.restore(Json::array()), DataError);
+  REQUIRE_THROWS_AS(planner.restore(Json::object()), DataError);
+  auto broken = state;
+  broken["sites"][0]["local_steps"] = 0;
+  REQUIRE_THROWS_AS(planner.restore(broken), DataError);
+  planner.restore(state);
+}
+
+TEST_CASE("one site is never idle and a thousand sites are balanced") {
+  Planner alone(plan_config(Policy::kHybrid), unknown_sites(1), "run.json");
+  for (const double seconds : {0.1, 0.4, 0.05}) {
+    alone.observe(timings_of(alone.plan(), {seconds}));
+    REQUIRE(steps_of(alone.plan()) == std::vector<int64_t>{100});
+    REQUIRE(alone.plan().sites[0].idle_seconds == 0);
+  }
+  std::mt19937 random(19);
+  std::uniform_real_distribution<double> step(0.1, 0.4);
+  std::vector<double> seconds(1000);
+  for (auto& each : seconds) each = step(random);
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(1000), "run.json");
+  planner.observe(timings_of(planner.plan(), seconds));
+  REQUIRE(true_idle(planner.plan(), seconds) < 0.005);
+}
