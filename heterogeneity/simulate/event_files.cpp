@@ -1,0 +1,133 @@
+#include "heterogeneity/simulate/event_files.h"
+
+#include <fstream>
+#include <utility>
+
+#include "trainer/base/checksum.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/telemetry/recorder.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr double kStartUnixSeconds = 946'684'800;  // 2000-01-01 00:00 UTC
+
+// Lines of one site, on a clock of its own.
+class Lines {
+ public:
+  Lines(std::string site, double start_seconds)
+      : site_(std::move(site)), now_(kStartUnixSeconds + start_seconds) {}
+
+  double now() const { return now_; }
+
+  void add(const Event& event, double seconds = 0) {
+    now_ += seconds;
+    text_ += to_record({now_, site_, event}).dump() + "\n";
+  }
+
+  void add_span(SpanCause cause, int64_t round, double seconds) {
+    if (seconds > 0) add(SpanEvent{cause, round, now_, seconds}, seconds);
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  const std::string site_;
+  double now_;
+  std::string text_;
+};
+
+}  // namespace
+
+EventFiles::EventFiles(std::filesystem::path folder, const Scenario& scenario, std::string version)
+    : folder_(std::move(folder)),
+      scenario_(scenario),
+      version_(std::move(version)),
+      has_begun_(scenario.sites.size()) {
+  make_folder(folder_);
+  if (!std::filesystem::is_empty(folder_)) {
+    throw ConfigError(fmt::format("{}: is not empty; name a new folder for the simulated events",
+                                  folder_.string()));
+  }
+  for (const auto& site : scenario_.sites) names_.push_back(site.name);
+}
+
+std::string EventFiles::first_lines(const SimulatedRound& round, const SiteRound& site) const {
+  Lines lines(names_[site.site], site.start_seconds);
+  RunEvent start;
+  start.version = version_;
+  start.run = scenario_.name + " (simulated)";
+  start.site_id = static_cast<int64_t>(site.site);
+  start.sites = names_;
+  for (const auto& device : scenario_.sites[site.site].profile->devices) {
+    start.devices.push_back(device.name);
+  }
+  start.parameters = *scenario_.parameters;
+  start.sequence_length = *scenario_.sequence_length;
+  start.rounds = scenario_.rounds;
+  start.generation = round.generation;
+  start.start_round = round.round - 1;
+  lines.add(start);
+  return lines.take();
+}
+
+std::string EventFiles::round_lines(const SimulatedRound& round, const SiteRound& site) const {
+  Lines lines(names_[site.site], site.start_seconds);
+  const int64_t step_tokens = site.plan.batch * *scenario_.sequence_length;
+  lines.add_span(SpanCause::kEvaluate, round.round - 1, site.evaluate_seconds);
+  lines.add_span(SpanCause::kCheckpoint, round.round - 1, site.checkpoint_seconds);
+  PlanEvent plan;
+  plan.round = round.round;
+  plan.local_steps = site.plan.local_steps;
+  plan.batch = site.plan.batch;
+  plan.micro_batch = site.plan.micro_batch;
+  plan.reason = site.plan.reason;
+  plan.step_seconds = site.plan.step_seconds;
+  plan.idle_seconds = site.plan.idle_seconds;
+  lines.add(plan);
+  StepEvent step;
+  step.round = round.round;
+  step.tokens = step_tokens;
+  for (const double seconds : site.step_seconds) {
+    ++step.step;
+    step.start = lines.now();
+    step.seconds = seconds;
+    lines.add(step, seconds);
+  }
+  lines.add_span(SpanCause::kWait, round.round, site.wait_seconds);
+  lines.add_span(SpanCause::kWan, round.round, site.exchange_seconds);
+  lines.add_span(SpanCause::kOuter, round.round, site.outer_seconds);
+  lines.add_span(SpanCause::kWan, round.round, site.vote_seconds);
+  RoundEvent commit;
+  commit.round = round.round;
+  commit.generation = round.generation;
+  commit.local_steps = site.steps();
+  commit.batch = site.plan.batch;
+  commit.micro_batch = site.plan.micro_batch;
+  commit.tokens = site.steps() * step_tokens;
+  commit.averaging_weight = site.averaging_weight;
+  commit.wan_bytes_sent = site.sent_bytes;
+  commit.wan_bytes_received = site.received_bytes;
+  commit.theta_hash = checksum_text(0);
+  lines.add(commit);
+  if (round.round == scenario_.rounds) lines.add(EndEvent{});
+  return lines.take();
+}
+
+void EventFiles::write(const SimulatedRound& round) {
+  for (const auto& site : round.sites) {
+    const auto folder = folder_ / names_[site.site];
+    const auto file = folder / kEventFile;
+    const bool has_begun = has_begun_[site.site];
+    if (!has_begun) make_folder(folder);
+    std::ofstream out(file, std::ios::binary | std::ios::app);
+    if (!has_begun) out << first_lines(round, site);
+    out << round_lines(round, site);
+    has_begun_[site.site] = true;
+    if (!out.flush()) throw DataError(fmt::format("{}: cannot be written", file.string()));
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,158 @@
+#include "heterogeneity/simulate/scenario.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "heterogeneity/plan/policy.h"
+#include "trainer/config/config_file.h"
+
+namespace farstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A site and where it and its profile stand.
+struct PlacedSite {
+  ScenarioSite site;
+  JsonPlace place, profile_place;
+};
+
+void check_site(const ScenarioSite& site, const JsonPlace& place, int64_t rounds) {
+  if (site.profile.has_value() == !site.profile_file.empty()) {
+    place.fail("must have one of profile and profile_file");
+  }
+  for (std::size_t i = 1; i < site.speed.size(); ++i) {
+    if (site.speed[i].round > site.speed[i - 1].round) continue;
+    place.member("speed").element(i).member("round").fail(fmt::format(
+        "is {}; must be above the one before, {}", site.speed[i].round, site.speed[i - 1].round));
+  }
+  if (site.joins_at_round > rounds) {
+    place.member("joins_at_round")
+        .fail(fmt::format("is {}; the run has {} rounds", site.joins_at_round, rounds));
+  }
+}
+
+// "asia-07": numbers of equal width, so that files and tables sort well.
+std::string numbered(const std::string& name, int64_t number, int64_t count) {
+  return fmt::format("{}-{:0{}}", name, number, std::to_string(count).size());
+}
+
+std::vector<PlacedSite> spell_out(const Scenario& scenario, const std::string& file,
+                                  const fs::path& folder) {
+  std::vector<PlacedSite> placed;
+  for (std::size_t i = 0; i < scenario.sites.size(); ++i) {
+    auto site = scenario.sites[i];
+    const auto place = JsonPlace{file, "sites"}.element(i);
+    check_site(site, place, scenario.rounds);
+    auto profile_place = place.member("profile");
+    if (!site.profile) {
+      const auto path = (folder / site.profile_file).lexically_normal();
+      profile_place = {path.string(), ""};
+      site.profile = site_profile_from_json(load_json(path), path.string());
+    }
+    const auto name = site.name.empty() ? site.profile->site : site.name;
+    const auto count = std::exchange(site.count, 1);
+    for (int64_t number = 1; number <= count; ++number) {
+      site.name = count == 1 ? name : numbered(name, number, count);
+      site.profile->site = site.name;
+      placed.push_back({site, place, profile_place});
+    }
+  }
+  return placed;
+}
+
+void check_names(const std::vector<PlacedSite>& placed) {
+  std::map<std::string, const PlacedSite*> names;
+  for (const auto& entry : placed) {
+    const auto& name = entry.site.name;
+    if (name == "." || name == ".." || name.empty() || fs::path(name).filename() != name) {
+      entry.profile_place.member("site").fail("'" + name + "' cannot be the name of a folder");
+    }
+    const auto [other, is_new] = names.emplace(name, &entry);
+    if (is_new) continue;
+    const auto& first = other->second->profile_place;
+    entry.profile_place.member("site").fail(
+        fmt::format("'{}' is the site of {} already; give one of them another name", name,
+                    first.path.empty() ? first.file : first.path));
+  }
+  for (const auto& entry : placed) {
+    const auto& links = entry.site.profile->links;
+    for (std::size_t i = 0; i < links.size(); ++i) {
+      if (names.contains(links[i].peer)) continue;
+      entry.profile_place.member("links").element(i).member("peer").fail(
+          fmt::format("'{}' is no site of the simulation", links[i].peer));
+    }
+  }
+}
+
+void check_profiles(const std::vector<PlacedSite>& placed, const PlanConfig& plan) {
+  const PlacedSite* with_model = nullptr;
+  for (const auto& entry : placed) {
+    const auto& profile = *entry.site.profile;
+    SiteKnowledge truth;
+    truth.profile = profile;
+    if (!step_seconds(truth, plan.base_batch, plan.micro_batch.value_or(plan.base_batch))) {
+      entry.profile_place.member("devices").fail(fmt::format(
+          "{} has a device without step_seconds: there is nothing to simulate", profile.site));
+    }
+    if (!profile.model) continue;
+    if (with_model && profile.model != with_model->site.profile->model) {
+      entry.profile_place.member("model").fail(
+          fmt::format("differs from that of {}", with_model->site.name));
+    }
+    with_model = &entry;
+  }
+}
+
+void check_regions(const Scenario& scenario, const std::string& file) {
+  std::set<std::string> used;
+  for (const auto& site : scenario.sites) used.insert(site.region);
+  std::set<std::pair<std::string, std::string>> pairs;
+  for (std::size_t i = 0; i < scenario.regions.size(); ++i) {
+    const auto place = JsonPlace{file, "regions"}.element(i);
+    const auto& link = scenario.regions[i];
+    for (const auto& [member, region] : {std::pair{"from", link.from}, std::pair{"to", link.to}}) {
+      if (!used.contains(region)) place.member(member).fail("no site is in '" + region + "'");
+    }
+    if (!pairs.insert(std::minmax(link.from, link.to)).second) {
+      place.fail(fmt::format("'{}' and '{}' stand twice", link.from, link.to));
+    }
+  }
+}
+
+}  // namespace
+
+Scenario scenario_from_json(const Json& json, const std::string& file, const fs::path& folder) {
+  auto scenario = read_json<Scenario>(json, file);
+  const auto placed = spell_out(scenario, file, folder);
+  check_names(placed);
+  check_profiles(placed, scenario.plan);
+  scenario.sites.clear();
+  for (const auto& entry : placed) {
+    scenario.sites.push_back(entry.site);
+    if (const auto& model = entry.site.profile->model) {
+      if (!scenario.parameters) scenario.parameters = model->parameters;
+      if (!scenario.sequence_length) scenario.sequence_length = model->sequence_length;
+    }
+  }
+  scenario.parameters = scenario.parameters.value_or(0);
+  scenario.sequence_length = scenario.sequence_length.value_or(1);
+  check_regions(scenario, file);
+
+  const auto& sites = scenario.sites;
+  if (scenario.coordinator.empty()) scenario.coordinator = sites.front().name;
+  if (std::none_of(sites.begin(), sites.end(),
+                   [&scenario](const auto& site) { return site.name == scenario.coordinator; })) {
+    JsonPlace{file, "coordinator"}.fail("'" + scenario.coordinator +
+                                        "' is no site of the simulation");
+  }
+  if (std::none_of(sites.begin(), sites.end(),
+                   [](const auto& site) { return site.joins_at_round == 1; })) {
+    JsonPlace{file, "sites"}.fail("no site takes part from round 1 on");
+  }
+  return scenario;
+}
+
+}  // namespace farstep

@@ -1,0 +1,134 @@
+// A scenario: the sites, links and plan of a simulated run, as a file describes them.
+//
+// Values, and functions that only read files; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heterogeneity/plan/site_profile.h"
+#include "trainer/config/fields.h"
+#include "trainer/config/json_fields.h"
+#include "trainer/config/run_config.h"
+
+namespace farstep {
+
+// From a round on, a site has another speed than its profile says.
+struct RoundSpeed {
+  int64_t round = 0;
+  double times = 1;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", round, "from this round on, counted from 1", required(at_least(1)));
+    visit("times", times, "steps last so many times as long as the profile says",
+          required(above(0)));
+  }
+};
+
+struct ScenarioSite {
+  std::string name;
+  std::optional<SiteProfile> profile;
+  std::string profile_file;
+  bool hide_profile = false;
+  int64_t count = 1;
+  std::string region;
+  std::vector<RoundSpeed> speed;
+  double jitter = 0, evaluate_seconds = 0, checkpoint_seconds = 0;
+  int64_t joins_at_round = 1;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("name", name, "name of the site; empty takes the profile's");
+    visit("profile", profile, "what its devices and links really are");
+    visit("profile_file", profile_file,
+          "the same, in a file; under the scenario's folder if relative");
+    visit("hide_profile", hide_profile, "the planner does not get the profile");
+    visit("count", count, "so many sites alike, their names numbered from 1", at_least(1));
+    visit("region", region, "where it is, for links between regions");
+    visit("speed", speed, "when the site gets slower or faster, in order of `round`");
+    visit("jitter", jitter, "a step lasts up to this share more or less, evenly spread",
+          in_range(0, 0.9));
+    visit("evaluate_seconds", evaluate_seconds, "its validation before each round", at_least(0));
+    visit("checkpoint_seconds", checkpoint_seconds, "its checkpoint before each round",
+          at_least(0));
+    visit("joins_at_round", joins_at_round, "the first round that it takes part in", at_least(1));
+  }
+
+  // Evaluation and checkpoint.
+  double overhead_seconds() const { return evaluate_seconds + checkpoint_seconds; }
+};
+
+// The way between any two sites of which nothing nearer is known.
+struct DefaultLink {
+  double rtt_seconds = 0;
+  std::optional<double> bandwidth_bits_per_second;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("rtt_seconds", rtt_seconds, "round trip", at_least(0));
+    visit("bandwidth_bits_per_second", bandwidth_bits_per_second, "each way; null is no limit",
+          above(0));
+  }
+};
+
+// The way between the sites of two regions, or inside one.
+struct RegionLink {
+  std::string from, to;
+  double rtt_seconds = 0;
+  std::optional<double> bandwidth_bits_per_second;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("from", from, "a region", kRequired);
+    visit("to", to, "a region, the same one for the ways inside it", kRequired);
+    visit("rtt_seconds", rtt_seconds, "round trip", required(at_least(0)));
+    visit("bandwidth_bits_per_second", bandwidth_bits_per_second,
+          "of one site to one other, each way; null is no limit", above(0));
+  }
+};
+
+struct Scenario {
+  std::string name;
+  int64_t rounds = 10, seed = 1;
+  PlanConfig plan;
+  AveragingRule averaging = OuterConfig{}.averaging;
+  std::optional<int64_t> parameters, sequence_length;
+  double bytes_per_parameter = 4, outer_seconds = 0;
+  std::string coordinator;
+  DefaultLink link;
+  std::vector<RegionLink> regions;
+  std::vector<ScenarioSite> sites;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("name", name, "name of the scenario", kRequired);
+    visit("rounds", rounds, "outer rounds", at_least(1));
+    visit("seed", seed, "seed of the jitter", at_least(0));
+    visit("plan", plan, "work of a site in a round");
+    visit("averaging", averaging, "weight of a site's delta in the mean");
+    visit("parameters", parameters,
+          "parameters of the model; null takes the profiles', or 0: nothing to send", at_least(0));
+    visit("sequence_length", sequence_length,
+          "tokens of one sequence; null takes the profiles', or 1", at_least(1));
+    visit("bytes_per_parameter", bytes_per_parameter, "of a delta on the wire", above(0));
+    visit("outer_seconds", outer_seconds, "the outer step of every site", at_least(0));
+    visit("coordinator", coordinator, "the site that it runs at; empty is the first");
+    visit("link", link, "the way between two sites, if neither's profile nor `regions` has it");
+    visit("regions", regions, "the ways between regions and inside them");
+    visit("sites", sites, "the sites; their order gives the site ids", required(at_least(1)));
+  }
+};
+
+// Reads and validates a scenario. In the result every site stands by itself: with a profile, of
+// which it has the name, and a count of 1; `parameters`, `sequence_length` and `coordinator` are
+// filled in. Profile files are looked up under `folder`; `file` is for messages. Throws ConfigError
+// with file and JSON path, also if a site has no step time, two have one name or profiles of
+// different models, a link's peer is unknown, or nobody takes part in round 1.
+Scenario scenario_from_json(const Json& json, const std::string& file,
+                            const std::filesystem::path& folder);
+
+}  // namespace farstep

@@ -1,0 +1,98 @@
+#include "heterogeneity/simulate/simulation_result.h"
+
+#include <algorithm>
+
+namespace farstep {
+
+namespace {
+
+double a_round(const SimulationResult& result, double seconds) {
+  return seconds / static_cast<double>(std::max<int64_t>(result.rounds, 1));
+}
+
+// One line of the table; `steps` and `batch` are of the last round.
+std::string row_text(const SimulationResult& result, std::string_view name, std::size_t name_width,
+                     std::string_view steps, std::string_view batch, const TimeUse& time) {
+  return fmt::format("{:<{}}  {:>6}  {:>6}  {:>11.2f}  {:>8.2f}  {:>8.1f}\n", name, name_width,
+                     steps, batch, a_round(result, time.compute_seconds),
+                     a_round(result, time.seconds(SpanCause::kWait)),
+                     100 * (1 - time.idle_fraction()));
+}
+
+}  // namespace
+
+SimulationResult::SimulationResult(const Scenario& scenario) {
+  for (const auto& site : scenario.sites) sites.push_back({.site = site.name, .time = {}});
+}
+
+void SimulationResult::add(const SimulatedRound& round) {
+  ++rounds;
+  TimeUse all;
+  for (const auto& played : round.sites) {
+    auto& site = sites[played.site];
+    const auto time = played.time();
+    ++site.rounds;
+    site.last_steps = played.steps();
+    site.last_batch = played.plan.batch;
+    site.time += time;
+    all += time;
+  }
+  const double total = all.total_seconds();
+  idle_fractions.push_back(total > 0 ? all.seconds(SpanCause::kWait) / total : 0);
+}
+
+double SimulationResult::idle_seconds(const SimulatedSite& site) const {
+  return a_round(*this, site.time.seconds(SpanCause::kWait));
+}
+
+double SimulationResult::total_idle_seconds() const {
+  double total = 0;
+  for (const auto& site : sites) total += idle_seconds(site);
+  return total;
+}
+
+Json simulation_json(const SimulationResult& result) {
+  Json sites = Json::array();
+  for (const auto& site : result.sites) {
+    sites.push_back({{"site", site.site},
+                     {"compute_seconds", a_round(result, site.time.compute_seconds)},
+                     {"idle_seconds", result.idle_seconds(site)}});
+  }
+  Json json;
+  json["rounds"] = result.rounds;
+  json["sites"] = std::move(sites);
+  json["total_idle_seconds"] = result.total_idle_seconds();
+  return json;
+}
+
+std::string simulation_text(const Scenario& scenario, const SimulationResult& result) {
+  constexpr std::size_t kMostSites = 40, kMostRounds = 40, kFirstRounds = 6, kRoundsALine = 7;
+  std::size_t width = 5;
+  for (const auto& site : scenario.sites) width = std::max(width, site.name.size());
+  auto text = fmt::format("{}, {}: means of {} rounds, steps and batch of the last\n\n",
+                          scenario.name, name_of(scenario.plan.policy), result.rounds);
+  text += fmt::format("{:<{}}  {:>6}  {:>6}  {:>11}  {:>8}  {:>8}\n", "site", width, "steps",
+                      "batch", "compute (s)", "idle (s)", "busy (%)");
+  TimeUse all;
+  for (std::size_t id = 0; id < result.sites.size(); ++id) {
+    const auto& site = result.sites[id];
+    all += site.time;
+    if (id >= kMostSites) continue;
+    text += row_text(result, site.site, width, std::to_string(site.last_steps),
+                     std::to_string(site.last_batch), site.time);
+  }
+  if (result.sites.size() > kMostSites) {
+    text += fmt::format("... and {} more\n", result.sites.size() - kMostSites);
+  }
+  text += row_text(result, "total", width, "", "", all);
+  text += "\nWaiting for peers, share of all time, by round";
+  const auto rounds = result.idle_fractions.size();
+  for (std::size_t round = 1; round <= rounds; ++round) {
+    if (rounds > kMostRounds && round > kFirstRounds && round < rounds) continue;
+    text += (round % kRoundsALine == 1 ? "\n" : "  ") +
+            fmt::format("{:>3}: {:4.1f} %", round, 100 * result.idle_fractions[round - 1]);
+  }
+  return text + "\n";
+}
+
+}  // namespace farstep

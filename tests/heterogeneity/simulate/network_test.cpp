@@ -1,0 +1,108 @@
+#include "heterogeneity/simulate/network.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "outer_optimizer/schedule/partition.h"
+#include "tests/heterogeneity/simulate/scenarios.h"
+#include "tests/support/catch.h"
+
+namespace farstep {
+
+namespace {
+
+Json equal_sites(std::size_t count) {
+  return scenario_json(std::vector<double>(count, 0.1), "uniform");
+}
+
+std::vector<std::size_t> first_sites(std::size_t count) {
+  std::vector<std::size_t> ids(count);
+  std::iota(ids.begin(), ids.end(), std::size_t{0});
+  return ids;
+}
+
+}  // namespace
+
+TEST_CASE("without links a sync costs nothing but bytes") {
+  for (const std::size_t count : {1, 2, 3, 50}) {
+    auto json = equal_sites(count);
+    json["parameters"] = 1200;
+    const auto cost = Network(scenario_of(json)).sync_cost(first_sites(count));
+    for (std::size_t i = 0; i < count; ++i) {
+      CHECK(cost.control_seconds[i] == 0);
+      CHECK(cost.exchange_seconds[i] == 0);
+      CHECK(cost.sent_bytes[i] == Approx(2.0 * (count - 1) / count * 4800));
+      CHECK(cost.received_bytes[i] == cost.sent_bytes[i]);
+    }
+  }
+}
+
+TEST_CASE("what all sites send is what all sites receive whatever the partitions") {
+  for (const std::size_t count : {2, 3, 7, 1000}) {
+    auto json = equal_sites(count);
+    json["parameters"] = 1009;
+    const auto cost = Network(scenario_of(json)).sync_cost(first_sites(count));
+    const auto sum = [](const std::vector<int64_t>& bytes) {
+      return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+    };
+    // Each of 4 * 1009 bytes travels from every site to its owner, and its mean back to every site.
+    CHECK(sum(cost.sent_bytes) == 2 * static_cast<int64_t>(count - 1) * 4 * 1009);
+    CHECK(sum(cost.received_bytes) == sum(cost.sent_bytes));
+  }
+}
+
+TEST_CASE("equal links give the closed form of the direct exchange") {
+  constexpr double kRtt = 0.08, kBandwidth = 1e8;
+  for (const std::size_t count : {2, 3, 10}) {
+    auto json = equal_sites(count);
+    json["parameters"] = 360'000;
+    json["link"] = {{"rtt_seconds", kRtt}, {"bandwidth_bits_per_second", kBandwidth}};
+    const auto cost = Network(scenario_of(json)).sync_cost(first_sites(count));
+    const double bytes = 4 * 360'000;
+    const double phase = kRtt / 2 + 8 * bytes * (count - 1) / count / kBandwidth;
+    CHECK(cost.control_seconds[0] == 0);
+    for (std::size_t i = 1; i < count; ++i) CHECK(cost.control_seconds[i] == kRtt / 2);
+    // With a third site, site 0 waits for what a peer sent that got Go later than itself.
+    CHECK(cost.exchange_seconds[0] == Approx(2 * phase + (count > 2 ? kRtt / 2 : 0)));
+    for (std::size_t i = 1; i < count; ++i) CHECK(cost.exchange_seconds[i] == Approx(2 * phase));
+  }
+}
+
+TEST_CASE("a way is described by the nearest that knows it") {
+  auto json = equal_sites(4);
+  json["link"] = {{"rtt_seconds", 0.4}, {"bandwidth_bits_per_second", 4e6}};
+  for (std::size_t i = 0; i < 4; ++i) json["sites"][i]["region"] = i < 2 ? "y" : "x";
+  json["regions"] = Json::array(
+      {{{"from", "x"}, {"to", "y"}, {"rtt_seconds", 0.2}, {"bandwidth_bits_per_second", 2e6}},
+       {{"from", "x"}, {"to", "x"}, {"rtt_seconds", 0.01}}});
+  json["sites"][0]["profile"]["links"] =
+      Json::array({{{"peer", "s2"}, {"rtt_seconds", 0.1}},
+                   {{"peer", "s3"}, {"rtt_seconds", 0.3}, {"bandwidth_bits_per_second", 3e6}}});
+  json["sites"][3]["profile"]["links"] = Json::array({{{"peer", "s0"}, {"rtt_seconds", 0.31}}});
+  const Network network(scenario_of(json));
+  CHECK(network.rtt_seconds(0, 1) == 0.4);
+  CHECK(network.bandwidth_bits_per_second(0, 1) == 4e6);
+  CHECK(network.rtt_seconds(0, 2) == 0.1);
+  CHECK(network.bandwidth_bits_per_second(0, 2) == 2e6);
+  CHECK(network.rtt_seconds(2, 0) == 0.1);
+  CHECK(network.rtt_seconds(1, 2) == 0.2);
+  CHECK(network.rtt_seconds(0, 3) == 0.3);
+  CHECK(network.rtt_seconds(3, 0) == 0.31);
+  CHECK(network.bandwidth_bits_per_second(3, 0) == 3e6);
+  CHECK(network.rtt_seconds(2, 3) == 0.01);
+  CHECK(network.bandwidth_bits_per_second(2, 3) == 4e6);
+}
+
+TEST_CASE("one slow way holds up its two ends in the first phase and all in the second") {
+  auto json = equal_sites(3);
+  json["parameters"] = 3'000'000;  // a partition is 32e6 bits
+  json["link"] = {{"bandwidth_bits_per_second", 1e9}};
+  json["sites"][0]["profile"]["links"] =
+      Json::array({{{"peer", "s1"}, {"bandwidth_bits_per_second", 1e6}}});
+  const auto cost = Network(scenario_of(json)).sync_cost(first_sites(3));
+  CHECK(cost.exchange_seconds[0] == Approx(64));
+  CHECK(cost.exchange_seconds[1] == Approx(64));
+  CHECK(cost.exchange_seconds[2] == Approx(32 + 0.064));
+}
+
+}  // namespace farstep

@@ -1,0 +1,43 @@
+#include "heterogeneity/simulate/simulation_result.h"
+
+#include <algorithm>
+
+#include "tests/heterogeneity/simulate/scenarios.h"
+#include "tests/support/catch.h"
+
+namespace farstep {
+
+TEST_CASE("the JSON has means a round and their total over the sites") {
+  auto json = scenario_json({0.1, 0.2, 0.4}, "uniform");
+  json["rounds"] = 4;
+  json["sites"][1]["joins_at_round"] = 3;  // half of the rounds
+  const auto printed = simulation_json(play(scenario_of(json)));
+  CHECK(printed.size() == 3);
+  CHECK(printed["rounds"] == 4);
+  const std::vector<double> compute{10, 10, 40};
+  const std::vector<double> idle{30, 10, 0};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto& site = printed["sites"][i];
+    CHECK(site.size() == 3);
+    CHECK(site["site"] == "s" + std::to_string(i));
+    CHECK(site["compute_seconds"].get<double>() == Approx(compute[i]));
+    CHECK(site["idle_seconds"].get<double>() == Approx(idle[i]).margin(1e-9));
+  }
+  CHECK(printed["total_idle_seconds"].get<double>() == Approx(40));
+}
+
+TEST_CASE("the table has a line a site and stays short for many sites and rounds") {
+  for (const std::size_t count : {1, 2, 40, 41, 500}) {
+    auto json = scenario_json(std::vector<double>(count, 0.2), "uniform");
+    json["rounds"] = count < 500 ? 3 : 60;
+    json["plan"]["base_steps"] = 2;
+    const auto scenario = scenario_of(json);
+    const auto text = simulation_text(scenario, play(scenario));
+    CHECK(std::count(text.begin(), text.end(), '\n') <= 50);
+    CHECK_THAT(text, Catch::Contains("s0 ") && Catch::Contains("total"));
+    CHECK((text.find("more") != std::string::npos) == (count > 40));
+    CHECK_THAT(text, Catch::Contains(count < 500 ? "  3:  0.0 %" : " 60:  0.0 %"));
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,198 @@
+#include "heterogeneity/simulate/simulation.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tests/heterogeneity/simulate/scenarios.h"
+#include "tests/support/catch.h"
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+// Step times between 0.1 and 0.4 s, in no order.
+std::vector<double> unequal(std::size_t count) {
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < count; ++i) {
+    seconds.push_back(0.1 + 0.3 * static_cast<double>(i * 7 % count) / static_cast<double>(count));
+  }
+  return seconds;
+}
+
+double total(const SiteRound& site) {
+  return site.time().total_seconds();
+}
+
+}  // namespace
+
+TEST_CASE("uniform sites wait for the slowest by construction") {
+  for (const std::size_t count : {1, 2, 3, 1000}) {
+    const auto seconds = unequal(count);
+    const double slowest = *std::max_element(seconds.begin(), seconds.end());
+    auto json = scenario_json(seconds, "uniform");
+    json["rounds"] = 3;
+    const auto result = play(scenario_of(json));
+    double idle = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      CHECK(result.sites[i].time.compute_seconds == Approx(300 * seconds[i]));
+      CHECK(result.idle_seconds(result.sites[i]) ==
+            Approx(100 * (slowest - seconds[i])).margin(1e-9));
+      idle += 100 * (slowest - seconds[i]);
+    }
+    CHECK(result.total_idle_seconds() == Approx(idle).margin(1e-9));
+  }
+}
+
+TEST_CASE("a site alone neither waits nor sends and equal sites do not wait") {
+  for (const std::size_t count : {1, 2, 5}) {
+    for (const std::string policy : {"uniform", "hybrid"}) {
+      auto json = scenario_json(std::vector<double>(count, 0.2), policy);
+      json["parameters"] = 1000;
+      if (count == 1) json["link"] = {{"rtt_seconds", 0.1}, {"bandwidth_bits_per_second", 1e6}};
+      const auto result = play(scenario_of(json));
+      for (const auto& site : result.sites) {
+        CHECK(site.time.seconds(SpanCause::kWait) == Approx(0).margin(1e-9));
+        CHECK(site.time.seconds(SpanCause::kWan) == Approx(0).margin(1e-9));
+      }
+    }
+  }
+}
+
+TEST_CASE("every site's round goes from commit to commit without a gap") {
+  auto json = scenario_json({0.1, 0.2, 0.35}, "hybrid");
+  json["parameters"] = 100'000;
+  json["outer_seconds"] = 0.5;
+  json["link"] = {{"rtt_seconds", 0.2}, {"bandwidth_bits_per_second", 1e7}};
+  for (std::size_t i = 0; i < 3; ++i) {
+    json["sites"][i]["jitter"] = 0.1;
+    json["sites"][i]["evaluate_seconds"] = 1.0 * static_cast<double>(i);
+    json["sites"][i]["checkpoint_seconds"] = 0.5;
+  }
+  Simulation simulation(scenario_of(json), "test.json");
+  std::vector<double> commits(3, 0);
+  for (int round = 1; round <= 10; ++round) {
+    const auto& played = simulation.next_round();
+    CHECK(played.round == round);
+    double weights = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const auto& site = played.sites[i];
+      CHECK(site.start_seconds == Approx(commits[i]));
+      commits[i] = site.start_seconds + total(site);
+      weights += site.averaging_weight;
+      // Nobody waits or sends for a negative time.
+      CHECK(site.wait_seconds >= 0);
+      CHECK(site.vote_seconds >= 0);
+      CHECK(site.exchange_seconds > 0);
+    }
+    CHECK(weights == Approx(1));
+    // The commit travels from the first site, where the coordinator is.
+    CHECK(commits[1] == Approx(commits[0] + 0.1));
+    CHECK(commits[2] == Approx(commits[0] + 0.1));
+  }
+  CHECK_THROWS_AS(simulation.next_round(), InternalError);
+}
+
+TEST_CASE("the arrival and Go pay half a round trip each") {
+  auto json = scenario_json({0.2, 0.2}, "uniform");
+  json["link"] = {{"rtt_seconds", 0.3}};
+  Simulation simulation(scenario_of(json), "test.json");
+  const auto& sites = simulation.next_round().sites;
+  CHECK(sites[0].wait_seconds == Approx(0.15));  // the coordinator is here
+  CHECK(sites[1].wait_seconds == Approx(0.3));
+}
+
+TEST_CASE("jitter stays in its bounds and differs by seed only") {
+  auto json = scenario_json({0.2, 0.3}, "uniform");
+  json["sites"][0]["jitter"] = 0.1;
+  const auto steps_with_seed = [&json](int seed) {
+    json["seed"] = seed;
+    Simulation simulation(scenario_of(json), "test.json");
+    return simulation.next_round().sites[0].step_seconds;
+  };
+  const auto steps = steps_with_seed(1);
+  CHECK(steps == steps_with_seed(1));
+  CHECK(steps != steps_with_seed(2));
+  const auto [least, most] = std::minmax_element(steps.begin(), steps.end());
+  CHECK(*least >= 0.18);
+  CHECK(*most <= 0.22);
+  CHECK(*most - *least > 0.03);
+  CHECK(std::accumulate(steps.begin(), steps.end(), 0.0) == Approx(20).epsilon(0.02));
+}
+
+TEST_CASE("a change of speed shows in its round") {
+  auto json = scenario_json({0.2, 0.2}, "uniform");
+  json["sites"][0]["speed"] =
+      Json::array({{{"round", 2}, {"times", 2}}, {{"round", 3}, {"times", 0.5}}});
+  Simulation simulation(scenario_of(json), "test.json");
+  CHECK(simulation.next_round().sites[0].step_seconds[0] == Approx(0.2));
+  CHECK(simulation.next_round().sites[0].step_seconds[0] == Approx(0.4));
+  CHECK(simulation.next_round().sites[0].step_seconds[0] == Approx(0.1));
+  CHECK(simulation.next_round().sites[0].step_seconds[0] == Approx(0.1));
+}
+
+TEST_CASE("a late joiner has no part before its round and delays nobody") {
+  auto json = scenario_json({0.2, 0.3, 0.8}, "hybrid");
+  json["sites"][2]["joins_at_round"] = 4;
+  json["sites"][2]["evaluate_seconds"] = 2;
+  json["link"] = {{"rtt_seconds", 0.2}};
+  Simulation simulation(scenario_of(json), "test.json");
+  double commit = 0;
+  for (int round = 1; round <= 10; ++round) {
+    const auto& played = simulation.next_round();
+    REQUIRE(played.sites.size() == (round < 4 ? 2 : 3));
+    CHECK(played.generation == (round < 4 ? 1 : 2));
+    if (round < 4) CHECK(total(played.sites[0]) == Approx(30.2).epsilon(0.02));
+    if (round == 4) CHECK(played.sites[2].start_seconds == Approx(commit + 0.1));
+    if (round >= 4) {
+      CHECK(played.sites[2].steps() == Approx(100).margin(5));
+      CHECK(total(played.sites[2]) == Approx(0.8 * played.sites[2].steps() + 2.3).epsilon(0.01));
+    }
+    if (round > 4) {
+      for (const auto& site : played.sites) CHECK(site.wait_seconds < 0.6);
+    }
+    commit = played.sites[0].start_seconds + total(played.sites[0]);
+  }
+}
+
+TEST_CASE("a new planner at a join keeps what the rounds before showed") {
+  auto json = scenario_json({0.2, 0.3, 0.25}, "hybrid");
+  json["sites"][0]["speed"] = Json::array({{{"round", 1}, {"times", 2}}});
+  json["sites"][2]["joins_at_round"] = 5;
+  Simulation simulation(scenario_of(json), "test.json");
+  for (int round = 1; round <= 10; ++round) {
+    const auto& played = simulation.next_round();
+    if (round < 3) continue;
+    for (const auto& site : played.sites) CHECK(site.wait_seconds < 0.02 * total(site));
+  }
+}
+
+TEST_CASE("a round by deadline ends inside the slack where the plan knows the steps") {
+  for (const std::size_t count : {1, 2, 3, 20}) {
+    auto json = scenario_json(unequal(count), "hybrid");
+    json["plan"]["round_end"] = "deadline";
+    json["plan"]["slack_fraction"] = 0.02;
+    Simulation simulation(scenario_of(json), "test.json");
+    for (int round = 1; round <= 10; ++round) {
+      const auto& played = simulation.next_round();
+      REQUIRE(played.planned_seconds);
+      for (const auto& site : played.sites) {
+        CHECK(site.time().compute_seconds <= 1.02 * *played.planned_seconds + 1e-9);
+        CHECK(site.wait_seconds <= 0.03 * *played.planned_seconds + site.step_seconds[0]);
+      }
+    }
+  }
+}
+
+TEST_CASE("a site that gets faster within a round by deadline takes more steps at once") {
+  auto json = scenario_json({0.2, 0.2}, "hybrid");
+  json["plan"]["round_end"] = "deadline";
+  json["sites"][1]["speed"] = Json::array({{{"round", 2}, {"times", 0.9}}});
+  Simulation simulation(scenario_of(json), "test.json");
+  const auto steps = simulation.next_round().sites[1].steps();
+  const auto& second = simulation.next_round();
+  CHECK(second.sites[1].steps() > steps);
+  CHECK(second.sites[1].wait_seconds < 0.02 * total(second.sites[1]));
+}
+
+}  // namespace farstep

@@ -1,0 +1,86 @@
+// farstep simulate: outer rounds in simulated time.
+#include <fmt/format.h>
+
+#include "heterogeneity/simulate/event_files.h"
+#include "heterogeneity/simulate/simulation_result.h"
+#include "trainer/commands/command_line.h"
+#include "trainer/config/config_file.h"
+
+namespace farstep {
+
+namespace {
+
+// Members that are null leave what the scenario says.
+struct SimulateOptions {
+  std::vector<std::string> profiles;
+  std::string scenario;
+  std::optional<int64_t> rounds, seed;
+  std::optional<AveragingRule> averaging;
+  std::optional<Policy> policy;
+  std::optional<int64_t> base_steps, base_batch, micro_batch, critical_batch;
+  std::optional<bool> replan;
+  std::optional<RoundEnd> round_end;
+  std::optional<double> slack_fraction;
+  std::string out;
+  bool json = false;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("profiles", profiles, "the sites' profiles, as `farstep profile` writes them");
+    visit("scenario", scenario, "or a scenario file; the options below replace what it says");
+    visit("rounds", rounds, "outer rounds");
+    visit("seed", seed, "seed of the jitter");
+    visit("averaging", averaging, "weight of a site's delta in the mean");
+    visit("policy", policy, "how the sites share the work; hybrid if nothing says");
+    visit("base_steps", base_steps, "local steps of the slowest site");
+    visit("base_batch", base_batch, "sequences of one inner step of a site");
+    visit("micro_batch", micro_batch, "sequences of one forward and backward on a device");
+    visit("critical_batch", critical_batch, "most sequences of all sites' inner steps together");
+    visit("replan", replan, "true or false: hybrid plans every round from those before");
+    visit("round_end", round_end, "steps or deadline");
+    visit("slack_fraction", slack_fraction, "by how much of a round a last step may be late");
+    visit("out", out, "also write events to this new folder, for `farstep report`");
+    visit("json", json, "print one JSON object instead of a table");
+  }
+};
+
+Scenario read_scenario(const SimulateOptions& options, const std::string& source) {
+  if (options.profiles.empty() == options.scenario.empty()) {
+    throw ConfigError("farstep simulate: give either --profiles or --scenario");
+  }
+  Json json{{"name", "profiles"}, {"plan", {{"policy", "hybrid"}}}, {"sites", Json::array()}};
+  for (const auto& file : options.profiles) json["sites"].push_back({{"profile_file", file}});
+  if (!options.scenario.empty()) json = load_json(options.scenario);
+  const auto given = to_json(options);
+  for (const std::string name : {"rounds", "seed", "averaging", "plan.policy", "plan.base_steps",
+                                 "plan.base_batch", "plan.micro_batch", "plan.critical_batch",
+                                 "plan.replan", "plan.round_end", "plan.slack_fraction"}) {
+    const auto& value = given.at(name.substr(name.find('.') + 1));
+    if (!value.is_null()) apply_override(json, name + "=" + value.dump());
+  }
+  return scenario_from_json(json, source, std::filesystem::path(options.scenario).parent_path());
+}
+
+}  // namespace
+
+int simulate_command(const Arguments& arguments) {
+  const auto options = parse_command_line<SimulateOptions>(
+      "simulate", arguments, "Scenario file:\n" + help_text(list_fields<Scenario>()));
+  if (!options) return 0;
+  const auto source = options->scenario.empty() ? "farstep simulate" : options->scenario;
+  const auto scenario = read_scenario(*options, source);
+  Simulation simulation(scenario, source);
+  SimulationResult result(scenario);
+  std::optional<EventFiles> files;
+  if (!options->out.empty()) files.emplace(options->out, scenario, FARSTEP_VERSION);
+  for (int64_t round = 0; round < scenario.rounds; ++round) {
+    const auto& played = simulation.next_round();
+    result.add(played);
+    if (files) files->write(played);
+  }
+  fmt::print("{}", options->json ? simulation_json(result).dump() + "\n"
+                                 : simulation_text(scenario, result));
+  return 0;
+}
+
+}  // namespace farstep
