@@ -19,19 +19,21 @@ MAY_INCLUDE = {
     "trainer/data": "base config",
     "outer_optimizer/schedule": "base config",
     "outer_optimizer/codec": "base",
-    "heterogeneity/plan": "base config",
+    "heterogeneity/plan": "base config schedule",
+    "heterogeneity/simulate": "base config telemetry schedule plan",
     "wan/transport": "base config",
     "wan/collective": "base transport",
     "wan/membership": "base config transport",
     "trainer/model": "base config",
     "trainer/checkpoint": "base config",
-    "trainer/inner": "base config data model",
+    "heterogeneity/profile": "base config plan transport collective",
+    "trainer/inner": "base config data model plan",
     "outer_optimizer/exchange": "base schedule codec transport collective",
     "outer_optimizer": "base",
     "trainer/strategy": "base config telemetry schedule exchange outer_optimizer membership transport",
-    "trainer/run": "base config telemetry data schedule codec plan transport membership model checkpoint "
+    "trainer/run": "base config telemetry data schedule codec plan profile transport membership model checkpoint "
     "inner exchange outer_optimizer strategy",
-    "trainer/commands": "base config telemetry report data model checkpoint membership run",
+    "trainer/commands": "base config telemetry report data schedule plan simulate model checkpoint membership run",
     "trainer": "base commands",
 }
 
@@ -39,7 +41,8 @@ MAY_INCLUDE = {
 ONLY_IN = {
     r"<gloo/|\"gloo/": ("wan/transport/gloo_", "tests/"),
     r"<zmq": ("wan/membership", "tests/"),
-    r"<(ATen|torch|c10)/": ("trainer/model", "trainer/inner", "trainer/run", "trainer/strategy", "tests/"),
+    r"<(ATen|torch|c10)/": ("trainer/model", "trainer/inner", "trainer/run", "trainer/strategy",
+                              "heterogeneity/profile", "tests/"),
     r"<sentencepiece": ("trainer/data/tokenizer",),
     r"<catch2/": ("tests/support/catch",),
 }

@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-formatter=$(command -v clang-format-14 || command -v clang-format)
-if ! "$formatter" --version | grep -q 'version 14'; then
+formatter=$(command -v clang-format-14 || command -v clang-format || true)
+if ! "${formatter:-false}" --version | grep -q 'version 14'; then
   echo "SKIPPED: clang-format 14 is not here"
   exit 0
 fi

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # From a clean clone to a model trained by four sites of unequal speed on this machine: installs what is
-# missing, builds, tokenizes six novels, trains for 10 outer rounds, and shows who waited for whom.
+# missing, builds, tokenizes six novels, trains for 10 outer rounds with equal work at every site, then
+# for 10 with work as the planner gives it, and shows who waited for whom.
 # Usage: scripts/quickstart.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 farstep=build/release/farstep
 data=data/quickstart
-run=runs/quickstart
+runs=runs/quickstart
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 
@@ -22,14 +23,19 @@ if [ ! -f "$data/dataset.json" ]; then
   $farstep tokenize .deps/corpus/austen --output "$data" --train-vocabulary 2048
 fi
 
-say "Training at four sites: the step times of four unequal machines, played by this one"
-rm -rf "$run"
-$farstep launch configs/quickstart
+rm -rf "$runs"
+for policy in uniform hybrid; do
+  say "Training at four sites of unequal speed, played by this machine; policy: $policy"
+  $farstep launch configs/quickstart --set output="$PWD/$runs/$policy" --set run.plan.policy=$policy
+done
 
-say "Who waited, and for what"
-$farstep report "$run" --html "$run/report.html"
+say "uniform: every site does the same number of steps, and the fast ones wait"
+$farstep report "$runs/uniform" --idle --html "$runs/uniform.html"
+
+say "hybrid: the planner measures every site and gives it the work with which nobody waits"
+$farstep report "$runs/hybrid" --idle --html "$runs/hybrid.html"
 
 say "What the model writes after $(du -h --apparent-size .deps/corpus/austen | cut -f1) of Jane Austen"
-$farstep generate "$run/node1" --data "$data" --prompt "It is a truth universally" --tokens 60
+$farstep generate "$runs/hybrid/node1" --data "$data" --prompt "It is a truth universally" --tokens 60
 
-say "The report as a page: $PWD/$run/report.html"
+say "The reports as pages: $PWD/$runs/uniform.html and $PWD/$runs/hybrid.html"

@@ -2,6 +2,7 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 #include <malloc.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <fstream>
@@ -17,6 +18,7 @@ namespace farstep {
 namespace {
 
 constexpr double kHopelessExcess = 1.05;
+constexpr double kMebibyte = 1 << 20;
 
 int64_t usable(int64_t bytes) {
   return static_cast<int64_t>((1 - kMemoryHeadRoom) * static_cast<double>(bytes));
@@ -67,6 +69,8 @@ class CpuMemory : public DeviceMemory {
     const int64_t taken = proc_bytes("/proc/self/status", "VmHWM:") - base_bytes_;
     malloc_trim(0);
     if (!ran) return false;
+    spdlog::debug("a step on {} sequences takes {:.1f} MiB", sequences,
+                  static_cast<double>(taken) / kMebibyte);
     taken_[sequences] = static_cast<double>(taken);
     return taken <= usable(bytes_);
   }

@@ -98,6 +98,23 @@ class Cluster:
         return json.loads(result.stdout)
 
 
+def validation_losses(cluster: Cluster) -> dict[int, float]:
+    """Loss of theta_global by finished rounds, over all sites' slices of the validation windows."""
+    sums: dict[int, list[float]] = {}
+    for name in cluster.names:
+        for event in cluster.events(name):
+            if event["event"] == "evaluation":
+                total = sums.setdefault(event["round"], [0.0, 0.0])
+                total[0] += event["loss_sum"]
+                total[1] += event["tokens"]
+    return {rounds: total / tokens for rounds, (total, tokens) in sums.items()}
+
+
+def by_event(cluster: Cluster, name: str, kind: str) -> list[dict]:
+    """One site's records of one kind."""
+    return [event for event in cluster.events(name) if event["event"] == kind]
+
+
 def wait_until(condition, seconds: float, what: str):
     """Polls until `condition()` is true; fails with `what` after `seconds`."""
     deadline = time.monotonic() + seconds

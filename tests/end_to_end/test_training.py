@@ -3,24 +3,7 @@
 import json
 import unittest
 
-from cluster import DATA, Cluster, ClusterTest, farstep
-
-
-def validation_losses(cluster: Cluster) -> dict[int, float]:
-    """Loss of theta_global by finished rounds, over all sites' slices of the validation windows."""
-    sums: dict[int, list[float]] = {}
-    for name in cluster.names:
-        for event in cluster.events(name):
-            if event["event"] == "evaluation":
-                total = sums.setdefault(event["round"], [0.0, 0.0])
-                total[0] += event["loss_sum"]
-                total[1] += event["tokens"]
-    return {rounds: total / tokens for rounds, (total, tokens) in sums.items()}
-
-
-def by_event(cluster: Cluster, name: str, kind: str) -> list[dict]:
-    """One site's records of one kind."""
-    return [event for event in cluster.events(name) if event["event"] == kind]
+from cluster import DATA, Cluster, ClusterTest, by_event, farstep, validation_losses
 
 
 class Training(ClusterTest):
@@ -118,7 +101,6 @@ class Training(ClusterTest):
         self.assert_success(evaluated)
         self.assertAlmostEqual(json.loads(evaluated.stdout)["loss"],
                                validation_losses(cluster)[3], places=5)
-
 
     def test_a_run_starts_from_a_model_folder(self):
         """model.from: a checkpoint is a Hugging Face folder, and the next run starts from its loss."""

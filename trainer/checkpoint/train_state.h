@@ -26,6 +26,8 @@ struct TrainProgress {
   int64_t site_sequences = 0;
   int64_t generation = 0;
   std::string theta_hash;
+  double round_seconds = 0;
+  Json planner = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -40,6 +42,8 @@ struct TrainProgress {
           required(at_least(0)));
     visit("generation", generation, "version of the membership", required(at_least(0)));
     visit("theta_hash", theta_hash, "checksum of theta_global, 16 hexadecimal digits", kRequired);
+    visit("round_seconds", round_seconds, "time spent in the round after them", at_least(0));
+    visit("planner", planner, "what the planner has learned of the sites");
   }
 };
 

@@ -29,7 +29,10 @@ int evaluate_command(const Arguments& arguments);
 int export_command(const Arguments& arguments);
 int generate_command(const Arguments& arguments);
 int launch_command(const Arguments& arguments);
+int plan_command(const Arguments& arguments);
+int profile_command(const Arguments& arguments);
 int report_command(const Arguments& arguments);
+int simulate_command(const Arguments& arguments);
 int tokenize_command(const Arguments& arguments);
 int train_command(const Arguments& arguments);
 

@@ -1,6 +1,5 @@
 // farstep coordinator: the coordinator alone.
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <filesystem>
 
@@ -52,7 +51,6 @@ int coordinator_command(const Arguments& arguments) {
   RealClock clock;
   const auto deadlines = run_config_from_json(loaded.run, config.run).deadlines;
   Coordinator coordinator(config.endpoint, loaded.run, deadlines, clock);
-  spdlog::info("listening at {}", coordinator.endpoint());
   while (!coordinator.wait_until_over(kLookSeconds)) {
     if (interrupt.token().stop_requested()) return kExitInterrupted;
   }

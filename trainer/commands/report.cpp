@@ -15,13 +15,14 @@ namespace {
 
 struct ReportOptions {
   std::string run_folder;
-  bool json = false;
+  bool json = false, idle = false;
   std::string html;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("run_folder", run_folder, "folder of a run, or of one site of it", kPositional);
     visit("json", json, "print one JSON object instead of tables");
+    visit("idle", idle, "print only the idle time and the plan");
     visit("html", html, "also write a page that needs nothing else to this file");
   }
 };
@@ -36,7 +37,9 @@ int report_command(const Arguments& arguments) {
     write_file_durably(options->html, html_report(report));
     spdlog::info("{}: the report as a page", options->html);
   }
-  fmt::print("{}", options->json ? report_json(report).dump() + "\n" : report_text(report));
+  fmt::print("{}", options->json   ? report_json(report).dump() + "\n"
+                   : options->idle ? idle_text(report)
+                                   : report_text(report));
   return 0;
 }
 

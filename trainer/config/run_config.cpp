@@ -13,6 +13,9 @@ constexpr std::array<Name, 2> kInnerOptimizers{"adamw", "sgd"};
 constexpr std::array<Name, 2> kDataOrders{"shuffled", "sequential"};
 constexpr std::array<Name, 5> kAveragingRules{"uniform", "tokens", "batch", "fednova",
                                               "tokens_squared_per_step"};
+constexpr std::array<Name, 5> kPolicies{"uniform", "batch_by_tflops", "batch_by_memory",
+                                        "steps_by_tflops", "hybrid"};
+constexpr std::array<Name, 2> kRoundEnds{"steps", "deadline"};
 }  // namespace
 
 std::span<const Name> enum_names(ModelPreset) {
@@ -29,6 +32,13 @@ std::span<const Name> enum_names(DataOrder) {
 }
 std::span<const Name> enum_names(AveragingRule) {
   return kAveragingRules;
+}
+
+std::span<const Name> enum_names(Policy) {
+  return kPolicies;
+}
+std::span<const Name> enum_names(RoundEnd) {
+  return kRoundEnds;
 }
 
 void Deadlines::validate(const std::string& file) const {

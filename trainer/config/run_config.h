@@ -24,6 +24,10 @@ enum class DataOrder { kShuffled, kSequential };
 std::span<const std::string_view> enum_names(DataOrder);
 enum class AveragingRule { kUniform, kTokens, kBatch, kFedNova, kTokensSquaredPerStep };
 std::span<const std::string_view> enum_names(AveragingRule);
+enum class Policy { kUniform, kBatchByTflops, kBatchByMemory, kStepsByTflops, kHybrid };
+std::span<const std::string_view> enum_names(Policy);
+enum class RoundEnd { kSteps, kDeadline };
+std::span<const std::string_view> enum_names(RoundEnd);
 
 // The model: a preset, with single fields replaced. Null members take the preset's value.
 struct ModelConfig {
@@ -111,16 +115,34 @@ struct OuterConfig {
 };
 
 struct PlanConfig {
+  Policy policy = Policy::kUniform;
   int64_t base_steps = 100;
   int64_t base_batch = 4;
   std::optional<int64_t> micro_batch;
+  std::optional<int64_t> critical_batch;
+  bool replan = true;
+  RoundEnd round_end = RoundEnd::kSteps;
+  double slack_fraction = 0.01;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("base_steps", base_steps, "local steps of a round", at_least(1));
+    visit("policy", policy, "how the sites share the work");
+    visit("base_steps", base_steps, "local steps of a round; of the slowest site where they differ",
+          at_least(1));
     visit("base_batch", base_batch, "sequences of one inner step of a site", at_least(1));
     visit("micro_batch", micro_batch,
-          "sequences of one forward and backward; null is the whole batch", at_least(1));
+          "sequences of one forward and backward on a device; null leaves it to the policy",
+          at_least(1));
+    visit("critical_batch", critical_batch,
+          "most sequences that all sites' inner steps together may have, up to which hybrid raises "
+          "batches; null keeps base_batch",
+          at_least(1));
+    visit("replan", replan, "hybrid plans every round from the step times of those before");
+    visit(
+        "round_end", round_end,
+        "steps: a site ends a round after its local steps; deadline: when the planned time is up");
+    visit("slack_fraction", slack_fraction,
+          "by how much of a round its last step may end after the deadline", in_range(0, 0.5));
   }
 };
 

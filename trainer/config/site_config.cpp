@@ -39,6 +39,18 @@ Json load_run(const std::string& run_file, const std::vector<std::string>& overr
   return to_json(run_config_from_json(json, run_file));
 }
 
+void validate(const EmulateConfig& emulate, const JsonPlace& place) {
+  const int given = emulate.step_seconds.has_value() + emulate.sequence_seconds.has_value() +
+                    emulate.times.has_value();
+  if (given != 1) place.fail("must have one of step_seconds, sequence_seconds and times");
+  const auto& changes = emulate.changes;
+  for (std::size_t i = 1; i < changes.size(); ++i) {
+    if (changes[i].step > changes[i - 1].step) continue;
+    place.member("changes").element(i).member("step").fail(fmt::format(
+        "is {}; must be above the one before, {}", changes[i].step, changes[i - 1].step));
+  }
+}
+
 void validate(const SiteConfig& site, const std::string& file) {
   const JsonPlace place{file, ""};
   if (site.network.address.empty() == site.network.interface.empty()) {
@@ -46,16 +58,9 @@ void validate(const SiteConfig& site, const std::string& file) {
         "must have either address or interface: the one that the other sites can reach");
   }
   for (std::size_t i = 0; i < site.devices.size(); ++i) {
-    const auto& emulate = site.devices[i].emulate;
-    if (emulate && emulate->step_seconds.has_value() == emulate->times.has_value()) {
-      place.member("devices").element(i).member("emulate").fail(
-          "must have either step_seconds or times");
+    if (const auto& emulate = site.devices[i].emulate) {
+      validate(*emulate, place.member("devices").element(i).member("emulate"));
     }
-  }
-  if (site.devices.size() > 1) {
-    place.member("devices").fail(
-        fmt::format("has {} entries; a site trains on one device for now: start one site a device",
-                    site.devices.size()));
   }
   if (site.coordinator.host && site.run.empty()) {
     place.member("run").fail("is missing; the site that hosts the coordinator holds the run file");
@@ -76,6 +81,7 @@ LoadedSite load_site(const fs::path& file, const std::vector<std::string>& overr
   validate(site, file.string());
   const auto folder = fs::absolute(file).parent_path();
   for (auto* path : {&site.data, &site.models, &site.output}) *path = absolute_under(folder, *path);
+  if (!site.profile.empty()) site.profile = absolute_under(folder, site.profile);
   if (!site.run.empty()) {
     site.run = absolute_under(folder, site.run);
     loaded.run_file = site.run;

@@ -17,14 +17,33 @@ namespace farstep {
 enum class DeviceKind { kCpu, kCuda };
 std::span<const std::string_view> enum_names(DeviceKind);
 
+// From one inner step of the process on, a device plays another speed.
+struct SpeedChange {
+  int64_t step = 0;
+  double times = 1;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("step", step, "from this inner step of the process on, counted from 1",
+          required(at_least(1)));
+    visit("times", times, "steps last so many times as long as before any change",
+          required(above(0)));
+  }
+};
+
 // Makes a device play a slower one, to try unequal sites on one machine.
 struct EmulateConfig {
-  std::optional<double> step_seconds, times;
+  std::optional<double> step_seconds = {}, sequence_seconds = {}, times = {};
+  std::vector<SpeedChange> changes = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("step_seconds", step_seconds, "an inner step takes at least so long", above(0));
+    visit("sequence_seconds", sequence_seconds,
+          "an inner step takes at least so long for every sequence of the device's share",
+          above(0));
     visit("times", times, "an inner step takes so many times its own time", at_least(1));
+    visit("changes", changes, "when the device gets slower or faster, in order of `step`");
   }
 };
 
@@ -32,6 +51,7 @@ struct DeviceConfig {
   DeviceKind kind = DeviceKind::kCpu;
   int64_t index = 0;
   int64_t threads = 1;
+  std::optional<int64_t> memory_bytes;
   std::optional<EmulateConfig> emulate;
 
   template <typename Visitor>
@@ -39,6 +59,11 @@ struct DeviceConfig {
     visit("kind", kind, "cpu is a slice of the processor");
     visit("index", index, "which of the GPUs; 0 for a cpu", at_least(0));
     visit("threads", threads, "threads of a cpu slice", in_range(1, 4096));
+    visit(
+        "memory_bytes", memory_bytes,
+        "memory that training may use, as `farstep profile` sees it; null: what is free, on a cpu "
+        "shared out among the site's slices",
+        at_least(1));
     visit("emulate", emulate, "play a slower device");
   }
 };
@@ -77,6 +102,7 @@ struct SiteConfig {
   std::vector<DeviceConfig> devices;
   std::string data;
   std::string models = ".";
+  std::string profile;
   std::string output;
   std::string log_level = "info";
 
@@ -90,6 +116,8 @@ struct SiteConfig {
     visit("devices", devices, "the devices of the site", required(at_least(1)));
     visit("data", data, "folder of token shards that `farstep tokenize` made", kRequired);
     visit("models", models, "folder under which model.from is looked up");
+    visit("profile", profile,
+          "what `farstep profile` measured of this site; empty: the plan learns from the rounds");
     visit("output", output, "folder for the run's records; the site writes to a folder of its name",
           kRequired);
     visit("log_level", log_level, "trace, debug, info, warning or error");

@@ -4,14 +4,18 @@
 
 namespace farstep {
 
-EmulatedSpeed::EmulatedSpeed(std::optional<EmulateConfig> config, Clock& clock)
-    : config_(config), clock_(clock) {}
-
-void EmulatedSpeed::end_step(double begin_seconds) const {
-  if (!config_) return;
-  const double own_seconds = clock_.now_seconds() - begin_seconds;
-  clock_.sleep_until(begin_seconds + std::max(config_->step_seconds.value_or(0),
-                                              config_->times.value_or(1) * own_seconds));
+double EmulatedSpeed::step_lasts(double own_seconds, int64_t sequences) {
+  if (!config_) return own_seconds;
+  ++steps_;
+  double slowness = 1;
+  for (const auto& change : config_->changes) {
+    if (steps_ >= change.step) slowness = change.times;
+  }
+  const double played_seconds =
+      std::max(config_->step_seconds.value_or(0),
+               config_->sequence_seconds.value_or(0) * static_cast<double>(sequences));
+  return std::max(own_seconds,
+                  slowness * std::max(played_seconds, config_->times.value_or(1) * own_seconds));
 }
 
 }  // namespace farstep

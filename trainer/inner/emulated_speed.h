@@ -1,26 +1,27 @@
-// Makes inner steps last as long as on a slower device, so that one machine can play unequal sites.
+// How long an inner step of a device is made to last, so that one machine can play unequal sites.
+//
+// Not thread-safe: called by the training thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
-#include "trainer/base/clock.h"
 #include "trainer/config/site_config.h"
 
 namespace farstep {
 
-// Thread-safe where the clock is.
 class EmulatedSpeed {
  public:
-  // Without a config steps last as long as they do. `clock` must outlive this.
-  EmulatedSpeed(std::optional<EmulateConfig> config, Clock& clock);
+  // Without a config steps last as long as they do.
+  explicit EmulatedSpeed(std::optional<EmulateConfig> config) : config_(std::move(config)) {}
 
-  // Called when a step's work is done that began at `begin_seconds` of the clock: returns when it
-  // has lasted step_seconds at least, and `times` its own time.
-  void end_step(double begin_seconds) const;
+  // Counts a step of `sequences` whose own work took `own_seconds`, and returns how long it is to
+  // last: never less than that.
+  double step_lasts(double own_seconds, int64_t sequences);
 
  private:
   const std::optional<EmulateConfig> config_;
-  Clock& clock_;
+  int64_t steps_ = 0;
 };
 
 }  // namespace farstep

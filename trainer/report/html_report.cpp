@@ -143,6 +143,12 @@ std::string table_section(const Table& table, std::string_view css_class = "wide
   return section(table.title, table_html(table), css_class);
 }
 
+std::string paragraphs(const std::vector<std::string>& lines) {
+  std::string html;
+  for (const auto& line : lines) html += "<p>" + escape_html(line) + "</p>\n";
+  return html;
+}
+
 std::string figure(std::string_view value, std::string_view label) {
   return fmt::format("<div class=\"figure\"><b>{}</b><span>{}</span></div>\n", escape_html(value),
                      escape_html(label));
@@ -185,14 +191,16 @@ std::string html_report(const RunReport& report) {
           section("Loss", loss_legend(report) + loss_chart(report), "chart") +
           section("Idle time", activity_legend(report, false) + idle_chart(report), "chart") +
           "</div>\n";
-  html += table_section(idle_table(report)) + table_section(work_table(report)) +
-          table_section(traffic_table(report)) +
-          table_section(round_table(report, kMostRoundRows), "wide rounds");
-  if (!report.notes.empty()) {
-    std::string notes;
-    for (const auto& note : report.notes) notes += "<p>" + escape_html(note) + "</p>\n";
-    html += section("Left out", notes);
+  html += table_section(idle_table(report));
+  if (const auto devices = device_table(report); !devices.rows.empty()) {
+    html += table_section(devices);
   }
+  if (const auto plan = plan_lines(report); !plan.empty()) {
+    html += section("The last plan, and why", paragraphs(plan));
+  }
+  html += table_section(work_table(report)) + table_section(traffic_table(report)) +
+          table_section(round_table(report, kMostRoundRows), "wide rounds");
+  if (!report.notes.empty()) html += section("Left out", paragraphs(report.notes));
   return html + "</main>\n</body>\n</html>\n";
 }
 

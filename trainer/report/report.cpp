@@ -138,6 +138,10 @@ Traffic& Traffic::operator+=(const Traffic& other) {
   return *this;
 }
 
+std::string SiteReport::device_name(std::size_t device) const {
+  return device < run.devices.size() ? run.devices[device] : fmt::format("device {}", device);
+}
+
 double SiteReport::tokens_per_second() const {
   const double seconds = time.total.total_seconds();
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
@@ -177,14 +181,20 @@ Json report_json(const RunReport& report) {
     const auto& use = site.time.total;
     const double wait = use.seconds(SpanCause::kWait);
     const double wan = use.seconds(SpanCause::kWan);
-    sites.push_back({{"site", site.site},
-                     {"steps", site.steps},
-                     {"tokens", site.tokens},
-                     {"compute_seconds", use.compute_seconds},
-                     {"wait_seconds", wait},
-                     {"wan_seconds", wan},
-                     {"other_seconds", std::max(0.0, use.idle_seconds() - wait - wan)},
-                     {"idle_fraction", use.idle_fraction()}});
+    Json entry{{"site", site.site},
+               {"steps", site.steps},
+               {"tokens", site.tokens},
+               {"compute_seconds", use.compute_seconds},
+               {"wait_seconds", wait},
+               {"wan_seconds", wan},
+               {"other_seconds", std::max(0.0, use.idle_seconds() - wait - wan)},
+               {"idle_fraction", use.idle_fraction()}};
+    for (std::size_t device = 0; device < site.time.device_seconds.size(); ++device) {
+      entry["devices"].push_back({{"device", site.device_name(device)},
+                                  {"compute_seconds", site.time.device_seconds[device]},
+                                  {"idle_fraction", site.time.device_idle_fraction(device)}});
+    }
+    sites.push_back(std::move(entry));
   }
   Json json;
   json["rounds"] = report.rounds_done;

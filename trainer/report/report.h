@@ -33,6 +33,8 @@ struct SiteReport {
   std::optional<double> first_loss, last_loss;  // of its first and its last step
   std::optional<EndEvent> end;  // of its newest process; none while it runs or if it was killed
 
+  // What the device is, as far as the records tell.
+  std::string device_name(std::size_t device) const;
   // Tokens a second of the time that the account explains; 0 if there is none.
   double tokens_per_second() const;
 };

@@ -20,12 +20,12 @@ constexpr std::size_t kSiteColors = 8;
 Points training_curve(const SiteReport& site) {
   std::map<int64_t, int64_t> steps_of_round;
   for (const auto& record : site.records) {
-    if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
+    if (const auto* plan = std::get_if<PlanEvent>(&record.event)) {
+      steps_of_round[plan->round] = plan->local_steps;
+    } else if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
       steps_of_round[round->round] = round->local_steps;
     }
   }
-  // A round that is not committed yet is taken to be as long as the process's first.
-  steps_of_round.try_emplace(site.rounds_done + 1, site.run.local_steps);
   Points points;
   for (const auto& record : site.records) {
     const auto* step = std::get_if<StepEvent>(&record.event);

@@ -1,9 +1,12 @@
 #include "trainer/report/report_tables.h"
-#include "trainer/telemetry/figure_text.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+
+#include "trainer/telemetry/figure_text.h"
 
 namespace farstep {
 
@@ -186,8 +189,8 @@ Table work_table(const RunReport& report) {
   double idle_seconds = 0;
   for (const auto& site : report.sites) {
     table.rows.push_back(
-        {{site.site, site.run.device, count_text(site.steps), count_text(site.tokens),
-          speed_text(site.tokens_per_second()), loss_text(site.first_loss),
+        {{site.site, fmt::format("{}", fmt::join(site.run.devices, " + ")), count_text(site.steps),
+          count_text(site.tokens), speed_text(site.tokens_per_second()), loss_text(site.first_loss),
           loss_text(site.last_loss), fmt::format("{:.1f}", site.time.total.idle_seconds())}});
     steps += site.steps;
     tokens += site.tokens;
@@ -199,6 +202,36 @@ Table work_table(const RunReport& report) {
         fmt::format("{:.1f}", idle_seconds)},
        true});
   return table;
+}
+
+Table device_table(const RunReport& report) {
+  Table table{.title = "Devices of a site",
+              .header = {"site", "device", "training (s)", "idle (s)", "idle share"},
+              .rows = {},
+              .left_columns = 2};
+  for (const auto& site : report.sites) {
+    for (std::size_t device = 0; device < site.time.device_seconds.size(); ++device) {
+      const double seconds = site.time.device_seconds[device];
+      table.rows.push_back({{site.site, site.device_name(device), fmt::format("{:.1f}", seconds),
+                             fmt::format("{:.1f}", site.time.total.total_seconds() - seconds),
+                             percent_text(site.time.device_idle_fraction(device))}});
+    }
+  }
+  return table;
+}
+
+std::vector<std::string> plan_lines(const RunReport& report) {
+  std::vector<std::string> lines;
+  for (const auto& site : report.sites) {
+    const PlanEvent* last = nullptr;
+    for (const auto& record : site.records) {
+      if (const auto* plan = std::get_if<PlanEvent>(&record.event)) last = plan;
+    }
+    if (last == nullptr) continue;
+    lines.push_back(fmt::format("{}: round {}: {} steps of {}: {}", site.site, last->round,
+                                count_text(last->local_steps), last->batch, last->reason));
+  }
+  return lines;
 }
 
 Table traffic_table(const RunReport& report) {

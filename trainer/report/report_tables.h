@@ -32,6 +32,12 @@ Table idle_table(const RunReport& report);
 // Steps, tokens, throughput and losses: a row a site.
 Table work_table(const RunReport& report);
 
+// What each device of sites with several did: a row a device; no rows if there is no such site.
+Table device_table(const RunReport& report);
+
+// What the plan gave each site in the round that it began last, and why: a line a site.
+std::vector<std::string> plan_lines(const RunReport& report);
+
 // Bytes a site sent and received, payload and as counted by the kernel: a row a site.
 Table traffic_table(const RunReport& report);
 

@@ -69,6 +69,20 @@ std::string wrapped(const std::string& text, const std::string& indent) {
   return lines + "\n";
 }
 
+std::string facts_text(const RunReport& report) {
+  std::string text = "Run " + report.run + "\n";
+  for (const auto& fact : facts(report)) text += wrapped(fact, "  ");
+  return text;
+}
+
+std::string plan_text(const RunReport& report) {
+  const auto lines = plan_lines(report);
+  std::string text;
+  if (!lines.empty()) text = "\nThe last plan, and why\n";
+  for (const auto& line : lines) text += wrapped(line, "  ");
+  return text;
+}
+
 }  // namespace
 
 std::string table_text(const Table& table, std::size_t columns) {
@@ -91,14 +105,20 @@ std::string table_text(const Table& table, std::size_t columns) {
 }
 
 std::string report_text(const RunReport& report) {
-  std::string text = "Run " + report.run + "\n";
-  for (const auto& fact : facts(report)) text += wrapped(fact, "  ");
-  for (const auto& table : {idle_table(report), work_table(report), traffic_table(report)}) {
-    text += "\n" + table_text(table, kReportColumns);
+  std::string text = facts_text(report);
+  for (const auto& table :
+       {idle_table(report), device_table(report), work_table(report), traffic_table(report)}) {
+    if (!table.rows.empty()) text += "\n" + table_text(table, kReportColumns);
   }
+  text += plan_text(report);
   if (!report.notes.empty()) text += "\n";
   for (const auto& note : report.notes) text += wrapped("note: " + note, "");
   return text;
+}
+
+std::string idle_text(const RunReport& report) {
+  return facts_text(report) + "\n" + table_text(idle_table(report), kReportColumns) +
+         plan_text(report);
 }
 
 }  // namespace farstep

@@ -10,8 +10,12 @@ namespace farstep {
 
 inline constexpr std::size_t kReportColumns = 100;
 
-// The facts, then the tables of idle time, work and traffic, then what was left out.
+// The facts, then the tables of idle time, devices, work and traffic, the plan, and what was left
+// out.
 std::string report_text(const RunReport& report);
+
+// The facts, the table of idle time and the plan.
+std::string idle_text(const RunReport& report);
 
 // The table with aligned columns. One that is wider than `columns` is split into blocks that each
 // repeat the first column, as long as a block has room for another one.

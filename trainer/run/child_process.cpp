@@ -23,6 +23,8 @@ constexpr int kExitCannotExecute = 127;
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(kExitCannotExecute);  // it died before the line above
+  for (const int signal : {SIGINT, SIGTERM})
+    ::signal(signal, SIG_DFL);  // not the parent's handlers
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kRunFile = "run.json";
 constexpr std::string_view kCoordinatorFile = "coordinator.json";
+constexpr std::string_view kProfileSuffix = ".profile.json";
 constexpr int kLookMilliseconds = 100;   // between two looks at the sites' records
 constexpr double kGraceSeconds = 60;     // for the other sites to end, after one has failed
 constexpr std::size_t kShownLines = 15;  // of a failed site's output
@@ -41,7 +42,8 @@ std::vector<fs::path> configs_of(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const auto name = entry.path().filename().string();
-    if (entry.path().extension() == ".json" && name != kRunFile) files.push_back(entry.path());
+    const bool is_config = name.ends_with(".json") && !name.ends_with(kProfileSuffix);
+    if (is_config && name != kRunFile) files.push_back(entry.path());
   }
   if (error) throw ConfigError(fmt::format("{}: {}", folder.string(), error.message()));
   std::sort(files.begin(), files.end());

@@ -9,7 +9,7 @@
 namespace farstep {
 
 struct LaunchRequest {
-  std::filesystem::path folder;        // site configs *.json; run.json is the run file
+  std::filesystem::path folder;        // site configs *.json, but for *.profile.json and run.json
   std::vector<std::string> options;    // passed on to every `farstep train`
   std::vector<std::string> overrides;  // the --set values among them, to read the configs with
 };

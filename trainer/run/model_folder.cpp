@@ -10,7 +10,7 @@ namespace farstep {
 namespace fs = std::filesystem;
 
 fs::path find_model(const fs::path& folder) {
-  if (fs::exists(folder / "config.json")) return folder;
+  if (fs::exists(folder / kHfConfigFile)) return folder;
   const auto checkpoints = resumable_checkpoints(folder / "checkpoints");
   if (checkpoints.empty()) {
     throw DataError(fmt::format(
@@ -22,7 +22,7 @@ fs::path find_model(const fs::path& folder) {
 
 std::unique_ptr<Llama> open_model(const fs::path& folder, int64_t threads) {
   const auto hf = read_hf_folder(find_model(folder));
-  const auto shape = from_hugging_face(hf.config, (hf.path / "config.json").string());
+  const auto shape = from_hugging_face(hf.config, (hf.path / kHfConfigFile).string());
   DeviceConfig cpu;
   cpu.threads = threads;
   const auto device = open_device(cpu);

@@ -9,9 +9,9 @@
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/model/device.h"
+#include "trainer/run/known_sites.h"
+#include "trainer/run/model_shape.h"
 #include "trainer/strategy/low_communication.h"
-#include "wan/transport/local_address.h"
-#include "wan/transport/network_check.h"
 
 namespace farstep {
 
@@ -19,32 +19,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kRunSource = "the run that the coordinator handed out";
-
-// The deadlines that hold until the run is known.
-Deadlines deadlines_of(const LoadedSite& loaded) {
-  return loaded.run ? run_config_from_json(*loaded.run, loaded.run_file).deadlines : Deadlines{};
-}
-
 std::string device_text(const DeviceConfig& device) {
   auto text = device.kind == DeviceKind::kCpu ? fmt::format("cpu x{}", device.threads)
                                               : fmt::format("cuda:{}", device.index);
   if (!device.emulate) return text;
   const auto& emulate = *device.emulate;
-  return text + (emulate.times ? fmt::format(", played {} times slower", *emulate.times)
-                               : fmt::format(", played at {} s a step", *emulate.step_seconds));
-}
-
-fs::path model_folder(const SiteConfig& site, const RunConfig& run) {
-  return fs::path(site.models) / run.model.from;
-}
-
-LlamaConfig shape_of(const SiteConfig& site, const RunConfig& run) {
-  const std::string source(kRunSource);
-  if (run.model.from.empty()) return resolve(run.model, source);
-  require_no_shape(run.model, source);
-  const auto folder = model_folder(site, run);
-  return from_hugging_face(read_hf_folder(folder).config, (folder / "config.json").string());
+  if (emulate.times) return text + fmt::format(", played {} times slower", *emulate.times);
+  return text + (emulate.step_seconds
+                     ? fmt::format(", played at {} s a step", *emulate.step_seconds)
+                     : fmt::format(", played at {} s a sequence", *emulate.sequence_seconds));
 }
 
 }  // namespace
@@ -53,8 +36,10 @@ std::unique_ptr<Session> Session::open(const LoadedSite& loaded, bool resume,
                                        const std::stop_token& stop) {
   std::unique_ptr<Session> session(new Session(loaded, resume));
   if (!session->join(loaded, resume, stop)) return nullptr;
-  session->connect();
+  session->exchange_ = std::make_unique<DirectExchange>(
+      session->network_->connect(session->run().deadlines.transfer_stall_seconds), session->codec_);
   session->build_model();
+  session->build_planner();
   if (resume) session->restore();
   session->record_start();
   return session;
@@ -66,7 +51,8 @@ Session::Session(const LoadedSite& loaded, bool resume)
       recorder_(output_, loaded.site.name, clock_),
       training_data_(loaded.site.data, kTrainSplit),
       validation_data_(loaded.site.data, kValidationSplit),
-      speed_(loaded.site.devices.front().emulate, clock_) {
+      timer_(clock_) {
+  for (const auto& device : site_.devices) speeds_.emplace_back(device.emulate);
   make_folder(output_);
   log_to_file(output_ / "log.txt");
   if (!resume && !list_checkpoints(checkpoint_root()).empty()) {
@@ -77,17 +63,7 @@ Session::Session(const LoadedSite& loaded, bool resume)
   }
 }
 
-Session::~Session() {
-  if (member_) member_->on_peer_lost({});  // it would abort a transport that is gone
-}
-
 bool Session::join(const LoadedSite& loaded, bool resume, const std::stop_token& stop) {
-  const auto deadlines = deadlines_of(loaded);
-  if (site_.coordinator.host) {
-    coordinator_ =
-        std::make_unique<Coordinator>(site_.coordinator.endpoint, *loaded.run, deadlines, clock_);
-  }
-  member_ = std::make_unique<Member>(site_.coordinator.endpoint, site_.name, deadlines, clock_);
   JoinRequest request;
   request.run = loaded.run;
   request.resume = resume;
@@ -97,98 +73,88 @@ bool Session::join(const LoadedSite& loaded, bool resume, const std::stop_token&
     }
   }
   request.facts["data_digest"] = checksum_text(training_data_.digest() ^ validation_data_.digest());
-  const auto welcome = member_->join(request, stop);
-  if (!welcome) return false;
-  welcome_ = *welcome;
-  run_ = run_config_from_json(welcome_.run, std::string(kRunSource));
-  plan_ = uniform_plan(run_, std::string(kRunSource));
-  write_file_durably(output_ / "run.json", to_json(run_).dump(2) + "\n");
+  request.profile = own_profile(site_);
+  network_ = SiteNetwork::join(loaded, request, clock_, stop);
+  if (!network_) return false;
+  write_file_durably(output_ / "run.json", to_json(run()).dump(2) + "\n");
   write_file_durably(output_ / "site.json", to_json(site_).dump(2) + "\n");
   spdlog::info("site config: {}", to_json(site_).dump());
-  spdlog::info("run: {}", to_json(run_).dump());
+  spdlog::info("run: {}", to_json(run()).dump());
   return true;
 }
 
-void Session::connect() {
-  const MeshOptions mesh{.rank = static_cast<int>(welcome_.site_id),
-                         .sites = welcome_.sites,
-                         .address = resolve_address(site_.network.address, site_.network.interface),
-                         .port = static_cast<int>(site_.network.port),
-                         .generation = static_cast<uint64_t>(welcome_.generation),
-                         .connect_seconds = run_.deadlines.connect_seconds};
-  const auto links = check_network(mesh, *member_);
-  transport_ =
-      std::make_unique<GlooTransport>(mesh, links, run_.deadlines.transfer_stall_seconds, *member_);
-  member_->on_peer_lost([this](const std::string& site, const std::string& reason) {
-    transport_->abort(site, reason);
-  });
-  exchange_ = std::make_unique<DirectExchange>(*transport_, codec_);
-  for (std::size_t peer = 0; peer < links.size(); ++peer) {
-    if (peer == site_id()) continue;
-    spdlog::info("link to {}: round trip {:.2f} ms", mesh.sites[peer],
-                 1e3 * links[peer].rtt_seconds);
-  }
-}
-
 void Session::build_model() {
-  const auto shape = shape_of(site_, run_);
+  const auto shape = model_shape(site_, run(), std::string(kRunSource));
   if (training_data_.vocabulary() > shape.vocabulary) {
     throw ConfigError(fmt::format("{}: model.vocabulary: is {}; the tokens of {} need at least {}",
                                   kRunSource, shape.vocabulary, site_.data,
                                   training_data_.vocabulary()));
   }
-  const auto device = open_device(site_.devices.front());
-  model_ = std::make_unique<Llama>(shape, device, run_.inner.compute);
+  const auto make_model = [&](const DeviceConfig& device) {
+    return std::make_unique<Llama>(shape, open_device(device), run().inner.compute);
+  };
+  model_ = make_model(site_.devices.front());
   auto& parameters = model_->parameters();
-  if (run_.model.from.empty()) {
-    parameters.initialise(static_cast<uint64_t>(run_.seed));
+  if (run().model.from.empty()) {
+    parameters.initialise(static_cast<uint64_t>(run().seed));
   } else {
-    load_parameters(read_hf_folder(model_folder(site_, run_)),
+    load_parameters(read_hf_folder(model_source(site_, run())),
                     named_parameters(parameters.layout(), parameters.host_values().pull()));
     parameters.host_values().push();
   }
-  inner_ = std::make_unique<InnerStep>(*model_, run_.inner);
+  std::vector<std::unique_ptr<Replica>> replicas;
+  for (const auto& device : std::span(site_.devices).subspan(1)) {
+    replicas.push_back(std::make_unique<Replica>([&] { return make_model(device); }));
+  }
+  inner_ = std::make_unique<InnerStep>(*model_, run().inner, std::move(replicas));
   strategy_ = std::make_unique<LowCommunication>(
-      run_.outer, site_id(), parameters.host_values().pull(), *member_, *exchange_, recorder_,
+      run().outer, site_id(), parameters.host_values().pull(), member(), *exchange_, recorder_,
       [&parameters](int64_t index) { return parameter_at(parameters.layout(), index); });
-  const Sampler sampler(run_.data.order, static_cast<uint64_t>(run_.seed),
-                        training_data_.num_windows(run_.data.sequence_length),
-                        static_cast<int>(site_id()), static_cast<int>(run_.sites.size()));
-  loader_ = std::make_unique<Loader>(training_data_, sampler, run_.data.sequence_length);
+  const Sampler sampler(run().data.order, static_cast<uint64_t>(run().seed),
+                        training_data_.num_windows(run().data.sequence_length),
+                        static_cast<int>(site_id()), static_cast<int>(run().sites.size()));
+  loader_ = std::make_unique<Loader>(training_data_, sampler, run().data.sequence_length);
+}
+
+void Session::build_planner() {
+  const ProfiledModel model{.parameters = model_->parameters().size(),
+                            .sequence_length = run().data.sequence_length,
+                            .compute = std::string(name_of(run().inner.compute))};
+  auto sites = known_sites(run(), network_->welcome(), model);
+  balance_ = std::make_unique<DeviceBalance>(
+      known_sequence_seconds(sites[site_id()].profile, site_.devices.size()));
+  planner_ = std::make_unique<Planner>(run().plan, std::move(sites), std::string(kRunSource));
 }
 
 void Session::record_start() {
+  const auto& welcome = network_->welcome();
+  std::vector<std::string> devices;
+  for (const auto& device : site_.devices) devices.push_back(device_text(device));
   recorder_.record(RunEvent{.version = FARSTEP_VERSION,
-                            .run = run_.name,
-                            .site_id = welcome_.site_id,
-                            .sites = welcome_.sites,
-                            .device = device_text(site_.devices.front()),
+                            .run = run().name,
+                            .site_id = welcome.site_id,
+                            .sites = welcome.sites,
+                            .devices = std::move(devices),
                             .parameters = model_->parameters().size(),
-                            .sequence_length = run_.data.sequence_length,
-                            .rounds = run_.outer.rounds,
-                            .generation = welcome_.generation,
+                            .sequence_length = run().data.sequence_length,
+                            .rounds = run().outer.rounds,
+                            .generation = welcome.generation,
                             .start_round = position.rounds_done,
                             .start_step = position.steps_done,
-                            .local_steps = own_plan().local_steps,
-                            .clock_offset_seconds = member_->clock_offset_seconds()});
-  spdlog::info("run '{}' as site {} of {}: {} parameters, {} steps of {} sequences a round",
-               run_.name, site_id() + 1, run_.sites.size(), model_->parameters().size(),
-               own_plan().local_steps, own_plan().batch);
+                            .clock_offset_seconds = member().clock_offset_seconds()});
+  spdlog::info("run '{}' as site {} of {}: {} parameters, {} steps of {} sequences a round: {}",
+               run().name, site_id() + 1, run().sites.size(), model_->parameters().size(),
+               own_plan().local_steps, own_plan().batch, own_plan().reason);
 }
 
 void Session::leave(EndOutcome outcome, const std::string& message) {
   recorder_.record(EndEvent{.outcome = outcome, .message = message});
   const bool done = outcome == EndOutcome::kDone;
-  member_->leave(done                                  ? Outcome::kDone
-                 : outcome == EndOutcome::kInterrupted ? Outcome::kInterrupted
-                                                       : Outcome::kFailed,
-                 message);
-  // The others may still be evaluating, or saving what they have.
-  const double patience_seconds = done ? run_.deadlines.join_seconds : run_.deadlines.leave_seconds;
-  if (coordinator_ && !coordinator_->wait_until_over(patience_seconds)) {
-    spdlog::warn("not all sites have left after {} s; the coordinator ends all the same",
-                 patience_seconds);
-  }
+  // Sites may still be evaluating, or saving what they have.
+  network_->leave(done                                  ? Outcome::kDone
+                  : outcome == EndOutcome::kInterrupted ? Outcome::kInterrupted
+                                                        : Outcome::kFailed,
+                  message, done ? run().deadlines.join_seconds : run().deadlines.leave_seconds);
 }
 
 }  // namespace farstep

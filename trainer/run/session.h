@@ -12,21 +12,21 @@
 #include <stop_token>
 #include <string>
 
-#include "heterogeneity/plan/plan.h"
+#include "heterogeneity/plan/planner.h"
 #include "outer_optimizer/codec/codec.h"
 #include "outer_optimizer/exchange/direct_exchange.h"
 #include "trainer/base/clock.h"
 #include "trainer/config/site_config.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/token_dataset.h"
+#include "trainer/inner/device_balance.h"
 #include "trainer/inner/emulated_speed.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/llama.h"
+#include "trainer/run/round_timer.h"
+#include "trainer/run/site_network.h"
 #include "trainer/strategy/strategy.h"
 #include "trainer/telemetry/recorder.h"
-#include "wan/membership/coordinator.h"
-#include "wan/membership/member.h"
-#include "wan/transport/gloo_transport.h"
 
 namespace farstep {
 
@@ -45,30 +45,31 @@ class Session {
   // PeerError.
   static std::unique_ptr<Session> open(const LoadedSite& loaded, bool resume,
                                        const std::stop_token& stop);
-  ~Session();
-
-  std::size_t site_id() const { return static_cast<std::size_t>(welcome_.site_id); }
-  const SitePlan& own_plan() const { return plan_[site_id()]; }
+  std::size_t site_id() const { return static_cast<std::size_t>(network_->welcome().site_id); }
+  const RoundPlan& plan() const { return planner_->plan(); }
+  const SitePlan& own_plan() const { return plan().sites[site_id()]; }
 
   // Saves what makes the run resumable from here, and records it.
   void save_checkpoint();
-  // Counts a committed round.
-  void advance_to_next_round();
+  // Counts a committed round, and plans the next from what each site did in it. Throws
+  // InternalError if a site did something else than was planned.
+  void advance_to_next_round(std::span<const Contribution> contributions);
   // Tells the peers and the record how this site ends. Where the coordinator is hosted, waits for
   // the other sites to end as well, within the run's deadlines.
   void leave(EndOutcome outcome, const std::string& message);
 
-  const RunConfig& run() const { return run_; }
-  const RoundPlan& plan() const { return plan_; }
+  const RunConfig& run() const { return network_->run(); }
   Clock& clock() { return clock_; }
-  Member& member() { return *member_; }
+  Member& member() { return network_->member(); }
   Recorder& recorder() { return recorder_; }
-  const GlooTransport& transport() const { return *transport_; }
+  const GlooTransport& transport() const { return network_->transport(); }
   Loader& loader() { return *loader_; }
   const TokenDataset& validation_data() const { return validation_data_; }
   Llama& model() { return *model_; }
   InnerStep& inner() { return *inner_; }
-  EmulatedSpeed& speed() { return speed_; }
+  DeviceBalance& balance() { return *balance_; }
+  std::span<EmulatedSpeed> speeds() { return speeds_; }
+  RoundTimer& timer() { return timer_; }
   Strategy& strategy() { return *strategy_; }
 
   RunPosition position;
@@ -76,8 +77,8 @@ class Session {
  private:
   Session(const LoadedSite& loaded, bool resume);
   bool join(const LoadedSite& loaded, bool resume, const std::stop_token& stop);
-  void connect();
   void build_model();
+  void build_planner();
   void restore();
   NamedBuffers own_buffers(bool mid_round);
   std::filesystem::path checkpoint_root() const { return output_ / "checkpoints"; }
@@ -88,13 +89,11 @@ class Session {
   RealClock clock_;
   Recorder recorder_;
   const TokenDataset training_data_, validation_data_;
-  EmulatedSpeed speed_;
-  std::unique_ptr<Coordinator> coordinator_;  // where it is hosted
-  std::unique_ptr<Member> member_;
-  Welcome welcome_;
-  RunConfig run_;
-  RoundPlan plan_;
-  std::unique_ptr<GlooTransport> transport_;
+  std::vector<EmulatedSpeed> speeds_;  // by device
+  RoundTimer timer_;
+  std::unique_ptr<SiteNetwork> network_;
+  std::unique_ptr<Planner> planner_;
+  std::unique_ptr<DeviceBalance> balance_;
   const Fp32Codec codec_;
   std::unique_ptr<DirectExchange> exchange_;
   std::unique_ptr<Llama> model_;

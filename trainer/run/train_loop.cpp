@@ -13,12 +13,28 @@ namespace {
 
 constexpr int kExitInterrupted = 130;
 
+// Lets the step that began at `began` last as long as its slowest device plays; returns how long
+// each device worked on its share.
+std::vector<double> end_step(Session& session, double began, std::span<const int64_t> shares,
+                             const StepResult& result) {
+  const double slowest = *std::ranges::max_element(result.device_seconds);
+  // Sum of gradients and update: no device is done before.
+  const double common_seconds = session.clock().now_seconds() - began - slowest;
+  std::vector<double> device_seconds;
+  for (std::size_t device = 0; device < shares.size(); ++device) {
+    device_seconds.push_back(session.speeds()[device].step_lasts(
+        result.device_seconds[device] + common_seconds, shares[device]));
+  }
+  session.clock().sleep_until(began + *std::ranges::max_element(device_seconds));
+  return device_seconds;
+}
+
 // Takes one inner step and records it.
 void take_step(Session& session) {
   const auto& plan = session.own_plan();
   auto& position = session.position;
-  const double share =
-      static_cast<double>(position.steps_done) / static_cast<double>(plan.local_steps);
+  const double share = std::min(
+      1.0, static_cast<double>(position.steps_done) / static_cast<double>(plan.local_steps));
   const double progress = (static_cast<double>(position.rounds_done) + share) /
                           static_cast<double>(session.run().outer.rounds);
   StepEvent event{.round = position.rounds_done + 1, .step = position.steps_done + 1};
@@ -29,9 +45,13 @@ void take_step(Session& session) {
 
   event.start = session.clock().unix_seconds();
   const double began = session.clock().now_seconds();
-  const auto result = session.inner().run(batch, plan.micro_batch, progress);
-  session.speed().end_step(began);
+  const auto& shares = session.balance().shares(plan.batch);
+  const auto result = session.inner().run(batch, shares, plan.micro_batch, progress);
+  const auto device_seconds = end_step(session, began, shares, result);
+  session.balance().observe(device_seconds);
   event.seconds = session.clock().now_seconds() - began;
+  session.timer().add_step(event.seconds);
+  if (device_seconds.size() > 1) event.device_seconds = device_seconds;
   event.loss = result.loss;
   event.gradient_norm = result.gradient_norm;
   event.learning_rate = result.learning_rate;
@@ -59,7 +79,7 @@ Traffic traffic_so_far(const Session& session) {
 }
 
 void record_round(Session& session, const SyncRecord& sync, const Traffic& before) {
-  const auto& plan = session.own_plan();
+  const auto& done = sync.contributions[session.site_id()];
   const auto now = traffic_so_far(session);
   const auto difference = [](uint64_t after, uint64_t earlier) {
     return static_cast<int64_t>(after - earlier);
@@ -67,17 +87,23 @@ void record_round(Session& session, const SyncRecord& sync, const Traffic& befor
   session.recorder().record(RoundEvent{
       .round = session.position.rounds_done + 1,
       .generation = sync.generation,
-      .local_steps = plan.local_steps,
-      .batch = plan.batch,
-      .micro_batch = plan.micro_batch,
-      .tokens = plan.sequences() * session.run().data.sequence_length,
+      .local_steps = done.steps,
+      .batch = done.batch,
+      .micro_batch = done.micro_batch,
+      .tokens = done.tokens,
       .averaging_weight = sync.averaging_weight,
       .theta_hash = sync.theta_hash,
       .wan_bytes_sent = difference(now.payload.sent_bytes, before.payload.sent_bytes),
       .wan_bytes_received = difference(now.payload.received_bytes, before.payload.received_bytes),
       .socket_bytes_sent = difference(now.sockets.sent, before.sockets.sent),
       .socket_bytes_received = difference(now.sockets.received, before.sockets.received),
-      .train_loss = session.position.loss_sum / static_cast<double>(plan.local_steps)});
+      .train_loss = session.position.loss_sum / static_cast<double>(done.steps)});
+  session.member().report(
+      {.round = session.position.rounds_done + 1,
+       .train_loss = session.position.loss_sum / static_cast<double>(done.steps),
+       .tokens = done.tokens,
+       .compute_seconds = session.timer().compute_seconds(),
+       .idle_seconds = session.timer().overhead_seconds()});
 }
 
 void evaluate_if_due(Session& session) {
@@ -106,6 +132,33 @@ void save_if_due(Session& session) {
   }
 }
 
+// Whether the round has another inner step.
+bool wants_step(Session& session) {
+  const auto& config = session.run().plan;
+  const auto& plan = session.own_plan();
+  const auto round_seconds = session.plan().round_seconds;
+  const int64_t steps_done = session.position.steps_done;
+  if (config.round_end == RoundEnd::kSteps || !round_seconds) return steps_done < plan.local_steps;
+  if (steps_done == 0 || steps_done == plan.most_steps) return steps_done == 0;
+  const auto& timer = session.timer();
+  const double step_seconds =
+      timer.step_seconds() > 0 ? timer.step_seconds() : plan.step_seconds.value_or(0);
+  return has_room_for_step(*round_seconds, timer.elapsed_seconds(), step_seconds,
+                           config.slack_fraction * *round_seconds);
+}
+
+// What the site brings to the sync.
+Contribution contribution(Session& session) {
+  const auto& plan = session.own_plan();
+  const int64_t steps = session.position.steps_done;
+  return {.steps = steps,
+          .batch = plan.batch,
+          .tokens = steps * plan.batch * session.run().data.sequence_length,
+          .micro_batch = plan.micro_batch,
+          .step_seconds = session.timer().step_seconds(),
+          .overhead_seconds = std::max(0.0, session.timer().overhead_seconds())};
+}
+
 // One outer round, as ARCHITECTURE.md tells it. False if a stop was asked for before its commit.
 bool run_round(Session& session, const std::stop_token& stop) {
   auto& position = session.position;
@@ -113,25 +166,32 @@ bool run_round(Session& session, const std::stop_token& stop) {
   const int64_t round = position.rounds_done + 1;
   const auto traffic_before = traffic_so_far(session);
 
+  session.recorder().record(PlanEvent{.round = round,
+                                      .local_steps = plan.local_steps,
+                                      .batch = plan.batch,
+                                      .micro_batch = plan.micro_batch,
+                                      .reason = plan.reason,
+                                      .step_seconds = plan.step_seconds,
+                                      .idle_seconds = plan.idle_seconds});
   session.loader().start_round(position.data, range_begin(session.plan(), session.site_id()),
                                position.steps_done * plan.batch, plan.batch);
-  while (position.steps_done < plan.local_steps) {
+  while (wants_step(session)) {
     if (stop.stop_requested()) return false;
     session.member().throw_if_failed();
     session.member().set_activity(round, position.steps_done + 1, "training");
     take_step(session);
   }
 
-  session.member().set_activity(round, plan.local_steps, "at the sync");
-  const Work work{plan.local_steps, plan.batch,
-                  plan.sequences() * session.run().data.sequence_length};
+  session.member().set_activity(round, position.steps_done, "at the sync");
   auto& host_values = session.model().parameters().host_values();
-  const auto sync = session.strategy().end_round(round, work, host_values.pull(), stop);
+  const auto sync =
+      session.strategy().end_round(round, contribution(session), host_values.pull(), stop);
   if (!sync) return false;
   host_values.push();
 
   record_round(session, *sync, traffic_before);
-  session.advance_to_next_round();
+  session.advance_to_next_round(sync->contributions);
+  session.timer().start_round(sync->own_seconds);
   evaluate_if_due(session);
   save_if_due(session);
   return true;
@@ -141,6 +201,7 @@ void train_to_the_end(Session& session, const std::stop_token& stop) {
   if (session.position.rounds_done == 0 && session.position.steps_done == 0) {
     evaluate_if_due(session);
     session.save_checkpoint();
+    session.timer().start_round(0);
   }
   while (session.position.rounds_done < session.run().outer.rounds) {
     if (!run_round(session, stop)) return;

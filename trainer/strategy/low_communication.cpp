@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "outer_optimizer/schedule/averaging.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 
@@ -22,40 +23,46 @@ LowCommunication::LowCommunication(const OuterConfig& config, std::size_t site_i
       parameter_at_(std::move(parameter_at)),
       delta_(theta.size()) {}
 
-std::optional<SyncRecord> LowCommunication::end_round(int64_t round, const Work& work,
+std::optional<SyncRecord> LowCommunication::end_round(int64_t round,
+                                                      const Contribution& contribution,
                                                       std::span<float> theta_local,
                                                       std::stop_token stop) {
-  std::string hash;
-  {
-    const auto span = recorder_.span(SpanCause::kOuter, round);
-    take_delta(round, theta_local);
-    hash = checksum_text(outer_.checksum());
-  }
+  SyncRecord record;
+  auto preparation = recorder_.span(SpanCause::kOuter, round);
+  take_delta(round, theta_local);
+  const auto start_hash = checksum_text(outer_.checksum());
+  record.own_seconds += preparation.finish();
   std::optional<Go> go;
   {
     const auto span = recorder_.span(SpanCause::kWait, round);
-    go = member_.arrive(round, {work.steps, work.batch, work.tokens}, hash, stop);
+    go = member_.arrive(round, contribution, start_hash, stop);
   }
   if (!go) return std::nullopt;
+  record.generation = go->generation;
+  record.contributions = std::move(go->contributions);
   std::vector<Work> works;
-  for (const auto& sent : go->contributions) works.push_back({sent.steps, sent.batch, sent.tokens});
+  for (const auto& sent : record.contributions) {
+    works.push_back({sent.steps, sent.batch, sent.tokens});
+  }
   const auto coefficients = averaging_coefficients(averaging_, works);
+  record.averaging_weight = coefficients[site_id_];
   {
     const auto span = recorder_.span(SpanCause::kWan, round);
-    exchange_.average({go->generation, round, 0, coefficients}, delta_);
+    exchange_.average({record.generation, round, 0, coefficients}, delta_);
   }
   {
     const auto span = recorder_.span(SpanCause::kOuter, round);
-    hash = checksum_text(outer_.checksum_after(delta_));
+    record.theta_hash = checksum_text(outer_.checksum_after(delta_));
   }
   {
     const auto span = recorder_.span(SpanCause::kWan, round);
-    member_.vote(round, hash);
+    member_.vote(round, record.theta_hash);
   }
-  const auto span = recorder_.span(SpanCause::kOuter, round);
+  auto step = recorder_.span(SpanCause::kOuter, round);
   outer_.apply(delta_);
   std::copy(outer_.theta_global().begin(), outer_.theta_global().end(), theta_local.begin());
-  return SyncRecord{go->generation, coefficients[site_id_], hash};
+  record.own_seconds += step.finish();
+  return record;
 }
 
 void LowCommunication::take_delta(int64_t round, std::span<const float> theta_local) {

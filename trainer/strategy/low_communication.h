@@ -27,8 +27,8 @@ class LowCommunication : public Strategy {
 
   std::span<float> theta_global() override { return outer_.mutable_theta_global(); }
   std::span<float> outer_momentum() override { return outer_.mutable_momentum(); }
-  std::optional<SyncRecord> end_round(int64_t round, const Work& work, std::span<float> theta_local,
-                                      std::stop_token stop) override;
+  std::optional<SyncRecord> end_round(int64_t round, const Contribution& contribution,
+                                      std::span<float> theta_local, std::stop_token stop) override;
 
  private:
   void take_delta(int64_t round, std::span<const float> theta_local);

@@ -10,8 +10,9 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <vector>
 
-#include "outer_optimizer/schedule/averaging.h"
+#include "wan/membership/protocol.h"
 
 namespace farstep {
 
@@ -20,6 +21,9 @@ struct SyncRecord {
   int64_t generation = 0;
   double averaging_weight = 0;  // of this site's delta
   std::string theta_hash;       // of theta_global after the outer step
+  // This site's own work around the sync, which the next plan makes room for.
+  double own_seconds = 0;
+  std::vector<Contribution> contributions;  // of all sites, in order of site ids
 };
 
 class Strategy {
@@ -33,7 +37,7 @@ class Strategy {
   // Ends the round: waits for the peers, exchanges, commits, and writes the new theta into
   // `theta_local` (host memory). Nothing has changed if it returns nothing (a stop was asked for
   // while waiting) or throws (PeerError; InternalError if the sites' hashes differ).
-  virtual std::optional<SyncRecord> end_round(int64_t round, const Work& work,
+  virtual std::optional<SyncRecord> end_round(int64_t round, const Contribution& contribution,
                                               std::span<float> theta_local,
                                               std::stop_token stop) = 0;
 };

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -28,10 +29,9 @@ struct RunEvent {
   static constexpr std::string_view kName = "run";
   std::string version, run;
   int64_t site_id = 0;
-  std::vector<std::string> sites;
-  std::string device;
+  std::vector<std::string> sites, devices;
   int64_t parameters = 0, sequence_length = 0, rounds = 0, generation = 0;
-  int64_t start_round = 0, start_step = 0, local_steps = 0;
+  int64_t start_round = 0, start_step = 0;
   double clock_offset_seconds = 0;
 
   template <typename Visitor>
@@ -41,7 +41,7 @@ struct RunEvent {
     visit("site_id", site_id, "the site's place in `sites`, from 0", required(at_least(0)));
     visit("sites", sites, "names of all sites of the run, in the order of their ids",
           required(at_least(1)));
-    visit("device", device, "the site's devices, as text", kRequired);
+    visit("devices", devices, "the site's devices, each as text", required(at_least(1)));
     visit("parameters", parameters, "parameters of the model", required(at_least(0)));
     visit("sequence_length", sequence_length, "tokens of one sequence", required(at_least(1)));
     visit("rounds", rounds, "outer rounds that the run is to have", required(at_least(0)));
@@ -50,10 +50,32 @@ struct RunEvent {
           required(at_least(0)));
     visit("start_step", start_step, "steps of the round after those that were done before",
           required(at_least(0)));
-    visit("local_steps", local_steps, "this site's inner steps in the round that comes first",
-          required(at_least(1)));
     visit("clock_offset_seconds", clock_offset_seconds,
           "add it to this site's times to get the coordinator's", kRequired);
+  }
+};
+
+// A round begins, or goes on after a resume: what the site has to do in it.
+struct PlanEvent {
+  static constexpr std::string_view kName = "plan";
+  int64_t round = 0, local_steps = 0, batch = 0, micro_batch = 0;
+  std::string reason = {};
+  std::optional<double> step_seconds = {}, idle_seconds = {};
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", round, "the round", required(at_least(1)));
+    visit("local_steps", local_steps, "inner steps in it; about, where a deadline ends it",
+          required(at_least(1)));
+    visit("batch", batch, "sequences of one of them", required(at_least(1)));
+    visit("micro_batch", micro_batch, "sequences of one forward and backward",
+          required(at_least(1)));
+    visit("reason", reason, "why the site has these steps and this batch", kRequired);
+    visit("step_seconds", step_seconds, "predicted time of a step; null if it is not known",
+          required(at_least(0)));
+    visit("idle_seconds", idle_seconds,
+          "predicted wait for the peers; null if a site's steps are not known",
+          required(at_least(0)));
   }
 };
 
@@ -64,6 +86,7 @@ struct StepEvent {
   double start = 0, seconds = 0, data_seconds = 0;
   double loss = 0, gradient_norm = 0, learning_rate = 0;
   int64_t tokens = 0;
+  std::vector<double> device_seconds = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -79,6 +102,9 @@ struct StepEvent {
           required(at_least(0)));
     visit("learning_rate", learning_rate, "learning rate that it used", required(at_least(0)));
     visit("tokens", tokens, "tokens that it was trained on", required(at_least(0)));
+    visit("device_seconds", device_seconds,
+          "how long each device computed of that; empty where one device did all the time",
+          kRequired);
   }
 };
 
@@ -180,7 +206,7 @@ struct EndEvent {
   }
 };
 
-using Event = std::variant<RunEvent, StepEvent, SpanEvent, RoundEvent, EvaluationEvent,
+using Event = std::variant<RunEvent, PlanEvent, StepEvent, SpanEvent, RoundEvent, EvaluationEvent,
                            CheckpointEvent, EndEvent>;
 
 // One line of the file: an event, who wrote it, and when (unix seconds, the event being over).

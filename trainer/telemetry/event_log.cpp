@@ -30,6 +30,9 @@ bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
   if (const auto* span = std::get_if<SpanEvent>(&event)) {
     return span->round > next_round || (span->round == next_round && at_point);
   }
+  if (const auto* plan = std::get_if<PlanEvent>(&event)) {
+    return plan->round > next_round || (plan->round == next_round && at_point);
+  }
   if (const auto* round = std::get_if<RoundEvent>(&event)) return round->round > start.start_round;
   if (const auto* evaluation = std::get_if<EvaluationEvent>(&event)) {
     return evaluation->round > start.start_round;

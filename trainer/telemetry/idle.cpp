@@ -1,5 +1,6 @@
 #include "trainer/telemetry/idle.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace farstep {
@@ -19,6 +20,11 @@ TimeUse& TimeUse::operator+=(const TimeUse& other) {
   return *this;
 }
 
+double SiteTime::device_idle_fraction(std::size_t device) const {
+  const double seconds = total.total_seconds();
+  return seconds > 0 ? 1 - device_seconds[device] / seconds : 0;
+}
+
 SiteTime account_time(std::span<const Record> records) {
   SiteTime site;
   double process_start = 0;
@@ -31,6 +37,10 @@ SiteTime account_time(std::span<const Record> records) {
       auto& round = site.rounds[step->round];
       round.compute_seconds += step->seconds;
       round.seconds(SpanCause::kData) += step->data_seconds;
+      site.device_seconds.resize(std::max(site.device_seconds.size(), step->device_seconds.size()));
+      for (std::size_t device = 0; device < step->device_seconds.size(); ++device) {
+        site.device_seconds[device] += step->device_seconds[device];
+      }
     } else if (const auto* span = std::get_if<SpanEvent>(&record.event)) {
       site.rounds[span->round].seconds(span->cause) += span->seconds;
     }

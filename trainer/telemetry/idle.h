@@ -8,6 +8,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "trainer/telemetry/event.h"
 
@@ -33,9 +34,13 @@ struct TimeUse {
 struct SiteTime {
   TimeUse total;
   std::map<int64_t, TimeUse> rounds;  // by round; 0 is before the first
+  // Seconds of training work of each device; empty where one device did all of it.
+  std::vector<double> device_seconds;
   // From each start of the site's process to its last record that counts, added up.
   double wall_seconds = 0;
 
+  // Idle by total of one device, whose idle time includes what it waits for the others in a step.
+  double device_idle_fraction(std::size_t device) const;
   // Wall time in no step and no span.
   double unexplained_seconds() const { return wall_seconds - total.total_seconds(); }
 };

@@ -17,7 +17,13 @@ void SiteProgress::take(const RunEvent& run) {
   loss_.reset();
   tokens_per_second_ = waited_seconds_ = 0;
   start_time_ = time_;
-  start_fraction_ = fraction();
+  start_fraction_ = -1;  // known when the plan is
+}
+
+void SiteProgress::take(const PlanEvent& plan) {
+  local_steps_ = plan.local_steps;
+  activity_ = SiteActivity::kTraining;
+  if (start_fraction_ < 0) start_fraction_ = fraction();
 }
 
 void SiteProgress::take(const StepEvent& step) {
@@ -29,7 +35,7 @@ void SiteProgress::take(const StepEvent& step) {
     const double now = static_cast<double>(step.tokens) / seconds;
     tokens_per_second_ = tokens_per_second_ > 0 ? 0.9 * tokens_per_second_ + 0.1 * now : now;
   }
-  activity_ = step_ < run_.local_steps ? SiteActivity::kTraining : SiteActivity::kWaiting;
+  activity_ = step_ < local_steps_ ? SiteActivity::kTraining : SiteActivity::kWaiting;
 }
 
 void SiteProgress::take(const SpanEvent& span) {
@@ -40,7 +46,6 @@ void SiteProgress::take(const SpanEvent& span) {
 }
 
 void SiteProgress::take(const RoundEvent& round) {
-  run_.local_steps = std::max<int64_t>(round.local_steps, 1);
   round_ = round.round + 1;
   step_ = 0;
   waited_seconds_ = 0;
@@ -73,13 +78,13 @@ std::string SiteProgress::activity_text() const {
 double SiteProgress::fraction() const {
   if (run_.rounds == 0) return 0;
   const double in_round =
-      run_.local_steps > 0 ? static_cast<double>(step_) / static_cast<double>(run_.local_steps) : 0;
+      local_steps_ > 0 ? static_cast<double>(step_) / static_cast<double>(local_steps_) : 0;
   const double rounds_done = static_cast<double>(round_ - 1) + std::min(in_round, 1.0);
   return std::min(rounds_done / static_cast<double>(run_.rounds), 1.0);
 }
 
 std::optional<double> SiteProgress::seconds_left() const {
-  const double done = fraction() - start_fraction_;
+  const double done = fraction() - std::max(start_fraction_, 0.0);
   if (activity_ == SiteActivity::kEnded || done <= 0) return std::nullopt;
   return (time_ - start_time_) * (1 - fraction()) / done;
 }

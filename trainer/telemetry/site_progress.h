@@ -26,7 +26,7 @@ class SiteProgress {
   int64_t rounds() const { return run_.rounds; }                   // that the run is to have
   int64_t round() const { return round_; }                         // that the site is in, from 1
   int64_t step() const { return step_; }                           // steps done in it
-  int64_t local_steps() const { return run_.local_steps; }         // steps that it probably has
+  int64_t local_steps() const { return local_steps_; }             // steps that it has to do
   std::optional<double> loss() const { return loss_; }             // of the last step
   double tokens_per_second() const { return tokens_per_second_; }  // while training, smoothed
   double waited_seconds() const { return waited_seconds_; }        // for peers, in this round
@@ -37,6 +37,7 @@ class SiteProgress {
 
  private:
   void take(const RunEvent& run);
+  void take(const PlanEvent& plan);
   void take(const StepEvent& step);
   void take(const SpanEvent& span);
   void take(const RoundEvent& round);
@@ -48,7 +49,7 @@ class SiteProgress {
   SiteActivity activity_ = SiteActivity::kStarting;
   RunEvent run_;
   EndEvent end_;
-  int64_t round_ = 1, step_ = 0;
+  int64_t round_ = 1, step_ = 0, local_steps_ = 0;
   std::optional<double> loss_;
   double tokens_per_second_ = 0, waited_seconds_ = 0;
   double start_time_ = 0, start_fraction_ = 0, time_ = 0;

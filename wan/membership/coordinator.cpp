@@ -94,6 +94,8 @@ void Coordinator::publish() {
   if (!has_begun_ && roster_.has_begun()) spdlog::info("coordinator: all sites have joined");
   if (failure_ != roster_.failure()) spdlog::warn("coordinator: {}", roster_.failure());
   if (!is_over_ && roster_.is_over()) spdlog::info("coordinator: all sites have left");
+  if (summary_ != roster_.round_summary()) spdlog::info("{}", roster_.round_summary());
+  summary_ = roster_.round_summary();
   has_begun_ = roster_.has_begun();
   failure_ = roster_.failure();
   is_over_ = roster_.is_over();

@@ -54,7 +54,7 @@ class Coordinator {
   bool stopping_ = false;  // this and the following: guarded by mutex_
   bool has_begun_ = false;
   bool is_over_ = false;
-  std::string failure_;
+  std::string failure_, summary_;
   std::string defect_;  // what made the thread fail
   std::thread thread_;  // last: starts when all else is ready
 };

@@ -105,10 +105,10 @@ void Member::set_activity(int64_t round, int64_t step, const std::string& text) 
   activity_.activity = text;
 }
 
-void Member::report(const Json& metrics) {
+void Member::report(const MetricsMessage& metrics) {
   const std::lock_guard lock(mutex_);
   FARSTEP_CHECK(welcome_, "site {} reports before it has joined", site_);
-  reports_.push_back(MetricsMessage{metrics});
+  reports_.push_back(metrics);
   socket_.wake();
 }
 

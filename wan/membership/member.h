@@ -62,8 +62,8 @@ class Member : public Store {
   void throw_if_failed() const;
   // What the next heartbeats say.
   void set_activity(int64_t round, int64_t step, const std::string& text);
-  // Leaves figures with the coordinator, which keeps the last.
-  void report(const Json& metrics);
+  // Tells the coordinator the figures of a round; waits for nothing.
+  void report(const MetricsMessage& metrics);
   // Says goodbye and waits for the answer, leave_seconds at most. The last call but the destructor:
   // any other throws afterwards. Never throws on account of a loss; logs if nobody answered.
   void leave(Outcome outcome, const std::string& message);

@@ -29,6 +29,7 @@ struct JoinRequest {
   bool resume = false;
   std::vector<int64_t> resumable_rounds;
   Json facts = Json::object();
+  Json profile;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -37,6 +38,7 @@ struct JoinRequest {
     visit("resumable_rounds", resumable_rounds,
           "numbers of rounds done that it has checkpoints of");
     visit("facts", facts, "what must be equal at all sites: digest of the data, parameters, ...");
+    visit("profile", profile, "what was measured of the site, for the plan; null if nothing was");
   }
 };
 
@@ -88,17 +90,25 @@ struct HeartbeatMessage {
   }
 };
 
-// What a site did in a round, for the averaging weights.
+// What a site did in a round, for the averaging weights and for the next plan.
 struct Contribution {
   int64_t steps = 0;
   int64_t batch = 0;
   int64_t tokens = 0;
+  int64_t micro_batch = 0;
+  double step_seconds = 0;
+  double overhead_seconds = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("steps", steps, "local steps", required(at_least(0)));
     visit("batch", batch, "sequences of an inner step", required(at_least(0)));
     visit("tokens", tokens, "tokens trained on", required(at_least(0)));
+    visit("micro_batch", micro_batch, "sequences of one forward and backward", at_least(0));
+    visit("step_seconds", step_seconds, "what an inner step typically took; 0 if none was timed",
+          at_least(0));
+    visit("overhead_seconds", overhead_seconds,
+          "the site's own time between the rounds' syncs that was not inner steps", at_least(0));
   }
   bool operator==(const Contribution&) const = default;
 };
@@ -137,11 +147,18 @@ struct VoteMessage {
 
 struct MetricsMessage {
   static constexpr std::string_view kType = "metrics";
-  Json metrics = Json::object();
+  int64_t round = 0;
+  double train_loss = 0;
+  int64_t tokens = 0;
+  double compute_seconds = 0, idle_seconds = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("metrics", metrics, "figures of the site; the last ones are kept", kRequired);
+    visit("round", round, "the committed round", required(at_least(1)));
+    visit("train_loss", train_loss, "mean loss of the site's steps in it", kRequired);
+    visit("tokens", tokens, "tokens that the site was trained on in it", required(at_least(0)));
+    visit("compute_seconds", compute_seconds, "time of its inner steps", required(at_least(0)));
+    visit("idle_seconds", idle_seconds, "time without training work", required(at_least(0)));
   }
 };
 
@@ -182,6 +199,7 @@ struct Welcome {
   std::vector<std::string> sites;
   int64_t generation = 0;
   int64_t start_round = 0;
+  std::vector<Json> profiles = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -191,6 +209,7 @@ struct Welcome {
     visit("generation", generation, "generation of the membership", kRequired);
     visit("start_round", start_round, "rounds done before; above 0 every site resumes from there",
           required(at_least(0)));
+    visit("profiles", profiles, "what each site brought as its profile, in order of site id");
   }
 };
 

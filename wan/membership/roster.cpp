@@ -50,12 +50,6 @@ bool Roster::is_over() const {
          });
 }
 
-const Json& Roster::metrics(const std::string& site) const {
-  const Seat* seat = seat_of_site(site);
-  FARSTEP_CHECK(seat != nullptr, "site {} is not in the run", site);
-  return seat->metrics;
-}
-
 // ---- joining ----
 
 void Roster::on_stranger(const std::string& connection, const SiteMessage& message) {
@@ -137,7 +131,14 @@ Welcome Roster::welcome(const Seat& seat) const {
           .site_id = &seat - seats_.data(),
           .sites = site_names(),
           .generation = round_->generation(),
-          .start_round = start_round_};
+          .start_round = start_round_,
+          .profiles = profiles()};
+}
+
+std::vector<Json> Roster::profiles() const {
+  std::vector<Json> profiles;
+  for (const auto& seat : seats_) profiles.push_back(seat.request.profile);
+  return profiles;
 }
 
 std::vector<std::string> Roster::site_names() const {
@@ -260,7 +261,22 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
 }
 
 void Roster::on(Seat& seat, const MetricsMessage& message) {
-  seat.metrics = message.metrics;
+  seat.metrics = message;
+  double loss_sum = 0;
+  double tokens = 0;
+  double idle_seconds = 0;
+  double seconds = 0;
+  for (const auto& other : seats_) {
+    if (!other.metrics || other.metrics->round != message.round) return;
+    const auto weight = static_cast<double>(other.metrics->tokens);
+    loss_sum += weight * other.metrics->train_loss;
+    tokens += weight;
+    idle_seconds += other.metrics->idle_seconds;
+    seconds += other.metrics->idle_seconds + other.metrics->compute_seconds;
+  }
+  round_summary_ = fmt::format("round {}: training loss {:.4f} over {:.0f} tokens, idle {:.1f} %",
+                               message.round, tokens > 0 ? loss_sum / tokens : 0, tokens,
+                               seconds > 0 ? 100 * idle_seconds / seconds : 0);
 }
 
 void Roster::on(Seat& seat, const LeaveMessage& message) {

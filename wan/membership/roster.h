@@ -47,8 +47,8 @@ class Roster {
   bool is_over() const;
   // Why the run ended early; empty if it did not.
   const std::string& failure() const { return failure_; }
-  // The last metrics of a site of the run; an empty object if there are none.
-  const Json& metrics(const std::string& site) const;
+  // The newest round of which all sites have sent their metrics, in words; empty without one.
+  const std::string& round_summary() const { return round_summary_; }
 
  private:
   enum class Presence { kExpected, kPresent, kLeft, kLost };
@@ -60,7 +60,7 @@ class Roster {
     std::string connection;
     RegisterMessage request;
     HeartbeatMessage heartbeat;
-    Json metrics = Json::object();
+    std::optional<MetricsMessage> metrics;  // of the newest round
     double heard_seconds = 0;
   };
 
@@ -79,6 +79,7 @@ class Roster {
   std::optional<std::string> objection(const RegisterMessage& message) const;
   void begin();
   Welcome welcome(const Seat& seat) const;
+  std::vector<Json> profiles() const;
   std::vector<std::string> site_names() const;
   std::vector<std::string> missing_sites() const;
 
@@ -101,6 +102,7 @@ class Roster {
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early
   std::string failure_;
+  std::string round_summary_;
   double now_seconds_ = 0;        // of the call that runs
   std::vector<Outgoing> outbox_;  // of the call that runs
 };

@@ -8,6 +8,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "wan/transport/chosen_port.h"
+
 namespace farstep {
 
 namespace {
@@ -27,18 +29,6 @@ gloo::transport::tcp::attr listening_attributes(const SocketAddress& address) {
   attributes.ai_addrlen = static_cast<int>(address.size());
   return attributes;
 }
-
-// Gloo asks for the interface that has this socket address, and none has one with a port. The port
-// therefore comes when that is done.
-class ListeningDevice : public gloo::transport::tcp::Device {
- public:
-  explicit ListeningDevice(const SocketAddress& address)
-      : Device(listening_attributes(SocketAddress(address.ip(), 0))) {
-    std::destroy_at(&attr_);
-    std::construct_at(const_cast<gloo::transport::tcp::attr*>(&attr_),
-                      listening_attributes(address));
-  }
-};
 
 SocketAddress address_in(const std::vector<char>& gloo_address) {
   return SocketAddress(gloo::transport::tcp::Address(gloo_address).getSockaddr());
@@ -157,7 +147,9 @@ void GlooConnections::listen_for(int peer, const std::string& source_ip, Store& 
   auto& link = links_[peer];
   const SocketAddress address(mesh_.address, mesh_.port_for(peer));
   try {
-    link.device = std::make_shared<ListeningDevice>(address);
+    const ChosenPort port(mesh_.port_for(peer));
+    link.device = std::make_shared<gloo::transport::tcp::Device>(
+        listening_attributes(SocketAddress(address.ip(), 0)));
     link.context = link.device->createContext(mesh_.rank, mesh_.size());
     // Gloo waits five times this for a connection.
     link.context->setTimeout(to_milliseconds(mesh_.connect_seconds / 5));

@@ -168,10 +168,16 @@ class NetworkCheck {
   }
 
   Notice read_notice(int rank) {
-    const auto json = Json::parse(store_.get(key("notice", rank)));
-    const auto failure = json.at("failure").get<std::string>();
-    if (!failure.empty()) throw ConfigError(failure);
-    return {json.at("address"), json.at("nonce"), json.at("ports")};
+    const auto text = store_.get(key("notice", rank));
+    try {
+      const auto json = Json::parse(text);
+      const auto failure = json.at("failure").get<std::string>();
+      if (!failure.empty()) throw ConfigError(failure);
+      return {json.at("address"), json.at("nonce"), json.at("ports")};
+    } catch (const Json::exception& error) {
+      throw PeerError(mesh_.sites[rank],
+                      fmt::format("its network notice cannot be read: {}", error.what()));
+    }
   }
 
   std::vector<Probe> probe_all(const std::vector<Notice>& notices,

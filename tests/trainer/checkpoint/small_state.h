@@ -28,7 +28,9 @@ struct SmallState {
                         .run_sequences = 40 * round,
                         .site_sequences = 9 * round,
                         .generation = 3,
-                        .theta_hash = "0123456789abcdef"};
+                        .theta_hash = "0123456789abcdef",
+                        .round_seconds = 12.5,
+                        .planner = {{"sites", {1, 2}}}};
       state.run_config = {{"name", "novels"}, {"outer", {{"momentum", 0.9}}}};
       state.model_config = "{\"hidden_size\": 5}\n";
     }

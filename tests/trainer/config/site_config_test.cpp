@@ -96,10 +96,13 @@ TEST_CASE("members that exclude each other are refused with their path") {
              Contains("site.json: network: must have either"));
   CHECK_THAT(cluster.refusal("network.address="), Contains("site.json: network: must have either"));
   CHECK_THAT(cluster.refusal(R"(devices[0].emulate={})"),
-             Contains("site.json: devices[0].emulate: must have either"));
+             Contains("site.json: devices[0].emulate: must have one of"));
   CHECK_THAT(cluster.refusal(R"(devices[0].emulate={"times":2,"step_seconds":1})"),
-             Contains("site.json: devices[0].emulate: must have either"));
+             Contains("site.json: devices[0].emulate: must have one of"));
   CHECK(cluster.refusal("devices[0].emulate.times=2").empty());
+  CHECK_THAT(cluster.refusal(R"(devices[0].emulate={"times":2,"changes":[{"step":5,"times":2},)"
+                             R"({"step":5,"times":1}]})"),
+             Contains("site.json: devices[0].emulate.changes[1].step: is 5; must be above"));
 }
 
 TEST_CASE("a run file that is missing or wrong is named") {

@@ -8,8 +8,10 @@ namespace farstep {
 
 namespace {
 
-struct OneThread : Catch::TestEventListenerBase {
-  using TestEventListenerBase::TestEventListenerBase;
+using Listener = Catch::TestEventListenerBase;
+
+struct OneThread : Listener {
+  using Listener::Listener;
   void testCaseStarting(const Catch::TestCaseInfo& /*test*/) override { at::set_num_threads(1); }
 };
 

@@ -51,7 +51,7 @@ std::string words(const std::vector<Record>& records) {
 }
 
 Record step(int64_t round, int64_t step) {
-  return {0, "a", StepEvent{round, step}};
+  return {0, "a", StepEvent{.round = round, .step = step}};
 }
 Record span(SpanCause cause, int64_t round) {
   return {0, "a", SpanEvent{cause, round}};
@@ -217,8 +217,8 @@ TEST_CASE("resuming at any step and redoing the rest counts every step once") {
   for (std::size_t stop = 1; stop < whole.size(); ++stop) {
     for (int64_t round = 0; round < 3; ++round) {
       for (int64_t step = 0; step < 3; ++step) {
-        // The second process redoes all from (round, step) on.
-        const auto resumed = whole.begin() + 1 + round * 11 + step;
+        // The second process redoes all from (round, step) on; a round has a plan and 11 more.
+        const auto resumed = whole.begin() + 1 + round * 12 + (step == 0 ? 0 : step + 1);
         if (resumed - whole.begin() > std::ptrdiff_t(stop)) continue;
         std::vector<Record> records(whole.begin(), whole.begin() + std::ptrdiff_t(stop));
         records.push_back({0, "node1", start_at(round, step)});

@@ -9,8 +9,8 @@ TEST_CASE("hand-made events add up by cause and round") {
   const std::vector<Record> records = {
       {100, "a", RunEvent{}},
       {101, "a", SpanEvent{SpanCause::kEvaluate, 0, 100, 1}},
-      {103.5, "a", StepEvent{1, 1, 101.5, 2, 0.5, 1, 1, 1, 10}},
-      {105.5, "a", StepEvent{1, 2, 103.5, 2, 0, 1, 1, 1, 10}},
+      {103.5, "a", StepEvent{1, 1, 101.5, 2, 0.5, 1, 1, 1, 10, {}}},
+      {105.5, "a", StepEvent{1, 2, 103.5, 2, 0, 1, 1, 1, 10, {}}},
       {109.5, "a", SpanEvent{SpanCause::kWait, 1, 105.5, 4}},
       {110.5, "a", SpanEvent{SpanCause::kWan, 1, 109.5, 1}},
       {112, "a", SpanEvent{SpanCause::kWan, 2, 111, 1}},  // half a second is told by nothing
@@ -36,9 +36,9 @@ TEST_CASE("hand-made events add up by cause and round") {
 TEST_CASE("wall time is that of the processes and not of the time between them") {
   const std::vector<Record> records = {
       {100, "a", RunEvent{}},
-      {103, "a", StepEvent{1, 1, 100, 3, 0, 1, 1, 1, 10}},
+      {103, "a", StepEvent{1, 1, 100, 3, 0, 1, 1, 1, 10, {}}},
       {5000, "a", RunEvent{}},
-      {5002, "a", StepEvent{1, 2, 5000, 2, 0, 1, 1, 1, 10}},
+      {5002, "a", StepEvent{1, 2, 5000, 2, 0, 1, 1, 1, 10, {}}},
   };
   const auto time = account_time(records);
   CHECK(time.wall_seconds == 5);

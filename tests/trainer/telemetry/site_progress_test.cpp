@@ -17,11 +17,11 @@ TEST_CASE("a site's activity follows from what its events say is over") {
     site.update(record);
     activities.push_back(site.activity_text());
   }
-  CHECK(activities ==
-        std::vector<std::string>{"training", "training", "waiting",  // run and its two steps
-                                 "sending", "sending", "sending",    // wait and wan and outer
-                                 "next round", "next round",         // round and validation
-                                 "next round", "next round", "next round", "done"});
+  CHECK(activities == std::vector<std::string>{
+                          "training", "training", "training", "waiting",  // run, plan, two steps
+                          "sending", "sending", "sending",                // wait and wan and outer
+                          "next round", "next round",                     // round and validation
+                          "next round", "next round", "next round", "done"});
 }
 
 TEST_CASE("progress grows from nothing to all and the time left shrinks to none") {
@@ -50,12 +50,12 @@ TEST_CASE("a resumed site begins where it was and estimates from there") {
   run.rounds = 10;
   run.start_round = 5;
   run.start_step = 5;
-  run.local_steps = 10;
   site.update({1000, "node1", run});
+  site.update({1000, "node1", PlanEvent{.round = 6, .local_steps = 10}});
   CHECK(site.fraction() == Approx(0.55));
   CHECK(site.round() == 6);
   CHECK_FALSE(site.seconds_left());
-  site.update({1010, "node1", StepEvent{6, 10, 1001, 9, 0, 3.5, 1, 1, 900}});
+  site.update({1010, "node1", StepEvent{6, 10, 1001, 9, 0, 3.5, 1, 1, 900, {}}});
   CHECK(*site.seconds_left() == Approx(80));  // 5 % in 10 s, 40 % to go
   CHECK(site.loss() == 3.5);
   CHECK(site.tokens_per_second() == Approx(100));

@@ -46,14 +46,14 @@ std::vector<Record> SyntheticRun::records(std::size_t site, double clock_offset_
   run.run = name;
   run.site_id = static_cast<int64_t>(site);
   for (std::size_t i = 0; i < step_seconds.size(); ++i) run.sites.push_back(site_name(i));
-  run.device = "4 GPUs";
+  run.devices = {"4 GPUs"};
   run.parameters = 214'983'680;
   run.sequence_length = 1024;
   run.rounds = rounds;
-  run.local_steps = steps;
   run.clock_offset_seconds = clock_offset_seconds;
   add(run);
   for (int64_t round = 1; round <= rounds; ++round) {
+    add(PlanEvent{round, steps, 4, 4, "as asked", step_seconds[site], 0.0});
     double loss_sum = 0;
     for (int64_t step = 1; step <= steps; ++step) {
       now += data_seconds;
@@ -62,8 +62,16 @@ std::vector<Record> SyntheticRun::records(std::size_t site, double clock_offset_
       const double done = double(round - 1) + double(step) / double(steps);
       const double loss = loss_at(done, step + round * steps, site);
       loss_sum += loss;
-      add(StepEvent{round, step, began, step_seconds[site], data_seconds, loss, 0.8, 4e-4,
-                    kTokensOfStep});
+      add(StepEvent{round,
+                    step,
+                    began,
+                    step_seconds[site],
+                    data_seconds,
+                    loss,
+                    0.8,
+                    4e-4,
+                    kTokensOfStep,
+                    {}});
     }
     span(SpanCause::kWait, round, wait_seconds(site));
     span(SpanCause::kWan, round, wan_seconds);

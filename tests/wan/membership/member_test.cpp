@@ -48,7 +48,7 @@ int64_t take_part(Member& member, int i, int sites) {
     for (const auto& contribution : go->contributions) steps += contribution.steps;
     member.vote(round, "bb");
     member.throw_if_failed();
-    member.report({{"round", round}});
+    member.report({.round = round});
   }
   member.leave(Outcome::kDone, "");
   return steps;

@@ -22,15 +22,16 @@ TEST_CASE("messages of a site come back as they were sent") {
   request.run = Json::parse(R"({"name": "r", "outer": {"momentum": 0.9}})");
   request.resume = true;
   request.resumable_rounds = {3, 4};
+  request.profile = {{"site", "paris"}};
   request.facts = {{"data_digest", "00ff"}, {"parameters", 12345678901}};
   const std::vector<SiteMessage> messages = {
       request,
       PutMessage{"mesh/0/1", "00ff"},
       GetMessage{"mesh/0/1"},
       HeartbeatMessage{1.5, 2, 3, "training"},
-      ArriveMessage{1, 2, {100, 4, 409600}, "0123456789abcdef"},
+      ArriveMessage{1, 2, {100, 4, 409600, 2, 0.1, 0.3}, "0123456789abcdef"},
       VoteMessage{1, 2, "0123456789abcdef"},
-      MetricsMessage{Json::parse(R"({"loss": 2.5})")},
+      MetricsMessage{3, 2.5, 4096, 1.5, 0.25},
       LeaveMessage{Outcome::kInterrupted, "Ctrl-C"},
   };
   CHECK(messages.size() == std::variant_size_v<SiteMessage>);
@@ -45,7 +46,12 @@ TEST_CASE("messages of a site come back as they were sent") {
 TEST_CASE("messages of the coordinator come back as they were sent") {
   const std::vector<CoordinatorMessage> messages = {
       WaitingMessage{{"b", "c"}},
-      Welcome{Json::parse(R"({"name": "r"})"), 1, {"a", "b"}, 1, 7},
+      Welcome{Json::parse(R"({"name": "r"})"),
+              1,
+              {"a", "b"},
+              1,
+              7,
+              {Json(nullptr), Json{{"site", "b"}}}},
       RefusedMessage{"no"},
       StoredMessage{"k"},
       ValueMessage{"k", ""},
@@ -81,7 +87,7 @@ TEST_CASE("what is no message of Farstep is bad data") {
       R"({"protocol": 1, "type": 7})",
       R"({"protocol": 1, "type": "get", "key": "k")",
       std::string(100000, '['),
-      R"({"protocol": 1, "type": "metrics", "metrics": )" + std::string(80, '[') +
+      R"({"protocol": 1, "type": "register", "facts": )" + std::string(80, '[') +
           std::string(80, ']') + "}",
   };
   for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);

@@ -376,14 +376,34 @@ TEST_CASE("a site that is done with the run is missed only if another round is b
   }
 }
 
-TEST_CASE("the last metrics of a site are kept") {
+TEST_CASE("a round is summed up when all sites have sent their metrics of it") {
   Table table({"a", "b"});
   table.join();
-  CHECK(table.roster.metrics("a") == Json::object());
-  table.receive("a", MetricsMessage{Json{{"loss", 3.0}}});
-  table.receive("a", MetricsMessage{Json{{"loss", 2.5}}});
-  CHECK(table.roster.metrics("a") == Json{{"loss", 2.5}});
-  CHECK(table.roster.metrics("b") == Json::object());
+  table.receive("a", MetricsMessage{1, 3.0, 100, 9, 1});
+  CHECK(table.roster.round_summary().empty());
+  table.receive("b", MetricsMessage{1, 2.0, 300, 6, 4});
+  CHECK(table.roster.round_summary() ==
+        "round 1: training loss 2.2500 over 400 tokens, idle 25.0 %");
+  table.receive("b", MetricsMessage{2, 2.0, 300, 6, 4});
+  CHECK_THAT(table.roster.round_summary(), Catch::StartsWith("round 1"));
+  table.receive("a", MetricsMessage{2, 2.0, 0, 0, 0});
+  CHECK_THAT(table.roster.round_summary(), Catch::StartsWith("round 2: training loss 2.0000"));
+}
+
+TEST_CASE("every site is handed the profiles of all") {
+  Table table({"a", "b"});
+  RegisterMessage first;
+  first.site = "a";
+  RegisterMessage second;
+  second.site = "b";
+  second.profile = Json{{"site", "b"}};
+  table.receive("a", first);
+  const auto outgoing = table.receive("b", second);
+  REQUIRE(outgoing.size() == 2);
+  for (const auto& sent : outgoing) {
+    CHECK(std::get<Welcome>(sent.message).profiles ==
+          std::vector<Json>{Json(nullptr), Json{{"site", "b"}}});
+  }
 }
 
 TEST_CASE("strangers are told that they are unknown and change nothing") {

@@ -1,0 +1,59 @@
+#include "trainer/run/known_sites.h"
+
+#include <algorithm>
+
+#include "heterogeneity/plan/step_time.h"
+#include "trainer/base/error.h"
+#include "trainer/config/config_file.h"
+
+namespace farstep {
+
+namespace {
+
+std::string text_of(const ProfiledModel& model) {
+  return fmt::format("{} parameters, sequences of {}, {}", model.parameters, model.sequence_length,
+                     model.compute);
+}
+
+}  // namespace
+
+Json own_profile(const SiteConfig& site) {
+  if (site.profile.empty()) return nullptr;
+  const auto profile = site_profile_from_json(load_json(site.profile), site.profile);
+  if (profile.site != site.name) {
+    JsonPlace{site.profile, "site"}.fail(
+        fmt::format("is '{}'; this site is '{}'", profile.site, site.name));
+  }
+  return to_json(profile);
+}
+
+std::vector<SiteKnowledge> known_sites(const RunConfig& run, const Welcome& welcome,
+                                       const ProfiledModel& model) {
+  auto sites = sites_of(run);
+  for (std::size_t id = 0; id < std::min(sites.size(), welcome.profiles.size()); ++id) {
+    if (welcome.profiles[id].is_null()) continue;
+    const auto source = "the profile of site " + sites[id].site;
+    auto profile = site_profile_from_json(welcome.profiles[id], source);
+    if (profile.model && *profile.model != model) {
+      throw ConfigError(
+          fmt::format("{} was measured with another model ({}) than the run's ({}): make it again "
+                      "with `farstep profile`",
+                      source, text_of(*profile.model), text_of(model)));
+    }
+    sites[id].profile = std::move(profile);
+  }
+  return sites;
+}
+
+std::vector<std::optional<double>> known_sequence_seconds(const std::optional<SiteProfile>& profile,
+                                                          std::size_t num_devices) {
+  std::vector<std::optional<double>> seconds(num_devices);
+  if (!profile) return seconds;
+  for (std::size_t i = 0; i < std::min(num_devices, profile->devices.size()); ++i) {
+    const auto fit = fit_step_time(profile->devices[i].step_seconds);
+    if (fit && fit->sequence_seconds > 0) seconds[i] = fit->sequence_seconds;
+  }
+  return seconds;
+}
+
+}  // namespace farstep

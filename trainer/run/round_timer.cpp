@@ -1,0 +1,40 @@
+#include "trainer/run/round_timer.h"
+
+#include <numeric>
+
+#include "heterogeneity/plan/round_timing.h"
+
+namespace farstep {
+
+void RoundTimer::start_round(double own_seconds) {
+  began_seconds_ = clock_.now_seconds() - own_seconds;
+  spent_seconds_ = 0;
+  steps_.clear();
+}
+
+void RoundTimer::resume_round(double spent_seconds) {
+  start_round(0);
+  spent_seconds_ = spent_seconds;
+}
+
+void RoundTimer::add_step(double seconds) {
+  steps_.push_back(seconds);
+}
+
+double RoundTimer::elapsed_seconds() const {
+  return spent_seconds_ + clock_.now_seconds() - began_seconds_;
+}
+
+double RoundTimer::overhead_seconds() const {
+  return clock_.now_seconds() - began_seconds_ - compute_seconds();
+}
+
+double RoundTimer::compute_seconds() const {
+  return std::accumulate(steps_.begin(), steps_.end(), 0.0);
+}
+
+double RoundTimer::step_seconds() const {
+  return steps_.empty() ? 0 : typical_step_seconds(steps_);
+}
+
+}  // namespace farstep
