@@ -1,29 +1,36 @@
 #include "heterogeneity/plan/round_timing.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "trainer/base/error.h"
 
 namespace farstep {
 
-double typical_step_seconds(std::span<const double> steps) {
+namespace {
+
+// The mean without hiccups: steps of over twice the median, a tenth of all at most, one at least.
+double mean_without_hiccups(std::span<const double> steps) {
   constexpr double kHiccup = 2;  // times the median
-  FARSTEP_CHECK(!steps.empty(), "no steps to take a time from");
-  const auto late = steps.subspan(steps.size() / 2);
-  std::vector<double> sorted(late.begin(), late.end());
+  constexpr std::size_t kStepsOfAHiccup = 10;
+  std::vector<double> sorted(steps.begin(), steps.end());
+  std::sort(sorted.begin(), sorted.end());
   // The lower of two middle ones: of two steps the longer may be a hiccup, the shorter cannot.
-  const auto median = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
-  std::nth_element(sorted.begin(), median, sorted.end());
-  const double longest = kHiccup * *median;
-  double sum = 0;
-  int64_t counted = 0;
-  for (const double seconds : late) {
-    if (seconds > longest) continue;
-    sum += seconds;
-    ++counted;
+  const double longest = kHiccup * sorted[(sorted.size() - 1) / 2];
+  const std::size_t most_hiccups = std::max<std::size_t>(1, sorted.size() / kStepsOfAHiccup);
+  for (std::size_t hiccup = 0; hiccup < most_hiccups && sorted.back() > longest; ++hiccup) {
+    sorted.pop_back();
   }
-  return sum / static_cast<double>(counted);
+  return std::accumulate(sorted.begin(), sorted.end(), 0.0) / static_cast<double>(sorted.size());
+}
+
+}  // namespace
+
+double typical_step_seconds(std::span<const double> steps) {
+  FARSTEP_CHECK(!steps.empty(), "no steps to take a time from");
+  return std::max(mean_without_hiccups(steps),
+                  mean_without_hiccups(steps.subspan(steps.size() / 2)));
 }
 
 bool has_room_for_step(double round_seconds, double elapsed_seconds, double step_seconds,

@@ -16,9 +16,10 @@ struct RoundTiming {
   double overhead_seconds = 0;  // its own time before the sync that was not steps
 };
 
-// The step time to expect next: the mean over the second half of `steps` (in their order, not
-// empty), those left out that took over twice the half's median. A lasting change of speed in the
-// first half is seen in full, a single hiccup not at all.
+// The step time to expect next: the mean of `steps` (in their order, not empty) or of their second
+// half, whichever is longer; rare hiccups are left out. So a site that becomes slower is seen in
+// full at once. One that becomes faster is believed when a whole round was: sites on one machine
+// get faster whenever another one waits, and would be given work that they cannot do together.
 double typical_step_seconds(std::span<const double> steps);
 
 // Whether a round that is to last `round_seconds` has room for one more step: `elapsed_seconds`

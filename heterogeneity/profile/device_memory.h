@@ -9,7 +9,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
 
 namespace farstep {
 
@@ -18,10 +17,8 @@ inline constexpr double kMemoryHeadRoom = 0.01;
 
 // The largest n in [0, limit] for which fits(n) holds, if it holds up to there and not beyond;
 // fits(0) is taken for granted. Tries 1, 2, 4, ... until one does not fit, then bisects: at most
-// 2 log2(limit) + 2 calls, none of more than twice the result. Nothing if stop was requested before
-// the end.
-std::optional<int64_t> largest_that_fits(const std::function<bool(int64_t)>& fits, int64_t limit,
-                                         const std::stop_token& stop = {});
+// 2 log2(limit) + 2 calls, none of more than twice the result.
+int64_t largest_that_fits(const std::function<bool(int64_t)>& fits, int64_t limit);
 
 class DeviceMemory {
  public:
@@ -30,18 +27,19 @@ class DeviceMemory {
   // Memory that training may use.
   virtual int64_t bytes() const = 0;
 
-  // Whether a training step on `sequences` at once stays within bytes() less the head-room, model
-  // and optimizer included. Runs `step`, which does that and may build the model at its first
-  // call; leaves nothing cached behind. Errors other than a lack of memory pass through.
+  // Whether training steps on `sequences` at once stay within bytes() less the head-room. Runs
+  // `step`, which takes one and builds the model if there is none, several times; leaves nothing
+  // cached behind. Errors other than a lack of memory pass through.
   virtual bool holds(int64_t sequences, const std::function<void()>& step) = 0;
 };
 
 // Opens the memory of `device` before anything of the training is on it. `bytes` is what training
 // may use; without it, what is free: on a GPU all of it, on a CPU one of `cpu_slices` equal parts.
 //
-// On a GPU the rest is held occupied during a step, which then runs out of memory or not. On a CPU
-// nothing runs out before the machine does: what counts is the growth of the process's resident
-// memory from now to the peak of a step. There a step is not tried if two smaller ones already show
+// On a GPU the rest is held occupied during the steps, which then run out of memory or not. On a
+// CPU nothing runs out before the machine does: what counts is by how much the resident memory of a
+// forked copy of this process, files aside, grows at most; model and allocator are as fresh there
+// as in training, and nothing is left here. A step is not tried there if smaller ones already show
 // that it would exceed bytes() by over a twentieth. Throws DataError if /proc cannot be read.
 std::unique_ptr<DeviceMemory> open_device_memory(at::Device device, std::optional<int64_t> bytes,
                                                  int64_t cpu_slices);

@@ -84,7 +84,7 @@ double total_flops(std::span<const MatrixProduct> products, int64_t rows) {
 }
 
 std::optional<double> measure_tflops(const ProductProbe& probe, ProductType type,
-                                     const Clock& clock, const std::stop_token& stop) try {
+                                     const Clock& clock) try {
   if (probe.device.is_cpu() && type == ProductType::kTF32) return std::nullopt;
   const TF32Setting setting(type == ProductType::kTF32);
   // As many rows as leave time for the repeats: found from below, as a device may lack the units
@@ -96,7 +96,6 @@ std::optional<double> measure_tflops(const ProductProbe& probe, ProductType type
     operands = make_operands(probe, type, rows);
     double pass_seconds = 0;
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      if (stop.stop_requested()) return std::nullopt;
       time_product(probe, operands[i], 1, clock);  // warms up
       estimates[i] = time_product(probe, operands[i], 1, clock);
       pass_seconds += estimates[i];
@@ -110,12 +109,11 @@ std::optional<double> measure_tflops(const ProductProbe& probe, ProductType type
     const auto in_sample = static_cast<int64_t>(std::min<double>(wanted, kMostInSample));
     return time_product(probe, operands[i], in_sample, clock);
   };
-  const auto seconds = medians_in_turn(
-      operands.size(), timed, {.least = kLeastRepeats, .seconds = probe.seconds}, clock, stop);
-  if (!seconds) return std::nullopt;
+  const auto seconds = medians_in_turn(operands.size(), timed,
+                                       {.least = kLeastRepeats, .seconds = probe.seconds}, clock);
   double pass_seconds = 0;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    pass_seconds += (*seconds)[i] * static_cast<double>(probe.products[i].times);
+    pass_seconds += seconds[i] * static_cast<double>(probe.products[i].times);
   }
   return total_flops(probe.products, rows) / pass_seconds / 1e12;
 } catch (const c10::Error& error) {

@@ -11,7 +11,6 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <stop_token>
 #include <vector>
 
 #include "trainer/base/clock.h"
@@ -39,9 +38,9 @@ struct ProductProbe {
   std::function<void()> finish;  // returns when the device has done all work given to it
 };
 
-// Measured TFLOPS. Nothing if the device has no products of this type, or stop was requested
-// before the end. LibTorch's errors pass through.
+// Measured TFLOPS. Nothing if the device has no products of this type. LibTorch's other errors pass
+// through.
 std::optional<double> measure_tflops(const ProductProbe& probe, ProductType type,
-                                     const Clock& clock, const std::stop_token& stop);
+                                     const Clock& clock);
 
 }  // namespace farstep

@@ -13,18 +13,14 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-std::optional<std::vector<double>> medians_in_turn(std::size_t num_cases,
-                                                   const std::function<double(std::size_t)>& timed,
-                                                   const Repeats& repeats, const Clock& clock,
-                                                   const std::stop_token& stop) {
+std::vector<double> medians_in_turn(std::size_t num_cases,
+                                    const std::function<double(std::size_t)>& timed,
+                                    const Repeats& repeats, const Clock& clock) {
   const double end_seconds = clock.now_seconds() + repeats.seconds;
   std::vector<std::vector<double>> samples(num_cases);
   for (int64_t turn = 0; turn < repeats.most; ++turn) {
     if (turn >= repeats.least && clock.now_seconds() >= end_seconds) break;
-    for (std::size_t i = 0; i < num_cases; ++i) {
-      if (stop.stop_requested()) return std::nullopt;
-      samples[i].push_back(timed(i));
-    }
+    for (std::size_t i = 0; i < num_cases; ++i) samples[i].push_back(timed(i));
   }
   std::vector<double> medians;
   for (auto& of_case : samples) medians.push_back(median(std::move(of_case)));

@@ -5,8 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
-#include <stop_token>
 #include <vector>
 
 #include "trainer/base/clock.h"
@@ -25,10 +23,8 @@ double median(std::vector<double> values);
 
 // Median seconds of each of `num_cases` cases, which take turns so that a machine that speeds up or
 // slows down does so for all of them. `timed(i)` runs case i and returns the seconds that count.
-// Nothing if stop was requested before the end.
-std::optional<std::vector<double>> medians_in_turn(std::size_t num_cases,
-                                                   const std::function<double(std::size_t)>& timed,
-                                                   const Repeats& repeats, const Clock& clock,
-                                                   const std::stop_token& stop);
+std::vector<double> medians_in_turn(std::size_t num_cases,
+                                    const std::function<double(std::size_t)>& timed,
+                                    const Repeats& repeats, const Clock& clock);
 
 }  // namespace farstep

@@ -22,22 +22,18 @@ std::vector<StepTime> steps_to_time(int64_t micro_batch, int64_t max_micro_batch
   return steps;
 }
 
-std::optional<std::vector<StepTime>> measure_step_times(
-    std::vector<StepTime> steps, const std::function<void(int64_t, int64_t)>& warm_up,
-    const std::function<double(int64_t, int64_t)>& timed, double seconds, const Clock& clock,
-    const std::stop_token& stop) {
+std::vector<StepTime> measure_step_times(std::vector<StepTime> steps,
+                                         const std::function<void(int64_t, int64_t)>& warm_up,
+                                         const std::function<double(int64_t, int64_t)>& timed,
+                                         double seconds, const Clock& clock) {
   const auto batch = [&steps](std::size_t i) {
     return steps[i].batch.value_or(steps[i].micro_batch);
   };
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (stop.stop_requested()) return std::nullopt;
-    warm_up(batch(i), steps[i].micro_batch);
-  }
+  for (std::size_t i = 0; i < steps.size(); ++i) warm_up(batch(i), steps[i].micro_batch);
   const auto medians = medians_in_turn(
       steps.size(), [&](std::size_t i) { return timed(batch(i), steps[i].micro_batch); },
-      {.least = 3, .seconds = seconds}, clock, stop);
-  if (!medians) return std::nullopt;
-  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].seconds = (*medians)[i];
+      {.least = 3, .seconds = seconds}, clock);
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].seconds = medians[i];
   return steps;
 }
 

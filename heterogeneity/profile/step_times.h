@@ -5,8 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
-#include <stop_token>
 #include <vector>
 
 #include "heterogeneity/plan/site_profile.h"
@@ -21,11 +19,10 @@ std::vector<StepTime> steps_to_time(int64_t micro_batch, int64_t max_micro_batch
 
 // The median seconds of each of `steps`, all taking turns after one warm-up each, at least three
 // times and then for `seconds`. `warm_up` and `timed` take one inner step of (batch, micro_batch)
-// and return when the device is done; `timed` returns how long it took, an emulated speed
-// included. Nothing if stop was requested before the end.
-std::optional<std::vector<StepTime>> measure_step_times(
-    std::vector<StepTime> steps, const std::function<void(int64_t, int64_t)>& warm_up,
-    const std::function<double(int64_t, int64_t)>& timed, double seconds, const Clock& clock,
-    const std::stop_token& stop);
+// and return when the device is done; `timed` returns how long it took, an emulated speed included.
+std::vector<StepTime> measure_step_times(std::vector<StepTime> steps,
+                                         const std::function<void(int64_t, int64_t)>& warm_up,
+                                         const std::function<double(int64_t, int64_t)>& timed,
+                                         double seconds, const Clock& clock);
 
 }  // namespace farstep

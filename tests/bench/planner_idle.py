@@ -77,7 +77,7 @@ def measure(case: Case, options: argparse.Namespace, folder: Path) -> Path:
             sites[i]["profile"] = f"node{i + 1}.profile.json"
             (folder / f"node{i + 1}.profile.json").write_text(json.dumps(profile), encoding="utf-8")
     cluster = Cluster(folder, len(case.seconds), {
-        "outer": {"rounds": options.rounds},
+        "model": {"vocabulary": 2048}, "outer": {"rounds": options.rounds},
         "plan": {"policy": case.policy, "base_steps": 100, "base_batch": 4},
         "evaluate": {"every_rounds": 0}, "checkpoint": {"every_rounds": options.rounds}}, sites)
     result = cluster.launch(timeout=3600)
@@ -93,7 +93,7 @@ def simulate(case: Case, options: argparse.Namespace, folder: Path) -> Path:
         site: dict = {"profile": profile, "hide_profile": case.policy == "hybrid"}
         if case.slows_at and i == 0:
             rounds_before = (case.slows_at - 1) // 100
-            site["changes"] = [{"round": rounds_before + 1, "times": 2}]
+            site["speed"] = [{"round": rounds_before + 1, "times": 2}]
         sites.append(site)
     scenario = folder / "scenario.json"
     scenario.write_text(json.dumps({

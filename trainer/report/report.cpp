@@ -108,8 +108,9 @@ void collect_losses(RunReport& report) {
     std::map<int64_t, EvaluationEvent> shares;  // a share that was computed again counts once
     for (const auto& record : site.records) {
       if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
+        if (!round->train_loss) continue;
         auto& loss = training[round->round];
-        loss.sum += round->train_loss * static_cast<double>(round->tokens);
+        loss.sum += *round->train_loss * static_cast<double>(round->tokens);
         loss.tokens += round->tokens;
       } else if (const auto* share = std::get_if<EvaluationEvent>(&record.event)) {
         shares[share->round] = *share;

@@ -29,11 +29,11 @@ Points training_curve(const SiteReport& site) {
   Points points;
   for (const auto& record : site.records) {
     const auto* step = std::get_if<StepEvent>(&record.event);
-    if (!step) continue;
+    if (!step || !step->loss) continue;
     const int64_t steps = std::max(steps_of_round[step->round], step->step);
     points.emplace_back(static_cast<double>(step->round - 1) +
                             static_cast<double>(step->step) / static_cast<double>(steps),
-                        step->loss);
+                        *step->loss);
   }
   return points;
 }

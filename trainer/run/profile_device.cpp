@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -64,71 +65,62 @@ class ProbeTraining {
 class DeviceProbe {
  public:
   DeviceProbe(const Workload& workload, const DeviceConfig& config, Clock& clock,
-              const std::stop_token& stop)
-      : workload_(workload), config_(config), clock_(clock), stop_(stop) {}
-
-  // False if stop was requested before the end.
-  bool run(DeviceProfile& profile) {
-    device_ = open_device(config_);
-    profile.name = device_name(device_, config_.threads);
-    return measure_training(profile) && measure_products(profile);
+              DeviceProfile& profile)
+      : workload_(workload),
+        config_(config),
+        clock_(clock),
+        device_(open_device(config)),
+        training_(std::in_place, workload, device_),
+        profile_(profile) {
+    profile_.name = device_name(device_, config.threads);
   }
 
- private:
-  // The memory first: nothing else is on the device then.
-  bool measure_training(DeviceProfile& profile) {
+  // The first: nothing else is on the device then. Micro-batches that take longer to try than a
+  // probe may are of no use: the search ends there, though not before twice the planned one.
+  void measure_memory() {
     const auto memory = open_device_memory(device_, config_.memory_bytes, workload_.cpu_slices);
-    profile.memory_bytes = memory->bytes();
-    ProbeTraining training(workload_, device_);
-    profile.max_micro_batch = max_micro_batch(*memory, training);
-    if (!profile.max_micro_batch) return false;
-    if (*profile.max_micro_batch == 0) return true;
-    auto emulate = config_.emulate;
-    if (emulate) emulate->changes.clear();
-    EmulatedSpeed speed(emulate);
-    const auto timed = [&](int64_t batch, int64_t micro_batch) {
-      const double begin = clock_.now_seconds();
-      training.step(batch, micro_batch);
-      clock_.sleep_until(begin + speed.step_lasts(clock_.now_seconds() - begin, batch));
-      return clock_.now_seconds() - begin;
-    };
-    const auto times = measure_step_times(
-        steps_to_time(workload_.micro_batch, *profile.max_micro_batch),
-        [&](int64_t batch, int64_t micro_batch) { training.step(batch, micro_batch); }, timed,
-        workload_.seconds, clock_, stop_);
-    if (times) profile.step_seconds = *times;
-    return times.has_value();
-  }
-
-  // Larger micro-batches than such whose step takes as long as a probe may are of no use: the
-  // search ends there, though not before twice the planned micro-batch.
-  std::optional<int64_t> max_micro_batch(DeviceMemory& memory, ProbeTraining& training) {
     int64_t most = kMostSequences;
     const auto fits = [&](int64_t sequences) {
       if (sequences > most) return false;
-      double step_seconds = 0;
-      const bool held = memory.holds(sequences, [&] {
-        const double begin = clock_.now_seconds();
-        training.step(sequences, sequences);
-        step_seconds = clock_.now_seconds() - begin;
-      });
-      const bool is_enough = sequences >= 2 * workload_.micro_batch;
-      if (held && is_enough && 2 * step_seconds > workload_.seconds) most = sequences;
+      const double begin = clock_.now_seconds();
+      const bool held = memory->holds(sequences, [&] { training_->step(sequences, sequences); });
+      const bool is_long = 2 * (clock_.now_seconds() - begin) > workload_.seconds;
+      if (held && is_long && sequences >= 2 * workload_.micro_batch) most = sequences;
       return held;
     };
-    const auto found = largest_that_fits(fits, kMostSequences, stop_);
-    if (found) {
-      spdlog::info("micro-batch: {}{} fit into {} MiB", *found == most ? "at least " : "", *found,
-                   memory.bytes() >> 20);
-    }
-    return found;
+    const auto found = largest_that_fits(fits, kMostSequences);
+    spdlog::info("micro-batch: {}{} fit into {} MiB", found == most ? "at least " : "", found,
+                 memory->bytes() >> 20);
+    profile_.memory_bytes = memory->bytes();
+    profile_.max_micro_batch = found;
   }
 
-  bool measure_products(DeviceProfile& profile) {
+  void measure_steps() {
+    if (profile_.max_micro_batch == 0) return;
+    auto emulate = config_.emulate;
+    if (emulate) emulate->changes.clear();
+    EmulatedSpeed speed(emulate);
+    const auto warm_up = [&](int64_t batch, int64_t micro_batch) {
+      training_->step(batch, micro_batch);
+    };
+    const auto timed = [&](int64_t batch, int64_t micro_batch) {
+      const double begin = clock_.now_seconds();
+      training_->step(batch, micro_batch);
+      clock_.sleep_until(begin + speed.step_lasts(clock_.now_seconds() - begin, batch));
+      return clock_.now_seconds() - begin;
+    };
+    profile_.step_seconds =
+        measure_step_times(steps_to_time(workload_.micro_batch, *profile_.max_micro_batch), warm_up,
+                           timed, workload_.seconds, clock_);
+  }
+
+  // The last: the model makes room.
+  void measure_products() {
+    training_.reset();
     const auto& shape = workload_.shape;
     const int64_t key_width = shape.kv_heads * shape.head_size();
     const int64_t micro_batch =
-        std::min(workload_.micro_batch, std::max<int64_t>(1, profile.max_micro_batch.value_or(1)));
+        std::clamp<int64_t>(*profile_.max_micro_batch, 1, workload_.micro_batch);
     const ProductProbe probe{
         .device = device_,
         .products = {{shape.hidden, shape.hidden, 2 * shape.layers},        // query, output
@@ -140,31 +132,38 @@ class DeviceProbe {
         .seconds = workload_.seconds,
         .finish = [this] { synchronize(device_); }};
     const double slowness = config_.emulate ? config_.emulate->times.value_or(1) : 1;
-    const std::pair<ProductType, std::optional<double>*> figures[] = {
-        {ProductType::kFP16, &profile.fp16_tflops},
-        {ProductType::kBF16, &profile.bf16_tflops},
-        {ProductType::kTF32, &profile.tf32_tflops},
-        {ProductType::kFP32, &profile.fp32_tflops}};
-    for (const auto& [type, figure] : figures) {
-      const auto tflops = measure_tflops(probe, type, clock_, stop_);
-      if (stop_.stop_requested()) return false;
-      if (tflops) *figure = *tflops / slowness;
-    }
-    return true;
+    const auto measure = [&](ProductType type) {
+      auto tflops = measure_tflops(probe, type, clock_);
+      if (tflops) *tflops /= slowness;
+      return tflops;
+    };
+    profile_.fp16_tflops = measure(ProductType::kFP16);
+    profile_.bf16_tflops = measure(ProductType::kBF16);
+    profile_.tf32_tflops = measure(ProductType::kTF32);
+    profile_.fp32_tflops = measure(ProductType::kFP32);
   }
 
+ private:
   const Workload& workload_;
   const DeviceConfig& config_;
   Clock& clock_;
-  const std::stop_token stop_;
-  at::Device device_ = at::kCPU;
+  const at::Device device_;
+  std::optional<ProbeTraining> training_;
+  DeviceProfile& profile_;
 };
 
 }  // namespace
 
-bool profile_device(const Workload& workload, const DeviceConfig& config, Clock& clock,
-                    const std::stop_token& stop, DeviceProfile& profile) {
-  return DeviceProbe(workload, config, clock, stop).run(profile);
+void profile_device(const Workload& workload, const DeviceConfig& config, Clock& clock,
+                    const std::function<void(const DeviceProfile&)>& hand_over) {
+  DeviceProfile profile;
+  DeviceProbe probe(workload, config, clock, profile);
+  probe.measure_memory();
+  hand_over(profile);
+  probe.measure_steps();
+  hand_over(profile);
+  probe.measure_products();
+  hand_over(profile);
 }
 
 }  // namespace farstep

@@ -3,7 +3,7 @@
 // Belongs to the thread that it is called from, which drives the device.
 #pragma once
 
-#include <stop_token>
+#include <functional>
 
 #include "heterogeneity/plan/site_profile.h"
 #include "trainer/base/clock.h"
@@ -22,10 +22,11 @@ struct Workload {
   double seconds = 1;       // about how long one probe may take
 };
 
-// Fills `profile` probe by probe: memory and largest micro-batch, step times, TFLOPS. The model is
-// one of its own on random tokens, and is gone afterwards. False if stop was requested before the
-// end. Throws ConfigError if there is no such device; LibTorch's errors pass through.
-bool profile_device(const Workload& workload, const DeviceConfig& config, Clock& clock,
-                    const std::stop_token& stop, DeviceProfile& profile);
+// Measures memory and largest micro-batch, then step times, then TFLOPS, and hands over the profile
+// as it stands after each of the three. The model is one of its own on random tokens. Call it in a
+// forked copy of the process. Throws ConfigError if there is no such device; LibTorch's errors pass
+// through.
+void profile_device(const Workload& workload, const DeviceConfig& config, Clock& clock,
+                    const std::function<void(const DeviceProfile&)>& hand_over);
 
 }  // namespace farstep

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "heterogeneity/profile/forked.h"
 #include "heterogeneity/profile/links.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
@@ -16,10 +17,6 @@
 namespace farstep {
 
 namespace {
-
-bool has_figures(const DeviceProfile& device) {
-  return device.max_micro_batch || !device.step_seconds.empty();
-}
 
 Workload workload_of(const LoadedSite& loaded, double seconds) {
   Workload workload{.run = run_config_from_json(*loaded.run, loaded.run_file), .shape = {}};
@@ -61,6 +58,39 @@ std::optional<std::vector<LinkProfile>> profile_links(const LoadedSite& loaded, 
   return links;
 }
 
+// The device's profile, as far as it got, measured in a copy of the process that leaves nothing
+// behind on the device; nothing if stop was requested before the first figure.
+struct ProfiledDevice {
+  std::optional<DeviceProfile> profile;
+  ForkEnd end = ForkEnd::kDone;
+};
+
+ProfiledDevice profile_apart(const Workload& workload, const DeviceConfig& config,
+                             const std::string& name, Clock& clock, const std::stop_token& stop) {
+  ProfiledDevice result;
+  result.end = run_forked(
+      [&](const Tell& tell) {
+        try {
+          profile_device(workload, config, clock,
+                         [&](const DeviceProfile& profile) { tell(to_json(profile).dump()); });
+        } catch (const c10::Error& error) {
+          throw ConfigError(
+              fmt::format("{}: cannot be profiled: {}", name, error.what_without_backtrace()));
+        }
+      },
+      [&](const std::string& text) {
+        result.profile = read_json<DeviceProfile>(Json::parse(text), name);
+      },
+      stop);
+  if (result.end == ForkEnd::kKilled) {
+    throw ConfigError(
+        fmt::format("{}: its probe was killed, as a rule by the system for want of memory; give "
+                    "the device less memory_bytes",
+                    name));
+  }
+  return result;
+}
+
 }  // namespace
 
 ProfiledSite profile_site(const LoadedSite& loaded, const ProfileRequest& request,
@@ -81,15 +111,10 @@ ProfiledSite profile_site(const LoadedSite& loaded, const ProfileRequest& reques
   const auto& devices = loaded.site.devices;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     spdlog::info("device {} of {}", i + 1, devices.size());
-    try {
-      DeviceProfile device;
-      const bool is_done = profile_device(workload, devices[i], clock, stop, device);
-      if (is_done || has_figures(device)) profile.devices.push_back(device);
-      if (!is_done) return result;
-    } catch (const c10::Error& error) {
-      throw ConfigError(fmt::format("site {}: devices[{}]: cannot be profiled: {}",
-                                    loaded.site.name, i, error.what_without_backtrace()));
-    }
+    const auto name = fmt::format("site {}: devices[{}]", loaded.site.name, i);
+    const auto device = profile_apart(workload, devices[i], name, clock, stop);
+    if (device.profile) profile.devices.push_back(*device.profile);
+    if (device.end == ForkEnd::kStopped) return result;
   }
   result.is_complete = true;
   return result;

@@ -84,7 +84,7 @@ struct StepEvent {
   static constexpr std::string_view kName = "step";
   int64_t round = 0, step = 0;
   double start = 0, seconds = 0, data_seconds = 0;
-  double loss = 0, gradient_norm = 0, learning_rate = 0;
+  std::optional<double> loss = {}, gradient_norm = {}, learning_rate = {};
   int64_t tokens = 0;
   std::vector<double> device_seconds = {};
 
@@ -97,10 +97,13 @@ struct StepEvent {
           required(at_least(0)));
     visit("data_seconds", data_seconds, "how long it waited for its batch before that",
           required(at_least(0)));
-    visit("loss", loss, "mean loss of its tokens, before the update", kRequired);
-    visit("gradient_norm", gradient_norm, "global norm of the gradient, before clipping",
+    visit("loss", loss, "mean loss of its tokens, before the update; null in a simulation",
+          kRequired);
+    visit("gradient_norm", gradient_norm,
+          "global norm of the gradient, before clipping; null in a simulation",
           required(at_least(0)));
-    visit("learning_rate", learning_rate, "learning rate that it used", required(at_least(0)));
+    visit("learning_rate", learning_rate, "learning rate that it used; null in a simulation",
+          required(at_least(0)));
     visit("tokens", tokens, "tokens that it was trained on", required(at_least(0)));
     visit("device_seconds", device_seconds,
           "how long each device computed of that; empty where one device did all the time",
@@ -132,7 +135,7 @@ struct RoundEvent {
   std::string theta_hash;
   int64_t wan_bytes_sent = 0, wan_bytes_received = 0;
   int64_t socket_bytes_sent = 0, socket_bytes_received = 0;
-  double train_loss = 0;
+  std::optional<double> train_loss = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -157,7 +160,8 @@ struct RoundEvent {
           required(at_least(0)));
     visit("socket_bytes_received", socket_bytes_received, "bytes received on them, likewise",
           required(at_least(0)));
-    visit("train_loss", train_loss, "mean loss of this site's steps in it", kRequired);
+    visit("train_loss", train_loss, "mean loss of this site's steps in it; null in a simulation",
+          kRequired);
   }
 };
 

@@ -108,8 +108,8 @@ void ProgressBoard::update(const Record& record) {
   site->update(record);
   if (is_terminal_) return;
   if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
-    write(out_, fmt::format("{}: round {}/{} done, loss {:.3f}, {} tokens/s, waited {:.1f} s\n",
-                            record.site, round->round, site->rounds(), round->train_loss,
+    write(out_, fmt::format("{}: round {}/{} done, loss {}, {} tokens/s, waited {:.1f} s\n",
+                            record.site, round->round, site->rounds(), loss_text(round->train_loss),
                             short_count_text(site->tokens_per_second()), waited_seconds));
   } else if (const auto* end = std::get_if<EndEvent>(&record.event)) {
     write(out_, fmt::format("{}: {}{}\n", record.site, name_of(end->outcome),

@@ -25,10 +25,24 @@ TEST_CASE("a hiccup is not seen wherever it is") {
   }
 }
 
-TEST_CASE("a lasting change of speed in the first half is seen in full") {
+TEST_CASE("a site that slows down in the first half is seen in full") {
   std::vector<double> steps(100, 0.2);
   for (std::size_t i = 50; i < 100; ++i) steps[i] = 0.4;
   REQUIRE(typical_step_seconds(steps) == Approx(0.4));
+}
+
+TEST_CASE("a site that gets faster is believed after a whole round") {
+  std::vector<double> steps(100, 0.2);
+  for (std::size_t i = 50; i < 100; ++i) steps[i] = 0.1;
+  REQUIRE(typical_step_seconds(steps) == Approx(0.15));
+  REQUIRE(typical_step_seconds(std::vector<double>(100, 0.1)) == Approx(0.1));
+}
+
+TEST_CASE("what comes often is no hiccup") {
+  std::vector<double> steps(100, 0.1);
+  for (std::size_t i = 0; i < 100; i += 4) steps[i] = 0.5;
+  // The ten longest are left out, of both halves alike.
+  REQUIRE(typical_step_seconds(steps) == Approx((75 * 0.1 + 15 * 0.5) / 90).epsilon(0.02));
 }
 
 TEST_CASE("noise averages out") {
