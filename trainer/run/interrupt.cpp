@@ -37,7 +37,8 @@ void Interrupt::watch() {
   const auto signals = watched_signals();
   for (int signal = 0; sigwait(&signals, &signal) == 0 && signal != SIGUSR1;) {
     if (source_.stop_requested()) _exit(kExitInterrupted);
-    spdlog::warn("interrupted: finishing the step and saving a checkpoint; once more ends at once");
+    spdlog::warn(
+        "interrupted: ending in good order, with what is done saved; once more ends at once");
     source_.request_stop();
   }
 }
