@@ -160,9 +160,9 @@ def run_key(condition: str, rule: str, seed: int) -> str:
 
 
 def run_all(arguments: argparse.Namespace, results: dict) -> None:
-    """Does what is missing, seed by seed, and keeps every result at once."""
-    for seed in arguments.seeds:
-        for condition in CONDITIONS:
+    """Does what is missing, condition by condition, and keeps every result at once."""
+    for condition in CONDITIONS:
+        for seed in arguments.seeds:
             for rule in RULES:
                 key = run_key(condition, rule, seed)
                 if key in results["runs"]:

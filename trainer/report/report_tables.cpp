@@ -228,8 +228,7 @@ std::vector<std::string> plan_lines(const RunReport& report) {
       if (const auto* plan = std::get_if<PlanEvent>(&record.event)) last = plan;
     }
     if (last == nullptr) continue;
-    lines.push_back(fmt::format("{}: round {}: {} steps of {}: {}", site.site, last->round,
-                                count_text(last->local_steps), last->batch, last->reason));
+    lines.push_back(fmt::format("{}, round {}: {}", site.site, last->round, last->reason));
   }
   return lines;
 }
