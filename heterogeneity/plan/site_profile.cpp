@@ -8,14 +8,10 @@
 
 namespace farstep {
 
-namespace {
-
 std::string text_of(const ProfiledModel& model) {
   return fmt::format("{} parameters, sequences of {}, {}", model.parameters, model.sequence_length,
                      model.compute);
 }
-
-}  // namespace
 
 std::optional<double> tflops(const DeviceProfile& device) {
   if (device.fp16_tflops && device.bf16_tflops) {

@@ -77,6 +77,9 @@ struct ProfiledModel {
   bool operator==(const ProfiledModel&) const = default;
 };
 
+// "1000 parameters, sequences of 64, bf16".
+std::string text_of(const ProfiledModel& model);
+
 struct SiteProfile {
   std::string site;
   std::optional<ProfiledModel> model;

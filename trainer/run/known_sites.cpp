@@ -8,15 +8,6 @@
 
 namespace farstep {
 
-namespace {
-
-std::string text_of(const ProfiledModel& model) {
-  return fmt::format("{} parameters, sequences of {}, {}", model.parameters, model.sequence_length,
-                     model.compute);
-}
-
-}  // namespace
-
 Json own_profile(const SiteConfig& site) {
   if (site.profile.empty()) return nullptr;
   const auto profile = site_profile_from_json(load_json(site.profile), site.profile);

@@ -6,27 +6,13 @@
 #include <limits>
 
 #include "tests/support/catch.h"
-#include "tests/trainer/model/small_model.h"
+#include "tests/trainer/inner/small_training.h"
 #include "trainer/base/error.h"
 #include "trainer/inner/lr_schedule.h"
 
 namespace farstep {
 
 namespace {
-
-InnerConfig inner_config() {
-  InnerConfig config;
-  config.peak_learning_rate = 0.01;
-  return config;
-}
-
-TokenBatch some_batch(int64_t sequences, int64_t length, int64_t seed) {
-  TokenBatch batch{.sequences = sequences, .length = length, .tokens = {}};
-  for (int64_t i = 0; i < sequences * (length + 1); ++i) {
-    batch.tokens.push_back((i * i * 7 + seed * 13 + i / 3) % kSmallConfig.vocabulary);
-  }
-  return batch;
-}
 
 double relative_error(const at::Tensor& x, const at::Tensor& wanted) {
   return ((x - wanted).norm() / wanted.norm()).item<double>();

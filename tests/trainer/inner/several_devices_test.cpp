@@ -3,27 +3,13 @@
 #include <numeric>
 
 #include "tests/support/catch.h"
-#include "tests/trainer/model/small_model.h"
+#include "tests/trainer/inner/small_training.h"
 #include "trainer/base/error.h"
 #include "trainer/inner/inner_step.h"
 
 namespace farstep {
 
 namespace {
-
-InnerConfig inner_config() {
-  InnerConfig config;
-  config.peak_learning_rate = 0.01;
-  return config;
-}
-
-TokenBatch batch_of_step(int64_t sequences, int64_t length, int64_t step) {
-  TokenBatch batch{.sequences = sequences, .length = length, .tokens = {}};
-  for (int64_t i = 0; i < sequences * (length + 1); ++i) {
-    batch.tokens.push_back((i * i * 7 + step * 13 + i / 3) % kSmallConfig.vocabulary);
-  }
-  return batch;
-}
 
 std::vector<std::unique_ptr<Replica>> cpu_replicas(std::size_t count) {
   std::vector<std::unique_ptr<Replica>> replicas;
@@ -48,7 +34,7 @@ Trained train(const std::vector<int64_t>& shares, int64_t micro_batch) {
   const auto sequences = std::accumulate(shares.begin(), shares.end(), int64_t{0});
   Trained trained;
   for (int64_t number = 0; number < 5; ++number) {
-    const auto result = step.run(batch_of_step(sequences, 9, number), shares, micro_batch, 0.5);
+    const auto result = step.run(some_batch(sequences, 9, number), shares, micro_batch, 0.5);
     trained.losses.push_back(result.loss);
     trained.norms.push_back(result.gradient_norm);
     CHECK(result.device_seconds.size() == shares.size());
@@ -96,7 +82,7 @@ TEST_CASE("the same shares give the same bits twice") {
 TEST_CASE("shares that are not the batch are a bug") {
   auto model = small_model();
   InnerStep step(model, inner_config(), cpu_replicas(1));
-  const auto batch = batch_of_step(3, 9, 1);
+  const auto batch = some_batch(3, 9, 1);
   CHECK_THROWS_AS(step.run(batch, std::vector<int64_t>{3}, 1, 0), InternalError);
   CHECK_THROWS_AS(step.run(batch, std::vector<int64_t>{1, 1}, 1, 0), InternalError);
   CHECK_THROWS_AS(step.run(batch, std::vector<int64_t>{1, 1, 1}, 1, 0), InternalError);
@@ -108,7 +94,7 @@ TEST_CASE("what fails on a device ends the step and leaves the model as it was")
   std::vector<std::unique_ptr<Replica>> replicas;
   replicas.push_back(std::make_unique<Replica>([] { return std::make_unique<Throws>(); }));
   InnerStep step(model, inner_config(), std::move(replicas));
-  CHECK_THROWS_WITH(step.run(batch_of_step(4, 9, 1), std::vector<int64_t>{2, 2}, 1, 0),
+  CHECK_THROWS_WITH(step.run(some_batch(4, 9, 1), std::vector<int64_t>{2, 2}, 1, 0),
                     "this device is broken");
   CHECK(at::equal(model.parameters().values(), before));
 }
