@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -11,6 +12,22 @@
 #include "trainer/base/error.h"
 
 namespace farstep {
+
+namespace {
+
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+// Swaps two folders in one step. False where the file system cannot (NFS).
+bool swap_folders(const std::filesystem::path& a, const std::filesystem::path& b) {
+  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return true;
+  if (errno == EINVAL || errno == ENOSYS) return false;
+  throw DataError(fmt::format("{}: cannot be replaced by {}: {}", b.string(), a.string(),
+                              std::strerror(errno)));
+}
+
+}  // namespace
 
 std::string read_file(const std::filesystem::path& path) {
   errno = 0;
@@ -56,7 +73,28 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
     throw DataError(
         fmt::format("{}: cannot be renamed into place: {}", to.string(), error.message()));
   }
-  sync_to_disk(to.has_parent_path() ? to.parent_path() : std::filesystem::path("."));
+  sync_to_disk(folder_of(to));
+}
+
+void replace_folder_durably(const std::filesystem::path& staged,
+                            const std::filesystem::path& target) {
+  std::error_code unknown;  // what cannot be looked at cannot be replaced: the rename tells
+  if (!std::filesystem::exists(target, unknown)) return rename_durably(staged, target);
+  if (swap_folders(staged, target)) {
+    sync_to_disk(folder_of(target));
+    remove_folder(staged);
+    return;
+  }
+  remove_folder(target);
+  rename_durably(staged, target);
+}
+
+void remove_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (error) {
+    throw DataError(fmt::format("{}: cannot be removed: {}", path.string(), error.message()));
+  }
 }
 
 void make_folder(const std::filesystem::path& path) {

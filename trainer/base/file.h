@@ -18,6 +18,15 @@ void write_file_durably(const std::filesystem::path& path, std::string_view cont
 // in as well. Throws DataError.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
+// Gives the folder `staged`, flushed already, the name `target` for good, and removes what had it:
+// in one step, so that a crash leaves one of the two whole under that name, where the file system
+// can swap folders. Throws DataError.
+void replace_folder_durably(const std::filesystem::path& staged,
+                            const std::filesystem::path& target);
+
+// Removes a folder with all in it, if it is there. Throws DataError.
+void remove_folder(const std::filesystem::path& path);
+
 // Flushes a file or folder to the disk. Throws DataError.
 void sync_to_disk(const std::filesystem::path& path);
 

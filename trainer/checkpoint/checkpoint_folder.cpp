@@ -1,12 +1,7 @@
 #include "trainer/checkpoint/checkpoint_folder.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
-#include <cstring>
 #include <optional>
 #include <set>
 #include <string>
@@ -67,27 +62,11 @@ fs::path partial_of(fs::path folder) {
   return folder += kPartial;
 }
 
-void remove_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::remove_all(folder, error);
-  if (error) {
-    throw DataError(fmt::format("{}: cannot be removed: {}", folder.string(), error.message()));
-  }
-}
-
 void discard(const CheckpointEntry& entry) {
   const auto rubbish = partial_of(entry.folder);
   remove_folder(rubbish);
   rename_durably(entry.folder, rubbish);
   remove_folder(rubbish);
-}
-
-// Swaps two folders in one step. False where the file system cannot (NFS).
-bool exchange_folders(const fs::path& a, const fs::path& b) {
-  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return true;
-  if (errno == EINVAL || errno == ENOSYS) return false;
-  throw DataError(fmt::format("{}: cannot be replaced by {}: {}", b.string(), a.string(),
-                              std::strerror(errno)));
 }
 
 }  // namespace
@@ -108,14 +87,7 @@ CheckpointEntry publish_checkpoint(const fs::path& partial) {
   const auto entry = entry_of(fs::path(partial).replace_extension());
   FARSTEP_CHECK(entry.has_value(), "{} is not from begin_checkpoint", partial.string());
   sync_to_disk(partial);
-  const bool replaces = fs::exists(entry->folder);
-  if (replaces && exchange_folders(partial, entry->folder)) {
-    sync_to_disk(partial.parent_path());
-    remove_folder(partial);
-    return *entry;
-  }
-  if (replaces) remove_folder(entry->folder);
-  rename_durably(partial, entry->folder);
+  replace_folder_durably(partial, entry->folder);
   return *entry;
 }
 

@@ -165,23 +165,8 @@ StagingFolder::~StagingFolder() {
 
 void StagingFolder::commit(const Json& facts) {
   write_file_durably(staging_ / kDatasetFile, facts.dump(2) + "\n");
-  auto old = output_;
-  old += ".old";
-  std::error_code error, ignored;
-  if (fs::exists(output_, error)) {
-    fs::remove_all(old, error);
-    fs::rename(output_, old, error);
-  }
-  if (!error) {
-    fs::rename(staging_, output_, error);
-    if (error) fs::rename(old, output_, ignored);  // the first error is the one to tell
-  }
-  if (error) {
-    throw DataError(
-        fmt::format("{}: cannot be put in place: {}", output_.string(), error.message()));
-  }
-  fs::remove_all(old, ignored);  // the next run removes what is left of it
-  sync_to_disk(output_.parent_path());
+  sync_to_disk(staging_);
+  replace_folder_durably(staging_, output_);
 }
 
 }  // namespace farstep

@@ -61,3 +61,22 @@ TEST_CASE("folders are made with their parents and files in the way are named") 
   CHECK_THROWS_WITH(make_folder(folder / "file" / "b"), Contains("file/b: cannot be made"));
   CHECK_THROWS_AS(sync_to_disk(folder / "none"), DataError);
 }
+
+TEST_CASE("a staged folder takes the place of another or of nothing") {
+  const TemporaryFolder folder;
+  const auto staged = folder / "staged";
+  const auto target = folder / "target";
+  for (const std::string content : {"first", "second"}) {
+    make_folder(staged);
+    write_file_durably(staged / content, content);
+    replace_folder_durably(staged, target);
+    CHECK_FALSE(fs::exists(staged));
+    CHECK(read_file(target / content) == content);
+  }
+  CHECK_FALSE(fs::exists(target / "first"));
+  CHECK_THROWS_AS(replace_folder_durably(staged, target), DataError);
+  CHECK(read_file(target / "second") == "second");
+  remove_folder(target);
+  remove_folder(target);
+  CHECK_FALSE(fs::exists(target));
+}
