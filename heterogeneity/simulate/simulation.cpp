@@ -6,22 +6,15 @@
 
 #include "outer_optimizer/schedule/averaging.h"
 #include "trainer/base/error.h"
+#include "trainer/base/mix.h"
 
 namespace farstep {
 
 namespace {
 
-// Spreads a key over all 64 bits: the finaliser of splitmix64.
-uint64_t mixed(uint64_t key) {
-  key += 0x9e3779b97f4a7c15;
-  key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9;
-  key = (key ^ (key >> 27)) * 0x94d049bb133111eb;
-  return key ^ (key >> 31);
-}
-
 // From 0 up to 1, evenly spread, the same for the same key.
 double noise(uint64_t key) {
-  return static_cast<double>(mixed(key) >> 11) * 0x1p-53;
+  return static_cast<double>(mix(key) >> 11) * 0x1p-53;
 }
 
 double speed_times(const ScenarioSite& site, int64_t round) {
@@ -123,8 +116,8 @@ void Simulation::take_steps(std::size_t index) {
       scenario_.plan.round_end == RoundEnd::kDeadline && round_.planned_seconds;
   const int64_t most_steps = by_deadline ? plan.most_steps : plan.local_steps;
   const double mean_seconds = mean_step_seconds(id, plan);
-  const uint64_t key = mixed(mixed(mixed(static_cast<uint64_t>(scenario_.seed)) + id) +
-                             static_cast<uint64_t>(round_.round));
+  const uint64_t key = mix(mix(mix(static_cast<uint64_t>(scenario_.seed)) + id) +
+                           static_cast<uint64_t>(round_.round));
   double elapsed_seconds = site.overhead_seconds();
   double longest_seconds = 0;
   while (round.steps() < most_steps) {

@@ -31,7 +31,7 @@ struct SimulateOptions {
     visit("rounds", rounds, "outer rounds");
     visit("seed", seed, "seed of the jitter");
     visit("averaging", averaging, "weight of a site's delta in the mean");
-    visit("policy", policy, "how the sites share the work; hybrid if nothing says");
+    visit("policy", policy, "how the sites share the work; of profiles hybrid, if not given");
     visit("base_steps", base_steps, "local steps of the slowest site");
     visit("base_batch", base_batch, "sequences of one inner step of a site");
     visit("micro_batch", micro_batch, "sequences of one forward and backward on a device");

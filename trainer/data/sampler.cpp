@@ -4,20 +4,9 @@
 #include <bit>
 
 #include "trainer/base/error.h"
+#include "trainer/base/mix.h"
 
 namespace farstep {
-
-namespace {
-
-// The finalizer of SplitMix64: every input bit reaches every output bit.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 Permutation::Permutation(int64_t size, uint64_t seed, uint64_t epoch)
     : size_(static_cast<uint64_t>(size)) {

@@ -25,8 +25,7 @@ Parameters::Parameters(const LlamaConfig& config, at::Device device)
     auto leaf = view_of(values_, spec).detach().set_requires_grad(true);
     // A gradient that is there already is added to in place: backward never replaces the view.
     leaf.mutable_grad() = view_of(gradients_, spec);
-    index_of_[spec.name] = leaves_.size();
-    leaves_.push_back(std::move(leaf));
+    leaves_[spec.name] = std::move(leaf);
   }
 }
 
@@ -40,9 +39,9 @@ void Parameters::initialise(uint64_t seed) {
 }
 
 const at::Tensor& Parameters::leaf(const std::string& name) const {
-  const auto found = index_of_.find(name);
-  FARSTEP_CHECK(found != index_of_.end(), "no parameter is called '{}'", name);
-  return leaves_[found->second];
+  const auto found = leaves_.find(name);
+  FARSTEP_CHECK(found != leaves_.end(), "no parameter is called '{}'", name);
+  return found->second;
 }
 
 }  // namespace farstep

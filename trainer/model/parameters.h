@@ -35,18 +35,15 @@ class Parameters {
   // The values in host memory, for checkpoints and the sync.
   HostMirror& host_values() { return host_values_; }
 
-  // The leaf of one parameter, and those of all in the layout's order. Throws InternalError on an
-  // unknown name.
+  // The leaf of one parameter. Throws InternalError on an unknown name.
   const at::Tensor& leaf(const std::string& name) const;
-  const std::vector<at::Tensor>& leaves() const { return leaves_; }
 
  private:
   const double init_std_;
   const std::vector<ParameterSpec> layout_;
   at::Tensor values_, gradients_;
   HostMirror host_values_;
-  std::vector<at::Tensor> leaves_;
-  std::map<std::string, std::size_t> index_of_;
+  std::map<std::string, at::Tensor> leaves_;  // by name
 };
 
 }  // namespace farstep

@@ -1,5 +1,6 @@
 #include "trainer/run/round_timer.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "heterogeneity/plan/round_timing.h"
@@ -26,7 +27,7 @@ double RoundTimer::elapsed_seconds() const {
 }
 
 double RoundTimer::overhead_seconds() const {
-  return clock_.now_seconds() - began_seconds_ - compute_seconds();
+  return std::max(0.0, clock_.now_seconds() - began_seconds_ - compute_seconds());
 }
 
 double RoundTimer::compute_seconds() const {

@@ -45,6 +45,7 @@ class Session {
   // PeerError.
   static std::unique_ptr<Session> open(const LoadedSite& loaded, bool resume,
                                        const std::stop_token& stop);
+
   std::size_t site_id() const { return static_cast<std::size_t>(network_->welcome().site_id); }
   const RoundPlan& plan() const { return planner_->plan(); }
   const SitePlan& own_plan() const { return plan().sites[site_id()]; }

@@ -139,7 +139,8 @@ bool wants_step(Session& session) {
   const auto round_seconds = session.plan().round_seconds;
   const int64_t steps_done = session.position.steps_done;
   if (config.round_end == RoundEnd::kSteps || !round_seconds) return steps_done < plan.local_steps;
-  if (steps_done == 0 || steps_done == plan.most_steps) return steps_done == 0;
+  if (steps_done == 0) return true;
+  if (steps_done >= plan.most_steps) return false;
   const auto& timer = session.timer();
   const double step_seconds =
       timer.step_seconds() > 0 ? timer.step_seconds() : plan.step_seconds.value_or(0);
@@ -156,7 +157,7 @@ Contribution contribution(Session& session) {
           .tokens = steps * plan.batch * session.run().data.sequence_length,
           .micro_batch = plan.micro_batch,
           .step_seconds = session.timer().step_seconds(),
-          .overhead_seconds = std::max(0.0, session.timer().overhead_seconds())};
+          .overhead_seconds = session.timer().overhead_seconds()};
 }
 
 // One outer round, as ARCHITECTURE.md tells it. False if a stop was asked for before its commit.

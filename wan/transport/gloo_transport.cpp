@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "trainer/base/error.h"
+#include "trainer/base/mix.h"
 #include "wan/transport/gloo_connections.h"
 
 namespace farstep {
@@ -17,12 +18,6 @@ using std::chrono::milliseconds;
 // A message is cut so that its deadline is by progress: each piece has stall_seconds.
 constexpr std::size_t kChunkBytes = 4 << 20;
 constexpr uint64_t kHelloTag = ~uint64_t{0};  // make_tag() gives it for no real phase
-
-uint64_t mix(uint64_t x) {
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-  x = (x ^ x >> 27) * 0x94d049bb133111eb;
-  return x ^ x >> 31;
-}
 
 // Gloo calls std::terminate when a message is longer than the receive that it meets. With the size
 // in the slot such a pair never meets, and its deadline reports it.

@@ -85,7 +85,7 @@ TEST_CASE("leaves and their gradients are views into the flat vectors") {
   CHECK(parameters.size() == num_parameters(parameters.layout()));
   for (std::size_t i = 0; i < parameters.layout().size(); ++i) {
     const auto& spec = parameters.layout()[i];
-    const auto& leaf = parameters.leaves()[i];
+    const auto& leaf = parameters.leaf(spec.name);
     CHECK(leaf.is_leaf());
     CHECK(leaf.sizes() == at::IntArrayRef(spec.shape));
     CHECK(lies_in(leaf, parameters.values()));
@@ -114,7 +114,7 @@ TEST_CASE("on a CPU the host's values are the parameters' own memory") {
   REQUIRE(static_cast<int64_t>(values.size()) == parameters.size());
   values[0] = 5;
   parameters.host_values().push();
-  CHECK(parameters.leaves().front()[0][0].item<float>() == 5);
+  CHECK(parameters.leaf(parameters.layout().front().name)[0][0].item<float>() == 5);
 }
 
 }  // namespace farstep
