@@ -18,11 +18,13 @@ MAY_INCLUDE = {
     "trainer/report": "base config telemetry",
     "trainer/data": "base config",
     "outer_optimizer/schedule": "base config",
-    "outer_optimizer/codec": "base",
+    "outer_optimizer/codec": "base config",
     "heterogeneity/plan": "base config schedule",
     "heterogeneity/simulate": "base config telemetry schedule plan",
     "wan/transport": "base config",
     "wan/collective": "base transport",
+    "wan/link": "base config transport",
+    "wan/lab": "base config link",
     "wan/membership": "base config transport",
     "trainer/model": "base config",
     "trainer/checkpoint": "base config",
@@ -31,7 +33,7 @@ MAY_INCLUDE = {
     "outer_optimizer/exchange": "base schedule codec transport collective",
     "outer_optimizer": "base",
     "trainer/strategy": "base config telemetry schedule exchange outer_optimizer membership transport",
-    "trainer/run": "base config telemetry data schedule codec plan profile transport membership model checkpoint "
+    "trainer/run": "base config telemetry data schedule codec plan profile transport link membership model checkpoint "
     "inner exchange outer_optimizer strategy",
     "trainer/commands": "base config telemetry report data schedule plan simulate model checkpoint membership run",
     "trainer": "base commands",
