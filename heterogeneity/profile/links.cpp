@@ -16,7 +16,7 @@ constexpr int kSmallBursts = 3;
 constexpr int64_t kFirstBurstBytes = 64 * 1024;
 constexpr double kPingSeconds = 5;  // for the pings of one direction, on the slowest of links
 
-enum Phase : uint64_t { kPing, kPong, kSize, kBurst, kAck, kTurn };
+enum Phase : uint32_t { kPing, kPong, kSize, kBurst, kAck, kTurn };
 
 using Word = std::array<std::byte, sizeof(int64_t)>;
 
@@ -40,10 +40,10 @@ class PairProbe {
 
  private:
   std::unique_ptr<Transfer> start_send(Phase phase, std::span<const std::byte> bytes) {
-    return transport_.send(peer_, make_tag(0, 0, 0, phase), bytes);
+    return transport_.send(peer_, {.phase = phase}, bytes);
   }
   std::unique_ptr<Transfer> start_receive(Phase phase, std::span<std::byte> bytes) {
-    return transport_.receive(peer_, make_tag(0, 0, 0, phase), bytes);
+    return transport_.receive(peer_, {.phase = phase}, bytes);
   }
 
   // Both sides of a ping wait for it before it is sent: it travels at once.
@@ -142,7 +142,7 @@ std::optional<std::vector<LinkProfile>> measure_links(Transport& transport, cons
                                                       const Clock& clock,
                                                       const std::stop_token& stop) {
   const int rank = transport.rank();
-  const auto turn_tag = make_tag(0, 0, 0, kTurn);
+  const Tag turn_tag{.phase = kTurn};
   std::array<std::byte, 1> turn{};
   std::vector<LinkProfile> links;
   for (int peer = 0; peer < transport.size(); ++peer) {

@@ -10,11 +10,13 @@ namespace farstep {
 
 namespace {
 
-enum Phase : uint64_t { kReduceScatter, kAllGather };
+enum Phase : uint32_t { kReduceScatter, kAllGather };
 
-uint64_t tag_of(const SyncPoint& point, Phase phase) {
-  return make_tag(static_cast<uint64_t>(point.generation), static_cast<uint64_t>(point.round),
-                  static_cast<uint64_t>(point.fragment), phase);
+Tag tag_of(const SyncPoint& point, Phase phase) {
+  return {.generation = static_cast<uint64_t>(point.generation),
+          .round = static_cast<uint64_t>(point.round),
+          .fragment = static_cast<uint32_t>(point.fragment),
+          .phase = phase};
 }
 
 // Cuts `buffer`, made as large as needed, into consecutive pieces of the given sizes.

@@ -16,6 +16,9 @@ constexpr std::array<Name, 5> kAveragingRules{"uniform", "tokens", "batch", "fed
 constexpr std::array<Name, 5> kPolicies{"uniform", "batch_by_tflops", "batch_by_memory",
                                         "steps_by_tflops", "hybrid"};
 constexpr std::array<Name, 2> kRoundEnds{"steps", "deadline"};
+constexpr std::array<Name, 7> kCodecKinds{"fp32", "fp16", "bf16", "int8", "int4", "int2", "top_k"};
+constexpr std::array<Name, 3> kExchangeKinds{"direct", "parameter_server", "ring"};
+constexpr std::array<Name, 2> kPartitionRules{"bytes", "layer"};
 }  // namespace
 
 std::span<const Name> enum_names(ModelPreset) {
@@ -39,6 +42,15 @@ std::span<const Name> enum_names(Policy) {
 }
 std::span<const Name> enum_names(RoundEnd) {
   return kRoundEnds;
+}
+std::span<const Name> enum_names(CodecKind) {
+  return kCodecKinds;
+}
+std::span<const Name> enum_names(ExchangeKind) {
+  return kExchangeKinds;
+}
+std::span<const Name> enum_names(PartitionRule) {
+  return kPartitionRules;
 }
 
 void Deadlines::validate(const std::string& file) const {
@@ -87,6 +99,15 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
     if (!names.insert(name).second) {
       sites.element(id).member("name").fail("'" + name + "' stands twice");
     }
+  }
+  const JsonPlace servers{file, "sync.servers"};
+  for (std::size_t i = 0; i < run.sync.servers.size(); ++i) {
+    if (!names.contains(run.sync.servers[i])) {
+      servers.element(i).fail("'" + run.sync.servers[i] + "' is no site of the run");
+    }
+  }
+  if (run.sync.exchange == ExchangeKind::kRing && run.sync.codec.kind != CodecKind::kFp32) {
+    JsonPlace{file, "sync.codec.kind"}.fail("the ring exchanges fp32 only");
   }
   run.deadlines.validate(file);
   return run;

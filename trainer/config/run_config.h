@@ -28,6 +28,12 @@ enum class Policy { kUniform, kBatchByTflops, kBatchByMemory, kStepsByTflops, kH
 std::span<const std::string_view> enum_names(Policy);
 enum class RoundEnd { kSteps, kDeadline };
 std::span<const std::string_view> enum_names(RoundEnd);
+enum class CodecKind { kFp32, kFp16, kBf16, kInt8, kInt4, kInt2, kTopK };
+std::span<const std::string_view> enum_names(CodecKind);
+enum class ExchangeKind { kDirect, kParameterServer, kRing };
+std::span<const std::string_view> enum_names(ExchangeKind);
+enum class PartitionRule { kBytes, kLayer };
+std::span<const std::string_view> enum_names(PartitionRule);
 
 // The model: a preset, with single fields replaced. Null members take the preset's value.
 struct ModelConfig {
@@ -114,6 +120,45 @@ struct OuterConfig {
   }
 };
 
+struct CodecConfig {
+  CodecKind kind = CodecKind::kFp32;
+  std::optional<int64_t> block = {};
+  double top_fraction = 0.05;
+  bool error_feedback = true;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("kind", kind, "how the deltas and their mean travel");
+    visit("block", block, "values that share a scale; null is the codec's own choice",
+          in_range(1, 65536));
+    visit("top_fraction", top_fraction, "share of the values that top_k sends",
+          in_range(0.0001, 1));
+    visit("error_feedback", error_feedback,
+          "what a lossy codec left out of a delta is added to the next one");
+  }
+};
+
+struct SyncConfig {
+  ExchangeKind exchange = ExchangeKind::kDirect;
+  PartitionRule partition = PartitionRule::kBytes;
+  std::vector<std::string> servers;
+  CodecConfig codec;
+  std::optional<int64_t> lanes;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("exchange", exchange,
+          "who adds up the deltas: direct, all sites, each a part; parameter_server, the servers; "
+          "ring is Gloo's own all-reduce, for comparison, in fp32");
+    visit("partition", partition,
+          "how the model is cut among those who add: in parts of equal bytes, or at tensors");
+    visit("servers", servers, "the sites that serve; empty is the first one");
+    visit("codec", codec, "how values travel");
+    visit("lanes", lanes, "connections between two sites; null is enough for long links",
+          in_range(1, 64));
+  }
+};
+
 struct PlanConfig {
   Policy policy = Policy::kUniform;
   int64_t base_steps = 100;
@@ -190,6 +235,7 @@ struct RunConfig {
   DataConfig data;
   InnerConfig inner;
   OuterConfig outer;
+  SyncConfig sync;
   PlanConfig plan;
   EvaluateConfig evaluate;
   CheckpointConfig checkpoint;
@@ -205,6 +251,7 @@ struct RunConfig {
     visit("data", data, "the data recipe");
     visit("inner", inner, "the inner optimizer");
     visit("outer", outer, "the outer optimizer");
+    visit("sync", sync, "what crosses the network, and how");
     visit("plan", plan, "work of a site in a round");
     visit("evaluate", evaluate, "validation of theta_global");
     visit("checkpoint", checkpoint, "checkpoints");

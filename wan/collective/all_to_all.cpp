@@ -8,7 +8,7 @@
 
 namespace farstep {
 
-void all_to_all(Transport& transport, uint64_t tag,
+void all_to_all(Transport& transport, const Tag& tag,
                 std::span<const std::span<const std::byte>> parts_to_send,
                 std::span<const std::span<std::byte>> parts_to_receive) {
   const int size = transport.size();
@@ -37,7 +37,7 @@ void all_to_all(Transport& transport, uint64_t tag,
   for (auto& transfer : transfers) transfer->wait();
 }
 
-void all_gather(Transport& transport, uint64_t tag, std::span<const std::byte> own,
+void all_gather(Transport& transport, const Tag& tag, std::span<const std::byte> own,
                 std::span<const std::span<std::byte>> parts) {
   const std::vector<std::span<const std::byte>> to_send(parts.size(), own);
   all_to_all(transport, tag, to_send, parts);

@@ -15,13 +15,13 @@ namespace farstep {
 
 // Sends parts_to_send[k] to site k and receives site k's part for this site into
 // parts_to_receive[k]. Sizes may differ from pair to pair; sender and receiver must agree.
-void all_to_all(Transport& transport, uint64_t tag,
+void all_to_all(Transport& transport, const Tag& tag,
                 std::span<const std::span<const std::byte>> parts_to_send,
                 std::span<const std::span<std::byte>> parts_to_receive);
 
 // Sends `own` to every site; parts[k] becomes the own part of site k, this site's included.
 // parts[rank] may be the same memory as `own`.
-void all_gather(Transport& transport, uint64_t tag, std::span<const std::byte> own,
+void all_gather(Transport& transport, const Tag& tag, std::span<const std::byte> own,
                 std::span<const std::span<std::byte>> parts);
 
 }  // namespace farstep

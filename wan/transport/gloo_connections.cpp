@@ -30,6 +30,10 @@ gloo::transport::tcp::attr listening_attributes(const SocketAddress& address) {
   return attributes;
 }
 
+void close_all(GlooConnection& link, int peer) {
+  for (auto& lane : link.lanes) lane.context->getPair(peer)->close();
+}
+
 SocketAddress address_in(const std::vector<char>& gloo_address) {
   return SocketAddress(gloo::transport::tcp::Address(gloo_address).getSockaddr());
 }
@@ -49,11 +53,10 @@ GlooConnections::~GlooConnections() {
   }
   for (const int peer : peers()) {
     auto& link = links_[peer];
-    if (link.watch) link.context->getPair(peer)->close();
+    if (link.watch) close_all(link, peer);
     link.farewell.reset();
     link.watch.reset();
-    link.context.reset();
-    link.device.reset();
+    link.lanes.clear();
   }
 }
 
@@ -97,7 +100,7 @@ void GlooConnections::abort(const std::string& site, const std::string& reason) 
 
 void GlooConnections::give_up(int peer) {
   const auto& site = mesh_.sites[peer];
-  links_[peer].context->getPair(peer)->close();
+  close_all(links_[peer], peer);
   end(site, fmt::format("a transfer with {} was given up", site), false);
 }
 
@@ -137,57 +140,77 @@ SocketBytes GlooConnections::socket_bytes() {
   const std::lock_guard lock(mutex_);
   SocketBytes sum;
   for (auto& link : links_) {
-    if (link.socket) sum += link.socket->bytes();
+    for (auto& lane : link.lanes) {
+      if (lane.socket) sum += lane.socket->bytes();
+    }
   }
   return sum;
 }
 
-// Listens for a peer, out of reach of others, and leaves the address in the store.
+// Listens for a peer's connections and leaves the addresses in the store, one after the other.
 void GlooConnections::listen_for(int peer, const std::string& source_ip, Store& store) {
-  auto& link = links_[peer];
-  const SocketAddress address(mesh_.address, mesh_.port_for(peer));
+  auto& lanes = links_[peer].lanes;
+  lanes.resize(static_cast<std::size_t>(mesh_.lanes));
+  std::string addresses;
+  for (int lane = 0; lane < mesh_.lanes; ++lane) {
+    listen(lanes[lane], peer, mesh_.port_for(peer, lane), source_ip);
+    addresses.append(lanes[lane].own_address.begin(), lanes[lane].own_address.end());
+  }
+  store.put(key(mesh_.rank, peer), addresses);
+}
+
+// Listens on a port, out of reach of all but the peer.
+void GlooConnections::listen(GlooLane& lane, int peer, int port, const std::string& source_ip) {
+  const SocketAddress address(mesh_.address, port);
   try {
-    const ChosenPort port(mesh_.port_for(peer));
-    link.device = std::make_shared<gloo::transport::tcp::Device>(
+    const ChosenPort chosen(port);
+    lane.device = std::make_shared<gloo::transport::tcp::Device>(
         listening_attributes(SocketAddress(address.ip(), 0)));
-    link.context = link.device->createContext(mesh_.rank, mesh_.size());
+    lane.context = lane.device->createContext(mesh_.rank, mesh_.size());
     // Gloo waits five times this for a connection.
-    link.context->setTimeout(to_milliseconds(mesh_.connect_seconds / 5));
-    link.own_address = link.context->createPair(peer)->address().bytes();
+    lane.context->setTimeout(to_milliseconds(mesh_.connect_seconds / 5));
+    lane.own_address = lane.context->createPair(peer)->address().bytes();
   } catch (const std::exception& error) {
     throw ConfigError(fmt::format("network.port: {} cannot listen on {}: {}",
                                   mesh_.sites[mesh_.rank], address.text(), error.what()));
   }
-  if (!source_ip.empty()) {
-    const auto own = address_in(link.own_address);
-    const int fd = find_socket([&](const auto& local, const auto&) { return local == own; });
-    FARSTEP_CHECK(fd >= 0, "no socket listens on {}", own.text());
-    accept_only_from(fd, source_ip);
-  }
-  store.put(key(mesh_.rank, peer), {link.own_address.begin(), link.own_address.end()});
+  if (source_ip.empty()) return;
+  const auto own = address_in(lane.own_address);
+  const int fd = find_socket([&](const auto& local, const auto&) { return local == own; });
+  FARSTEP_CHECK(fd >= 0, "no socket listens on {}", own.text());
+  accept_only_from(fd, source_ip);
+}
+
+void GlooConnections::connect_to(int peer, Store& store) {
+  auto& link = links_[peer];
+  const auto addresses = store.get(key(peer, mesh_.rank));
+  const std::size_t size = addresses.size() / link.lanes.size();
+  run(peer, [&] {
+    for (std::size_t lane = 0; lane < link.lanes.size(); ++lane) {
+      const auto begin = addresses.begin() + static_cast<std::ptrdiff_t>(lane * size);
+      connect(link.lanes[lane], peer, {begin, begin + static_cast<std::ptrdiff_t>(size)});
+    }
+    auto& context = *link.lanes.front().context;
+    link.watch = context.createUnboundBuffer(&link.lost_by_peer, sizeof(link.lost_by_peer));
+    link.farewell = context.createUnboundBuffer(&link.lost_by_us, sizeof(link.lost_by_us));
+    link.watch->recv(peer, kWatchSlot);
+  });
 }
 
 // Connects to a peer that listens too; Gloo picks who of the two dials.
-void GlooConnections::connect_to(int peer, Store& store) {
-  auto& link = links_[peer];
-  const auto text = store.get(key(peer, mesh_.rank));
-  const std::vector<char> peer_address(text.begin(), text.end());
-  run(peer, [&] {
-    link.context->getPair(peer)->connect(peer_address);
-    link.watch = link.context->createUnboundBuffer(&link.lost_by_peer, sizeof(link.lost_by_peer));
-    link.farewell = link.context->createUnboundBuffer(&link.lost_by_us, sizeof(link.lost_by_us));
-    link.watch->recv(peer, kWatchSlot);
-    // One of the two ends has the address that it listened on.
-    const auto here = address_in(link.own_address);
-    const auto there = address_in(peer_address);
-    const int fd = find_socket([&](const auto& local, const auto& remote) {
-      return remote && (local == here || *remote == there);
-    });
-    if (fd < 0) throw std::runtime_error("it closed the connection at once");
-    keep_alive(fd);
-    const std::lock_guard lock(mutex_);
-    link.socket.emplace(fd);
+void GlooConnections::connect(GlooLane& lane, int peer, const std::vector<char>& peer_address) {
+  lane.context->getPair(peer)->connect(peer_address);
+  // One of the two ends has the address that it listened on.
+  const auto here = address_in(lane.own_address);
+  const auto there = address_in(peer_address);
+  const int fd = find_socket([&](const auto& local, const auto& remote) {
+    return remote && (local == here || *remote == there);
   });
+  if (fd < 0) throw std::runtime_error("it closed the connection at once");
+  keep_alive(fd);
+  pace_with(fd, mesh_.congestion_control);
+  const std::lock_guard lock(mutex_);
+  lane.socket.emplace(fd);
 }
 
 // Starts to notice the end of a connection. All peers are connected by now.

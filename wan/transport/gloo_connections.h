@@ -26,17 +26,22 @@ namespace farstep {
 // At least one millisecond, as 0 means "for ever" in places of Gloo.
 std::chrono::milliseconds to_milliseconds(double seconds);
 
-// The way to one peer. Gloo takes the listening port from the device, so each has its own; that
-// also gives each its own event thread.
-struct GlooConnection {
+// One TCP connection with a peer. Gloo takes the listening port from the device, so each has its
+// own; that also gives each its own event thread.
+struct GlooLane {
   std::shared_ptr<gloo::transport::Device> device;
   std::shared_ptr<gloo::transport::Context> context;
   std::vector<char> own_address;
   std::optional<SocketCounter> socket;  // guarded by the mutex of GlooConnections
+};
+
+// The way to one peer.
+struct GlooConnection {
+  std::vector<GlooLane> lanes;
   std::atomic<uint64_t> sent_bytes{0}, received_bytes{0};
 
-  // A standing receive: it ends the moment the connection breaks, whoever else waits for whatever,
-  // or with the rank that the peer lost, so that all sites name the same one.
+  // A standing receive on the first lane: it ends the moment that breaks, whoever else waits for
+  // whatever, or with the rank that the peer lost, so that all sites name the same one.
   int64_t lost_by_peer = -1;
   int64_t lost_by_us = -1;
   std::unique_ptr<gloo::transport::UnboundBuffer> watch, farewell;
@@ -84,7 +89,9 @@ class GlooConnections {
 
  private:
   void listen_for(int peer, const std::string& source_ip, Store& store);
+  void listen(GlooLane& lane, int peer, int port, const std::string& source_ip);
   void connect_to(int peer, Store& store);
+  void connect(GlooLane& lane, int peer, const std::vector<char>& peer_address);
   void watch(int peer);
   void end(const std::string& site, const std::string& reason, bool tell_peers);
   void say_farewell(const std::string& lost_site);

@@ -15,14 +15,20 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A message is cut so that its deadline is by progress: each piece has stall_seconds.
-constexpr std::size_t kChunkBytes = 4 << 20;
-constexpr uint64_t kHelloTag = ~uint64_t{0};  // make_tag() gives it for no real phase
+// A message is cut, so that its deadline is by progress: each piece has stall_seconds; and so that
+// several lanes share it.
+constexpr std::size_t kPieceBytes = 1 << 20;
+constexpr Tag kHelloTag{.phase = ~uint32_t{0}};
 
 // Gloo calls std::terminate when a message is longer than the receive that it meets. With the size
 // in the slot such a pair never meets, and its deadline reports it.
-uint64_t slot_for(uint64_t tag, std::size_t bytes) {
-  return mix(tag ^ mix(bytes));
+uint64_t slot_for(const Tag& tag, std::size_t bytes) {
+  uint64_t slot = mix(bytes);
+  for (const uint64_t part : {tag.generation, tag.round, uint64_t{tag.fragment},
+                              uint64_t{tag.phase}, uint64_t{tag.chunk}}) {
+    slot = mix(slot ^ part);
+  }
+  return slot;
 }
 
 // What two sites tell each other first: proof that messages pass, and between the right two.
@@ -34,56 +40,66 @@ struct Hello {
 
 class Message : public Transfer {
  public:
-  Message(GlooConnections& connections, int peer, bool is_send, std::span<std::byte> bytes,
-          double stall_seconds)
+  Message(GlooConnections& connections, int peer, bool is_send, const Tag& tag,
+          std::span<std::byte> bytes, double stall_seconds)
       : connections_(connections),
         link_(connections.to(peer)),
         peer_(peer),
         is_send_(is_send),
+        tag_(tag),
         bytes_(bytes),
-        chunks_((bytes.size() + kChunkBytes - 1) / kChunkBytes),
+        pieces_((bytes.size() + kPieceBytes - 1) / kPieceBytes),
         stall_(to_milliseconds(stall_seconds)) {}
 
   ~Message() override {
-    if (buffer_ == nullptr) return;
-    connections_.dismiss(buffer_.get());
-    if (waited_chunks_ == chunks_) return;
-    // Before the buffer goes: Gloo's event thread would spin on bytes that have nowhere to go.
+    for (auto& buffer : buffers_) connections_.dismiss(buffer.get());
+    if (buffers_.empty() || waited_pieces_ == pieces_) return;
+    // Before the buffers go: Gloo's event thread would spin on bytes that have nowhere to go.
     connections_.give_up(peer_);
   }
 
-  void start(uint64_t tag) {
+  void start() {
     connections_.throw_if_dead();
-    if (chunks_ == 0) return;
     connections_.run(peer_, [&] {
-      buffer_ = link_.context->createUnboundBuffer(bytes_.data(), bytes_.size());
-      connections_.enroll(buffer_.get());
-      const auto slot = slot_for(tag, bytes_.size());
-      for (std::size_t chunk = 0; chunk < chunks_; ++chunk) {
-        is_send_ ? buffer_->send(peer_, slot, chunk * kChunkBytes, size_of_chunk(chunk))
-                 : buffer_->recv(peer_, slot, chunk * kChunkBytes, size_of_chunk(chunk));
+      const auto slot = slot_for(tag_, bytes_.size());
+      for (std::size_t piece = 0; piece < pieces_; ++piece) {
+        if (piece < link_.lanes.size()) {
+          buffers_.push_back(
+              lane_of(piece).context->createUnboundBuffer(bytes_.data(), bytes_.size()));
+          connections_.enroll(buffers_.back().get());
+        }
+        is_send_ ? buffer_of(piece).send(peer_, slot, piece * kPieceBytes, size_of(piece))
+                 : buffer_of(piece).recv(peer_, slot, piece * kPieceBytes, size_of(piece));
       }
     });
   }
 
   void wait() override {
     connections_.throw_if_dead();
-    for (; waited_chunks_ < chunks_; ++waited_chunks_) {
-      wait_for_chunk();
+    for (; waited_pieces_ < pieces_; ++waited_pieces_) {
+      wait_for(waited_pieces_);
       connections_.throw_if_dead();
-      (is_send_ ? link_.sent_bytes : link_.received_bytes) += size_of_chunk(waited_chunks_);
+      (is_send_ ? link_.sent_bytes : link_.received_bytes) += size_of(waited_pieces_);
     }
   }
 
  private:
-  std::size_t size_of_chunk(std::size_t chunk) const {
-    return std::min(kChunkBytes, bytes_.size() - chunk * kChunkBytes);
+  std::size_t size_of(std::size_t piece) const {
+    return std::min(kPieceBytes, bytes_.size() - piece * kPieceBytes);
   }
 
-  void wait_for_chunk() {
+  GlooLane& lane_of(std::size_t piece) {
+    return link_.lanes[(tag_.chunk + piece) % link_.lanes.size()];
+  }
+  gloo::transport::UnboundBuffer& buffer_of(std::size_t piece) {
+    return *buffers_[piece % link_.lanes.size()];
+  }
+
+  void wait_for(std::size_t piece) {
     const auto start = std::chrono::steady_clock::now();
     try {
-      is_send_ ? buffer_->waitSend(nullptr, stall_) : buffer_->waitRecv(nullptr, stall_);
+      is_send_ ? buffer_of(piece).waitSend(nullptr, stall_)
+               : buffer_of(piece).waitRecv(nullptr, stall_);
     } catch (const std::exception& error) {
       const bool has_stalled = std::chrono::steady_clock::now() - start >= stall_;
       connections_.fail(peer_, has_stalled
@@ -97,18 +113,20 @@ class Message : public Transfer {
   GlooConnection& link_;
   const int peer_;
   const bool is_send_;
+  const Tag tag_;
   const std::span<std::byte> bytes_;
-  const std::size_t chunks_;
+  const std::size_t pieces_;
   const milliseconds stall_;
-  std::size_t waited_chunks_ = 0;
-  std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
+  std::size_t waited_pieces_ = 0;
+  // One for each lane that has a piece, in order of the first pieces.
+  std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> buffers_;
 };
 
 std::unique_ptr<Transfer> start_message(GlooConnections& connections, int peer, bool is_send,
-                                        uint64_t tag, std::span<std::byte> bytes,
+                                        const Tag& tag, std::span<std::byte> bytes,
                                         double stall_seconds) {
-  auto message = std::make_unique<Message>(connections, peer, is_send, bytes, stall_seconds);
-  message->start(tag);
+  auto message = std::make_unique<Message>(connections, peer, is_send, tag, bytes, stall_seconds);
+  message->start();
   return message;
 }
 
@@ -162,13 +180,13 @@ const std::string& GlooTransport::site(int rank) const {
   return connections_->mesh().sites.at(rank);
 }
 
-std::unique_ptr<Transfer> GlooTransport::send(int peer, uint64_t tag,
+std::unique_ptr<Transfer> GlooTransport::send(int peer, const Tag& tag,
                                               std::span<const std::byte> bytes) {
   const std::span writable(const_cast<std::byte*>(bytes.data()), bytes.size());  // Gloo asks for it
   return start_message(*connections_, peer, true, tag, writable, stall_seconds_);
 }
 
-std::unique_ptr<Transfer> GlooTransport::receive(int peer, uint64_t tag,
+std::unique_ptr<Transfer> GlooTransport::receive(int peer, const Tag& tag,
                                                  std::span<std::byte> bytes) {
   return start_message(*connections_, peer, false, tag, bytes, stall_seconds_);
 }

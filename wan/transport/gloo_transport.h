@@ -1,4 +1,8 @@
-// The data path between processes: Gloo's TCP transport as a full mesh, one connection a pair.
+// The data path between processes: Gloo's TCP transport as a full mesh, one connection a lane.
+//
+// A message travels in pieces over the lanes in turn, its first over lane tag.chunk modulo their
+// number: one connection carries at most its window a round trip, and one that lost a packet holds
+// up only its own pieces.
 //
 // Of two sites the one with the lower address (or port) listens; Gloo stops listening once the
 // connection is there. docs/data_path.md says what a stranger on such a port can do.
@@ -31,8 +35,9 @@ class GlooTransport : public Transport {
   int rank() const override;
   int size() const override;
   const std::string& site(int rank) const override;
-  std::unique_ptr<Transfer> send(int peer, uint64_t tag, std::span<const std::byte> bytes) override;
-  std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> bytes) override;
+  std::unique_ptr<Transfer> send(int peer, const Tag& tag,
+                                 std::span<const std::byte> bytes) override;
+  std::unique_ptr<Transfer> receive(int peer, const Tag& tag, std::span<std::byte> bytes) override;
   void abort(const std::string& site, const std::string& reason) override;
   LinkCounters counters(int peer) const override;
 

@@ -19,7 +19,7 @@ struct Message {
   int owner;
   int peer;
   bool is_send;
-  uint64_t tag;
+  Tag tag;
   std::byte* data;  // only read if is_send
   std::size_t bytes;
   bool done = false;
@@ -129,7 +129,7 @@ class Hub {
   std::condition_variable changed_;
   std::vector<Endpoint> endpoints_;
   // Messages with one side there, by route; those of one route are all sends or all receives.
-  std::map<std::tuple<int, int, uint64_t>, std::deque<std::shared_ptr<Message>>> waiting_;
+  std::map<std::tuple<int, int, Tag>, std::deque<std::shared_ptr<Message>>> waiting_;
 };
 
 class MemoryTransfer : public Transfer {
@@ -156,11 +156,11 @@ class MemoryTransport : public Transport {
   int size() const override { return static_cast<int>(hub_->sites().size()); }
   const std::string& site(int rank) const override { return hub_->sites().at(rank); }
 
-  std::unique_ptr<Transfer> send(int peer, uint64_t tag,
+  std::unique_ptr<Transfer> send(int peer, const Tag& tag,
                                  std::span<const std::byte> bytes) override {
     return start(peer, tag, true, {const_cast<std::byte*>(bytes.data()), bytes.size()});
   }
-  std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> bytes) override {
+  std::unique_ptr<Transfer> receive(int peer, const Tag& tag, std::span<std::byte> bytes) override {
     return start(peer, tag, false, bytes);
   }
   void abort(const std::string& site, const std::string& reason) override {
@@ -169,7 +169,7 @@ class MemoryTransport : public Transport {
   LinkCounters counters(int peer) const override { return hub_->counters(rank_, peer); }
 
  private:
-  std::unique_ptr<Transfer> start(int peer, uint64_t tag, bool is_send,
+  std::unique_ptr<Transfer> start(int peer, const Tag& tag, bool is_send,
                                   std::span<std::byte> bytes) {
     FARSTEP_CHECK(peer >= 0 && peer < size() && peer != rank_, "no peer with rank {}", peer);
     return std::make_unique<MemoryTransfer>(

@@ -11,12 +11,16 @@ struct MeshOptions {
   int rank = 0;                    // of this site
   std::vector<std::string> sites;  // names by rank
   std::string address;             // of this machine, as resolve_address() gives it
-  int port = 0;                    // this site listens for peer k at port + k; 0: any free ports
-  uint64_t generation = 0;         // keeps the keys of one membership apart from another's
-  double connect_seconds = 10;     // how long one connection may take to open and be checked
+  int port = 0;                    // the first of port_for(); 0: any free ports
+  int lanes = 1;                   // connections with each peer, the same number at every site
+  // The kernel's way to pace a connection, where it has that one; empty leaves the system's.
+  std::string congestion_control = {};
+  uint64_t generation = 0;      // keeps the keys of one membership apart from another's
+  double connect_seconds = 10;  // how long one connection may take to open and be checked
 
   int size() const { return static_cast<int>(sites.size()); }
-  int port_for(int peer) const { return port == 0 ? 0 : port + peer; }
+  // Where this site listens for a peer's connection number `lane`.
+  int port_for(int peer, int lane = 0) const { return port == 0 ? 0 : port + peer * lanes + lane; }
 };
 
 // The way to one peer, as check_network() found it.

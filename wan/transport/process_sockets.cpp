@@ -76,6 +76,16 @@ void keep_alive(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
+std::string pace_with(int fd, const std::string& congestion_control) {
+  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion_control.data(),
+             static_cast<socklen_t>(congestion_control.size()));
+  char name[16] = {};
+  socklen_t length = sizeof(name) - 1;
+  FARSTEP_CHECK(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) == 0,
+                "TCP_CONGESTION: {}", std::system_category().message(errno));
+  return name;
+}
+
 double kernel_rtt_seconds(int fd) {
   const auto facts = kernel_facts(fd);
   FARSTEP_CHECK(facts, "no TCP_INFO of descriptor {}", fd);

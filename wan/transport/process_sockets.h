@@ -25,6 +25,10 @@ void accept_only_from(int fd, const std::string& source_ip);
 // peer that vanished is noticed within two minutes.
 void keep_alive(int fd);
 
+// Lets the kernel's `congestion_control` ("bbr", "cubic") pace what this socket sends, if the
+// kernel has it and allows it; what it paces with now. Empty changes nothing.
+std::string pace_with(int fd, const std::string& congestion_control);
+
 // The least round trip that the kernel saw on a connection.
 double kernel_rtt_seconds(int fd);
 

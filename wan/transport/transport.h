@@ -13,6 +13,7 @@
 // Transfer is waited for by one thread. Transfers must not outlive their transport.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,6 +33,17 @@ class Transfer {
   virtual void wait() = 0;
 };
 
+// What a message is, so that both sides mean the same one. `chunk` numbers the messages of one
+// stream; consecutive ones may travel over different connections.
+struct Tag {
+  uint64_t generation = 0;
+  uint64_t round = 0;
+  uint32_t fragment = 0;
+  uint32_t phase = 0;
+  uint32_t chunk = 0;
+  auto operator<=>(const Tag&) const = default;
+};
+
 // Payload bytes of the messages between this site and one peer whose wait() has returned.
 struct LinkCounters {
   uint64_t sent_bytes = 0;
@@ -48,10 +60,11 @@ class Transport {
 
   // Starts to send `bytes` to `peer`, which must not be this site; an empty message is a no-op.
   // Throws as Transfer::wait() does.
-  virtual std::unique_ptr<Transfer> send(int peer, uint64_t tag,
+  virtual std::unique_ptr<Transfer> send(int peer, const Tag& tag,
                                          std::span<const std::byte> bytes) = 0;
   // Starts to receive a message of exactly bytes.size() bytes from `peer`; else as send().
-  virtual std::unique_ptr<Transfer> receive(int peer, uint64_t tag, std::span<std::byte> bytes) = 0;
+  virtual std::unique_ptr<Transfer> receive(int peer, const Tag& tag,
+                                            std::span<std::byte> bytes) = 0;
 
   // From any thread: all present and future calls throw PeerError(site, reason) at once. Only the
   // first failure counts.
@@ -60,9 +73,5 @@ class Transport {
   // Traffic with one peer so far.
   virtual LinkCounters counters(int peer) const = 0;
 };
-
-// The tag of a message: generation (modulo 2^16), round (below 2^24), fragment (below 2^16), and
-// the phase of the exchange (below 2^8). Throws InternalError if one of these does not fit.
-uint64_t make_tag(uint64_t generation, uint64_t round, uint64_t fragment, uint64_t phase);
 
 }  // namespace farstep

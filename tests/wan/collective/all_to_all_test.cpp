@@ -33,10 +33,10 @@ void check_collectives(const Transports& mesh, std::size_t bytes) {
       incoming.content[peer].resize(uneven(peer, rank, bytes));
       gathered.content[peer].resize(uneven(peer, 0, bytes));
     }
-    all_to_all(*mesh[rank], 1, outgoing.to_send(), incoming.to_receive());
+    all_to_all(*mesh[rank], {.phase = 1}, outgoing.to_send(), incoming.to_receive());
     auto& own = gathered.content[rank];
     own = pattern(rank, 0, own.size(), 5);
-    all_gather(*mesh[rank], 2, own, gathered.to_receive());
+    all_gather(*mesh[rank], {.phase = 2}, own, gathered.to_receive());
     bool is_right = true;
     for (int peer = 0; peer < n; ++peer) {
       is_right &= incoming.content[peer] == pattern(peer, rank, uneven(peer, rank, bytes));
@@ -67,7 +67,8 @@ TEST_CASE("collectives of several threads with their own tags do not meet") {
     Parts parts(2);
     parts.content = {Bytes(100), Bytes(100)};
     parts.content[rank] = pattern(rank, 0, 100, lane);
-    all_gather(*mesh[rank], 10 + lane, parts.content[rank], parts.to_receive());
+    all_gather(*mesh[rank], {.phase = 10 + static_cast<uint32_t>(lane)}, parts.content[rank],
+               parts.to_receive());
     return parts.content[1 - rank] == pattern(1 - rank, 0, 100, lane);
   });
   CHECK(right == std::vector<bool>(8, true));
@@ -82,7 +83,8 @@ TEST_CASE("a rank that is lost in a collective is named by those who wait") {
     }
     Parts parts(3);
     parts.content = {Bytes(100), Bytes(100), Bytes(100)};
-    return peer_error([&] { all_gather(*mesh[rank], 1, parts.content[rank], parts.to_receive()); });
+    return peer_error(
+        [&] { all_gather(*mesh[rank], {.phase = 1}, parts.content[rank], parts.to_receive()); });
   });
   CHECK_THAT(errors[0], Catch::StartsWith("node3: "));
   CHECK_THAT(errors[1], Catch::StartsWith("node3: "));
@@ -94,6 +96,8 @@ TEST_CASE("parts that do not fit the ranks are refused") {
   two.content = {Bytes(1), Bytes(1)};
   small.content = {Bytes(1)};
   large.content = {Bytes(2)};
-  CHECK_THROWS_AS(all_to_all(*mesh[0], 1, two.to_send(), two.to_receive()), InternalError);
-  CHECK_THROWS_AS(all_to_all(*mesh[0], 1, small.to_send(), large.to_receive()), InternalError);
+  CHECK_THROWS_AS(all_to_all(*mesh[0], {.phase = 1}, two.to_send(), two.to_receive()),
+                  InternalError);
+  CHECK_THROWS_AS(all_to_all(*mesh[0], {.phase = 1}, small.to_send(), large.to_receive()),
+                  InternalError);
 }

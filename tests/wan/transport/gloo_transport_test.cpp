@@ -17,6 +17,10 @@ Transports loopback(int n, double stall_seconds) {
   return gloo_mesh(n, stall_seconds);
 }
 
+Transports three_lanes(int n, double stall_seconds) {
+  return gloo_mesh(n, stall_seconds, "127.0.0.1", 3);
+}
+
 bool has_ipv6() {
   try {
     listen_tcp(SocketAddress("::1", 0));
@@ -49,10 +53,43 @@ TEST_CASE("gloo transport delivers every size between all ranks") {
   }
   check_all_pairs(loopback, 5, 1001);
 }
-TEST_CASE("gloo transport cuts a large message in chunks") {
+TEST_CASE("gloo transport cuts a large message in pieces") {
   check_all_pairs(loopback, 2, 4 << 20);
   check_all_pairs(loopback, 2, (4 << 20) + 1);
   check_all_pairs(loopback, 3, (9 << 20) + 5);
+}
+TEST_CASE("gloo transport spreads messages over its lanes") {
+  for (const std::size_t bytes : {1, 1001, 1 << 20, (2 << 20) + 1, (9 << 20) + 5}) {
+    check_all_pairs(three_lanes, 2, bytes);
+  }
+  check_all_pairs(three_lanes, 4, (2 << 20) + 1);
+  check_tags(three_lanes);
+  check_early_and_late(three_lanes);
+}
+TEST_CASE("a stream of messages of one size arrives in order whatever lanes they take") {
+  const auto mesh = three_lanes(2, 20);
+  std::vector<std::vector<std::byte>> received(20, std::vector<std::byte>(1001));
+  run_ranks(2, [&](int rank) {
+    std::vector<std::unique_ptr<Transfer>> transfers;
+    std::vector<std::vector<std::byte>> sent;
+    for (uint32_t chunk = 0; chunk < received.size(); ++chunk) {
+      sent.push_back(pattern(0, 1, 1001, static_cast<int>(chunk)));
+      const Tag tag{.generation = 7, .round = 1, .fragment = 0, .phase = 1, .chunk = chunk};
+      transfers.push_back(rank == 0 ? mesh[0]->send(1, tag, sent.back())
+                                    : mesh[1]->receive(0, tag, received[chunk]));
+    }
+    for (auto& transfer : transfers) transfer->wait();
+  });
+  for (std::size_t chunk = 0; chunk < received.size(); ++chunk) {
+    CHECK(received[chunk] == pattern(0, 1, 1001, static_cast<int>(chunk)));
+  }
+}
+TEST_CASE("several lanes end together") {
+  check_abort(three_lanes);
+  check_dying_rank(three_lanes);
+  check_stall(three_lanes);
+  check_given_up(three_lanes);
+  check_size_mismatch(three_lanes);
 }
 TEST_CASE("gloo transport keeps tags apart and messages of a tag in order") {
   check_tags(loopback);
@@ -90,8 +127,8 @@ TEST_CASE("the kernel counts what the transport counts") {
   run_ranks(2, [&](int rank) {
     const auto outgoing = pattern(rank, 1 - rank, bytes);
     std::vector<std::byte> incoming(bytes);
-    auto receive = mesh[rank]->receive(1 - rank, 1, incoming);
-    auto send = mesh[rank]->send(1 - rank, 1, outgoing);
+    auto receive = mesh[rank]->receive(1 - rank, {.phase = 1}, incoming);
+    auto send = mesh[rank]->send(1 - rank, {.phase = 1}, outgoing);
     receive->wait();
     send->wait();
   });
@@ -105,19 +142,21 @@ TEST_CASE("the kernel counts what the transport counts") {
 }
 
 TEST_CASE("gloo transport listens on the configured ports and they can be used again") {
+  constexpr int kLanes = 2;
   const int first = free_ports(30);
   for (int round = 0; round < 2; ++round) {
     MemoryStore store(10);
     const auto mesh = run_ranks(3, [&](int rank) {
       auto options = loopback_mesh(3, rank);
       options.port = first + 10 * rank;
+      options.lanes = kLanes;
       return std::make_unique<GlooTransport>(options, std::vector<PeerLink>{}, 10, store);
     });
     run_ranks(3, [&](int rank) {
       const auto outgoing = pattern(rank, 0, 10);
       std::vector<std::byte> incoming(10);
-      auto receive = mesh[rank]->receive((rank + 2) % 3, 1, incoming);
-      auto send = mesh[rank]->send((rank + 1) % 3, 1, outgoing);
+      auto receive = mesh[rank]->receive((rank + 2) % 3, {.phase = 1}, incoming);
+      auto send = mesh[rank]->send((rank + 1) % 3, {.phase = 1}, outgoing);
       receive->wait();
       send->wait();
     });

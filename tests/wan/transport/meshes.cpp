@@ -25,12 +25,13 @@ Transports memory_mesh(int n, double stall_seconds) {
   return connect_in_memory(site_names(n), stall_seconds);
 }
 
-Transports gloo_mesh(int n, double stall_seconds, const std::string& address) {
+Transports gloo_mesh(int n, double stall_seconds, const std::string& address, int lanes) {
   MemoryStore store(10);
   const std::vector<PeerLink> links(n, PeerLink{address, 0});
   return run_ranks(n, [&](int rank) -> std::unique_ptr<Transport> {
-    return std::make_unique<GlooTransport>(loopback_mesh(n, rank, address), links, stall_seconds,
-                                           store);
+    auto options = loopback_mesh(n, rank, address);
+    options.lanes = lanes;
+    return std::make_unique<GlooTransport>(options, links, stall_seconds, store);
   });
 }
 

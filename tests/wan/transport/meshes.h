@@ -20,7 +20,8 @@ std::vector<std::string> site_names(int n);
 MeshOptions loopback_mesh(int n, int rank, const std::string& address = "127.0.0.1");
 
 Transports memory_mesh(int n, double stall_seconds = 20);
-Transports gloo_mesh(int n, double stall_seconds = 20, const std::string& address = "127.0.0.1");
+Transports gloo_mesh(int n, double stall_seconds = 20, const std::string& address = "127.0.0.1",
+                     int lanes = 1);
 
 // Bytes that depend on who sends what to whom.
 std::vector<std::byte> pattern(int from, int to, std::size_t bytes, int salt = 0);

@@ -26,8 +26,8 @@ void check_all_pairs(const MakeMesh& make, int n, std::size_t bytes) {
     for (int peer = 0; peer < n; ++peer) {
       if (peer == rank) continue;
       outgoing[peer] = pattern(rank, peer, bytes);
-      transfers.push_back(mesh[rank]->receive(peer, 1, incoming[peer]));
-      transfers.push_back(mesh[rank]->send(peer, 1, outgoing[peer]));
+      transfers.push_back(mesh[rank]->receive(peer, {.phase = 1}, incoming[peer]));
+      transfers.push_back(mesh[rank]->send(peer, {.phase = 1}, outgoing[peer]));
     }
     for (auto& transfer : transfers) transfer->wait();
     int wrong_count = 0;
@@ -47,18 +47,18 @@ void check_tags(const MakeMesh& make) {
   const auto right = run_ranks(2, [&](int rank) {
     const auto a = pattern(0, 1, 100, 1), b = pattern(0, 1, 100, 2), c = pattern(0, 1, 33, 3);
     if (rank == 0) {
-      auto first = mesh[0]->send(1, 5, a);
-      auto second = mesh[0]->send(1, 5, b);
-      auto other = mesh[0]->send(1, 6, c);
+      auto first = mesh[0]->send(1, {.phase = 5}, a);
+      auto second = mesh[0]->send(1, {.phase = 5}, b);
+      auto other = mesh[0]->send(1, {.phase = 6}, c);
       other->wait();
       second->wait();
       first->wait();
       return true;
     }
     Bytes x(100), y(100), z(33);
-    auto other = mesh[1]->receive(0, 6, z);
-    auto first = mesh[1]->receive(0, 5, x);
-    auto second = mesh[1]->receive(0, 5, y);
+    auto other = mesh[1]->receive(0, {.phase = 6}, z);
+    auto first = mesh[1]->receive(0, {.phase = 5}, x);
+    auto second = mesh[1]->receive(0, {.phase = 5}, y);
     second->wait();
     first->wait();
     other->wait();
@@ -71,10 +71,10 @@ void check_early_and_late(const MakeMesh& make) {
   const auto mesh = make(2, 20);
   const auto early = pattern(0, 1, 1000, 1), late = pattern(0, 1, 1000, 2);
   Bytes early_in(1000), late_in(1000);
-  auto receive_first = mesh[1]->receive(0, 1, early_in);
-  auto send_second = mesh[0]->send(1, 1, early);
-  auto send_first = mesh[0]->send(1, 2, late);
-  auto receive_second = mesh[1]->receive(0, 2, late_in);
+  auto receive_first = mesh[1]->receive(0, {.phase = 1}, early_in);
+  auto send_second = mesh[0]->send(1, {.phase = 1}, early);
+  auto send_first = mesh[0]->send(1, {.phase = 2}, late);
+  auto receive_second = mesh[1]->receive(0, {.phase = 2}, late_in);
   for (auto* transfer : {&receive_first, &send_second, &send_first, &receive_second}) {
     (*transfer)->wait();
   }
@@ -92,14 +92,14 @@ void check_abort(const MakeMesh& make) {
     aborted = std::chrono::steady_clock::now();
     mesh[0]->abort("node3", "the coordinator lost node3");
   });
-  auto transfer = mesh[0]->receive(1, 1, memory);
+  auto transfer = mesh[0]->receive(1, {.phase = 1}, memory);
   waiting.set_value();
   const auto error = peer_error([&] { transfer->wait(); });
   aborter.join();
   CHECK(seconds_since(aborted) < 0.1);
   CHECK(error == "node3: the coordinator lost node3");
   CHECK(peer_error([&] { transfer->wait(); }) == error);
-  CHECK(peer_error([&] { mesh[0]->send(2, 2, memory); }) == error);
+  CHECK(peer_error([&] { mesh[0]->send(2, {.phase = 2}, memory); }) == error);
   mesh[0]->abort("node2", "too late");
   CHECK(peer_error([&] { transfer->wait(); }) == error);
 }
@@ -116,7 +116,7 @@ void check_dying_rank(const MakeMesh& make) {
   const auto errors = run_ranks(2, [&](int rank) {
     // Rank 0 waits for rank 1, which is alive; rank 1 waits for the dying one.
     Bytes memory(64);
-    auto transfer = mesh[rank]->receive(rank + 1, 1, memory);
+    auto transfer = mesh[rank]->receive(rank + 1, {.phase = 1}, memory);
     waiting[rank].set_value();
     return peer_error([&] { transfer->wait(); }).substr(0, 6);
   });
@@ -128,7 +128,7 @@ void check_dying_rank(const MakeMesh& make) {
 void check_stall(const MakeMesh& make) {
   const auto mesh = make(2, 0.2);
   Bytes memory(64);
-  auto transfer = mesh[0]->receive(1, 1, memory);
+  auto transfer = mesh[0]->receive(1, {.phase = 1}, memory);
   const auto start = std::chrono::steady_clock::now();
   const auto error = peer_error([&] { transfer->wait(); });
   CHECK(seconds_since(start) > 0.15);
@@ -139,15 +139,15 @@ void check_stall(const MakeMesh& make) {
 void check_given_up(const MakeMesh& make) {
   const auto mesh = make(2, 20);
   const auto content = pattern(0, 1, 100);
-  auto send = mesh[0]->send(1, 9, content);
+  auto send = mesh[0]->send(1, {.phase = 9}, content);
   {
     Bytes memory(64);
-    const auto dropped = mesh[1]->receive(0, 1, memory);
+    const auto dropped = mesh[1]->receive(0, {.phase = 1}, memory);
   }
-  CHECK_THAT(peer_error([&] { mesh[1]->send(0, 2, content); }),
+  CHECK_THAT(peer_error([&] { mesh[1]->send(0, {.phase = 2}, content); }),
              Catch::StartsWith("node1: ") && Catch::Contains("given up"));
   Bytes memory(64);
-  CHECK_THAT(peer_error([&] { mesh[0]->receive(1, 2, memory)->wait(); }),
+  CHECK_THAT(peer_error([&] { mesh[0]->receive(1, {.phase = 2}, memory)->wait(); }),
              Catch::StartsWith("node2: "));
 }
 
@@ -156,7 +156,8 @@ void check_size_mismatch(const MakeMesh& make) {
   const auto failed = run_ranks(2, [&](int rank) {
     Bytes memory(rank == 0 ? 100 : 200);
     try {
-      auto transfer = rank == 0 ? mesh[0]->receive(1, 1, memory) : mesh[1]->send(0, 1, memory);
+      auto transfer = rank == 0 ? mesh[0]->receive(1, {.phase = 1}, memory)
+                                : mesh[1]->send(0, {.phase = 1}, memory);
       transfer->wait();
     } catch (const Error&) {
       return true;

@@ -24,8 +24,8 @@ std::string meet(const MeshOptions& mesh, Store& store) {
   const int peer = 1 - mesh.rank;
   const auto outgoing = pattern(mesh.rank, peer, 1 << 20);
   std::vector<std::byte> incoming(1 << 20);
-  auto receive = transport.receive(peer, 1, incoming);
-  auto send = transport.send(peer, 1, outgoing);
+  auto receive = transport.receive(peer, {.phase = 1}, incoming);
+  auto send = transport.send(peer, {.phase = 1}, outgoing);
   receive->wait();
   send->wait();
   // The peer has what it waits for before this transport is destroyed.
