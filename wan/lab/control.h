@@ -1,0 +1,60 @@
+// Commands to a running lab: look at its counters, change a site's access link, cut and heal it.
+//
+// A unix socket (SOCK_SEQPACKET): a client connects, sends one JSON request and gets one JSON
+// answer. Never blocks. Not thread-safe.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "trainer/config/fields.h"
+#include "wan/lab/router.h"
+
+namespace farstep {
+
+enum class ControlCommand { kSet, kCut, kHeal, kCounters };
+std::span<const std::string_view> enum_names(ControlCommand);
+
+struct ControlRequest {
+  ControlCommand command = ControlCommand::kCounters;
+  std::optional<int64_t> site;
+  std::optional<double> rate_bits_per_second, delay_seconds, loss, queue_seconds;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("command", command, "what to do", kRequired);
+    visit("site", site, "number of the site, from 1; all but counters need it", at_least(1));
+    visit("rate_bits_per_second", rate_bits_per_second, "set: new rate of the access link",
+          above(0));
+    visit("delay_seconds", delay_seconds, "set: new delay, one way", at_least(0));
+    visit("loss", loss, "set: new share of lost packets", in_range(0, 1));
+    visit("queue_seconds", queue_seconds, "set: new length of the queue", at_least(0));
+  }
+};
+
+// Does what the request (JSON) asks for and returns the answer (JSON): the counters, or the site's
+// access link as it is now, or {"error": ...}.
+std::string answer_request(Router& router, const std::string& request);
+
+class ControlSocket {
+ public:
+  // Listens at `path`. Throws ConfigError if another lab does, or the path cannot be used.
+  explicit ControlSocket(const std::filesystem::path& path);
+  // Removes the path.
+  ~ControlSocket();
+  ControlSocket(const ControlSocket&) = delete;
+  ControlSocket& operator=(const ControlSocket&) = delete;
+
+  // Readable in poll(2) when serve() has something to do.
+  int descriptor() const { return events_; }
+  // Answers the requests that are there.
+  void serve(Router& router);
+
+ private:
+  const std::filesystem::path path_;
+  int events_ = -1;  // an epoll of the listening socket and its clients
+  int listener_ = -1;
+};
+
+}  // namespace farstep

@@ -1,0 +1,41 @@
+// What passed the links of a lab and what did not, as JSON and as a table. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/config/fields.h"
+#include "wan/link/link_model.h"
+
+namespace farstep {
+
+struct SiteCounters {
+  int64_t site = 0;  // from 1
+  std::string address;
+  LinkCounters up, down;
+  PacketCount malformed, no_such_site;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("site", site, "number of the site, from 1");
+    visit("address", address, "its IP address");
+    visit("up", up, "what it sent, on its uplink");
+    visit("down", down, "what came for it, on its downlink");
+    visit("malformed", malformed, "what it sent that is no IPv4 packet; not on the uplink");
+    visit("no_such_site", no_such_site, "what it sent to an address of no site; not on the uplink");
+  }
+};
+
+struct LabCounters {
+  std::vector<SiteCounters> sites;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("sites", sites, "the sites, in order");
+  }
+};
+
+// A row a link, with a heading.
+std::string counters_table(const LabCounters& counters);
+
+}  // namespace farstep

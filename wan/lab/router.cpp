@@ -1,0 +1,109 @@
+#include "wan/lab/router.h"
+
+#include <limits>
+
+#include "trainer/base/mix.h"
+#include "wan/lab/ipv4.h"
+
+namespace farstep {
+
+Router::Router(const LabSpec& spec)
+    : subnet_(parse_subnet(spec.subnet)),
+      pool_(static_cast<std::size_t>(spec.mtu_bytes)),
+      blank_(pool_.take()) {
+  const auto link = [&spec](std::size_t site, bool is_up) {
+    const uint64_t number = 2 * site + (is_up ? 0 : 1);
+    const uint64_t seed = mix(static_cast<uint64_t>(spec.seed)) + number;
+    return Link{LinkModel(spec.sites[site], seed), site, is_up, {}};
+  };
+  for (std::size_t i = 0; i < spec.sites.size(); ++i) {
+    sites_.push_back(
+        {.up = link(i, true), .down = link(i, false), .malformed = {}, .no_such_site = {}});
+  }
+}
+
+void Router::accept(std::size_t site, std::size_t bytes, double now_seconds) {
+  Packet* packet = blank_;
+  auto& from = sites_[site];
+  const auto content = packet->content.first(bytes);
+  const auto destination = ipv4_destination(content);
+  if (!destination) {
+    from.malformed.add(static_cast<int64_t>(bytes));
+    return;
+  }
+  const uint32_t number = *destination - subnet_ - 1;
+  if (number >= sites_.size()) {
+    from.no_such_site.add(static_cast<int64_t>(bytes));
+    return;
+  }
+  packet->destination = number;
+  packet->content = content;
+  blank_ = pool_.take();
+  enter(from.up, packet, now_seconds);
+}
+
+void Router::enter(Link& link, Packet* packet, double now_seconds) {
+  const auto transit = link.model.enter(now_seconds, static_cast<int64_t>(packet->content.size()));
+  if (transit.fate != Fate::kArrives) {
+    pool_.give_back(packet);
+    return;
+  }
+  packet->due_seconds = transit.arrive_seconds;
+  link.queue.push(packet);
+}
+
+// A look at every link: there are few, and the queues keep themselves in order.
+const Router::Link* Router::next_link() const {
+  const Link* next = nullptr;
+  for (const auto& site : sites_) {
+    for (const Link* link : {&site.up, &site.down}) {
+      if (link->queue.is_empty()) continue;
+      if (next == nullptr || link->queue.front().due_seconds < next->queue.front().due_seconds) {
+        next = link;
+      }
+    }
+  }
+  return next;
+}
+
+void Router::deliver(double now_seconds, const Sink& sink) {
+  while (const Link* next = next_link()) {
+    if (next->queue.front().due_seconds > now_seconds) return;
+    auto& from = sites_[next->site];
+    Packet* packet = (next->is_up ? from.up : from.down).queue.pop();
+    if (next->is_up) {
+      // At the time when it was due: a caller that comes late costs the packet nothing here.
+      enter(sites_[packet->destination].down, packet, packet->due_seconds);
+    } else {
+      sink(next->site, packet->content);
+      pool_.give_back(packet);
+    }
+  }
+}
+
+double Router::next_due_seconds() const {
+  const Link* next = next_link();
+  return next == nullptr ? std::numeric_limits<double>::infinity()
+                         : next->queue.front().due_seconds;
+}
+
+void Router::set_shape(std::size_t site, const LinkShape& shape) {
+  sites_[site].up.model.set_shape(shape);
+  sites_[site].down.model.set_shape(shape);
+}
+
+LabCounters Router::counters() const {
+  LabCounters counters;
+  for (std::size_t i = 0; i < sites_.size(); ++i) {
+    const auto& site = sites_[i];
+    counters.sites.push_back({.site = static_cast<int64_t>(i) + 1,
+                              .address = ipv4_text(address(i)),
+                              .up = site.up.model.counters(),
+                              .down = site.down.model.counters(),
+                              .malformed = site.malformed,
+                              .no_such_site = site.no_such_site});
+  }
+  return counters;
+}
+
+}  // namespace farstep
