@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <vector>
+#include <limits>
+#include <map>
 
 namespace farstep {
 
@@ -22,6 +23,10 @@ int64_t micro_batches(int64_t batch, int64_t micro_batch) {
 int64_t batch_of(const StepTime& measured) {
   return measured.batch.value_or(measured.micro_batch);
 }
+
+// Columns of a least-squares problem that are shorter than this share of what they were depend on
+// the others.
+constexpr double kDependent = 1e-10;
 
 constexpr unsigned bit(Cost cost) {
   return 1U << cost;
@@ -67,7 +72,6 @@ NormalEquations normal_equations(std::span<const Row> rows) {
 // The least-squares costs of the set, all others 0; nothing if the measurements cannot tell them
 // apart. Gauss's elimination, row by row of those that are in the set.
 std::optional<Costs> solve(NormalEquations normal, unsigned set) {
-  constexpr double kDependent = 1e-10;
   for (unsigned pivot = 0; pivot < kNumCosts; ++pivot) {
     if (!(set & (1U << pivot))) continue;
     if (normal.products[pivot][pivot] < kDependent) return std::nullopt;
@@ -98,17 +102,9 @@ double squared_error(std::span<const Row> rows, const Costs& costs) {
   return sum;
 }
 
-}  // namespace
-
-double StepTimeFit::seconds(int64_t batch, int64_t micro_batch) const {
-  return step_seconds +
-         micro_batch_seconds * static_cast<double>(micro_batches(batch, micro_batch)) +
-         sequence_seconds * static_cast<double>(std::max(batch, least_batch));
-}
-
-std::optional<StepTimeFit> fit_step_time(std::span<const StepTime> measured) {
+// Fits the line. `measured` is not empty.
+StepTimeFit fit_line(std::span<const StepTime> measured) {
   constexpr double kBetter = 1e-12;
-  if (measured.empty()) return std::nullopt;
   std::vector<Row> rows;
   const int64_t first_batch = batch_of(measured.front());
   bool batches_differ = false;
@@ -135,15 +131,98 @@ std::optional<StepTimeFit> fit_step_time(std::span<const StepTime> measured) {
     best = costs;
     best_error = error;
   }
-  StepTimeFit fit{.step_seconds = (*best)[kStep],
-                  .micro_batch_seconds = (*best)[kMicroBatch],
-                  .sequence_seconds = (*best)[kSequence],
-                  .least_batch = batches_differ ? 1 : first_batch};
+  StepTimeFit fit;
+  fit.step_seconds = (*best)[kStep];
+  fit.micro_batch_seconds = (*best)[kMicroBatch];
+  fit.sequence_seconds = (*best)[kSequence];
+  fit.least_batch = batches_differ ? 1 : first_batch;
   for (const auto& step : measured) {
     const double error =
-        std::abs(fit.seconds(batch_of(step), step.micro_batch) - step.seconds) / step.seconds;
+        std::abs(fit.line_seconds(batch_of(step), step.micro_batch) - step.seconds) / step.seconds;
     fit.relative_error = std::max(fit.relative_error, error);
   }
+  return fit;
+}
+
+// Sums over the measurements with passes of one size, each the equation update * once +
+// pass * often = 1 after a division by its seconds.
+struct PassSums {
+  double once = 0, often = 0, once_once = 0, once_often = 0, often_often = 0;
+
+  void add(double passes, double seconds) {
+    once += 1 / seconds;
+    often += passes / seconds;
+    once_once += 1 / (seconds * seconds);
+    once_often += passes / (seconds * seconds);
+    often_often += passes * passes / (seconds * seconds);
+  }
+};
+
+using SumsBySize = std::map<int64_t, PassSums>;
+
+// The least-squares cost once a step that leaves no pass a cost below zero; where no size of a pass
+// was measured in steps of several numbers, the line's.
+double update_seconds(const SumsBySize& sums, double line_step_seconds) {
+  double squares = 0, product = 0, all = 0;
+  double most = std::numeric_limits<double>::infinity();
+  for (const auto& [size, of_size] : sums) {
+    all += of_size.once_once;
+    squares += of_size.once_once - of_size.once_often * of_size.once_often / of_size.often_often;
+    product += of_size.once - of_size.once_often * of_size.often / of_size.often_often;
+    most = std::min(most, of_size.often / of_size.once_often);
+  }
+  return std::clamp(squares > kDependent * all ? product / squares : line_step_seconds, 0.0, most);
+}
+
+// Fits the table to what the line is fitted to.
+void add_table(std::span<const StepTime> measured, StepTimeFit& fit) {
+  SumsBySize sums;
+  for (const auto& step : measured) {
+    const int64_t size = std::min(step.micro_batch, batch_of(step));
+    sums[size].add(static_cast<double>(batch_of(step)) / static_cast<double>(size), step.seconds);
+  }
+  fit.update_seconds = update_seconds(sums, fit.step_seconds);
+  fit.passes = {{.sequences = 0, .seconds = 0}};
+  for (const auto& [size, of_size] : sums) {
+    const double seconds =
+        (of_size.often - fit.update_seconds * of_size.once_often) / of_size.often_often;
+    fit.passes.push_back({size, std::max(seconds, fit.passes.back().seconds)});
+  }
+  fit.passes.front().seconds = std::min(fit.micro_batch_seconds, fit.passes[1].seconds);
+}
+
+double pass_seconds(const StepTimeFit& fit, int64_t sequences) {
+  const auto above = std::ranges::lower_bound(fit.passes, sequences, {}, &PassTime::sequences);
+  const auto below = std::prev(above);
+  const auto more = static_cast<double>(sequences - below->sequences);
+  if (above == fit.passes.end()) return below->seconds + fit.sequence_seconds * more;
+  return std::lerp(below->seconds, above->seconds,
+                   more / static_cast<double>(above->sequences - below->sequences));
+}
+
+}  // namespace
+
+double StepTimeFit::seconds(int64_t batch, int64_t micro_batch) const {
+  const int64_t sequences = std::max(batch, least_batch);
+  const int64_t rest = sequences % micro_batch;
+  double sum = update_seconds;
+  if (sequences >= micro_batch) {
+    sum += static_cast<double>(sequences / micro_batch) * pass_seconds(*this, micro_batch);
+  }
+  if (rest > 0) sum += pass_seconds(*this, rest);
+  return sum;
+}
+
+double StepTimeFit::line_seconds(int64_t batch, int64_t micro_batch) const {
+  return step_seconds +
+         micro_batch_seconds * static_cast<double>(micro_batches(batch, micro_batch)) +
+         sequence_seconds * static_cast<double>(std::max(batch, least_batch));
+}
+
+std::optional<StepTimeFit> fit_step_time(std::span<const StepTime> measured) {
+  if (measured.empty()) return std::nullopt;
+  auto fit = fit_line(measured);
+  add_table(measured, fit);
   return fit;
 }
 
