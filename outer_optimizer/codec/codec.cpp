@@ -1,20 +1,50 @@
 #include "outer_optimizer/codec/codec.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
+#include <memory>
 
 #include "trainer/base/error.h"
 
 namespace farstep {
 
+static_assert(std::endian::native == std::endian::little,
+              "bytes are written as they lie in memory");
+
+void Codec::add_decoded(std::span<const std::byte> bytes, float coefficient,
+                        std::span<float> sum) const {
+  check_size(bytes.size(), sum.size());
+  const std::size_t piece = std::min(sum.size(), static_cast<std::size_t>(piece_values(*this)));
+  const auto decoded = std::make_unique_for_overwrite<float[]>(piece);
+  while (!sum.empty()) {
+    const std::size_t count = std::min(sum.size(), piece);
+    const auto size_bytes = static_cast<std::size_t>(encoded_bytes(static_cast<int64_t>(count)));
+    decode(bytes.first(size_bytes), {decoded.get(), count});
+    for (std::size_t k = 0; k < count; ++k) sum[k] += coefficient * decoded[k];
+    bytes = bytes.subspan(size_bytes);
+    sum = sum.subspan(count);
+  }
+}
+
+void Codec::check_size(std::size_t bytes, std::size_t n) const {
+  const auto expected = static_cast<std::size_t>(encoded_bytes(static_cast<int64_t>(n)));
+  FARSTEP_CHECK(bytes == expected, "{} bytes for {} values in {}, which take {}", bytes, n, name(),
+                expected);
+}
+
+int64_t piece_values(const Codec& codec) {
+  constexpr int64_t kPieceValues = 4096;  // 16 KiB of fp32
+  return std::max<int64_t>(1, kPieceValues / codec.block_values()) * codec.block_values();
+}
+
 void Fp32Codec::encode(std::span<const float> values, std::span<std::byte> bytes) const {
-  FARSTEP_CHECK(bytes.size() == values.size_bytes(), "{} bytes for {} values", bytes.size(),
-                values.size());
+  check_size(bytes.size(), values.size());
   if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
 }
 
 void Fp32Codec::decode(std::span<const std::byte> bytes, std::span<float> values) const {
-  FARSTEP_CHECK(bytes.size() == values.size_bytes(), "{} bytes for {} values", bytes.size(),
-                values.size());
+  check_size(bytes.size(), values.size());
   if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
 }
 

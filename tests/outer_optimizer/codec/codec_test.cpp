@@ -1,36 +1,180 @@
 #include "outer_optimizer/codec/codec.h"
 
-#include <cstring>
+#include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
+#include "tests/outer_optimizer/codec/every_codec.h"
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
 
 using namespace farstep;
 
+namespace {
+
+using Limits = std::numeric_limits<float>;
+
+struct Shape {
+  const char* name;
+  std::function<float(std::size_t)> value;  // of an index
+};
+
+const std::vector<Shape>& finite_shapes() {
+  static const std::vector<Shape> shapes{
+      {"zeros", [](std::size_t) { return 0.0F; }},
+      {"negative zeros", [](std::size_t) { return -0.0F; }},
+      {"constant", [](std::size_t) { return 0.3F; }},
+      {"negative", [](std::size_t k) { return -1.0F - static_cast<float>(k % 17); }},
+      {"huge", [](std::size_t k) { return k % 3 == 0 ? -1e38F : 0.7e38F; }},
+      {"largest",
+       [](std::size_t k) { return k % 2 == 0 ? Limits::max() : -0.99F * Limits::max(); }},
+      {"subnormal", [](std::size_t k) { return k % 3 == 0 ? -1e-42F : 3e-42F; }},
+      {"smallest", [](std::size_t) { return Limits::denorm_min(); }},
+      {"one spike", [](std::size_t k) { return k % 100 == 50 ? Limits::max() : 1e-40F; }}};
+  return shapes;
+}
+
+std::vector<float> shaped(const Shape& shape, int64_t n) {
+  std::vector<float> values(static_cast<std::size_t>(n));
+  for (std::size_t k = 0; k < values.size(); ++k) values[k] = shape.value(k);
+  return values;
+}
+
+}  // namespace
+
 TEST_CASE("fp32 gives back every bit") {
   const Fp32Codec codec;
-  using Limits = std::numeric_limits<float>;
   const std::vector<float> special{
       0.0F, -0.0F, Limits::denorm_min(), Limits::max(), Limits::infinity(), Limits::quiet_NaN(),
       -1.5F};
   for (std::size_t size = 0; size <= special.size(); ++size) {
-    const std::vector<float> values(special.begin(),
-                                    special.begin() + static_cast<std::ptrdiff_t>(size));
-    std::vector<std::byte> bytes(
-        static_cast<std::size_t>(codec.encoded_bytes(static_cast<int64_t>(size))));
-    std::vector<float> decoded(size);
-    codec.encode(values, bytes);
-    codec.decode(bytes, decoded);
-    REQUIRE((size == 0 || std::memcmp(values.data(), decoded.data(), size * sizeof(float)) == 0));
+    const auto values = std::span(special).first(size);
+    REQUIRE(same_bits(sent(codec, values), values));
   }
 }
 
+TEST_CASE("only fp32 is without loss") {
+  for (const auto& codec : every_codec()) REQUIRE(codec->is_lossy() == (codec->name() != "fp32"));
+}
+
 TEST_CASE("a buffer of another size is a bug") {
-  const Fp32Codec codec;
-  std::vector<float> values(3);
-  std::vector<std::byte> bytes(11);
-  REQUIRE_THROWS_AS(codec.encode(values, bytes), InternalError);
-  REQUIRE_THROWS_AS(codec.decode(bytes, values), InternalError);
+  for (const auto& codec : every_codec()) {
+    INFO(describe(*codec));
+    std::vector<float> values(3);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(codec->encoded_bytes(3)) + 1);
+    REQUIRE_THROWS_AS(codec->encode(values, bytes), InternalError);
+    REQUIRE_THROWS_AS(codec->decode(bytes, values), InternalError);
+    REQUIRE_THROWS_AS(codec->add_decoded(bytes, 1, values), InternalError);
+  }
+}
+
+TEST_CASE("pieces of whole blocks encode to the bytes of the whole") {
+  for (const auto& codec : every_codec()) {
+    for (const int64_t size : sizes_for(*codec)) {
+      INFO(describe(*codec) << ", " << size << " values");
+      const auto values = gaussian(size);
+      const auto whole = encoded(*codec, values);
+      for (int64_t cut = 0; cut <= size; cut += codec->block_values()) {
+        auto pieces = encoded(*codec, std::span(values).first(static_cast<std::size_t>(cut)));
+        const auto rest = encoded(*codec, std::span(values).subspan(static_cast<std::size_t>(cut)));
+        pieces.insert(pieces.end(), rest.begin(), rest.end());
+        REQUIRE(pieces == whole);
+      }
+    }
+  }
+}
+
+TEST_CASE("adding decoded values has the bits of a multiplication and an addition") {
+  for (const auto& codec : every_codec()) {
+    for (const int64_t size : sizes_for(*codec)) {
+      const auto bytes = encoded(*codec, gaussian(size));
+      const auto values = decoded(*codec, bytes, static_cast<std::size_t>(size));
+      for (const float coefficient : {1.0F / 3, -1.0F, 0.0F}) {
+        INFO(describe(*codec) << ", " << size << " values times " << coefficient);
+        auto sum = gaussian(size, 2);
+        if (size > 1) sum[1] = -0.0F;
+        auto expected = sum;
+        for (std::size_t k = 0; k < values.size(); ++k) {
+          const float product = coefficient * values[k];
+          expected[k] = expected[k] + product;
+        }
+        codec->add_decoded(bytes, coefficient, sum);
+        REQUIRE(same_bits(sum, expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("finite values of every shape decode to finite ones") {
+  for (const auto& codec : every_codec()) {
+    for (const auto& shape : finite_shapes()) {
+      for (const int64_t size : sizes_for(*codec)) {
+        INFO(describe(*codec) << ", " << size << " values, " << shape.name);
+        const auto values = shaped(shape, size);
+        const auto got = sent(*codec, values);
+        REQUIRE(all_finite(got));
+        REQUIRE(squared_distance(values, got) <= squared_norm(values));
+      }
+    }
+  }
+}
+
+TEST_CASE("a hundred thousand values and one arrive") {
+  for (const auto& codec : every_codec()) {
+    INFO(describe(*codec));
+    const auto values = gaussian(100'001);
+    const auto got = sent(*codec, values);
+    REQUIRE(all_finite(got));
+    REQUIRE(squared_distance(values, got) < squared_norm(values));
+  }
+}
+
+TEST_CASE("zeros decode to zeros") {
+  for (const auto& codec : every_codec()) {
+    for (const int64_t size : sizes_for(*codec)) {
+      INFO(describe(*codec) << ", " << size << " values");
+      REQUIRE(squared_norm(sent(*codec, std::vector<float>(static_cast<std::size_t>(size)))) == 0);
+    }
+  }
+}
+
+TEST_CASE("a value that is not finite is never hidden and stays in its block") {
+  const std::vector<float> bad{Limits::quiet_NaN(), -Limits::quiet_NaN(),
+                               std::bit_cast<float>(0x7f800001), Limits::infinity(),
+                               -Limits::infinity()};
+  for (const auto& codec : every_codec()) {
+    const auto block = static_cast<std::size_t>(codec->block_values());
+    const auto values = gaussian(static_cast<int64_t>(3 * block));
+    const auto good = sent(*codec, values);
+    for (const float value : bad) {
+      for (const std::size_t place : {block, block + block / 2, 2 * block - 1}) {
+        INFO(describe(*codec) << ", " << value << " at " << place);
+        auto spoilt = values;
+        spoilt[place] = value;
+        const auto got = sent(*codec, spoilt);
+        REQUIRE_FALSE(all_finite(std::span(got).subspan(block, block)));
+        REQUIRE(same_bits(std::span(got).first(block), std::span(good).first(block)));
+        REQUIRE(same_bits(std::span(got).last(block), std::span(good).last(block)));
+      }
+    }
+  }
+}
+
+TEST_CASE("every instruction set gives the same bits") {
+  const auto baseline = every_codec(InstructionSet::kBaseline);
+  const auto widest = every_codec(widest_instruction_set());
+  for (std::size_t k = 0; k < baseline.size(); ++k) {
+    for (const int64_t size : sizes_for(*baseline[k])) {
+      INFO(describe(*baseline[k]) << ", " << size << " values");
+      std::vector<std::vector<float>> cases{gaussian(size), wild(size)};
+      for (const auto& shape : finite_shapes()) cases.push_back(shaped(shape, size));
+      for (const auto& values : cases) {
+        const auto bytes = encoded(*baseline[k], values);
+        REQUIRE(encoded(*widest[k], values) == bytes);
+        REQUIRE(same_bits(decoded(*widest[k], bytes, values.size()),
+                          decoded(*baseline[k], bytes, values.size())));
+      }
+    }
+  }
 }

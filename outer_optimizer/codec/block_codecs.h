@@ -1,0 +1,55 @@
+// Codecs that give every block of values one fp32 scale and every value a code of 8, 4 or 2 bits.
+//
+// Bytes of a block of n values: the scale (4 bytes, IEEE binary32, little endian), then the codes
+// in ceil(n * bits / 8) bytes. A code is a signed integer in two's complement; the first value has
+// the lowest bits of the first byte (so in int4 value 0 is the low nibble, value 1 the high one);
+// bits that are left over are 0. Blocks follow one another without gaps; the last may be shorter.
+//
+//   int8  value = code * scale           scale = max|x| / 127   code = x / scale to nearest, ties
+//   to int4  value = code * scale           scale = max|x| / 7     even; x / scale is rounded to
+//   fp32 int2  value = (2 code + 1) * scale   q = 2 code + 1 has the sign of x (+ for zeros) and
+//   |q| = 3
+//                                        where |x| > rms of the block, else 1;
+//                                        scale = <x, q> / <q, q>
+//
+// Error of every value: int8 at most 0.5001 max|x| / 127 of its block, int4 0.5001 max|x| / 7.
+// Error of an int2 block: |x - decoded|^2 <= (1 - 1 / (9 n)) |x|^2, so error feedback shrinks it.
+//
+// A block whose scale would be below 2^-126 (1.2e-38) gets scale 0 and codes 0, and decodes to
+// zeros; so for int8 where max|x| < 1.5e-36, for int4 where max|x| < 8.3e-38. No scale is so large
+// that the largest code would overflow. A block with a NaN or an infinity gets scale NaN and codes
+// 0, and decodes to NaN throughout. No state; all methods may be called concurrently.
+#pragma once
+
+#include "outer_optimizer/codec/codec.h"
+#include "outer_optimizer/codec/instruction_set.h"
+
+namespace farstep {
+
+struct Int8Format;
+struct Int4Format;
+struct Int2Format;
+
+template <typename Format>
+class BlockCodec : public Codec {
+ public:
+  static const int64_t kDefaultBlock;
+  // Throws ConfigError unless `block` is from 1 to 65536 and fills whole bytes.
+  explicit BlockCodec(int64_t block = kDefaultBlock, InstructionSet set = widest_instruction_set());
+  std::string_view name() const override;
+  int64_t block_values() const override { return block_; }
+  bool is_lossy() const override { return true; }
+  int64_t encoded_bytes(int64_t n) const override;
+  void encode(std::span<const float> values, std::span<std::byte> bytes) const override;
+  void decode(std::span<const std::byte> bytes, std::span<float> values) const override;
+
+ private:
+  int64_t block_;
+  InstructionSet set_;
+};
+
+using Int8Codec = BlockCodec<Int8Format>;  // blocks of 256 by default
+using Int4Codec = BlockCodec<Int4Format>;  // blocks of 512 by default
+using Int2Codec = BlockCodec<Int2Format>;  // blocks of 512 by default
+
+}  // namespace farstep

@@ -1,0 +1,108 @@
+// How fast codecs are on one core, and how much they lose.
+//
+//   codec_bench [REPEATS]
+//
+// Speeds are GB of fp32 a second over 64 MiB, the best of REPEATS (7); "both" is encoding and
+// decoding together. The error is |x - decoded| / |x| on Gaussian values, and on heavy-tailed ones
+// (Gaussian * exp(Gaussian)).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "outer_optimizer/codec/block_codecs.h"
+#include "outer_optimizer/codec/codec.h"
+#include "outer_optimizer/codec/float_codecs.h"
+#include "outer_optimizer/codec/top_k_codec.h"
+#include "trainer/base/clock.h"
+
+using namespace farstep;
+
+namespace {
+
+constexpr int64_t kValues = 16 << 20;
+
+std::vector<float> random_values(bool heavy_tails) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(kValues);
+  for (float& value : values) {
+    value = normal(random) * (heavy_tails ? std::exp(normal(random)) : 1.0F);
+  }
+  return values;
+}
+
+template <typename Action>
+double best_seconds(int repeats, const Action& action) {
+  const RealClock clock;
+  double best = 1e9;
+  for (int repeat = 0; repeat < repeats; ++repeat) {
+    const double began = clock.now_seconds();
+    action();
+    best = std::min(best, clock.now_seconds() - began);
+  }
+  return best;
+}
+
+double relative_error(const Codec& codec, const std::vector<float>& values,
+                      std::vector<std::byte>& bytes, std::vector<float>& decoded) {
+  codec.encode(values, bytes);
+  codec.decode(bytes, decoded);
+  double error = 0;
+  double norm = 0;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    error += std::pow(double{values[k]} - decoded[k], 2);
+    norm += std::pow(double{values[k]}, 2);
+  }
+  return std::sqrt(error / norm);
+}
+
+void measure(const std::string& label, const Codec& codec, int repeats,
+             const std::vector<float>& gaussian, const std::vector<float>& heavy) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(codec.encoded_bytes(kValues)));
+  std::vector<float> decoded(gaussian.size());
+  const double encode = best_seconds(repeats, [&] { codec.encode(gaussian, bytes); });
+  const double decode = best_seconds(repeats, [&] { codec.decode(bytes, decoded); });
+  const double add = best_seconds(repeats, [&] { codec.add_decoded(bytes, 0.25F, decoded); });
+  constexpr double kGigabytes = kValues * sizeof(float) / 1e9;
+  fmt::print("{:12} {:8.2f} {:8.2f} {:8.2f} {:8.2f} {:8.3f} {:10.2g} {:10.2g}\n", label,
+             kGigabytes / encode, kGigabytes / decode, kGigabytes / add,
+             kGigabytes / (encode + decode), 8.0 * static_cast<double>(bytes.size()) / kValues,
+             relative_error(codec, gaussian, bytes, decoded),
+             relative_error(codec, heavy, bytes, decoded));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int repeats = argc == 2 ? std::atoi(argv[1]) : 7;
+  if (argc > 2 || repeats < 1) {
+    fmt::print(stderr, "usage: codec_bench [REPEATS]\n");
+    return 2;
+  }
+  const auto gaussian = random_values(false);
+  const auto heavy = random_values(true);
+  fmt::print("{:12} {:>8} {:>8} {:>8} {:>8} {:>8} {:>10} {:>10}\n", "codec", "encode", "decode",
+             "add", "both", "bits", "gaussian", "heavy");
+  measure("fp32", Fp32Codec(), repeats, gaussian, heavy);
+  measure("fp16", Fp16Codec(), repeats, gaussian, heavy);
+  measure("bf16", Bf16Codec(), repeats, gaussian, heavy);
+  for (const int64_t block : {256, 64}) {
+    measure(fmt::format("int8/{}", block), Int8Codec(block), repeats, gaussian, heavy);
+  }
+  for (const int64_t block : {512, 128, 32}) {
+    measure(fmt::format("int4/{}", block), Int4Codec(block), repeats, gaussian, heavy);
+  }
+  for (const int64_t block : {512, 128, 32}) {
+    measure(fmt::format("int2/{}", block), Int2Codec(block), repeats, gaussian, heavy);
+  }
+  for (const double fraction : {0.1, 0.01}) {
+    measure(fmt::format("top_k {}", fraction), TopKCodec(fraction), repeats, gaussian, heavy);
+  }
+  return 0;
+}
