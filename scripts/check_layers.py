@@ -19,7 +19,7 @@ MAY_INCLUDE = {
     "trainer/data": "base config",
     "outer_optimizer/schedule": "base config",
     "outer_optimizer/codec": "base config",
-    "heterogeneity/plan": "base config schedule",
+    "heterogeneity/plan": "base config schedule codec",
     "heterogeneity/simulate": "base config telemetry schedule plan",
     "wan/transport": "base config",
     "wan/collective": "base transport",
@@ -31,7 +31,7 @@ MAY_INCLUDE = {
     "heterogeneity/profile": "base config plan transport collective",
     "trainer/inner": "base config data model plan",
     "outer_optimizer/exchange": "base schedule codec transport collective",
-    "outer_optimizer": "base",
+    "outer_optimizer": "base schedule",
     "trainer/strategy": "base config telemetry schedule exchange outer_optimizer membership transport",
     "trainer/run": "base config telemetry data schedule codec plan profile transport link membership model checkpoint "
     "inner exchange outer_optimizer strategy",

@@ -70,4 +70,15 @@ std::string plan_text(Policy policy, AveragingRule rule, const RoundPlan& plan) 
   return text;
 }
 
+Json sync_json(const SyncPlan& plan) {
+  return {{"codec", {{"kind", std::string(name_of(plan.codec))}}},
+          {"lanes", plan.lanes},
+          {"fragments", plan.fragments},
+          {"delay_steps", plan.delay_steps},
+          {"sync_seconds", plan.sync_seconds},
+          {"exposed_seconds", plan.exposed_seconds},
+          {"exposed_share", plan.exposed_share},
+          {"reason", plan.reason}};
+}
+
 }  // namespace farstep

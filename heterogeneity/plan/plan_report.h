@@ -6,6 +6,7 @@
 #include <string>
 
 #include "heterogeneity/plan/plan.h"
+#include "heterogeneity/plan/sync_plan.h"
 #include "trainer/config/json_fields.h"
 #include "trainer/config/run_config.h"
 
@@ -17,5 +18,8 @@ Json plan_json(Policy policy, AveragingRule rule, const RoundPlan& plan);
 
 // The same as a table with a line a site, and a line a site that says why below it.
 std::string plan_text(Policy policy, AveragingRule rule, const RoundPlan& plan);
+
+// How to sync, as one object; its members have the names of the run file's `sync`.
+Json sync_json(const SyncPlan& plan);
 
 }  // namespace farstep

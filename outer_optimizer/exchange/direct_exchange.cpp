@@ -2,76 +2,110 @@
 
 #include <algorithm>
 
-#include "outer_optimizer/schedule/partition.h"
+#include "outer_optimizer/codec/feedback.h"
 #include "trainer/base/error.h"
-#include "wan/collective/all_to_all.h"
 
 namespace farstep {
 
 namespace {
 
-enum Phase : uint32_t { kReduceScatter, kAllGather };
+// A chunk is small beside what a long link has on its way, and large beside a message's header.
+constexpr int64_t kChunkBytes = 128 << 10;
 
-Tag tag_of(const SyncPoint& point, Phase phase) {
-  return {.generation = static_cast<uint64_t>(point.generation),
-          .round = static_cast<uint64_t>(point.round),
-          .fragment = static_cast<uint32_t>(point.fragment),
-          .phase = phase};
-}
-
-// Cuts `buffer`, made as large as needed, into consecutive pieces of the given sizes.
-std::vector<std::span<std::byte>> cut(std::vector<std::byte>& buffer,
-                                      const std::vector<int64_t>& sizes_bytes) {
-  int64_t total_bytes = 0;
-  for (const int64_t size : sizes_bytes) total_bytes += size;
-  buffer.resize(static_cast<std::size_t>(total_bytes));
-  std::vector<std::span<std::byte>> pieces;
-  auto rest = std::span(buffer);
-  for (const int64_t size : sizes_bytes) {
-    pieces.push_back(rest.first(static_cast<std::size_t>(size)));
-    rest = rest.subspan(static_cast<std::size_t>(size));
+// The delta, chunk by chunk, as the pipeline asks for it.
+class Deltas : public ReduceGatherWork {
+ public:
+  Deltas(const Codec& codec, const SyncPoint& point, int rank, std::span<float> values,
+         std::span<float> residual)
+      : codec_(codec), point_(point), rank_(rank), values_(values), residual_(residual) {
+    // As many chunks in every partition, so that a small one is not done long before the others.
+    const int64_t block = codec.block_values();
+    const int64_t largest_values =
+        std::max(block, kChunkBytes / codec.encoded_bytes(block) * block);
+    int64_t most_values = 0;
+    for (const auto& part : point.partitions) most_values = std::max(most_values, part.size());
+    const int64_t most_chunks = (most_values + largest_values - 1) / largest_values;
+    for (const auto& part : point.partitions) {
+      const int64_t even = most_chunks == 0 ? 0 : (part.size() + most_chunks - 1) / most_chunks;
+      chunk_values_.push_back((even + block - 1) / block * block);
+    }
   }
-  return pieces;
-}
+
+  int64_t num_chunks(int site) const override {
+    const int64_t of_chunk = chunk_values_[site];
+    return of_chunk == 0 ? 0 : (point_.partitions[site].size() + of_chunk - 1) / of_chunk;
+  }
+
+  std::size_t chunk_bytes(int site, int64_t chunk) const override {
+    return static_cast<std::size_t>(codec_.encoded_bytes(range(site, chunk).size()));
+  }
+
+  void encode(int site, int64_t chunk, std::span<std::byte> bytes) override {
+    const auto values = part(values_, site, chunk);
+    if (residual_.empty()) {
+      codec_.encode(values, bytes);
+    } else {
+      encode_with_feedback(codec_, values, bytes, part(residual_, site, chunk));
+    }
+  }
+
+  // The sum is taken in this site's own values: what they were is encoded already.
+  void reduce(int64_t chunk, std::span<const std::span<const std::byte>> from_sites,
+              std::span<std::byte> result) override {
+    const auto sum = part(values_, rank_, chunk);
+    std::ranges::fill(sum, 0.0F);
+    for (std::size_t site = 0; site < from_sites.size(); ++site) {
+      codec_.add_decoded(from_sites[site], static_cast<float>(point_.coefficients[site]), sum);
+    }
+    codec_.encode(sum, result);
+  }
+
+  void decode(int site, int64_t chunk, std::span<const std::byte> result) override {
+    codec_.decode(result, part(values_, site, chunk));
+  }
+
+ private:
+  Range range(int site, int64_t chunk) const {
+    const auto& partition = point_.partitions[site];
+    const int64_t begin = partition.begin + chunk * chunk_values_[site];
+    return {begin, std::min(partition.end, begin + chunk_values_[site])};
+  }
+  std::span<float> part(std::span<float> values, int site, int64_t chunk) const {
+    const auto of_chunk = range(site, chunk);
+    return values.subspan(static_cast<std::size_t>(of_chunk.begin),
+                          static_cast<std::size_t>(of_chunk.size()));
+  }
+
+  const Codec& codec_;
+  const SyncPoint& point_;
+  const int rank_;
+  const std::span<float> values_, residual_;
+  std::vector<int64_t> chunk_values_;  // by site
+};
 
 }  // namespace
 
-void DirectExchange::average(const SyncPoint& point, std::span<float> values) {
-  const int num_sites = transport_.size();
-  const int self = transport_.rank();
-  FARSTEP_CHECK(point.coefficients.size() == static_cast<std::size_t>(num_sites),
-                "{} coefficients for {} sites", point.coefficients.size(), num_sites);
-  std::vector<std::span<float>> parts;
-  std::vector<int64_t> part_bytes;
-  for (int site = 0; site < num_sites; ++site) {
-    const auto range = equal_part(static_cast<int64_t>(values.size()), site, num_sites);
-    parts.push_back(values.subspan(static_cast<std::size_t>(range.begin),
-                                   static_cast<std::size_t>(range.size())));
-    part_bytes.push_back(codec_.encoded_bytes(range.size()));
+void DirectExchange::average(const SyncPoint& point, std::span<float> values,
+                             std::span<float> residual) {
+  const auto num_sites = static_cast<std::size_t>(transport_.size());
+  FARSTEP_CHECK(point.coefficients.size() == num_sites && point.partitions.size() == num_sites,
+                "{} coefficients and {} partitions for {} sites", point.coefficients.size(),
+                point.partitions.size(), num_sites);
+  int64_t covered = 0;
+  for (const auto& part : point.partitions) {
+    FARSTEP_CHECK(part.begin == covered && part.size() >= 0, "a partition begins at {}, not at {}",
+                  part.begin, covered);
+    covered = part.end;
   }
-  const auto outgoing = cut(outgoing_, part_bytes);
-  const auto incoming =
-      cut(incoming_, std::vector<int64_t>(static_cast<std::size_t>(num_sites), part_bytes[self]));
-
-  for (int site = 0; site < num_sites; ++site) codec_.encode(parts[site], outgoing[site]);
-  all_to_all(transport_, tag_of(point, kReduceScatter),
-             std::vector<std::span<const std::byte>>(outgoing.begin(), outgoing.end()), incoming);
-  reduce(incoming, point, parts[self]);
-
-  codec_.encode(parts[self], outgoing[self]);
-  all_gather(transport_, tag_of(point, kAllGather), outgoing[self], outgoing);
-  for (int site = 0; site < num_sites; ++site) codec_.decode(outgoing[site], parts[site]);
-}
-
-void DirectExchange::reduce(std::span<const std::span<std::byte>> encoded, const SyncPoint& point,
-                            std::span<float> mean) const {
-  std::vector<float> decoded(mean.size());
-  std::fill(mean.begin(), mean.end(), 0.0F);
-  for (std::size_t site = 0; site < encoded.size(); ++site) {
-    codec_.decode(encoded[site], decoded);
-    const auto coefficient = static_cast<float>(point.coefficients[site]);
-    for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += coefficient * decoded[k];
-  }
+  FARSTEP_CHECK(covered == std::ssize(values), "partitions of {} values for {}", covered,
+                values.size());
+  FARSTEP_CHECK(residual.empty() || residual.size() == values.size(),
+                "a residual of {} values for {}", residual.size(), values.size());
+  Deltas deltas(codec_, point, transport_.rank(), values, residual);
+  pipeline_.run({.generation = static_cast<uint64_t>(point.generation),
+                 .round = static_cast<uint64_t>(point.round),
+                 .fragment = static_cast<uint32_t>(point.fragment)},
+                deltas);
 }
 
 }  // namespace farstep

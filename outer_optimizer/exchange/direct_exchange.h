@@ -1,33 +1,37 @@
 // Direct reduce-scatter, then all-gather: two hops and two encodings whatever the number of sites.
 //
-// Site i owns equal part i. It gets that part of every site's delta, adds them in fp32 in order of
-// site id, encodes the mean once and sends it to everyone; all sites, the owner too, decode the
-// same bytes. A site sends 2 (N-1)/N of the encoded values.
+// Site i gets its partition of every site's delta, adds them in fp32 in order of site id, encodes
+// the mean once and sends it to everyone; all sites, the owner too, decode the same bytes. With
+// equal partitions a site sends 2 (N-1)/N of the encoded values. Where only some sites have a
+// partition, these are parameter servers.
+//
+// Beside the values themselves it needs the buffers of what is on its way, whatever the model's
+// size.
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include "outer_optimizer/codec/codec.h"
 #include "outer_optimizer/exchange/exchange.h"
+#include "wan/collective/reduce_gather.h"
 #include "wan/transport/transport.h"
 
 namespace farstep {
 
 class DirectExchange : public Exchange {
  public:
+  static constexpr std::size_t kWindowBytes = 64 << 20;
+
   // Both must outlive the exchange.
-  DirectExchange(Transport& transport, const Codec& codec) : transport_(transport), codec_(codec) {}
-  void average(const SyncPoint& point, std::span<float> values) override;
+  DirectExchange(Transport& transport, const Codec& codec, std::size_t window_bytes = kWindowBytes)
+      : transport_(transport), codec_(codec), pipeline_(transport, window_bytes) {}
+  void average(const SyncPoint& point, std::span<float> values,
+               std::span<float> residual = {}) override;
 
  private:
-  void reduce(std::span<const std::span<std::byte>> encoded, const SyncPoint& point,
-              std::span<float> mean) const;
-
   Transport& transport_;
   const Codec& codec_;
-  std::vector<std::byte> outgoing_;  // every site's part of this site's delta; then the mean
-  std::vector<std::byte> incoming_;  // this site's part of every site's delta
+  ReduceGather pipeline_;
 };
 
 }  // namespace farstep

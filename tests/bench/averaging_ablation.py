@@ -19,7 +19,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RULES = ("uniform", "tokens", "batch", "fednova", "tokens_squared_per_step")
-DEFAULT_RULE = "batch"
+BASE_RULE = "batch"
 SITES = ("node1", "node2", "node3", "node4")
 EQUAL = "nothing"
 SEQUENCE_LENGTH = 128
@@ -63,7 +63,7 @@ def run_rule(condition: str, rule: str) -> str:
     """The rule whose run stands for this one: the first with the same coefficients."""
     works = CONDITIONS[condition]
     wanted = coefficients(rule, works)
-    return next(other for other in (DEFAULT_RULE, *RULES)
+    return next(other for other in (BASE_RULE, *RULES)
                 if same(coefficients(other, works), wanted))
 
 
@@ -183,23 +183,23 @@ def spread(values: list[float], unit: str) -> str:
 
 
 def table(results: dict, conditions: list[str], seeds: list[int]) -> str:
-    """Markdown: loss by condition and rule, against the default rule and against equal sites."""
+    """Markdown: loss by condition and rule, against the base rule and against equal sites."""
     def losses(condition: str, rule: str) -> list[float]:
         return [results["runs"][run_key(condition, rule, seed)]["loss"] for seed in seeds]
 
-    equal = losses(EQUAL, DEFAULT_RULE) if EQUAL in conditions else []
-    lines = [f"| unequal | rule | mean loss | minus that of `{DEFAULT_RULE}` "
+    equal = losses(EQUAL, BASE_RULE) if EQUAL in conditions else []
+    lines = [f"| unequal | rule | mean loss | minus that of `{BASE_RULE}` "
              "| against equal sites |", "|---|---|---|---|---|"]
     for condition in conditions:
-        default = losses(condition, DEFAULT_RULE)
+        base = losses(condition, BASE_RULE)
         for representative in dict.fromkeys(run_rule(condition, rule) for rule in RULES):
             names = [rule for rule in RULES if run_rule(condition, rule) == representative]
             values = losses(condition, representative)
-            against_default = [a - b for a, b in zip(values, default)]
+            against_base = [a - b for a, b in zip(values, base)]
             against_equal = [100 * (a / b - 1) for a, b in zip(values, equal)]
             lines.append(f"| {condition} "
                          f"| {'all' if len(names) == len(RULES) else ', '.join(names)} "
-                         f"| {statistics.mean(values):.4f} | {spread(against_default, '')} "
+                         f"| {statistics.mean(values):.4f} | {spread(against_base, '')} "
                          f"| {spread(against_equal, ' %') if equal else ''} |")
     return "\n".join(lines)
 

@@ -5,6 +5,7 @@
 
 #include "heterogeneity/plan/plan_report.h"
 #include "heterogeneity/plan/policy.h"
+#include "heterogeneity/plan/sync_plan.h"
 #include "trainer/commands/command_line.h"
 
 namespace farstep {
@@ -18,6 +19,7 @@ struct PlanOptions {
   int64_t base_batch = PlanConfig{}.base_batch;
   std::optional<int64_t> micro_batch, critical_batch;
   AveragingRule averaging = OuterConfig{}.averaging;
+  std::optional<double> wan_target;
   bool json = false;
 
   template <typename Visitor>
@@ -34,9 +36,25 @@ struct PlanOptions {
           "most sequences of all sites' inner steps together, up to which hybrid raises batches",
           at_least(1));
     visit("averaging", averaging, "rule of the averaging weights");
+    visit("wan_target", wan_target,
+          "also choose how to sync, so that at most this share of a round is exposed WAN time",
+          in_range(1e-6, 1));
     visit("json", json, "print one JSON object instead of a table");
   }
 };
+
+// How to sync, from the profiles' links. Throws ConfigError if these cannot tell.
+SyncPlan choose_sync(std::span<const SiteKnowledge> sites, const PlanConfig& config,
+                     double target) {
+  const auto& model = sites.front().profile->model;
+  const auto facts = model ? sync_facts(sites, config, model->parameters) : std::nullopt;
+  if (!facts) {
+    throw ConfigError(
+        "--wan-target needs profiles with a model, step times and links: measure "
+        "with `farstep profile --links` at all sites at once");
+  }
+  return plan_sync(*facts, target);
+}
 
 }  // namespace
 
@@ -56,8 +74,16 @@ int plan_command(const Arguments& arguments) {
   config.micro_batch = options->micro_batch;
   config.critical_batch = options->critical_batch;
   const auto plan = make_plan(config, sites, "farstep plan");
-  fmt::print("{}", options->json ? plan_json(config.policy, options->averaging, plan).dump() + "\n"
-                                 : plan_text(config.policy, options->averaging, plan));
+  std::optional<SyncPlan> sync;
+  if (options->wan_target) sync = choose_sync(sites, config, *options->wan_target);
+  if (options->json) {
+    auto json = plan_json(config.policy, options->averaging, plan);
+    if (sync) json["sync"] = sync_json(*sync);
+    fmt::print("{}\n", json.dump());
+    return 0;
+  }
+  fmt::print("{}", plan_text(config.policy, options->averaging, plan));
+  if (sync) fmt::print("\nsync  {}\n", sync->reason);
   return 0;
 }
 

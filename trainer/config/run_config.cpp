@@ -1,5 +1,6 @@
 #include "trainer/config/run_config.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -99,6 +100,14 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
     if (!names.insert(name).second) {
       sites.element(id).member("name").fail("'" + name + "' stands twice");
     }
+  }
+  const JsonPlace sync{file, "sync"};
+  if (run.sync.fragments * std::max<int64_t>(1, run.sync.delay_steps) > run.plan.base_steps) {
+    sync.member(run.sync.delay_steps > 1 ? "delay_steps" : "fragments")
+        .fail(fmt::format("{} fragments, each under way for {} steps, do not fit into a round of "
+                          "plan.base_steps = {}",
+                          run.sync.fragments, std::max<int64_t>(1, run.sync.delay_steps),
+                          run.plan.base_steps));
   }
   const JsonPlace servers{file, "sync.servers"};
   for (std::size_t i = 0; i < run.sync.servers.size(); ++i) {

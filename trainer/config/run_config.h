@@ -109,7 +109,7 @@ struct OuterConfig {
   int64_t rounds = 10;
   double learning_rate = 0.7;
   double momentum = 0.9;
-  AveragingRule averaging = AveragingRule::kBatch;
+  AveragingRule averaging = AveragingRule::kTokensSquaredPerStep;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -139,6 +139,9 @@ struct CodecConfig {
 };
 
 struct SyncConfig {
+  int64_t fragments = 1;
+  int64_t delay_steps = 0;
+  double alpha = 0;
   ExchangeKind exchange = ExchangeKind::kDirect;
   PartitionRule partition = PartitionRule::kBytes;
   std::vector<std::string> servers;
@@ -147,6 +150,16 @@ struct SyncConfig {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
+    visit("fragments", fragments,
+          "equal parts of the model that are synced one after the other, spread over the round",
+          in_range(1, 1024));
+    visit("delay_steps", delay_steps,
+          "inner steps (of a site that takes plan.base_steps of them) between sending a delta and "
+          "applying the mean, in which training hides the exchange",
+          at_least(0));
+    visit("alpha", alpha,
+          "share of its own values that a site keeps when it applies a delayed mean",
+          in_range(0, 0.999999));
     visit("exchange", exchange,
           "who adds up the deltas: direct, all sites, each a part; parameter_server, the servers; "
           "ring is Gloo's own all-reduce, for comparison, in fp32");

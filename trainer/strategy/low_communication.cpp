@@ -48,7 +48,10 @@ std::optional<SyncRecord> LowCommunication::end_round(int64_t round,
   record.averaging_weight = coefficients[site_id_];
   {
     const auto span = recorder_.span(SpanCause::kWan, round);
-    exchange_.average({record.generation, round, 0, coefficients}, delta_);
+    const std::vector<double> shares(coefficients.size(), 1.0);
+    exchange_.average({record.generation, round, 0, coefficients,
+                       cut_by_shares({0, std::ssize(delta_)}, shares)},
+                      delta_);
   }
   {
     const auto span = recorder_.span(SpanCause::kOuter, round);

@@ -62,6 +62,16 @@ int find_socket(
   return -1;
 }
 
+std::vector<int> connections_from(const std::string& ip) {
+  std::vector<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    const auto local = SocketAddress::local_of(fd);
+    if (local && local->ip() == ip && SocketAddress::remote_of(fd)) found.push_back(fd);
+  }
+  return found;
+}
+
 void accept_only_from(int fd, const std::string& source_ip) {
   auto program = source_filter(SocketAddress(source_ip, 0));
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};

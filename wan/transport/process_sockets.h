@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "wan/transport/tcp.h"
 
@@ -16,6 +17,9 @@ namespace farstep {
 // satisfy `wanted`; -1 if there is none.
 int find_socket(const std::function<bool(const SocketAddress& local,
                                          const std::optional<SocketAddress>& remote)>& wanted);
+
+// The descriptors of the connections from `ip`.
+std::vector<int> connections_from(const std::string& ip);
 
 // Makes the kernel drop what comes to this socket from any address but `source_ip`: on a listening
 // socket, strangers see a port that does not answer. Throws InternalError if the kernel refuses.

@@ -47,3 +47,17 @@ TEST_CASE("the table has a line a site and a line that says why") {
   }
   REQUIRE_THAT(text, Contains("Plan of a round by hybrid"));
 }
+
+TEST_CASE("a sync's plan has the names of the run file") {
+  SyncPlan plan;
+  plan.codec = CodecKind::kInt4;
+  plan.fragments = 4;
+  const auto json = sync_json(plan);
+  CHECK(json.at("codec").at("kind") == "int4");
+  CHECK(json.at("fragments") == 4);
+  SyncConfig config;
+  for (const auto* name : {"codec", "lanes", "fragments", "delay_steps"}) {
+    CHECK(to_json(config).contains(name));
+    CHECK(json.contains(name));
+  }
+}

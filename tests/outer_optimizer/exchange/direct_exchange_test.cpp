@@ -3,6 +3,7 @@
 #include <cmath>
 #include <random>
 
+#include "outer_optimizer/codec/make_codec.h"
 #include "tests/support/catch.h"
 #include "tests/wan/transport/run_ranks.h"
 #include "trainer/base/error.h"
@@ -30,12 +31,20 @@ std::vector<std::unique_ptr<Transport>> connect(int num_sites) {
   return connect_in_memory(names, 10);
 }
 
-// The mean that each site gets for its delta.
+std::vector<Range> equal_partitions(std::size_t size, int num_sites) {
+  return cut_by_shares({0, static_cast<int64_t>(size)},
+                       std::vector<double>(static_cast<std::size_t>(num_sites), 1.0));
+}
+
+// The mean that each site gets for its delta; with equal partitions unless the point has others.
 std::vector<Values> average(const std::vector<std::unique_ptr<Transport>>& transports,
-                            const std::vector<Values>& deltas, const SyncPoint& point) {
-  return run_ranks(static_cast<int>(deltas.size()), [&](int rank) {
-    const Fp32Codec codec;
-    DirectExchange exchange(*transports[static_cast<std::size_t>(rank)], codec);
+                            const std::vector<Values>& deltas, SyncPoint point,
+                            const Codec& codec = Fp32Codec(),
+                            std::size_t window_bytes = DirectExchange::kWindowBytes) {
+  const int num_sites = static_cast<int>(deltas.size());
+  if (point.partitions.empty()) point.partitions = equal_partitions(deltas[0].size(), num_sites);
+  return run_ranks(num_sites, [&](int rank) {
+    DirectExchange exchange(*transports[static_cast<std::size_t>(rank)], codec, window_bytes);
     Values values = deltas[static_cast<std::size_t>(rank)];
     exchange.average(point, values);
     return values;
@@ -105,7 +114,11 @@ TEST_CASE("an aborted exchange names the lost site at every other") {
     DirectExchange exchange(transport, codec);
     Values values(100, 1.0F);
     try {
-      exchange.average({.generation = 1, .round = 1, .coefficients = {0.5, 0.25, 0.25}}, values);
+      exchange.average({.generation = 1,
+                        .round = 1,
+                        .coefficients = {0.5, 0.25, 0.25},
+                        .partitions = equal_partitions(100, 3)},
+                       values);
     } catch (const PeerError& error) {
       return error.site();
     }
@@ -114,10 +127,84 @@ TEST_CASE("an aborted exchange names the lost site at every other") {
   for (const auto& site : errors) REQUIRE(site == "node2");
 }
 
-TEST_CASE("coefficients for another number of sites are a bug") {
+TEST_CASE("who owns which partition does not change the mean") {
+  // Any cut, a small window that makes many steps, one server, two of three.
+  const std::size_t size = 300'007;
+  const auto deltas = random_deltas(3, size);
+  const SyncPoint point{.generation = 1, .round = 1, .coefficients = {0.5, 0.25, 0.25}};
+  const auto equal = average(connect(3), deltas, point);
+  for (const auto& shares :
+       std::vector<std::vector<double>>{{1, 1, 1}, {1, 2, 5}, {1, 0, 0}, {0, 1, 0}, {1, 0, 1}}) {
+    auto other = point;
+    other.partitions = cut_by_shares({0, static_cast<int64_t>(size)}, shares);
+    for (const auto& mean : average(connect(3), deltas, other, Fp32Codec(), 1 << 20)) {
+      REQUIRE(mean == equal[0]);
+    }
+  }
+}
+
+TEST_CASE("with a lossy codec all sites still get the same bits near the mean") {
+  for (const auto kind : {CodecKind::kFp16, CodecKind::kBf16, CodecKind::kInt8, CodecKind::kInt4}) {
+    const auto codec = make_codec({.kind = kind});
+    for (const std::size_t size : {0, 1, 511, 513, 70'001}) {
+      const auto deltas = random_deltas(4, size);
+      const auto means =
+          average(connect(4), deltas, {.coefficients = {0.25, 0.25, 0.25, 0.25}}, *codec, 1 << 16);
+      double error = 0, norm = 1e-30;
+      for (std::size_t k = 0; k < size; ++k) {
+        double exact = 0;
+        for (const auto& delta : deltas) exact += 0.25 * delta[k];
+        error += (means[0][k] - exact) * (means[0][k] - exact);
+        norm += exact * exact;
+      }
+      CHECK(std::sqrt(error / norm) < 0.3);
+      for (const auto& mean : means) REQUIRE(mean == means[0]);
+    }
+  }
+}
+
+TEST_CASE("what a site sent and its residual are its delta") {
+  const auto codec = make_codec({.kind = CodecKind::kInt4});
+  const std::size_t size = 5000;
+  const auto deltas = random_deltas(2, size);
+  const auto transports = connect(2);
+  // The second site's delta counts nothing, so the mean is what the first one sent, encoded again.
+  const auto residuals = run_ranks(2, [&](int rank) {
+    DirectExchange exchange(*transports[static_cast<std::size_t>(rank)], *codec);
+    auto values = deltas[static_cast<std::size_t>(rank)];
+    Values residual(size);
+    exchange.average({.coefficients = {1, 0}, .partitions = equal_partitions(size, 2)}, values,
+                     residual);
+    return residual;
+  });
+  for (std::size_t site = 0; site < 2; ++site) {
+    Values sent(size);
+    for (const auto& part : equal_partitions(size, 2)) {
+      const auto begin = static_cast<std::size_t>(part.begin);
+      const auto count = static_cast<std::size_t>(part.size());
+      std::vector<std::byte> bytes(static_cast<std::size_t>(codec->encoded_bytes(part.size())));
+      codec->encode(std::span(deltas[site]).subspan(begin, count), bytes);
+      codec->decode(bytes, std::span(sent).subspan(begin, count));
+    }
+    for (std::size_t k = 0; k < size; ++k) {
+      REQUIRE(residuals[site][k] == deltas[site][k] - sent[k]);
+    }
+  }
+}
+
+TEST_CASE("an exchange of another number of sites or values is a bug") {
   const auto transports = connect(1);
   const Fp32Codec codec;
   DirectExchange exchange(*transports[0], codec);
-  Values values(3);
-  REQUIRE_THROWS_AS(exchange.average({.coefficients = {0.5, 0.5}}, values), InternalError);
+  Values values(3), residual(2);
+  const std::vector<Range> all{{0, 3}};
+  REQUIRE_THROWS_AS(exchange.average({.coefficients = {0.5, 0.5}, .partitions = all}, values),
+                    InternalError);
+  REQUIRE_THROWS_AS(exchange.average({.coefficients = {1}}, values), InternalError);
+  REQUIRE_THROWS_AS(exchange.average({.coefficients = {1}, .partitions = {{0, 2}}}, values),
+                    InternalError);
+  REQUIRE_THROWS_AS(exchange.average({.coefficients = {1}, .partitions = {{1, 3}}}, values),
+                    InternalError);
+  REQUIRE_THROWS_AS(exchange.average({.coefficients = {1}, .partitions = all}, values, residual),
+                    InternalError);
 }

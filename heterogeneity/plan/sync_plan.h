@@ -1,0 +1,51 @@
+// How a sync should cross the network: which codec, how many connections, how many fragments, and
+// how long each is under way while training goes on.
+//
+// Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "heterogeneity/plan/site_knowledge.h"
+#include "trainer/config/run_config.h"
+
+namespace farstep {
+
+// What the choice depends on.
+struct SyncFacts {
+  int64_t parameters = 0;
+  int64_t num_sites = 0;
+  double uplink_bits_per_second = 0;  // of the site with the slowest
+  double rtt_seconds = 0;             // between the two sites that are farthest apart
+  double step_seconds = 0;            // of a site that takes base_steps steps
+  int64_t base_steps = 0;             // of a round
+};
+
+struct SyncPlan {
+  CodecKind codec = CodecKind::kFp32;
+  int64_t lanes = 1, fragments = 1, delay_steps = 0;
+  double sync_seconds = 0;     // of one fragment, from the first delta sent to the mean applied
+  double exposed_seconds = 0;  // of a round: what training cannot hide
+  double exposed_share = 0;    // of the round
+  std::string reason = {};     // in words
+};
+
+// The facts from the sites' profiles and links, nothing if a step time or a bandwidth is not known.
+// A site's uplink is as fast as its fastest known way.
+std::optional<SyncFacts> sync_facts(std::span<const SiteKnowledge> sites, const PlanConfig& config,
+                                    int64_t parameters);
+
+// The sync whose exposed time is at most `target_share` of the round, and that costs the least
+// loss: of codecs, fp32 before int8 before int4; no delay before a short one (a delay of a tenth of
+// the round costs ten times what int4 does); few fragments before many. If none keeps the target,
+// the one with the least exposed time, and the reason says so. `target_share` is above 0.
+SyncPlan plan_sync(const SyncFacts& facts, double target_share);
+
+// What a fragment's sync takes: two trips to the coordinator, its bytes through the slowest uplink
+// in both directions, and two hops.
+double fragment_sync_seconds(const SyncFacts& facts, CodecKind codec, int64_t fragments);
+
+}  // namespace farstep

@@ -1,0 +1,207 @@
+// How long the sites need to average their deltas: a process a site, real connections, over the
+// loopback interface or inside the sites of a running wan_lab (scripts/wan_lab run).
+//
+// Prints the payload that a site sent, what the kernel counted, and the seconds from a common start
+// to the last site's end.
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "outer_optimizer/codec/make_codec.h"
+#include "outer_optimizer/exchange/direct_exchange.h"
+#include "outer_optimizer/exchange/ring_exchange.h"
+#include "tests/wan/transport/hosts.h"
+#include "trainer/base/clock.h"
+#include "trainer/base/error.h"
+#include "trainer/config/config_file.h"
+#include "trainer/config/json_fields.h"
+#include "wan/link/lab_file.h"
+#include "wan/transport/gloo_transport.h"
+
+using namespace farstep;
+
+namespace {
+
+constexpr double kDeadlineSeconds = 120;
+
+struct Options {
+  int sites = 4;
+  int64_t values = 25'000'000;
+  int repeats = 3;
+  int lanes = 4;
+  int servers = 0;
+  double pause_seconds = 1;
+  bool ring = false, json = false;
+  std::string codec = "fp32", congestion_control = "bbr", lab;
+};
+
+// What one site measured.
+struct Measured {
+  std::vector<double> seconds = {};
+  int64_t payload_bytes = 0, socket_bytes = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("seconds", seconds, "of every exchange", kRequired);
+    visit("payload_bytes", payload_bytes, "sent in one exchange, as counted here", kRequired);
+    visit("socket_bytes", socket_bytes, "sent in one, as the kernel counted them", kRequired);
+  }
+};
+
+CodecKind codec_kind(const std::string& name) {
+  const auto names = enum_names(CodecKind{});
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) throw ConfigError("--codec " + name + " is none");
+  return static_cast<CodecKind>(found - names.begin());
+}
+
+// Moves this process to a site of the lab; returns the address that it has there.
+std::string enter(const LabFile& lab, int rank) {
+  const auto& site = lab.sites.at(static_cast<std::size_t>(rank));
+  const int fd = open(fmt::format("/proc/{}/ns/net", site.pid).c_str(), O_RDONLY | O_CLOEXEC);
+  FARSTEP_CHECK(fd >= 0 && setns(fd, CLONE_NEWNET) == 0, "cannot enter site {} of the lab", rank);
+  close(fd);
+  return site.address;
+}
+
+int64_t payload_bytes(const Transport& transport) {
+  int64_t sum = 0;
+  for (int peer = 0; peer < transport.size(); ++peer) {
+    if (peer != transport.rank()) sum += static_cast<int64_t>(transport.counters(peer).sent_bytes);
+  }
+  return sum;
+}
+
+void meet(Store& store, const std::string& where, int rank, int num_sites) {
+  store.put(fmt::format("{}/{}", where, rank), "");
+  for (int site = 0; site < num_sites; ++site) store.get(fmt::format("{}/{}", where, site));
+}
+
+std::string run_site(const Options& options, const std::optional<LabFile>& lab, int rank,
+                     Store& store) {
+  MeshOptions mesh;
+  mesh.rank = rank;
+  for (int site = 0; site < options.sites; ++site) {
+    mesh.sites.push_back(fmt::format("site{}", site));
+  }
+  mesh.address = lab ? enter(*lab, rank) : "127.0.0.1";
+  mesh.generation = 1;
+  mesh.lanes = options.lanes;
+  mesh.congestion_control = options.congestion_control;
+  const auto codec = make_codec({.kind = codec_kind(options.codec)});
+  std::unique_ptr<GlooTransport> transport;
+  std::unique_ptr<GlooRing> ring;
+  std::unique_ptr<Exchange> exchange;
+  if (options.ring) {
+    ring = std::make_unique<GlooRing>(mesh, kDeadlineSeconds, store);
+    exchange = std::make_unique<RingExchange>(*ring, rank);
+  } else {
+    transport =
+        std::make_unique<GlooTransport>(mesh, std::vector<PeerLink>{}, kDeadlineSeconds, store);
+    exchange = std::make_unique<DirectExchange>(*transport, *codec);
+  }
+  const auto sent_bytes = [&] {
+    return static_cast<int64_t>((ring ? ring->socket_bytes() : transport->socket_bytes()).sent);
+  };
+  std::vector<double> shares(static_cast<std::size_t>(options.sites), 1.0);
+  for (int site = options.servers; options.servers > 0 && site < options.sites; ++site) {
+    shares[static_cast<std::size_t>(site)] = 0;
+  }
+  SyncPoint point{.generation = 1,
+                  .coefficients = std::vector<double>(shares.size(), 1.0 / options.sites),
+                  .partitions = cut_by_shares({0, options.values}, shares)};
+  std::vector<float> values(static_cast<std::size_t>(options.values));
+  RealClock clock;
+  Measured measured;
+  for (int repeat = 0; repeat <= options.repeats; ++repeat) {
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      values[k] = static_cast<float>(static_cast<int>(k % 255) - 127 + rank);
+    }
+    clock.sleep_until(clock.now_seconds() + options.pause_seconds);
+    meet(store, fmt::format("start/{}", repeat), rank, options.sites);
+    const auto payload = transport ? payload_bytes(*transport) : 0;
+    const auto sent = sent_bytes();
+    const double began = clock.now_seconds();
+    point.round = repeat;
+    exchange->average(point, values);
+    const double seconds = clock.now_seconds() - began;
+    meet(store, fmt::format("end/{}", repeat), rank, options.sites);
+    if (repeat == 0) continue;  // warms up
+    measured.seconds.push_back(seconds);
+    measured.socket_bytes = sent_bytes() - sent;
+    measured.payload_bytes =
+        transport ? payload_bytes(*transport) - payload : measured.socket_bytes;
+  }
+  return to_json(measured).dump();
+}
+
+// The slowest site counts.
+Measured slowest(const std::vector<Measured>& sites) {
+  Measured all = sites.front();
+  for (const auto& site : sites) {
+    for (std::size_t i = 0; i < all.seconds.size(); ++i) {
+      all.seconds[i] = std::max(all.seconds[i], site.seconds.at(i));
+    }
+    all.payload_bytes = std::max(all.payload_bytes, site.payload_bytes);
+    all.socket_bytes = std::max(all.socket_bytes, site.socket_bytes);
+  }
+  return all;
+}
+
+std::string text_of(const Options& options, Measured measured) {
+  auto& seconds = measured.seconds;
+  std::sort(seconds.begin(), seconds.end());
+  const double median = seconds[seconds.size() / 2];
+  const auto how = options.ring ? std::string("Gloo's ring, fp32")
+                                : fmt::format("{}, {} lanes, {}{}", options.codec, options.lanes,
+                                              options.congestion_control,
+                                              options.servers > 0 ? ", with servers" : "");
+  return fmt::format(
+      "{} sites, {:.1f} MB of fp32 values, {}: a site sends {:.2f} MB ({:.2f} on its sockets) in "
+      "{:.3f} s ({:.3f} to {:.3f}), {:.0f} Mbit/s",
+      options.sites, 4e-6 * static_cast<double>(options.values), how,
+      1e-6 * static_cast<double>(measured.payload_bytes),
+      1e-6 * static_cast<double>(measured.socket_bytes), median, seconds.front(), seconds.back(),
+      8e-6 * static_cast<double>(measured.socket_bytes) / median);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Times the exchange of the sites' deltas");
+  app.add_option("--sites", options.sites)->check(CLI::Range(1, 64));
+  app.add_option("--values", options.values, "of the model")->check(CLI::NonNegativeNumber);
+  app.add_option("--repeats", options.repeats)->check(CLI::PositiveNumber);
+  app.add_option("--lanes", options.lanes)->check(CLI::Range(1, 64));
+  app.add_option("--servers", options.servers, "the first sites serve all; 0: everyone a part");
+  app.add_flag("--ring", options.ring, "Gloo's own ring all-reduce instead");
+  app.add_option("--pause", options.pause_seconds, "before every exchange");
+  app.add_flag("--json", options.json, "print one JSON object");
+  app.add_option("--codec", options.codec);
+  app.add_option("--congestion-control", options.congestion_control);
+  app.add_option("--lab", options.lab, "lab.json of a running lab")->envname("FARSTEP_LAB");
+  CLI11_PARSE(app, argc, argv);
+  std::optional<LabFile> lab;
+  if (!options.lab.empty()) lab = read_json<LabFile>(load_json(options.lab), options.lab);
+  const auto reports = run_hosts(
+      options.sites, [&](int rank, Store& store) { return run_site(options, lab, rank, store); },
+      kDeadlineSeconds);
+  std::vector<Measured> sites;
+  for (const auto& report : reports) {
+    if (!report.starts_with('{')) {
+      fmt::print(stderr, "a site failed: {}\n", report);
+      return 1;
+    }
+    sites.push_back(read_json<Measured>(Json::parse(report), "a site's report"));
+  }
+  const auto measured = slowest(sites);
+  fmt::print("{}\n", options.json ? to_json(measured).dump() : text_of(options, measured));
+  return 0;
+}

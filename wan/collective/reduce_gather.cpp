@@ -1,0 +1,154 @@
+#include "wan/collective/reduce_gather.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace farstep {
+
+namespace {
+
+enum Phase : uint32_t { kScatter, kGather };
+
+// Steps that are under way at once: enough for each of the three stages to have some.
+constexpr int64_t kLeastSteps = 4;
+
+Tag tag_of(Tag tag, Phase phase, int64_t chunk) {
+  tag.phase = phase;
+  tag.chunk = static_cast<uint32_t>(chunk);
+  return tag;
+}
+
+}  // namespace
+
+// One chunk of every partition on its way. Transfers go before the memory that they use.
+class ReduceGather::Step {
+ public:
+  std::vector<std::byte> memory;
+  std::vector<std::span<std::byte>> outgoing;  // by the site that reduces it
+  std::vector<std::span<std::byte>> incoming;  // by the site that it comes from
+  std::vector<std::span<std::byte>> results;   // by the site that reduced it
+  std::vector<std::unique_ptr<Transfer>> sends;
+  std::vector<std::unique_ptr<Transfer>> arrivals, result_arrivals;  // by site
+
+  // Cuts the memory for the chunk: empty spans where a partition has no such chunk.
+  void lay_out(const ReduceGatherWork& work, int64_t chunk, int rank, int size) {
+    std::vector<std::size_t> bytes;
+    for (int site = 0; site < size; ++site) {
+      bytes.push_back(chunk < work.num_chunks(site) ? work.chunk_bytes(site, chunk) : 0);
+    }
+    std::size_t total_bytes = static_cast<std::size_t>(size) * bytes[rank];
+    for (const auto of_site : bytes) total_bytes += 2 * of_site;
+    if (memory.size() < total_bytes) memory.resize(total_bytes);
+    auto rest = std::span(memory);
+    const auto take = [&rest](std::size_t count) {
+      const auto taken = rest.first(count);
+      rest = rest.subspan(count);
+      return taken;
+    };
+    outgoing.clear();
+    incoming.clear();
+    results.clear();
+    for (int site = 0; site < size; ++site) {
+      outgoing.push_back(take(bytes[site]));
+      results.push_back(take(bytes[site]));
+      // What this site has itself is where it encoded it.
+      incoming.push_back(site == rank ? outgoing[rank] : take(bytes[rank]));
+    }
+    sends.clear();
+    arrivals.clear();
+    result_arrivals.clear();
+    arrivals.resize(static_cast<std::size_t>(size));
+    result_arrivals.resize(static_cast<std::size_t>(size));
+  }
+};
+
+ReduceGather::ReduceGather(Transport& transport, std::size_t window_bytes)
+    : transport_(transport), window_bytes_(window_bytes) {}
+
+ReduceGather::~ReduceGather() = default;
+
+void ReduceGather::run(const Tag& tag, ReduceGatherWork& work) {
+  const int size = transport_.size();
+  int64_t num_chunks = 0;
+  std::size_t bytes = 1;  // of the largest step
+  for (int site = 0; site < size; ++site) {
+    num_chunks = std::max(num_chunks, work.num_chunks(site));
+    if (work.num_chunks(site) == 0) continue;
+    bytes += (site == transport_.rank() ? 1 + static_cast<std::size_t>(size) : 2) *
+             work.chunk_bytes(site, 0);
+  }
+  const auto fit = static_cast<int64_t>(window_bytes_ / bytes);
+  const auto num_steps = std::min(num_chunks, std::max(kLeastSteps, fit));
+  steps_.resize(static_cast<std::size_t>(num_steps));
+  for (auto& step : steps_) {
+    if (!step) step = std::make_unique<Step>();
+  }
+  // Half of the steps wait to be reduced, the other half to be finished.
+  const int64_t reduce_after = (num_steps - 1) / 2;
+  try {
+    for (int64_t chunk = 0; chunk < num_chunks + num_steps; ++chunk) {
+      if (chunk >= num_steps) finish(chunk - num_steps, work);
+      if (chunk < num_chunks) begin(chunk, tag, work);
+      const int64_t reduced = chunk - reduce_after;
+      if (reduced >= 0 && reduced < num_chunks) reduce(reduced, tag, work);
+    }
+  } catch (...) {
+    steps_.clear();  // transfers must not outlive the transport
+    throw;
+  }
+}
+
+void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherWork& work) {
+  const int size = transport_.size();
+  const int rank = transport_.rank();
+  auto& now = step(chunk);
+  now.lay_out(work, chunk, rank, size);
+  // All receives are there before anything can arrive. Site after site starts with another peer,
+  // so that none is everybody's first.
+  for (int turn = 1; turn < size; ++turn) {
+    const int peer = (rank - turn + size) % size;
+    now.arrivals[peer] = transport_.receive(peer, tag_of(tag, kScatter, chunk), now.incoming[peer]);
+    now.result_arrivals[peer] =
+        transport_.receive(peer, tag_of(tag, kGather, chunk), now.results[peer]);
+  }
+  for (int turn = 1; turn <= size; ++turn) {
+    const int site = (rank + turn) % size;
+    if (now.outgoing[site].empty()) continue;
+    work.encode(site, chunk, now.outgoing[site]);
+    if (site == rank) continue;
+    now.sends.push_back(transport_.send(site, tag_of(tag, kScatter, chunk), now.outgoing[site]));
+  }
+}
+
+void ReduceGather::reduce(int64_t chunk, const Tag& tag, ReduceGatherWork& work) {
+  const int size = transport_.size();
+  const int rank = transport_.rank();
+  auto& now = step(chunk);
+  for (const auto& arrival : now.arrivals) {
+    if (arrival) arrival->wait();
+  }
+  if (now.results[rank].empty()) return;
+  const std::vector<std::span<const std::byte>> from_sites(now.incoming.begin(),
+                                                           now.incoming.end());
+  work.reduce(chunk, from_sites, now.results[rank]);
+  for (int turn = 1; turn < size; ++turn) {
+    const int peer = (rank + turn) % size;
+    now.sends.push_back(transport_.send(peer, tag_of(tag, kGather, chunk), now.results[rank]));
+  }
+}
+
+void ReduceGather::finish(int64_t chunk, ReduceGatherWork& work) {
+  auto& now = step(chunk);
+  for (int site = 0; site < transport_.size(); ++site) {
+    if (now.results[site].empty()) continue;
+    if (now.result_arrivals[site]) now.result_arrivals[site]->wait();
+    work.decode(site, chunk, now.results[site]);
+  }
+  for (const auto& send : now.sends) send->wait();
+}
+
+ReduceGather::Step& ReduceGather::step(int64_t chunk) {
+  return *steps_[static_cast<std::size_t>(chunk) % steps_.size()];
+}
+
+}  // namespace farstep

@@ -1,0 +1,111 @@
+#include "wan/transport/gloo_ring.h"
+
+#include <gloo/allreduce.h>
+#include <gloo/math.h>
+#include <gloo/rendezvous/context.h>
+#include <gloo/rendezvous/store.h>
+#include <gloo/transport/tcp/device.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace farstep {
+
+namespace {
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::max(std::chrono::milliseconds(1),
+                  std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
+}
+
+// Gloo's addresses in our store.
+class RendezvousStore : public gloo::rendezvous::Store {
+ public:
+  RendezvousStore(farstep::Store& store, uint64_t generation)
+      : store_(store), prefix_(fmt::format("ring/{}/", generation)) {}
+  void set(const std::string& key, const std::vector<char>& data) override {
+    store_.put(prefix_ + key, {data.begin(), data.end()});
+  }
+  std::vector<char> get(const std::string& key) override {
+    const auto value = store_.get(prefix_ + key);
+    return {value.begin(), value.end()};
+  }
+  void wait(const std::vector<std::string>& keys) override {
+    for (const auto& key : keys) store_.get(prefix_ + key);
+  }
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds&) override {
+    wait(keys);
+  }
+
+ private:
+  farstep::Store& store_;
+  const std::string prefix_;
+};
+
+}  // namespace
+
+GlooRing::GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store) : mesh_(mesh) {
+  ::signal(SIGPIPE, SIG_IGN);
+  const auto ip = SocketAddress(mesh.address, 0).ip();
+  const auto others = connections_from(ip);
+  run([&] {
+    gloo::transport::tcp::attr attributes;
+    attributes.hostname = mesh.address;
+    auto device = gloo::transport::tcp::CreateDevice(attributes);
+    const auto context = std::make_shared<gloo::rendezvous::Context>(mesh.rank, mesh.size());
+    context->setTimeout(milliseconds_of(mesh.connect_seconds));
+    RendezvousStore addresses(store, mesh.generation);
+    context->connectFullMesh(addresses, device);
+    context->setTimeout(milliseconds_of(stall_seconds));
+    context_ = context;
+  });
+  for (const int fd : connections_from(ip)) {
+    if (std::ranges::find(others, fd) == others.end()) sockets_.emplace_back(fd);
+  }
+}
+
+GlooRing::~GlooRing() = default;
+
+void GlooRing::all_reduce(std::span<float> values) {
+  if (values.empty()) return;
+  run([&] {
+    gloo::AllreduceOptions options(context_);
+    options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
+    options.setInput(values.data(), values.size());
+    options.setOutput(values.data(), values.size());
+    options.setReduceFunction(
+        static_cast<void (*)(void*, const void*, const void*, size_t)>(&gloo::sum<float>));
+    options.setTag(++operations_);
+    gloo::allreduce(options);
+  });
+}
+
+void GlooRing::abort(const std::string& site, const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_.emplace(site, reason);
+  }
+  context_->closeConnections();
+}
+
+SocketBytes GlooRing::socket_bytes() {
+  SocketBytes sum;
+  for (auto& socket : sockets_) sum += socket.bytes();
+  return sum;
+}
+
+template <typename Operation>
+void GlooRing::run(Operation operation) {
+  try {
+    operation();
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(mutex_);
+    // Gloo does not tell which connection broke.
+    if (!failure_) failure_.emplace("", fmt::format("the ring of Gloo broke: {}", error.what()));
+    throw PeerError(*failure_);
+  }
+}
+
+}  // namespace farstep
