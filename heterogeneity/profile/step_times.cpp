@@ -11,7 +11,7 @@ std::vector<StepTime> steps_to_time(int64_t micro_batch, int64_t max_micro_batch
   FARSTEP_CHECK(micro_batch >= 1 && max_micro_batch >= 1, "micro-batches have sequences");
   const int64_t planned = std::min(micro_batch, max_micro_batch);
   std::vector<StepTime> steps{{.micro_batch = planned, .batch = std::nullopt, .seconds = 0},
-                              {.micro_batch = planned, .batch = 2 * planned, .seconds = 0}};
+                              {.micro_batch = planned, .batch = 4 * planned, .seconds = 0}};
   const auto add = [&steps](int64_t other) {
     steps.push_back({.micro_batch = other, .batch = std::nullopt, .seconds = 0});
   };
@@ -23,16 +23,16 @@ std::vector<StepTime> steps_to_time(int64_t micro_batch, int64_t max_micro_batch
 }
 
 std::vector<StepTime> measure_step_times(std::vector<StepTime> steps,
-                                         const std::function<void(int64_t, int64_t)>& warm_up,
+                                         const std::function<void(int64_t, int64_t)>& untimed,
                                          const std::function<double(int64_t, int64_t)>& timed,
                                          double seconds, const Clock& clock) {
-  const auto batch = [&steps](std::size_t i) {
-    return steps[i].batch.value_or(steps[i].micro_batch);
+  const auto settled = [&](std::size_t i) {
+    const int64_t micro_batch = steps[i].micro_batch;
+    if (i == 0 || steps[i - 1].micro_batch != micro_batch) untimed(micro_batch, micro_batch);
+    return timed(steps[i].batch.value_or(micro_batch), micro_batch);
   };
-  for (std::size_t i = 0; i < steps.size(); ++i) warm_up(batch(i), steps[i].micro_batch);
-  const auto medians = medians_in_turn(
-      steps.size(), [&](std::size_t i) { return timed(batch(i), steps[i].micro_batch); },
-      {.least = 3, .seconds = seconds}, clock);
+  const auto medians =
+      medians_in_turn(steps.size(), settled, {.least = 3, .seconds = seconds}, clock);
   for (std::size_t i = 0; i < steps.size(); ++i) steps[i].seconds = medians[i];
   return steps;
 }

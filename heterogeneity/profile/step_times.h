@@ -13,15 +13,19 @@
 namespace farstep {
 
 // The steps to time for a run of micro-batches of `micro_batch` on a device that holds
-// `max_micro_batch` (both at least 1): that micro-batch or the largest that fits, its double and
-// fourfold or else its half, and two of it accumulated. Their `seconds` are 0.
+// `max_micro_batch` (both at least 1): that micro-batch or the largest that fits, four of it
+// accumulated, and its double and fourfold or else its half. Their `seconds` are 0. The further
+// apart the first two are, the better they tell the cost once a step from a pass's.
 std::vector<StepTime> steps_to_time(int64_t micro_batch, int64_t max_micro_batch);
 
-// The median seconds of each of `steps`, all taking turns after one warm-up each, at least three
-// times and then for `seconds`. `warm_up` and `timed` take one inner step of (batch, micro_batch)
-// and return when the device is done; `timed` returns how long it took, an emulated speed included.
+// The median seconds of each of `steps`, all taking turns, at least three times and then for
+// `seconds`. `untimed` and `timed` take one inner step of (batch, micro_batch) and return when the
+// device is done; `timed` returns how long it took, an emulated speed included. An untimed pass
+// goes before the first step of a turn and wherever the micro-batch changes: in a run no step finds
+// the memory as a step of another size left it. Where all is measured that is 18 passes of the
+// smallest micro-batch a turn rather than 11.
 std::vector<StepTime> measure_step_times(std::vector<StepTime> steps,
-                                         const std::function<void(int64_t, int64_t)>& warm_up,
+                                         const std::function<void(int64_t, int64_t)>& untimed,
                                          const std::function<double(int64_t, int64_t)>& timed,
                                          double seconds, const Clock& clock);
 

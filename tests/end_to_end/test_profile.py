@@ -65,7 +65,7 @@ class Profile(ClusterTest):
         self.assertGreater(device["memory_bytes"], 100 * MEBIBYTE)
         self.assertGreaterEqual(device["max_micro_batch"], 8)
         steps = [(step["micro_batch"], step["batch"]) for step in device["step_seconds"]]
-        self.assertEqual(steps[:3], [(4, None), (4, 8), (8, None)])
+        self.assertEqual(steps[:3], [(4, None), (4, 16), (8, None)])
         planned = farstep("plan", "--profiles", self.out("node1"), "--policy", "hybrid",
                           "--base-steps", 100, "--base-batch", 4, "--json")
         self.assert_success(planned)

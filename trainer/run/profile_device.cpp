@@ -100,7 +100,7 @@ class DeviceProbe {
     auto emulate = config_.emulate;
     if (emulate) emulate->changes.clear();
     EmulatedSpeed speed(emulate);
-    const auto warm_up = [&](int64_t batch, int64_t micro_batch) {
+    const auto untimed = [&](int64_t batch, int64_t micro_batch) {
       training_->step(batch, micro_batch);
     };
     const auto timed = [&](int64_t batch, int64_t micro_batch) {
@@ -110,7 +110,7 @@ class DeviceProbe {
       return clock_.now_seconds() - begin;
     };
     profile_.step_seconds =
-        measure_step_times(steps_to_time(workload_.micro_batch, *profile_.max_micro_batch), warm_up,
+        measure_step_times(steps_to_time(workload_.micro_batch, *profile_.max_micro_batch), untimed,
                            timed, workload_.seconds, clock_);
   }
 
