@@ -5,12 +5,11 @@
 // the lowest bits of the first byte (so in int4 value 0 is the low nibble, value 1 the high one);
 // bits that are left over are 0. Blocks follow one another without gaps; the last may be shorter.
 //
-//   int8  value = code * scale           scale = max|x| / 127   code = x / scale to nearest, ties
-//   to int4  value = code * scale           scale = max|x| / 7     even; x / scale is rounded to
-//   fp32 int2  value = (2 code + 1) * scale   q = 2 code + 1 has the sign of x (+ for zeros) and
-//   |q| = 3
-//                                        where |x| > rms of the block, else 1;
-//                                        scale = <x, q> / <q, q>
+// int8: scale = max|x| / 127 and code = x / scale, rounded to nearest, ties to even; a value is
+// code * scale. int4 the same with max|x| / 7.
+//
+// int2: a value is q * scale with q = 2 code + 1, which has the sign of x (+ for zeros), and |q| is
+// 3 where |x| > rms of the block and 1 elsewhere; scale = <x, q> / <q, q>.
 //
 // Error of every value: int8 at most 0.5001 max|x| / 127 of its block, int4 0.5001 max|x| / 7.
 // Error of an int2 block: |x - decoded|^2 <= (1 - 1 / (9 n)) |x|^2, so error feedback shrinks it.

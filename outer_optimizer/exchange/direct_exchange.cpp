@@ -15,9 +15,9 @@ constexpr int64_t kChunkBytes = 128 << 10;
 // The delta, chunk by chunk, as the pipeline asks for it.
 class Deltas : public ReduceGatherWork {
  public:
-  Deltas(const Codec& codec, const SyncPoint& point, int rank, std::span<float> values,
-         std::span<float> residual)
-      : codec_(codec), point_(point), rank_(rank), values_(values), residual_(residual) {
+  Deltas(const Codec& codec, const SyncPoint& point, const Transport& transport,
+         std::span<float> values, std::span<float> residual)
+      : codec_(codec), point_(point), transport_(transport), values_(values), residual_(residual) {
     // As many chunks in every partition, so that a small one is not done long before the others.
     const int64_t block = codec.block_values();
     const int64_t largest_values =
@@ -52,19 +52,31 @@ class Deltas : public ReduceGatherWork {
   // The sum is taken in this site's own values: what they were is encoded already.
   void reduce(int64_t chunk, std::span<const std::span<const std::byte>> from_sites,
               std::span<std::byte> result) override {
-    const auto sum = part(values_, rank_, chunk);
+    const auto sum = part(values_, transport_.rank(), chunk);
     std::ranges::fill(sum, 0.0F);
     for (std::size_t site = 0; site < from_sites.size(); ++site) {
-      codec_.add_decoded(from_sites[site], static_cast<float>(point_.coefficients[site]), sum);
+      decoding_from(static_cast<int>(site), [&] {
+        codec_.add_decoded(from_sites[site], static_cast<float>(point_.coefficients[site]), sum);
+      });
     }
     codec_.encode(sum, result);
   }
 
   void decode(int site, int64_t chunk, std::span<const std::byte> result) override {
-    codec_.decode(result, part(values_, site, chunk));
+    decoding_from(site, [&] { codec_.decode(result, part(values_, site, chunk)); });
   }
 
  private:
+  // Names who sent bytes that cannot be decoded.
+  template <typename Decode>
+  void decoding_from(int site, Decode decode) const {
+    try {
+      decode();
+    } catch (const PeerError& error) {
+      const auto& name = transport_.site(site);
+      throw PeerError(name, fmt::format("what {} sent cannot be decoded: {}", name, error.what()));
+    }
+  }
   Range range(int site, int64_t chunk) const {
     const auto& partition = point_.partitions[site];
     const int64_t begin = partition.begin + chunk * chunk_values_[site];
@@ -78,7 +90,7 @@ class Deltas : public ReduceGatherWork {
 
   const Codec& codec_;
   const SyncPoint& point_;
-  const int rank_;
+  const Transport& transport_;
   const std::span<float> values_, residual_;
   std::vector<int64_t> chunk_values_;  // by site
 };
@@ -101,7 +113,7 @@ void DirectExchange::average(const SyncPoint& point, std::span<float> values,
                 values.size());
   FARSTEP_CHECK(residual.empty() || residual.size() == values.size(),
                 "a residual of {} values for {}", residual.size(), values.size());
-  Deltas deltas(codec_, point, transport_.rank(), values, residual);
+  Deltas deltas(codec_, point, transport_, values, residual);
   pipeline_.run({.generation = static_cast<uint64_t>(point.generation),
                  .round = static_cast<uint64_t>(point.round),
                  .fragment = static_cast<uint32_t>(point.fragment)},
