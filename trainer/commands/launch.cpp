@@ -11,12 +11,15 @@ struct LaunchOptions {
   std::string folder;
   std::vector<std::string> set;
   bool resume = false;
+  std::string lab;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("folder", folder, "folder with run.json and a config a site", kPositional);
     visit("set", set, "PATH=VALUE: passed on to every site");
     visit("resume", resume, "go on from the newest round that all sites have a checkpoint of");
+    visit("lab", lab,
+          "lab.json of a running scripts/wan_lab: sites live in its network namespaces");
   }
 };
 
@@ -25,7 +28,8 @@ struct LaunchOptions {
 int launch_command(const Arguments& arguments) {
   const auto options = parse_command_line<LaunchOptions>("launch", arguments);
   if (!options) return 0;
-  LaunchRequest request{.folder = options->folder, .options = {}, .overrides = options->set};
+  LaunchRequest request{
+      .folder = options->folder, .options = {}, .overrides = options->set, .lab = options->lab};
   for (const auto& text : options->set) {
     request.options.insert(request.options.end(), {"--set", text});
   }

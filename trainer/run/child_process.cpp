@@ -1,6 +1,7 @@
 #include "trainer/run/child_process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -9,6 +10,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "trainer/base/error.h"
 
@@ -17,9 +19,10 @@ namespace farstep {
 namespace {
 
 constexpr int kExitCannotExecute = 127;
+constexpr std::string_view kCannotEnter = "the network namespace cannot be entered\n";
 
 // Runs in the child between fork and exec: async-signal-safe calls only.
-[[noreturn]] void become(char* const* arguments, int output, pid_t parent) {
+[[noreturn]] void become(char* const* arguments, int output, int network_namespace, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(kExitCannotExecute);  // it died before the line above
@@ -30,6 +33,11 @@ constexpr int kExitCannotExecute = 127;
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
+  if (network_namespace != kSameNetwork && ::setns(network_namespace, CLONE_NEWNET) != 0) {
+    [[maybe_unused]] const auto written =
+        ::write(STDERR_FILENO, kCannotEnter.data(), kCannotEnter.size());
+    ::_exit(kExitCannotExecute);
+  }
   ::execv(arguments[0], arguments);
   ::_exit(kExitCannotExecute);
 }
@@ -38,7 +46,7 @@ constexpr int kExitCannotExecute = 127;
 
 ChildProcess::ChildProcess(const std::filesystem::path& program,
                            const std::vector<std::string>& arguments,
-                           const std::filesystem::path& output_file) {
+                           const std::filesystem::path& output_file, int network_namespace) {
   const int output =
       ::open(output_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_APPEND, 0644);
   if (output < 0) {
@@ -52,7 +60,7 @@ ChildProcess::ChildProcess(const std::filesystem::path& program,
   pointers.push_back(nullptr);
   const pid_t parent = ::getpid();
   pid_ = ::fork();
-  if (pid_ == 0) become(pointers.data(), output, parent);
+  if (pid_ == 0) become(pointers.data(), output, network_namespace, parent);
   const int error = errno;
   ::close(output);
   FARSTEP_CHECK(pid_ > 0, "{} cannot be started: {}", program.string(), std::strerror(error));

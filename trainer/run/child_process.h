@@ -11,12 +11,16 @@
 
 namespace farstep {
 
+inline constexpr int kSameNetwork = -1;
+
 class ChildProcess {
  public:
-  // Starts `program` with `arguments`; its output goes to `output_file`, replaced. Throws
-  // InternalError if it cannot be started, DataError if the file cannot be written.
+  // Starts `program` with `arguments`; its output goes to `output_file`, replaced. With a
+  // descriptor of a network namespace the child is put into that one (it ends with exit code 127 if
+  // it may not). Throws InternalError if it cannot be started, DataError if the file cannot be
+  // written.
   ChildProcess(const std::filesystem::path& program, const std::vector<std::string>& arguments,
-               const std::filesystem::path& output_file);
+               const std::filesystem::path& output_file, int network_namespace = kSameNetwork);
   // Ends the child (SIGKILL) if it still runs.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;

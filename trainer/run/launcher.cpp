@@ -13,6 +13,7 @@
 #include "trainer/base/file.h"
 #include "trainer/config/site_config.h"
 #include "trainer/run/child_process.h"
+#include "trainer/run/lab_places.h"
 #include "trainer/telemetry/event_log.h"
 #include "trainer/telemetry/progress.h"
 #include "trainer/telemetry/recorder.h"
@@ -32,7 +33,11 @@ constexpr std::size_t kShownLines = 15;  // of a failed site's output
 
 struct Launched {
   std::string name;
+  std::vector<std::string> arguments;
+  std::string endpoint;  // the coordinator's
+  bool hosts_coordinator = false;
   fs::path console;
+  int network_namespace = kSameNetwork;
   std::unique_ptr<ChildProcess> process;
   std::optional<EventFollower> events;  // a site's, not the coordinator's
 };
@@ -55,41 +60,80 @@ std::vector<fs::path> configs_of(const fs::path& folder) {
   return files;
 }
 
-// Reads all configs before anything is started, so that a mistake in one starts none.
-std::vector<Launched> prepare(const LaunchRequest& request, const std::vector<fs::path>& files) {
+struct Cluster {
   std::vector<Launched> launched;
-  for (const auto& file : files) {
+  std::optional<RunConfig> run;  // if a config names the run file
+};
+
+// Reads all configs before anything is started, so that a mistake in one starts none.
+Cluster prepare(const LaunchRequest& request) {
+  Cluster cluster;
+  for (const auto& file : configs_of(request.folder)) {
     if (file.filename() == kCoordinatorFile) {
-      load_coordinator(file, {});
-      launched.push_back({.name = "coordinator",
-                          .console = request.folder / "coordinator.txt",
-                          .process = nullptr,
-                          .events = std::nullopt});
-    } else {
-      const auto site = load_site(file, request.overrides).site;
-      const auto output = fs::path(site.output) / site.name;
-      make_folder(output);
-      launched.push_back({.name = site.name,
-                          .console = output / "console.txt",
-                          .process = nullptr,
-                          .events = EventFollower(output / kEventFile)});
-      launched.back().events->poll();  // what an earlier process wrote is not news
+      const auto loaded = load_coordinator(file, {});
+      cluster.run = run_config_from_json(loaded.run, loaded.coordinator.run);
+      cluster.launched.push_back({.name = "coordinator",
+                                  .arguments = {"coordinator", "--config", file.string()},
+                                  .endpoint = loaded.coordinator.endpoint,
+                                  .hosts_coordinator = true,
+                                  .console = request.folder / "coordinator.txt",
+                                  .process = nullptr,
+                                  .events = std::nullopt});
+      continue;
     }
+    const auto loaded = load_site(file, request.overrides);
+    if (loaded.run) cluster.run = run_config_from_json(*loaded.run, loaded.run_file);
+    const auto output = fs::path(loaded.site.output) / loaded.site.name;
+    make_folder(output);
+    cluster.launched.push_back({.name = loaded.site.name,
+                                .arguments = {"train", "--config", file.string()},
+                                .endpoint = loaded.site.coordinator.endpoint,
+                                .hosts_coordinator = loaded.site.coordinator.host,
+                                .console = output / "console.txt",
+                                .process = nullptr,
+                                .events = EventFollower(output / kEventFile)});
+    auto& site = cluster.launched.back();
+    site.arguments.insert(site.arguments.end(), request.options.begin(), request.options.end());
+    site.events->poll();  // what an earlier process wrote is not news
   }
-  return launched;
+  return cluster;
 }
 
-void start(std::vector<Launched>& launched, const std::vector<fs::path>& files,
-           const LaunchRequest& request) {
-  const auto program = fs::read_symlink("/proc/self/exe");
-  for (std::size_t i = 0; i < launched.size(); ++i) {
-    const bool is_site = launched[i].events.has_value();
-    std::vector<std::string> arguments{is_site ? "train" : "coordinator", "--config",
-                                       files[i].string()};
-    if (is_site) {
-      arguments.insert(arguments.end(), request.options.begin(), request.options.end());
+// Gives every process the network, and the address in it, of its site in the lab. The coordinator
+// is where a site hosts it, or beside the first site.
+void place_in_lab(std::vector<Launched>& launched, const RunConfig& run, const LabPlaces& places) {
+  const auto place_of = [&run](const Launched& one) {
+    return one.events ? run.site_id(one.name) : 0;
+  };
+  const auto host = std::find_if(launched.begin(), launched.end(),
+                                 [](const Launched& one) { return one.hosts_coordinator; });
+  if (host == launched.end()) {
+    throw ConfigError(
+        "--lab: no site of the folder hosts the coordinator, and out of a lab no other is reached: "
+        "set coordinator.host of one site");
+  }
+  const auto& host_address = places.address(place_of(*host));
+  for (auto& one : launched) {
+    const auto place = place_of(one);
+    one.network_namespace = places.network_namespace(place);
+    const auto port = one.endpoint.substr(one.endpoint.rfind(':') + 1);
+    const auto endpoint = fmt::format("endpoint=tcp://{}:{}", host_address, port);
+    std::vector<std::string> changes{endpoint};
+    if (one.events) {
+      changes = {"coordinator." + endpoint, "network.address=" + places.address(place),
+                 "network.interface="};
     }
-    launched[i].process = std::make_unique<ChildProcess>(program, arguments, launched[i].console);
+    for (const auto& change : changes) {
+      one.arguments.insert(one.arguments.end(), {"--set", change});
+    }
+  }
+}
+
+void start(std::vector<Launched>& launched) {
+  const auto program = fs::read_symlink("/proc/self/exe");
+  for (auto& one : launched) {
+    one.process =
+        std::make_unique<ChildProcess>(program, one.arguments, one.console, one.network_namespace);
   }
 }
 
@@ -156,9 +200,15 @@ const Launched* watch(std::vector<Launched>& launched, const std::stop_token& st
 }  // namespace
 
 int launch(const LaunchRequest& request, const std::stop_token& stop) {
-  const auto files = configs_of(request.folder);
-  auto launched = prepare(request, files);
-  start(launched, files, request);
+  auto cluster = prepare(request);
+  auto& launched = cluster.launched;
+  std::optional<LabPlaces> places;  // until the sites are started
+  if (!request.lab.empty()) {
+    if (!cluster.run) throw ConfigError("--lab: no config of the folder names the run file");
+    places.emplace(request.lab, cluster.run->sites.size());
+    place_in_lab(launched, *cluster.run, *places);
+  }
+  start(launched);
   const auto* failed = watch(launched, stop);
   if (failed == nullptr) return 0;
   if (!stop.stop_requested()) show_end_of_output(*failed);

@@ -1,7 +1,9 @@
 #include "trainer/run/child_process.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
@@ -27,6 +29,21 @@ TEST_CASE("a child's exit code and both its outputs reach the parent") {
   ChildProcess child("/bin/sh", {"-c", "echo out; echo err >&2; exit 7"}, folder / "output.txt");
   REQUIRE(wait_for(child) == 7);
   REQUIRE(read_file(folder / "output.txt") == "out\nerr\n");
+}
+
+TEST_CASE("a child is put into the network namespace that it is given or does not start") {
+  const TemporaryFolder folder;
+  const int own = ::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  ChildProcess there("/usr/bin/readlink", {"/proc/self/ns/net"}, folder / "there.txt", own);
+  const bool may = ::geteuid() == 0;
+  CHECK(wait_for(there) == (may ? 0 : 127));
+  CHECK(read_file(folder / "there.txt").starts_with(may ? "net:[" : "the network namespace"));
+  ::close(own);
+  const int no_namespace = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  ChildProcess nowhere("/bin/true", {}, folder / "nowhere.txt", no_namespace);
+  CHECK(wait_for(nowhere) == 127);
+  CHECK(read_file(folder / "nowhere.txt") == "the network namespace cannot be entered\n");
+  ::close(no_namespace);
 }
 
 TEST_CASE("a signal ends a child although its parent blocks that signal") {

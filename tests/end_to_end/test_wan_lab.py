@@ -1,0 +1,250 @@
+"""Sites in network namespaces, joined by wan_lab: real TCP and UDP meet what was asked of the links."""
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from cluster import REPOSITORY, Cluster, ClusterTest, farstep, wait_until
+
+WAN_LAB = REPOSITORY / "scripts" / "wan_lab"
+TRAFFIC = Path(__file__).resolve().parent / "wan_traffic.py"
+PORT = 5000
+START_SECONDS = 20
+
+
+def setUpModule():
+    """A lab needs root and TUN devices."""
+    obstacle = ("network namespaces need root" if os.geteuid() != 0 else
+                "there is no /dev/net/tun" if not Path("/dev/net/tun").exists() else "")
+    if obstacle:
+        print(f"SKIPPED: {obstacle}")
+        raise unittest.SkipTest(obstacle)
+
+
+class LabTest(ClusterTest):
+    """A test with a lab of its own."""
+
+    def start_lab(self, *options: str, verb: str = "up") -> subprocess.Popen:
+        """Starts a lab in the test's folder and waits for its sites."""
+        self.lab_folder = self.folder / "lab"
+        lab = subprocess.Popen([WAN_LAB, verb, "--folder", self.lab_folder, *options],
+                               stderr=subprocess.PIPE, text=True)
+        self.processes.append(lab)
+        self.addCleanup(lab.stderr.close)
+        self.lab_file = self.lab_folder / "lab.json"
+        wait_until(lambda: self.lab_file.exists() or lab.poll() is not None, START_SECONDS, "a lab")
+        self.assertIsNone(lab.poll(), "the lab has ended")
+        self.holders = [site["pid"] for site in json.loads(self.lab_file.read_text())["sites"]]
+        return lab
+
+    def control(self, verb: str, *options: str) -> dict:
+        """What the lab answers to a command."""
+        result = subprocess.run([WAN_LAB, verb, "--folder", self.lab_folder, *options],
+                                capture_output=True, text=True, timeout=10, check=False)
+        self.assert_success(result)
+        return json.loads(result.stdout)
+
+    def in_site(self, site: int, *command: object) -> subprocess.Popen:
+        """Starts a command inside a site, punctual whatever else the machine does."""
+        process = subprocess.Popen(
+            [WAN_LAB, "exec", "--site", str(site), "--folder", self.lab_folder, "--",
+             "chrt", "--rr", "1", *map(str, command)], stdout=subprocess.PIPE, text=True)
+        self.processes.append(process)
+        self.addCleanup(process.stdout.close)
+        return process
+
+    def serve(self, site: int, verb: str, port: int = PORT):
+        """Starts an end that others talk to."""
+        server = self.in_site(site, sys.executable, TRAFFIC, verb, port)
+        self.assertEqual(server.stdout.readline(), "ready\n")
+
+    def talk(self, site: int, *arguments: object) -> dict:
+        """What the end that talks to another found."""
+        output, _ = self.in_site(site, sys.executable, TRAFFIC, *arguments).communicate(timeout=60)
+        return json.loads(output)
+
+    def ping(self, count: int, period: float = 0.02) -> list[float]:
+        """Round trips from site 1 to site 2."""
+        return self.talk(1, "ping", "10.77.0.2", PORT, count, period)["round_trips"]
+
+
+class Links(LabTest):
+    """What the links do to packets."""
+
+    def test_a_round_trip_takes_what_was_asked(self):
+        """Never less, and within 2 ms."""
+        self.start_lab("--sites", "2", "--rate", "200M", "--rtt", "80ms")
+        self.serve(2, "echo")
+        round_trips = self.ping(60)
+        self.assertEqual(len(round_trips), 60)
+        self.assertGreaterEqual(min(round_trips), 0.080)
+        self.assertLess(statistics.median(round_trips), 0.082)
+
+    def test_a_flow_reaches_the_rate(self):
+        """TCP payload, which is 3.5 % less than the packets, within 10 %."""
+        self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "20ms")
+        self.serve(2, "sink")
+        rate = self.talk(1, "source", "10.77.0.2", PORT, 4, "cubic")["bits_per_second"]
+        self.assertLess(rate, 50e6)
+        self.assertGreater(rate, 45e6)
+
+    def test_packets_get_lost_at_the_share_asked(self):
+        """Of 2000 round trips of two ways that lose 5 % each, 9.75 % plus or minus 3."""
+        self.start_lab("--sites", "2", "--rate", "50M", "--loss", "5%")
+        self.serve(2, "echo")
+        self.assertAlmostEqual(1 - len(self.ping(2000, 0.001)) / 2000, 0.0975, delta=0.03)
+
+    def test_a_link_is_cut_healed_and_changed_while_it_runs(self):
+        """Nothing passes while it is cut; a new delay holds at once."""
+        self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "8ms")
+        self.serve(2, "echo")
+        self.assertEqual(len(self.ping(5)), 5)
+        self.assertTrue(self.control("cut", "2")["is_cut"])
+        self.assertEqual(self.ping(5), [])
+        self.control("heal", "2")
+        self.assertEqual(len(self.ping(5)), 5)
+        self.control("set", "--site", "2", "--delay", "52ms")  # 4 times 2 ms become 104 + 4
+        self.assertAlmostEqual(min(self.ping(5)), 0.108, delta=0.002)
+        self.assertEqual(self.control("counters")["sites"][0]["up"]["passed"]["packets"], 20)
+        self.assertEqual(self.control("counters")["sites"][1]["down"]["cut"]["packets"], 5)
+
+    def test_counters_are_those_of_the_interfaces(self):
+        """Every byte that the kernel counted in a site, lossy link and strangers included."""
+        self.start_lab("--sites", "3", "--rate", "20M", "--rtt", "10ms", "--loss", "1%")
+        self.serve(2, "sink")
+        self.serve(3, "echo")
+        self.talk(1, "source", "10.77.0.2", PORT, 3, "bbr")
+        self.talk(1, "ping", "10.77.0.3", PORT, 50, 0.001)
+        self.talk(1, "ping", "10.77.0.99", PORT, 3, 0.001)
+        for number, site in enumerate(self.control("counters")["sites"], 1):
+            sent = [*site["up"].values(), site["malformed"], site["no_such_site"]]
+            received = [site["down"]["passed"]]
+            lines = self.in_site(number, "cat", "/proc/net/dev").communicate(timeout=10)[0]
+            line = next(line for line in lines.splitlines() if "wan0:" in line)
+            fields = [int(field) for field in line.split(":")[1].split()]
+            for counted, offset in ((received, 0), (sent, 8)):
+                self.assertEqual([sum(count["bytes"] for count in counted),
+                                  sum(count["packets"] for count in counted), 0, 0],
+                                 fields[offset:offset + 4])
+            self.assertEqual(site["no_such_site"]["packets"], 3 if number == 1 else 0)
+
+
+class Life(LabTest):
+    """How labs start and end."""
+
+    def assert_holders_are_gone(self):
+        """A namespace without a process and without a name is no more."""
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in self.holders), 5,
+                   "the end of the holders")
+
+    def test_a_killed_lab_leaves_nothing(self):
+        """No process, no namespace, its command included; and the folder can be used again."""
+        lab = self.start_lab("--sites", "2", "--rate", "50M", "--", "sleep", "1000", verb="run")
+        namespaces = {os.readlink(f"/proc/{pid}/ns/net") for pid in self.holders}
+        children = Path(f"/proc/{lab.pid}/task/{lab.pid}/children").read_text().split()
+        self.assertEqual(len(namespaces), 2)
+        self.assertEqual(len(children), 3)
+        lab.send_signal(signal.SIGKILL)
+        lab.wait(timeout=5)
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), 5,
+                   "the end of all children")
+        for entry in Path("/proc").glob("[0-9]*/ns/net"):
+            try:
+                self.assertNotIn(os.readlink(entry), namespaces)
+            except OSError:
+                continue  # it has just ended
+        self.start_lab("--sites", "2", "--rate", "50M")
+
+    def test_a_lab_ends_with_its_command(self):
+        """With its exit code, the counters as a table and a file, and no lab.json."""
+        lab = subprocess.run(
+            [WAN_LAB, "run", "--folder", self.folder / "lab", "--sites", "2", "--rate", "50M", "--",
+             "sh", "-c", 'test -S "$(dirname "$FARSTEP_LAB")/control" && exit 7'],
+            capture_output=True, text=True, timeout=30, check=False)
+        self.assertEqual(lab.returncode, 7, lab.stderr)
+        self.assertEqual(lab.stdout, "")
+        self.assertIn("site 2 down", lab.stderr)
+        self.assertEqual(sorted(os.listdir(self.folder / "lab")), ["counters.json", "spec.json"])
+        counters = json.loads((self.folder / "lab" / "counters.json").read_text())
+        self.assertEqual([site["site"] for site in counters["sites"]], [1, 2])
+
+    def test_a_lab_ends_in_good_order_when_it_is_interrupted(self):
+        """Counters and all."""
+        lab = self.start_lab("--sites", "3", "--rate", "50M")
+        lab.send_signal(signal.SIGINT)
+        self.assertEqual(lab.wait(timeout=10), 0)
+        self.assertIn("site 3 up", lab.stderr.read())
+        self.assert_holders_are_gone()
+
+    def test_mistakes_are_named(self):
+        """With exit code 2, before anything starts."""
+        folder = ("--folder", self.folder / "lab")
+        self.start_lab("--sites", "2", "--rate", "50M")
+        for arguments, words in {
+                ("up", "--sites", "2", "--rate", "50M"): "a lab runs in this folder",
+                ("up", "--sites", "0", "--rate", "50M"): "from 1 to 254",
+                ("up", "--sites", "2", "--rate", "50M", "--subnet", "10.0.0.1"): "/24 network",
+                ("up", "--sites", "2", "--rate", "fast"): "200M",
+                ("cut", "3"): "from 1 to 2",
+                ("exec", "--site", "3", "--", "true"): "sites 1 to 2",
+        }.items():
+            result = subprocess.run([WAN_LAB, arguments[0], *folder, *arguments[1:]],
+                                    capture_output=True, text=True, timeout=10, check=False)
+            self.assertEqual((result.returncode, words in result.stderr), (2, True), result.stderr)
+
+
+class Training(LabTest):
+    """farstep launch into a lab."""
+
+    def test_two_sites_train_over_the_lab(self):
+        """The exchange takes its time on the links, and its bytes pass them."""
+        self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "40ms")
+        model = {"hidden": 128, "intermediate": 256}
+        cluster = Cluster(self.folder, 2, {"model": model, "outer": {"rounds": 2},
+                                           "evaluate": {"every_rounds": 0}})
+        self.assert_success(cluster.launch("--lab", self.lab_file))
+        report = cluster.report()
+        counters = self.control("counters")["sites"]
+        for site, links in zip(report["sites"], counters):
+            sent_bytes = report["wan_bytes_sent"] / 2
+            # Each way is 20 ms and its bytes at 50 Mbit/s; a round has two ways, and a vote.
+            self.assertGreater(site["wan_seconds"], 2 * 3 * 0.02 + 8 * sent_bytes / 50e6)
+            passed_bytes = links["up"]["passed"]["bytes"]
+            self.assertGreater(passed_bytes, sent_bytes)
+            self.assertLess(passed_bytes, 1.3 * sent_bytes)
+
+    def test_a_coordinator_of_its_own_lives_in_the_lab(self):
+        """Beside the first site."""
+        self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "4ms")
+        local = {"run": "", "coordinator": {"host": False}}
+        cluster = Cluster(self.folder, 2, sites={0: local, 1: local})
+        endpoint = json.loads((self.folder / "node1.json").read_text())["coordinator"]["endpoint"]
+        (self.folder / "coordinator.json").write_text(
+            json.dumps({"run": "run.json", "endpoint": endpoint}))
+        self.assert_success(cluster.launch("--lab", self.lab_file))
+
+    def test_a_lab_that_cannot_take_the_run_is_refused(self):
+        """Nothing is started, and the message says what to do."""
+        cluster = Cluster(self.folder, 3)
+        labs = self.folder / "labs"
+        labs.mkdir()
+        for lab, words in ((labs / "missing.json", "start a lab with scripts/wan_lab"),
+                           (labs / "small.json", "start one with --sites 3"),
+                           (labs / "gone.json", "start it anew")):
+            site = {"address": "10.77.0.1", "interface": "wan0", "pid": 1 << 30}
+            if lab.stem != "missing":
+                num_sites = 2 if lab.stem == "small" else 3
+                lab.write_text(json.dumps({"sites": [site] * num_sites, "control": "none"}))
+            result = farstep("launch", cluster.folder, "--lab", lab)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(words, result.stderr)
+            self.assertFalse((cluster.output / "node1" / "console.txt").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
