@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 
@@ -136,15 +137,24 @@ void GlooConnections::dismiss(gloo::transport::UnboundBuffer* buffer) {
   enrolled_.erase(buffer);
 }
 
-SocketBytes GlooConnections::socket_bytes() {
+SocketBytes GlooConnections::socket_bytes(int peer) {
+  auto& lanes = to(peer).lanes;
   const std::lock_guard lock(mutex_);
   SocketBytes sum;
-  for (auto& link : links_) {
-    for (auto& lane : link.lanes) {
-      if (lane.socket) sum += lane.socket->bytes();
-    }
+  for (auto& lane : lanes) {
+    if (lane.socket) sum += lane.socket->bytes();
   }
   return sum;
+}
+
+double GlooConnections::rtt_seconds(int peer) {
+  auto& lanes = to(peer).lanes;
+  const std::lock_guard lock(mutex_);
+  double least = std::numeric_limits<double>::infinity();
+  for (auto& lane : lanes) {
+    if (lane.socket) least = std::min(least, lane.socket->rtt_seconds());
+  }
+  return least;
 }
 
 // Listens for a peer's connections and leaves the addresses in the store, one after the other.

@@ -85,7 +85,9 @@ class GlooConnections {
   void enroll(gloo::transport::UnboundBuffer* buffer);
   void dismiss(gloo::transport::UnboundBuffer* buffer);
 
-  SocketBytes socket_bytes();
+  // What the kernel knows of the connections with a peer.
+  SocketBytes socket_bytes(int peer);
+  double rtt_seconds(int peer);
 
  private:
   void listen_for(int peer, const std::string& source_ip, Store& store);

@@ -200,8 +200,18 @@ LinkCounters GlooTransport::counters(int peer) const {
   return {link.sent_bytes, link.received_bytes};
 }
 
+SocketBytes GlooTransport::socket_bytes(int peer) const {
+  return connections_->socket_bytes(peer);
+}
+
 SocketBytes GlooTransport::socket_bytes() const {
-  return connections_->socket_bytes();
+  SocketBytes sum;
+  for (const int peer : connections_->peers()) sum += connections_->socket_bytes(peer);
+  return sum;
+}
+
+double GlooTransport::rtt_seconds(int peer) const {
+  return connections_->rtt_seconds(peer);
 }
 
 }  // namespace farstep

@@ -41,8 +41,11 @@ class GlooTransport : public Transport {
   void abort(const std::string& site, const std::string& reason) override;
   LinkCounters counters(int peer) const override;
 
-  // What the kernel counted on the sockets of all peers since they were connected.
+  // What the kernel counted on the sockets of one peer, or of all, since they were connected.
+  SocketBytes socket_bytes(int peer) const;
   SocketBytes socket_bytes() const;
+  // The round trip to a peer as the kernel last saw it, on the quickest lane.
+  double rtt_seconds(int peer) const;
 
  private:
   const std::unique_ptr<GlooConnections> connections_;

@@ -108,14 +108,25 @@ SocketCounter::SocketCounter(int fd)
 }
 
 SocketBytes SocketCounter::bytes() {
+  look();
+  return bytes_;
+}
+
+double SocketCounter::rtt_seconds() {
+  look();
+  return rtt_seconds_;
+}
+
+void SocketCounter::look() {
   // The descriptor may have been closed, and its number taken by another socket.
   const bool is_same =
       SocketAddress::local_of(fd_) == local_ && SocketAddress::remote_of(fd_) == remote_;
   const auto facts = is_same ? kernel_facts(fd_) : std::nullopt;
-  if (facts) {
-    last_ = {facts->tcpi_bytes_sent - facts->tcpi_bytes_retrans, facts->tcpi_bytes_received};
-  }
-  return last_;
+  if (!facts) return;
+  bytes_ = {.sent = facts->tcpi_bytes_sent - facts->tcpi_bytes_retrans,
+            .received = facts->tcpi_bytes_received,
+            .retransmitted = facts->tcpi_bytes_retrans};
+  rtt_seconds_ = facts->tcpi_rtt * 1e-6;
 }
 
 }  // namespace farstep

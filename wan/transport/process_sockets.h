@@ -36,13 +36,15 @@ std::string pace_with(int fd, const std::string& congestion_control);
 // The least round trip that the kernel saw on a connection.
 double kernel_rtt_seconds(int fd);
 
-// TCP payload, as the kernel counted it: without headers and retransmissions.
+// TCP payload, as the kernel counted it, without headers.
 struct SocketBytes {
-  uint64_t sent = 0;
+  uint64_t sent = 0;  // without retransmissions
   uint64_t received = 0;
+  uint64_t retransmitted = 0;
   SocketBytes& operator+=(const SocketBytes& other) {
     sent += other.sent;
     received += other.received;
+    retransmitted += other.retransmitted;
     return *this;
   }
 };
@@ -53,11 +55,16 @@ class SocketCounter {
   explicit SocketCounter(int fd);
   // Bytes since the connection was made; those of the last call once the socket is closed.
   SocketBytes bytes();
+  // The round trip that the kernel last saw, smoothed; the last known once the socket is closed.
+  double rtt_seconds();
 
  private:
+  void look();
+
   int fd_;
   std::optional<SocketAddress> local_, remote_;
-  SocketBytes last_;
+  SocketBytes bytes_;
+  double rtt_seconds_ = 0;
 };
 
 }  // namespace farstep

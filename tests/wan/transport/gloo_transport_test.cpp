@@ -133,7 +133,11 @@ TEST_CASE("the kernel counts what the transport counts") {
     send->wait();
   });
   for (const auto& transport : mesh) {
-    const auto counted = dynamic_cast<GlooTransport&>(*transport).socket_bytes();
+    const auto& gloo = dynamic_cast<GlooTransport&>(*transport);
+    const auto counted = gloo.socket_bytes();
+    CHECK(counted.sent == gloo.socket_bytes(1 - gloo.rank()).sent);
+    CHECK(gloo.rtt_seconds(1 - gloo.rank()) > 0);
+    CHECK(gloo.rtt_seconds(1 - gloo.rank()) < 1);
     CHECK(counted.sent >= bytes);
     CHECK(counted.sent <= bytes * 105 / 100);
     CHECK(counted.received >= bytes);
