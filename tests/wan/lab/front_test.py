@@ -91,7 +91,8 @@ class Options(unittest.TestCase):
         lab = ("--sites", "2", "--rate", "1M")
         self.assertEqual(wan_lab.parse(["run", *lab, "--", "a", "--rate", "--", "b"])[1],
                          ["a", "--rate", "--", "b"])
-        for arguments in (["run", *lab], ["exec", "--site", "1", "--"], ["cut", "1", "--", "a"]):
+        for arguments in (["run", *lab], ["exec", "--site", "1", "--"], ["cut", "1", "--", "a"],
+                          ["set", "--site", "1"]):
             with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):
                 wan_lab.parse(arguments)
 
