@@ -51,11 +51,23 @@ void validate(const EmulateConfig& emulate, const JsonPlace& place) {
   }
 }
 
+void validate(const EmulatedLink& emulate, const JsonPlace& place) {
+  if (!emulate.rate_bits_per_second && emulate.delay_seconds == 0) {
+    place.fail("must have rate_bits_per_second or delay_seconds, or be null");
+  }
+  if (emulate.loss > 0 && emulate.delay_seconds == 0) {
+    place.member("loss").fail("needs delay_seconds: a lost packet costs a round trip");
+  }
+}
+
 void validate(const SiteConfig& site, const std::string& file) {
   const JsonPlace place{file, ""};
   if (site.network.address.empty() == site.network.interface.empty()) {
     place.member("network").fail(
         "must have either address or interface: the one that the other sites can reach");
+  }
+  if (const auto& emulate = site.network.emulate) {
+    validate(*emulate, place.member("network").member("emulate"));
   }
   for (std::size_t i = 0; i < site.devices.size(); ++i) {
     if (const auto& emulate = site.devices[i].emulate) {

@@ -79,10 +79,26 @@ struct CoordinatorAddress {
   }
 };
 
+// Makes what a site sends take its time, to try a WAN on one machine.
+struct EmulatedLink {
+  std::optional<double> rate_bits_per_second;
+  double delay_seconds = 0;
+  double loss = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("rate_bits_per_second", rate_bits_per_second,
+          "what the site sends to all peers together; null: no limit", above(0));
+    visit("delay_seconds", delay_seconds, "from this site to a peer, one way", at_least(0));
+    visit("loss", loss, "share of the packets that come one round trip late", in_range(0, 1));
+  }
+};
+
 struct NetworkConfig {
   std::string address;
   std::string interface;
   int64_t port = 0;
+  std::optional<EmulatedLink> emulate;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -91,6 +107,7 @@ struct NetworkConfig {
     visit("port", port,
           "first of the TCP ports (one a peer) that the peers connect to; 0 lets the system choose",
           in_range(0, 65000));
+    visit("emulate", emulate, "play slower links to the peers");
   }
 };
 

@@ -2,6 +2,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <limits>
+
+#include "wan/link/shaped_transport.h"
 #include "wan/transport/local_address.h"
 #include "wan/transport/network_check.h"
 
@@ -26,7 +29,8 @@ std::unique_ptr<SiteNetwork> SiteNetwork::join(const LoadedSite& loaded, const J
   return network;
 }
 
-SiteNetwork::SiteNetwork(const LoadedSite& loaded, Clock& clock) : site_(loaded.site) {
+SiteNetwork::SiteNetwork(const LoadedSite& loaded, Clock& clock)
+    : site_(loaded.site), clock_(clock) {
   const auto deadlines = deadlines_of(loaded);
   if (site_.coordinator.host) {
     coordinator_ =
@@ -39,7 +43,7 @@ SiteNetwork::~SiteNetwork() {
   member_->on_peer_lost({});  // it would abort a transport that is gone
 }
 
-GlooTransport& SiteNetwork::connect(double stall_seconds) {
+Transport& SiteNetwork::connect(double stall_seconds) {
   const MeshOptions mesh{.rank = static_cast<int>(welcome_.site_id),
                          .sites = welcome_.sites,
                          .address = resolve_address(site_.network.address, site_.network.interface),
@@ -47,16 +51,34 @@ GlooTransport& SiteNetwork::connect(double stall_seconds) {
                          .generation = static_cast<uint64_t>(welcome_.generation),
                          .connect_seconds = run_.deadlines.connect_seconds};
   const auto links = check_network(mesh, *member_);
-  transport_ = std::make_unique<GlooTransport>(mesh, links, stall_seconds, *member_);
+  auto connections = std::make_unique<GlooTransport>(mesh, links, stall_seconds, *member_);
+  connections_ = connections.get();
+  data_path_ = emulate_links(std::move(connections), stall_seconds);
   member_->on_peer_lost([this](const std::string& site, const std::string& reason) {
-    transport_->abort(site, reason);
+    data_path_->abort(site, reason);
   });
   for (std::size_t peer = 0; peer < links.size(); ++peer) {
     if (static_cast<int>(peer) == mesh.rank) continue;
     spdlog::info("link to {}: round trip {:.2f} ms", mesh.sites[peer],
                  1e3 * links[peer].rtt_seconds);
   }
-  return *transport_;
+  return *data_path_;
+}
+
+std::unique_ptr<Transport> SiteNetwork::emulate_links(std::unique_ptr<Transport> inner,
+                                                      double stall_seconds) const {
+  const auto& emulate = site_.network.emulate;
+  if (!emulate) return inner;
+  constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+  spdlog::info("links are emulated: {}", to_json(*emulate).dump());
+  const LinkShape shape{.rate_bits_per_second = kUnlimited,
+                        .delay_seconds = emulate->delay_seconds,
+                        .loss = emulate->loss};
+  const ShapedTransport::Options options{
+      .uplink_bits_per_second = emulate->rate_bits_per_second.value_or(kUnlimited),
+      .stall_seconds = stall_seconds,
+      .seed = static_cast<uint64_t>(run_.seed + welcome_.site_id)};
+  return std::make_unique<ShapedTransport>(std::move(inner), shape, options, clock_);
 }
 
 void SiteNetwork::leave(Outcome outcome, const std::string& message, double patience_seconds) {

@@ -28,10 +28,10 @@ class SiteNetwork {
                                            Clock& clock, const std::stop_token& stop);
   ~SiteNetwork();
 
-  // Checks the ways to all peers, then connects the data path; a loss of a peer aborts it. All
-  // sites call it at the same time. Transfers that stand still for `stall_seconds` fail. Throws
-  // ConfigError or PeerError.
-  GlooTransport& connect(double stall_seconds);
+  // Checks the ways to all peers, then connects the data path, over emulated links if the site's
+  // config has some; a loss of a peer aborts it. All sites call it at the same time. Transfers that
+  // stand still for `stall_seconds` fail. Throws ConfigError or PeerError.
+  Transport& connect(double stall_seconds);
 
   // Says goodbye. Where the coordinator is hosted, waits for the other sites to leave as well, or
   // until `patience_seconds` are over.
@@ -40,17 +40,22 @@ class SiteNetwork {
   const Welcome& welcome() const { return welcome_; }
   const RunConfig& run() const { return run_; }
   Member& member() { return *member_; }
-  GlooTransport& transport() { return *transport_; }
+  // The connections below the data path, for what they count.
+  const GlooTransport& transport() const { return *connections_; }
 
  private:
   SiteNetwork(const LoadedSite& loaded, Clock& clock);
+  std::unique_ptr<Transport> emulate_links(std::unique_ptr<Transport> inner,
+                                           double stall_seconds) const;
 
   const SiteConfig site_;
+  Clock& clock_;
   std::unique_ptr<Coordinator> coordinator_;  // where it is hosted
   std::unique_ptr<Member> member_;
   Welcome welcome_;
   RunConfig run_;
-  std::unique_ptr<GlooTransport> transport_;
+  std::unique_ptr<Transport> data_path_;
+  const GlooTransport* connections_ = nullptr;  // below data_path_, or the same
 };
 
 }  // namespace farstep

@@ -211,7 +211,7 @@ void ShapedTransport::let_piece_leave(int peer, double start_seconds) {
 // Whether a piece that leaves loses any of its packets.
 bool ShapedTransport::lose_packets(int peer, std::size_t bytes) {
   auto& link = links_[static_cast<std::size_t>(peer)];
-  const uint64_t link_seed = mix(options_.seed) ^ mix(static_cast<uint64_t>(peer));
+  const uint64_t link_seed = mix(mix(options_.seed) + static_cast<uint64_t>(peer));
   const uint64_t end = link.packets + (bytes + kPacketBytes - 1) / kPacketBytes;
   bool has_lost = false;
   for (; link.packets < end; ++link.packets) {

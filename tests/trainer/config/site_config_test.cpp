@@ -105,6 +105,28 @@ TEST_CASE("members that exclude each other are refused with their path") {
              Contains("site.json: devices[0].emulate.changes[1].step: is 5; must be above"));
 }
 
+TEST_CASE("an emulated link is off unless it is given and then has to change something") {
+  Cluster cluster;
+  CHECK_FALSE(cluster.load().site.network.emulate.has_value());
+  CHECK_FALSE(cluster.load({"network.emulate=null"}).site.network.emulate.has_value());
+  const auto link =
+      cluster.load({R"(network.emulate={"rate_bits_per_second":4e7,"delay_seconds":0.05})"})
+          .site.network.emulate;
+  REQUIRE(link.has_value());
+  CHECK(link->rate_bits_per_second == 4e7);
+  CHECK(link->delay_seconds == 0.05);
+  CHECK(link->loss == 0);
+  CHECK(cluster.refusal(R"(network.emulate={"delay_seconds":0.05,"loss":0.001})").empty());
+  CHECK_THAT(cluster.refusal("network.emulate={}"),
+             Contains("site.json: network.emulate: must have rate_bits_per_second or"));
+  CHECK_THAT(cluster.refusal(R"(network.emulate={"rate_bits_per_second":1e6,"loss":0.1})"),
+             Contains("site.json: network.emulate.loss: needs delay_seconds"));
+  CHECK_THAT(cluster.refusal("network.emulate.rate_bits_per_second=0"),
+             Contains("network.emulate.rate_bits_per_second: is 0; must be above 0"));
+  CHECK_THAT(cluster.refusal(R"(network.emulate={"delay_seconds":1,"loss":2})"),
+             Contains("network.emulate.loss: is 2; must be from 0 to 1"));
+}
+
 TEST_CASE("a run file that is missing or wrong is named") {
   Cluster cluster;
   CHECK_THAT(cluster.refusal("run=none.json"), Contains(cluster.path("none.json")));
