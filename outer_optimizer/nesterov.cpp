@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 
 namespace farstep {
@@ -19,13 +18,12 @@ void nesterov_step(const NesterovSettings& settings, std::span<const float> mean
   }
 }
 
-uint64_t checksum_after_nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
-                                      std::span<const float> theta,
-                                      std::span<const float> momentum) {
-  // Chunks that fit the cache, so that no second copy of the model is needed.
+void checksum_nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
+                            std::span<const float> theta, std::span<const float> momentum,
+                            StreamingChecksum& checksum) {
+  // Chunks that fit the cache, so that no second copy of the values is needed.
   constexpr std::size_t kChunk = 16384;
   std::vector<float> next_theta, next_momentum;
-  StreamingChecksum checksum;
   for (std::size_t begin = 0; begin < theta.size(); begin += kChunk) {
     const std::size_t size = std::min(kChunk, theta.size() - begin);
     const auto old_theta = theta.subspan(begin, size);
@@ -35,7 +33,6 @@ uint64_t checksum_after_nesterov_step(const NesterovSettings& settings, std::spa
     nesterov_step(settings, mean.subspan(begin, size), next_theta, next_momentum);
     checksum.update(std::as_bytes(std::span(next_theta)));
   }
-  return checksum.value();
 }
 
 }  // namespace farstep

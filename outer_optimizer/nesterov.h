@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <span>
 
+#include "trainer/base/checksum.h"
+
 namespace farstep {
 
 struct NesterovSettings {
@@ -18,10 +20,10 @@ struct NesterovSettings {
 void nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
                    std::span<float> theta, std::span<float> momentum);
 
-// The checksum that theta would have after nesterov_step, without changing anything: what a site
-// shows the others before the round is committed.
-uint64_t checksum_after_nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
-                                      std::span<const float> theta,
-                                      std::span<const float> momentum);
+// Adds to `checksum` the theta that would be there after nesterov_step, without changing anything:
+// what a site shows the others before a sync is committed.
+void checksum_nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
+                            std::span<const float> theta, std::span<const float> momentum,
+                            StreamingChecksum& checksum);
 
 }  // namespace farstep

@@ -2,36 +2,68 @@
 
 #include <cmath>
 
-#include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 
 namespace farstep {
 
+namespace {
+
+template <typename Values>
+auto part(Values& values, const Range& range) {
+  FARSTEP_CHECK(0 <= range.begin && range.begin <= range.end && range.end <= std::ssize(values),
+                "elements {} to {} of {}", range.begin, range.end, values.size());
+  return std::span(values).subspan(static_cast<std::size_t>(range.begin),
+                                   static_cast<std::size_t>(range.size()));
+}
+
+void check_size(const Range& range, std::size_t size) {
+  FARSTEP_CHECK(static_cast<std::size_t>(range.size()) == size, "{} values for a range of {}", size,
+                range.size());
+}
+
+}  // namespace
+
 OuterOptimizer::OuterOptimizer(const NesterovSettings& settings, std::span<const float> theta)
     : settings_(settings), theta_global_(theta.begin(), theta.end()), momentum_(theta.size()) {}
 
-int64_t OuterOptimizer::delta(std::span<const float> theta_local, std::span<float> delta) const {
-  FARSTEP_CHECK(theta_local.size() == theta_global_.size() && delta.size() == theta_global_.size(),
-                "theta_local and delta have {} and {} values, theta_global has {}",
-                theta_local.size(), delta.size(), theta_global_.size());
+int64_t OuterOptimizer::delta(const Range& range, std::span<const float> theta_local,
+                              std::span<float> delta) const {
+  const auto global = part(theta_global_, range);
+  check_size(range, theta_local.size());
+  check_size(range, delta.size());
   int64_t first_bad = -1;
   for (std::size_t k = 0; k < delta.size(); ++k) {
-    delta[k] = theta_global_[k] - theta_local[k];
-    if (!std::isfinite(delta[k]) && first_bad < 0) first_bad = static_cast<int64_t>(k);
+    delta[k] = global[k] - theta_local[k];
+    if (!std::isfinite(delta[k]) && first_bad < 0) {
+      first_bad = range.begin + static_cast<int64_t>(k);
+    }
   }
   return first_bad;
 }
 
-uint64_t OuterOptimizer::checksum() const {
-  return farstep::checksum(std::as_bytes(std::span(theta_global_)));
+uint64_t OuterOptimizer::checksum(const Range& range) const {
+  return farstep::checksum(std::as_bytes(part(theta_global_, range)));
 }
 
-uint64_t OuterOptimizer::checksum_after(std::span<const float> mean) const {
-  return checksum_after_nesterov_step(settings_, mean, theta_global_, momentum_);
+uint64_t OuterOptimizer::checksum_after(int64_t from, const Range& range,
+                                        std::span<const float> mean) const {
+  StreamingChecksum checksum;
+  checksum.update(std::as_bytes(part(theta_global_, {from, range.begin})));
+  checksum_nesterov_step(settings_, mean, part(theta_global_, range), part(momentum_, range),
+                         checksum);
+  return checksum.value();
 }
 
-void OuterOptimizer::apply(std::span<const float> mean) {
-  nesterov_step(settings_, mean, theta_global_, momentum_);
+void OuterOptimizer::apply(const Range& range, std::span<const float> mean) {
+  nesterov_step(settings_, mean, part(theta_global_, range), part(momentum_, range));
+}
+
+void OuterOptimizer::merge(const Range& range, float alpha, std::span<float> theta_local) const {
+  const auto global = part(theta_global_, range);
+  check_size(range, theta_local.size());
+  for (std::size_t k = 0; k < theta_local.size(); ++k) {
+    theta_local[k] = alpha * theta_local[k] + (1 - alpha) * global[k];
+  }
 }
 
 }  // namespace farstep

@@ -79,7 +79,7 @@ class Training(ClusterTest):
         for site, name in zip(report["sites"], cluster.names):
             self.assertEqual(list(site), ["site", "steps", "tokens", "compute_seconds",
                                           "wait_seconds", "wan_seconds", "other_seconds",
-                                          "idle_fraction"])
+                                          "idle_fraction", "hidden_wan_seconds"])
             self.assertEqual((site["site"], site["steps"], site["tokens"]),
                              (name, 15, 15 * 4 * 32))
         page = self.folder / "report.html"

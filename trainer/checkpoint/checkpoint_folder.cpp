@@ -105,7 +105,6 @@ std::vector<CheckpointEntry> list_checkpoints(const fs::path& root) {
 std::vector<CheckpointEntry> resumable_checkpoints(const fs::path& root) {
   std::vector<CheckpointEntry> resumable;
   for (const auto& entry : list_checkpoints(root)) {
-    if (!resumable.empty() && resumable.back().round == entry.round) continue;
     try {
       verify_manifest(entry.folder);
       resumable.push_back(entry);

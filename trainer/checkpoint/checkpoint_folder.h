@@ -32,9 +32,8 @@ CheckpointEntry publish_checkpoint(const std::filesystem::path& partial);
 // folder. Throws DataError if it cannot be read.
 std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& root);
 
-// What a site can resume from: for each round, newest first, its checkpoint with the highest step
-// that agrees with its manifest. A damaged one is skipped with a warning that names file and
-// reason.
+// What a site can resume from: the checkpoints that agree with their manifests, newest first by
+// (round, step). A damaged one is skipped with a warning that names file and reason.
 std::vector<CheckpointEntry> resumable_checkpoints(const std::filesystem::path& root);
 
 // Removes all but those of the newest `keep` rounds. Rounds count, not folders: a checkpoint made

@@ -17,13 +17,16 @@ constexpr const char* kSite = "site.safetensors";
 constexpr const char* kState = "state.json";
 constexpr const char* kRun = "run.json";
 
+constexpr int64_t kFormat = 2;
+
 struct StateFile {
-  int64_t format = 1;
+  int64_t format = kFormat;
   TrainProgress progress;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("format", format, "version of the checkpoint's layout", required(in_range(1, 1)));
+    visit("format", format, "version of the checkpoint's layout",
+          required(in_range(kFormat, kFormat)));
     visit("progress", progress, "where the site stands", kRequired);
   }
 };
@@ -46,19 +49,25 @@ SavedCheckpoint save_checkpoint(const std::filesystem::path& root, const TrainSt
   manifest.add(kSite, write_safetensors(folder / kSite, state.site));
   manifest.add(kHfConfigFile, write_text(folder / kHfConfigFile, state.model_config));
   manifest.add(kRun, write_text(folder / kRun, state.run_config.dump(2) + "\n"));
-  manifest.add(kState, write_text(folder / kState, to_json(StateFile{1, progress}).dump(2) + "\n"));
+  manifest.add(kState,
+               write_text(folder / kState, to_json(StateFile{kFormat, progress}).dump(2) + "\n"));
   write_manifest(folder, manifest);
   return {publish_checkpoint(folder), manifest.total_bytes()};
 }
 
+TrainProgress load_progress(const CheckpointEntry& entry) {
+  const auto file = entry.folder / kState;
+  auto progress = load_fields<StateFile>(file).progress;
+  if (progress.round != entry.round || progress.step != entry.step) {
+    throw DataError(fmt::format("{}: is of round {} and step {}, which is not its folder's name",
+                                file.string(), progress.round, progress.step));
+  }
+  return progress;
+}
+
 void load_checkpoint(const CheckpointEntry& entry, TrainState& into) {
   const auto& folder = entry.folder;
-  into.progress = load_fields<StateFile>(folder / kState).progress;
-  if (into.progress.round != entry.round || into.progress.step != entry.step) {
-    throw DataError(fmt::format("{}: is of round {} and step {}, which is not its folder's name",
-                                (folder / kState).string(), into.progress.round,
-                                into.progress.step));
-  }
+  into.progress = load_progress(entry);
   into.run_config = load_json_data(folder / kRun);
   into.model_config = read_file(folder / kHfConfigFile);
   SafetensorsFile(folder / kHfModelFile).copy_all(into.global);

@@ -6,6 +6,7 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
 #include <span>
 
 namespace farstep {
@@ -20,7 +21,15 @@ class HostMirror {
   // Makes the values in the memory that pull() gave the device's.
   void push();
 
+  // The same for `size` elements from `begin` on of the flat tensor; the others stay as they are.
+  std::span<float> pull(int64_t begin, int64_t size);
+  // Makes `values` the tensor's from element `begin` on; they may lie in the mirror's memory.
+  void push(int64_t begin, std::span<const float> values);
+
  private:
+  // All of the host memory, made if need be.
+  std::span<float> host();
+
   at::Tensor tensor_;
   at::Tensor host_;  // tensor_ itself on a CPU
 };

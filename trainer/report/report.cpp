@@ -54,6 +54,8 @@ SiteReport read_site(const std::filesystem::path& file, std::vector<std::string>
       site.tokens += step->tokens;
       if (!site.first_loss) site.first_loss = step->loss;
       site.last_loss = step->loss;
+    } else if (const auto* sync = std::get_if<SyncEvent>(&record.event)) {
+      site.hidden_wan_seconds += std::max(0.0, sync->wan_seconds - sync->exposed_wan_seconds);
     } else if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
       site.rounds_done = std::max(site.rounds_done, round->round);
       site.traffic += {round->wan_bytes_sent, round->wan_bytes_received, round->socket_bytes_sent,
@@ -189,7 +191,8 @@ Json report_json(const RunReport& report) {
                {"wait_seconds", wait},
                {"wan_seconds", wan},
                {"other_seconds", std::max(0.0, use.idle_seconds() - wait - wan)},
-               {"idle_fraction", use.idle_fraction()}};
+               {"idle_fraction", use.idle_fraction()},
+               {"hidden_wan_seconds", site.hidden_wan_seconds}};
     for (std::size_t device = 0; device < site.time.device_seconds.size(); ++device) {
       entry["devices"].push_back({{"device", site.device_name(device)},
                                   {"compute_seconds", site.time.device_seconds[device]},

@@ -30,6 +30,7 @@ struct SiteReport {
   SiteTime time;
   int64_t rounds_done = 0, steps = 0, tokens = 0;
   Traffic traffic;
+  double hidden_wan_seconds = 0;                // of the syncs, while the site trained
   std::optional<double> first_loss, last_loss;  // of its first and its last step
   std::optional<EndEvent> end;  // of its newest process; none while it runs or if it was killed
 

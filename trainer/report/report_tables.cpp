@@ -235,20 +235,28 @@ std::vector<std::string> plan_lines(const RunReport& report) {
 
 Table traffic_table(const RunReport& report) {
   Table table{.title = "Traffic between sites, as Farstep and as the kernel counted it",
-              .header = {"site", "sent", "received", "sent (kernel)", "received (kernel)"},
+              .header = {"site", "sent", "received", "sent (kernel)", "received (kernel)",
+                         "WAN exposed (s)", "hidden (s)"},
               .rows = {}};
   Traffic total;
-  const auto add_row = [&table](const std::string& name, const Traffic& traffic, bool is_sum) {
+  double exposed_seconds = 0;
+  double hidden_seconds = 0;
+  const auto add_row = [&table](const std::string& name, const Traffic& traffic, double exposed,
+                                double hidden, bool is_sum) {
     table.rows.push_back(
         {{name, bytes_text(traffic.wan_bytes_sent), bytes_text(traffic.wan_bytes_received),
-          bytes_text(traffic.socket_bytes_sent), bytes_text(traffic.socket_bytes_received)},
+          bytes_text(traffic.socket_bytes_sent), bytes_text(traffic.socket_bytes_received),
+          fmt::format("{:.1f}", exposed), fmt::format("{:.1f}", hidden)},
          is_sum});
   };
   for (const auto& site : report.sites) {
-    add_row(site.site, site.traffic, false);
+    const double exposed = site.time.total.seconds(SpanCause::kWan);
+    add_row(site.site, site.traffic, exposed, site.hidden_wan_seconds, false);
     total += site.traffic;
+    exposed_seconds += exposed;
+    hidden_seconds += site.hidden_wan_seconds;
   }
-  add_row("total", total, true);
+  add_row("total", total, exposed_seconds, hidden_seconds, true);
   return table;
 }
 

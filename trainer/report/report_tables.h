@@ -38,7 +38,8 @@ Table device_table(const RunReport& report);
 // What the plan gave each site in the round that it began last, and why: a line a site.
 std::vector<std::string> plan_lines(const RunReport& report);
 
-// Bytes a site sent and received, payload and as counted by the kernel: a row a site.
+// Bytes a site sent and received, payload and as counted by the kernel, and how long its syncs kept
+// the WAN busy, exposed and hidden behind training: a row a site.
 Table traffic_table(const RunReport& report);
 
 // A row a round, at most about `most_rows` of them: evenly thinned out, the last one always there.

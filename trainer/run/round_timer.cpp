@@ -9,7 +9,7 @@ namespace farstep {
 
 void RoundTimer::start_round(double own_seconds) {
   began_seconds_ = clock_.now_seconds() - own_seconds;
-  spent_seconds_ = 0;
+  spent_seconds_ = waited_seconds_ = 0;
   steps_.clear();
 }
 
@@ -22,12 +22,17 @@ void RoundTimer::add_step(double seconds) {
   steps_.push_back(seconds);
 }
 
+void RoundTimer::add_wait(double seconds) {
+  waited_seconds_ += seconds;
+}
+
 double RoundTimer::elapsed_seconds() const {
   return spent_seconds_ + clock_.now_seconds() - began_seconds_;
 }
 
 double RoundTimer::overhead_seconds() const {
-  return std::max(0.0, clock_.now_seconds() - began_seconds_ - compute_seconds());
+  const double used_seconds = compute_seconds() + waited_seconds_;
+  return std::max(0.0, clock_.now_seconds() - began_seconds_ - used_seconds);
 }
 
 double RoundTimer::compute_seconds() const {

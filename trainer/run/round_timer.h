@@ -1,4 +1,4 @@
-// Where a site's own time goes between two syncs: what the next plan is made from.
+// Where a site's own time goes between two rounds' ends: what the next plan is made from.
 //
 // Not thread-safe: belongs to the training thread.
 #pragma once
@@ -20,11 +20,14 @@ class RoundTimer {
   void resume_round(double spent_seconds);
   // An inner step of the round is done.
   void add_step(double seconds);
+  // The site has waited for a sync, which is not its own time.
+  void add_wait(double seconds);
 
   // Since the round began.
   double elapsed_seconds() const;
-  // Of the round's steps since it began or was resumed, and of everything else.
+  // Of the round's steps since it began or was resumed, of its waits, and of everything else.
   double compute_seconds() const;
+  double waited_seconds() const { return waited_seconds_; }
   double overhead_seconds() const;
   // What the next step will take, by those of the round so far; 0 before the first.
   double step_seconds() const;
@@ -33,6 +36,7 @@ class RoundTimer {
   const Clock& clock_;
   double began_seconds_ = 0;  // on the clock, own_seconds before now
   double spent_seconds_ = 0;  // before an interruption
+  double waited_seconds_ = 0;
   std::vector<double> steps_;
 };
 

@@ -2,6 +2,10 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
+#include "outer_optimizer/codec/make_codec.h"
+#include "outer_optimizer/exchange/direct_exchange.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -30,14 +34,37 @@ std::string device_text(const DeviceConfig& device) {
                      : fmt::format(", played at {} s a sequence", *emulate.sequence_seconds));
 }
 
+// theta_local of a model, on whatever device.
+class ModelTheta : public LocalTheta {
+ public:
+  explicit ModelTheta(HostMirror& mirror) : mirror_(mirror) {}
+  std::span<float> pull(const Range& range) override {
+    return mirror_.pull(range.begin, range.size());
+  }
+  void push(const Range& range, std::span<const float> values) override {
+    mirror_.push(range.begin, values);
+  }
+
+ private:
+  HostMirror& mirror_;
+};
+
+std::vector<TensorPlace> tensor_places(const std::vector<ParameterSpec>& layout) {
+  std::vector<TensorPlace> places;
+  for (const auto& spec : layout) places.push_back({spec.name, spec.offset});
+  return places;
+}
+
 }  // namespace
 
 std::unique_ptr<Session> Session::open(const LoadedSite& loaded, bool resume,
                                        const std::stop_token& stop) {
   std::unique_ptr<Session> session(new Session(loaded, resume));
   if (!session->join(loaded, resume, stop)) return nullptr;
-  session->exchange_ = std::make_unique<DirectExchange>(
-      session->network_->connect(session->run().deadlines.transfer_stall_seconds), session->codec_);
+  session->data_path_ =
+      &session->network_->connect(session->run().deadlines.transfer_stall_seconds);
+  session->codec_ = make_codec(session->run().sync.codec);
+  session->exchange_ = std::make_unique<DirectExchange>(*session->data_path_, *session->codec_);
   session->build_model();
   session->build_planner();
   if (resume) session->restore();
@@ -63,13 +90,23 @@ Session::Session(const LoadedSite& loaded, bool resume)
   }
 }
 
+Session::~Session() {
+  if (data_path_ != nullptr) data_path_->abort(site_.name, "this site ends");
+}
+
+bool Session::local_is_global() const {
+  return position.steps_done == 0 && run().sync.fragments == 1 && run().sync.alpha == 0;
+}
+
 bool Session::join(const LoadedSite& loaded, bool resume, const std::stop_token& stop) {
   JoinRequest request;
   request.run = loaded.run;
   request.resume = resume;
   if (resume) {
     for (const auto& entry : resumable_checkpoints(checkpoint_root())) {
-      request.resumable_rounds.push_back(entry.round);
+      const int64_t syncs = load_progress(entry).syncs;
+      auto& offered = request.resumable_syncs;
+      if (std::ranges::find(offered, syncs) == offered.end()) offered.push_back(syncs);
     }
   }
   request.facts["data_digest"] = checksum_text(training_data_.digest() ^ validation_data_.digest());
@@ -107,9 +144,11 @@ void Session::build_model() {
     replicas.push_back(std::make_unique<Replica>([&] { return make_model(device); }));
   }
   inner_ = std::make_unique<InnerStep>(*model_, run().inner, std::move(replicas));
+  theta_local_ = std::make_unique<ModelTheta>(parameters.host_values());
   strategy_ = std::make_unique<LowCommunication>(
-      run().outer, site_id(), parameters.host_values().pull(), member(), *exchange_, recorder_,
-      [&parameters](int64_t index) { return parameter_at(parameters.layout(), index); });
+      run(), site_id(), parameters.host_values().pull(), tensor_places(parameters.layout()),
+      codec_->is_lossy() && run().sync.codec.error_feedback,
+      LowCommunication::Surroundings{member(), *exchange_, recorder_, clock_});
   const Sampler sampler(run().data.order, static_cast<uint64_t>(run().seed),
                         training_data_.num_windows(run().data.sequence_length),
                         static_cast<int>(site_id()), static_cast<int>(run().sites.size()));
@@ -141,6 +180,7 @@ void Session::record_start() {
                             .generation = welcome.generation,
                             .start_round = position.rounds_done,
                             .start_step = position.steps_done,
+                            .start_fragments = strategy_->fragments_applied(),
                             .clock_offset_seconds = member().clock_offset_seconds()});
   spdlog::info("run '{}' as site {} of {}: {} parameters, {} steps of {} sequences a round: {}",
                run().name, site_id() + 1, run().sites.size(), model_->parameters().size(),

@@ -14,7 +14,7 @@
 
 #include "heterogeneity/plan/planner.h"
 #include "outer_optimizer/codec/codec.h"
-#include "outer_optimizer/exchange/direct_exchange.h"
+#include "outer_optimizer/exchange/exchange.h"
 #include "trainer/base/clock.h"
 #include "trainer/config/site_config.h"
 #include "trainer/data/loader.h"
@@ -40,15 +40,20 @@ struct RunPosition {
 
 class Session {
  public:
-  // Joins the run; with `resume`, goes on from the newest round that all sites have checkpoints of.
+  // Joins the run; with `resume`, goes on from the newest sync that all sites have checkpoints of.
   // Nothing if a stop was asked for before all sites were there. Throws ConfigError, DataError or
   // PeerError.
   static std::unique_ptr<Session> open(const LoadedSite& loaded, bool resume,
                                        const std::stop_token& stop);
+  // Ends what is under way on the network.
+  ~Session();
 
   std::size_t site_id() const { return static_cast<std::size_t>(network_->welcome().site_id); }
   const RoundPlan& plan() const { return planner_->plan(); }
   const SitePlan& own_plan() const { return plan().sites[site_id()]; }
+
+  // Whether theta_local is theta_global, as between two rounds without fragments and mixing.
+  bool local_is_global() const;
 
   // Saves what makes the run resumable from here, and records it.
   void save_checkpoint();
@@ -72,6 +77,7 @@ class Session {
   std::span<EmulatedSpeed> speeds() { return speeds_; }
   RoundTimer& timer() { return timer_; }
   Strategy& strategy() { return *strategy_; }
+  LocalTheta& theta_local() { return *theta_local_; }
 
   RunPosition position;
 
@@ -81,7 +87,8 @@ class Session {
   void build_model();
   void build_planner();
   void restore();
-  NamedBuffers own_buffers(bool mid_round);
+  int64_t syncs_done() const;
+  NamedBuffers own_buffers(bool with_local);
   std::filesystem::path checkpoint_root() const { return output_ / "checkpoints"; }
   void record_start();
 
@@ -95,12 +102,14 @@ class Session {
   std::unique_ptr<SiteNetwork> network_;
   std::unique_ptr<Planner> planner_;
   std::unique_ptr<DeviceBalance> balance_;
-  const Fp32Codec codec_;
-  std::unique_ptr<DirectExchange> exchange_;
+  Transport* data_path_ = nullptr;  // the network's
+  std::unique_ptr<Codec> codec_;
+  std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Llama> model_;
   std::unique_ptr<InnerStep> inner_;
   std::unique_ptr<Loader> loader_;
-  std::unique_ptr<Strategy> strategy_;
+  std::unique_ptr<LocalTheta> theta_local_;
+  std::unique_ptr<Strategy> strategy_;  // last: its worker ends before what it uses
 };
 
 }  // namespace farstep

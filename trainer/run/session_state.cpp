@@ -1,6 +1,10 @@
 // The part of Session that saves it and restores it.
+#include <algorithm>
+#include <iterator>
+
 #include <spdlog/spdlog.h>
 
+#include "outer_optimizer/schedule/fragment_schedule.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/checkpoint/checkpoint_folder.h"
@@ -9,10 +13,16 @@
 
 namespace farstep {
 
-// What is this site's alone: the inner optimizer's moments, and in mid-round its weights.
-NamedBuffers Session::own_buffers(bool mid_round) {
+int64_t Session::syncs_done() const {
+  return position.rounds_done * run().sync.fragments + strategy_->fragments_applied();
+}
+
+// What is this site's alone: the inner optimizer's moments, what it has not sent yet, and its
+// weights where they are not theta_global.
+NamedBuffers Session::own_buffers(bool with_local) {
   auto buffers = inner_->optimizer().pull_state();
-  if (mid_round) {
+  std::ranges::move(strategy_->own_buffers(), std::back_inserter(buffers));
+  if (with_local) {
     const auto local = model_->parameters().host_values().pull();
     buffers.push_back({.name = "theta_local",
                        .dtype = DType::kF32,
@@ -32,16 +42,18 @@ void Session::save_checkpoint() {
                    .site = site_.name,
                    .round = position.rounds_done,
                    .step = position.steps_done,
+                   .syncs = syncs_done(),
                    .loss_sum = position.loss_sum,
                    .run_sequences = position.data.run_sequences,
                    .site_sequences = position.data.site_sequences,
                    .generation = network_->welcome().generation,
                    .theta_hash = checksum_text(checksum(std::as_bytes(theta))),
                    .round_seconds = timer_.elapsed_seconds(),
-                   .planner = planner_->state()},
+                   .planner = planner_->state(),
+                   .strategy = strategy_->state()},
       .global = named_parameters(layout, theta),
       .outer = named_parameters(layout, strategy_->outer_momentum()),
-      .site = own_buffers(position.steps_done > 0),
+      .site = own_buffers(!local_is_global()),
       .run_config = to_json(run()),
       .model_config =
           to_hugging_face(model_->config(), run().data.sequence_length, training_data_.eos())
@@ -56,31 +68,35 @@ void Session::save_checkpoint() {
 }
 
 void Session::restore() {
-  std::optional<CheckpointEntry> found;
-  for (const auto& entry : resumable_checkpoints(checkpoint_root())) {
-    if (entry.round == network_->welcome().start_round) found = entry;
-  }
-  if (!found) {
-    throw DataError(fmt::format("{}: the checkpoint of round {} has vanished since it was offered",
-                                checkpoint_root().string(), network_->welcome().start_round));
+  const auto offered = resumable_checkpoints(checkpoint_root());
+  const auto found = std::ranges::find_if(offered, [&](const auto& entry) {
+    return load_progress(entry).syncs == network_->welcome().start_syncs;
+  });
+  if (found == offered.end()) {
+    throw DataError(fmt::format(
+        "{}: the checkpoint after {} has vanished since it was offered", checkpoint_root().string(),
+        text_of(sync_at(network_->welcome().start_syncs - 1, run().sync.fragments),
+                run().sync.fragments)));
   }
   auto& parameters = model_->parameters();
   const auto theta = strategy_->theta_global();
   TrainState state;
+  state.progress = load_progress(*found);
+  position = {.rounds_done = state.progress.round,
+              .steps_done = state.progress.step,
+              .loss_sum = state.progress.loss_sum,
+              .data = {state.progress.run_sequences, state.progress.site_sequences}};
+  strategy_->restore(state.progress.strategy);
   state.global = named_parameters(parameters.layout(), theta);
   state.outer = named_parameters(parameters.layout(), strategy_->outer_momentum());
-  state.site = own_buffers(found->step > 0);
+  state.site = own_buffers(!local_is_global());
   load_checkpoint(*found, state);
-  if (found->step == 0) {
+  if (local_is_global()) {
     const auto local = parameters.host_values().pull();
     std::copy(theta.begin(), theta.end(), local.begin());
   }
   parameters.host_values().push();
   inner_->optimizer().push_state();
-  position = {.rounds_done = state.progress.round,
-              .steps_done = state.progress.step,
-              .loss_sum = state.progress.loss_sum,
-              .data = {state.progress.run_sequences, state.progress.site_sequences}};
   planner_->restore(state.progress.planner);
   timer_.resume_round(state.progress.round_seconds);
   drop_newer_checkpoints(checkpoint_root(), *found);
@@ -88,19 +104,24 @@ void Session::restore() {
 }
 
 void Session::advance_to_next_round(std::span<const Contribution> contributions) {
+  const auto& sync = run().sync;
   std::vector<RoundTiming> timings;
   for (std::size_t id = 0; id < contributions.size(); ++id) {
     const auto& done = contributions[id];
     const auto& planned = plan().sites[id];
     const bool by_steps = run().plan.round_end == RoundEnd::kSteps;
-    FARSTEP_CHECK(done.batch == planned.batch && done.steps <= planned.most_steps &&
-                      done.steps >= (by_steps ? planned.local_steps : 1),
+    // When the last fragment's delta was taken.
+    const int64_t send_step = FragmentSchedule(planned.local_steps, sync.fragments,
+                                               sync.delay_steps, run().plan.base_steps)
+                                  .send_step(sync.fragments - 1);
+    FARSTEP_CHECK(done.batch == planned.batch && done.round_steps <= planned.most_steps &&
+                      done.round_steps >= (by_steps ? send_step : 1),
                   "site {} did {} steps of {} in round {}, but by this site's plan {} of {}: the "
                   "sites do not hold the same plan",
-                  planned.site, done.steps, done.batch, position.rounds_done + 1,
-                  planned.local_steps, planned.batch);
+                  planned.site, done.round_steps, done.batch, position.rounds_done + 1, send_step,
+                  planned.batch);
     // A site that was interrupted after its last step has timed none.
-    timings.push_back({.steps = done.step_seconds > 0 ? done.steps : 0,
+    timings.push_back({.steps = done.step_seconds > 0 ? done.round_steps : 0,
                        .batch = done.batch,
                        .micro_batch = done.micro_batch,
                        .step_seconds = done.step_seconds,

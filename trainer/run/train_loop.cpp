@@ -57,6 +57,7 @@ void take_step(Session& session) {
   event.learning_rate = result.learning_rate;
   event.tokens = result.tokens;
   session.recorder().record(event);
+  session.strategy().count_step(event.tokens);
   ++position.steps_done;
   position.loss_sum += result.loss;
 }
@@ -78,32 +79,73 @@ Traffic traffic_so_far(const Session& session) {
   return traffic;
 }
 
-void record_round(Session& session, const SyncRecord& sync, const Traffic& before) {
-  const auto& done = sync.contributions[session.site_id()];
+// What a round has come to between the loop's steps.
+struct RoundLog {
+  Traffic before;           // the round
+  uint64_t sent_bytes = 0;  // before the sync to come
+  SyncRecord last_sync;
+};
+
+RoundLog start_log(const Session& session) {
+  RoundLog log;
+  log.before = traffic_so_far(session);
+  log.sent_bytes = log.before.payload.sent_bytes;
+  return log;
+}
+
+void record_sync(Session& session, const SyncRecord& sync, RoundLog& log) {
+  const uint64_t sent_bytes = traffic_so_far(session).payload.sent_bytes;
+  session.recorder().record(
+      SyncEvent{.round = sync.id.round,
+                .fragment = sync.id.fragment,
+                .wait_seconds = sync.wait_seconds,
+                .wan_seconds = sync.wan_seconds,
+                .exposed_wait_seconds = sync.exposed_wait_seconds,
+                .exposed_wan_seconds = sync.exposed_wan_seconds,
+                .bytes_sent = static_cast<int64_t>(sent_bytes - log.sent_bytes)});
+  log.sent_bytes = sent_bytes;
+  log.last_sync = sync;
+}
+
+void record_round(Session& session, const RoundLog& log) {
+  const auto& sync = log.last_sync;
+  const auto& before = log.before;
+  const auto& plan = session.own_plan();
+  const auto& position = session.position;
+  const int64_t tokens = position.steps_done * plan.batch * session.run().data.sequence_length;
+  const double train_loss = position.loss_sum / static_cast<double>(position.steps_done);
   const auto now = traffic_so_far(session);
   const auto difference = [](uint64_t after, uint64_t earlier) {
     return static_cast<int64_t>(after - earlier);
   };
   session.recorder().record(RoundEvent{
-      .round = session.position.rounds_done + 1,
+      .round = position.rounds_done + 1,
       .generation = sync.generation,
-      .local_steps = done.steps,
-      .batch = done.batch,
-      .micro_batch = done.micro_batch,
-      .tokens = done.tokens,
+      .local_steps = position.steps_done,
+      .batch = plan.batch,
+      .micro_batch = plan.micro_batch,
+      .tokens = tokens,
       .averaging_weight = sync.averaging_weight,
       .theta_hash = sync.theta_hash,
       .wan_bytes_sent = difference(now.payload.sent_bytes, before.payload.sent_bytes),
       .wan_bytes_received = difference(now.payload.received_bytes, before.payload.received_bytes),
       .socket_bytes_sent = difference(now.sockets.sent, before.sockets.sent),
       .socket_bytes_received = difference(now.sockets.received, before.sockets.received),
-      .train_loss = session.position.loss_sum / static_cast<double>(done.steps)});
-  session.member().report(
-      {.round = session.position.rounds_done + 1,
-       .train_loss = session.position.loss_sum / static_cast<double>(done.steps),
-       .tokens = done.tokens,
-       .compute_seconds = session.timer().compute_seconds(),
-       .idle_seconds = session.timer().overhead_seconds()});
+      .train_loss = train_loss});
+  const auto& timer = session.timer();
+  session.member().report({.round = position.rounds_done + 1,
+                           .train_loss = train_loss,
+                           .tokens = tokens,
+                           .compute_seconds = timer.compute_seconds(),
+                           .idle_seconds = timer.waited_seconds() + timer.overhead_seconds()});
+}
+
+// Swaps theta_global and the model's theta_local, where they are not the same.
+void swap_global_and_local(Session& session) {
+  if (session.local_is_global()) return;
+  auto& mirror = session.model().parameters().host_values();
+  std::ranges::swap_ranges(mirror.pull(), session.strategy().theta_global());
+  mirror.push();
 }
 
 void evaluate_if_due(Session& session) {
@@ -114,12 +156,14 @@ void evaluate_if_due(Session& session) {
   if (!due) return;
   session.member().set_activity(rounds_done, 0, "evaluating");
   const auto span = session.recorder().span(SpanCause::kEvaluate, rounds_done);
+  swap_global_and_local(session);  // a replica's loss says little of what the sites share
   const auto result = evaluate(session.model(), session.validation_data(),
                                {.sequence_length = session.run().data.sequence_length,
                                 .windows = config.windows,
                                 .share = static_cast<int64_t>(session.site_id()),
                                 .num_shares = session.transport().size(),
                                 .batch = session.own_plan().micro_batch});
+  swap_global_and_local(session);
   session.recorder().record(
       EvaluationEvent{.round = rounds_done, .loss_sum = result.loss_sum, .tokens = result.tokens});
 }
@@ -148,24 +192,56 @@ bool wants_step(Session& session) {
                            config.slack_fraction * *round_seconds);
 }
 
-// What the site brings to the sync.
-Contribution contribution(Session& session) {
+// What the site has done of the round.
+Contribution work_so_far(Session& session) {
   const auto& plan = session.own_plan();
-  const int64_t steps = session.position.steps_done;
-  return {.steps = steps,
-          .batch = plan.batch,
-          .tokens = steps * plan.batch * session.run().data.sequence_length,
+  return {.batch = plan.batch,
+          .round_steps = session.position.steps_done,
           .micro_batch = plan.micro_batch,
           .step_seconds = session.timer().step_seconds(),
           .overhead_seconds = session.timer().overhead_seconds()};
 }
 
-// One outer round, as ARCHITECTURE.md tells it. False if a stop was asked for before its commit.
+// Sends and applies what is due; with `round_ends`, all that is left. False if a stop was asked for
+// before.
+bool sync_due(Session& session, bool round_ends, RoundLog& log, const std::stop_token& stop) {
+  const auto synced =
+      session.strategy().sync(work_so_far(session), round_ends, session.theta_local(), stop);
+  for (const auto& sync : synced.applied) {
+    session.timer().add_wait(sync.exposed_wait_seconds + sync.exposed_wan_seconds);
+    record_sync(session, sync, log);
+  }
+  return !synced.is_stopped;
+}
+
+// Whether the site ends here, between two steps: a stop was asked for or a peer is lost, which then
+// throws. What all sites have begun is finished first, so that it counts at all or at none.
+bool ends_here(Session& session, const std::stop_token& stop) {
+  if (!stop.stop_requested() && !session.member().has_failed()) return false;
+  if (!session.strategy().try_give_up()) return false;
+  session.member().throw_if_failed();
+  return true;
+}
+
+// Ends the round: all that is left is applied. False if a stop was asked for before.
+bool end_round(Session& session, RoundLog& log, const std::stop_token& stop) {
+  const double began = session.clock().now_seconds();
+  const double waited_before = session.timer().waited_seconds();
+  if (!sync_due(session, true, log, stop)) return false;
+  const double waited_seconds = session.timer().waited_seconds() - waited_before;
+  const double own_seconds = session.clock().now_seconds() - began - waited_seconds;
+  record_round(session, log);
+  session.advance_to_next_round(log.last_sync.contributions);
+  session.timer().start_round(std::max(0.0, own_seconds));
+  return true;
+}
+
+// One outer round, as ARCHITECTURE.md tells it. False if a stop was asked for before its end.
 bool run_round(Session& session, const std::stop_token& stop) {
   auto& position = session.position;
   const auto& plan = session.own_plan();
   const int64_t round = position.rounds_done + 1;
-  const auto traffic_before = traffic_so_far(session);
+  auto log = start_log(session);
 
   session.recorder().record(PlanEvent{.round = round,
                                       .local_steps = plan.local_steps,
@@ -176,23 +252,17 @@ bool run_round(Session& session, const std::stop_token& stop) {
                                       .idle_seconds = plan.idle_seconds});
   session.loader().start_round(position.data, range_begin(session.plan(), session.site_id()),
                                position.steps_done * plan.batch, plan.batch);
+  session.strategy().begin_round(round, plan.local_steps);
+  if (!sync_due(session, false, log, stop)) return false;  // what an interruption left
   while (wants_step(session)) {
-    if (stop.stop_requested()) return false;
-    session.member().throw_if_failed();
+    if (ends_here(session, stop)) return false;
     session.member().set_activity(round, position.steps_done + 1, "training");
     take_step(session);
+    if (!sync_due(session, false, log, stop)) return false;
   }
-
   session.member().set_activity(round, position.steps_done, "at the sync");
-  auto& host_values = session.model().parameters().host_values();
-  const auto sync =
-      session.strategy().end_round(round, contribution(session), host_values.pull(), stop);
-  if (!sync) return false;
-  host_values.push();
+  if (!end_round(session, log, stop)) return false;
 
-  record_round(session, *sync, traffic_before);
-  session.advance_to_next_round(sync->contributions);
-  session.timer().start_round(sync->own_seconds);
   evaluate_if_due(session);
   save_if_due(session);
   return true;

@@ -6,40 +6,82 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "outer_optimizer/schedule/partition.h"
+#include "trainer/base/named_buffers.h"
+#include "trainer/config/json_fields.h"
 #include "wan/membership/protocol.h"
 
 namespace farstep {
 
+// theta_local, wherever it lives, range by range of the flat vector.
+class LocalTheta {
+ public:
+  virtual ~LocalTheta() = default;
+  // The range's values as they are now, in host memory that may be written and holds until the next
+  // call; what is written there reaches theta_local by push() at the latest.
+  virtual std::span<float> pull(const Range& range) = 0;
+  // Makes `values` the range's; they may be those that pull() gave.
+  virtual void push(const Range& range, std::span<const float> values) = 0;
+};
+
 // What a finished sync tells.
 struct SyncRecord {
+  SyncId id;
   int64_t generation = 0;
   double averaging_weight = 0;  // of this site's delta
-  std::string theta_hash;       // of theta_global after the outer step
-  // This site's own work around the sync, which the next plan makes room for.
-  double own_seconds = 0;
+  std::string theta_hash;  // that the sites voted on: after a round's last fragment theta_global's
+  // From the delta's being taken: until all sites had theirs, and from then until the commit.
+  double wait_seconds = 0, wan_seconds = 0;
+  // The parts of these that no training hid.
+  double exposed_wait_seconds = 0, exposed_wan_seconds = 0;
   std::vector<Contribution> contributions;  // of all sites, in order of site ids
+};
+
+// What became due at a point of a round.
+struct Synced {
+  std::vector<SyncRecord> applied;  // in order
+  bool is_stopped = false;          // a stop was asked for before all that was due could begin
 };
 
 class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // The state that all replicas share, and the outer optimizer's own; host memory, flat, fp32.
+  // The state that all replicas share, and the outer optimizer's own; host memory, flat, fp32. Not
+  // to be touched while a sync is under way.
   virtual std::span<float> theta_global() = 0;
   virtual std::span<float> outer_momentum() = 0;
 
-  // Ends the round: waits for the peers, exchanges, commits, and writes the new theta into
-  // `theta_local` (host memory). Nothing has changed if it returns nothing (a stop was asked for
-  // while waiting) or throws (PeerError; InternalError if the sites' hashes differ).
-  virtual std::optional<SyncRecord> end_round(int64_t round, const Contribution& contribution,
-                                              std::span<float> theta_local,
-                                              std::stop_token stop) = 0;
+  // A round begins, or goes on after a resume, in which the site plans to do `local_steps` steps.
+  virtual void begin_round(int64_t round, int64_t local_steps) = 0;
+  // An inner step on `tokens` tokens is done.
+  virtual void count_step(int64_t tokens) = 0;
+
+  // Sends and applies what is due after the round's steps so far, of which `so_far` tells; with
+  // `round_ends`, all that is left of the round. A sync that throws (PeerError; InternalError if
+  // the sites' hashes or a delta are wrong) or is stopped has changed nothing, and can be done
+  // again from here or from a checkpoint.
+  virtual Synced sync(const Contribution& so_far, bool round_ends, LocalTheta& theta,
+                      const std::stop_token& stop) = 0;
+
+  // Called when the site would end: gives up a sync that still waits for sites, so that none is
+  // under way. False if one has begun at all sites and has not failed: sync() is to apply it first.
+  // Throws what a sync under way has failed with.
+  virtual bool try_give_up() = 0;
+
+  // Fragments of the present round that are applied; 0 between two rounds.
+  virtual int64_t fragments_applied() const = 0;
+  // What a resumed site needs besides theta_global and momentum, while no sync is under way: state,
+  // and buffers, which are there after restore() of the state. restore() throws DataError if the
+  // state is not of such a run.
+  virtual Json state() const = 0;
+  virtual void restore(const Json& state) = 0;
+  virtual NamedBuffers own_buffers() = 0;
 };
 
 }  // namespace farstep

@@ -1,7 +1,8 @@
 // The event record: what a site writes down while it trains, one JSON object a line, and the only
 // source of every figure that Farstep shows. docs/events.md describes it for other programs.
 //
-// Times are unix seconds of the site's own clock; rounds and steps are counted from 1. The field
+// Times are unix seconds of the site's own clock; rounds and steps are counted from 1,
+// fragments from 0. The field
 // lists drive writing, reading and the documentation. Values only; thread-safe.
 #pragma once
 
@@ -31,7 +32,7 @@ struct RunEvent {
   int64_t site_id = 0;
   std::vector<std::string> sites, devices;
   int64_t parameters = 0, sequence_length = 0, rounds = 0, generation = 0;
-  int64_t start_round = 0, start_step = 0;
+  int64_t start_round = 0, start_step = 0, start_fragments = 0;
   double clock_offset_seconds = 0;
 
   template <typename Visitor>
@@ -50,6 +51,8 @@ struct RunEvent {
           required(at_least(0)));
     visit("start_step", start_step, "steps of the round after those that were done before",
           required(at_least(0)));
+    visit("start_fragments", start_fragments,
+          "fragments of the round after those that were applied before", required(at_least(0)));
     visit("clock_offset_seconds", clock_offset_seconds,
           "add it to this site's times to get the coordinator's", kRequired);
   }
@@ -127,6 +130,31 @@ struct SpanEvent {
   }
 };
 
+// A committed sync of one fragment of the model.
+struct SyncEvent {
+  static constexpr std::string_view kName = "sync";
+  int64_t round = 0, fragment = 0;
+  double wait_seconds = 0, wan_seconds = 0;
+  double exposed_wait_seconds = 0, exposed_wan_seconds = 0;
+  int64_t bytes_sent = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", round, "its round", required(at_least(1)));
+    visit("fragment", fragment, "its fragment, from 0", required(at_least(0)));
+    visit("wait_seconds", wait_seconds,
+          "from the delta's being taken until all sites had taken theirs", required(at_least(0)));
+    visit("wan_seconds", wan_seconds, "from then until all sites had the mean",
+          required(at_least(0)));
+    visit("exposed_wait_seconds", exposed_wait_seconds,
+          "the part of wait_seconds in which the site did not train", required(at_least(0)));
+    visit("exposed_wan_seconds", exposed_wan_seconds, "the same part of wan_seconds",
+          required(at_least(0)));
+    visit("bytes_sent", bytes_sent, "payload sent to peers, as Farstep counted it",
+          required(at_least(0)));
+  }
+};
+
 // A committed outer round.
 struct RoundEvent {
   static constexpr std::string_view kName = "round";
@@ -147,8 +175,8 @@ struct RoundEvent {
     visit("micro_batch", micro_batch, "sequences of one forward and backward",
           required(at_least(0)));
     visit("tokens", tokens, "tokens that this site was trained on in it", required(at_least(0)));
-    visit("averaging_weight", averaging_weight, "this site's coefficient in the mean delta",
-          kRequired);
+    visit("averaging_weight", averaging_weight,
+          "this site's coefficient in the mean delta, of its last fragment", kRequired);
     visit("theta_hash", theta_hash, "checksum of theta_global after it, 16 hexadecimal digits",
           kRequired);
     visit("wan_bytes_sent", wan_bytes_sent, "payload sent to peers, as Farstep counted it",
@@ -210,8 +238,8 @@ struct EndEvent {
   }
 };
 
-using Event = std::variant<RunEvent, PlanEvent, StepEvent, SpanEvent, RoundEvent, EvaluationEvent,
-                           CheckpointEvent, EndEvent>;
+using Event = std::variant<RunEvent, PlanEvent, StepEvent, SpanEvent, SyncEvent, RoundEvent,
+                           EvaluationEvent, CheckpointEvent, EndEvent>;
 
 // One line of the file: an event, who wrote it, and when (unix seconds, the event being over).
 struct Record {

@@ -20,12 +20,16 @@ std::size_t parse_lines(std::string_view text, const std::string& file, int64_t 
   return begin;
 }
 
-// Whether a record lies beyond the point where `start.start_round` rounds are done and
-// `start.start_step` steps of the next, which is just reached if `at_point`.
+// Whether a record lies beyond the point where `start.start_round` rounds are done and of the next
+// `start.start_step` steps and `start.start_fragments` syncs, which is just reached if `at_point`.
 bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
   const int64_t next_round = start.start_round + 1;
   if (const auto* step = std::get_if<StepEvent>(&event)) {
     return step->round > next_round || (step->round == next_round && step->step > start.start_step);
+  }
+  if (const auto* sync = std::get_if<SyncEvent>(&event)) {
+    return sync->round > next_round ||
+           (sync->round == next_round && sync->fragment >= start.start_fragments);
   }
   if (const auto* span = std::get_if<SpanEvent>(&event)) {
     return span->round > next_round || (span->round == next_round && at_point);
@@ -42,12 +46,16 @@ bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
 
 std::size_t kept_before(const std::vector<Record>& records, const RunEvent& start) {
   if (start.start_round == 0 && start.start_step == 0) return 0;
-  bool at_point = start.start_step == 0;
+  bool has_steps = start.start_step == 0;
+  bool has_syncs = start.start_fragments == 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
-    if (is_beyond(records[i].event, start, at_point)) return i;
-    const auto* step = std::get_if<StepEvent>(&records[i].event);
-    at_point = at_point ||
-               (step && step->round == start.start_round + 1 && step->step == start.start_step);
+    if (is_beyond(records[i].event, start, has_steps && has_syncs)) return i;
+    if (const auto* step = std::get_if<StepEvent>(&records[i].event)) {
+      has_steps |= step->round == start.start_round + 1 && step->step == start.start_step;
+    } else if (const auto* sync = std::get_if<SyncEvent>(&records[i].event)) {
+      has_syncs |=
+          sync->round == start.start_round + 1 && sync->fragment + 1 == start.start_fragments;
+    }
   }
   return records.size();
 }

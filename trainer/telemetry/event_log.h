@@ -24,11 +24,12 @@ EventLog read_event_log(const std::filesystem::path& file);
 // The records that count, of one site's file: a resumed process goes back to its checkpoint, so
 // what the process before had done beyond that point was abandoned and is done again.
 //
-// A `run` record with start_round r and start_step s drops, of the records before it, the first
-// that lies beyond (r rounds done, s steps done of the next) and all that follow. Beyond lie: steps
-// of round r+1 after s, and of later rounds; commits and evaluations of rounds after r; spans of
-// rounds after r, except those of round r+1 written before its step s. A `run` record with r = s =
-// 0 is a fresh run and drops everything.
+// A `run` record with start_round r, start_step s and start_fragments f drops, of the records
+// before it, the first that lies beyond (r rounds done, s steps done and f fragments applied of the
+// next) and all that follow. Beyond lie: steps of round r+1 after s, and of later rounds; syncs of
+// round r+1 of fragments from f on, and of later rounds; commits and evaluations of rounds after r;
+// plans and spans of rounds after r, except those of round r+1 written before its step s and its
+// sync of fragment f-1. A `run` record with r = s = 0 is a fresh run and drops everything.
 std::vector<Record> without_abandoned(std::vector<Record> records);
 
 // Reads a growing file. Not thread-safe.

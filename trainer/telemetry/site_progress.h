@@ -40,6 +40,7 @@ class SiteProgress {
   void take(const PlanEvent& plan);
   void take(const StepEvent& step);
   void take(const SpanEvent& span);
+  void take(const SyncEvent&) {}
   void take(const RoundEvent& round);
   void take(const EvaluationEvent&) {}
   void take(const CheckpointEvent&) {}

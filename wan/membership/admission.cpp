@@ -30,23 +30,23 @@ std::optional<std::string> objection_to_site(const RegisterMessage& newcomer,
   return std::nullopt;
 }
 
-std::optional<int64_t> start_round_of(const std::vector<RegisterMessage>& sites) {
+std::optional<int64_t> start_syncs_of(const std::vector<RegisterMessage>& sites) {
   if (!sites.front().resume) return 0;
   std::optional<int64_t> highest;
-  for (const int64_t round : sites.front().resumable_rounds) {
+  for (const int64_t syncs : sites.front().resumable_syncs) {
     const bool is_common = std::all_of(sites.begin(), sites.end(), [&](const auto& site) {
-      const auto& rounds = site.resumable_rounds;
-      return std::find(rounds.begin(), rounds.end(), round) != rounds.end();
+      const auto& offered = site.resumable_syncs;
+      return std::find(offered.begin(), offered.end(), syncs) != offered.end();
     });
-    if (is_common) highest = std::max(highest.value_or(round), round);
+    if (is_common) highest = std::max(highest.value_or(syncs), syncs);
   }
   return highest;
 }
 
-std::string resumable_rounds_text(const std::vector<RegisterMessage>& sites) {
+std::string resumable_syncs_text(const std::vector<RegisterMessage>& sites) {
   std::vector<std::string> parts;
   for (const auto& site : sites) {
-    parts.push_back(fmt::format("{} has [{}]", site.site, fmt::join(site.resumable_rounds, ", ")));
+    parts.push_back(fmt::format("{} has [{}]", site.site, fmt::join(site.resumable_syncs, ", ")));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }

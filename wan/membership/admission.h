@@ -18,11 +18,11 @@ std::optional<std::string> objection_to_run(const RegisterMessage& newcomer, con
 std::optional<std::string> objection_to_site(const RegisterMessage& newcomer,
                                              const RegisterMessage& registered);
 
-// The round in which sites that fit each other start: 0, or when they resume the highest one that
-// all can resume from; nothing if there is none.
-std::optional<int64_t> start_round_of(const std::vector<RegisterMessage>& sites);
+// The number of syncs done with which sites that fit each other start: 0, or when they resume the
+// highest one that all can resume from; nothing if there is none.
+std::optional<int64_t> start_syncs_of(const std::vector<RegisterMessage>& sites);
 
 // "a has [2, 3], b has []": what the sites can resume from.
-std::string resumable_rounds_text(const std::vector<RegisterMessage>& sites);
+std::string resumable_syncs_text(const std::vector<RegisterMessage>& sites);
 
 }  // namespace farstep

@@ -86,16 +86,17 @@ std::string Member::get(const std::string& key) {
   return from_hex(std::get<ValueMessage>(*answer).value);
 }
 
-std::optional<Go> Member::arrive(int64_t round, const Contribution& contribution,
+std::optional<Go> Member::arrive(const SyncId& sync, const Contribution& contribution,
                                  const std::string& theta_hash, std::stop_token stop) {
   const auto answer =
-      ask(ArriveMessage{generation(), round, contribution, theta_hash}, kNever, std::move(stop));
+      ask(ArriveMessage{generation(), sync.round, sync.fragment, contribution, theta_hash}, kNever,
+          std::move(stop));
   if (!answer) return std::nullopt;
   return std::get<Go>(*answer);
 }
 
-void Member::vote(int64_t round, const std::string& theta_hash) {
-  ask(VoteMessage{generation(), round, theta_hash}, kNever);
+void Member::vote(const SyncId& sync, const std::string& theta_hash) {
+  ask(VoteMessage{generation(), sync.round, sync.fragment, theta_hash}, kNever);
 }
 
 void Member::set_activity(int64_t round, int64_t step, const std::string& text) {
@@ -168,6 +169,11 @@ void Member::wait(std::unique_lock<std::mutex>& lock, double deadline_seconds, s
                       std::chrono::duration<double>(deadline_seconds - clock_.now_seconds()),
                       condition);
   }
+}
+
+bool Member::has_failed() const {
+  const std::lock_guard lock(mutex_);
+  return failure_.has_value();
 }
 
 void Member::throw_if_failed() const {

@@ -1,5 +1,5 @@
-// A site's side of the control plane: it joins the run, meets the other sites each round, and knows
-// at once when the run cannot go on.
+// A site's side of the control plane: it joins the run, meets the other sites at each sync, and
+// knows at once when the run cannot go on.
 //
 // A thread of its own holds the connection, sends heartbeats and repeats what the coordinator has
 // not answered, so that a connection that is cut and made again loses nothing. Methods may be
@@ -23,11 +23,12 @@
 #include "trainer/config/deadlines.h"
 #include "wan/membership/control_socket.h"
 #include "wan/membership/protocol.h"
+#include "wan/membership/rendezvous.h"
 #include "wan/transport/store.h"
 
 namespace farstep {
 
-class Member : public Store {
+class Member : public Store, public Rendezvous {
  public:
   // Is told of a lost peer or coordinator (`site` empty), or of differing weights (`site` empty).
   using LossListener = std::function<void(const std::string& site, const std::string& reason)>;
@@ -49,16 +50,12 @@ class Member : public Store {
   // Waits until the key exists; PeerError after join_seconds.
   std::string get(const std::string& key) override;
 
-  // Says that the inner steps of `round` are done and waits, as long as it takes, until all sites
-  // say so; nothing if stop was requested meanwhile. `theta_hash` is checksum_text() of
-  // theta_global at the round's start.
-  std::optional<Go> arrive(int64_t round, const Contribution& contribution,
-                           const std::string& theta_hash, std::stop_token stop);
-  // Says that the exchange of `round` is done, and which theta_global would follow; returns when
-  // all sites say the same: the round counts.
-  void vote(int64_t round, const std::string& theta_hash);
+  std::optional<Go> arrive(const SyncId& sync, const Contribution& contribution,
+                           const std::string& theta_hash, std::stop_token stop) override;
+  void vote(const SyncId& sync, const std::string& theta_hash) override;
 
-  // Throws what the waiting methods would if the run cannot go on; never waits.
+  // Whether the run cannot go on, and throws then what the waiting methods would; never waits.
+  bool has_failed() const;
   void throw_if_failed() const;
   // What the next heartbeats say.
   void set_activity(int64_t round, int64_t step, const std::string& text);

@@ -63,18 +63,20 @@ std::string encode_message(const Variant& message) {
       message);
 }
 
+template <typename Answer, typename Request>
+bool same_sync(const Answer& answer, const Request& request) {
+  return answer.generation == request.generation && answer.round == request.round &&
+         answer.fragment == request.fragment;
+}
+
 // Which kinds of answer fit which kinds of request.
 struct AnswerMatcher {
   bool operator()(const Welcome&, const RegisterMessage&) const { return true; }
   bool operator()(const RefusedMessage&, const RegisterMessage&) const { return true; }
   bool operator()(const StoredMessage& a, const PutMessage& r) const { return a.key == r.key; }
   bool operator()(const ValueMessage& a, const GetMessage& r) const { return a.key == r.key; }
-  bool operator()(const Go& a, const ArriveMessage& r) const {
-    return a.generation == r.generation && a.round == r.round;
-  }
-  bool operator()(const CommittedMessage& a, const VoteMessage& r) const {
-    return a.generation == r.generation && a.round == r.round;
-  }
+  bool operator()(const Go& a, const ArriveMessage& r) const { return same_sync(a, r); }
+  bool operator()(const CommittedMessage& a, const VoteMessage& r) const { return same_sync(a, r); }
   bool operator()(const GoodbyeMessage&, const LeaveMessage&) const { return true; }
   template <typename Answer, typename Request>
   bool operator()(const Answer&, const Request&) const {
@@ -89,6 +91,15 @@ int digit_value(char digit) {
 }
 
 }  // namespace
+
+SyncId sync_at(int64_t index, int64_t num_fragments) {
+  return {.round = index / num_fragments + 1, .fragment = index % num_fragments};
+}
+
+std::string text_of(const SyncId& sync, int64_t num_fragments) {
+  return num_fragments == 1 ? fmt::format("round {}", sync.round)
+                            : fmt::format("round {}, fragment {}", sync.round, sync.fragment);
+}
 
 std::span<const std::string_view> enum_names(Outcome) {
   static constexpr std::array<std::string_view, 3> kNames{"done", "interrupted", "failed"};

@@ -1,5 +1,5 @@
 // The messages between the coordinator and the sites: one JSON object a message, in one frame,
-// {"protocol": 1, "type": "arrive", ...the fields below...}. docs/protocol.md tells who waits for
+// {"protocol": 2, "type": "arrive", ...the fields below...}. docs/protocol.md tells who waits for
 // what.
 //
 // Each message lists its fields once, for reading, writing and documentation alike. A message with
@@ -19,7 +19,20 @@
 
 namespace farstep {
 
-inline constexpr int64_t kProtocolVersion = 1;
+inline constexpr int64_t kProtocolVersion = 2;
+
+// Which sync of a run: of one fragment of the model, in one outer round. They follow each other
+// fragment by fragment, round by round.
+struct SyncId {
+  int64_t round = 1;     // from 1
+  int64_t fragment = 0;  // from 0
+  auto operator<=>(const SyncId&) const = default;
+};
+
+// Sync number `index` (from 0) of a run that has `num_fragments` of them a round.
+SyncId sync_at(int64_t index, int64_t num_fragments);
+// "round 3", or "round 3, fragment 1" where there are several.
+std::string text_of(const SyncId& sync, int64_t num_fragments);
 
 // ---- from a site to the coordinator ----
 
@@ -27,7 +40,7 @@ inline constexpr int64_t kProtocolVersion = 1;
 struct JoinRequest {
   std::optional<Json> run;
   bool resume = false;
-  std::vector<int64_t> resumable_rounds;
+  std::vector<int64_t> resumable_syncs;
   Json facts = Json::object();
   Json profile;
 
@@ -35,8 +48,8 @@ struct JoinRequest {
   void fields(Visitor&& visit) {
     visit("run", run, "the site's own copy of the run, every default written out; null has none");
     visit("resume", resume, "the site means to continue from a checkpoint");
-    visit("resumable_rounds", resumable_rounds,
-          "numbers of rounds done that it has checkpoints of");
+    visit("resumable_syncs", resumable_syncs,
+          "numbers of syncs done, fragment by fragment, that it has checkpoints of");
     visit("facts", facts, "what must be equal at all sites: digest of the data, parameters, ...");
     visit("profile", profile, "what was measured of the site, for the plan; null if nothing was");
   }
@@ -90,20 +103,23 @@ struct HeartbeatMessage {
   }
 };
 
-// What a site did in a round, for the averaging weights and for the next plan.
+// What a site brings to a sync, for the averaging weights: the work in its delta. And what it did
+// in the round so far, for the next plan.
 struct Contribution {
   int64_t steps = 0;
   int64_t batch = 0;
   int64_t tokens = 0;
+  int64_t round_steps = 0;
   int64_t micro_batch = 0;
   double step_seconds = 0;
   double overhead_seconds = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("steps", steps, "local steps", required(at_least(0)));
+    visit("steps", steps, "local steps since the fragment was last applied", required(at_least(0)));
     visit("batch", batch, "sequences of an inner step", required(at_least(0)));
-    visit("tokens", tokens, "tokens trained on", required(at_least(0)));
+    visit("tokens", tokens, "tokens trained on in these steps", required(at_least(0)));
+    visit("round_steps", round_steps, "local steps of the round so far", at_least(0));
     visit("micro_batch", micro_batch, "sequences of one forward and backward", at_least(0));
     visit("step_seconds", step_seconds, "what an inner step typically took; 0 if none was timed",
           at_least(0));
@@ -117,15 +133,17 @@ struct ArriveMessage {
   static constexpr std::string_view kType = "arrive";
   int64_t generation = 0;
   int64_t round = 0;
+  int64_t fragment = 0;
   Contribution contribution;
   std::string theta_hash;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("generation", generation, "generation of the membership", kRequired);
-    visit("round", round, "the round whose inner steps are done", kRequired);
-    visit("contribution", contribution, "what the site did in the round", kRequired);
-    visit("theta_hash", theta_hash, "checksum of theta_global at the start of the round",
+    visit("round", round, "the round", kRequired);
+    visit("fragment", fragment, "the fragment whose delta is taken", kRequired);
+    visit("contribution", contribution, "what the site brings", kRequired);
+    visit("theta_hash", theta_hash, "checksum of the fragment of theta_global before the sync",
           kRequired);
   }
 };
@@ -134,13 +152,17 @@ struct VoteMessage {
   static constexpr std::string_view kType = "vote";
   int64_t generation = 0;
   int64_t round = 0;
+  int64_t fragment = 0;
   std::string theta_hash;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("generation", generation, "generation of the membership", kRequired);
-    visit("round", round, "the round whose exchange is done", kRequired);
-    visit("theta_hash", theta_hash, "checksum of theta_global as the outer step would make it",
+    visit("round", round, "the round", kRequired);
+    visit("fragment", fragment, "the fragment whose exchange is done", kRequired);
+    visit("theta_hash", theta_hash,
+          "checksum of the fragment of theta_global as the outer step would make it; with the "
+          "last fragment of a round, of all of theta_global",
           kRequired);
   }
 };
@@ -198,7 +220,7 @@ struct Welcome {
   int64_t site_id = 0;
   std::vector<std::string> sites;
   int64_t generation = 0;
-  int64_t start_round = 0;
+  int64_t start_syncs = 0;
   std::vector<Json> profiles = {};
 
   template <typename Visitor>
@@ -207,7 +229,7 @@ struct Welcome {
     visit("site_id", site_id, "place of this site in `sites`", required(at_least(0)));
     visit("sites", sites, "names of all sites in the order of their ids", kRequired);
     visit("generation", generation, "generation of the membership", kRequired);
-    visit("start_round", start_round, "rounds done before; above 0 every site resumes from there",
+    visit("start_syncs", start_syncs, "syncs done before; above 0 every site resumes from there",
           required(at_least(0)));
     visit("profiles", profiles, "what each site brought as its profile, in order of site id");
   }
@@ -260,13 +282,15 @@ struct Go {
   static constexpr std::string_view kType = "go";
   int64_t generation = 0;
   int64_t round = 0;
+  int64_t fragment = 0;
   std::vector<Contribution> contributions;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("generation", generation, "generation of the membership", kRequired);
-    visit("round", round, "the round whose exchange begins", kRequired);
-    visit("contributions", contributions, "what each site did, in order of site id", kRequired);
+    visit("round", round, "the round", kRequired);
+    visit("fragment", fragment, "the fragment whose exchange begins", kRequired);
+    visit("contributions", contributions, "what each site brings, in order of site id", kRequired);
   }
 };
 
@@ -274,11 +298,13 @@ struct CommittedMessage {
   static constexpr std::string_view kType = "committed";
   int64_t generation = 0;
   int64_t round = 0;
+  int64_t fragment = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("generation", generation, "generation of the membership", kRequired);
-    visit("round", round, "the round that every site has", kRequired);
+    visit("round", round, "the round", kRequired);
+    visit("fragment", fragment, "the fragment that every site has", kRequired);
   }
 };
 

@@ -13,9 +13,9 @@ namespace farstep {
 
 Roster::Roster(Json run, const Deadlines& deadlines)
     : run_(std::move(run)), lost_after_seconds_(deadlines.lost_after_seconds) {
-  for (const auto& site : run_config_from_json(run_, "the coordinator's run").sites) {
-    seats_.emplace_back(site.name);
-  }
+  const auto config = run_config_from_json(run_, "the coordinator's run");
+  for (const auto& site : config.sites) seats_.emplace_back(site.name);
+  num_fragments_ = config.sync.fragments;
 }
 
 std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteMessage& message,
@@ -113,25 +113,29 @@ std::optional<std::string> Roster::objection(const RegisterMessage& message) con
 void Roster::begin() {
   std::vector<RegisterMessage> requests;
   for (const auto& seat : seats_) requests.push_back(seat.request);
-  const auto start_round = start_round_of(requests);
-  if (!start_round) {
-    send_to_all(
-        RefusedMessage{fmt::format("there is no round that all sites have a checkpoint of: {}",
-                                   resumable_rounds_text(requests))});
+  const auto start_syncs = start_syncs_of(requests);
+  if (!start_syncs) {
+    send_to_all(RefusedMessage{fmt::format(
+        "there is no number of {} done that all sites have a checkpoint of: {}",
+        num_fragments_ == 1 ? "rounds" : "fragments' syncs", resumable_syncs_text(requests))});
     for (auto& seat : seats_) seat = Seat(seat.site);
     return;
   }
-  start_round_ = *start_round;
-  round_.emplace(1, start_round_ + 1, site_names());
+  start_syncs_ = syncs_done_ = *start_syncs;
+  open_sync(1);
   for (const auto& seat : seats_) send(seat.connection, welcome(seat));
+}
+
+void Roster::open_sync(int64_t generation) {
+  sync_.emplace(generation, sync_at(syncs_done_, num_fragments_), site_names());
 }
 
 Welcome Roster::welcome(const Seat& seat) const {
   return {.run = run_,
           .site_id = &seat - seats_.data(),
           .sites = site_names(),
-          .generation = round_->generation(),
-          .start_round = start_round_,
+          .generation = sync_->generation(),
+          .start_syncs = start_syncs_,
           .profiles = profiles()};
 }
 
@@ -198,66 +202,71 @@ void Roster::on(Seat& seat, const HeartbeatMessage& message) {
 }
 
 bool Roster::is_current(const Seat& seat, std::string_view type, int64_t generation,
-                        int64_t round) {
+                        const SyncId& id) {
   if (verdict_) {
     send(seat.connection, *verdict_);
     return false;
   }
-  if (has_begun() && generation == round_->generation() && round == round_->number()) return true;
-  const auto open = has_begun() ? fmt::format("that is round {} of generation {}", round_->number(),
-                                              round_->generation())
+  if (has_begun() && generation == sync_->generation() && id == sync_->id()) return true;
+  const auto open = has_begun() ? fmt::format("that is {} of generation {}", text(sync_->id()),
+                                              sync_->generation())
                                 : "sites are still joining";
-  send(seat.connection, ErrorMessage{fmt::format(
-                            "site {} sent {} of round {} of generation {}, which is not open: {}",
-                            seat.site, type, round, generation, open)});
+  send(seat.connection,
+       ErrorMessage{fmt::format("site {} sent {} of {} of generation {}, which is not open: {}",
+                                seat.site, type, text(id), generation, open)});
   return false;
 }
 
 void Roster::on(Seat& seat, const ArriveMessage& message) {
-  if (!is_current(seat, message.kType, message.generation, message.round)) return;
+  const SyncId id{message.round, message.fragment};
+  if (!is_current(seat, message.kType, message.generation, id)) return;
   for (auto& other : seats_) {
     if (other.presence == Presence::kPresent) continue;
-    lose(other, other.presence, fmt::format("it left before round {}", message.round));
+    lose(other, other.presence, fmt::format("it left before {}", text(id)));
     return;
   }
-  if (round_->all_arrived()) {  // the answer was lost
-    send(seat.connection, round_->go());
+  if (sync_->all_arrived()) {  // the answer was lost
+    send(seat.connection, sync_->go());
     return;
   }
-  round_->arrive(seat.site, message);
-  if (!round_->all_arrived()) return;
-  if (const auto sites = round_->differing_arrivals(); !sites.empty()) {
+  sync_->arrive(seat.site, message);
+  if (!sync_->all_arrived()) return;
+  if (const auto sites = sync_->differing_arrivals(); !sites.empty()) {
     const auto reason =
-        fmt::format("theta_global differs at the start of round {}: {}", message.round, sites);
+        fmt::format("theta_global differs before the sync of {}: {}", text(id), sites);
     end_early(StopMessage{reason}, reason);
   } else {
-    send_to_all(round_->go());
+    send_to_all(sync_->go());
   }
 }
 
 void Roster::on(Seat& seat, const VoteMessage& message) {
-  const bool is_committed = has_begun() && message.generation == round_->generation() &&
-                            message.round == round_->number() - 1 && message.round > start_round_;
+  const SyncId id{message.round, message.fragment};
+  const CommittedMessage committed{message.generation, message.round, message.fragment};
+  const bool is_committed = has_begun() && message.generation == sync_->generation() &&
+                            syncs_done_ > start_syncs_ &&
+                            id == sync_at(syncs_done_ - 1, num_fragments_);
   if (is_committed) {  // the answer was lost
-    send(seat.connection, CommittedMessage{message.generation, message.round});
+    send(seat.connection, committed);
     return;
   }
-  if (!is_current(seat, message.kType, message.generation, message.round)) return;
-  if (!round_->all_arrived()) {
-    send(seat.connection, ErrorMessage{fmt::format("site {} voted on round {} before all arrived",
-                                                   seat.site, message.round)});
+  if (!is_current(seat, message.kType, message.generation, id)) return;
+  if (!sync_->all_arrived()) {
+    send(seat.connection,
+         ErrorMessage{fmt::format("site {} voted on {} before all arrived", seat.site, text(id))});
     return;
   }
-  round_->vote(seat.site, message);
-  if (!round_->all_voted()) return;
-  if (const auto sites = round_->differing_votes(); !sites.empty()) {
-    const auto reason = fmt::format("theta_global differs after the exchange of round {}: {}",
-                                    message.round, sites);
+  sync_->vote(seat.site, message);
+  if (!sync_->all_voted()) return;
+  if (const auto sites = sync_->differing_votes(); !sites.empty()) {
+    const auto reason =
+        fmt::format("theta_global differs after the exchange of {}: {}", text(id), sites);
     end_early(StopMessage{reason}, reason);
     return;
   }
-  round_.emplace(message.generation, message.round + 1, site_names());
-  send_to_all(CommittedMessage{message.generation, message.round});
+  ++syncs_done_;
+  open_sync(message.generation);
+  send_to_all(committed);
 }
 
 void Roster::on(Seat& seat, const MetricsMessage& message) {
@@ -281,7 +290,7 @@ void Roster::on(Seat& seat, const MetricsMessage& message) {
 
 void Roster::on(Seat& seat, const LeaveMessage& message) {
   send(seat.connection, GoodbyeMessage{});
-  if (message.outcome == Outcome::kDone && has_begun() && !round_->anyone_arrived()) {
+  if (message.outcome == Outcome::kDone && has_begun() && !sync_->anyone_arrived()) {
     seat.presence = Presence::kLeft;
     return;
   }

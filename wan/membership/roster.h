@@ -1,11 +1,12 @@
-// Who takes part in a run, and how far the open round has come: the coordinator's whole logic as a
+// Who takes part in a run, and how far the open sync has come: the coordinator's whole logic as a
 // state machine without sockets, threads or a clock. Every call is given the time and returns the
 // messages that are to be sent.
 //
-// A run has three phases: joining (until every expected site has registered), running (round after
-// round: all arrive, go, all vote, committed), over (every site has left or is lost). Every request
-// may come twice and is then answered again, as sites repeat what is not answered. A site that is
-// lost or leaves early ends the run for all: they are told at once, and again when they ask.
+// A run has three phases: joining (until every expected site has registered), running (sync after
+// sync, fragment by fragment and round by round: all arrive, go, all vote, committed), over (every
+// site has left or is lost). Every request may come twice and is then answered again, as sites
+// repeat what is not answered. A site that is lost or leaves early ends the run for all: they are
+// told at once, and again when they ask.
 //
 // Times are the coordinator's unix seconds on a steady scale. Not thread-safe: one owner.
 #pragma once
@@ -17,7 +18,7 @@
 #include <vector>
 
 #include "trainer/config/deadlines.h"
-#include "wan/membership/open_round.h"
+#include "wan/membership/open_sync.h"
 #include "wan/membership/protocol.h"
 
 namespace farstep {
@@ -42,7 +43,7 @@ class Roster {
   std::vector<Outgoing> tick(double now_seconds);
 
   // Whether all expected sites have registered.
-  bool has_begun() const { return round_.has_value(); }
+  bool has_begun() const { return sync_.has_value(); }
   // Whether the run has begun and no site is in it any more.
   bool is_over() const;
   // Why the run ended early; empty if it did not.
@@ -83,8 +84,11 @@ class Roster {
   std::vector<std::string> site_names() const;
   std::vector<std::string> missing_sites() const;
 
-  // Whether a message belongs to the open round; answers it if it does not.
-  bool is_current(const Seat& seat, std::string_view type, int64_t generation, int64_t round);
+  // Opens the sync that follows syncs_done_.
+  void open_sync(int64_t generation);
+  // Whether a message belongs to the open sync; answers it if it does not.
+  bool is_current(const Seat& seat, std::string_view type, int64_t generation, const SyncId& id);
+  std::string text(const SyncId& id) const { return text_of(id, num_fragments_); }
   void lose(Seat& seat, Presence presence, const std::string& reason);
   void end_early(const CoordinatorMessage& verdict, const std::string& failure);
 
@@ -96,8 +100,10 @@ class Roster {
   const Json run_;
   const double lost_after_seconds_;
   std::vector<Seat> seats_;  // in the order of site ids
-  int64_t start_round_ = 0;
-  std::optional<OpenRound> round_;  // nothing while joining
+  int64_t num_fragments_ = 1;
+  int64_t start_syncs_ = 0;
+  int64_t syncs_done_ = 0;
+  std::optional<OpenSync> sync_;  // nothing while joining
   std::map<std::string, std::string> values_;
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early

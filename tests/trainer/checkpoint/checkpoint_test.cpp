@@ -88,10 +88,11 @@ TEST_CASE("only folders with a checkpoint's name count") {
   CHECK_THROWS_AS(list_checkpoints(root / "round-00004"), DataError);
 }
 
-TEST_CASE("a round is resumed from its highest step") {
+TEST_CASE("all whole checkpoints can be resumed from and the newest come first") {
   const TemporaryFolder root;
   save(root.path(), {{1, 0}, {2, 0}, {2, 5}, {2, 30}, {3, 0}});
-  CHECK(places(resumable_checkpoints(root.path())) == Places{{3, 0}, {2, 30}, {1, 0}});
+  CHECK(places(resumable_checkpoints(root.path())) ==
+        Places{{3, 0}, {2, 30}, {2, 5}, {2, 0}, {1, 0}});
 }
 
 TEST_CASE("a damaged checkpoint is skipped with a warning that names the file") {
@@ -147,15 +148,19 @@ TEST_CASE("a checkpoint of another model or place is refused") {
                     Contains("state.json: is of round 4 and step 0"));
 }
 
-TEST_CASE("a checkpoint of a later layout is refused with its version") {
+TEST_CASE("a checkpoint of another layout is refused with its version") {
   const TemporaryFolder root;
   const auto entry = save_checkpoint(root.path(), SmallState(4, 0).state).entry;
   auto state = Json::parse(read_file(entry.folder / "state.json"));
-  state["format"] = 2;
-  write_file(entry.folder / "state.json", state.dump());
-  SmallState loaded(4, 0, SmallState::kZeros);
-  CHECK_THROWS_AS(load_checkpoint(entry, loaded.state), DataError);
-  CHECK_THROWS_WITH(load_checkpoint(entry, loaded.state), Contains("state.json: format: is 2"));
+  for (const int format : {1, 3}) {
+    state["format"] = format;
+    if (format == 1) state["progress"].erase("syncs");  // as it was
+    write_file(entry.folder / "state.json", state.dump());
+    SmallState loaded(4, 0, SmallState::kZeros);
+    CHECK_THROWS_AS(load_checkpoint(entry, loaded.state), DataError);
+    CHECK_THROWS_WITH(load_progress(entry),
+                      Contains(fmt::format("state.json: format: is {}", format)));
+  }
 }
 
 TEST_CASE("an existing checkpoint is replaced and leftovers are cleaned up") {

@@ -56,7 +56,8 @@ TEST_CASE("the JSON report has the members of the contract in their order") {
   REQUIRE(json["sites"].size() == 4);
   CHECK(names_of(json["sites"][2]) ==
         std::vector<std::string>{"site", "steps", "tokens", "compute_seconds", "wait_seconds",
-                                 "wan_seconds", "other_seconds", "idle_fraction"});
+                                 "wan_seconds", "other_seconds", "idle_fraction",
+                                 "hidden_wan_seconds"});
 }
 
 TEST_CASE("the JSON report has the totals of the run") {
@@ -73,6 +74,7 @@ TEST_CASE("the JSON report has the totals of the run") {
   CHECK(site["compute_seconds"].get<double>() == Approx(104));
   CHECK(site["wait_seconds"].get<double>() == Approx(146));
   CHECK(site["wan_seconds"].get<double>() == Approx(15));
+  CHECK(site["hidden_wan_seconds"].get<double>() == Approx(5));
   CHECK(site["other_seconds"].get<double>() == Approx(11));
   CHECK(site["idle_fraction"].get<double>() == Approx((146. + 15 + 11) / (104 + 146 + 15 + 11)));
 }
@@ -89,6 +91,18 @@ TEST_CASE("the idle table is the paper's for the paper's step times") {
       std::vector<std::string>{"waiting for peers", "1.1", "0.0", "14.6", "4.9", "20.6", "18.7 %"});
   CHECK(row_of(table, "not accounted for").cells[5] == "0.0");
   for (const auto& row : table.rows) CHECK(row.cells.size() == table.header.size());
+}
+
+TEST_CASE("the traffic table tells exposed from hidden WAN time") {
+  const TemporaryFolder folder;
+  SyntheticRun run;
+  run.write(folder.path());
+  const auto table = traffic_table(build_report(folder.path()));
+  CHECK(table.header[5] == "WAN exposed (s)");
+  CHECK(row_of(table, "node3").cells[5] == "15.0");
+  CHECK(row_of(table, "node3").cells[6] == "5.0");
+  CHECK(row_of(table, "total").cells[5] == "60.0");
+  CHECK(row_of(table, "total").cells[6] == "20.0");
 }
 
 TEST_CASE("the validation loss is the mean over the shares of all sites") {

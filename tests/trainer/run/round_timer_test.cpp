@@ -24,6 +24,20 @@ TEST_CASE("a round's time is steps and overhead") {
   CHECK(timer.compute_seconds() == 0);
 }
 
+TEST_CASE("what a site waits for a sync is not its own time") {
+  FakeClock clock(50);
+  RoundTimer timer(clock);
+  timer.start_round(0);
+  clock.advance(5);
+  timer.add_step(2);
+  timer.add_wait(2.5);
+  CHECK(timer.elapsed_seconds() == 5);
+  CHECK(timer.waited_seconds() == 2.5);
+  CHECK(timer.overhead_seconds() == 0.5);
+  timer.start_round(0);
+  CHECK(timer.waited_seconds() == 0);
+}
+
 TEST_CASE("time before an interruption counts for the deadline and not as overhead") {
   FakeClock clock(50);
   RoundTimer timer(clock);

@@ -41,6 +41,8 @@ std::string words(const std::vector<Record>& records) {
       text += fmt::format("{}.{}", step->round, step->step);
     } else if (const auto* span = std::get_if<SpanEvent>(&event)) {
       text += fmt::format("{}{}", name_of(span->cause), span->round);
+    } else if (const auto* sync = std::get_if<SyncEvent>(&event)) {
+      text += fmt::format("sync{}:{}", sync->round, sync->fragment);
     } else if (const auto* round = std::get_if<RoundEvent>(&event)) {
       text += fmt::format("round{}", round->round);
     } else if (const auto* evaluation = std::get_if<EvaluationEvent>(&event)) {
@@ -58,6 +60,9 @@ Record span(SpanCause cause, int64_t round) {
 }
 Record run(int64_t round, int64_t step) {
   return {0, "a", start_at(round, step)};
+}
+Record synced(int64_t round, int64_t fragment) {
+  return {0, "a", SyncEvent{.round = round, .fragment = fragment}};
 }
 Record committed(int64_t round) {
   RoundEvent event;
@@ -102,6 +107,33 @@ std::string after_resume(int64_t round, int64_t steps) {
 }
 
 }  // namespace
+
+TEST_CASE("a site that resumes after a fragment keeps what belongs to its sync") {
+  const std::vector<Record> before = {run(0, 0),    step(1, 1),
+                                      step(1, 2),   span(SpanCause::kWan, 1),
+                                      synced(1, 0), step(1, 3),
+                                      step(1, 4),   span(SpanCause::kWan, 1),
+                                      synced(1, 1), span(SpanCause::kData, 1),
+                                      committed(1)};
+  struct Row {
+    int64_t steps, fragments;
+    std::string kept;
+  };
+  const std::vector<Row> table = {
+      {2, 0, "run 1.1 1.2 run"},
+      {2, 1, "run 1.1 1.2 wan1 sync1:0 run"},
+      {3, 1, "run 1.1 1.2 wan1 sync1:0 1.3 run"},
+      {4, 1, "run 1.1 1.2 wan1 sync1:0 1.3 1.4 run"},
+      {4, 2, "run 1.1 1.2 wan1 sync1:0 1.3 1.4 wan1 sync1:1 run"},
+  };
+  for (const auto& row : table) {
+    auto records = before;
+    auto resumed = start_at(0, row.steps);
+    resumed.start_fragments = row.fragments;
+    records.push_back({0, "a", resumed});
+    CHECK(words(without_abandoned(records)) == row.kept);
+  }
+}
 
 TEST_CASE("a whole file is read without a note") {
   const TemporaryFolder folder;
@@ -217,8 +249,8 @@ TEST_CASE("resuming at any step and redoing the rest counts every step once") {
   for (std::size_t stop = 1; stop < whole.size(); ++stop) {
     for (int64_t round = 0; round < 3; ++round) {
       for (int64_t step = 0; step < 3; ++step) {
-        // The second process redoes all from (round, step) on; a round has a plan and 11 more.
-        const auto resumed = whole.begin() + 1 + round * 12 + (step == 0 ? 0 : step + 1);
+        // The second process redoes all from (round, step) on; a round has a plan and 12 more.
+        const auto resumed = whole.begin() + 1 + round * 13 + (step == 0 ? 0 : step + 1);
         if (resumed - whole.begin() > std::ptrdiff_t(stop)) continue;
         std::vector<Record> records(whole.begin(), whole.begin() + std::ptrdiff_t(stop));
         records.push_back({0, "node1", start_at(round, step)});

@@ -17,12 +17,14 @@ std::vector<Event> one_of_each() {
   run.site_id = 1;
   run.sites = {"node1", "node2"};
   run.devices = {"cpu x1"};
-  run.parameters = run.rounds = run.generation = run.start_round = run.start_step = 7;
+  run.parameters = run.rounds = run.generation = run.start_round = run.start_step =
+      run.start_fragments = 7;
   run.sequence_length = 128;
   run.clock_offset_seconds = -0.125;
   return {run,
           StepEvent{3, 4, 1.5e9, 0.1, 0.01, 7.25, 0.5, 1e-4, 512, {0.1, 0.05}},
           SpanEvent{SpanCause::kRecovery, 3, 1.5e9, 0.1},
+          SyncEvent{3, 1, 0.5, 2.5, 0.25, 1.5, 1000},
           RoundEvent{3, 1, 25, 4, 2, 51200, 0.25, "00112233445566ff", 1, 2, 3, 4, 6.5},
           EvaluationEvent{3, 1234.5, 99},
           CheckpointEvent{3, 2, "round-00003", 4096},

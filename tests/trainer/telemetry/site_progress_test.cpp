@@ -19,7 +19,7 @@ TEST_CASE("a site's activity follows from what its events say is over") {
   }
   CHECK(activities == std::vector<std::string>{
                           "training", "training", "training", "waiting",  // run, plan, two steps
-                          "sending", "sending", "sending",                // wait and wan and outer
+                          "sending", "sending", "sending", "sending",     // wait wan outer sync
                           "next round", "next round",                     // round and validation
                           "next round", "next round", "next round", "done"});
 }

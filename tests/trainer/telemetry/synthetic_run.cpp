@@ -76,6 +76,9 @@ std::vector<Record> SyntheticRun::records(std::size_t site, double clock_offset_
     span(SpanCause::kWait, round, wait_seconds(site));
     span(SpanCause::kWan, round, wan_seconds);
     span(SpanCause::kOuter, round, outer_seconds);
+    // Half a second of every exchange is hidden behind training.
+    add(SyncEvent{round, 0, wait_seconds(site), wan_seconds + 0.5, wait_seconds(site), wan_seconds,
+                  1'290'000'000});
     add(RoundEvent{round, 1, steps, 4, 4, steps * kTokensOfStep, 0.25, "0123456789abcdef",
                    1'290'000'000, 1'290'000'000, 1'301'000'000, 1'301'000'000,
                    loss_sum / double(steps)});

@@ -9,11 +9,11 @@ RegisterMessage site(const std::string& name, bool resume, std::vector<int64_t> 
   RegisterMessage message;
   message.site = name;
   message.resume = resume;
-  message.resumable_rounds = std::move(rounds);
+  message.resumable_syncs = std::move(rounds);
   return message;
 }
 
-TEST_CASE("sites start at the highest round that all can resume from") {
+TEST_CASE("sites start at the highest number of syncs that all can resume from") {
   struct Row {
     std::vector<std::vector<int64_t>> rounds;
     std::optional<int64_t> start;
@@ -30,12 +30,12 @@ TEST_CASE("sites start at the highest round that all can resume from") {
   for (const auto& row : table) {
     std::vector<RegisterMessage> sites;
     for (const auto& rounds : row.rounds) sites.push_back(site("s", true, rounds));
-    CHECK(start_round_of(sites) == row.start);
+    CHECK(start_syncs_of(sites) == row.start);
   }
 }
 
-TEST_CASE("sites that do not resume start at round 0 whatever checkpoints they have") {
-  CHECK(start_round_of({site("a", false, {4}), site("b", false, {})}) == 0);
+TEST_CASE("sites that do not resume start at the beginning whatever checkpoints they have") {
+  CHECK(start_syncs_of({site("a", false, {4}), site("b", false, {})}) == 0);
 }
 
 TEST_CASE("a site whose run differs is told the JSON path of the first difference") {
@@ -69,8 +69,8 @@ TEST_CASE("either all sites resume or none") {
   CHECK(objection_to_site(fresh, resuming) == text);
 }
 
-TEST_CASE("the rounds that sites can resume from are listed site by site") {
-  CHECK(resumable_rounds_text({site("a", true, {2, 3}), site("b", true, {})}) ==
+TEST_CASE("the syncs that sites can resume from are listed site by site") {
+  CHECK(resumable_syncs_text({site("a", true, {2, 3}), site("b", true, {})}) ==
         "a has [2, 3], b has []");
 }
 

@@ -42,11 +42,11 @@ int64_t take_part(Member& member, int i, int sites) {
     const auto value = member.get("address/" + std::to_string(j));
     if (value != std::string("\0\xff", 2) + std::to_string(j)) steps -= 1000000;
   }
-  for (int64_t round = welcome->start_round + 1; round <= 3; ++round) {
+  for (int64_t round = welcome->start_syncs + 1; round <= 3; ++round) {
     member.set_activity(round, 0, "training");
-    const auto go = member.arrive(round, {10 + i, 1, 1}, "aa", {});
+    const auto go = member.arrive({.round = round}, {10 + i, 1, 1}, "aa", {});
     for (const auto& contribution : go->contributions) steps += contribution.steps;
-    member.vote(round, "bb");
+    member.vote({.round = round}, "bb");
     member.throw_if_failed();
     member.report({.round = round});
   }
@@ -95,14 +95,14 @@ TEST_CASE("a connection that is cut and made again loses nothing") {
   for (int64_t round = 1; round <= 5; ++round) {
     const auto key = "key/" + std::to_string(round);
     auto there = std::async(std::launch::async, [&] {
-      far.arrive(round, {}, "aa", {});
-      far.vote(round, "bb");
+      far.arrive({.round = round}, {}, "aa", {});
+      far.vote({.round = round}, "bb");
       return far.get(key);
     });
     link.cut();
-    near.arrive(round, {}, "aa", {});
+    near.arrive({.round = round}, {}, "aa", {});
     link.cut();
-    near.vote(round, "bb");
+    near.vote({.round = round}, "bb");
     link.cut();
     near.put(key, "value");
     link.cut();
@@ -160,7 +160,7 @@ TEST_CASE("a coordinator of another protocol version is refused") {
                           [&] { return error_of<ConfigError>([&] { member.join({}); }); });
   std::optional<ControlSocket::Frames> request;
   while (!(request = other.receive())) other.wait(10);
-  other.send({request->at(0), R"({"protocol": 2, "type": "welcome"})"});
+  other.send({request->at(0), R"({"protocol": 1, "type": "welcome"})"});
   CHECK_THAT(error.get(), Catch::Contains("use the same version of Farstep"));
 }
 
@@ -178,12 +178,12 @@ TEST_CASE("a stop request ends the wait for the others") {
   Party party(2, patient_deadlines());
   std::stop_source stop_arrival;
   auto arriving = std::async(std::launch::async, [&] {
-    return party.members[0]->arrive(1, {}, "aa", stop_arrival.get_token()).has_value();
+    return party.members[0]->arrive({}, {}, "aa", stop_arrival.get_token()).has_value();
   });
   stop_arrival.request_stop();
   CHECK_FALSE(arriving.get());
   party.members[0]->leave(Outcome::kInterrupted, "Ctrl-C");
-  CHECK_THAT(error_of<PeerError>([&] { party.members[1]->arrive(1, {}, "aa", {}); }),
+  CHECK_THAT(error_of<PeerError>([&] { party.members[1]->arrive({}, {}, "aa", {}); }),
              Catch::Contains("site s0: it left the run: interrupted: Ctrl-C"));
 }
 
@@ -196,7 +196,7 @@ TEST_CASE("a site that vanishes is named to the others in time") {
   });
   auto waiting = std::async(std::launch::async, [&]() -> std::string {
     try {
-      party.members[1]->arrive(1, {}, "aa", {});
+      party.members[1]->arrive({}, {}, "aa", {});
     } catch (const PeerError& error) {
       return error.site();
     }
@@ -209,7 +209,7 @@ TEST_CASE("a site that vanishes is named to the others in time") {
   CHECK(waiting.get() == "s2");
   CHECK(party.clock.now_seconds() - start_seconds < 3);
   CHECK_THROWS_AS(party.members[0]->throw_if_failed(), PeerError);
-  CHECK_THROWS_AS(party.members[0]->vote(1, "bb"), PeerError);
+  CHECK_THROWS_AS(party.members[0]->vote({}, "bb"), PeerError);
   CHECK_THROWS_AS(party.members[0]->get("k"), PeerError);
   CHECK_THROWS_AS(party.members[0]->put("k", "v"), PeerError);
   party.members[0]->leave(Outcome::kFailed, "");
@@ -221,7 +221,7 @@ TEST_CASE("a site that vanishes is named to the others in time") {
 TEST_CASE("a listener that comes after the loss is told as well") {
   Party party(2, patient_deadlines());
   party.members[1]->leave(Outcome::kFailed, "out of memory");
-  CHECK_THROWS_AS(party.members[0]->arrive(1, {}, "aa", {}), PeerError);
+  CHECK_THROWS_AS(party.members[0]->arrive({}, {}, "aa", {}), PeerError);
   std::promise<std::string> heard;
   party.members[0]->on_peer_lost(
       [&](const std::string& site, const std::string&) { heard.set_value(site); });
@@ -234,7 +234,7 @@ TEST_CASE("a coordinator that dies is noticed by every site in time") {
   party.coordinator.reset();
   const auto errors = run_ranks(2, [&](int i) -> std::string {
     try {
-      party.members[i]->arrive(1, {}, "aa", {});
+      party.members[i]->arrive({}, {}, "aa", {});
     } catch (const PeerError& error) {
       return error.site() + "|" + error.what();
     }
@@ -255,7 +255,7 @@ TEST_CASE("a restarted coordinator does not know its sites and they notice at on
   party.coordinator.reset();
   party.coordinator =
       std::make_unique<Coordinator>(endpoint, run_of(1), patient_deadlines(), party.clock);
-  CHECK_THAT(error_of<PeerError>([&] { party.members[0]->arrive(1, {}, "aa", {}); }),
+  CHECK_THAT(error_of<PeerError>([&] { party.members[0]->arrive({}, {}, "aa", {}); }),
              Catch::Contains("does not count site s0 as a member"));
 }
 
@@ -263,8 +263,8 @@ TEST_CASE("weights that differ are a defect that names the sites") {
   Party party(2, patient_deadlines());
   const auto errors = run_ranks(2, [&](int i) {
     return error_of<InternalError>([&] {
-      party.members[i]->arrive(1, {}, "aa", {});
-      party.members[i]->vote(1, "b" + std::to_string(i));
+      party.members[i]->arrive({}, {}, "aa", {});
+      party.members[i]->vote({}, "b" + std::to_string(i));
     });
   });
   for (const auto& error : errors) {
@@ -275,7 +275,7 @@ TEST_CASE("weights that differ are a defect that names the sites") {
 TEST_CASE("after its goodbye a member refuses further calls") {
   Party party(1, patient_deadlines());
   party.members[0]->leave(Outcome::kDone, "");
-  CHECK_THROWS_AS(party.members[0]->arrive(1, {}, "aa", {}), InternalError);
+  CHECK_THROWS_AS(party.members[0]->arrive({}, {}, "aa", {}), InternalError);
 }
 
 TEST_CASE("the clock offset is the coordinator's time minus the site's") {

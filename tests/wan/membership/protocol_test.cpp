@@ -21,7 +21,7 @@ TEST_CASE("messages of a site come back as they were sent") {
   request.site = "paris";
   request.run = Json::parse(R"({"name": "r", "outer": {"momentum": 0.9}})");
   request.resume = true;
-  request.resumable_rounds = {3, 4};
+  request.resumable_syncs = {3, 4};
   request.profile = {{"site", "paris"}};
   request.facts = {{"data_digest", "00ff"}, {"parameters", 12345678901}};
   const std::vector<SiteMessage> messages = {
@@ -29,8 +29,8 @@ TEST_CASE("messages of a site come back as they were sent") {
       PutMessage{"mesh/0/1", "00ff"},
       GetMessage{"mesh/0/1"},
       HeartbeatMessage{1.5, 2, 3, "training"},
-      ArriveMessage{1, 2, {100, 4, 409600, 2, 0.1, 0.3}, "0123456789abcdef"},
-      VoteMessage{1, 2, "0123456789abcdef"},
+      ArriveMessage{1, 2, 3, {100, 4, 409600, 120, 2, 0.1, 0.3}, "0123456789abcdef"},
+      VoteMessage{1, 2, 3, "0123456789abcdef"},
       MetricsMessage{3, 2.5, 4096, 1.5, 0.25},
       LeaveMessage{Outcome::kInterrupted, "Ctrl-C"},
   };
@@ -56,8 +56,8 @@ TEST_CASE("messages of the coordinator come back as they were sent") {
       StoredMessage{"k"},
       ValueMessage{"k", ""},
       HeartbeatAckMessage{1.25, 1.5},
-      Go{1, 2, {{1, 2, 3}, {4, 5, 6}}},
-      CommittedMessage{1, 2},
+      Go{1, 2, 3, {{1, 2, 3}, {4, 5, 6}}},
+      CommittedMessage{1, 2, 3},
       PeerLostMessage{"b", "silent"},
       StopMessage{"differs"},
       UnknownSiteMessage{"who"},
@@ -81,13 +81,13 @@ TEST_CASE("what is no message of Farstep is bad data") {
       "[]",
       "null",
       "{}",
-      R"({"protocol": 1})",
+      R"({"protocol": 2})",
       R"({"type": "get", "key": "k"})",
-      R"({"protocol": "1", "type": "get"})",
-      R"({"protocol": 1, "type": 7})",
-      R"({"protocol": 1, "type": "get", "key": "k")",
+      R"({"protocol": "2", "type": "get"})",
+      R"({"protocol": 2, "type": 7})",
+      R"({"protocol": 2, "type": "get", "key": "k")",
       std::string(100000, '['),
-      R"({"protocol": 1, "type": "register", "facts": )" + std::string(80, '[') +
+      R"({"protocol": 2, "type": "register", "facts": )" + std::string(80, '[') +
           std::string(80, ']') + "}",
   };
   for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);
@@ -98,16 +98,16 @@ TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
     std::string frame, message;
   };
   const std::vector<Row> table = {
-      {R"({"protocol": 2, "type": "get", "key": "k"})", "of protocol 2"},
-      {R"({"protocol": 2, "type": "something new"})", "of protocol 2"},
-      {R"({"protocol": 1, "type": "dance"})", "unknown type 'dance'"},
-      {R"({"protocol": 1, "type": "welcome"})", "unknown type 'welcome'"},
-      {R"({"protocol": 1, "type": "get"})", "message get: key: is missing"},
-      {R"({"protocol": 1, "type": "get", "key": 4})", "message get: key: is 4"},
-      {R"({"protocol": 1, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
-      {R"({"protocol": 1, "type": "leave", "outcome": "bored"})", "must be one of done"},
-      {R"({"protocol": 1, "type": "arrive", "generation": 1, "round": 1, "theta_hash": "a",
-           "contribution": {"steps": -1, "batch": 1, "tokens": 1}})",
+      {R"({"protocol": 1, "type": "get", "key": "k"})", "of protocol 1"},
+      {R"({"protocol": 1, "type": "something new"})", "of protocol 1"},
+      {R"({"protocol": 2, "type": "dance"})", "unknown type 'dance'"},
+      {R"({"protocol": 2, "type": "welcome"})", "unknown type 'welcome'"},
+      {R"({"protocol": 2, "type": "get"})", "message get: key: is missing"},
+      {R"({"protocol": 2, "type": "get", "key": 4})", "message get: key: is 4"},
+      {R"({"protocol": 2, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
+      {R"({"protocol": 2, "type": "leave", "outcome": "bored"})", "must be one of done"},
+      {R"({"protocol": 2, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
+           "theta_hash": "a", "contribution": {"steps": -1, "batch": 1, "tokens": 1}})",
        "contribution.steps: is -1"},
   };
   for (const auto& row : table) {
@@ -130,11 +130,11 @@ TEST_CASE("an answer fits the request that it names and no other") {
   CHECK(answers(ValueMessage{"k", "00"}, GetMessage{"k"}));
   CHECK_FALSE(answers(ValueMessage{"k", "00"}, GetMessage{"other"}));
   CHECK_FALSE(answers(StoredMessage{"k"}, GetMessage{"k"}));
-  CHECK(answers(Go{1, 2, {}}, ArriveMessage{1, 2, {}, "a"}));
-  CHECK_FALSE(answers(Go{1, 1, {}}, ArriveMessage{1, 2, {}, "a"}));
-  CHECK_FALSE(answers(Go{2, 2, {}}, ArriveMessage{1, 2, {}, "a"}));
-  CHECK(answers(CommittedMessage{1, 2}, VoteMessage{1, 2, "a"}));
-  CHECK_FALSE(answers(CommittedMessage{1, 2}, ArriveMessage{1, 2, {}, "a"}));
+  CHECK(answers(Go{1, 2, 0, {}}, ArriveMessage{1, 2, 0, {}, "a"}));
+  CHECK_FALSE(answers(Go{1, 1, 0, {}}, ArriveMessage{1, 2, 0, {}, "a"}));
+  CHECK_FALSE(answers(Go{2, 2, 0, {}}, ArriveMessage{1, 2, 0, {}, "a"}));
+  CHECK(answers(CommittedMessage{1, 2, 0}, VoteMessage{1, 2, 0, "a"}));
+  CHECK_FALSE(answers(CommittedMessage{1, 2, 0}, ArriveMessage{1, 2, 0, {}, "a"}));
   CHECK(answers(GoodbyeMessage{}, LeaveMessage{}));
 }
 

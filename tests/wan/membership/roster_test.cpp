@@ -7,9 +7,10 @@
 namespace farstep {
 namespace {
 
-Json run_of(const std::vector<std::string>& sites) {
+Json run_of(const std::vector<std::string>& sites, int64_t fragments = 1) {
   RunConfig config;
   config.name = "test";
+  config.sync.fragments = fragments;
   for (const auto& name : sites) config.sites.emplace_back().name = name;
   return to_json(config);
 }
@@ -21,18 +22,18 @@ RegisterMessage registration(const std::string& site) {
 }
 
 ArriveMessage arrival(int64_t round, const std::string& hash = "aa") {
-  return {1, round, {100, 4, 1000}, hash};
+  return {1, round, 0, {100, 4, 1000}, hash};
 }
 
 VoteMessage ballot(int64_t round, const std::string& hash = "bb") {
-  return {1, round, hash};
+  return {1, round, 0, hash};
 }
 
 // A roster whose sites are on connections of the same name, and a time of its own.
 class Table {
  public:
-  explicit Table(std::vector<std::string> sites)
-      : sites_(std::move(sites)), roster(run_of(sites_), Deadlines{}) {}
+  explicit Table(std::vector<std::string> sites, int64_t fragments = 1)
+      : sites_(std::move(sites)), roster(run_of(sites_, fragments), Deadlines{}) {}
 
   std::vector<Outgoing> receive(const std::string& connection, const SiteMessage& message) {
     return roster.receive(connection, message, now_seconds);
@@ -97,7 +98,7 @@ TEST_CASE("sites wait for each other and are welcomed together") {
     CHECK(welcome.sites == Names{"a", "b", "c"});
     CHECK(welcome.run == run_of({"a", "b", "c"}));
     CHECK(welcome.generation == 1);
-    CHECK(welcome.start_round == 0);
+    CHECK(welcome.start_syncs == 0);
   }
   CHECK(only<Welcome>(table.receive("2", registration("b"))).site_id == 1);
 }
@@ -149,14 +150,14 @@ TEST_CASE("sites resume from the highest round that all have") {
   Table table({"a", "b"});
   auto a = registration("a");
   a.resume = true;
-  a.resumable_rounds = {4, 5};
+  a.resumable_syncs = {4, 5};
   auto b = registration("b");
   b.resume = true;
-  b.resumable_rounds = {3, 4};
+  b.resumable_syncs = {3, 4};
   table.receive("a", a);
   const auto messages = table.receive("b", b);
   REQUIRE(receivers<Welcome>(messages).size() == 2);
-  CHECK(std::get<Welcome>(messages[0].message).start_round == 4);
+  CHECK(std::get<Welcome>(messages[0].message).start_syncs == 4);
   only<ErrorMessage>(table.receive("a", arrival(1)));
   only<ErrorMessage>(table.receive("a", ballot(4)));
   table.play_round(5);
@@ -167,7 +168,7 @@ TEST_CASE("without a common round to resume from all are refused and may try aga
   Table table({"a", "b"});
   auto a = registration("a");
   a.resume = true;
-  a.resumable_rounds = {1, 2};
+  a.resumable_syncs = {1, 2};
   auto b = registration("b");
   b.resume = true;
   table.receive("a", a);
@@ -211,8 +212,8 @@ TEST_CASE("rounds go on one after the other when all arrive and all vote") {
   Table table({"a", "b"});
   table.join();
   for (int64_t round = 1; round <= 5; ++round) {
-    CHECK(table.receive("b", ArriveMessage{1, round, {50, 8, 500}, "aa"}).empty());
-    const auto go = table.receive("a", ArriveMessage{1, round, {100, 4, 900}, "aa"});
+    CHECK(table.receive("b", ArriveMessage{1, round, 0, {50, 8, 500}, "aa"}).empty());
+    const auto go = table.receive("a", ArriveMessage{1, round, 0, {100, 4, 900}, "aa"});
     CHECK(receivers<Go>(go) == Names{"a", "b"});
     CHECK(std::get<Go>(go[0].message).round == round);
     CHECK(std::get<Go>(go[0].message).contributions ==
@@ -255,12 +256,61 @@ TEST_CASE("messages of a round that is not open are answered with an error") {
       ballot(1),
       ballot(3),
       ballot(4),
-      ArriveMessage{0, 2, {}, "aa"},
-      VoteMessage{2, 1, "bb"},
+      ArriveMessage{0, 2, 0, {}, "aa"},
+      VoteMessage{2, 1, 0, "bb"},
   };
   for (const auto& message : stale) only<ErrorMessage>(table.receive("a", message));
   table.play_round(3);
   CHECK(table.roster.failure().empty());
+}
+
+TEST_CASE("fragments follow each other in a round and rounds when all fragments are committed") {
+  Table table({"a", "b"}, 3);
+  table.join();
+  for (int64_t index = 0; index < 7; ++index) {
+    const auto [round, fragment] = sync_at(index, 3);
+    CHECK(round == 1 + index / 3);
+    const ArriveMessage arrival{1, round, fragment, {}, "aa"};
+    const VoteMessage ballot{1, round, fragment, "bb"};
+    CHECK(table.receive("a", arrival).empty());
+    const auto go = table.receive("b", arrival);
+    REQUIRE(receivers<Go>(go) == Names{"a", "b"});
+    CHECK(std::get<Go>(go[0].message).fragment == fragment);
+    CHECK(table.receive("b", ballot).empty());
+    const auto committed = table.receive("a", ballot);
+    REQUIRE(receivers<CommittedMessage>(committed) == Names{"a", "b"});
+    CHECK(std::get<CommittedMessage>(committed[0].message).fragment == fragment);
+    CHECK(only<CommittedMessage>(table.receive("b", ballot)).fragment == fragment);
+  }
+  CHECK_THAT(only<ErrorMessage>(table.receive("a", ArriveMessage{1, 3, 2, {}, "aa"})).message,
+             Catch::Contains("sent arrive of round 3, fragment 2") &&
+                 Catch::Contains("that is round 3, fragment 1 of generation 1"));
+}
+
+TEST_CASE("sites resume in the middle of a round from the newest sync that all have") {
+  Table table({"a", "b"}, 3);
+  auto a = registration("a");
+  a.resume = true;
+  a.resumable_syncs = {5, 3};
+  auto b = registration("b");
+  b.resume = true;
+  SECTION("there is one") {
+    b.resumable_syncs = {5, 6};
+    table.receive("a", a);
+    const auto messages = table.receive("b", b);
+    REQUIRE(receivers<Welcome>(messages).size() == 2);
+    CHECK(std::get<Welcome>(messages[0].message).start_syncs == 5);
+    only<ErrorMessage>(table.receive("a", VoteMessage{1, 2, 1, "bb"}));
+    CHECK(table.receive("a", ArriveMessage{1, 2, 2, {}, "aa"}).empty());
+  }
+  SECTION("there is none") {
+    b.resumable_syncs = {4};
+    table.receive("a", a);
+    const auto messages = table.receive("b", b);
+    CHECK_THAT(std::get<RefusedMessage>(messages[0].message).message,
+               Catch::Contains("fragments' syncs done that all sites have a checkpoint of: a has "
+                               "[5, 3], b has [4]"));
+  }
 }
 
 TEST_CASE("weights that differ at the start of a round stop the run naming the site") {
@@ -272,7 +322,7 @@ TEST_CASE("weights that differ at the start of a round stop the run naming the s
   const auto messages = table.receive("c", arrival(2));
   CHECK(receivers<StopMessage>(messages) == Names{"a", "b", "c"});
   CHECK(std::get<StopMessage>(messages[0].message).reason ==
-        "theta_global differs at the start of round 2: b (other)");
+        "theta_global differs before the sync of round 2: b (other)");
   only<StopMessage>(table.receive("a", arrival(2)));
 }
 

@@ -1,4 +1,4 @@
-#include "wan/membership/open_round.h"
+#include "wan/membership/open_sync.h"
 
 #include <fmt/ranges.h>
 
@@ -23,28 +23,30 @@ std::string differing(const std::map<std::string, Message>& messages) {
 
 }  // namespace
 
-OpenRound::OpenRound(int64_t generation, int64_t round, std::vector<std::string> sites)
-    : generation_(generation), number_(round), sites_(std::move(sites)) {}
+OpenSync::OpenSync(int64_t generation, const SyncId& id, std::vector<std::string> sites)
+    : generation_(generation), id_(id), sites_(std::move(sites)) {}
 
-void OpenRound::arrive(const std::string& site, const ArriveMessage& message) {
+void OpenSync::arrive(const std::string& site, const ArriveMessage& message) {
   arrivals_.emplace(site, message);
 }
 
-void OpenRound::vote(const std::string& site, const VoteMessage& message) {
+void OpenSync::vote(const std::string& site, const VoteMessage& message) {
   votes_.emplace(site, message);
 }
 
-std::string OpenRound::differing_arrivals() const {
+std::string OpenSync::differing_arrivals() const {
   return differing(arrivals_);
 }
 
-std::string OpenRound::differing_votes() const {
+std::string OpenSync::differing_votes() const {
   return differing(votes_);
 }
 
-Go OpenRound::go() const {
-  FARSTEP_CHECK(all_arrived(), "round {} is not complete", number_);
-  Go message{.generation = generation_, .round = number_, .contributions = {}};
+Go OpenSync::go() const {
+  FARSTEP_CHECK(all_arrived(), "sites of round {}, fragment {} have not arrived", id_.round,
+                id_.fragment);
+  Go message{
+      .generation = generation_, .round = id_.round, .fragment = id_.fragment, .contributions = {}};
   for (const auto& site : sites_) {
     message.contributions.push_back(arrivals_.at(site).contribution);
   }

@@ -1,0 +1,132 @@
+// Sites that end in the middle of a round and go on from what a checkpoint keeps.
+#include <barrier>
+
+#include "tests/support/catch.h"
+#include "tests/trainer/strategy/replica.h"
+#include "tests/wan/transport/run_ranks.h"
+
+namespace farstep {
+namespace {
+
+RunConfig feedback_run() {
+  auto run = strategy_run(2, 3, 2, 0.25, 12);
+  run.sync.codec.kind = CodecKind::kInt8;
+  run.sync.codec.block = 8;
+  return run;
+}
+
+int64_t steps_of_round(int site) {
+  return 12 + 5 * site;
+}
+
+// What a checkpoint keeps of a site.
+struct Saved {
+  std::vector<float> theta, global, momentum;
+  Json state;
+  std::vector<std::pair<std::string, std::vector<std::byte>>> buffers;
+  int64_t round = 1, steps_done = 0;
+};
+
+Saved save(Replica& replica, int64_t round) {
+  auto& strategy = replica.strategy;
+  Saved saved{.theta = replica.theta,
+              .global = {strategy.theta_global().begin(), strategy.theta_global().end()},
+              .momentum = {strategy.outer_momentum().begin(), strategy.outer_momentum().end()},
+              .state = strategy.state(),
+              .buffers = {},
+              .round = round,
+              .steps_done = replica.steps_done};
+  for (const auto& buffer : strategy.own_buffers()) {
+    saved.buffers.emplace_back(buffer.name,
+                               std::vector<std::byte>(buffer.bytes.begin(), buffer.bytes.end()));
+  }
+  return saved;
+}
+
+void load(Replica& replica, const Saved& saved) {
+  auto& strategy = replica.strategy;
+  replica.theta = saved.theta;
+  replica.steps_done = saved.steps_done;
+  std::ranges::copy(saved.global, strategy.theta_global().begin());
+  std::ranges::copy(saved.momentum, strategy.outer_momentum().begin());
+  strategy.restore(saved.state);
+  const auto buffers = strategy.own_buffers();
+  REQUIRE(buffers.size() == saved.buffers.size());
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    REQUIRE(buffers[i].name == saved.buffers[i].first);
+    REQUIRE(buffers[i].bytes.size() == saved.buffers[i].second.size());
+    std::ranges::copy(saved.buffers[i].second, buffers[i].bytes.begin());
+  }
+}
+
+// Where a site ends before its last round; all sites meet there first, as if all were told at once.
+struct End {
+  int64_t round = 0, step = 0;
+  std::barrier<>* all = nullptr;
+};
+
+// Goes on from `from` as the training loop does, until `rounds` rounds are done or until `end`.
+Saved train(Replica& replica, int site, const Saved& from, int64_t rounds, End end = {}) {
+  for (int64_t round = from.round; round <= rounds; ++round) {
+    replica.strategy.begin_round(round, steps_of_round(site));
+    replica.sync(false);
+    while (replica.steps_done < steps_of_round(site)) {
+      if (round == end.round && replica.steps_done >= end.step) {
+        if (replica.steps_done == end.step) end.all->arrive_and_wait();
+        if (replica.strategy.try_give_up()) return save(replica, round);
+      }
+      wander(replica.theta, site);
+      replica.strategy.count_step(10);
+      ++replica.steps_done;
+      replica.sync(false);
+    }
+    replica.sync(true);
+    replica.steps_done = 0;
+  }
+  return save(replica, rounds + 1);
+}
+
+TEST_CASE("sites that end between any two steps go on as if they had not") {
+  const std::vector<float> start(29, 0.5F);
+  const auto run = feedback_run();
+  Saved begin;
+  begin.theta = start;
+  Sites whole(run, start);
+  const auto expected = run_ranks(2, [&](int site) {
+    return train(*whole.replicas[static_cast<std::size_t>(site)], site, begin, 3);
+  });
+  int given_up = 0;
+  for (int64_t end_step = 0; end_step <= 11; ++end_step) {
+    for (const int64_t lag : {0, 1, 2}) {  // of the second site
+      INFO("ends after " << end_step << " of 12 steps of round 2, lag " << lag);
+      Sites first(run, start);
+      std::barrier all(2);
+      const auto saved = run_ranks(2, [&](int site) {
+        const int64_t even = end_step * steps_of_round(site) / steps_of_round(0);
+        const int64_t own_step = std::max<int64_t>(0, even - lag * site);
+        return train(*first.replicas[static_cast<std::size_t>(site)], site, begin, 3,
+                     {2, own_step, &all});
+      });
+      REQUIRE(saved[0].state["fragments_applied"] == saved[1].state["fragments_applied"]);
+      REQUIRE(saved[0].global == saved[1].global);
+      given_up += saved[0].state["sent"].is_null() ? 0 : 1;
+      Sites second(run, start);
+      for (const std::size_t site : {0, 1}) load(*second.replicas[site], saved[site]);
+      const auto found = run_ranks(2, [&](int site) {
+        const auto index = static_cast<std::size_t>(site);
+        return train(*second.replicas[index], site, saved[index], 3);
+      });
+      for (const std::size_t site : {0, 1}) {
+        REQUIRE(found[site].theta == expected[site].theta);
+        REQUIRE(found[site].global == expected[site].global);
+        REQUIRE(found[site].momentum == expected[site].momentum);
+        REQUIRE(found[site].buffers == expected[site].buffers);
+        REQUIRE(found[site].state == expected[site].state);
+      }
+    }
+  }
+  CHECK(given_up > 0);  // so deltas were sent again
+}
+
+}  // namespace
+}  // namespace farstep
