@@ -6,6 +6,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/run/evaluate.h"
+#include "trainer/run/round_log.h"
 
 namespace farstep {
 
@@ -60,84 +61,6 @@ void take_step(Session& session) {
   session.strategy().count_step(event.tokens);
   ++position.steps_done;
   position.loss_sum += result.loss;
-}
-
-// What the sites' traffic was between two looks.
-struct Traffic {
-  LinkCounters payload;
-  SocketBytes sockets;
-};
-
-Traffic traffic_so_far(const Session& session) {
-  Traffic traffic{.payload = {}, .sockets = session.transport().socket_bytes()};
-  for (int peer = 0; peer < session.transport().size(); ++peer) {
-    if (peer == session.transport().rank()) continue;
-    const auto link = session.transport().counters(peer);
-    traffic.payload.sent_bytes += link.sent_bytes;
-    traffic.payload.received_bytes += link.received_bytes;
-  }
-  return traffic;
-}
-
-// What a round has come to between the loop's steps.
-struct RoundLog {
-  Traffic before;           // the round
-  uint64_t sent_bytes = 0;  // before the sync to come
-  SyncRecord last_sync;
-};
-
-RoundLog start_log(const Session& session) {
-  RoundLog log;
-  log.before = traffic_so_far(session);
-  log.sent_bytes = log.before.payload.sent_bytes;
-  return log;
-}
-
-void record_sync(Session& session, const SyncRecord& sync, RoundLog& log) {
-  const uint64_t sent_bytes = traffic_so_far(session).payload.sent_bytes;
-  session.recorder().record(
-      SyncEvent{.round = sync.id.round,
-                .fragment = sync.id.fragment,
-                .wait_seconds = sync.wait_seconds,
-                .wan_seconds = sync.wan_seconds,
-                .exposed_wait_seconds = sync.exposed_wait_seconds,
-                .exposed_wan_seconds = sync.exposed_wan_seconds,
-                .bytes_sent = static_cast<int64_t>(sent_bytes - log.sent_bytes)});
-  log.sent_bytes = sent_bytes;
-  log.last_sync = sync;
-}
-
-void record_round(Session& session, const RoundLog& log) {
-  const auto& sync = log.last_sync;
-  const auto& before = log.before;
-  const auto& plan = session.own_plan();
-  const auto& position = session.position;
-  const int64_t tokens = position.steps_done * plan.batch * session.run().data.sequence_length;
-  const double train_loss = position.loss_sum / static_cast<double>(position.steps_done);
-  const auto now = traffic_so_far(session);
-  const auto difference = [](uint64_t after, uint64_t earlier) {
-    return static_cast<int64_t>(after - earlier);
-  };
-  session.recorder().record(RoundEvent{
-      .round = position.rounds_done + 1,
-      .generation = sync.generation,
-      .local_steps = position.steps_done,
-      .batch = plan.batch,
-      .micro_batch = plan.micro_batch,
-      .tokens = tokens,
-      .averaging_weight = sync.averaging_weight,
-      .theta_hash = sync.theta_hash,
-      .wan_bytes_sent = difference(now.payload.sent_bytes, before.payload.sent_bytes),
-      .wan_bytes_received = difference(now.payload.received_bytes, before.payload.received_bytes),
-      .socket_bytes_sent = difference(now.sockets.sent, before.sockets.sent),
-      .socket_bytes_received = difference(now.sockets.received, before.sockets.received),
-      .train_loss = train_loss});
-  const auto& timer = session.timer();
-  session.member().report({.round = position.rounds_done + 1,
-                           .train_loss = train_loss,
-                           .tokens = tokens,
-                           .compute_seconds = timer.compute_seconds(),
-                           .idle_seconds = timer.waited_seconds() + timer.overhead_seconds()});
 }
 
 // Swaps theta_global and the model's theta_local, where they are not the same.
@@ -209,7 +132,7 @@ bool sync_due(Session& session, bool round_ends, RoundLog& log, const std::stop_
       session.strategy().sync(work_so_far(session), round_ends, session.theta_local(), stop);
   for (const auto& sync : synced.applied) {
     session.timer().add_wait(sync.exposed_wait_seconds + sync.exposed_wan_seconds);
-    record_sync(session, sync, log);
+    log.add(sync);
   }
   return !synced.is_stopped;
 }
@@ -230,8 +153,8 @@ bool end_round(Session& session, RoundLog& log, const std::stop_token& stop) {
   if (!sync_due(session, true, log, stop)) return false;
   const double waited_seconds = session.timer().waited_seconds() - waited_before;
   const double own_seconds = session.clock().now_seconds() - began - waited_seconds;
-  record_round(session, log);
-  session.advance_to_next_round(log.last_sync.contributions);
+  log.finish();
+  session.advance_to_next_round(log.last_sync().contributions);
   session.timer().start_round(std::max(0.0, own_seconds));
   return true;
 }
@@ -241,7 +164,7 @@ bool run_round(Session& session, const std::stop_token& stop) {
   auto& position = session.position;
   const auto& plan = session.own_plan();
   const int64_t round = position.rounds_done + 1;
-  auto log = start_log(session);
+  RoundLog log(session);
 
   session.recorder().record(PlanEvent{.round = round,
                                       .local_steps = plan.local_steps,

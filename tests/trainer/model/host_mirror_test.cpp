@@ -1,0 +1,43 @@
+#include "trainer/model/host_mirror.h"
+
+#include <numeric>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "trainer/base/error.h"
+
+namespace farstep {
+namespace {
+
+TEST_CASE("a range of a mirror is the tensor's own memory on a CPU") {
+  const auto tensor = at::arange(12, at::kFloat).view({3, 4});
+  HostMirror mirror(tensor);
+  const auto part = mirror.pull(5, 3);
+  CHECK(part.data() == tensor.data_ptr<float>() + 5);
+  CHECK(std::vector<float>(part.begin(), part.end()) == std::vector<float>{5, 6, 7});
+  part[1] = 60;
+  mirror.push(5, part);
+  CHECK(tensor[1][2].item<float>() == 60);
+  CHECK(mirror.pull().size() == 12);
+  CHECK(mirror.pull(12, 0).empty());
+}
+
+TEST_CASE("values from elsewhere become the tensor's") {
+  const auto tensor = at::zeros({8}, at::kFloat);
+  HostMirror mirror(tensor);
+  std::vector<float> values(3);
+  std::iota(values.begin(), values.end(), 1.0F);
+  mirror.push(4, values);
+  const auto all = mirror.pull();
+  CHECK(std::vector<float>(all.begin(), all.end()) == std::vector<float>{0, 0, 0, 0, 1, 2, 3, 0});
+}
+
+TEST_CASE("a range beyond the tensor is a defect") {
+  HostMirror mirror(at::zeros({8}, at::kFloat));
+  CHECK_THROWS_AS(mirror.pull(6, 3), InternalError);
+  CHECK_THROWS_AS(mirror.pull(-1, 3), InternalError);
+  CHECK_THROWS_AS(mirror.push(7, std::vector<float>(2)), InternalError);
+}
+
+}  // namespace
+}  // namespace farstep

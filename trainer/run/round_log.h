@@ -1,0 +1,41 @@
+// What is recorded of a round's syncs and of the round itself: its events, and the figures that the
+// coordinator sums up.
+//
+// Belongs to the training thread, for the time of one round.
+#pragma once
+
+#include "trainer/run/session.h"
+#include "trainer/strategy/strategy.h"
+#include "wan/transport/process_sockets.h"
+#include "wan/transport/transport.h"
+
+namespace farstep {
+
+class RoundLog {
+ public:
+  // A round begins, or goes on; counts the session's traffic from here. The session must outlive
+  // it.
+  explicit RoundLog(Session& session);
+
+  // Records a sync that was applied, and what was sent since the one before it.
+  void add(const SyncRecord& sync);
+  // Records the round, of which all syncs are applied, and tells the coordinator of it.
+  void finish();
+
+  // The newest sync; there must have been one.
+  const SyncRecord& last_sync() const { return last_sync_; }
+
+ private:
+  struct Traffic {
+    LinkCounters payload;
+    SocketBytes sockets;
+  };
+  Traffic traffic_so_far() const;
+
+  Session& session_;
+  const Traffic before_;  // the round
+  uint64_t sent_bytes_;   // before the sync to come
+  SyncRecord last_sync_;
+};
+
+}  // namespace farstep
