@@ -36,7 +36,9 @@ struct Options {
   int repeats = 3;
   int lanes = 4;
   int servers = 0;
+  int window_mib = 64;
   double pause_seconds = 1;
+  std::optional<double> uplink;
   bool ring = false, json = false;
   std::string codec = "fp32", congestion_control = "bbr", lab;
 };
@@ -94,6 +96,7 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
   mesh.generation = 1;
   mesh.lanes = options.lanes;
   mesh.congestion_control = options.congestion_control;
+  mesh.uplink_bits_per_second = options.uplink;
   const auto codec = make_codec({.kind = codec_kind(options.codec)});
   std::unique_ptr<GlooTransport> transport;
   std::unique_ptr<GlooRing> ring;
@@ -104,7 +107,8 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
   } else {
     transport =
         std::make_unique<GlooTransport>(mesh, std::vector<PeerLink>{}, kDeadlineSeconds, store);
-    exchange = std::make_unique<DirectExchange>(*transport, *codec);
+    exchange = std::make_unique<DirectExchange>(*transport, *codec,
+                                                static_cast<std::size_t>(options.window_mib) << 20);
   }
   const auto sent_bytes = [&] {
     return static_cast<int64_t>((ring ? ring->socket_bytes() : transport->socket_bytes()).sent);
@@ -182,6 +186,8 @@ int main(int argc, char** argv) {
   app.add_option("--lanes", options.lanes)->check(CLI::Range(1, 64));
   app.add_option("--servers", options.servers, "the first sites serve all; 0: everyone a part");
   app.add_flag("--ring", options.ring, "Gloo's own ring all-reduce instead");
+  app.add_option("--uplink", options.uplink, "bits a second that a site may send; else no limit");
+  app.add_option("--window", options.window_mib, "MiB of buffers");
   app.add_option("--pause", options.pause_seconds, "before every exchange");
   app.add_flag("--json", options.json, "print one JSON object");
   app.add_option("--codec", options.codec);

@@ -39,9 +39,8 @@ ROWS = {
 def measure(arguments: argparse.Namespace, name: str) -> dict:
     """One lab, one exchange_bench inside it."""
     sites, mbit, rtt_ms, loss, values, options = ROWS[name]
-    # A path has a loss of its own on the way out of a site and on the way into the other.
     command = [REPOSITORY / "scripts" / "wan_lab", "run", "--sites", sites, "--rate", f"{mbit}M",
-               "--rtt", f"{rtt_ms}ms", "--loss", loss / 2, "--",
+               "--rtt", f"{rtt_ms}ms", "--loss", loss, "--",
                arguments.bench, "--sites", sites, "--values", values, "--repeats",
                arguments.repeats, "--json", *options, *arguments.options]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False,

@@ -36,7 +36,7 @@ std::string step_text(const DeviceProfile& device, const StepTimeFit& fit) {
     const int64_t batch = step.batch.value_or(step.micro_batch);
     table.rows.push_back(
         {{count_text(batch), count_text(step.micro_batch), fmt::format("{:.4f}", step.seconds),
-          fmt::format("{:.4f}", fit.seconds(batch, step.micro_batch))}});
+          fmt::format("{:.4f}", fit.line_seconds(batch, step.micro_batch))}});
   }
   return table_text(table, kReportColumns) +
          fmt::format(

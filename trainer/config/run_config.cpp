@@ -18,7 +18,7 @@ constexpr std::array<Name, 5> kPolicies{"uniform", "batch_by_tflops", "batch_by_
                                         "steps_by_tflops", "hybrid"};
 constexpr std::array<Name, 2> kRoundEnds{"steps", "deadline"};
 constexpr std::array<Name, 7> kCodecKinds{"fp32", "fp16", "bf16", "int8", "int4", "int2", "top_k"};
-constexpr std::array<Name, 3> kExchangeKinds{"direct", "parameter_server", "ring"};
+constexpr std::array<Name, 2> kExchangeKinds{"direct", "parameter_server"};
 constexpr std::array<Name, 2> kPartitionRules{"bytes", "layer"};
 }  // namespace
 
@@ -114,9 +114,6 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
     if (!names.contains(run.sync.servers[i])) {
       servers.element(i).fail("'" + run.sync.servers[i] + "' is no site of the run");
     }
-  }
-  if (run.sync.exchange == ExchangeKind::kRing && run.sync.codec.kind != CodecKind::kFp32) {
-    JsonPlace{file, "sync.codec.kind"}.fail("the ring exchanges fp32 only");
   }
   run.deadlines.validate(file);
   return run;

@@ -30,7 +30,7 @@ enum class RoundEnd { kSteps, kDeadline };
 std::span<const std::string_view> enum_names(RoundEnd);
 enum class CodecKind { kFp32, kFp16, kBf16, kInt8, kInt4, kInt2, kTopK };
 std::span<const std::string_view> enum_names(CodecKind);
-enum class ExchangeKind { kDirect, kParameterServer, kRing };
+enum class ExchangeKind { kDirect, kParameterServer };
 std::span<const std::string_view> enum_names(ExchangeKind);
 enum class PartitionRule { kBytes, kLayer };
 std::span<const std::string_view> enum_names(PartitionRule);
@@ -161,8 +161,7 @@ struct SyncConfig {
           "share of its own values that a site keeps when it applies a delayed mean",
           in_range(0, 0.999999));
     visit("exchange", exchange,
-          "who adds up the deltas: direct, all sites, each a part; parameter_server, the servers; "
-          "ring is Gloo's own all-reduce, for comparison, in fp32");
+          "who adds up the deltas: direct, all sites, each a part; parameter_server, the servers");
     visit("partition", partition,
           "how the model is cut among those who add: in parts of equal bytes, or at tensors");
     visit("servers", servers, "the sites that serve; empty is the first one");

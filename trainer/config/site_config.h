@@ -98,15 +98,25 @@ struct NetworkConfig {
   std::string address;
   std::string interface;
   int64_t port = 0;
+  std::string congestion_control = "bbr";
+  std::optional<double> uplink_bits_per_second;
   std::optional<EmulatedLink> emulate;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("address", address, "this machine's IP address that the peers can reach");
     visit("interface", interface, "network interface to take the address from, instead of it");
-    visit("port", port,
-          "first of the TCP ports (one a peer) that the peers connect to; 0 lets the system choose",
-          in_range(0, 65000));
+    visit(
+        "port", port,
+        "first of the TCP ports (one a peer and lane) that the peers connect to; 0 lets the system "
+        "choose",
+        in_range(0, 65000));
+    visit("congestion_control", congestion_control,
+          "how the kernel paces the connections, if it has this way; empty leaves the system's");
+    visit("uplink_bits_per_second", uplink_bits_per_second,
+          "what this site may send to all peers together; stated a little below what the line can, "
+          "no queue builds up in it. null: no limit",
+          above(0));
     visit("emulate", emulate, "play slower links to the peers");
   }
 };

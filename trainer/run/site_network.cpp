@@ -12,6 +12,8 @@ namespace farstep {
 
 namespace {
 
+constexpr int64_t kLanes = 4;  // with each peer: enough for 200 Mbit/s over 80 ms
+
 // The deadlines that hold until the run is known.
 Deadlines deadlines_of(const LoadedSite& loaded) {
   return loaded.run ? run_config_from_json(*loaded.run, loaded.run_file).deadlines : Deadlines{};
@@ -48,6 +50,9 @@ Transport& SiteNetwork::connect(double stall_seconds) {
                          .sites = welcome_.sites,
                          .address = resolve_address(site_.network.address, site_.network.interface),
                          .port = static_cast<int>(site_.network.port),
+                         .lanes = static_cast<int>(run_.sync.lanes.value_or(kLanes)),
+                         .congestion_control = site_.network.congestion_control,
+                         .uplink_bits_per_second = site_.network.uplink_bits_per_second,
                          .generation = static_cast<uint64_t>(welcome_.generation),
                          .connect_seconds = run_.deadlines.connect_seconds};
   const auto links = check_network(mesh, *member_);

@@ -6,7 +6,7 @@ namespace farstep {
 
 namespace {
 
-std::string row(const std::string& name, const LinkCounters& link) {
+std::string row(const std::string& name, const PacketCounters& link) {
   return fmt::format("{:<14} {:>12.3f} {:>10} {:>10} {:>10} {:>10}\n", name,
                      1e-6 * static_cast<double>(link.passed.bytes), link.passed.packets,
                      link.lost.packets, link.queue_full.packets, link.cut.packets);

@@ -12,7 +12,7 @@ namespace farstep {
 struct SiteCounters {
   int64_t site = 0;  // from 1
   std::string address;
-  LinkCounters up, down;
+  PacketCounters up, down;
   PacketCount malformed, no_such_site;
 
   template <typename Visitor>

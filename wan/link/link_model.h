@@ -45,7 +45,7 @@ struct PacketCount {
 };
 
 // What has entered a link, by its fate.
-struct LinkCounters {
+struct PacketCounters {
   PacketCount passed, cut, queue_full, lost;
 
   template <typename Visitor>
@@ -56,7 +56,7 @@ struct LinkCounters {
     visit("lost", lost, "lost on the way");
   }
 
-  bool operator==(const LinkCounters&) const = default;
+  bool operator==(const PacketCounters&) const = default;
 };
 
 class LinkModel {
@@ -71,7 +71,7 @@ class LinkModel {
   void set_shape(const LinkShape& shape) { shape_ = shape; }
   const LinkShape& shape() const { return shape_; }
 
-  const LinkCounters& counters() const { return counters_; }
+  const PacketCounters& counters() const { return counters_; }
 
  private:
   LinkShape shape_;
@@ -79,7 +79,7 @@ class LinkModel {
   uint64_t entered_ = 0;
   double free_seconds_ = 0;          // when all that has entered will have left
   double last_arrival_seconds_ = 0;  // none arrives earlier, even if the delay was shortened
-  LinkCounters counters_;
+  PacketCounters counters_;
 };
 
 }  // namespace farstep

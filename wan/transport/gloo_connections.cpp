@@ -35,6 +35,10 @@ void close_all(GlooConnection& link, int peer) {
   for (auto& lane : link.lanes) lane.context->getPair(peer)->close();
 }
 
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 SocketAddress address_in(const std::vector<char>& gloo_address) {
   return SocketAddress(gloo::transport::tcp::Address(gloo_address).getSockaddr());
 }
@@ -137,6 +141,28 @@ void GlooConnections::dismiss(gloo::transport::UnboundBuffer* buffer) {
   enrolled_.erase(buffer);
 }
 
+void GlooConnections::begin_send() {
+  if (mesh_.uplink_bits_per_second) return;
+  const std::lock_guard lock(pacing_mutex_);
+  pacer_.begin(steady_seconds());
+}
+
+void GlooConnections::end_send(int peer, uint64_t bytes) {
+  if (mesh_.uplink_bits_per_second) return;
+  std::optional<Paces> paces;
+  {
+    const std::lock_guard lock(pacing_mutex_);
+    paces = pacer_.end(steady_seconds(), peer, bytes, links_[peer].rtt_seconds);
+  }
+  if (!paces) return;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [to, pace] : *paces) {
+    for (auto& lane : links_[to].lanes) {
+      if (lane.socket) lane.socket->limit_pace(pace / mesh_.lanes);
+    }
+  }
+}
+
 SocketBytes GlooConnections::socket_bytes(int peer) {
   auto& lanes = to(peer).lanes;
   const std::lock_guard lock(mutex_);
@@ -200,6 +226,7 @@ void GlooConnections::connect_to(int peer, Store& store) {
       const auto begin = addresses.begin() + static_cast<std::ptrdiff_t>(lane * size);
       connect(link.lanes[lane], peer, {begin, begin + static_cast<std::ptrdiff_t>(size)});
     }
+    link.rtt_seconds = rtt_seconds(peer);
     auto& context = *link.lanes.front().context;
     link.watch = context.createUnboundBuffer(&link.lost_by_peer, sizeof(link.lost_by_peer));
     link.farewell = context.createUnboundBuffer(&link.lost_by_us, sizeof(link.lost_by_us));
@@ -219,6 +246,9 @@ void GlooConnections::connect(GlooLane& lane, int peer, const std::vector<char>&
   if (fd < 0) throw std::runtime_error("it closed the connection at once");
   keep_alive(fd);
   pace_with(fd, mesh_.congestion_control);
+  if (mesh_.uplink_bits_per_second) {
+    limit_pace(fd, *mesh_.uplink_bits_per_second / (mesh_.size() - 1) / mesh_.lanes);
+  }
   const std::lock_guard lock(mutex_);
   lane.socket.emplace(fd);
 }

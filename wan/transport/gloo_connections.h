@@ -20,6 +20,7 @@
 #include "wan/transport/mesh.h"
 #include "wan/transport/process_sockets.h"
 #include "wan/transport/store.h"
+#include "wan/transport/uplink_pacer.h"
 
 namespace farstep {
 
@@ -38,6 +39,7 @@ struct GlooLane {
 // The way to one peer.
 struct GlooConnection {
   std::vector<GlooLane> lanes;
+  double rtt_seconds = 0;  // least, when it was made
   std::atomic<uint64_t> sent_bytes{0}, received_bytes{0};
 
   // A standing receive on the first lane: it ends the moment that breaks, whoever else waits for
@@ -85,6 +87,11 @@ class GlooConnections {
   void enroll(gloo::transport::UnboundBuffer* buffer);
   void dismiss(gloo::transport::UnboundBuffer* buffer);
 
+  // A message to a peer starts to be sent, or is gone: paces the lanes by what these times teach,
+  // unless the mesh states the uplink.
+  void begin_send();
+  void end_send(int peer, uint64_t bytes);
+
   // What the kernel knows of the connections with a peer.
   SocketBytes socket_bytes(int peer);
   double rtt_seconds(int peer);
@@ -105,6 +112,8 @@ class GlooConnections {
   mutable std::mutex mutex_;
   std::optional<PeerError> failure_;                    // guarded by mutex_
   std::set<gloo::transport::UnboundBuffer*> enrolled_;  // guarded by mutex_
+  std::mutex pacing_mutex_;
+  UplinkPacer pacer_;  // guarded by pacing_mutex_
 };
 
 }  // namespace farstep

@@ -60,6 +60,7 @@ class Message : public Transfer {
 
   void start() {
     connections_.throw_if_dead();
+    if (is_send_ && pieces_ > 0) connections_.begin_send();
     connections_.run(peer_, [&] {
       const auto slot = slot_for(tag_, bytes_.size());
       for (std::size_t piece = 0; piece < pieces_; ++piece) {
@@ -80,6 +81,7 @@ class Message : public Transfer {
       wait_for(waited_pieces_);
       connections_.throw_if_dead();
       (is_send_ ? link_.sent_bytes : link_.received_bytes) += size_of(waited_pieces_);
+      if (is_send_ && waited_pieces_ + 1 == pieces_) connections_.end_send(peer_, bytes_.size());
     }
   }
 

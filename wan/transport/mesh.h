@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct MeshOptions {
   int lanes = 1;                   // connections with each peer, the same number at every site
   // The kernel's way to pace a connection, where it has that one; empty leaves the system's.
   std::string congestion_control = {};
+  // What all connections together may send; nothing sets no limit.
+  std::optional<double> uplink_bits_per_second = {};
   uint64_t generation = 0;      // keeps the keys of one membership apart from another's
   double connect_seconds = 10;  // how long one connection may take to open and be checked
 

@@ -96,6 +96,13 @@ std::string pace_with(int fd, const std::string& congestion_control) {
   return name;
 }
 
+void limit_pace(int fd, double bits_per_second) {
+  const auto bytes_per_second = static_cast<uint64_t>(bits_per_second / 8);
+  FARSTEP_CHECK(setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second,
+                           sizeof(bytes_per_second)) == 0,
+                "SO_MAX_PACING_RATE: {}", std::system_category().message(errno));
+}
+
 double kernel_rtt_seconds(int fd) {
   const auto facts = kernel_facts(fd);
   FARSTEP_CHECK(facts, "no TCP_INFO of descriptor {}", fd);
@@ -117,11 +124,17 @@ double SocketCounter::rtt_seconds() {
   return rtt_seconds_;
 }
 
+void SocketCounter::limit_pace(double bits_per_second) {
+  if (is_open()) farstep::limit_pace(fd_, bits_per_second);
+}
+
+// The descriptor may have been closed, and its number taken by another socket.
+bool SocketCounter::is_open() const {
+  return SocketAddress::local_of(fd_) == local_ && SocketAddress::remote_of(fd_) == remote_;
+}
+
 void SocketCounter::look() {
-  // The descriptor may have been closed, and its number taken by another socket.
-  const bool is_same =
-      SocketAddress::local_of(fd_) == local_ && SocketAddress::remote_of(fd_) == remote_;
-  const auto facts = is_same ? kernel_facts(fd_) : std::nullopt;
+  const auto facts = is_open() ? kernel_facts(fd_) : std::nullopt;
   if (!facts) return;
   bytes_ = {.sent = facts->tcpi_bytes_sent - facts->tcpi_bytes_retrans,
             .received = facts->tcpi_bytes_received,

@@ -33,6 +33,9 @@ void keep_alive(int fd);
 // kernel has it and allows it; what it paces with now. Empty changes nothing.
 std::string pace_with(int fd, const std::string& congestion_control);
 
+// Lets the kernel send no faster on this socket, packets evenly spread. Throws InternalError.
+void limit_pace(int fd, double bits_per_second);
+
 // The least round trip that the kernel saw on a connection.
 double kernel_rtt_seconds(int fd);
 
@@ -57,8 +60,11 @@ class SocketCounter {
   SocketBytes bytes();
   // The round trip that the kernel last saw, smoothed; the last known once the socket is closed.
   double rtt_seconds();
+  // limit_pace(), if the socket is still there.
+  void limit_pace(double bits_per_second);
 
  private:
+  bool is_open() const;
   void look();
 
   int fd_;

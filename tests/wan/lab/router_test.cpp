@@ -129,8 +129,8 @@ TEST_CASE("packets that are not for a site are counted and dropped") {
   const auto counters = lab.router().counters();
   CHECK(counters.sites[0].no_such_site == PacketCount{5, 500});
   CHECK(counters.sites[1].malformed == PacketCount{2, 1501});
-  CHECK(counters.sites[0].up == LinkCounters{});
-  CHECK(counters.sites[1].up == LinkCounters{});
+  CHECK(counters.sites[0].up == PacketCounters{});
+  CHECK(counters.sites[1].up == PacketCounters{});
 }
 
 TEST_CASE("a site reaches itself through its own link") {

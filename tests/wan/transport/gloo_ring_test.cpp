@@ -43,9 +43,12 @@ TEST_CASE("the kernel counts the bytes of a process's ring") {
         GlooRing site(loopback_mesh(2, rank), 5, store);
         std::vector<float> values(1 << 20);
         site.all_reduce(values);
-        const auto bytes = site.socket_bytes().sent;
+        // Only when the other has all of it has the kernel sent it.
         store.put("done/" + std::to_string(rank), "");
         store.get("done/" + std::to_string(1 - rank));
+        const auto bytes = site.socket_bytes().sent;
+        store.put("counted/" + std::to_string(rank), "");
+        store.get("counted/" + std::to_string(1 - rank));
         return std::to_string(bytes);
       },
       10);
