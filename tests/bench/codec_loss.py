@@ -21,7 +21,7 @@ def train(arguments: argparse.Namespace, codec: str, seed: int) -> float:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     run = ablation.run_file(arguments, ablation.EQUAL, ablation.BASE_RULE, seed)
-    run["sync"] = {"codec": {"kind": codec}, "fragments": arguments.fragments,
+    run["sync"] = {"codec": {"kind": codec, "block": arguments.block}, "fragments": arguments.fragments,
                    "delay_steps": arguments.delay_steps}
     run["plan"] = {"base_steps": ablation.CONDITIONS[ablation.EQUAL][0][0]}
     (folder / "run.json").write_text(json.dumps(run))
@@ -42,6 +42,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=ablation.REPOSITORY / "data/quickstart")
     parser.add_argument("--work", type=Path, default=ablation.REPOSITORY / "runs/codec_loss")
     parser.add_argument("--codecs", nargs="+", default=["int8", "int4"])
+    parser.add_argument("--block", type=int, help="values that share a scale")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--fragments", type=int, default=1)
