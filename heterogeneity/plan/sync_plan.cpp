@@ -32,6 +32,35 @@ int64_t lanes_for(const SyncFacts& facts) {
   return std::clamp(static_cast<int64_t>(needed), kLeastLanes, kMostLanes);
 }
 
+SyncPlan sync_with(const SyncFacts& facts, CodecKind codec, int64_t fragments,
+                   int64_t delay_steps) {
+  SyncPlan plan{.codec = codec,
+                .lanes = lanes_for(facts),
+                .fragments = fragments,
+                .delay_steps = delay_steps,
+                .sync_seconds = fragment_sync_seconds(facts, codec, fragments)};
+  const double hidden_seconds = facts.step_seconds * static_cast<double>(delay_steps);
+  const double train_seconds = facts.step_seconds * static_cast<double>(facts.base_steps);
+  plan.exposed_seconds =
+      static_cast<double>(fragments) * std::max(0.0, plan.sync_seconds - hidden_seconds);
+  plan.exposed_share = plan.exposed_seconds / (train_seconds + plan.exposed_seconds);
+  return plan;
+}
+
+// Whether `plan` is to be preferred; of equals the one that was there first is.
+bool is_better(const SyncFacts& facts, const SyncPlan& plan, const SyncPlan& than,
+               double target_share) {
+  const auto keeps_target = [&](const SyncPlan& some) {
+    return some.exposed_share <= target_share;
+  };
+  const auto cost = [&](const SyncPlan& some) {
+    return loss_cost(some.codec,
+                     static_cast<double>(some.delay_steps) / static_cast<double>(facts.base_steps));
+  };
+  if (keeps_target(plan) != keeps_target(than)) return keeps_target(plan);
+  return keeps_target(plan) ? cost(plan) < cost(than) : plan.exposed_share < than.exposed_share;
+}
+
 std::string text_of(const SyncFacts& facts, const SyncPlan& plan, double target_share) {
   auto text = fmt::format(
       "{} in {} over {} connections a pair: a sync of {:.2f} s at {:.0f} Mbit/s and {:.0f} ms",
@@ -91,35 +120,17 @@ double fragment_sync_seconds(const SyncFacts& facts, CodecKind codec, int64_t fr
 
 SyncPlan plan_sync(const SyncFacts& facts, double target_share) {
   std::optional<SyncPlan> best;
-  double best_cost = 0;
-  const double train_seconds = facts.step_seconds * static_cast<double>(facts.base_steps);
+  const auto consider = [&](const SyncPlan& plan) {
+    if (!best || is_better(facts, plan, *best, target_share)) best = plan;
+  };
   for (const auto codec : kCodecs) {
     for (const auto fragments : kFragments) {
       if (fragments > facts.base_steps) continue;
+      consider(sync_with(facts, codec, fragments, 0));
       const double seconds = fragment_sync_seconds(facts, codec, fragments);
-      const int64_t most_delay = facts.base_steps / fragments;
-      const auto enough_delay =
-          std::min(most_delay, static_cast<int64_t>(std::ceil(seconds / facts.step_seconds)));
-      for (const int64_t delay : {int64_t{0}, enough_delay}) {
-        SyncPlan plan{.codec = codec,
-                      .lanes = lanes_for(facts),
-                      .fragments = fragments,
-                      .delay_steps = delay,
-                      .sync_seconds = seconds};
-        const double hidden = facts.step_seconds * static_cast<double>(delay);
-        plan.exposed_seconds = static_cast<double>(fragments) * std::max(0.0, seconds - hidden);
-        plan.exposed_share = plan.exposed_seconds / (train_seconds + plan.exposed_seconds);
-        const bool meets = plan.exposed_share <= target_share;
-        const bool best_meets = best && best->exposed_share <= target_share;
-        const double cost =
-            loss_cost(codec, static_cast<double>(delay) / static_cast<double>(facts.base_steps));
-        const bool is_better = !best || (meets != best_meets ? meets
-                                         : meets             ? cost < best_cost
-                                                 : plan.exposed_share < best->exposed_share);
-        if (!is_better) continue;
-        best = plan;
-        best_cost = cost;
-      }
+      const auto enough_steps = static_cast<int64_t>(std::ceil(seconds / facts.step_seconds));
+      consider(
+          sync_with(facts, codec, fragments, std::min(facts.base_steps / fragments, enough_steps)));
     }
   }
   best->reason = text_of(facts, *best, target_share);
