@@ -83,7 +83,7 @@ std::string answer_request(Router& router, const std::string& request) {
   }
 }
 
-ControlSocket::ControlSocket(const std::filesystem::path& path) : path_(path) {
+LabControl::LabControl(const std::filesystem::path& path) : path_(path) {
   const auto address = address_of(path);
   if (somebody_listens(address)) {
     throw ConfigError(fmt::format("{}: a lab runs in this folder: end it, or choose another folder",
@@ -104,13 +104,13 @@ ControlSocket::ControlSocket(const std::filesystem::path& path) : path_(path) {
 }
 
 // A client that is there still notices by itself when this process ends.
-ControlSocket::~ControlSocket() {
+LabControl::~LabControl() {
   ::close(events_);
   ::close(listener_);
   ::unlink(path_.c_str());
 }
 
-void ControlSocket::serve(Router& router) {
+void LabControl::serve(Router& router) {
   std::array<epoll_event, 16> ready;
   const int count = ::epoll_wait(events_, ready.data(), static_cast<int>(ready.size()), 0);
   for (int i = 0; i < count; ++i) {

@@ -37,14 +37,14 @@ struct ControlRequest {
 // access link as it is now, or {"error": ...}.
 std::string answer_request(Router& router, const std::string& request);
 
-class ControlSocket {
+class LabControl {
  public:
   // Listens at `path`. Throws ConfigError if another lab does, or the path cannot be used.
-  explicit ControlSocket(const std::filesystem::path& path);
+  explicit LabControl(const std::filesystem::path& path);
   // Removes the path.
-  ~ControlSocket();
-  ControlSocket(const ControlSocket&) = delete;
-  ControlSocket& operator=(const ControlSocket&) = delete;
+  ~LabControl();
+  LabControl(const LabControl&) = delete;
+  LabControl& operator=(const LabControl&) = delete;
 
   // Readable in poll(2) when serve() has something to do.
   int descriptor() const { return events_; }

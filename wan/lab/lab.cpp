@@ -195,7 +195,7 @@ class Lab {
   const LabRequest& request_;
   RealClock clock_;
   Router router_;
-  ControlSocket control_;
+  LabControl control_;
   const std::filesystem::path lab_file_;
   int signals_ = -1;
   std::vector<std::unique_ptr<SiteNamespace>> sites_;

@@ -35,10 +35,6 @@ void close_all(GlooConnection& link, int peer) {
   for (auto& lane : link.lanes) lane.context->getPair(peer)->close();
 }
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 SocketAddress address_in(const std::vector<char>& gloo_address) {
   return SocketAddress(gloo::transport::tcp::Address(gloo_address).getSockaddr());
 }
@@ -144,7 +140,7 @@ void GlooConnections::dismiss(gloo::transport::UnboundBuffer* buffer) {
 void GlooConnections::begin_send() {
   if (mesh_.uplink_bits_per_second) return;
   const std::lock_guard lock(pacing_mutex_);
-  pacer_.begin(steady_seconds());
+  pacer_.begin(clock_.now_seconds());
 }
 
 void GlooConnections::end_send(int peer, uint64_t bytes) {
@@ -152,7 +148,7 @@ void GlooConnections::end_send(int peer, uint64_t bytes) {
   std::optional<Paces> paces;
   {
     const std::lock_guard lock(pacing_mutex_);
-    paces = pacer_.end(steady_seconds(), peer, bytes, links_[peer].rtt_seconds);
+    paces = pacer_.end(clock_.now_seconds(), peer, bytes, links_[peer].rtt_seconds);
   }
   if (!paces) return;
   const std::lock_guard lock(mutex_);

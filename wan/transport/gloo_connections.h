@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "trainer/base/clock.h"
 #include "trainer/base/error.h"
 #include "wan/transport/mesh.h"
 #include "wan/transport/process_sockets.h"
@@ -112,6 +113,7 @@ class GlooConnections {
   mutable std::mutex mutex_;
   std::optional<PeerError> failure_;                    // guarded by mutex_
   std::set<gloo::transport::UnboundBuffer*> enrolled_;  // guarded by mutex_
+  const RealClock clock_;
   std::mutex pacing_mutex_;
   UplinkPacer pacer_;  // guarded by pacing_mutex_
 };

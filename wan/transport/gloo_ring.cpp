@@ -8,16 +8,12 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <chrono>
+
+#include "wan/transport/gloo_connections.h"
 
 namespace farstep {
 
 namespace {
-
-std::chrono::milliseconds milliseconds_of(double seconds) {
-  return std::max(std::chrono::milliseconds(1),
-                  std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
-}
 
 // Gloo's addresses in our store.
 class RendezvousStore : public gloo::rendezvous::Store {
@@ -54,10 +50,10 @@ GlooRing::GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store) 
     attributes.hostname = mesh.address;
     auto device = gloo::transport::tcp::CreateDevice(attributes);
     const auto context = std::make_shared<gloo::rendezvous::Context>(mesh.rank, mesh.size());
-    context->setTimeout(milliseconds_of(mesh.connect_seconds));
+    context->setTimeout(to_milliseconds(mesh.connect_seconds));
     RendezvousStore addresses(store, mesh.generation);
     context->connectFullMesh(addresses, device);
-    context->setTimeout(milliseconds_of(stall_seconds));
+    context->setTimeout(to_milliseconds(stall_seconds));
     context_ = context;
   });
   for (const int fd : connections_from(ip)) {

@@ -2,7 +2,8 @@
 //
 // A message travels in pieces over the lanes in turn, its first over lane tag.chunk modulo their
 // number: one connection carries at most its window a round trip, and one that lost a packet holds
-// up only its own pieces.
+// up only its own pieces. Over long ways the lanes are paced to the site's uplink, which the mesh's
+// options state or which is learned (uplink_pacer.h).
 //
 // Of two sites the one with the lower address (or port) listens; Gloo stops listening once the
 // connection is there. docs/data_path.md says what a stranger on such a port can do.

@@ -94,7 +94,7 @@ TEST_CASE("a request that cannot be carried out changes nothing and says why") {
 TEST_CASE("the control socket answers many clients in whatever order they come") {
   Router router(kTwoSites);
   const TemporaryFolder folder;
-  ControlSocket control(folder / "control");
+  LabControl control(folder / "control");
   const int first = client_with(folder / "control", R"({"command":"cut","site":1})");
   const int gone = client_with(folder / "control", R"({"command":"cut","site":2})");
   ::close(gone);
@@ -111,8 +111,8 @@ TEST_CASE("the control socket answers many clients in whatever order they come")
 TEST_CASE("a folder is used by one lab alone even after one that was killed") {
   const TemporaryFolder folder;
   {
-    ControlSocket control(folder / "control");
-    CHECK_THROWS_WITH(ControlSocket(folder / "control"), Contains("a lab runs in this folder"));
+    LabControl control(folder / "control");
+    CHECK_THROWS_WITH(LabControl(folder / "control"), Contains("a lab runs in this folder"));
   }
   CHECK_FALSE(std::filesystem::exists(folder / "control"));
   const int stale = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
@@ -121,11 +121,11 @@ TEST_CASE("a folder is used by one lab alone even after one that was killed") {
   std::strcpy(address.sun_path, (folder / "control").c_str());
   REQUIRE(::bind(stale, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
   ::close(stale);
-  CHECK_NOTHROW(ControlSocket(folder / "control"));
+  CHECK_NOTHROW(LabControl(folder / "control"));
 }
 
 TEST_CASE("a folder that cannot hold a socket is refused") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH(ControlSocket(folder / "missing" / "control"), Contains("No such file"));
-  CHECK_THROWS_WITH(ControlSocket(folder / std::string(120, 'x')), Contains("shorter path"));
+  CHECK_THROWS_WITH(LabControl(folder / "missing" / "control"), Contains("No such file"));
+  CHECK_THROWS_WITH(LabControl(folder / std::string(120, 'x')), Contains("shorter path"));
 }

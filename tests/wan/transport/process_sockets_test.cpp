@@ -48,6 +48,20 @@ TEST_CASE("the kernel's count of a socket is the bytes that went through it") {
   CHECK(kernel_rtt_seconds(pair.client.fd()) < 0.1);
 }
 
+TEST_CASE("a socket is paced as it was asked to if the kernel can") {
+  auto pair = connected_pair("127.0.0.1");
+  const int fd = pair.client.fd();
+  const auto usual = pace_with(fd, "");
+  CHECK_FALSE(usual.empty());
+  CHECK(pace_with(fd, "no such way") == usual);
+  CHECK(pace_with(fd, "reno") == "reno");
+  SocketCounter(fd).limit_pace(8e6);
+  uint64_t bytes_per_second = 0;
+  socklen_t length = sizeof(bytes_per_second);
+  REQUIRE(getsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second, &length) == 0);
+  CHECK(bytes_per_second == 1'000'000);
+}
+
 TEST_CASE("a counter keeps its last count when the socket is closed and its number taken") {
   auto pair = connected_pair("127.0.0.1");
   const int fd = pair.client.fd();
