@@ -13,12 +13,13 @@ from pathlib import Path
 # is not listed may not exist.
 MAY_INCLUDE = {
     "trainer/base": "",
+    "trainer/cuda": "base",
     "trainer/config": "base",
     "trainer/telemetry": "base config",
     "trainer/report": "base config telemetry",
     "trainer/data": "base config",
     "outer_optimizer/schedule": "base config",
-    "outer_optimizer/codec": "base config",
+    "outer_optimizer/codec": "base config cuda",
     "heterogeneity/plan": "base config schedule codec",
     "heterogeneity/simulate": "base config telemetry schedule plan",
     "wan/transport": "base config",
@@ -43,6 +44,7 @@ MAY_INCLUDE = {
 ONLY_IN = {
     r"<gloo/|\"gloo/": ("wan/transport/gloo_", "tests/"),
     r"<zmq": ("wan/membership", "tests/"),
+    r"<cuda": ("trainer/cuda", "tests/"),
     r"<(ATen|torch|c10)/": ("trainer/model", "trainer/inner", "trainer/run", "trainer/strategy",
                               "heterogeneity/profile", "tests/"),
     r"<sentencepiece": ("trainer/data/tokenizer",),

@@ -9,7 +9,7 @@ if ! "${formatter:-false}" --version | grep -q 'version 14'; then
   echo "SKIPPED: clang-format 14 is not here"
   exit 0
 fi
-mapfile -t files < <(git ls-files --cached --others --exclude-standard '*.h' '*.cpp')
+mapfile -t files < <(git ls-files --cached --others --exclude-standard '*.h' '*.cpp' '*.cu')
 if [ "${1:-}" = --check ]; then
   "$formatter" --dry-run --Werror "${files[@]}"
 else

@@ -1,9 +1,15 @@
 # One leaf folder = one library = one layer. Names: farstep_<name>.
 #
-# farstep_library(NAME SOURCES a.cpp ... [DEPS base ...] [LINK outside::target ...] [TORCH])
-#   DEPS are other layers; TORCH gives the sources LibTorch and its precompiled header.
+# farstep_library(NAME SOURCES a.cpp ... [CUDA b.cu ...] [DEPS base ...] [LINK outside::target ...]
+#                 [TORCH])
+#   DEPS are other layers; TORCH gives the sources LibTorch and its precompiled header. CUDA sources
+#   are left out of a build without CUDA, and may not include LibTorch's headers.
 function(farstep_library name)
-  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;DEPS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;CUDA;DEPS;LINK" ${ARGN})
+  if(ARG_CUDA AND FARSTEP_HAS_CUDA)
+    list(APPEND ARG_SOURCES ${ARG_CUDA})
+    list(APPEND ARG_DEPS cuda)
+  endif()
   add_library(farstep_${name} STATIC ${ARG_SOURCES})
   target_include_directories(farstep_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
   farstep_link(farstep_${name} PUBLIC "${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" plain)

@@ -44,7 +44,7 @@ int run_command(const Arguments& arguments) {
     return arguments.empty() ? 2 : 0;
   }
   if (arguments[0] == "--version") {
-    fmt::print("farstep {}\n", FARSTEP_VERSION);
+    fmt::print("farstep {}\nCUDA kernels: {}\n", FARSTEP_VERSION, FARSTEP_CUDA_TEXT);
     return 0;
   }
   for (const auto& command : kCommands) {

@@ -1,0 +1,61 @@
+# CUDA: sets FARSTEP_HAS_CUDA and FARSTEP_CUDA_TEXT (what `farstep --version` says of it), and where
+# it is on makes nvcc a compiler of the project and farstep_cudart the CUDA runtime library. What is
+# built so starts on machines without a GPU or a driver all the same.
+function(find_cuda)
+  set(FARSTEP_HAS_CUDA OFF PARENT_SCOPE)
+  set(FARSTEP_CUDA_TEXT "none" PARENT_SCOPE)
+  if(FARSTEP_CUDA STREQUAL "AUTO" AND FARSTEP_SANITIZE)
+    message(STATUS "CUDA: off, as sanitizers watch host code alone")
+    return()
+  elseif(FARSTEP_CUDA STREQUAL "AUTO" OR FARSTEP_CUDA)
+    find_package(CUDAToolkit 13 QUIET)
+  else()
+    message(STATUS "CUDA: off, as FARSTEP_CUDA has it")
+    return()
+  endif()
+  if(CUDAToolkit_FOUND AND CUDAToolkit_VERSION VERSION_LESS 14)
+    set(ENV{CUDACXX} "${CUDAToolkit_NVCC_EXECUTABLE}")
+    set(ENV{CUDAHOSTCXX} "${CMAKE_CXX_COMPILER}")
+    check_language(CUDA)
+    set(obstacle "nvcc ${CUDAToolkit_VERSION} does not work with this C++ compiler")
+  else()
+    set(obstacle "there is no CUDA 13 toolkit")
+  endif()
+  if(CMAKE_CUDA_COMPILER)
+    set(FARSTEP_HAS_CUDA ON PARENT_SCOPE)
+  elseif(FARSTEP_CUDA STREQUAL "AUTO")
+    message(STATUS "CUDA: off, as ${obstacle}; Farstep will train on GPUs through LibTorch alone")
+  else()
+    message(FATAL_ERROR "FARSTEP_CUDA is ${FARSTEP_CUDA}, but ${obstacle}")
+  endif()
+endfunction()
+
+include(CheckLanguage)
+find_cuda()
+if(NOT FARSTEP_HAS_CUDA)
+  return()
+endif()
+
+# Machine code for A100, RTX 30, RTX 40 and H100; PTX for what comes after.
+set(CMAKE_CUDA_ARCHITECTURES 80-real 86-real 89-real 90)
+set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # farstep_cudart instead
+enable_language(CUDA)
+find_package(CUDAToolkit 13 REQUIRED)  # again, as targets live in the folder that looks
+set(FARSTEP_CUDA_TEXT "CUDA ${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR} for sm_80, \
+sm_86, sm_89, sm_90, PTX")
+message(STATUS "CUDA: on, ${FARSTEP_CUDA_TEXT}")
+
+# CMake 3.25 does not know nvcc's C++20. Headers of the C++ library are not made for -Wpedantic there.
+add_compile_options(
+  "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Werror>")
+
+# The runtime that LibTorch loads, not a second copy with its own state; the toolkit's without LibTorch.
+add_library(farstep_cudart INTERFACE)
+target_include_directories(farstep_cudart SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+set(FARSTEP_CUDART "${FARSTEP_LIBTORCH}/nvidia/cu13/lib/libcudart.so.13")
+if(NOT EXISTS "${FARSTEP_CUDART}")
+  get_target_property(FARSTEP_CUDART CUDA::cudart IMPORTED_LOCATION)
+endif()
+# Only programs with kernels in them need it.
+target_link_libraries(farstep_cudart INTERFACE
+    "-Wl,--push-state,--as-needed" "${FARSTEP_CUDART}" "-Wl,--pop-state")
