@@ -75,7 +75,7 @@ std::string enter(const LabFile& lab, int rank) {
 int64_t payload_bytes(const Transport& transport) {
   int64_t sum = 0;
   for (int peer = 0; peer < transport.size(); ++peer) {
-    if (peer != transport.rank()) sum += static_cast<int64_t>(transport.counters(peer).sent_bytes);
+    if (peer != transport.rank()) sum += static_cast<int64_t>(transport.link(peer).sent_bytes);
   }
   return sum;
 }
@@ -111,7 +111,8 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
                                                 static_cast<std::size_t>(options.window_mib) << 20);
   }
   const auto sent_bytes = [&] {
-    return static_cast<int64_t>((ring ? ring->socket_bytes() : transport->socket_bytes()).sent);
+    return static_cast<int64_t>(ring ? ring->socket_bytes().sent
+                                     : transport->uplink().socket_sent_bytes);
   };
   std::vector<double> shares(static_cast<std::size_t>(options.sites), 1.0);
   for (int site = options.servers; options.servers > 0 && site < options.sites; ++site) {

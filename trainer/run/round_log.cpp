@@ -11,22 +11,10 @@ int64_t difference(uint64_t after, uint64_t before) {
 }  // namespace
 
 RoundLog::RoundLog(Session& session)
-    : session_(session), before_(traffic_so_far()), sent_bytes_(before_.payload.sent_bytes) {}
-
-RoundLog::Traffic RoundLog::traffic_so_far() const {
-  const auto& transport = session_.transport();
-  Traffic traffic{.payload = {}, .sockets = transport.socket_bytes()};
-  for (int peer = 0; peer < transport.size(); ++peer) {
-    if (peer == transport.rank()) continue;
-    const auto link = transport.counters(peer);
-    traffic.payload.sent_bytes += link.sent_bytes;
-    traffic.payload.received_bytes += link.received_bytes;
-  }
-  return traffic;
-}
+    : session_(session), before_(session.transport().uplink()), sent_bytes_(before_.sent_bytes) {}
 
 void RoundLog::add(const SyncRecord& sync) {
-  const uint64_t sent_bytes = traffic_so_far().payload.sent_bytes;
+  const uint64_t sent_bytes = session_.transport().uplink().sent_bytes;
   session_.recorder().record(SyncEvent{.round = sync.id.round,
                                        .fragment = sync.id.fragment,
                                        .wait_seconds = sync.wait_seconds,
@@ -42,7 +30,7 @@ void RoundLog::finish() {
   const auto& plan = session_.own_plan();
   const auto& position = session_.position;
   const auto& timer = session_.timer();
-  const auto now = traffic_so_far();
+  const auto now = session_.transport().uplink();
   const int64_t tokens = position.steps_done * plan.batch * session_.run().data.sequence_length;
   const double train_loss = position.loss_sum / static_cast<double>(position.steps_done);
   session_.recorder().record(RoundEvent{
@@ -54,10 +42,10 @@ void RoundLog::finish() {
       .tokens = tokens,
       .averaging_weight = last_sync_.averaging_weight,
       .theta_hash = last_sync_.theta_hash,
-      .wan_bytes_sent = difference(now.payload.sent_bytes, before_.payload.sent_bytes),
-      .wan_bytes_received = difference(now.payload.received_bytes, before_.payload.received_bytes),
-      .socket_bytes_sent = difference(now.sockets.sent, before_.sockets.sent),
-      .socket_bytes_received = difference(now.sockets.received, before_.sockets.received),
+      .wan_bytes_sent = difference(now.sent_bytes, before_.sent_bytes),
+      .wan_bytes_received = difference(now.received_bytes, before_.received_bytes),
+      .socket_bytes_sent = difference(now.socket_sent_bytes, before_.socket_sent_bytes),
+      .socket_bytes_received = difference(now.socket_received_bytes, before_.socket_received_bytes),
       .train_loss = train_loss});
   session_.member().report({.round = position.rounds_done + 1,
                             .train_loss = train_loss,

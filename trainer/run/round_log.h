@@ -6,7 +6,6 @@
 
 #include "trainer/run/session.h"
 #include "trainer/strategy/strategy.h"
-#include "wan/transport/process_sockets.h"
 #include "wan/transport/transport.h"
 
 namespace farstep {
@@ -26,15 +25,9 @@ class RoundLog {
   const SyncRecord& last_sync() const { return last_sync_; }
 
  private:
-  struct Traffic {
-    LinkCounters payload;
-    SocketBytes sockets;
-  };
-  Traffic traffic_so_far() const;
-
   Session& session_;
-  const Traffic before_;  // the round
-  uint64_t sent_bytes_;   // before the sync to come
+  const LinkState before_;  // the round; all links together
+  uint64_t sent_bytes_;     // before the sync to come
   SyncRecord last_sync_;
 };
 

@@ -13,7 +13,6 @@
 #include <string>
 
 #include "heterogeneity/plan/planner.h"
-#include "outer_optimizer/codec/codec.h"
 #include "outer_optimizer/exchange/exchange.h"
 #include "trainer/base/clock.h"
 #include "trainer/config/site_config.h"
@@ -52,9 +51,6 @@ class Session {
   const RoundPlan& plan() const { return planner_->plan(); }
   const SitePlan& own_plan() const { return plan().sites[site_id()]; }
 
-  // Whether theta_local is theta_global, as between two rounds without fragments and mixing.
-  bool local_is_global() const;
-
   // Saves what makes the run resumable from here, and records it.
   void save_checkpoint();
   // Counts a committed round, and plans the next from what each site did in it. Throws
@@ -68,7 +64,7 @@ class Session {
   Clock& clock() { return clock_; }
   Member& member() { return network_->member(); }
   Recorder& recorder() { return recorder_; }
-  const GlooTransport& transport() const { return network_->transport(); }
+  const Transport& transport() const { return network_->transport(); }
   Loader& loader() { return *loader_; }
   const TokenDataset& validation_data() const { return validation_data_; }
   Llama& model() { return *model_; }
@@ -87,7 +83,6 @@ class Session {
   void build_model();
   void build_planner();
   void restore();
-  int64_t syncs_done() const;
   NamedBuffers own_buffers(bool with_local);
   std::filesystem::path checkpoint_root() const { return output_ / "checkpoints"; }
   void record_start();
@@ -103,7 +98,6 @@ class Session {
   std::unique_ptr<Planner> planner_;
   std::unique_ptr<DeviceBalance> balance_;
   Transport* data_path_ = nullptr;  // the network's
-  std::unique_ptr<Codec> codec_;
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<Llama> model_;
   std::unique_ptr<InnerStep> inner_;

@@ -56,9 +56,8 @@ Transport& SiteNetwork::connect(double stall_seconds) {
                          .generation = static_cast<uint64_t>(welcome_.generation),
                          .connect_seconds = run_.deadlines.connect_seconds};
   const auto links = check_network(mesh, *member_);
-  auto connections = std::make_unique<GlooTransport>(mesh, links, stall_seconds, *member_);
-  connections_ = connections.get();
-  data_path_ = emulate_links(std::move(connections), stall_seconds);
+  data_path_ = emulate_links(std::make_unique<GlooTransport>(mesh, links, stall_seconds, *member_),
+                             stall_seconds);
   member_->on_peer_lost([this](const std::string& site, const std::string& reason) {
     data_path_->abort(site, reason);
   });

@@ -40,8 +40,8 @@ class SiteNetwork {
   const Welcome& welcome() const { return welcome_; }
   const RunConfig& run() const { return run_; }
   Member& member() { return *member_; }
-  // The connections below the data path, for what they count.
-  const GlooTransport& transport() const { return *connections_; }
+  // The data path, for what it counts; after connect().
+  const Transport& transport() const { return *data_path_; }
 
  private:
   SiteNetwork(const LoadedSite& loaded, Clock& clock);
@@ -55,7 +55,6 @@ class SiteNetwork {
   Welcome welcome_;
   RunConfig run_;
   std::unique_ptr<Transport> data_path_;
-  const GlooTransport* connections_ = nullptr;  // below data_path_, or the same
 };
 
 }  // namespace farstep

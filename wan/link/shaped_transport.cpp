@@ -40,6 +40,22 @@ struct ShapedTransport::Message {
   bool is_over() const { return inner != nullptr || failure != nullptr; }
 };
 
+void ShapedTransport::SendingTime::begin(double now_seconds) {
+  if (under_way_++ > 0 || now_seconds < until_seconds_) return;
+  before_seconds_ += until_seconds_ - began_seconds_;
+  began_seconds_ = until_seconds_ = now_seconds;
+}
+
+void ShapedTransport::SendingTime::end(double leave_seconds) {
+  --under_way_;
+  until_seconds_ = std::max(until_seconds_, leave_seconds);
+}
+
+double ShapedTransport::SendingTime::seconds(double now_seconds) const {
+  const double end_seconds = under_way_ > 0 ? now_seconds : std::min(now_seconds, until_seconds_);
+  return before_seconds_ + end_seconds - began_seconds_;
+}
+
 class ShapedTransport::Sending : public Transfer {
  public:
   Sending(ShapedTransport& transport, std::shared_ptr<Message> message)
@@ -93,7 +109,10 @@ std::unique_ptr<Transfer> ShapedTransport::send(int peer, const Tag& tag,
       Message{.peer = peer, .tag = tag, .bytes = bytes, .sent_seconds = clock_.now_seconds()});
   {
     const std::lock_guard lock(mutex_);
-    links_[static_cast<std::size_t>(peer)].leaving.push_back(message);
+    auto& link = links_[static_cast<std::size_t>(peer)];
+    link.leaving.push_back(message);
+    link.sending.begin(message->sent_seconds);
+    sending_.begin(message->sent_seconds);
     let_leave(message->sent_seconds);  // whom this message finds free is not for the thread to say
   }
   due_.notify_all();
@@ -112,6 +131,23 @@ void ShapedTransport::abort(const std::string& site, const std::string& reason) 
     is_dead_ = true;
   }
   changed_.notify_all();
+}
+
+LinkState ShapedTransport::link(int peer) const {
+  auto state = inner_->link(peer);
+  const std::lock_guard lock(mutex_);
+  const auto& link = links_[static_cast<std::size_t>(peer)];
+  state.retransmitted_bytes = link.lost_packets * kPacketBytes;
+  state.sending_seconds = link.sending.seconds(clock_.now_seconds());
+  state.rtt_seconds = 2 * link.shape.delay_seconds;
+  return state;
+}
+
+LinkState ShapedTransport::uplink() const {
+  auto state = Transport::uplink();
+  const std::lock_guard lock(mutex_);
+  state.sending_seconds = sending_.seconds(clock_.now_seconds());
+  return state;
 }
 
 void ShapedTransport::set_shape(int peer, const LinkShape& shape) {
@@ -204,6 +240,8 @@ void ShapedTransport::let_piece_leave(int peer, double start_seconds) {
   message->left_bytes += bytes;
   if (message->left_bytes < message->bytes.size()) return;
   message->arrival_seconds = link.arrival_seconds;
+  link.sending.end(link.free_seconds);
+  sending_.end(link.free_seconds);
   link.leaving.pop_front();
   link.arriving.push_back(message);
 }
@@ -213,11 +251,11 @@ bool ShapedTransport::lose_packets(int peer, std::size_t bytes) {
   auto& link = links_[static_cast<std::size_t>(peer)];
   const uint64_t link_seed = mix(mix(options_.seed) + static_cast<uint64_t>(peer));
   const uint64_t end = link.packets + (bytes + kPacketBytes - 1) / kPacketBytes;
-  bool has_lost = false;
+  const uint64_t lost_before = link.lost_packets;
   for (; link.packets < end; ++link.packets) {
-    has_lost |= draw(link_seed, link.packets) < link.shape.loss;
+    if (draw(link_seed, link.packets) < link.shape.loss) ++link.lost_packets;
   }
-  return has_lost;
+  return link.lost_packets > lost_before;
 }
 
 // Gives the inner transport what has arrived; when the next message will.

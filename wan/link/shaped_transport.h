@@ -13,8 +13,9 @@
 //
 // wait() of a send returns when the message has arrived and the inner transport took it over, so no
 // message is copied. A cut link that holds up a message for `stall_seconds` ends the transport, as
-// does a transfer that is given up. Receives, counters and the deadline of a receive are the inner
-// transport's, so one message must not take longer than that deadline on its way.
+// does a transfer that is given up. Receives, counted bytes and the deadline of a receive are the
+// inner transport's, so one message must not take longer than that deadline on its way. Round
+// trips, lost bytes and the time of sending, which ends when the last bit leaves, are as played.
 //
 // Threads: as Transport says. A thread of its own delivers messages.
 #pragma once
@@ -56,7 +57,8 @@ class ShapedTransport : public Transport {
                                  std::span<const std::byte> bytes) override;
   std::unique_ptr<Transfer> receive(int peer, const Tag& tag, std::span<std::byte> bytes) override;
   void abort(const std::string& site, const std::string& reason) override;
-  LinkCounters counters(int peer) const override { return inner_->counters(peer); }
+  LinkState link(int peer) const override;
+  LinkState uplink() const override;
 
   // Changes the link to `peer` for the pieces that have not begun to leave.
   void set_shape(int peer, const LinkShape& shape);
@@ -70,13 +72,29 @@ class ShapedTransport : public Transport {
   struct Message;
   class Sending;
 
+  // How long any of several messages, which may overlap, was on its way out.
+  class SendingTime {
+   public:
+    // A message is sent now; one leaves at a time that may be yet to come.
+    void begin(double now_seconds);
+    void end(double leave_seconds);
+    double seconds(double now_seconds) const;
+
+   private:
+    int64_t under_way_ = 0;
+    double began_seconds_ = 0, until_seconds_ = 0;  // of the newest stretch
+    double before_seconds_ = 0;                     // of all before it
+  };
+
   // The way to one peer.
   struct Link {
     LinkShape shape;
-    double free_seconds = 0;                        // when its next piece may leave
-    double arrival_seconds = 0;                     // of the last piece that left
-    uint64_t turn = 0;                              // when it was served last
-    uint64_t packets = 0;                           // that have left
+    double free_seconds = 0;     // when its next piece may leave
+    double arrival_seconds = 0;  // of the last piece that left
+    uint64_t turn = 0;           // when it was served last
+    uint64_t packets = 0;        // that have left
+    uint64_t lost_packets = 0;   // of those
+    SendingTime sending;
     std::deque<std::shared_ptr<Message>> leaving;   // the first one perhaps in part
     std::deque<std::shared_ptr<Message>> arriving;  // that have left
   };
@@ -97,11 +115,12 @@ class ShapedTransport : public Transport {
   const std::unique_ptr<Transport> inner_;
   const Options options_;
   Clock& clock_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;  // a message was handed over, or the transport has died
   std::condition_variable due_;      // the thread has to look again
   std::vector<Link> links_;          // by rank; guarded by mutex_, as are all below
   double uplink_free_seconds_ = 0;
+  SendingTime sending_;  // to any peer
   uint64_t turns_ = 0;
   bool is_dead_ = false, is_stopping_ = false;
   std::thread thread_;  // starts when all else is ready

@@ -4,6 +4,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -18,6 +19,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kForever = std::chrono::hours(24 * 365);
+constexpr double kLookSeconds = 0.05;
+const std::string kLossyControl = "bbr";
 constexpr uint64_t kWatchSlot = ~uint64_t{0};  // beside the slots of messages
 
 gloo::transport::tcp::attr listening_attributes(const SocketAddress& address) {
@@ -138,19 +141,19 @@ void GlooConnections::dismiss(gloo::transport::UnboundBuffer* buffer) {
 }
 
 void GlooConnections::begin_send() {
-  if (mesh_.uplink_bits_per_second) return;
-  const std::lock_guard lock(pacing_mutex_);
-  pacer_.begin(clock_.now_seconds());
+  const std::lock_guard pacing(pacing_mutex_);
+  const double now_seconds = clock_.now_seconds();
+  pacer_.begin(now_seconds);
+  if (now_seconds >= looked_seconds_ + kLookSeconds) look(now_seconds);
 }
 
 void GlooConnections::end_send(int peer, uint64_t bytes) {
-  if (mesh_.uplink_bits_per_second) return;
-  std::optional<Paces> paces;
-  {
-    const std::lock_guard lock(pacing_mutex_);
-    paces = pacer_.end(clock_.now_seconds(), peer, bytes, links_[peer].rtt_seconds);
-  }
-  if (!paces) return;
+  const std::lock_guard pacing(pacing_mutex_);
+  const double now_seconds = clock_.now_seconds();
+  if (pacer_.ends_with_next() || now_seconds >= looked_seconds_ + kLookSeconds) look(now_seconds);
+  const auto paces = pacer_.end(now_seconds, peer, bytes);
+  if (paces) fmt::print(stderr, "rank {} pace {:.4g} of peer {}\n", mesh_.rank, paces->begin()->second, paces->begin()->first);
+  if (!paces || mesh_.uplink_bits_per_second) return;
   const std::lock_guard lock(mutex_);
   for (const auto& [to, pace] : *paces) {
     for (auto& lane : links_[to].lanes) {
@@ -159,24 +162,46 @@ void GlooConnections::end_send(int peer, uint64_t bytes) {
   }
 }
 
-SocketBytes GlooConnections::socket_bytes(int peer) {
-  auto& lanes = to(peer).lanes;
+// Sees how the lines do; the caller has the pacing mutex.
+void GlooConnections::look(double now_seconds) {
+  looked_seconds_ = now_seconds;
   const std::lock_guard lock(mutex_);
-  SocketBytes sum;
-  for (auto& lane : lanes) {
-    if (lane.socket) sum += lane.socket->bytes();
+  LineSample all;
+  for (const int peer : peers()) {
+    auto& link = links_[peer];
+    LineSample sample;
+    for (auto& lane : link.lanes) {
+      if (lane.socket) sample += lane.socket->sample(now_seconds);
+    }
+    all += sample;
+    if (!mesh_.congestion_control.empty() || link.is_lossy) continue;
+    link.is_lossy = link.losses.is_lossy(sample);
+    if (!link.is_lossy) continue;
+    fmt::print(stderr, "rank {} lossy {}\n", mesh_.rank, peer);
+    for (auto& lane : link.lanes) {
+      if (lane.socket) lane.socket->pace_with(kLossyControl);
+    }
   }
-  return sum;
+  pacer_.look(all);
 }
 
-double GlooConnections::rtt_seconds(int peer) {
-  auto& lanes = to(peer).lanes;
+LinkState GlooConnections::link(int peer) {
+  auto& connection = to(peer);
+  LinkState state{.sent_bytes = connection.sent_bytes, .received_bytes = connection.received_bytes};
+  double least_rtt_seconds = std::numeric_limits<double>::infinity();
   const std::lock_guard lock(mutex_);
-  double least = std::numeric_limits<double>::infinity();
-  for (auto& lane : lanes) {
-    if (lane.socket) least = std::min(least, lane.socket->rtt_seconds());
+  for (auto& lane : connection.lanes) {
+    if (!lane.socket) continue;
+    const auto bytes = lane.socket->bytes();
+    state.socket_sent_bytes += bytes.sent;
+    state.socket_received_bytes += bytes.received;
+    state.retransmitted_bytes += bytes.retransmitted;
+    // The lanes share every message of some size, and so send at the same times.
+    state.sending_seconds = std::max(state.sending_seconds, lane.socket->sending_seconds());
+    least_rtt_seconds = std::min(least_rtt_seconds, lane.socket->rtt_seconds());
   }
-  return least;
+  if (std::isfinite(least_rtt_seconds)) state.rtt_seconds = least_rtt_seconds;
+  return state;
 }
 
 // Listens for a peer's connections and leaves the addresses in the store, one after the other.
@@ -222,7 +247,6 @@ void GlooConnections::connect_to(int peer, Store& store) {
       const auto begin = addresses.begin() + static_cast<std::ptrdiff_t>(lane * size);
       connect(link.lanes[lane], peer, {begin, begin + static_cast<std::ptrdiff_t>(size)});
     }
-    link.rtt_seconds = rtt_seconds(peer);
     auto& context = *link.lanes.front().context;
     link.watch = context.createUnboundBuffer(&link.lost_by_peer, sizeof(link.lost_by_peer));
     link.farewell = context.createUnboundBuffer(&link.lost_by_us, sizeof(link.lost_by_us));

@@ -18,9 +18,11 @@
 
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
+#include "wan/transport/loss_watch.h"
 #include "wan/transport/mesh.h"
 #include "wan/transport/process_sockets.h"
 #include "wan/transport/store.h"
+#include "wan/transport/transport.h"
 #include "wan/transport/uplink_pacer.h"
 
 namespace farstep {
@@ -40,8 +42,10 @@ struct GlooLane {
 // The way to one peer.
 struct GlooConnection {
   std::vector<GlooLane> lanes;
-  double rtt_seconds = 0;  // least, when it was made
   std::atomic<uint64_t> sent_bytes{0}, received_bytes{0};
+  // Guarded by the pacing mutex of GlooConnections.
+  LossWatch losses;
+  bool is_lossy = false;
 
   // A standing receive on the first lane: it ends the moment that breaks, whoever else waits for
   // whatever, or with the rank that the peer lost, so that all sites name the same one.
@@ -88,14 +92,14 @@ class GlooConnections {
   void enroll(gloo::transport::UnboundBuffer* buffer);
   void dismiss(gloo::transport::UnboundBuffer* buffer);
 
-  // A message to a peer starts to be sent, or is gone: paces the lanes by what these times teach,
-  // unless the mesh states the uplink.
+  // A message to a peer starts to be sent, or is gone. What these times teach of the line paces the
+  // lanes, unless the mesh states the uplink, and chooses how the kernel controls them, unless the
+  // mesh states that.
   void begin_send();
   void end_send(int peer, uint64_t bytes);
 
-  // What the kernel knows of the connections with a peer.
-  SocketBytes socket_bytes(int peer);
-  double rtt_seconds(int peer);
+  // What was counted of a peer's messages, and what the kernel knows of its connections.
+  LinkState link(int peer);
 
  private:
   void listen_for(int peer, const std::string& source_ip, Store& store);
@@ -103,6 +107,7 @@ class GlooConnections {
   void connect_to(int peer, Store& store);
   void connect(GlooLane& lane, int peer, const std::vector<char>& peer_address);
   void watch(int peer);
+  void look(double now_seconds);
   void end(const std::string& site, const std::string& reason, bool tell_peers);
   void say_farewell(const std::string& lost_site);
   std::string key(int from, int to) const;
@@ -114,8 +119,9 @@ class GlooConnections {
   std::optional<PeerError> failure_;                    // guarded by mutex_
   std::set<gloo::transport::UnboundBuffer*> enrolled_;  // guarded by mutex_
   const RealClock clock_;
-  std::mutex pacing_mutex_;
-  UplinkPacer pacer_;  // guarded by pacing_mutex_
+  std::mutex pacing_mutex_;  // taken before mutex_
+  UplinkPacer pacer_;        // guarded by pacing_mutex_, as is what follows
+  double looked_seconds_ = 0;
 };
 
 }  // namespace farstep

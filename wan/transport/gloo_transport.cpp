@@ -197,23 +197,8 @@ void GlooTransport::abort(const std::string& site, const std::string& reason) {
   connections_->abort(site, reason);
 }
 
-LinkCounters GlooTransport::counters(int peer) const {
-  const auto& link = connections_->to(peer);
-  return {link.sent_bytes, link.received_bytes};
-}
-
-SocketBytes GlooTransport::socket_bytes(int peer) const {
-  return connections_->socket_bytes(peer);
-}
-
-SocketBytes GlooTransport::socket_bytes() const {
-  SocketBytes sum;
-  for (const int peer : connections_->peers()) sum += connections_->socket_bytes(peer);
-  return sum;
-}
-
-double GlooTransport::rtt_seconds(int peer) const {
-  return connections_->rtt_seconds(peer);
+LinkState GlooTransport::link(int peer) const {
+  return connections_->link(peer);
 }
 
 }  // namespace farstep

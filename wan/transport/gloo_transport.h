@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "wan/transport/mesh.h"
-#include "wan/transport/process_sockets.h"
 #include "wan/transport/store.h"
 #include "wan/transport/transport.h"
 
@@ -40,13 +39,9 @@ class GlooTransport : public Transport {
                                  std::span<const std::byte> bytes) override;
   std::unique_ptr<Transfer> receive(int peer, const Tag& tag, std::span<std::byte> bytes) override;
   void abort(const std::string& site, const std::string& reason) override;
-  LinkCounters counters(int peer) const override;
-
-  // What the kernel counted on the sockets of one peer, or of all, since they were connected.
-  SocketBytes socket_bytes(int peer) const;
-  SocketBytes socket_bytes() const;
-  // The round trip to a peer as the kernel last saw it, on the quickest lane.
-  double rtt_seconds(int peer) const;
+  // The round trip is the kernel's, smoothed, on the quickest lane; sending ends when the peer's
+  // kernel has acknowledged all, and is that of the lane on which it took longest.
+  LinkState link(int peer) const override;
 
  private:
   const std::unique_ptr<GlooConnections> connections_;

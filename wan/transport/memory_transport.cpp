@@ -66,8 +66,8 @@ class Hub {
                        stall_.count()));
     }
     throw_if_dead(message.owner);
-    auto& counters = endpoints_[message.owner].counters[message.peer];
-    (message.is_send ? counters.sent_bytes : counters.received_bytes) += message.bytes;
+    auto& link = endpoints_[message.owner].links[message.peer];
+    (message.is_send ? link.sent_bytes : link.received_bytes) += message.bytes;
   }
 
   void give_up(const std::shared_ptr<Message>& message) {
@@ -91,15 +91,15 @@ class Hub {
     tell_peers(rank);
   }
 
-  LinkCounters counters(int rank, int peer) {
+  LinkState link(int rank, int peer) {
     const std::lock_guard lock(mutex_);
-    return endpoints_[rank].counters[peer];
+    return endpoints_[rank].links[peer];
   }
 
  private:
   struct Endpoint {
     std::optional<PeerError> failure;
-    std::map<int, LinkCounters> counters;  // by peer
+    std::map<int, LinkState> links;  // by peer
   };
 
   // All below are called with mutex_ held.
@@ -166,12 +166,18 @@ class MemoryTransport : public Transport {
   void abort(const std::string& site, const std::string& reason) override {
     hub_->abort(rank_, site, reason);
   }
-  LinkCounters counters(int peer) const override { return hub_->counters(rank_, peer); }
+  LinkState link(int peer) const override {
+    check_peer(peer);
+    return hub_->link(rank_, peer);
+  }
 
  private:
+  void check_peer(int peer) const {
+    FARSTEP_CHECK(peer >= 0 && peer < size() && peer != rank_, "no peer with rank {}", peer);
+  }
   std::unique_ptr<Transfer> start(int peer, const Tag& tag, bool is_send,
                                   std::span<std::byte> bytes) {
-    FARSTEP_CHECK(peer >= 0 && peer < size() && peer != rank_, "no peer with rank {}", peer);
+    check_peer(peer);
     return std::make_unique<MemoryTransfer>(
         hub_, Message{rank_, peer, is_send, tag, bytes.data(), bytes.size()});
   }

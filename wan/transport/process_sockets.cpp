@@ -4,8 +4,10 @@
 #include <linux/tcp.h>  // the whole tcp_info, which <netinet/tcp.h> cuts short
 #include <netinet/in.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <vector>
 
@@ -97,7 +99,9 @@ std::string pace_with(int fd, const std::string& congestion_control) {
 }
 
 void limit_pace(int fd, double bits_per_second) {
-  const auto bytes_per_second = static_cast<uint64_t>(bits_per_second / 8);
+  const auto bytes_per_second = std::isinf(bits_per_second)
+                                    ? std::numeric_limits<uint64_t>::max()
+                                    : static_cast<uint64_t>(bits_per_second / 8);
   FARSTEP_CHECK(setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second,
                            sizeof(bytes_per_second)) == 0,
                 "SO_MAX_PACING_RATE: {}", std::system_category().message(errno));
@@ -124,8 +128,23 @@ double SocketCounter::rtt_seconds() {
   return rtt_seconds_;
 }
 
+double SocketCounter::sending_seconds() {
+  look();
+  return sending_seconds_;
+}
+
+LineSample SocketCounter::sample(double now_seconds) {
+  look();
+  sample_.now_seconds = now_seconds;
+  return sample_;
+}
+
 void SocketCounter::limit_pace(double bits_per_second) {
   if (is_open()) farstep::limit_pace(fd_, bits_per_second);
+}
+
+void SocketCounter::pace_with(const std::string& congestion_control) {
+  if (is_open()) farstep::pace_with(fd_, congestion_control);
 }
 
 // The descriptor may have been closed, and its number taken by another socket.
@@ -140,6 +159,11 @@ void SocketCounter::look() {
             .received = facts->tcpi_bytes_received,
             .retransmitted = facts->tcpi_bytes_retrans};
   rtt_seconds_ = facts->tcpi_rtt * 1e-6;
+  sending_seconds_ = static_cast<double>(facts->tcpi_busy_time) * 1e-6;
+  sample_ = {.acknowledged_bytes = facts->tcpi_bytes_acked,
+             .retransmitted_bytes = facts->tcpi_bytes_retrans,
+             .rtt_seconds = rtt_seconds_,
+             .least_rtt_seconds = facts->tcpi_min_rtt * 1e-6};
 }
 
 }  // namespace farstep

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "wan/transport/line_sample.h"
 #include "wan/transport/tcp.h"
 
 namespace farstep {
@@ -33,7 +34,8 @@ void keep_alive(int fd);
 // kernel has it and allows it; what it paces with now. Empty changes nothing.
 std::string pace_with(int fd, const std::string& congestion_control);
 
-// Lets the kernel send no faster on this socket, packets evenly spread. Throws InternalError.
+// Lets the kernel send no faster on this socket, packets evenly spread; infinity sets no limit.
+// Throws InternalError.
 void limit_pace(int fd, double bits_per_second);
 
 // The least round trip that the kernel saw on a connection.
@@ -60,8 +62,14 @@ class SocketCounter {
   SocketBytes bytes();
   // The round trip that the kernel last saw, smoothed; the last known once the socket is closed.
   double rtt_seconds();
-  // limit_pace(), if the socket is still there.
+  // Time since the connection was made in which something was sent and not acknowledged, to a few
+  // milliseconds; that of the last call once the socket is closed.
+  double sending_seconds();
+  // What the connection went through until `now_seconds`; what was known once the socket is closed.
+  LineSample sample(double now_seconds);
+  // limit_pace() and pace_with(), if the socket is still there.
   void limit_pace(double bits_per_second);
+  void pace_with(const std::string& congestion_control);
 
  private:
   bool is_open() const;
@@ -70,7 +78,8 @@ class SocketCounter {
   int fd_;
   std::optional<SocketAddress> local_, remote_;
   SocketBytes bytes_;
-  double rtt_seconds_ = 0;
+  double rtt_seconds_ = 0, sending_seconds_ = 0;
+  LineSample sample_;
 };
 
 }  // namespace farstep

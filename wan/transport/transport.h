@@ -44,10 +44,17 @@ struct Tag {
   auto operator<=>(const Tag&) const = default;
 };
 
-// Payload bytes of the messages between this site and one peer whose wait() has returned.
-struct LinkCounters {
-  uint64_t sent_bytes = 0;
-  uint64_t received_bytes = 0;
+// The way to one peer, or to all of them together, since the transport was made; what is counted
+// only grows.
+struct LinkState {
+  // Payload of the messages whose wait() has returned.
+  uint64_t sent_bytes = 0, received_bytes = 0;
+  // On the sockets, as the kernel counted; retransmissions are not in the first. 0 without sockets.
+  uint64_t socket_sent_bytes = 0, socket_received_bytes = 0, retransmitted_bytes = 0;
+  // Time in which something was being sent: had not left yet or, where only that is known, not been
+  // acknowledged yet. 0 where it takes no time.
+  double sending_seconds = 0;
+  double rtt_seconds = 0;  // now; to the farthest where there are several peers; 0 if not known
 };
 
 class Transport {
@@ -70,8 +77,11 @@ class Transport {
   // first failure counts.
   virtual void abort(const std::string& site, const std::string& reason) = 0;
 
-  // Traffic with one peer so far.
-  virtual LinkCounters counters(int peer) const = 0;
+  // The link to `peer`, which must not be this site; also of a transport that is dead.
+  virtual LinkState link(int peer) const = 0;
+  // All links together: what this site sends. Unless an implementation knows better, it sends to
+  // all peers at the same times, and as long as to the one to which it takes longest.
+  virtual LinkState uplink() const;
 };
 
 }  // namespace farstep

@@ -48,7 +48,7 @@ TEST_CASE("A transfer stays within the bytes allowed") {
     const auto transports = memory_mesh(2);
     const auto links = measure_all(transports, {.seconds = 10, .most_bytes = most});
     CHECK(links[0]->front().bandwidth_bits_per_second.value() > 0);
-    const auto sent = transports[0]->counters(1).sent_bytes;
+    const auto sent = transports[0]->link(1).sent_bytes;
     CHECK(sent >= static_cast<uint64_t>(most) / 4);
     CHECK(sent <= static_cast<uint64_t>(most) + 1000);  // pings, sizes and answers
   }

@@ -93,7 +93,7 @@ TEST_CASE("a site sends the formula's bytes and no more") {
       uint64_t sent_bytes = 0;
       for (int peer = 0; peer < num_sites; ++peer) {
         if (peer != site)
-          sent_bytes += transports[static_cast<std::size_t>(site)]->counters(peer).sent_bytes;
+          sent_bytes += transports[static_cast<std::size_t>(site)]->link(peer).sent_bytes;
       }
       REQUIRE(sent_bytes == 2 * static_cast<uint64_t>(num_sites - 1) * size * 4 /
                                 static_cast<uint64_t>(num_sites));

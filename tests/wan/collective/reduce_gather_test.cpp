@@ -125,9 +125,9 @@ TEST_CASE("a pipeline runs over real connections and again and again") {
 TEST_CASE("a site sends each byte to the partition's site and the result of its own to all") {
   const auto mesh = memory_mesh(3);
   REQUIRE(run_all(mesh, {100, 200, 300}, 64, 4096) == std::vector<bool>(3, true));
-  CHECK(mesh[0]->counters(1).sent_bytes == 200 + 100);
-  CHECK(mesh[0]->counters(2).sent_bytes == 300 + 100);
-  CHECK(mesh[2]->counters(0).sent_bytes == 100 + 300);
+  CHECK(mesh[0]->link(1).sent_bytes == 200 + 100);
+  CHECK(mesh[0]->link(2).sent_bytes == 300 + 100);
+  CHECK(mesh[2]->link(0).sent_bytes == 100 + 300);
 }
 
 TEST_CASE("a rank that is lost in a pipeline is named by those who wait") {

@@ -44,6 +44,9 @@ TEST_CASE("shaped transport delivers every size between all ranks") {
     for (const std::size_t bytes : {0, 1, 1001, 1 << 20}) check_both(check_all_pairs, n, bytes);
   }
 }
+TEST_CASE("shaped transport tells what went over its links") {
+  check_both(check_links);
+}
 TEST_CASE("shaped transport keeps tags apart and messages of a tag in order") {
   check_both(check_tags);
 }

@@ -54,7 +54,7 @@ class Witness : public Transport {
   void abort(const std::string& site, const std::string& reason) override {
     inner_->abort(site, reason);
   }
-  LinkCounters counters(int peer) const override { return inner_->counters(peer); }
+  LinkState link(int peer) const override { return inner_->link(peer); }
 
   std::vector<Arrival> arrivals() {
     const std::lock_guard lock(mutex_);
@@ -144,8 +144,8 @@ TEST_CASE("a message arrives after its bytes at the rate and the delay") {
     wan.play(2 + seconds);
     CHECK(wan.arrivals_from(0) == Arrivals{{2 + seconds, 1, 7}});
     CHECK(wan.all_arrived());
-    CHECK(wan[0].counters(1).sent_bytes == bytes);
-    CHECK(wan[1].counters(0).received_bytes == bytes);
+    CHECK(wan[0].link(1).sent_bytes == bytes);
+    CHECK(wan[1].link(0).received_bytes == bytes);
   }
 }
 
@@ -180,6 +180,46 @@ TEST_CASE("peers take turns at the uplink piece by piece") {
   // Pieces to 1 2 1 2 1 2 2: no big message holds up a small one.
   CHECK(wan.arrivals_from(0) == Arrivals{{2.5, 2, 0}, {5.5, 1, 0}, {7.5, 2, 1}});
   CHECK(wan.all_arrived());
+}
+
+TEST_CASE("a link tells how long something was leaving over it") {
+  Wan wan(3, {.rate_bits_per_second = INFINITY, .delay_seconds = 0.5},
+          {.uplink_bits_per_second = kPieceASecond});
+  const auto sending = [&](int peer) { return wan[0].link(peer).sending_seconds; };
+  CHECK(sending(1) == 0);
+  CHECK(wan[0].link(1).rtt_seconds == 1);
+  wan.clock.advance(5);
+  wan.send(0, 1, 2 * kPiece, 0);
+  wan.send(0, 2, kPiece, 0);  // pieces to 1 2 1
+  wan.play(6);
+  CHECK(sending(1) == 1);
+  CHECK(wan[0].uplink().sending_seconds == 1);
+  wan.play(20);
+  CHECK(sending(1) == 3);
+  CHECK(sending(2) == 2);
+  CHECK(wan[0].uplink().sending_seconds == 3);
+  wan.send(0, 1, kPiece, 1);
+  wan.send(0, 1, kPiece, 2);  // while the one before it is leaving
+  wan.play(21);
+  wan.send(0, 2, kPiece, 1);
+  wan.play(40);
+  CHECK(sending(1) == 5);
+  CHECK(sending(2) == 4);  // from 21 s to 23 s
+  CHECK(wan[0].uplink().sending_seconds == 6);
+  CHECK(wan[0].uplink().rtt_seconds == 1);
+  CHECK(wan.all_arrived());
+  CHECK(8 * wan[0].uplink().sent_bytes == 6 * kPieceASecond);
+  CHECK(wan[1].uplink().sending_seconds == 0);
+}
+
+TEST_CASE("a link tells what it lost") {
+  const LinkShape shape{.rate_bits_per_second = kPieceASecond, .delay_seconds = 0.5, .loss = 1};
+  Wan wan(2, shape, {});
+  wan.send(0, 1, 3000, 0);
+  wan.play(10);
+  CHECK(wan.all_arrived());
+  CHECK(wan[0].link(1).retransmitted_bytes == 3 * 1460);
+  CHECK(wan[1].link(0).retransmitted_bytes == 0);
 }
 
 TEST_CASE("a link slower than the uplink leaves the rest of it to the others") {

@@ -11,6 +11,9 @@ TEST_CASE("memory transport delivers every size between all ranks") {
   }
   check_all_pairs(memory_mesh, 3, 1 << 20);
 }
+TEST_CASE("memory transport tells what went over its links") {
+  check_links(memory_mesh);
+}
 TEST_CASE("memory transport keeps tags apart and messages of a tag in order") {
   check_tags(memory_mesh);
 }

@@ -1,5 +1,6 @@
 #include "tests/wan/transport/transport_contract.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -33,13 +34,47 @@ void check_all_pairs(const MakeMesh& make, int n, std::size_t bytes) {
     int wrong_count = 0;
     for (int peer = 0; peer < n; ++peer) {
       if (peer == rank) continue;
-      const auto counters = mesh[rank]->counters(peer);
+      const auto link = mesh[rank]->link(peer);
       wrong_count += incoming[peer] != pattern(peer, rank, bytes);
-      wrong_count += counters.sent_bytes != bytes || counters.received_bytes != bytes;
+      wrong_count += link.sent_bytes != bytes || link.received_bytes != bytes;
     }
+    const auto uplink = mesh[rank]->uplink();
+    wrong_count += uplink.sent_bytes != (n - 1) * bytes;
+    wrong_count += uplink.received_bytes != (n - 1) * bytes;
     return wrong_count;
   });
   CHECK(wrong == std::vector<int>(n, 0));
+}
+
+void check_links(const MakeMesh& make) {
+  constexpr std::size_t kBytes = 300'001;
+  const auto mesh = make(3, 20);
+  std::vector<LinkState> before;
+  for (int peer = 1; peer < 3; ++peer) before.push_back(mesh[0]->link(peer));
+  const auto start = std::chrono::steady_clock::now();
+  const auto outgoing = pattern(0, 1, kBytes);
+  Bytes incoming(kBytes);
+  auto receive = mesh[1]->receive(0, {.phase = 1}, incoming);
+  auto send = mesh[0]->send(1, {.phase = 1}, outgoing);
+  receive->wait();
+  CHECK(mesh[0]->link(1).sent_bytes == before[0].sent_bytes);  // its wait() has not returned
+  send->wait();
+  const auto to_1 = mesh[0]->link(1), to_2 = mesh[0]->link(2), all = mesh[0]->uplink();
+  CHECK(to_1.sent_bytes == before[0].sent_bytes + kBytes);
+  CHECK(to_1.received_bytes == before[0].received_bytes);
+  CHECK(to_1.sending_seconds >= before[0].sending_seconds);
+  CHECK(to_2.sent_bytes == before[1].sent_bytes);
+  CHECK(all.sent_bytes == to_1.sent_bytes + to_2.sent_bytes);
+  CHECK(all.sending_seconds >= std::max(to_1.sending_seconds, to_2.sending_seconds));
+  CHECK(all.rtt_seconds >= std::max(to_1.rtt_seconds, to_2.rtt_seconds));
+  // The kernel counts in ticks of a few milliseconds.
+  CHECK(to_1.sending_seconds - before[0].sending_seconds <= seconds_since(start) + 0.02);
+  CHECK(to_1.rtt_seconds >= 0);
+  CHECK(to_1.rtt_seconds < 1);
+  CHECK_THROWS_AS(mesh[0]->link(0), InternalError);
+  CHECK_THROWS_AS(mesh[0]->link(3), InternalError);
+  mesh[0]->abort("node3", "over");
+  CHECK(mesh[0]->link(1).sent_bytes == to_1.sent_bytes);
 }
 
 void check_tags(const MakeMesh& make) {

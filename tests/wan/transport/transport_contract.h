@@ -11,6 +11,8 @@ using MakeMesh = std::function<Transports(int n, double stall_seconds)>;
 
 // Every rank sends every other one `bytes` bytes; content and counters are checked.
 void check_all_pairs(const MakeMesh& make, int n, std::size_t bytes);
+// A link tells what went over it, and only that; the uplink tells of all; also after an abort.
+void check_links(const MakeMesh& make);
 // Messages of one tag keep their order; messages of two tags may be waited for in any order.
 void check_tags(const MakeMesh& make);
 // A message may be received long before and long after it is sent.
