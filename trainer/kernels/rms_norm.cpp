@@ -1,0 +1,94 @@
+#include "trainer/kernels/rms_norm.h"
+
+#include <cmath>
+
+#include "trainer/kernels/vector_code.h"
+
+namespace farstep {
+
+namespace {
+
+template <typename T>
+inline void normalise_row(const float* x, const float* weight, int64_t width, float inverse, T* y,
+                          float* copy) {
+  if (copy == nullptr) {
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) y[i] = rounded<T>(x[i] * inverse * weight[i]);
+    return;
+  }
+#pragma omp simd
+  for (int64_t i = 0; i < width; ++i) {
+    copy[i] = x[i];
+    y[i] = rounded<T>(x[i] * inverse * weight[i]);
+  }
+}
+
+template <typename T>
+inline void normalise(const float* x, const float* weight, int64_t rows, int64_t width,
+                      float epsilon, T* y, float* inverse_rms, float* copy) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* const from = x + row * width;
+    float squares = 0;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t i = 0; i < width; ++i) squares += from[i] * from[i];
+    const float inverse = 1.0F / std::sqrt(squares / static_cast<float>(width) + epsilon);
+    if (inverse_rms != nullptr) inverse_rms[row] = inverse;
+    normalise_row(from, weight, width, inverse, y + row * width,
+                  copy == nullptr ? nullptr : copy + row * width);
+  }
+}
+
+template <typename T>
+inline void differentiate(const float* y_gradient, const float* x, const float* weight,
+                          const float* inverse_rms, int64_t rows, int64_t width, float* x_gradient,
+                          float* weight_gradient, T* copy) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* const dy = y_gradient + row * width;
+    const float* const from = x + row * width;
+    float* const dx = x_gradient + row * width;
+    float product = 0;
+#pragma omp simd reduction(+ : product)
+    for (int64_t i = 0; i < width; ++i) product += dy[i] * weight[i] * from[i];
+    const float inverse = inverse_rms[row];
+    const float along = product * inverse * inverse * inverse / static_cast<float>(width);
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) {
+      weight_gradient[i] += dy[i] * from[i] * inverse;
+      dx[i] += dy[i] * weight[i] * inverse - from[i] * along;
+    }
+    if (copy == nullptr) continue;
+    T* const rounded_dx = copy + row * width;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) rounded_dx[i] = rounded<T>(dx[i]);
+  }
+}
+
+}  // namespace
+
+FARSTEP_VECTOR_CODE
+void rms_norm(const float* x, const float* weight, int64_t rows, int64_t width, float epsilon,
+              BF16* y, float* inverse_rms, float* copy) {
+  normalise(x, weight, rows, width, epsilon, y, inverse_rms, copy);
+}
+
+FARSTEP_VECTOR_CODE
+void rms_norm(const float* x, const float* weight, int64_t rows, int64_t width, float epsilon,
+              float* y, float* inverse_rms, float* copy) {
+  normalise(x, weight, rows, width, epsilon, y, inverse_rms, copy);
+}
+
+FARSTEP_VECTOR_CODE
+void rms_norm_backward(const float* y_gradient, const float* x, const float* weight,
+                       const float* inverse_rms, int64_t rows, int64_t width, float* x_gradient,
+                       float* weight_gradient, BF16* copy) {
+  differentiate(y_gradient, x, weight, inverse_rms, rows, width, x_gradient, weight_gradient, copy);
+}
+
+FARSTEP_VECTOR_CODE
+void rms_norm_backward(const float* y_gradient, const float* x, const float* weight,
+                       const float* inverse_rms, int64_t rows, int64_t width, float* x_gradient,
+                       float* weight_gradient, float* copy) {
+  differentiate(y_gradient, x, weight, inverse_rms, rows, width, x_gradient, weight_gradient, copy);
+}
+
+}  // namespace farstep

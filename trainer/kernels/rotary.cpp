@@ -1,0 +1,54 @@
+#include "trainer/kernels/rotary.h"
+
+#include "trainer/kernels/vector_code.h"
+
+namespace farstep {
+
+namespace {
+
+template <typename T>
+inline void rotate_rows(const RotaryRows& shape, float sign, const float* from, int64_t begin,
+                        int64_t end, T* to) {
+  const int64_t half = shape.head_size / 2;
+  const int64_t others = shape.other_heads * shape.head_size;
+  for (int64_t row = begin; row < end; ++row) {
+    const float* const cosines = shape.cosines + row % shape.sequence_length * half;
+    const float* const sines = shape.sines + row % shape.sequence_length * half;
+    const float* x = from + row * shape.width();
+    T* y = to + row * shape.width();
+    for (int64_t head = 0; head < shape.rotated_heads; ++head) {
+#pragma omp simd
+      for (int64_t i = 0; i < half; ++i) {
+        const float first = x[i];
+        const float second = x[i + half];
+        const float sine = sign * sines[i];
+        y[i] = rounded<T>(first * cosines[i] - second * sine);
+        y[i + half] = rounded<T>(second * cosines[i] + first * sine);
+      }
+      x += shape.head_size;
+      y += shape.head_size;
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < others; ++i) y[i] = rounded<T>(x[i]);
+  }
+}
+
+float sign_of(Rotation rotation) {
+  return rotation == Rotation::kForward ? 1.0F : -1.0F;
+}
+
+}  // namespace
+
+FARSTEP_VECTOR_CODE
+void rotate(const RotaryRows& shape, Rotation rotation, const float* from, int64_t begin,
+            int64_t end, BF16* to) {
+  rotate_rows(shape, sign_of(rotation), from, begin, end, to);
+}
+
+FARSTEP_VECTOR_CODE
+void rotate(const RotaryRows& shape, Rotation rotation, const float* from, int64_t begin,
+            int64_t end, float* to) {
+  rotate_rows(shape, sign_of(rotation), from, begin, end, to);
+}
+
+}  // namespace farstep

@@ -1,0 +1,34 @@
+// Rotary positions on queries and keys together: element i of a head is rotated with element
+// i + D/2, as `transformers` has it.
+//
+// Pure functions over ranges of rows; thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/kernels/bf16.h"
+
+namespace farstep {
+
+// A row holds all heads of one token: first those that are rotated (queries and keys), then those
+// that are only rounded (values).
+struct RotaryRows {
+  int64_t sequence_length = 0;  // T; row r is at position r modulo T
+  int64_t rotated_heads = 0, other_heads = 0;
+  int64_t head_size = 0;           // D, even
+  const float* cosines = nullptr;  // (T, D / 2)
+  const float* sines = nullptr;    // (T, D / 2)
+
+  int64_t width() const { return (rotated_heads + other_heads) * head_size; }
+};
+
+enum class Rotation { kForward, kBackward };
+
+// Rows `begin` to `end` of `from` (rows, width), rotated and rounded to the type of `to` (rows,
+// width), which may be `from`. Backward undoes forward, and so takes gradients back.
+void rotate(const RotaryRows& shape, Rotation rotation, const float* from, int64_t begin,
+            int64_t end, BF16* to);
+void rotate(const RotaryRows& shape, Rotation rotation, const float* from, int64_t begin,
+            int64_t end, float* to);
+
+}  // namespace farstep

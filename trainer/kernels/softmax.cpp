@@ -1,0 +1,91 @@
+#include "trainer/kernels/softmax.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "trainer/kernels/vector_code.h"
+
+namespace farstep {
+
+namespace {
+
+template <typename T>
+inline void softmax_rows(const ScoreTile& tile, const float* scores, T* probabilities,
+                         float* log_sums) {
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    const int64_t seen = tile.first + row + 1;
+    const float* const from = scores + row * tile.columns;
+    T* const to = probabilities + row * tile.columns;
+    float largest = -std::numeric_limits<float>::infinity();
+#pragma omp simd reduction(max : largest)
+    for (int64_t i = 0; i < seen; ++i) largest = std::max(largest, from[i]);
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < seen; ++i) sum += vector_exp((from[i] - largest) * tile.scale);
+    const float log_sum = largest * tile.scale + std::log(sum);
+    log_sums[row] = log_sum;
+    const float inverse = 1.0F / sum;
+#pragma omp simd
+    for (int64_t i = 0; i < seen; ++i) {
+      to[i] = rounded<T>(vector_exp((from[i] - largest) * tile.scale) * inverse);
+    }
+    std::fill(to + seen, to + tile.columns, T{});
+  }
+}
+
+template <typename T>
+inline void differentiate(const ScoreTile& tile, float* scores, const float* log_sums,
+                          const float* probability_gradient, T* probabilities, T* score_gradient) {
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    const int64_t seen = tile.first + row + 1;
+    float* const exact = scores + row * tile.columns;
+    const float* const d_p = probability_gradient + row * tile.columns;
+    T* const p = probabilities + row * tile.columns;
+    T* const d_score = score_gradient + row * tile.columns;
+    const float log_sum = log_sums[row];
+    float mean = 0;
+#pragma omp simd reduction(+ : mean)
+    for (int64_t i = 0; i < seen; ++i) {
+      exact[i] = vector_exp(exact[i] * tile.scale - log_sum);
+      p[i] = rounded<T>(exact[i]);
+      mean += exact[i] * d_p[i];
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < seen; ++i) {
+      d_score[i] = rounded<T>(exact[i] * (d_p[i] - mean) * tile.scale);
+    }
+    std::fill(p + seen, p + tile.columns, T{});
+    std::fill(d_score + seen, d_score + tile.columns, T{});
+  }
+}
+
+}  // namespace
+
+FARSTEP_VECTOR_CODE
+void causal_softmax(const ScoreTile& tile, const float* scores, BF16* probabilities,
+                    float* log_sums) {
+  softmax_rows(tile, scores, probabilities, log_sums);
+}
+
+FARSTEP_VECTOR_CODE
+void causal_softmax(const ScoreTile& tile, const float* scores, float* probabilities,
+                    float* log_sums) {
+  softmax_rows(tile, scores, probabilities, log_sums);
+}
+
+FARSTEP_VECTOR_CODE
+void causal_softmax_backward(const ScoreTile& tile, float* scores, const float* log_sums,
+                             const float* probability_gradient, BF16* probabilities,
+                             BF16* score_gradient) {
+  differentiate(tile, scores, log_sums, probability_gradient, probabilities, score_gradient);
+}
+
+FARSTEP_VECTOR_CODE
+void causal_softmax_backward(const ScoreTile& tile, float* scores, const float* log_sums,
+                             const float* probability_gradient, float* probabilities,
+                             float* score_gradient) {
+  differentiate(tile, scores, log_sums, probability_gradient, probabilities, score_gradient);
+}
+
+}  // namespace farstep
