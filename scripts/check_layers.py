@@ -45,7 +45,7 @@ MAY_INCLUDE = {
 ONLY_IN = {
     r"<gloo/|\"gloo/": ("wan/transport/gloo_", "tests/"),
     r"<zmq": ("wan/membership", "tests/"),
-    r"<cuda": ("trainer/cuda", "tests/"),
+    r"<cuda": ("trainer/cuda", "outer_optimizer/codec/device_", "tests/"),
     r"<(ATen|torch|c10)/": ("trainer/model", "trainer/inner", "trainer/run", "trainer/strategy",
                               "heterogeneity/profile", "tests/"),
     r"<sentencepiece": ("trainer/data/tokenizer",),

@@ -1,9 +1,9 @@
 # One leaf folder = one library = one layer. Names: farstep_<name>.
 #
-# farstep_library(NAME SOURCES a.cpp ... [CUDA b.cu ...] [DEPS base ...] [LINK outside::target ...]
+# farstep_library(NAME SOURCES a.cpp ... [CUDA b.cu c.cpp ...] [DEPS base ...] [LINK outside::target ...]
 #                 [TORCH])
 #   DEPS are other layers; TORCH gives the sources LibTorch and its precompiled header. CUDA sources
-#   are left out of a build without CUDA, and may not include LibTorch's headers.
+#   are left out of a build without CUDA; a .cu may not include LibTorch's headers, nor fmt's.
 function(farstep_library name)
   cmake_parse_arguments(ARG "TORCH" "" "SOURCES;CUDA;DEPS;LINK" ${ARGN})
   if(ARG_CUDA AND FARSTEP_HAS_CUDA)
@@ -16,7 +16,8 @@ function(farstep_library name)
 endfunction()
 
 # farstep_test(NAME SOURCES a_test.cpp ... DEPS layer ... [LINK ...] [LABELS fast] [TORCH])
-#   One Catch2 program; every TEST_CASE becomes a CTest test with the labels.
+#   One Catch2 program; every TEST_CASE becomes a CTest test with the labels. A program with the label
+#   gpu has tests with the tag [gpu], and is bundled.
 function(farstep_test name)
   cmake_parse_arguments(ARG "TORCH" "" "SOURCES;DEPS;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -25,6 +26,30 @@ function(farstep_test name)
   farstep_link(${name} PRIVATE "test_support;${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" test)
   catch_discover_tests(${name} TEST_PREFIX "${name}: "
       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120 SKIP_REGULAR_EXPRESSION "SKIPPED:")
+  if("gpu" IN_LIST ARG_LABELS)
+    farstep_bundle(${name} test)
+  endif()
+endfunction()
+
+# Puts a program into the bundle, and one that is a `test` or a `bench` into scripts/gpu_check.sh's
+# list. A bench prints its GPU figures in lines that begin with "result: ", a few words each.
+function(farstep_bundle name kind)
+  install(TARGETS ${name} RUNTIME DESTINATION bin COMPONENT bundle)
+  set_property(GLOBAL APPEND PROPERTY FARSTEP_BUNDLED ${name})
+  if(NOT kind STREQUAL "program")
+    set_property(GLOBAL APPEND_STRING PROPERTY FARSTEP_GPU_PROGRAMS "${kind} ${name}\n")
+  endif()
+endfunction()
+
+# The target `bundled`, all programs of the bundle, and the list for gpu_check.sh: called last.
+function(farstep_list_bundle)
+  get_property(bundled GLOBAL PROPERTY FARSTEP_BUNDLED)
+  add_custom_target(bundled DEPENDS ${bundled})
+  get_property(programs GLOBAL PROPERTY FARSTEP_GPU_PROGRAMS)
+  file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/gpu_programs.txt" CONTENT "${programs}")
+  install(FILES "${CMAKE_BINARY_DIR}/gpu_programs.txt" DESTINATION . COMPONENT bundle)
+  install(PROGRAMS scripts/gpu_check.sh DESTINATION . COMPONENT bundle)
+  install(FILES scripts/find_libtorch.sh LICENSE DESTINATION . COMPONENT bundle)
 endfunction()
 
 # Links layers and libraries from outside, and takes the precompiled header: LibTorch's, or else that

@@ -1,7 +1,6 @@
 #include "outer_optimizer/codec/codec.h"
 
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <vector>
 
@@ -14,32 +13,6 @@ using namespace farstep;
 namespace {
 
 using Limits = std::numeric_limits<float>;
-
-struct Shape {
-  const char* name;
-  std::function<float(std::size_t)> value;  // of an index
-};
-
-const std::vector<Shape>& finite_shapes() {
-  static const std::vector<Shape> shapes{
-      {"zeros", [](std::size_t) { return 0.0F; }},
-      {"negative zeros", [](std::size_t) { return -0.0F; }},
-      {"constant", [](std::size_t) { return 0.3F; }},
-      {"negative", [](std::size_t k) { return -1.0F - static_cast<float>(k % 17); }},
-      {"huge", [](std::size_t k) { return k % 3 == 0 ? -1e38F : 0.7e38F; }},
-      {"largest",
-       [](std::size_t k) { return k % 2 == 0 ? Limits::max() : -0.99F * Limits::max(); }},
-      {"subnormal", [](std::size_t k) { return k % 3 == 0 ? -1e-42F : 3e-42F; }},
-      {"smallest", [](std::size_t) { return Limits::denorm_min(); }},
-      {"one spike", [](std::size_t k) { return k % 100 == 50 ? Limits::max() : 1e-40F; }}};
-  return shapes;
-}
-
-std::vector<float> shaped(const Shape& shape, int64_t n) {
-  std::vector<float> values(static_cast<std::size_t>(n));
-  for (std::size_t k = 0; k < values.size(); ++k) values[k] = shape.value(k);
-  return values;
-}
 
 }  // namespace
 

@@ -1,9 +1,12 @@
 // What the tests of codecs share: one of every codec, and values of many kinds.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -62,6 +65,34 @@ inline std::vector<float> wild(int64_t n, unsigned seed = 1) {
   return values;
 }
 
+struct Shape {
+  const char* name;
+  std::function<float(std::size_t)> value;  // of an index
+};
+
+// Values that are finite and in some way odd.
+inline const std::vector<Shape>& finite_shapes() {
+  using Limits = std::numeric_limits<float>;
+  static const std::vector<Shape> shapes{
+      {"zeros", [](std::size_t) { return 0.0F; }},
+      {"negative zeros", [](std::size_t) { return -0.0F; }},
+      {"constant", [](std::size_t) { return 0.3F; }},
+      {"negative", [](std::size_t k) { return -1.0F - static_cast<float>(k % 17); }},
+      {"huge", [](std::size_t k) { return k % 3 == 0 ? -1e38F : 0.7e38F; }},
+      {"largest",
+       [](std::size_t k) { return k % 2 == 0 ? Limits::max() : -0.99F * Limits::max(); }},
+      {"subnormal", [](std::size_t k) { return k % 3 == 0 ? -1e-42F : 3e-42F; }},
+      {"smallest", [](std::size_t) { return Limits::denorm_min(); }},
+      {"one spike", [](std::size_t k) { return k % 100 == 50 ? Limits::max() : 1e-40F; }}};
+  return shapes;
+}
+
+inline std::vector<float> shaped(const Shape& shape, int64_t n) {
+  std::vector<float> values(static_cast<std::size_t>(n));
+  for (std::size_t k = 0; k < values.size(); ++k) values[k] = shape.value(k);
+  return values;
+}
+
 inline std::vector<std::byte> encoded(const Codec& codec, std::span<const float> values) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(codec.encoded_bytes(std::ssize(values))));
   codec.encode(values, bytes);
@@ -84,6 +115,26 @@ inline std::vector<float> sent(const Codec& codec, std::span<const float> values
 inline bool same_bits(std::span<const float> left, std::span<const float> right) {
   return left.size() == right.size() &&
          (left.empty() || std::memcmp(left.data(), right.data(), left.size_bytes()) == 0);
+}
+
+// Values to try on n places: usual, of all sizes, odd, and with a value that is not finite.
+inline std::vector<std::vector<float>> value_sets(int64_t n) {
+  std::vector<std::vector<float>> sets{gaussian(n), wild(n)};
+  for (const auto& shape : finite_shapes()) sets.push_back(shaped(shape, n));
+  using Limits = std::numeric_limits<float>;
+  for (const float bad : {Limits::quiet_NaN(), -Limits::infinity()}) {
+    if (n > 0) sets.emplace_back(gaussian(n))[static_cast<std::size_t>(n / 2)] = bad;
+  }
+  return sets;
+}
+
+// The same bits, or NaN both: processors and GPUs give NaNs different bits.
+inline bool same_values(std::span<const float> left, std::span<const float> right) {
+  const auto same = [](float a, float b) {
+    return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) ||
+           (std::isnan(a) && std::isnan(b));
+  };
+  return std::equal(left.begin(), left.end(), right.begin(), right.end(), same);
 }
 
 inline bool all_finite(std::span<const float> values) {
