@@ -98,7 +98,7 @@ struct NetworkConfig {
   std::string address;
   std::string interface;
   int64_t port = 0;
-  std::string congestion_control = "bbr";
+  std::string congestion_control;
   std::optional<double> uplink_bits_per_second;
   std::optional<EmulatedLink> emulate;
 
@@ -112,7 +112,8 @@ struct NetworkConfig {
         "choose",
         in_range(0, 65000));
     visit("congestion_control", congestion_control,
-          "how the kernel paces the connections, if it has this way; empty leaves the system's");
+          "the kernel's congestion control, if it has this one; empty: cubic, and bbr where packets "
+          "get lost without a queue");
     visit("uplink_bits_per_second", uplink_bits_per_second,
           "what this site may send to all peers together; stated a little below what the line can, "
           "no queue builds up in it. null: no limit",

@@ -20,7 +20,10 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kForever = std::chrono::hours(24 * 365);
 constexpr double kLookSeconds = 0.05;
-const std::string kLossyControl = "bbr";
+// Where the mesh leaves the choice. CUBIC keeps a line full; BBR leaves some of it free again and
+// again to measure it, but does not mind losses.
+constexpr const char* kControl = "cubic";
+constexpr const char* kLossyControl = "bbr";
 constexpr uint64_t kWatchSlot = ~uint64_t{0};  // beside the slots of messages
 
 gloo::transport::tcp::attr listening_attributes(const SocketAddress& address) {
@@ -152,7 +155,6 @@ void GlooConnections::end_send(int peer, uint64_t bytes) {
   const double now_seconds = clock_.now_seconds();
   if (pacer_.ends_with_next() || now_seconds >= looked_seconds_ + kLookSeconds) look(now_seconds);
   const auto paces = pacer_.end(now_seconds, peer, bytes);
-  if (paces) fmt::print(stderr, "rank {} pace {:.4g} of peer {}\n", mesh_.rank, paces->begin()->second, paces->begin()->first);
   if (!paces || mesh_.uplink_bits_per_second) return;
   const std::lock_guard lock(mutex_);
   for (const auto& [to, pace] : *paces) {
@@ -177,7 +179,6 @@ void GlooConnections::look(double now_seconds) {
     if (!mesh_.congestion_control.empty() || link.is_lossy) continue;
     link.is_lossy = link.losses.is_lossy(sample);
     if (!link.is_lossy) continue;
-    fmt::print(stderr, "rank {} lossy {}\n", mesh_.rank, peer);
     for (auto& lane : link.lanes) {
       if (lane.socket) lane.socket->pace_with(kLossyControl);
     }
@@ -265,7 +266,7 @@ void GlooConnections::connect(GlooLane& lane, int peer, const std::vector<char>&
   });
   if (fd < 0) throw std::runtime_error("it closed the connection at once");
   keep_alive(fd);
-  pace_with(fd, mesh_.congestion_control);
+  pace_with(fd, mesh_.congestion_control.empty() ? kControl : mesh_.congestion_control);
   if (mesh_.uplink_bits_per_second) {
     limit_pace(fd, *mesh_.uplink_bits_per_second / (mesh_.size() - 1) / mesh_.lanes);
   }

@@ -14,7 +14,8 @@ struct MeshOptions {
   std::string address;             // of this machine, as resolve_address() gives it
   int port = 0;                    // the first of port_for(); 0: any free ports
   int lanes = 1;                   // connections with each peer, the same number at every site
-  // The kernel's way to pace a connection, where it has that one; empty leaves the system's.
+  // The kernel's congestion control, where it has that one; empty: CUBIC, and BBR with a peer on the
+  // way to whom packets get lost without a queue.
   std::string congestion_control = {};
   // What all connections together may send; nothing sets no limit.
   std::optional<double> uplink_bits_per_second = {};

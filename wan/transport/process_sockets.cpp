@@ -4,10 +4,9 @@
 #include <linux/tcp.h>  // the whole tcp_info, which <netinet/tcp.h> cuts short
 #include <netinet/in.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <limits>
 #include <system_error>
 #include <vector>
 
@@ -99,9 +98,7 @@ std::string pace_with(int fd, const std::string& congestion_control) {
 }
 
 void limit_pace(int fd, double bits_per_second) {
-  const auto bytes_per_second = std::isinf(bits_per_second)
-                                    ? std::numeric_limits<uint64_t>::max()
-                                    : static_cast<uint64_t>(bits_per_second / 8);
+  const auto bytes_per_second = static_cast<uint64_t>(bits_per_second / 8);
   FARSTEP_CHECK(setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second,
                            sizeof(bytes_per_second)) == 0,
                 "SO_MAX_PACING_RATE: {}", std::system_category().message(errno));
@@ -160,10 +157,13 @@ void SocketCounter::look() {
             .retransmitted = facts->tcpi_bytes_retrans};
   rtt_seconds_ = facts->tcpi_rtt * 1e-6;
   sending_seconds_ = static_cast<double>(facts->tcpi_busy_time) * 1e-6;
-  sample_ = {.acknowledged_bytes = facts->tcpi_bytes_acked,
+  const double stretch =
+      static_cast<double>(facts->tcpi_rtt) / std::max<double>(1, facts->tcpi_min_rtt);
+  sample_ = {.delivered_bytes = uint64_t{facts->tcpi_delivered} * facts->tcpi_snd_mss,
              .retransmitted_bytes = facts->tcpi_bytes_retrans,
-             .rtt_seconds = rtt_seconds_,
-             .least_rtt_seconds = facts->tcpi_min_rtt * 1e-6};
+             .least_rtt_seconds = facts->tcpi_min_rtt * 1e-6,
+             .least_stretch = stretch,
+             .most_stretch = stretch};
 }
 
 }  // namespace farstep
