@@ -32,11 +32,35 @@ TEST_CASE("values from elsewhere become the tensor's") {
   CHECK(std::vector<float>(all.begin(), all.end()) == std::vector<float>{0, 0, 0, 0, 1, 2, 3, 0});
 }
 
+TEST_CASE("a pull that was started has the values of its start") {
+  const auto tensor = at::arange(12, at::kFloat);
+  HostMirror mirror(tensor);
+  mirror.start_pull(3, 4);
+  tensor.fill_(-1);
+  const auto part = mirror.finish_pull();
+  CHECK(std::vector<float>(part.begin(), part.end()) == std::vector<float>{3, 4, 5, 6});
+  mirror.push(2, part.first(2));
+  CHECK(tensor[2].item<float>() == 3);
+  mirror.start_pull(0, 1);  // fewer than before
+  CHECK(mirror.finish_pull().size() == 1);
+  mirror.start_pull(12, 0);
+  CHECK(mirror.finish_pull().empty());
+}
+
+TEST_CASE("two pulls at a time are a defect and so is the end of none") {
+  HostMirror mirror(at::zeros({8}, at::kFloat));
+  CHECK_THROWS_AS(mirror.finish_pull(), InternalError);
+  mirror.start_pull(0, 3);
+  CHECK_THROWS_AS(mirror.start_pull(3, 3), InternalError);
+  CHECK(mirror.finish_pull().size() == 3);
+}
+
 TEST_CASE("a range beyond the tensor is a defect") {
   HostMirror mirror(at::zeros({8}, at::kFloat));
   CHECK_THROWS_AS(mirror.pull(6, 3), InternalError);
   CHECK_THROWS_AS(mirror.pull(-1, 3), InternalError);
   CHECK_THROWS_AS(mirror.push(7, std::vector<float>(2)), InternalError);
+  CHECK_THROWS_AS(mirror.start_pull(8, 1), InternalError);
 }
 
 }  // namespace
