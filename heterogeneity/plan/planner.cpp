@@ -12,6 +12,9 @@ constexpr double kNoise = 0.05;
 constexpr double kNoiseWeight = 0.5;
 constexpr double kMostChange = 4;  // of a step time in one round
 constexpr double kOverheadWeight = 0.5;
+// Figures of links that differ by less are the same.
+constexpr double kLinkNoise = 0.2;
+constexpr double kRttNoiseSeconds = 0.002;
 // Share of the sites' time that other work must save.
 constexpr double kWorthwhileSaving = 0.003;
 
@@ -31,6 +34,7 @@ struct SiteState {
   std::string site;
   std::optional<SeenState> seen;
   double overhead_seconds = 0;
+  std::optional<double> uplink_bits_per_second, rtt_seconds;
   int64_t local_steps = 0, batch = 0, micro_batch = 0, most_steps = 0;
 
   template <typename Visitor>
@@ -38,6 +42,8 @@ struct SiteState {
     visit("site", site, "name of the site", kRequired);
     visit("seen", seen, "the step time that the run has shown");
     visit("overhead_seconds", overhead_seconds, "its time besides the steps", kRequired);
+    visit("uplink_bits_per_second", uplink_bits_per_second, "that the run has shown", above(0));
+    visit("rtt_seconds", rtt_seconds, "to the farthest peer, that the run has shown", at_least(0));
     visit("local_steps", local_steps, "of the next round", required(at_least(1)));
     visit("batch", batch, "of the next round", required(at_least(1)));
     visit("micro_batch", micro_batch, "of the next round", required(at_least(1)));
@@ -53,6 +59,14 @@ struct PlannerState {
     visit("sites", sites, "in order of site ids", kRequired);
   }
 };
+
+// Takes over a figure that is known (not 0) and differs by more than noise.
+void settle(std::optional<double>& known, double measured, double noise) {
+  if (measured == 0) return;
+  if (!known || std::abs(measured - *known) > std::max(noise, kLinkNoise * *known)) {
+    known = measured;
+  }
+}
 
 bool same_loads(const RoundPlan& a, const RoundPlan& b) {
   return std::equal(a.sites.begin(), a.sites.end(), b.sites.begin(), b.sites.end(),
@@ -101,7 +115,7 @@ RoundPlan Planner::fresh_plan() const {
   return plan;
 }
 
-void Planner::learn(std::size_t site_id, const RoundTiming& timing) {
+void Planner::learn_steps(std::size_t site_id, const RoundTiming& timing) {
   auto& site = sites_[site_id];
   FARSTEP_CHECK(timing.batch > 0 && timing.micro_batch > 0 && timing.step_seconds > 0 &&
                     timing.overhead_seconds >= 0,
@@ -123,12 +137,19 @@ void Planner::learn(std::size_t site_id, const RoundTiming& timing) {
   predictors_[site_id].see(*site.seen);
 }
 
+void Planner::learn_links(std::size_t site_id, const RoundTiming& timing) {
+  auto& links = sites_[site_id].seen_links;
+  settle(links.uplink_bits_per_second, timing.uplink_bits_per_second, 0);
+  settle(links.rtt_seconds, timing.rtt_seconds, kRttNoiseSeconds);
+}
+
 void Planner::observe(std::span<const RoundTiming> timings) {
   FARSTEP_CHECK(timings.size() == sites_.size(), "{} timings of {} sites", timings.size(),
                 sites_.size());
   if (!config_.replan) return;
   for (std::size_t id = 0; id < sites_.size(); ++id) {
-    if (timings[id].steps > 0 && timings[id].step_seconds != 0) learn(id, timings[id]);
+    if (timings[id].steps > 0 && timings[id].step_seconds != 0) learn_steps(id, timings[id]);
+    learn_links(id, timings[id]);
   }
   auto fresh = fresh_plan();
   if (config_.policy == Policy::kHybrid && anything_known()) {
@@ -146,6 +167,8 @@ Json Planner::state() const {
     auto& site = state.sites.emplace_back();
     site.site = known.site;
     site.overhead_seconds = known.overhead_seconds;
+    site.uplink_bits_per_second = known.seen_links.uplink_bits_per_second;
+    site.rtt_seconds = known.seen_links.rtt_seconds;
     site.local_steps = work.local_steps;
     site.batch = work.batch;
     site.micro_batch = work.micro_batch;
@@ -171,6 +194,7 @@ void Planner::restore(const Json& json) {
   for (std::size_t id = 0; id < sites_.size(); ++id) {
     const auto& saved = state.sites[id];
     sites_[id].overhead_seconds = saved.overhead_seconds;
+    sites_[id].seen_links = {saved.uplink_bits_per_second, saved.rtt_seconds};
     sites_[id].seen.reset();
     if (saved.seen) {
       sites_[id].seen = SeenStep{saved.seen->batch, saved.seen->micro_batch, saved.seen->seconds};

@@ -1,4 +1,5 @@
-// The closed loop: plans a round, learns from it how long steps really take, plans the next.
+// The closed loop: plans a round, learns from it how long steps really take and how fast links are,
+// plans the next.
 //
 // All sites run the same planner on the same timings and so hold the same plan in the same round.
 // Not thread-safe: one owner.
@@ -23,13 +24,16 @@ class Planner {
 
   // The round to come.
   const RoundPlan& plan() const { return plan_; }
+  // What is known of the sites by now, in order of site ids.
+  std::span<const SiteKnowledge> sites() const { return sites_; }
 
   // Learns from a committed round (one timing a site, in order of site ids; no steps or no step
   // time: nothing is known of it) and plans the next. A site's first step time counts in full. A
   // later one that differs from what is known by less than a few percent counts by half, as noise
   // does; more is a change of the site and counts in full, but by at most a factor of four a round.
-  // The sites keep their work unless other work saves idle time worth mentioning. Without
-  // re-planning the plan stays.
+  // The sites keep their work unless other work saves idle time worth mentioning. A figure of a
+  // link replaces what is known if it differs by more than a fifth: less is noise, and changes
+  // nothing that follows from it. Without re-planning nothing is learned and the plan stays.
   void observe(std::span<const RoundTiming> timings);
 
   // What was learned and planned, and back: a resumed run goes on with the plan it had. Throws
@@ -41,7 +45,8 @@ class Planner {
   bool anything_known() const;
   // The plan that follows from what is known, whatever was planned before.
   RoundPlan fresh_plan() const;
-  void learn(std::size_t site_id, const RoundTiming& timing);
+  void learn_steps(std::size_t site_id, const RoundTiming& timing);
+  void learn_links(std::size_t site_id, const RoundTiming& timing);
 
   const PlanConfig config_;
   const std::string source_;

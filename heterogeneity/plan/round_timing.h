@@ -1,4 +1,5 @@
-// What a site measures of its own round for the next plan, and when a round by deadline is over.
+// What a site measures of its own round and links for the next plan, and when a round by deadline
+// is over.
 //
 // Pure functions; thread-safe.
 #pragma once
@@ -14,6 +15,8 @@ struct RoundTiming {
   int64_t batch = 0, micro_batch = 0;
   double step_seconds = 0;      // typical_step_seconds() of its steps
   double overhead_seconds = 0;  // its own time before the sync that was not steps
+  // Of the site's links; 0: not known.
+  double uplink_bits_per_second = 0, rtt_seconds = 0;
 };
 
 // The step time to expect next: the mean of `steps` (in their order, not empty) or of their second

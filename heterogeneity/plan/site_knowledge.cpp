@@ -6,6 +6,21 @@
 
 namespace farstep {
 
+namespace {
+
+// The largest of one figure of the profile's links.
+std::optional<double> largest(const SiteKnowledge& site,
+                              std::optional<double> LinkProfile::*figure) {
+  std::optional<double> found;
+  if (!site.profile) return found;
+  for (const auto& link : site.profile->links) {
+    if (link.*figure) found = std::max(found.value_or(0), *(link.*figure));
+  }
+  return found;
+}
+
+}  // namespace
+
 std::vector<SiteKnowledge> sites_of(const RunConfig& run) {
   std::vector<SiteKnowledge> sites;
   for (const auto& site : run.sites) {
@@ -85,6 +100,16 @@ std::vector<StepPredictor> predictors_of(std::span<const SiteKnowledge> sites) {
 
 std::optional<double> step_seconds(const SiteKnowledge& site, int64_t batch, int64_t micro_batch) {
   return StepPredictor(site).seconds(batch, micro_batch);
+}
+
+std::optional<double> uplink_bits_per_second(const SiteKnowledge& site) {
+  const auto& seen = site.seen_links.uplink_bits_per_second;
+  return seen ? seen : largest(site, &LinkProfile::bandwidth_bits_per_second);
+}
+
+std::optional<double> rtt_seconds(const SiteKnowledge& site) {
+  const auto& seen = site.seen_links.rtt_seconds;
+  return seen ? seen : largest(site, &LinkProfile::rtt_seconds);
 }
 
 std::optional<int64_t> most_micro_batch(const SiteKnowledge& site) {

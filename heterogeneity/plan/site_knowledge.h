@@ -21,6 +21,12 @@ struct SeenStep {
   double seconds = 0;
 };
 
+// What the run itself has shown of a site's links; it goes before the profile's.
+struct SeenLinks {
+  std::optional<double> uplink_bits_per_second;  // to all peers together
+  std::optional<double> rtt_seconds;             // to the farthest peer
+};
+
 // Work that the run file itself gives a site; the policy `uniform` only.
 struct Pins {
   std::optional<int64_t> local_steps, batch, micro_batch;
@@ -30,6 +36,7 @@ struct SiteKnowledge {
   std::string site;
   std::optional<SiteProfile> profile;
   std::optional<SeenStep> seen;
+  SeenLinks seen_links = {};
   // Its own time between the start of a round and the sync that is not steps: evaluation,
   // checkpoint, delta.
   double overhead_seconds = 0;
@@ -75,6 +82,11 @@ std::vector<StepPredictor> predictors_of(std::span<const SiteKnowledge> sites);
 
 // As StepPredictor::seconds().
 std::optional<double> step_seconds(const SiteKnowledge& site, int64_t batch, int64_t micro_batch);
+
+// How fast a site sends to all peers together, a profile's fastest link standing for it; and the
+// round trip to its farthest peer. Nothing if neither the run nor the profile tells.
+std::optional<double> uplink_bits_per_second(const SiteKnowledge& site);
+std::optional<double> rtt_seconds(const SiteKnowledge& site);
 
 // Most sequences of one forward and backward that fit on every device, as far as that is known.
 std::optional<int64_t> most_micro_batch(const SiteKnowledge& site);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "outer_optimizer/codec/make_codec.h"
 
@@ -13,11 +14,23 @@ namespace {
 constexpr std::array kCodecs{CodecKind::kFp32, CodecKind::kInt8, CodecKind::kInt4};
 constexpr std::array<int64_t, 7> kFragments{1, 2, 4, 8, 16, 32, 64};
 
+// Slower than measured, as which a line is planned for; and the part of its loss or exposed time
+// that a choice may have at most to replace another.
+constexpr double kCarefulSpeed = 0.8, kHalfTheLoss = 0.5, kLessExposed = 0.8;
+
 // Loss in nats: what int8 and int4 with error feedback cost at about 50 local steps, and what a
 // delay costs in proportion to its share of the round (0.01 for 5 steps of 50).
 double loss_cost(CodecKind codec, double delay_share) {
-  const double of_codec = codec == CodecKind::kInt4 ? 0.001 : codec == CodecKind::kInt8 ? 1e-5 : 0;
-  return of_codec + 0.1 * delay_share;
+  switch (codec) {
+    case CodecKind::kFp32:
+      return 0.1 * delay_share;
+    case CodecKind::kFp16:
+    case CodecKind::kBf16:
+    case CodecKind::kInt8:
+      return 1e-5 + 0.1 * delay_share;
+    default:
+      return 0.001 + 0.1 * delay_share;
+  }
 }
 
 // What a connection carries a round trip, where the system has its usual buffers.
@@ -25,20 +38,47 @@ constexpr double kWindowBits = 8e6;
 constexpr int64_t kLeastLanes = 2, kMostLanes = 16;
 constexpr double kMbit = 1e6;
 
-int64_t lanes_for(const SyncFacts& facts) {
-  const double peers = static_cast<double>(std::max<int64_t>(1, facts.num_sites - 1));
-  const double needed =
-      std::ceil(facts.uplink_bits_per_second * facts.rtt_seconds / kWindowBits / peers);
-  return std::clamp(static_cast<int64_t>(needed), kLeastLanes, kMostLanes);
+int64_t lanes_for(double uplink_bits_per_second, double rtt_seconds, int64_t num_sites) {
+  const double peers = static_cast<double>(std::max<int64_t>(1, num_sites - 1));
+  const double needed = std::ceil(uplink_bits_per_second * rtt_seconds / kWindowBits / peers);
+  return static_cast<int64_t>(std::clamp<double>(needed, kLeastLanes, kMostLanes));
 }
 
-SyncPlan sync_with(const SyncFacts& facts, CodecKind codec, int64_t fragments,
+// What is known of the slowest uplink and the longest way; nothing if an uplink is not known.
+struct LinkFacts {
+  double uplink_bits_per_second = std::numeric_limits<double>::infinity();
+  double rtt_seconds = 0;
+};
+std::optional<LinkFacts> link_facts(std::span<const SiteKnowledge> sites) {
+  LinkFacts facts;
+  for (const auto& site : sites) {
+    facts.rtt_seconds = std::max(facts.rtt_seconds, rtt_seconds(site).value_or(0));
+    if (sites.size() < 2) continue;
+    const auto uplink = uplink_bits_per_second(site);
+    if (!uplink) return std::nullopt;
+    facts.uplink_bits_per_second = std::min(facts.uplink_bits_per_second, *uplink);
+  }
+  return facts;
+}
+
+double sync_seconds(const SyncFacts& facts, const CodecConfig& codec, int64_t fragments) {
+  if (facts.num_sites < 2) return 0;
+  const auto sites = static_cast<double>(facts.num_sites);
+  const auto encoded_bytes =
+      static_cast<double>(make_codec(codec)->encoded_bytes(facts.parameters));
+  const double sent_bits =
+      8 * 2 * (sites - 1) / sites * encoded_bytes / static_cast<double>(fragments);
+  return sent_bits / facts.uplink_bits_per_second + 3 * facts.rtt_seconds;
+}
+
+SyncPlan sync_with(const SyncFacts& facts, const CodecConfig& codec, int64_t fragments,
                    int64_t delay_steps) {
-  SyncPlan plan{.codec = codec,
-                .lanes = lanes_for(facts),
-                .fragments = fragments,
-                .delay_steps = delay_steps,
-                .sync_seconds = fragment_sync_seconds(facts, codec, fragments)};
+  SyncPlan plan{
+      .codec = codec.kind,
+      .lanes = lanes_for(facts.uplink_bits_per_second, facts.rtt_seconds, facts.num_sites),
+      .fragments = fragments,
+      .delay_steps = delay_steps,
+      .sync_seconds = sync_seconds(facts, codec, fragments)};
   const double hidden_seconds = facts.step_seconds * static_cast<double>(delay_steps);
   const double train_seconds = facts.step_seconds * static_cast<double>(facts.base_steps);
   plan.exposed_seconds =
@@ -47,26 +87,30 @@ SyncPlan sync_with(const SyncFacts& facts, CodecKind codec, int64_t fragments,
   return plan;
 }
 
+double loss_cost(const SyncFacts& facts, const SyncPlan& plan) {
+  return loss_cost(plan.codec,
+                   static_cast<double>(plan.delay_steps) / static_cast<double>(facts.base_steps));
+}
+
 // Whether `plan` is to be preferred; of equals the one that was there first is.
 bool is_better(const SyncFacts& facts, const SyncPlan& plan, const SyncPlan& than,
                double target_share) {
   const auto keeps_target = [&](const SyncPlan& some) {
     return some.exposed_share <= target_share;
   };
-  const auto cost = [&](const SyncPlan& some) {
-    return loss_cost(some.codec,
-                     static_cast<double>(some.delay_steps) / static_cast<double>(facts.base_steps));
-  };
   if (keeps_target(plan) != keeps_target(than)) return keeps_target(plan);
-  return keeps_target(plan) ? cost(plan) < cost(than) : plan.exposed_share < than.exposed_share;
+  return keeps_target(plan) ? loss_cost(facts, plan) < loss_cost(facts, than)
+                            : plan.exposed_share < than.exposed_share;
 }
 
-std::string text_of(const SyncFacts& facts, const SyncPlan& plan, double target_share) {
+// `over` is what of the connections is to be said.
+std::string text_of(const SyncFacts& facts, const SyncPlan& plan, double target_share,
+                    const std::string& over) {
   auto text = fmt::format(
-      "{} in {} over {} connections a pair: a sync of {:.2f} s at {:.0f} Mbit/s and {:.0f} ms",
-      name_of(plan.codec),
-      plan.fragments == 1 ? "one piece" : fmt::format("{} fragments", plan.fragments), plan.lanes,
-      plan.sync_seconds, facts.uplink_bits_per_second / kMbit, 1e3 * facts.rtt_seconds);
+      "{} in {}{}: a sync of {:.2f} s at {:.{}f} Mbit/s and {:.0f} ms", name_of(plan.codec),
+      plan.fragments == 1 ? "one piece" : fmt::format("{} fragments", plan.fragments), over,
+      plan.sync_seconds, facts.uplink_bits_per_second / kMbit,
+      facts.uplink_bits_per_second < 10 * kMbit ? 1 : 0, 1e3 * facts.rtt_seconds);
   if (plan.delay_steps > 0) {
     text += fmt::format(
         ", {:.2f} s of it behind {} steps of training",
@@ -86,36 +130,30 @@ std::string text_of(const SyncFacts& facts, const SyncPlan& plan, double target_
 
 std::optional<SyncFacts> sync_facts(std::span<const SiteKnowledge> sites, const PlanConfig& config,
                                     int64_t parameters) {
+  const auto links = link_facts(sites);
+  if (!links) return std::nullopt;
   SyncFacts facts{.parameters = parameters,
                   .num_sites = std::ssize(sites),
-                  .uplink_bits_per_second = std::numeric_limits<double>::infinity(),
+                  .uplink_bits_per_second = links->uplink_bits_per_second,
+                  .rtt_seconds = links->rtt_seconds,
                   .base_steps = config.base_steps};
   for (const auto& site : sites) {
     const auto seconds =
         step_seconds(site, config.base_batch, config.micro_batch.value_or(config.base_batch));
-    if (!seconds || !site.profile) return std::nullopt;
+    if (!seconds) return std::nullopt;
     facts.step_seconds = std::max(facts.step_seconds, *seconds);
-    double uplink = 0;
-    for (const auto& link : site.profile->links) {
-      uplink = std::max(uplink, link.bandwidth_bits_per_second.value_or(0));
-      facts.rtt_seconds = std::max(facts.rtt_seconds, link.rtt_seconds.value_or(0));
-    }
-    if (uplink == 0 && sites.size() > 1) return std::nullopt;
-    if (sites.size() > 1) {
-      facts.uplink_bits_per_second = std::min(facts.uplink_bits_per_second, uplink);
-    }
   }
   return facts;
 }
 
+std::optional<int64_t> lanes_for(std::span<const SiteKnowledge> sites) {
+  const auto links = link_facts(sites);
+  if (!links || sites.size() < 2) return std::nullopt;
+  return lanes_for(links->uplink_bits_per_second, links->rtt_seconds, std::ssize(sites));
+}
+
 double fragment_sync_seconds(const SyncFacts& facts, CodecKind codec, int64_t fragments) {
-  if (facts.num_sites < 2) return 0;
-  const auto sites = static_cast<double>(facts.num_sites);
-  const auto encoded_bytes =
-      static_cast<double>(make_codec({.kind = codec})->encoded_bytes(facts.parameters));
-  const double sent_bits =
-      8 * 2 * (sites - 1) / sites * encoded_bytes / static_cast<double>(fragments);
-  return sent_bits / facts.uplink_bits_per_second + 3 * facts.rtt_seconds;
+  return sync_seconds(facts, {.kind = codec}, fragments);
 }
 
 SyncPlan plan_sync(const SyncFacts& facts, double target_share) {
@@ -126,15 +164,50 @@ SyncPlan plan_sync(const SyncFacts& facts, double target_share) {
   for (const auto codec : kCodecs) {
     for (const auto fragments : kFragments) {
       if (fragments > facts.base_steps) continue;
-      consider(sync_with(facts, codec, fragments, 0));
+      consider(sync_with(facts, {.kind = codec}, fragments, 0));
       const double seconds = fragment_sync_seconds(facts, codec, fragments);
       const auto enough_steps = static_cast<int64_t>(std::ceil(seconds / facts.step_seconds));
-      consider(
-          sync_with(facts, codec, fragments, std::min(facts.base_steps / fragments, enough_steps)));
+      consider(sync_with(facts, {.kind = codec}, fragments,
+                         std::min(facts.base_steps / fragments, enough_steps)));
     }
   }
-  best->reason = text_of(facts, *best, target_share);
+  best->reason =
+      text_of(facts, *best, target_share, fmt::format(" over {} connections a pair", best->lanes));
   return *best;
+}
+
+std::optional<SyncPlan> better_sync(const SyncFacts& facts, double target_share,
+                                    const SyncConfig& now) {
+  const auto current = sync_with(facts, now.codec, now.fragments, now.delay_steps);
+  auto careful = facts;
+  careful.uplink_bits_per_second *= kCarefulSpeed;
+  const auto chosen = plan_sync(careful, target_share);
+  auto fresh = sync_with(facts, {.kind = chosen.codec}, chosen.fragments, chosen.delay_steps);
+  if (current.exposed_share > target_share) {
+    if (fresh.exposed_share > kLessExposed * current.exposed_share) return std::nullopt;
+  } else {
+    const double loss = loss_cost(facts, current);
+    if (loss == 0 || loss_cost(facts, fresh) > kHalfTheLoss * loss) return std::nullopt;
+    if (chosen.exposed_share > target_share) return std::nullopt;
+  }
+  fresh.reason =
+      text_of(facts, fresh, target_share, "") +
+      fmt::format(
+          "; {} in {} would expose {:.1f} %", name_of(current.codec),
+          current.fragments == 1 ? "one piece" : fmt::format("{} fragments", current.fragments),
+          100 * current.exposed_share);
+  return fresh;
+}
+
+SyncConfig changed_to(const SyncConfig& now, const SyncPlan& plan) {
+  auto sync = now;
+  if (plan.codec != now.codec.kind) {
+    sync.codec.kind = plan.codec;
+    sync.codec.block.reset();  // the codec's own choice
+  }
+  sync.fragments = plan.fragments;
+  sync.delay_steps = plan.delay_steps;
+  return sync;
 }
 
 }  // namespace farstep

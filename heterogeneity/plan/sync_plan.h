@@ -33,8 +33,8 @@ struct SyncPlan {
   std::string reason = {};     // in words
 };
 
-// The facts from the sites' profiles and links, nothing if a step time or a bandwidth is not known.
-// A site's uplink is as fast as its fastest known way.
+// The facts from what is known of the sites, nothing if a step time or, with several sites, an
+// uplink is not.
 std::optional<SyncFacts> sync_facts(std::span<const SiteKnowledge> sites, const PlanConfig& config,
                                     int64_t parameters);
 
@@ -43,6 +43,22 @@ std::optional<SyncFacts> sync_facts(std::span<const SiteKnowledge> sites, const 
 // the round costs ten times what int4 does); few fragments before many. If none keeps the target,
 // the one with the least exposed time, and the reason says so. `target_share` is above 0.
 SyncPlan plan_sync(const SyncFacts& facts, double target_share);
+
+// Connections between two sites that such links need; nothing if an uplink is not known.
+std::optional<int64_t> lanes_for(std::span<const SiteKnowledge> sites);
+
+// What to change `now` to (codec, fragments and delay; not lanes, which are connected), or nothing
+// if it is good enough. Links are taken to be a fifth slower than `facts` says, so that the new
+// sync keeps the target on a line that varies. `now` stays while it keeps the target, unless one
+// that costs at most half its loss does too; if it does not, what replaces it must expose a fifth
+// less. So the figures of a link must change by more than a fifth before one choice replaces
+// another and then is replaced by it. Of other codecs than plan_sync's the loss is taken to be that
+// of the next coarser of these.
+std::optional<SyncPlan> better_sync(const SyncFacts& facts, double target_share,
+                                    const SyncConfig& now);
+
+// `now` with the plan's codec, fragments and delay.
+SyncConfig changed_to(const SyncConfig& now, const SyncPlan& plan);
 
 // What a fragment's sync takes: two trips to the coordinator, its bytes through the slowest uplink
 // in both directions, and two hops.

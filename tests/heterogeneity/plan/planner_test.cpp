@@ -265,3 +265,27 @@ TEST_CASE("one site is never idle and a thousand sites are balanced") {
   planner.observe(timings_of(planner.plan(), seconds));
   REQUIRE(true_idle(planner.plan(), seconds) < 0.005);
 }
+
+TEST_CASE("links are learned when they differ by more than noise and survive a restart") {
+  Planner planner(plan_config(Policy::kUniform), unknown_sites(2), "run.json");
+  auto timings = timings_of(planner.plan(), {0.1, 0.1});
+  const auto learn = [&](double uplink, double rtt_seconds) {
+    timings[1].uplink_bits_per_second = uplink;
+    timings[1].rtt_seconds = rtt_seconds;
+    planner.observe(timings);
+    return planner.sites()[1].seen_links;
+  };
+  CHECK_FALSE(learn(0, 0).uplink_bits_per_second);
+  CHECK(learn(1e7, 0.1).uplink_bits_per_second == 1e7);
+  CHECK(learn(1.19e7, 0.085).uplink_bits_per_second == 1e7);
+  CHECK(learn(0.81e7, 0.119).rtt_seconds == 0.1);
+  CHECK(learn(1.21e7, 0.13).uplink_bits_per_second == 1.21e7);
+  CHECK(learn(0, 0).rtt_seconds == 0.13);
+  CHECK_FALSE(planner.sites()[0].seen_links.uplink_bits_per_second);
+  Planner resumed(plan_config(Policy::kUniform), unknown_sites(2), "run.json");
+  resumed.restore(planner.state());
+  CHECK(resumed.sites()[1].seen_links.uplink_bits_per_second == 1.21e7);
+  CHECK(resumed.sites()[1].seen_links.rtt_seconds == 0.13);
+  CHECK_FALSE(resumed.sites()[0].seen_links.rtt_seconds);
+  CHECK(resumed.state() == planner.state());
+}

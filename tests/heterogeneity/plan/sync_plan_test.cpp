@@ -1,5 +1,8 @@
 #include "heterogeneity/plan/sync_plan.h"
 
+#include <set>
+#include <tuple>
+
 #include "tests/support/catch.h"
 
 using namespace farstep;
@@ -103,4 +106,95 @@ TEST_CASE("facts come from the slowest step and uplink and the longest way") {
   unknown = sites;
   unknown[2].profile->devices[0].step_seconds.clear();
   CHECK_FALSE(sync_facts(unknown, config, 1000));
+}
+
+TEST_CASE("what the run has seen of links goes before the profile") {
+  std::vector<SiteKnowledge> sites{site("a", {{"b", 0.08, 2e8}}, {{4, {}, 0.2}}),
+                                   site("b", {{"a", 0.08, 1e9}}, {{4, {}, 0.5}})};
+  sites[0].seen_links = {5e7, 0.15};
+  const auto found = sync_facts(sites, PlanConfig{}, 1000);
+  REQUIRE(found);
+  CHECK(found->uplink_bits_per_second == 5e7);
+  CHECK(found->rtt_seconds == 0.15);
+  for (auto& each : sites) each.profile.reset();
+  CHECK_FALSE(sync_facts(sites, PlanConfig{}, 1000));
+  for (auto& each : sites) {
+    each.seen = SeenStep{4, 4, 0.3};
+    each.seen_links.uplink_bits_per_second = 1e7;
+  }
+  const auto seen = sync_facts(sites, PlanConfig{}, 1000);
+  REQUIRE(seen);
+  CHECK(seen->uplink_bits_per_second == 1e7);
+  CHECK(seen->step_seconds == Approx(0.3));
+}
+
+TEST_CASE("connections are known as soon as all uplinks are") {
+  std::vector<SiteKnowledge> sites(2);
+  CHECK_FALSE(lanes_for(sites));
+  for (auto& each : sites) each.seen_links = {1e9, 0.2};
+  CHECK(lanes_for(sites) == 16);
+  CHECK_FALSE(lanes_for(std::span(sites).first(1)));
+}
+
+TEST_CASE("a sync that misses the target is replaced by one that keeps it on a slower line too") {
+  for (const double mbit : {3.0, 10.0, 30.0, 100.0, 300.0, 1000.0}) {
+    for (const double rtt_seconds : {0.0, 0.02, 0.1, 0.3}) {
+      const auto now = facts(mbit, rtt_seconds);
+      CAPTURE(mbit, rtt_seconds);
+      const auto change = better_sync(now, 0.05, {});
+      if (!change) continue;
+      CHECK(change->exposed_share < 1);
+      auto slower = now;
+      slower.uplink_bits_per_second *= 0.8;
+      if (plan_sync(slower, 0.05).exposed_share > 0.05) continue;  // nothing keeps it
+      CHECK(change->exposed_share <= 0.05);
+      CHECK_FALSE(better_sync(now, 0.05, changed_to({}, *change)));
+      CHECK_FALSE(better_sync(slower, 0.05, changed_to({}, *change)));
+    }
+  }
+}
+
+TEST_CASE("figures that vary by less than a fifth never make a choice go and come back") {
+  for (const double mbit : {5.0, 20.0, 80.0, 130.0, 200.0, 320.0, 500.0, 2000.0}) {
+    SyncConfig now;
+    std::set<std::tuple<CodecKind, int64_t, int64_t>> had;
+    CAPTURE(mbit);
+    for (int round = 0; round < 40; ++round) {
+      const double factor = 1 + 0.1 * ((round * 7) % 5 - 2) / 2.0;  // from 0.9 to 1.1
+      const auto change = better_sync(facts(mbit * factor, 0.08), 0.05, now);
+      if (!change) continue;
+      had.emplace(now.codec.kind, now.fragments, now.delay_steps);
+      now = changed_to(now, *change);
+      CHECK_FALSE(had.contains({now.codec.kind, now.fragments, now.delay_steps}));
+    }
+    CHECK(had.size() <= 2);
+  }
+}
+
+TEST_CASE("a line that became fast gets back what was given up for a slow one") {
+  const auto slow = better_sync(facts(50, 0.08), 0.05, {});
+  REQUIRE(slow);
+  REQUIRE(slow->delay_steps > 0);
+  const auto now = changed_to({}, *slow);
+  const auto fast = better_sync(facts(100e3, 0.001), 0.05, now);
+  REQUIRE(fast);
+  CHECK(fast->delay_steps == 0);
+  CHECK(fast->codec == CodecKind::kFp32);
+}
+
+TEST_CASE("a change leaves everything else of the sync alone") {
+  SyncConfig now;
+  now.codec = {.kind = CodecKind::kInt8, .block = 64, .error_feedback = false};
+  now.alpha = 0.25;
+  now.lanes = 3;
+  const auto same = changed_to(now, {.codec = CodecKind::kInt8, .fragments = 4, .delay_steps = 5});
+  CHECK(same.codec.block == 64);
+  CHECK(same.fragments == 4);
+  CHECK(same.delay_steps == 5);
+  CHECK(same.alpha == 0.25);
+  CHECK(same.lanes == 3);
+  const auto other = changed_to(now, {.codec = CodecKind::kInt4});
+  CHECK(other.codec.kind == CodecKind::kInt4);
+  CHECK_FALSE(other.codec.block);
+  CHECK_FALSE(other.codec.error_feedback);
 }
