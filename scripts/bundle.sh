@@ -42,8 +42,9 @@ needed_libraries() {
 copy_licences() {
   local path package
   for path in "$@"; do
-    package=$(dpkg-query -S "$(realpath "$path")" 2>/dev/null | head -n 1 | cut -d: -f1)
-    [ -z "$package" ] || cp "/usr/share/doc/$package/copyright" "$output/licences/$package.txt"
+    # By name, as packages may know /usr/lib as /lib.
+    package=$(dpkg-query -S "*/$(basename "$(realpath "$path")")" | head -n 1 | cut -d: -f1)
+    cp "/usr/share/doc/$package/copyright" "$output/licences/$package.txt"
   done
 }
 
