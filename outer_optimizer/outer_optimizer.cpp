@@ -8,14 +8,6 @@ namespace farstep {
 
 namespace {
 
-template <typename Values>
-auto part(Values& values, const Range& range) {
-  FARSTEP_CHECK(0 <= range.begin && range.begin <= range.end && range.end <= std::ssize(values),
-                "elements {} to {} of {}", range.begin, range.end, values.size());
-  return std::span(values).subspan(static_cast<std::size_t>(range.begin),
-                                   static_cast<std::size_t>(range.size()));
-}
-
 void check_size(const Range& range, std::size_t size) {
   FARSTEP_CHECK(static_cast<std::size_t>(range.size()) == size, "{} values for a range of {}", size,
                 range.size());

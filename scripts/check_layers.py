@@ -34,7 +34,7 @@ MAY_INCLUDE = {
     "trainer/inner": "base config data kernels model plan",
     "outer_optimizer/exchange": "base schedule codec transport collective",
     "outer_optimizer": "base schedule",
-    "trainer/strategy": "base config telemetry schedule exchange outer_optimizer membership transport",
+    "trainer/strategy": "base config telemetry schedule codec exchange outer_optimizer membership transport",
     "trainer/run": "base config telemetry data schedule codec plan profile transport link membership model checkpoint "
     "inner exchange outer_optimizer strategy",
     "trainer/commands": "base config telemetry report data schedule plan simulate model checkpoint membership run",

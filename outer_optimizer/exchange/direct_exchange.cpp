@@ -15,13 +15,17 @@ constexpr int64_t kChunkBytes = 128 << 10;
 // The delta, chunk by chunk, as the pipeline asks for it.
 class Deltas : public ReduceGatherWork {
  public:
-  Deltas(const Codec& codec, const SyncPoint& point, const Transport& transport,
-         std::span<float> values, std::span<float> residual)
-      : codec_(codec), point_(point), transport_(transport), values_(values), residual_(residual) {
+  Deltas(const SyncPoint& point, const Transport& transport, std::span<float> values,
+         const Leftovers& leftovers)
+      : codec_(*point.codec),
+        point_(point),
+        transport_(transport),
+        values_(values),
+        leftovers_(leftovers) {
     // As many chunks in every partition, so that a small one is not done long before the others.
-    const int64_t block = codec.block_values();
+    const int64_t block = codec_.block_values();
     const int64_t largest_values =
-        std::max(block, kChunkBytes / codec.encoded_bytes(block) * block);
+        std::max(block, kChunkBytes / codec_.encoded_bytes(block) * block);
     int64_t most_values = 0;
     for (const auto& part : point.partitions) most_values = std::max(most_values, part.size());
     const int64_t most_chunks = (most_values + largest_values - 1) / largest_values;
@@ -42,10 +46,10 @@ class Deltas : public ReduceGatherWork {
 
   void encode(int site, int64_t chunk, std::span<std::byte> bytes) override {
     const auto values = part(values_, site, chunk);
-    if (residual_.empty()) {
+    if (leftovers_.of_delta.empty()) {
       codec_.encode(values, bytes);
     } else {
-      encode_with_feedback(codec_, values, bytes, part(residual_, site, chunk));
+      encode_with_feedback(codec_, values, bytes, part(leftovers_.of_delta, site, chunk));
     }
   }
 
@@ -53,13 +57,22 @@ class Deltas : public ReduceGatherWork {
   void reduce(int64_t chunk, std::span<const std::span<const std::byte>> from_sites,
               std::span<std::byte> result) override {
     const auto sum = part(values_, transport_.rank(), chunk);
-    std::ranges::fill(sum, 0.0F);
+    const auto left = left_of_mean(chunk);
+    if (left.empty()) {
+      std::ranges::fill(sum, 0.0F);
+    } else {
+      std::ranges::copy(left, sum.begin());
+    }
     for (std::size_t site = 0; site < from_sites.size(); ++site) {
       decoding_from(static_cast<int>(site), [&] {
         codec_.add_decoded(from_sites[site], static_cast<float>(point_.coefficients[site]), sum);
       });
     }
-    codec_.encode(sum, result);
+    if (left.empty()) {
+      codec_.encode(sum, result);
+    } else {
+      encode_with_feedback(codec_, sum, result, left);
+    }
   }
 
   void decode(int site, int64_t chunk, std::span<const std::byte> result) override {
@@ -83,23 +96,29 @@ class Deltas : public ReduceGatherWork {
     return {begin, std::min(partition.end, begin + chunk_values_[site])};
   }
   std::span<float> part(std::span<float> values, int site, int64_t chunk) const {
-    const auto of_chunk = range(site, chunk);
-    return values.subspan(static_cast<std::size_t>(of_chunk.begin),
-                          static_cast<std::size_t>(of_chunk.size()));
+    return farstep::part(values, range(site, chunk));
+  }
+  std::span<float> left_of_mean(int64_t chunk) const {
+    if (leftovers_.of_mean.empty()) return {};
+    const auto of_chunk = range(transport_.rank(), chunk);
+    const int64_t begin = point_.partitions[transport_.rank()].begin;
+    return farstep::part(leftovers_.of_mean, {of_chunk.begin - begin, of_chunk.end - begin});
   }
 
   const Codec& codec_;
   const SyncPoint& point_;
   const Transport& transport_;
-  const std::span<float> values_, residual_;
+  const std::span<float> values_;
+  const Leftovers leftovers_;
   std::vector<int64_t> chunk_values_;  // by site
 };
 
 }  // namespace
 
 void DirectExchange::average(const SyncPoint& point, std::span<float> values,
-                             std::span<float> residual) {
+                             const Leftovers& leftovers) {
   const auto num_sites = static_cast<std::size_t>(transport_.size());
+  FARSTEP_CHECK(point.codec != nullptr, "no codec to exchange with");
   FARSTEP_CHECK(point.coefficients.size() == num_sites && point.partitions.size() == num_sites,
                 "{} coefficients and {} partitions for {} sites", point.coefficients.size(),
                 point.partitions.size(), num_sites);
@@ -111,9 +130,14 @@ void DirectExchange::average(const SyncPoint& point, std::span<float> values,
   }
   FARSTEP_CHECK(covered == std::ssize(values), "partitions of {} values for {}", covered,
                 values.size());
-  FARSTEP_CHECK(residual.empty() || residual.size() == values.size(),
-                "a residual of {} values for {}", residual.size(), values.size());
-  Deltas deltas(codec_, point, transport_, values, residual);
+  const auto has_room = [](std::span<float> left, int64_t size) {
+    return left.empty() || std::ssize(left) == size;
+  };
+  FARSTEP_CHECK(has_room(leftovers.of_delta, covered) &&
+                    has_room(leftovers.of_mean, point.partitions[transport_.rank()].size()),
+                "room for {} and {} leftovers of {} values", leftovers.of_delta.size(),
+                leftovers.of_mean.size(), values.size());
+  Deltas deltas(point, transport_, values, leftovers);
   pipeline_.run({.generation = static_cast<uint64_t>(point.generation),
                  .round = static_cast<uint64_t>(point.round),
                  .fragment = static_cast<uint32_t>(point.fragment)},

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 
-#include "outer_optimizer/codec/codec.h"
 #include "outer_optimizer/exchange/exchange.h"
 #include "wan/collective/reduce_gather.h"
 #include "wan/transport/transport.h"
@@ -22,15 +21,14 @@ class DirectExchange : public Exchange {
  public:
   static constexpr std::size_t kWindowBytes = 64 << 20;
 
-  // Both must outlive the exchange.
-  DirectExchange(Transport& transport, const Codec& codec, std::size_t window_bytes = kWindowBytes)
-      : transport_(transport), codec_(codec), pipeline_(transport, window_bytes) {}
+  // The transport must outlive the exchange. `window_bytes` bounds what is on its way.
+  explicit DirectExchange(Transport& transport, std::size_t window_bytes = kWindowBytes)
+      : transport_(transport), pipeline_(transport, window_bytes) {}
   void average(const SyncPoint& point, std::span<float> values,
-               std::span<float> residual = {}) override;
+               const Leftovers& leftovers = {}) override;
 
  private:
   Transport& transport_;
-  const Codec& codec_;
   ReduceGather pipeline_;
 };
 

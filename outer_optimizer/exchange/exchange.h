@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "outer_optimizer/codec/codec.h"
 #include "outer_optimizer/schedule/partition.h"
 
 namespace farstep {
@@ -20,16 +21,25 @@ struct SyncPoint {
   std::vector<double> coefficients = {};  // of the sites' deltas, in site order
   // What each site adds up for all, in site order: parts that cover the values without gaps.
   std::vector<Range> partitions = {};
+  const Codec* codec = nullptr;  // how the deltas and their mean travel
+};
+
+// What the encodings of an exchange leave out; empty without error feedback.
+struct Leftovers {
+  // As large as the values: gets what the encoding of this site's delta left out.
+  std::span<float> of_delta = {};
+  // As large as this site's partition: is added to its part of the mean, and gets what the encoding
+  // of that left out.
+  std::span<float> of_mean = {};
 };
 
 class Exchange {
  public:
   virtual ~Exchange() = default;
   // In: this site's delta. Out: sum_i coefficient_i delta_i, with the same bits at every site.
-  // `residual`, if there is one, has the values' size and gets what the encoding left out of this
-  // site's delta. Throws PeerError naming the site that failed.
+  // Throws PeerError naming the site that failed.
   virtual void average(const SyncPoint& point, std::span<float> values,
-                       std::span<float> residual = {}) = 0;
+                       const Leftovers& leftovers = {}) = 0;
 };
 
 }  // namespace farstep

@@ -1,15 +1,16 @@
 #include "outer_optimizer/exchange/ring_exchange.h"
 
-#include <algorithm>
+#include "trainer/base/error.h"
 
 namespace farstep {
 
 void RingExchange::average(const SyncPoint& point, std::span<float> values,
-                           std::span<float> residual) {
+                           const Leftovers& leftovers) {
+  FARSTEP_CHECK(leftovers.of_delta.empty() && leftovers.of_mean.empty(),
+                "a ring leaves nothing out");
   const auto coefficient =
       static_cast<float>(point.coefficients.at(static_cast<std::size_t>(rank_)));
   for (auto& value : values) value *= coefficient;
-  std::ranges::fill(residual, 0.0F);
   ring_.all_reduce(values);
 }
 

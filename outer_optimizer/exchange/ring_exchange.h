@@ -12,9 +12,9 @@ class RingExchange : public Exchange {
  public:
   // Of site `rank`. The ring must outlive the exchange.
   RingExchange(GlooRing& ring, int rank) : ring_(ring), rank_(rank) {}
-  // The residual, if there is one, becomes 0: nothing is left out.
+  // Nothing is left out: places for leftovers are a bug.
   void average(const SyncPoint& point, std::span<float> values,
-               std::span<float> residual = {}) override;
+               const Leftovers& leftovers = {}) override;
 
  private:
   GlooRing& ring_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "trainer/base/error.h"
 
@@ -35,8 +36,11 @@ std::vector<Range> cut_by_shares(const Range& range, std::span<const double> sha
   int64_t begin = range.begin;
   for (const double share : shares) {
     before += share / largest;
-    const double end = std::floor(static_cast<double>(range.size()) * before / total);
-    parts.push_back({begin, std::min(range.end, range.begin + static_cast<int64_t>(end))});
+    // The last one ends where the range does, however the products are rounded.
+    const double size = before == total
+                            ? static_cast<double>(range.size())
+                            : std::floor(static_cast<double>(range.size()) * before / total);
+    parts.push_back({begin, range.begin + static_cast<int64_t>(size)});
     begin = parts.back().end;
   }
   return parts;
@@ -53,6 +57,27 @@ std::vector<Range> cut_at_borders(const Range& range, std::span<const double> sh
     parts[i].end = parts[i + 1].begin = border;
   }
   return parts;
+}
+
+std::vector<double> bandwidth_shares(std::span<const double> uplink_bits_per_second) {
+  const auto& rates = uplink_bits_per_second;
+  FARSTEP_CHECK(
+      !rates.empty() &&
+          std::ranges::all_of(rates, [](double rate) { return rate > 0 && std::isfinite(rate); }),
+      "the uplinks' rates are not all above 0");
+  const auto num_sites = static_cast<double>(rates.size());
+  std::vector<double> shares(rates.size(), 1 / num_sites);
+  if (rates.size() <= 2) return shares;
+  // Seconds of the exchange, for a model of one bit.
+  const double sum = std::accumulate(rates.begin(), rates.end(), 0.0);
+  const double seconds = std::max(1 / std::ranges::min(rates), 2 * (num_sites - 1) / sum);
+  double total = 0;
+  for (std::size_t site = 0; site < rates.size(); ++site) {
+    shares[site] = std::max(0.0, seconds * rates[site] - 1);
+    total += shares[site];
+  }
+  for (auto& share : shares) share /= total;
+  return shares;
 }
 
 }  // namespace farstep

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "trainer/base/error.h"
+
 namespace farstep {
 
 // Elements [begin, end) of a flat vector.
@@ -16,6 +18,15 @@ struct Range {
   int64_t size() const { return end - begin; }
   bool operator==(const Range&) const = default;
 };
+
+// The range's elements of a span or vector. Throws InternalError if it does not have them all.
+template <typename Values>
+auto part(Values&& values, const Range& range) {
+  FARSTEP_CHECK(0 <= range.begin && range.begin <= range.end && range.end <= std::ssize(values),
+                "elements {} to {} of {}", range.begin, range.end, std::ssize(values));
+  return std::span(values).subspan(static_cast<std::size_t>(range.begin),
+                                   static_cast<std::size_t>(range.size()));
+}
 
 // Part `index` of `num_parts` of n elements: [floor(index n / N), floor((index+1) n / N)). The
 // parts follow each other without gap, and their sizes differ by one at most.
@@ -30,5 +41,11 @@ std::vector<Range> cut_by_shares(const Range& range, std::span<const double> sha
 // cut in two; the ends of the range stay.
 std::vector<Range> cut_at_borders(const Range& range, std::span<const double> shares,
                                   std::span<const int64_t> borders);
+
+// Shares of a direct exchange for which no site's uplink is busy longer than it must be: site i
+// sends 1 + (N - 2) share_i times the model. They are equal for two sites, whose uplinks carry the
+// same whatever the shares, and sum to 1. Throws InternalError unless all rates are above 0 and
+// finite.
+std::vector<double> bandwidth_shares(std::span<const double> uplink_bits_per_second);
 
 }  // namespace farstep

@@ -3,10 +3,6 @@
 //
 // Prints the payload that a site sent, what the kernel counted, and the seconds from a common start
 // to the last site's end.
-#include <fcntl.h>
-#include <sched.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
@@ -16,12 +12,10 @@
 #include "outer_optimizer/codec/make_codec.h"
 #include "outer_optimizer/exchange/direct_exchange.h"
 #include "outer_optimizer/exchange/ring_exchange.h"
+#include "tests/bench/lab_site.h"
 #include "tests/wan/transport/hosts.h"
 #include "trainer/base/clock.h"
-#include "trainer/base/error.h"
-#include "trainer/config/config_file.h"
 #include "trainer/config/json_fields.h"
-#include "wan/link/lab_file.h"
 #include "wan/transport/gloo_transport.h"
 
 using namespace farstep;
@@ -40,7 +34,7 @@ struct Options {
   double pause_seconds = 1;
   std::optional<double> uplink;
   bool ring = false, json = false;
-  std::string codec = "fp32", congestion_control = "bbr", lab;
+  std::string codec = "fp32", congestion_control, lab;
 };
 
 // What one site measured.
@@ -63,15 +57,6 @@ CodecKind codec_kind(const std::string& name) {
   return static_cast<CodecKind>(found - names.begin());
 }
 
-// Moves this process to a site of the lab; returns the address that it has there.
-std::string enter(const LabFile& lab, int rank) {
-  const auto& site = lab.sites.at(static_cast<std::size_t>(rank));
-  const int fd = open(fmt::format("/proc/{}/ns/net", site.pid).c_str(), O_RDONLY | O_CLOEXEC);
-  FARSTEP_CHECK(fd >= 0 && setns(fd, CLONE_NEWNET) == 0, "cannot enter site {} of the lab", rank);
-  close(fd);
-  return site.address;
-}
-
 int64_t payload_bytes(const Transport& transport) {
   int64_t sum = 0;
   for (int peer = 0; peer < transport.size(); ++peer) {
@@ -92,7 +77,7 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
   for (int site = 0; site < options.sites; ++site) {
     mesh.sites.push_back(fmt::format("site{}", site));
   }
-  mesh.address = lab ? enter(*lab, rank) : "127.0.0.1";
+  mesh.address = enter_site(lab, rank);
   mesh.generation = 1;
   mesh.lanes = options.lanes;
   mesh.congestion_control = options.congestion_control;
@@ -107,7 +92,7 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
   } else {
     transport =
         std::make_unique<GlooTransport>(mesh, std::vector<PeerLink>{}, kDeadlineSeconds, store);
-    exchange = std::make_unique<DirectExchange>(*transport, *codec,
+    exchange = std::make_unique<DirectExchange>(*transport,
                                                 static_cast<std::size_t>(options.window_mib) << 20);
   }
   const auto sent_bytes = [&] {
@@ -120,7 +105,8 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
   }
   SyncPoint point{.generation = 1,
                   .coefficients = std::vector<double>(shares.size(), 1.0 / options.sites),
-                  .partitions = cut_by_shares({0, options.values}, shares)};
+                  .partitions = cut_by_shares({0, options.values}, shares),
+                  .codec = codec.get()};
   std::vector<float> values(static_cast<std::size_t>(options.values));
   RealClock clock;
   Measured measured;
@@ -195,8 +181,7 @@ int main(int argc, char** argv) {
   app.add_option("--congestion-control", options.congestion_control);
   app.add_option("--lab", options.lab, "lab.json of a running lab")->envname("FARSTEP_LAB");
   CLI11_PARSE(app, argc, argv);
-  std::optional<LabFile> lab;
-  if (!options.lab.empty()) lab = read_json<LabFile>(load_json(options.lab), options.lab);
+  const auto lab = lab_at(options.lab);
   const auto reports = run_hosts(
       options.sites, [&](int rank, Store& store) { return run_site(options, lab, rank, store); },
       kDeadlineSeconds);

@@ -1,6 +1,7 @@
 #include "trainer/base/named_buffers.h"
 
 #include <array>
+#include <utility>
 
 #include "trainer/base/error.h"
 
@@ -38,6 +39,13 @@ DType dtype_from_name(std::string_view name) {
     if (facts.name == name) return facts.dtype;
   }
   throw DataError(fmt::format("dtype '{}' is not one of F32, BF16, F16, I64", name));
+}
+
+NamedBuffer f32_buffer(std::string name, std::span<float> values) {
+  return {.name = std::move(name),
+          .dtype = DType::kF32,
+          .shape = {std::ssize(values)},
+          .bytes = std::as_writable_bytes(values)};
 }
 
 int64_t num_elements(std::span<const int64_t> shape) {

@@ -29,6 +29,9 @@ struct NamedBuffer {
 
 using NamedBuffers = std::vector<NamedBuffer>;
 
+// A vector of fp32 values.
+NamedBuffer f32_buffer(std::string name, std::span<float> values);
+
 // Elements of a shape: 1 for a scalar.
 int64_t num_elements(std::span<const int64_t> shape);
 

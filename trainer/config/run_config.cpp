@@ -10,6 +10,7 @@ namespace {
 using Name = std::string_view;
 constexpr std::array<Name, 5> kModelPresets{"tiny", "14m", "60m", "150m", "smollm2-135m"};
 constexpr std::array<Name, 2> kComputeTypes{"fp32", "bf16"};
+constexpr std::array<Name, 2> kStepKinds{"fused", "autograd"};
 constexpr std::array<Name, 2> kInnerOptimizers{"adamw", "sgd"};
 constexpr std::array<Name, 2> kDataOrders{"shuffled", "sequential"};
 constexpr std::array<Name, 5> kAveragingRules{"uniform", "tokens", "batch", "fednova",
@@ -18,8 +19,9 @@ constexpr std::array<Name, 5> kPolicies{"uniform", "batch_by_tflops", "batch_by_
                                         "steps_by_tflops", "hybrid"};
 constexpr std::array<Name, 2> kRoundEnds{"steps", "deadline"};
 constexpr std::array<Name, 7> kCodecKinds{"fp32", "fp16", "bf16", "int8", "int4", "int2", "top_k"};
-constexpr std::array<Name, 2> kExchangeKinds{"direct", "parameter_server"};
+constexpr std::array<Name, 3> kExchangeKinds{"direct", "parameter_server", "ring"};
 constexpr std::array<Name, 2> kPartitionRules{"bytes", "layer"};
+constexpr std::array<Name, 2> kSharesRules{"equal", "bandwidth"};
 }  // namespace
 
 std::span<const Name> enum_names(ModelPreset) {
@@ -27,6 +29,9 @@ std::span<const Name> enum_names(ModelPreset) {
 }
 std::span<const Name> enum_names(ComputeType) {
   return kComputeTypes;
+}
+std::span<const Name> enum_names(StepKind) {
+  return kStepKinds;
 }
 std::span<const Name> enum_names(InnerOptimizer) {
   return kInnerOptimizers;
@@ -52,6 +57,9 @@ std::span<const Name> enum_names(ExchangeKind) {
 }
 std::span<const Name> enum_names(PartitionRule) {
   return kPartitionRules;
+}
+std::span<const Name> enum_names(SharesRule) {
+  return kSharesRules;
 }
 
 void Deadlines::validate(const std::string& file) const {
@@ -85,6 +93,34 @@ std::size_t RunConfig::site_id(const std::string& site) const {
                                 name, listed));
 }
 
+namespace {
+
+// What members of `sync` must be to go together.
+void validate_sync(const SyncConfig& sync, int64_t base_steps, const std::string& file) {
+  const JsonPlace place{file, "sync"};
+  if (sync.fragments * std::max<int64_t>(1, sync.delay_steps) > base_steps) {
+    place.member(sync.delay_steps > 1 ? "delay_steps" : "fragments")
+        .fail(fmt::format("{} fragments, each under way for {} steps, do not fit into a round of "
+                          "plan.base_steps = {}",
+                          sync.fragments, std::max<int64_t>(1, sync.delay_steps), base_steps));
+  }
+  if (sync.eager && (sync.fragments != 1 || sync.delay_steps != 0 || sync.alpha != 0)) {
+    place.member("eager").fail(
+        "an eager sync is of the whole model and lasts a whole round: sync.fragments must be 1, "
+        "sync.delay_steps and sync.alpha 0");
+  }
+  if (sync.shares == SharesRule::kBandwidth && sync.exchange != ExchangeKind::kDirect) {
+    place.member("shares").fail("only the direct exchange has shares by bandwidth");
+  }
+  if (sync.exchange != ExchangeKind::kRing) return;
+  if (sync.codec.kind != CodecKind::kFp32) {
+    place.member("codec").member("kind").fail("the ring adds up fp32 only");
+  }
+  if (!sync.servers.empty()) place.member("servers").fail("the ring has no servers");
+}
+
+}  // namespace
+
 RunConfig run_config_from_json(const Json& json, const std::string& file) {
   auto run = read_json<RunConfig>(json, file);
   const JsonPlace sites{file, "sites"};
@@ -101,19 +137,17 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
       sites.element(id).member("name").fail("'" + name + "' stands twice");
     }
   }
-  const JsonPlace sync{file, "sync"};
-  if (run.sync.fragments * std::max<int64_t>(1, run.sync.delay_steps) > run.plan.base_steps) {
-    sync.member(run.sync.delay_steps > 1 ? "delay_steps" : "fragments")
-        .fail(fmt::format("{} fragments, each under way for {} steps, do not fit into a round of "
-                          "plan.base_steps = {}",
-                          run.sync.fragments, std::max<int64_t>(1, run.sync.delay_steps),
-                          run.plan.base_steps));
-  }
+  validate_sync(run.sync, run.plan.base_steps, file);
   const JsonPlace servers{file, "sync.servers"};
   for (std::size_t i = 0; i < run.sync.servers.size(); ++i) {
     if (!names.contains(run.sync.servers[i])) {
       servers.element(i).fail("'" + run.sync.servers[i] + "' is no site of the run");
     }
+  }
+  if (run.plan.wan_target && (run.sync.eager || run.sync.exchange != ExchangeKind::kDirect)) {
+    JsonPlace{file, "plan.wan_target"}.fail(
+        "only a direct exchange that is not eager is chosen by a target: set sync.exchange to "
+        "direct and sync.eager to false");
   }
   run.deadlines.validate(file);
   return run;

@@ -18,6 +18,8 @@ enum class ModelPreset { kTiny, k14M, k60M, k150M, kSmolLM2 };
 std::span<const std::string_view> enum_names(ModelPreset);
 enum class ComputeType { kFP32, kBF16 };
 std::span<const std::string_view> enum_names(ComputeType);
+enum class StepKind { kFused, kAutograd };
+std::span<const std::string_view> enum_names(StepKind);
 enum class InnerOptimizer { kAdamW, kSgd };
 std::span<const std::string_view> enum_names(InnerOptimizer);
 enum class DataOrder { kShuffled, kSequential };
@@ -30,10 +32,12 @@ enum class RoundEnd { kSteps, kDeadline };
 std::span<const std::string_view> enum_names(RoundEnd);
 enum class CodecKind { kFp32, kFp16, kBf16, kInt8, kInt4, kInt2, kTopK };
 std::span<const std::string_view> enum_names(CodecKind);
-enum class ExchangeKind { kDirect, kParameterServer };
+enum class ExchangeKind { kDirect, kParameterServer, kRing };
 std::span<const std::string_view> enum_names(ExchangeKind);
 enum class PartitionRule { kBytes, kLayer };
 std::span<const std::string_view> enum_names(PartitionRule);
+enum class SharesRule { kEqual, kBandwidth };
+std::span<const std::string_view> enum_names(SharesRule);
 
 // The model: a preset, with single fields replaced. Null members take the preset's value.
 struct ModelConfig {
@@ -85,6 +89,7 @@ struct InnerConfig {
   double weight_decay = 0.1;
   std::optional<double> clip_norm = 1.0;
   ComputeType compute = ComputeType::kFP32;
+  StepKind step = StepKind::kFused;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -102,6 +107,8 @@ struct InnerConfig {
           at_least(0));
     visit("clip_norm", clip_norm, "largest global gradient norm; null does not clip", above(0));
     visit("compute", compute, "type of the matrix products; master weights are fp32 always");
+    visit("step", step,
+          "fused: forward and backward written out, on cpu devices; autograd: by LibTorch");
   }
 };
 
@@ -142,8 +149,10 @@ struct SyncConfig {
   int64_t fragments = 1;
   int64_t delay_steps = 0;
   double alpha = 0;
+  bool eager = false;
   ExchangeKind exchange = ExchangeKind::kDirect;
   PartitionRule partition = PartitionRule::kBytes;
+  SharesRule shares = SharesRule::kEqual;
   std::vector<std::string> servers;
   CodecConfig codec;
   std::optional<int64_t> lanes;
@@ -160,10 +169,16 @@ struct SyncConfig {
     visit("alpha", alpha,
           "share of its own values that a site keeps when it applies a delayed mean",
           in_range(0, 0.999999));
+    visit("eager", eager,
+          "a round's exchange is hidden behind all of the next round; a site counts its own delta "
+          "at once (needs one fragment, no delay_steps, alpha 0)");
     visit("exchange", exchange,
-          "who adds up the deltas: direct, all sites, each a part; parameter_server, the servers");
+          "who adds up the deltas: direct, all sites, each a part; parameter_server, the servers; "
+          "ring, Gloo's all-reduce, in fp32 only: a baseline");
     visit("partition", partition,
           "how the model is cut among those who add: in parts of equal bytes, or at tensors");
+    visit("shares", shares,
+          "how much of the model each site adds up: equal, or as much as its uplink allows");
     visit("servers", servers, "the sites that serve; empty is the first one");
     visit("codec", codec, "how values travel");
     visit("lanes", lanes, "connections between two sites; null is enough for long links",
@@ -180,6 +195,7 @@ struct PlanConfig {
   bool replan = true;
   RoundEnd round_end = RoundEnd::kSteps;
   double slack_fraction = 0.01;
+  std::optional<double> wan_target;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -200,6 +216,10 @@ struct PlanConfig {
         "steps: a site ends a round after its local steps; deadline: when the planned time is up");
     visit("slack_fraction", slack_fraction,
           "by how much of a round its last step may end after the deadline", in_range(0, 0.5));
+    visit("wan_target", wan_target,
+          "largest share of a round that may be exposed WAN time: from profiled and measured links "
+          "the sites choose codec, fragments and delay_steps by it; null leaves sync as it is",
+          in_range(1e-6, 0.999999));
   }
 };
 

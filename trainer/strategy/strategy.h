@@ -14,6 +14,7 @@
 #include "outer_optimizer/schedule/partition.h"
 #include "trainer/base/named_buffers.h"
 #include "trainer/config/json_fields.h"
+#include "trainer/config/run_config.h"
 #include "wan/membership/protocol.h"
 
 namespace farstep {
@@ -40,6 +41,20 @@ struct SyncRecord {
   // The parts of these that no training hid.
   double exposed_wait_seconds = 0, exposed_wan_seconds = 0;
   std::vector<Contribution> contributions;  // of all sites, in order of site ids
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", id.round, "the sync's round", kRequired);
+    visit("fragment", id.fragment, "its fragment", kRequired);
+    visit("generation", generation, "of the membership", kRequired);
+    visit("averaging_weight", averaging_weight, "of this site's delta", kRequired);
+    visit("theta_hash", theta_hash, "that the sites voted on", kRequired);
+    visit("wait_seconds", wait_seconds, "until all sites had their delta", kRequired);
+    visit("wan_seconds", wan_seconds, "from then to the commit", kRequired);
+    visit("exposed_wait_seconds", exposed_wait_seconds, "what no training hid", kRequired);
+    visit("exposed_wan_seconds", exposed_wan_seconds, "what no training hid", kRequired);
+    visit("contributions", contributions, "of all sites", kRequired);
+  }
 };
 
 // What became due at a point of a round.
@@ -56,6 +71,14 @@ class Strategy {
   // to be touched while a sync is under way.
   virtual std::span<float> theta_global() = 0;
   virtual std::span<float> outer_momentum() = 0;
+
+  // From the next round on the model is synced as `sync` says, which has the run's exchange, lanes
+  // and eager; site i adds up a part in proportion to shares[i], empty: as the run has it. Called
+  // between two rounds, with the same at every site. What codecs have left out so far is kept while
+  // it has a way to travel.
+  virtual void retune(const SyncConfig& sync, std::span<const double> shares) = 0;
+  // How the model is synced now.
+  virtual const SyncConfig& sync_config() const = 0;
 
   // A round begins, or goes on after a resume, in which the site plans to do `local_steps` steps.
   virtual void begin_round(int64_t round, int64_t local_steps) = 0;
@@ -76,9 +99,13 @@ class Strategy {
 
   // Fragments of the present round that are applied; 0 between two rounds.
   virtual int64_t fragments_applied() const = 0;
+  // Syncs of the run that count: the same number at all sites that go on together.
+  virtual int64_t syncs_done() const = 0;
+  // Whether theta_local is theta_global, as between two rounds without fragments and mixing.
+  virtual bool local_is_global() const = 0;
   // What a resumed site needs besides theta_global and momentum, while no sync is under way: state,
-  // and buffers, which are there after restore() of the state. restore() throws DataError if the
-  // state is not of such a run.
+  // and buffers, which are there after restore() of the state. restore() takes over what
+  // the strategy was retuned to, and throws DataError if the state is not of such a run.
   virtual Json state() const = 0;
   virtual void restore(const Json& state) = 0;
   virtual NamedBuffers own_buffers() = 0;

@@ -6,7 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "trainer/config/fields.h"
+#include "trainer/base/error.h"
+#include "trainer/config/run_config.h"
+#include "trainer/strategy/strategy.h"
 #include "wan/membership/protocol.h"
 
 namespace farstep {
@@ -23,19 +25,85 @@ struct FragmentWork {
   }
 };
 
-struct SyncProgress {
-  int64_t fragments_applied = 0;
-  std::vector<FragmentWork> work;
-  std::optional<Contribution> sent;
+// How syncs are done, where that is no longer what the run's config says.
+struct SyncTuning {
+  SyncConfig sync;
+  std::vector<double> shares;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("fragments_applied", fragments_applied, "fragments of the present round that are applied",
-          required(at_least(0)));
-    visit("work", work, "what each fragment has to bring", kRequired);
-    visit("sent", sent, "what went with a delta that was sent and not yet applied; null: none was",
+    visit("sync", sync, "as the run's", kRequired);
+    visit("shares", shares, "of the reduction, by site; empty: as the run has it", kRequired);
+  }
+};
+
+// What a checkpoint keeps of an OuterSync.
+struct OuterSyncState {
+  std::optional<SyncTuning> tuning = {};
+  bool has_residuals = false;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("tuning", tuning, "how syncs are done; null: as the run's config says", kRequired);
+    visit("has_residuals", has_residuals, "what the codec left out stands among the buffers",
           kRequired);
   }
 };
+
+// Of syncs that end in the round in which they began.
+struct SyncProgress {
+  int64_t syncs_done = 0;
+  int64_t fragments_applied = 0;
+  std::vector<FragmentWork> work = {};
+  bool is_mixed = false;
+  std::optional<Contribution> sent = {};
+  OuterSyncState sync = {};
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("syncs_done", syncs_done, "syncs of the run that count", required(at_least(0)));
+    visit("fragments_applied", fragments_applied, "fragments of the present round that are applied",
+          required(at_least(0)));
+    visit("work", work, "what each fragment has to bring", kRequired);
+    visit("is_mixed", is_mixed, "theta_local has had shares of its own mixed into it", kRequired);
+    visit("sent", sent, "what went with a delta that was sent and not yet applied; null: none was",
+          kRequired);
+    visit("sync", sync, "how syncs are done", kRequired);
+  }
+};
+
+// Of syncs that end in the round after.
+struct EagerProgress {
+  int64_t syncs_done = 0;
+  FragmentWork work = {};
+  double coefficient = 1;
+  int64_t sent_round = 0;
+  std::optional<Contribution> sent = {};
+  std::optional<SyncRecord> received = {};
+  OuterSyncState sync = {};
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("syncs_done", syncs_done, "syncs of the run that count", required(at_least(0)));
+    visit("work", work, "what the model has to bring", kRequired);
+    visit("coefficient", coefficient, "what the sent delta counts in this site's own steps",
+          kRequired);
+    visit("sent_round", sent_round, "round of the delta that was taken last; 0: none was",
+          required(at_least(0)));
+    visit("sent", sent, "what goes with that delta; null: theta_global has it", kRequired);
+    visit("received", received, "its sync, where that counts; null: it is not over", kRequired);
+    visit("sync", sync, "how syncs are done", kRequired);
+  }
+};
+
+// A strategy's state as its state() wrote it; throws DataError if it is not.
+template <typename Progress>
+Progress read_progress(const Json& state) {
+  try {
+    return read_json<Progress>(state, "strategy");
+  } catch (const ConfigError& error) {
+    throw DataError(error.what());
+  }
+}
 
 }  // namespace farstep

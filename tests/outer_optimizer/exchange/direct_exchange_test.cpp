@@ -1,5 +1,6 @@
 #include "outer_optimizer/exchange/direct_exchange.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -42,9 +43,10 @@ std::vector<Values> average(const std::vector<std::unique_ptr<Transport>>& trans
                             const Codec& codec = Fp32Codec(),
                             std::size_t window_bytes = DirectExchange::kWindowBytes) {
   const int num_sites = static_cast<int>(deltas.size());
+  point.codec = &codec;
   if (point.partitions.empty()) point.partitions = equal_partitions(deltas[0].size(), num_sites);
   return run_ranks(num_sites, [&](int rank) {
-    DirectExchange exchange(*transports[static_cast<std::size_t>(rank)], codec, window_bytes);
+    DirectExchange exchange(*transports[static_cast<std::size_t>(rank)], window_bytes);
     Values values = deltas[static_cast<std::size_t>(rank)];
     exchange.average(point, values);
     return values;
@@ -111,13 +113,14 @@ TEST_CASE("an aborted exchange names the lost site at every other") {
       return "node2";
     }
     const Fp32Codec codec;
-    DirectExchange exchange(transport, codec);
+    DirectExchange exchange(transport);
     Values values(100, 1.0F);
     try {
       exchange.average({.generation = 1,
                         .round = 1,
                         .coefficients = {0.5, 0.25, 0.25},
-                        .partitions = equal_partitions(100, 3)},
+                        .partitions = equal_partitions(100, 3),
+                        .codec = &codec},
                        values);
     } catch (const PeerError& error) {
       return error.site();
@@ -170,11 +173,12 @@ TEST_CASE("what a site sent and its residual are its delta") {
   const auto transports = connect(2);
   // The second site's delta counts nothing, so the mean is what the first one sent, encoded again.
   const auto residuals = run_ranks(2, [&](int rank) {
-    DirectExchange exchange(*transports[static_cast<std::size_t>(rank)], *codec);
+    DirectExchange exchange(*transports[static_cast<std::size_t>(rank)]);
     auto values = deltas[static_cast<std::size_t>(rank)];
     Values residual(size);
-    exchange.average({.coefficients = {1, 0}, .partitions = equal_partitions(size, 2)}, values,
-                     residual);
+    exchange.average(
+        {.coefficients = {1, 0}, .partitions = equal_partitions(size, 2), .codec = codec.get()},
+        values, {.of_delta = residual});
     return residual;
   });
   for (std::size_t site = 0; site < 2; ++site) {
@@ -192,19 +196,64 @@ TEST_CASE("what a site sent and its residual are its delta") {
   }
 }
 
+TEST_CASE("the means and what their encoding left out are the sum of what the sites sent") {
+  const auto codec = make_codec({.kind = CodecKind::kInt4});
+  constexpr std::size_t kSize = 3001;
+  const std::vector<double> coefficients{0.5, 0.25, 0.25};
+  const auto partitions = cut_by_shares({0, kSize}, std::vector<double>{1, 0, 3});
+  std::vector<Values> left;  // by site, of its partition
+  for (const auto& part : partitions) left.emplace_back(static_cast<std::size_t>(part.size()));
+  std::vector<double> sum_of_sent(kSize), sum_of_means(kSize);
+  const auto transports = connect(3);
+  for (unsigned round = 0; round < 5; ++round) {
+    auto deltas = random_deltas(3, kSize);
+    for (auto& delta : deltas) std::ranges::rotate(delta, delta.begin() + 7 * round);
+    const auto sent = run_ranks(3, [&](int rank) {
+      const auto site = static_cast<std::size_t>(rank);
+      DirectExchange exchange(*transports[site]);
+      auto values = deltas[site];
+      Values residual(kSize);
+      exchange.average({.round = round,
+                        .coefficients = coefficients,
+                        .partitions = partitions,
+                        .codec = codec.get()},
+                       values, {.of_delta = residual, .of_mean = left[site]});
+      for (std::size_t k = 0; k < kSize; ++k) residual[k] = deltas[site][k] - residual[k];
+      return std::pair{residual, values};
+    });
+    for (std::size_t k = 0; k < kSize; ++k) {
+      for (std::size_t site = 0; site < 3; ++site) {
+        REQUIRE(sent[site].second[k] == sent[0].second[k]);
+        sum_of_sent[k] += coefficients[site] * sent[site].first[k];
+      }
+      sum_of_means[k] += sent[0].second[k];
+    }
+  }
+  for (std::size_t site = 0; site < 3; ++site) {
+    for (std::size_t k = 0; k < left[site].size(); ++k) {
+      const auto element = static_cast<std::size_t>(partitions[site].begin) + k;
+      REQUIRE(std::abs(sum_of_means[element] + left[site][k] - sum_of_sent[element]) < 1e-5);
+    }
+  }
+}
+
 TEST_CASE("an exchange of another number of sites or values is a bug") {
   const auto transports = connect(1);
   const Fp32Codec codec;
-  DirectExchange exchange(*transports[0], codec);
+  DirectExchange exchange(*transports[0]);
   Values values(3), residual(2);
-  const std::vector<Range> all{{0, 3}};
-  REQUIRE_THROWS_AS(exchange.average({.coefficients = {0.5, 0.5}, .partitions = all}, values),
-                    InternalError);
-  REQUIRE_THROWS_AS(exchange.average({.coefficients = {1}}, values), InternalError);
-  REQUIRE_THROWS_AS(exchange.average({.coefficients = {1}, .partitions = {{0, 2}}}, values),
-                    InternalError);
-  REQUIRE_THROWS_AS(exchange.average({.coefficients = {1}, .partitions = {{1, 3}}}, values),
-                    InternalError);
-  REQUIRE_THROWS_AS(exchange.average({.coefficients = {1}, .partitions = all}, values, residual),
-                    InternalError);
+  const SyncPoint good{.coefficients = {1}, .partitions = {{0, 3}}, .codec = &codec};
+  const auto refuse = [&](auto change) {
+    auto point = good;
+    change(point);
+    REQUIRE_THROWS_AS(exchange.average(point, values), InternalError);
+  };
+  exchange.average(good, values);
+  refuse([](SyncPoint& point) { point.coefficients = {0.5, 0.5}; });
+  refuse([](SyncPoint& point) { point.partitions = {}; });
+  refuse([](SyncPoint& point) { point.partitions = {{0, 2}}; });
+  refuse([](SyncPoint& point) { point.partitions = {{1, 3}}; });
+  refuse([](SyncPoint& point) { point.codec = nullptr; });
+  REQUIRE_THROWS_AS(exchange.average(good, values, {.of_delta = residual}), InternalError);
+  REQUIRE_THROWS_AS(exchange.average(good, values, {.of_mean = residual}), InternalError);
 }

@@ -1,5 +1,9 @@
 #include "outer_optimizer/schedule/partition.h"
 
+#include <cmath>
+#include <limits>
+#include <random>
+
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
 
@@ -61,4 +65,65 @@ TEST_CASE("parts cut at tensors end where tensors do") {
   // One tensor larger than all others together.
   CHECK(cut_at_borders({0, 1000}, four, std::vector<int64_t>{0, 990, 1000}) ==
         std::vector<Range>{{0, 0}, {0, 990}, {990, 990}, {990, 1000}});
+}
+
+TEST_CASE("by bandwidth shares no uplink is busy longer than the exchange must last") {
+  std::vector<std::vector<double>> links{{1e8},
+                                         {1e8, 3e7},
+                                         {2e8, 2e8, 2e8},
+                                         {1e9, 1e8, 1e7},
+                                         {1, 1, 1, 1, 1e6},
+                                         {1e9, 1e9, 1e9, 1e9, 1e9, 1e9, 1e9, 1},
+                                         {1e-3, 1e-3, 2e-3}};
+  std::mt19937 generator(5);
+  for (std::size_t num_sites = 3; num_sites <= 17; ++num_sites) {
+    auto& rates = links.emplace_back();
+    std::uniform_real_distribution<double> exponent(6, 10);
+    for (std::size_t site = 0; site < num_sites; ++site) {
+      rates.push_back(std::pow(10, exponent(generator)));
+    }
+  }
+  for (const auto& rates : links) {
+    const auto num_sites = static_cast<double>(rates.size());
+    const auto shares = bandwidth_shares(rates);
+    REQUIRE(shares.size() == rates.size());
+    double sum = 0, total_rate = 0;
+    for (const double share : shares) {
+      REQUIRE(share >= 0);
+      sum += share;
+    }
+    REQUIRE(sum == Approx(1).epsilon(1e-12));
+    if (rates.size() < 3) continue;
+    for (const double rate : rates) total_rate += rate;
+    // Nobody can be done before the slowest has sent its deltas, nor all before all is sent.
+    const double least_seconds =
+        std::max(1 / std::ranges::min(rates), 2 * (num_sites - 1) / total_rate);
+    for (std::size_t site = 0; site < rates.size(); ++site) {
+      // Its deltas for the others, and its part of the mean to each of them.
+      const double sent = 1 - shares[site] + (num_sites - 1) * shares[site];
+      REQUIRE(sent / rates[site] <= least_seconds * (1 + 1e-12));
+    }
+  }
+}
+
+TEST_CASE("equal links get equal shares and faster ones no smaller share") {
+  for (const std::size_t num_sites : {1, 2, 3, 4, 9, 64}) {
+    const std::vector<double> rates(num_sites, 2e8);
+    const auto shares = bandwidth_shares(rates);
+    for (const double share : shares) {
+      REQUIRE(share == shares[0]);
+      REQUIRE(share == Approx(1.0 / static_cast<double>(num_sites)).epsilon(1e-12));
+    }
+  }
+  const auto shares = bandwidth_shares(std::vector<double>{1e8, 2e8, 2e8, 9e8});
+  REQUIRE(std::ranges::is_sorted(shares));
+  REQUIRE(shares[0] == 0);  // its link is busy with its own deltas
+}
+
+TEST_CASE("shares of links without a rate are a bug") {
+  REQUIRE_THROWS_AS(bandwidth_shares({}), InternalError);
+  for (const double rate : {0.0, -1.0, std::numeric_limits<double>::infinity(),
+                            std::numeric_limits<double>::quiet_NaN()}) {
+    REQUIRE_THROWS_AS(bandwidth_shares(std::vector<double>{1e8, rate, 1e8}), InternalError);
+  }
 }

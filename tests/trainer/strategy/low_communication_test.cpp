@@ -3,15 +3,14 @@
 #include <limits>
 
 #include "tests/support/catch.h"
-#include "tests/trainer/strategy/replica.h"
-#include "trainer/base/error.h"
+#include "tests/trainer/strategy/alone.h"
 
 namespace farstep {
 namespace {
 
 // Everything that a sync may change.
 struct Snapshot {
-  std::vector<float> theta, global, momentum, residual;
+  std::vector<float> theta, global, momentum, residuals;
   Json state;
   bool operator==(const Snapshot&) const = default;
 };
@@ -26,40 +25,13 @@ Snapshot snapshot_of(Replica& replica) {
                     {},
                     replica.strategy.state()};
   for (const auto& buffer : replica.strategy.own_buffers()) {
-    if (buffer.name != "residual") continue;
-    snapshot.residual = copy(
-        {reinterpret_cast<const float*>(buffer.bytes.data()), buffer.bytes.size() / sizeof(float)});
+    if (buffer.name == "sent_theta") continue;
+    const std::span left(reinterpret_cast<const float*>(buffer.bytes.data()),
+                         buffer.bytes.size() / sizeof(float));
+    snapshot.residuals.insert(snapshot.residuals.end(), left.begin(), left.end());
   }
   return snapshot;
 }
-
-// An exchange of a site alone that does what it is told, and keeps what it was asked.
-class ScriptedExchange : public Exchange {
- public:
-  void average(const SyncPoint& point, std::span<float> values,
-               std::span<float> residual) override {
-    points.push_back(point);
-    std::ranges::fill(residual, 0.25F);
-    if (!fails) return;
-    std::ranges::fill(values, 1000.0F);
-    throw PeerError("s9", "site s9: the line went dead");
-  }
-  bool fails = false;
-  std::vector<SyncPoint> points;
-};
-
-// One site alone with a scripted exchange.
-struct Alone {
-  explicit Alone(const RunConfig& run, std::vector<float> start = start_values(11))
-      : meeting(1),
-        seat(meeting.seat(0)),
-        replica(run, 0, std::move(start), *seat, exchange, folder.path()) {}
-  TemporaryFolder folder;
-  Meeting meeting;
-  std::unique_ptr<Rendezvous> seat;
-  ScriptedExchange exchange;
-  Replica replica;
-};
 
 TEST_CASE("one site with eta 1 and no momentum and no delay goes its own way") {
   for (const int64_t fragments : {1, 2, 5}) {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "outer_optimizer/codec/make_codec.h"
 #include "outer_optimizer/exchange/direct_exchange.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/strategy/meeting.h"
 #include "trainer/base/checksum.h"
+#include "trainer/strategy/eager_updates.h"
 #include "trainer/strategy/low_communication.h"
 #include "wan/transport/memory_transport.h"
 
@@ -65,18 +65,19 @@ inline std::string hash_of(std::span<const float> values) {
   return checksum_text(checksum(std::as_bytes(values)));
 }
 
-class Replica {
+// A site that syncs by a `Sync`, a strategy.
+template <typename Sync>
+class BasicReplica {
  public:
   static constexpr int64_t kTokensPerStep = 10;
 
   // Starts from theta = `start`; records its events in `folder`.
-  Replica(const RunConfig& run, int site, std::vector<float> start, Rendezvous& rendezvous,
-          Exchange& exchange, const std::filesystem::path& folder)
+  BasicReplica(const RunConfig& run, int site, std::vector<float> start, Rendezvous& rendezvous,
+               Exchange& exchange, const std::filesystem::path& folder)
       : recorder_(folder / std::to_string(site), run.sites[static_cast<std::size_t>(site)].name,
                   clock_),
         theta(std::move(start)),
         strategy(run, static_cast<std::size_t>(site), theta, {{"first", 0}, {"second", 3}},
-                 make_codec(run.sync.codec)->is_lossy() && run.sync.codec.error_feedback,
                  {rendezvous, exchange, recorder_, clock_}) {}
 
   // One round of `local_steps` steps after `steps_done` of it, each done by `step`; what `after`
@@ -110,21 +111,24 @@ class Replica {
 
  public:
   std::vector<float> theta;
-  LowCommunication strategy;
+  Sync strategy;
   int64_t steps_done = 0;
 };
 
 // The sites of a run, each to be driven by a thread of its own.
-class Sites {
+template <typename Sync>
+class BasicSites {
  public:
-  Sites(const RunConfig& run, const std::vector<float>& start)
-      : meeting(static_cast<int>(run.sites.size())), codec_(make_codec(run.sync.codec)) {
+  using Replica = BasicReplica<Sync>;
+
+  BasicSites(const RunConfig& run, const std::vector<float>& start)
+      : meeting(static_cast<int>(run.sites.size())) {
     std::vector<std::string> names;
     for (const auto& site : run.sites) names.push_back(site.name);
     transports = connect_in_memory(names, 10);
     for (std::size_t site = 0; site < names.size(); ++site) {
       seats_.push_back(meeting.seat(static_cast<int>(site)));
-      exchanges_.push_back(std::make_unique<DirectExchange>(*transports[site], *codec_));
+      exchanges_.push_back(std::make_unique<DirectExchange>(*transports[site]));
       replicas.push_back(std::make_unique<Replica>(
           run, static_cast<int>(site), start, *seats_[site], *exchanges_[site], folder_.path()));
     }
@@ -138,12 +142,15 @@ class Sites {
   std::vector<std::unique_ptr<Transport>> transports;
 
  private:
-  const std::unique_ptr<Codec> codec_;
   std::vector<std::unique_ptr<Rendezvous>> seats_;
   std::vector<std::unique_ptr<DirectExchange>> exchanges_;
 
  public:
   std::vector<std::unique_ptr<Replica>> replicas;  // last: end before what they use
 };
+
+using Replica = BasicReplica<LowCommunication>;
+using Sites = BasicSites<LowCommunication>;
+using EagerSites = BasicSites<EagerUpdates>;
 
 }  // namespace farstep

@@ -1,0 +1,204 @@
+// What part of a round a site trains, where the sync of a model of real size crosses real
+// connections: a process a site, over the loopback interface or inside a running wan_lab
+// (scripts/wan_lab run), with the real strategy, exchange, codec, transport and control plane.
+// Only the inner steps are played: each lasts its time and changes some of the weights.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "heterogeneity/plan/sync_plan.h"
+#include "outer_optimizer/exchange/direct_exchange.h"
+#include "tests/bench/lab_site.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/wan/transport/hosts.h"
+#include "trainer/base/clock.h"
+#include "trainer/strategy/low_communication.h"
+#include "wan/membership/coordinator.h"
+#include "wan/membership/member.h"
+#include "wan/transport/gloo_transport.h"
+
+using namespace farstep;
+
+namespace {
+
+constexpr double kDeadlineSeconds = 600;
+
+struct Options {
+  int sites = 2;
+  int64_t values = 214'983'680;
+  int64_t local_steps = 100;
+  double step_seconds = 0.15;
+  int64_t rounds = 3;
+  int lanes = 2;
+  double mbit = 100, rtt_ms = 100, wan_target = 0.01;
+  bool blocking = false;
+  std::string lab;
+};
+
+// What one site measured of a round.
+struct Round {
+  double seconds = 0, exposed_wan_seconds = 0, wan_seconds = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("seconds", seconds, "of the round", kRequired);
+    visit("exposed_wan_seconds", exposed_wan_seconds, "in which training waited", kRequired);
+    visit("wan_seconds", wan_seconds, "of all syncs", kRequired);
+  }
+};
+
+struct Measured {
+  std::vector<Round> rounds = {};
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("rounds", rounds, "one after the other", kRequired);
+  }
+};
+
+// Weights that some device holds.
+class PlayedTheta : public LocalTheta {
+ public:
+  explicit PlayedTheta(std::size_t size) : values_(size, 1.0F) {}
+  std::span<float> pull(const Range& range) override { return part(values_, range); }
+  void push(const Range& range, std::span<const float> values) override {
+    if (values.data() != part(values_, range).data()) {
+      std::ranges::copy(values, part(values_, range).begin());
+    }
+  }
+  std::span<const float> values() const { return values_; }
+  void step(int rank) {
+    for (std::size_t k = 0; k < values_.size(); k += 1024) {
+      values_[k] += 1e-4F * static_cast<float>(1 + rank);
+    }
+  }
+
+ private:
+  std::vector<float> values_;
+};
+
+SyncConfig sync_of(const Options& options) {
+  if (options.blocking) return {};
+  const auto plan = plan_sync({.parameters = options.values,
+                               .num_sites = options.sites,
+                               .uplink_bits_per_second = 1e6 * options.mbit,
+                               .rtt_seconds = 1e-3 * options.rtt_ms,
+                               .step_seconds = options.step_seconds,
+                               .base_steps = options.local_steps},
+                              options.wan_target);
+  fmt::print("{}\n", plan.reason);
+  std::fflush(stdout);  // before the sites are forked
+  return changed_to({}, plan);
+}
+
+RunConfig run_of(const Options& options, const SyncConfig& sync) {
+  RunConfig run;
+  run.name = "overlap";
+  for (int site = 0; site < options.sites; ++site) {
+    run.sites.emplace_back().name = fmt::format("site{}", site);
+  }
+  run.sync = sync;
+  run.plan.base_steps = options.local_steps;
+  run.outer.rounds = options.rounds;
+  return run;
+}
+
+Round play_round(const Options& options, int64_t number, int rank, LowCommunication& strategy,
+                 PlayedTheta& theta, Clock& clock) {
+  Round round;
+  const double began = clock.now_seconds();
+  strategy.begin_round(number, options.local_steps);
+  for (int64_t step = 1; step <= options.local_steps; ++step) {
+    const double until = clock.now_seconds() + options.step_seconds;
+    theta.step(rank);
+    clock.sleep_until(until);
+    strategy.count_step(1024);
+    const auto synced = strategy.sync(
+        {.batch = 1, .round_steps = step, .fragments = strategy.sync_config().fragments},
+        step == options.local_steps, theta, {});
+    for (const auto& record : synced.applied) {
+      round.exposed_wan_seconds += record.exposed_wan_seconds + record.exposed_wait_seconds;
+      round.wan_seconds += record.wan_seconds;
+    }
+  }
+  round.seconds = clock.now_seconds() - began;
+  return round;
+}
+
+std::string run_site(const Options& options, const RunConfig& run,
+                     const std::optional<LabFile>& lab, int rank, Store& store) {
+  const auto address = enter_site(lab, rank);
+  const TemporaryFolder folder;
+  RealClock clock;
+  std::unique_ptr<Coordinator> coordinator;
+  if (rank == 0) {
+    coordinator = std::make_unique<Coordinator>(fmt::format("tcp://{}:*", address), to_json(run),
+                                                run.deadlines, clock);
+    store.put("coordinator", coordinator->endpoint());
+  }
+  const auto& name = run.sites[static_cast<std::size_t>(rank)].name;
+  Member member(store.get("coordinator"), name, run.deadlines, clock);
+  const auto welcome = member.join({});
+  MeshOptions mesh;
+  mesh.rank = rank;
+  mesh.sites = welcome->sites;
+  mesh.address = address;
+  mesh.lanes = options.lanes;
+  mesh.generation = static_cast<uint64_t>(welcome->generation);
+  GlooTransport transport(mesh, {}, run.deadlines.transfer_stall_seconds, member);
+  DirectExchange exchange(transport);
+  Recorder recorder(folder.path(), name, clock);
+  PlayedTheta theta(static_cast<std::size_t>(options.values));
+  LowCommunication strategy(run, static_cast<std::size_t>(rank), theta.values(), {{"all", 0}},
+                            {member, exchange, recorder, clock});
+  Measured measured;
+  for (int64_t round = 1; round <= options.rounds; ++round) {
+    measured.rounds.push_back(play_round(options, round, rank, strategy, theta, clock));
+  }
+  member.leave(Outcome::kDone, "");
+  if (coordinator) coordinator->wait_until_over(run.deadlines.join_seconds);
+  return to_json(measured).dump();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Tells what part of a round sites train while a model of real size is synced");
+  app.add_option("--sites", options.sites)->check(CLI::Range(1, 64));
+  app.add_option("--values", options.values, "of the model")->check(CLI::PositiveNumber);
+  app.add_option("--local-steps", options.local_steps)->check(CLI::PositiveNumber);
+  app.add_option("--step-seconds", options.step_seconds)->check(CLI::PositiveNumber);
+  app.add_option("--rounds", options.rounds, "the first warms up")->check(CLI::Range(2, 1000));
+  app.add_option("--lanes", options.lanes)->check(CLI::Range(1, 64));
+  app.add_option("--mbit", options.mbit, "a site's uplink, for the plan of the sync");
+  app.add_option("--rtt-ms", options.rtt_ms, "between sites, for the plan of the sync");
+  app.add_option("--wan-target", options.wan_target, "share of a round, for the plan of the sync");
+  app.add_flag("--blocking", options.blocking, "no plan: fp32 in one piece while training waits");
+  app.add_option("--lab", options.lab, "lab.json of a running lab")->envname("FARSTEP_LAB");
+  CLI11_PARSE(app, argc, argv);
+  const auto lab = lab_at(options.lab);
+  const auto run = run_of(options, sync_of(options));
+  const auto reports = run_hosts(
+      options.sites,
+      [&](int rank, Store& store) { return run_site(options, run, lab, rank, store); },
+      kDeadlineSeconds);
+  const double trained_seconds = static_cast<double>(options.local_steps) * options.step_seconds;
+  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+    if (!reports[rank].starts_with('{')) {
+      fmt::print(stderr, "site {} failed: {}\n", rank, reports[rank]);
+      return 1;
+    }
+    const auto measured = read_json<Measured>(Json::parse(reports[rank]), "a site's report");
+    for (std::size_t k = 1; k < measured.rounds.size(); ++k) {
+      const auto& round = measured.rounds[k];
+      fmt::print(
+          "site {}, round {}: {:.2f} s, {:.2f} s of syncs, {:.2f} s of them exposed: trains "
+          "{:.1f} %\n",
+          rank, k + 1, round.seconds, round.wan_seconds, round.exposed_wan_seconds,
+          100 * trained_seconds / round.seconds);
+    }
+  }
+}

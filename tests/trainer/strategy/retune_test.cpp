@@ -1,0 +1,165 @@
+// Runs whose way to sync changes between two rounds.
+#include "tests/support/catch.h"
+#include "tests/trainer/strategy/alone.h"
+#include "tests/wan/transport/run_ranks.h"
+
+namespace farstep {
+namespace {
+
+TEST_CASE("after a change of everything all sites hold one theta_global") {
+  auto run = strategy_run(3, 1, 0, 0, 12);
+  Sites sites(run, start_values(23));
+  std::vector<SyncConfig> rounds(5, run.sync);
+  rounds[1].fragments = 3;
+  rounds[1].codec.kind = CodecKind::kInt4;
+  rounds[2].fragments = 2;
+  rounds[2].delay_steps = 2;
+  rounds[2].codec = {.kind = CodecKind::kInt8, .block = 4};
+  rounds[3].alpha = 0.5;
+  rounds[3].codec.kind = CodecKind::kBf16;
+  const std::vector<double> shares{1, 0, 3};
+  const auto hashes = run_ranks(3, [&](int site) {
+    auto& replica = *sites.replicas[static_cast<std::size_t>(site)];
+    std::vector<std::string> seen;
+    for (std::size_t round = 0; round < rounds.size(); ++round) {
+      replica.strategy.retune(rounds[round], round % 2 == 0 ? std::span<const double>() : shares);
+      replica.run_round(
+          static_cast<int64_t>(round) + 1, 12 + site, [&](auto& theta) { wander(theta, site); },
+          [&](const auto& applied) {
+            for (std::size_t i = 0; i < applied.size(); ++i) {
+              seen.push_back(hash_of(replica.strategy.theta_global()));
+            }
+          });
+    }
+    return seen;
+  });
+  REQUIRE(hashes[0].size() == 1 + 3 + 2 + 1 + 1);
+  for (const auto& seen : hashes) REQUIRE(seen == hashes[0]);
+  CHECK(sites.replicas[0]->strategy.syncs_done() == 8);
+}
+
+TEST_CASE("a change reaches the exchange in the next round") {
+  Alone alone(strategy_run(2, 1, 0, 0, 4), start_values(12));
+  auto sync = alone.replica.strategy.sync_config();
+  const auto asked = [&](const std::vector<double>& shares) {
+    alone.exchange.points.clear();
+    alone.exchange.codecs.clear();
+    alone.replica.strategy.retune(sync, shares);
+    CHECK(alone.replica.strategy.sync_config().fragments == sync.fragments);
+    alone.replica.run_round(1, 4, [](auto& theta) { wander(theta, 0); });
+    return alone.exchange.points.front().partitions;
+  };
+  using Parts = std::vector<Range>;
+  CHECK(asked({}) == Parts{{0, 6}, {6, 12}});
+  CHECK(alone.exchange.codecs == std::vector<std::string>{"fp32"});
+  sync.fragments = 2;
+  sync.codec.kind = CodecKind::kInt4;
+  CHECK(asked({1, 2}) == Parts{{0, 2}, {2, 6}});
+  CHECK(alone.exchange.codecs == std::vector<std::string>{"int4", "int4"});
+  CHECK(asked({}) == Parts{{0, 3}, {3, 6}});
+}
+
+TEST_CASE("a fragment of others brings their mean work") {
+  Alone alone(strategy_run(1, 2, 0, 0, 8), start_values(12));
+  auto& replica = alone.replica;
+  std::vector<int64_t> steps, tokens;
+  const auto run_round = [&](int64_t round) {
+    replica.run_round(
+        round, 8, [](auto& theta) { wander(theta, 0); },
+        [&](const auto& applied) {
+          for (const auto& sync : applied) {
+            steps.push_back(sync.contributions[0].steps);
+            tokens.push_back(sync.contributions[0].tokens);
+          }
+        });
+  };
+  auto sync = replica.strategy.sync_config();
+  run_round(1);  // the first half has 4 steps that are not sent yet, the second none
+  CHECK_FALSE(replica.strategy.local_is_global());
+  sync.fragments = 1;
+  replica.strategy.retune(sync, {});
+  run_round(2);
+  CHECK(replica.strategy.local_is_global());
+  sync.fragments = 4;
+  replica.strategy.retune(sync, {});
+  run_round(3);  // quarters with 6, 4, 2 and 0 steps left
+  sync.fragments = 3;
+  replica.strategy.retune(sync, {});
+  CHECK(replica.strategy.state()["work"][0]["steps"] == 6);  // 5.5 of (3 x 6 + 1 x 4) / 4
+  CHECK(steps == std::vector<int64_t>{4, 8, 10, 2, 4, 6, 8});
+  CHECK(tokens == std::vector<int64_t>{40, 80, 100, 20, 40, 60, 80});
+}
+
+TEST_CASE("what lossy codecs left out travels when one without loss follows") {
+  auto run = strategy_run(1, 1, 0, 0, 4);
+  run.outer.learning_rate = 1;
+  run.outer.momentum = 0;
+  run.sync.codec = {.kind = CodecKind::kInt4, .block = 8};
+  Sites sites(run, start_values(37));
+  auto& replica = *sites.replicas[0];
+  auto moved = start_values(37);  // as if every step's move had reached theta_global
+  int64_t round = 0;
+  const auto run_round = [&] {
+    replica.run_round(++round, 4, [&](auto& theta) {
+      const auto before = theta;
+      wander(theta, 0);
+      for (std::size_t k = 0; k < moved.size(); ++k) moved[k] += theta[k] - before[k];
+    });
+  };
+  const auto worst = [&] {
+    float largest = 0;
+    for (std::size_t k = 0; k < moved.size(); ++k) {
+      largest = std::max(largest, std::abs(moved[k] - replica.strategy.theta_global()[k]));
+    }
+    return largest;
+  };
+  const auto num_residuals = [&] { return replica.strategy.own_buffers().size(); };
+  auto sync = run.sync;
+  for (const auto& [kind, fragments] : std::vector<std::pair<CodecKind, int64_t>>{
+           {CodecKind::kInt4, 1}, {CodecKind::kInt2, 1}, {CodecKind::kInt4, 1}}) {
+    sync.codec.kind = kind;
+    sync.fragments = fragments;
+    replica.strategy.retune(sync, {});
+    run_round();
+    CHECK(worst() > 1e-3F);
+    CHECK(num_residuals() > 0);
+  }
+  sync.codec.kind = CodecKind::kFp32;
+  replica.strategy.retune(sync, {});
+  CHECK(num_residuals() > 0);
+  run_round();
+  CHECK(worst() < 1e-5F);
+  CHECK(num_residuals() == 0);
+}
+
+TEST_CASE("without feedback nothing that was left out stays") {
+  auto run = strategy_run(1, 1, 0, 0, 4);
+  run.sync.codec = {.kind = CodecKind::kInt4, .block = 8};
+  Sites sites(run, start_values(37));
+  auto& replica = *sites.replicas[0];
+  replica.run_round(1, 4, [](auto& theta) { wander(theta, 0); });
+  CHECK_FALSE(replica.strategy.own_buffers().empty());
+  auto sync = run.sync;
+  sync.codec.error_feedback = false;
+  replica.strategy.retune(sync, {});
+  replica.run_round(2, 4, [](auto& theta) { wander(theta, 0); });
+  CHECK(replica.strategy.own_buffers().empty());
+}
+
+TEST_CASE("a change is refused in a round and where it concerns the whole run") {
+  Alone alone(strategy_run(1, 2, 2, 0, 8), start_values(12));
+  auto& strategy = alone.replica.strategy;
+  const auto sync = strategy.sync_config();
+  auto other = sync;
+  other.exchange = ExchangeKind::kParameterServer;
+  CHECK_THROWS_AS(strategy.retune(other, {}), InternalError);
+  other = sync;
+  other.lanes = 7;
+  CHECK_THROWS_AS(strategy.retune(other, {}), InternalError);
+  CHECK_THROWS_AS(strategy.retune(sync, std::vector<double>{1, 2}), InternalError);
+  strategy.begin_round(1, 8);
+  CHECK_THROWS_AS(strategy.retune(sync, {}), InternalError);
+}
+
+}  // namespace
+}  // namespace farstep

@@ -1,0 +1,234 @@
+#include "trainer/strategy/outer_sync.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "outer_optimizer/codec/make_codec.h"
+#include "outer_optimizer/schedule/averaging.h"
+#include "trainer/base/checksum.h"
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+std::vector<double> reduction_shares(const RunConfig& run) {
+  if (run.sync.exchange != ExchangeKind::kParameterServer) {
+    return std::vector<double>(run.sites.size(), 1);
+  }
+  std::vector<double> shares(run.sites.size(), 0);
+  for (const auto& server : run.sync.servers) shares[run.site_id(server)] = 1;
+  if (run.sync.servers.empty()) shares.front() = 1;
+  return shares;
+}
+
+template <typename Future>
+bool is_ready(const Future& future) {
+  return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+}  // namespace
+
+OuterSync::OuterSync(const RunConfig& run, std::size_t site_id, std::span<const float> theta,
+                     std::vector<TensorPlace> tensors, const Surroundings& surroundings)
+    : averaging_(run.outer.averaging),
+      site_id_(site_id),
+      run_shares_(reduction_shares(run)),
+      tensors_(std::move(tensors)),
+      outside_(surroundings),
+      outer_({.learning_rate = static_cast<float>(run.outer.learning_rate),
+              .momentum = static_cast<float>(run.outer.momentum)},
+             theta),
+      sync_(run.sync),
+      shares_(run_shares_) {
+  apply_config();
+}
+
+OuterSync::~OuterSync() {
+  if (flight_) flight_->give_up.request_stop();
+}
+
+void OuterSync::retune(const SyncConfig& sync, std::span<const double> shares) {
+  FARSTEP_CHECK(!flight_, "a sync is under way");
+  FARSTEP_CHECK(sync.exchange == sync_.exchange && sync.lanes == sync_.lanes,
+                "exchange and lanes are the whole run's");
+  FARSTEP_CHECK(shares.empty() || shares.size() == run_shares_.size(), "{} shares for {} sites",
+                shares.size(), run_shares_.size());
+  tuning_ = SyncTuning{.sync = sync, .shares = {shares.begin(), shares.end()}};
+  sync_ = sync;
+  shares_ = shares.empty() ? run_shares_ : tuning_->shares;
+  apply_config();
+}
+
+void OuterSync::apply_config() {
+  codec_ = make_codec(sync_.codec);
+  // equal_part's last is the largest.
+  values_.resize(static_cast<std::size_t>(fragment_range(sync_.fragments - 1).size()));
+  make_room_for_residuals();
+}
+
+void OuterSync::make_room_for_residuals() {
+  if (codec_->is_lossy() && !sync_.codec.error_feedback) {
+    residuals_.drop();
+  } else if (codec_->is_lossy() || !residuals_.empty()) {  // these may still travel without loss
+    keep_residuals();
+  }
+}
+
+void OuterSync::keep_residuals() {
+  std::vector<Range> fragments, own;
+  for (int64_t fragment = 0; fragment < sync_.fragments; ++fragment) {
+    const auto range = fragment_range(fragment);
+    const auto part = partitions(range)[site_id_];
+    fragments.push_back(range);
+    own.push_back({range.begin + part.begin, range.begin + part.end});
+  }
+  residuals_.keep(std::move(fragments), std::move(own));
+}
+
+OuterSyncState OuterSync::state() const {
+  FARSTEP_CHECK(!flight_, "a sync is under way");
+  return {.tuning = tuning_, .has_residuals = !residuals_.empty()};
+}
+
+void OuterSync::restore(const OuterSyncState& state) {
+  if (state.tuning) {
+    auto sync = state.tuning->sync;
+    sync.exchange = sync_.exchange;
+    sync.lanes = sync_.lanes;
+    retune(sync, state.tuning->shares);
+  }
+  if (state.has_residuals) keep_residuals();
+}
+
+void OuterSync::drop_spent_residuals() {
+  if (!codec_->is_lossy()) residuals_.drop();
+}
+
+Range OuterSync::fragment_range(int64_t fragment) const {
+  return equal_part(std::ssize(outer_.theta_global()), static_cast<int>(fragment),
+                    static_cast<int>(sync_.fragments));
+}
+
+std::span<float> OuterSync::values(int64_t fragment) {
+  return part(values_, {0, fragment_range(fragment).size()});
+}
+
+std::vector<Range> OuterSync::partitions(const Range& fragment) const {
+  std::vector<int64_t> borders;
+  for (const auto& tensor : tensors_) borders.push_back(tensor.begin);
+  auto parts = sync_.partition == PartitionRule::kBytes
+                   ? cut_by_shares(fragment, shares_)
+                   : cut_at_borders(fragment, shares_, borders);
+  for (auto& part : parts) part = {part.begin - fragment.begin, part.end - fragment.begin};
+  return parts;
+}
+
+void OuterSync::refuse_delta(const SyncId& id, int64_t index) const {
+  const auto after = std::ranges::upper_bound(tensors_, index, {}, &TensorPlace::begin);
+  throw InternalError(
+      fmt::format("{}: the delta of {} is not finite at element {} of the model; it is not sent. A "
+                  "lower peak_learning_rate may keep the weights finite",
+                  text_of(id, sync_.fragments), std::prev(after)->name, index));
+}
+
+void OuterSync::send(const SyncId& id, const Contribution& contribution, Work work) {
+  FARSTEP_CHECK(!flight_, "a sync is under way");
+  is_committed_ = false;
+  flight_.emplace(Flight{.id = id, .give_up = {}, .arrival = {}, .outcome = {}});
+  const auto shared = std::make_shared<const Work>(std::move(work));
+  flight_->arrival =
+      worker_
+          .submit([this, id, contribution, shared, stop = flight_->give_up.get_token()] {
+            return arrive(id, contribution, *shared, stop);
+          })
+          .share();
+  flight_->outcome = worker_.submit([this, id, shared, arrival = flight_->arrival] {
+    const auto& go = arrival.get().go;
+    return go ? exchange(id, *go, *shared) : Outcome{};
+  });
+}
+
+std::optional<SyncRecord> OuterSync::receive(int64_t round, const std::stop_token& stop) {
+  auto flight = std::exchange(flight_, std::nullopt);
+  FARSTEP_CHECK(flight, "no sync is under way");
+  const std::stop_callback give_up(stop, [&flight] { flight->give_up.request_stop(); });
+  SyncRecord record;
+  record.id = flight->id;
+  {
+    auto span = outside_.recorder.span(SpanCause::kWait, round);
+    flight->arrival.wait();
+    record.exposed_wait_seconds = span.finish();
+  }
+  const auto& arrival = flight->arrival.get();
+  if (!arrival.go) return std::nullopt;
+  {
+    auto span = outside_.recorder.span(SpanCause::kWan, round);
+    flight->outcome.wait();
+    record.exposed_wan_seconds = span.finish();
+  }
+  const auto outcome = flight->outcome.get();
+  record.generation = arrival.go->generation;
+  record.averaging_weight = outcome.averaging_weight;
+  record.theta_hash = outcome.theta_hash;
+  record.wait_seconds = arrival.seconds;
+  record.wan_seconds = outcome.seconds;
+  record.contributions = arrival.go->contributions;
+  return record;
+}
+
+bool OuterSync::try_give_up() {
+  if (!flight_) return true;
+  auto flight = std::exchange(flight_, std::nullopt);
+  flight->give_up.request_stop();
+  if (!flight->arrival.get().go) return true;
+  if (is_ready(flight->outcome) && !is_committed_) flight->outcome.get();  // throws why it failed
+  flight_ = std::move(flight);
+  return false;
+}
+
+bool OuterSync::is_over() const {
+  return flight_ && is_ready(flight_->outcome);
+}
+
+// ---- the worker's ----
+
+OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contribution,
+                                     const Work& work, std::stop_token give_up) {
+  const auto delta = values(id.fragment);
+  work.take_delta(delta);
+  leftovers_ = residuals_.begin(id.fragment, delta);
+  const auto start_hash = checksum_text(outer_.checksum(fragment_range(id.fragment)));
+  const double began = outside_.clock.now_seconds();
+  auto go = outside_.rendezvous.arrive(id, contribution, start_hash, std::move(give_up));
+  return {.go = std::move(go), .seconds = outside_.clock.now_seconds() - began};
+}
+
+OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Work& work) {
+  const double began = outside_.clock.now_seconds();
+  const auto range = fragment_range(id.fragment);
+  const auto mean = values(id.fragment);
+  std::vector<farstep::Work> works;
+  for (const auto& sent : go.contributions) works.push_back({sent.steps, sent.batch, sent.tokens});
+  const auto coefficients = averaging_coefficients(averaging_, works);
+  outside_.exchange.average({.generation = go.generation,
+                             .round = id.round,
+                             .fragment = id.fragment,
+                             .coefficients = coefficients,
+                             .partitions = partitions(range),
+                             .codec = codec_.get()},
+                            mean, leftovers_);
+  // With the last fragment of a round the sites prove that all of theta_global is the same.
+  const int64_t from = id.fragment + 1 == sync_.fragments ? 0 : range.begin;
+  auto theta_hash = checksum_text(outer_.checksum_after(from, range, mean));
+  outside_.rendezvous.vote(id, theta_hash);
+  is_committed_ = true;
+  residuals_.commit(id.fragment);
+  work.apply_mean(mean);
+  return {.averaging_weight = coefficients[site_id_],
+          .theta_hash = std::move(theta_hash),
+          .seconds = outside_.clock.now_seconds() - began};
+}
+
+}  // namespace farstep
