@@ -1,6 +1,8 @@
 #include "outer_optimizer/outer_optimizer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "trainer/base/error.h"
 
@@ -23,14 +25,14 @@ int64_t OuterOptimizer::delta(const Range& range, std::span<const float> theta_l
   const auto global = part(theta_global_, range);
   check_size(range, theta_local.size());
   check_size(range, delta.size());
-  int64_t first_bad = -1;
+  int has_bad = 0;  // and not where, so that the loop is vectorised
   for (std::size_t k = 0; k < delta.size(); ++k) {
     delta[k] = global[k] - theta_local[k];
-    if (!std::isfinite(delta[k]) && first_bad < 0) {
-      first_bad = range.begin + static_cast<int64_t>(k);
-    }
+    has_bad |= !(std::abs(delta[k]) <= std::numeric_limits<float>::max());
   }
-  return first_bad;
+  if (has_bad == 0) return -1;
+  const auto bad = std::ranges::find_if(delta, [](float value) { return !std::isfinite(value); });
+  return range.begin + (bad - delta.begin());
 }
 
 uint64_t OuterOptimizer::checksum(const Range& range) const {

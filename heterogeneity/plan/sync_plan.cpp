@@ -36,6 +36,9 @@ double loss_cost(CodecKind codec, double delay_share) {
 // What a connection carries a round trip, where the system has its usual buffers.
 constexpr double kWindowBits = 8e6;
 constexpr int64_t kLeastLanes = 2, kMostLanes = 16;
+// Delta, residuals, hashes and the outer step: passes over the values at some GB/s.
+constexpr double kWorkSecondsPerValue = 5e-9;
+constexpr double kMargin = 1.1;  // by which a delay is longer than the sync that it hides
 constexpr double kMbit = 1e6;
 
 int64_t lanes_for(double uplink_bits_per_second, double rtt_seconds, int64_t num_sites) {
@@ -66,9 +69,11 @@ double sync_seconds(const SyncFacts& facts, const CodecConfig& codec, int64_t fr
   const auto sites = static_cast<double>(facts.num_sites);
   const auto encoded_bytes =
       static_cast<double>(make_codec(codec)->encoded_bytes(facts.parameters));
-  const double sent_bits =
-      8 * 2 * (sites - 1) / sites * encoded_bytes / static_cast<double>(fragments);
-  return sent_bits / facts.uplink_bits_per_second + 3 * facts.rtt_seconds;
+  const double sent_bits = 8 * 2 * (sites - 1) / sites * encoded_bytes;
+  const double work_seconds = kWorkSecondsPerValue * static_cast<double>(facts.parameters);
+  return (sent_bits / facts.uplink_bits_per_second + work_seconds) /
+             static_cast<double>(fragments) +
+         3 * facts.rtt_seconds;
 }
 
 SyncPlan sync_with(const SyncFacts& facts, const CodecConfig& codec, int64_t fragments,
@@ -166,7 +171,8 @@ SyncPlan plan_sync(const SyncFacts& facts, double target_share) {
       if (fragments > facts.base_steps) continue;
       consider(sync_with(facts, {.kind = codec}, fragments, 0));
       const double seconds = fragment_sync_seconds(facts, codec, fragments);
-      const auto enough_steps = static_cast<int64_t>(std::ceil(seconds / facts.step_seconds));
+      const auto enough_steps =
+          static_cast<int64_t>(std::ceil(kMargin * seconds / facts.step_seconds));
       consider(sync_with(facts, {.kind = codec}, fragments,
                          std::min(facts.base_steps / fragments, enough_steps)));
     }

@@ -61,7 +61,7 @@ std::optional<SyncPlan> better_sync(const SyncFacts& facts, double target_share,
 SyncConfig changed_to(const SyncConfig& now, const SyncPlan& plan);
 
 // What a fragment's sync takes: two trips to the coordinator, its bytes through the slowest uplink
-// in both directions, and two hops.
+// in both directions, two hops, and some passes over its values in memory.
 double fragment_sync_seconds(const SyncFacts& facts, CodecKind codec, int64_t fragments);
 
 }  // namespace farstep

@@ -32,12 +32,13 @@ SiteKnowledge site(const std::string& name, std::vector<LinkProfile> links,
 
 }  // namespace
 
-TEST_CASE("a sync takes its bytes through the uplink and three round trips") {
-  // 2 * 3/4 of 859.93472 MB at 200 Mbit/s.
+TEST_CASE("a sync takes its bytes through the uplink and three round trips and some memory") {
+  // 2 * 3/4 of 859.93472 MB at 200 Mbit/s, and 5 ns a value.
+  constexpr double kWork = 5e-9 * 214'983'680;
   CHECK(fragment_sync_seconds(facts(200, 0.08), CodecKind::kFp32, 1) ==
-        Approx(1.5 * 859.93472 / 25 + 0.24));
+        Approx(1.5 * 859.93472 / 25 + 0.24 + kWork));
   CHECK(fragment_sync_seconds(facts(200, 0), CodecKind::kFp32, 4) ==
-        Approx(1.5 * 859.93472 / 25 / 4));
+        Approx((1.5 * 859.93472 / 25 + kWork) / 4));
   auto alone = facts(200, 0.08);
   alone.num_sites = 1;
   CHECK(fragment_sync_seconds(alone, CodecKind::kFp32, 1) == 0);
@@ -83,6 +84,21 @@ TEST_CASE("long fast links get more connections") {
   CHECK(plan_sync(facts(200, 0.01), 0.05).lanes == 2);
   CHECK(plan_sync(facts(1000, 0.2), 0.05).lanes == 9);
   CHECK(plan_sync(facts(1e5, 0.3), 0.05).lanes == 16);
+}
+
+TEST_CASE("a site with many peers gets one connection with each unless its links need more") {
+  auto many = facts(25, 0.08);
+  for (const int64_t num_sites : {2, 4}) {
+    many.num_sites = num_sites;
+    CHECK(plan_sync(many, 0.05).lanes == 2);
+  }
+  for (const int64_t num_sites : {5, 16}) {
+    many.num_sites = num_sites;
+    CHECK(plan_sync(many, 0.05).lanes == 1);
+  }
+  many = facts(4000, 0.2);
+  many.num_sites = 16;
+  CHECK(plan_sync(many, 0.05).lanes == 7);
 }
 
 TEST_CASE("facts come from the slowest step and uplink and the longest way") {
@@ -176,7 +192,7 @@ TEST_CASE("a line that became fast gets back what was given up for a slow one") 
   REQUIRE(slow);
   REQUIRE(slow->delay_steps > 0);
   const auto now = changed_to({}, *slow);
-  const auto fast = better_sync(facts(100e3, 0.001), 0.05, now);
+  const auto fast = better_sync(facts(100e3, 0.001, 0.5), 0.05, now);
   REQUIRE(fast);
   CHECK(fast->delay_steps == 0);
   CHECK(fast->codec == CodecKind::kFp32);
