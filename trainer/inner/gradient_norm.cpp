@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
+#include "trainer/kernels/adamw.h"
 
 namespace farstep {
 
@@ -24,9 +25,8 @@ double norm_on_cpu(const at::Tensor& gradients) {
   at::parallel_for(0, chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       const int64_t last = std::min(size, (chunk + 1) * kChunkValues);
-      sums[static_cast<std::size_t>(chunk)] =
-          std::accumulate(values + chunk * kChunkValues, values + last, 0.0,
-                          [](double sum, double value) { return sum + value * value; });
+      const int64_t first = chunk * kChunkValues;
+      sums[static_cast<std::size_t>(chunk)] = sum_of_squares(values + first, last - first);
     }
   });
   return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));

@@ -36,13 +36,13 @@ struct ShareResult {
 ShareResult gradients_of(TrainableModel& model, const TokenBatch& batch, const Share& share) {
   const auto began = std::chrono::steady_clock::now();
   auto gradients = model.parameters().gradients();
-  gradients.zero_();
+  if (share.sequences == 0) gradients.zero_();
   auto loss = at::zeros({}, gradients.options());
   const double scale = 1.0 / static_cast<double>(batch.sequences * batch.length);
   for (int64_t done = 0; done < share.sequences; done += share.micro_batch) {
     const int64_t count = std::min(share.micro_batch, share.sequences - done);
-    loss += model.add_gradients(token_tensor(batch, share.first + done, count, gradients.device()),
-                                scale);
+    const auto tokens = token_tensor(batch, share.first + done, count, gradients.device());
+    loss += done == 0 ? model.set_gradients(tokens, scale) : model.add_gradients(tokens, scale);
   }
   ShareResult result{.loss = loss.item<double>()};  // waits for the device
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
@@ -86,12 +86,9 @@ StepResult InnerStep::run(const TokenBatch& batch, std::span<const int64_t> shar
                     .device_seconds = std::vector<double>(num_devices())};
   FARSTEP_CHECK(result.tokens > 0, "a batch has tokens");
   add_gradients(batch, shares, micro_batch, result);
-  auto gradients = model_.parameters().gradients();
-  result.gradient_norm = gradient_norm(gradients);
+  result.gradient_norm = gradient_norm(model_.parameters().gradients());
   require_finite(result, progress);
-  const double factor = clip_factor(result.gradient_norm, config_.clip_norm);
-  if (factor < 1) gradients.mul_(factor);
-  optimizer_->update(result.learning_rate);
+  optimizer_->update(result.learning_rate, clip_factor(result.gradient_norm, config_.clip_norm));
   return result;
 }
 

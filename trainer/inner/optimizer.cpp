@@ -1,42 +1,52 @@
 #include "trainer/inner/optimizer.h"
 
+#include <ATen/Parallel.h>
+
+#include <cmath>
 #include <vector>
 
+#include "trainer/kernels/adamw.h"
 #include "trainer/model/host_mirror.h"
 
 namespace farstep {
 
 namespace {
 
+// Neighbours in the flat vector that decay alike.
+struct Stretch {
+  int64_t begin = 0, end = 0;
+  bool decays = false;
+};
+
+std::vector<Stretch> stretches(const std::vector<ParameterSpec>& layout) {
+  std::vector<Stretch> found;
+  for (const auto& spec : layout) {
+    if (found.empty() || found.back().decays != spec.decays) {
+      found.push_back({spec.offset, spec.offset, spec.decays});
+    }
+    found.back().end = spec.end();
+  }
+  return found;
+}
+
 class AdamW : public Optimizer {
  public:
   AdamW(const InnerConfig& config, Parameters& parameters)
       : config_(config),
+        parameters_(parameters),
+        stretches_(stretches(parameters.layout())),
         first_moment_(at::zeros_like(parameters.values())),
         second_moment_(at::zeros_like(parameters.values())),
         host_first_moment_(first_moment_),
-        host_second_moment_(second_moment_) {
-    const auto& layout = parameters.layout();
-    for (std::size_t first = 0; first < layout.size();) {
-      // Neighbours of one kind are updated as one tensor.
-      std::size_t last = first;
-      while (last + 1 < layout.size() && layout[last + 1].decays == layout[first].decays) ++last;
-      const auto view = [&](const at::Tensor& flat) {
-        return flat.narrow(0, layout[first].offset, layout[last].end() - layout[first].offset);
-      };
-      auto& group = layout[first].decays ? decaying_ : others_;
-      group.values.push_back(view(parameters.values()));
-      group.gradients.push_back(view(parameters.gradients()));
-      group.first_moments.push_back(view(first_moment_));
-      group.second_moments.push_back(view(second_moment_));
-      first = last + 1;
-    }
-  }
+        host_second_moment_(second_moment_) {}
 
-  void update(double learning_rate) override {
+  void update(double learning_rate, double gradient_factor) override {
     ++step_;
-    update(decaying_, learning_rate, config_.weight_decay);
-    update(others_, learning_rate, 0);
+    if (first_moment_.is_cpu()) {
+      update_on_cpu(learning_rate, gradient_factor);
+    } else {
+      update_on_gpu(learning_rate, gradient_factor);
+    }
   }
 
   NamedBuffers pull_state() override {
@@ -55,32 +65,71 @@ class AdamW : public Optimizer {
   }
 
  private:
-  // Parameters with one weight decay, as views into the flat vectors.
-  struct Group {
-    std::vector<at::Tensor> values, gradients, first_moments, second_moments;
-  };
-
-  void update(const Group& group, double learning_rate, double weight_decay) {
-    const auto step = at::full({}, static_cast<double>(step_), first_moment_.options());
-    const std::vector<at::Tensor> steps(group.values.size(), step);
-    at::_fused_adamw_(group.values, group.gradients, group.first_moments, group.second_moments,
-                      /*max_exp_avg_sqs=*/{}, steps, learning_rate, config_.beta1, config_.beta2,
-                      weight_decay, config_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+  void update_on_cpu(double learning_rate, double gradient_factor) {
+    const auto correction = [&](double beta) {
+      return static_cast<float>(1 - std::pow(beta, static_cast<double>(step_)));
+    };
+    AdamWStep step{.learning_rate = static_cast<float>(learning_rate),
+                   .beta1 = static_cast<float>(config_.beta1),
+                   .beta2 = static_cast<float>(config_.beta2),
+                   .epsilon = static_cast<float>(config_.epsilon),
+                   .gradient_factor = static_cast<float>(gradient_factor),
+                   .correction1 = correction(config_.beta1),
+                   .correction2 = correction(config_.beta2)};
+    const auto* const gradients = parameters_.gradients().const_data_ptr<float>();
+    auto* const values = parameters_.values().mutable_data_ptr<float>();
+    auto* const first = first_moment_.mutable_data_ptr<float>();
+    auto* const second = second_moment_.mutable_data_ptr<float>();
+    BF16* const copy = parameters_.bf16_copy();
+    for (const auto& stretch : stretches_) {
+      step.weight_decay = stretch.decays ? static_cast<float>(config_.weight_decay) : 0.0F;
+      at::parallel_for(stretch.begin, stretch.end, kGrainValues, [&](int64_t begin, int64_t end) {
+        adamw(step, gradients + begin, end - begin, values + begin, first + begin, second + begin,
+              copy == nullptr ? nullptr : copy + begin);
+      });
+    }
+    parameters_.note_update();
   }
 
+  void update_on_gpu(double learning_rate, double gradient_factor) {
+    if (gradient_factor != 1) parameters_.gradients().mul_(gradient_factor);
+    for (const bool decays : {true, false}) {
+      std::vector<at::Tensor> values, gradients, first, second;
+      for (const auto& stretch : stretches_) {
+        if (stretch.decays != decays) continue;
+        const auto part = [&](const at::Tensor& flat) {
+          return flat.narrow(0, stretch.begin, stretch.end - stretch.begin);
+        };
+        values.push_back(part(parameters_.values()));
+        gradients.push_back(part(parameters_.gradients()));
+        first.push_back(part(first_moment_));
+        second.push_back(part(second_moment_));
+      }
+      const auto step = at::full({}, static_cast<double>(step_), first_moment_.options());
+      const std::vector<at::Tensor> steps(values.size(), step);
+      at::_fused_adamw_(values, gradients, first, second, /*max_exp_avg_sqs=*/{}, steps,
+                        learning_rate, config_.beta1, config_.beta2,
+                        decays ? config_.weight_decay : 0, config_.epsilon, /*amsgrad=*/false,
+                        /*maximize=*/false);
+    }
+  }
+
+  static constexpr int64_t kGrainValues = 1 << 14;  // below, threads cost more than they bring
+
   const InnerConfig config_;
+  Parameters& parameters_;
+  const std::vector<Stretch> stretches_;
   at::Tensor first_moment_, second_moment_;
   HostMirror host_first_moment_, host_second_moment_;
   int64_t step_ = 0;
-  Group decaying_, others_;
 };
 
 class PlainDescent : public Optimizer {
  public:
   explicit PlainDescent(Parameters& parameters) : parameters_(parameters) {}
 
-  void update(double learning_rate) override {
-    parameters_.values().sub_(parameters_.gradients(), learning_rate);
+  void update(double learning_rate, double gradient_factor) override {
+    parameters_.values().sub_(parameters_.gradients(), learning_rate * gradient_factor);
   }
   NamedBuffers pull_state() override { return {}; }
   void push_state() override {}

@@ -16,8 +16,9 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // One update of all values from their gradients, which it leaves as they are.
-  virtual void update(double learning_rate) = 0;
+  // One update of all values from `gradient_factor` times their gradients, which may be scaled by
+  // it.
+  virtual void update(double learning_rate, double gradient_factor = 1) = 0;
 
   // What must be kept to go on later, in host memory that stays where it is, as it is now; restored
   // by writing into these buffers and then calling push_state().
@@ -28,8 +29,10 @@ class Optimizer {
 // The configured optimizer over `parameters`, which must outlive it.
 //
 // AdamW as torch has it: bias correction, epsilon outside the root, decoupled weight decay on what
-// the layout says decays. State: "exp_avg" and "exp_avg_sq", flat as the parameters, and "step",
-// the number of updates. Plain descent subtracts learning rate times gradient and has no state.
+// the layout says decays; on a CPU one pass over memory does it all, and writes the bf16 copy of
+// the values if the parameters keep one. State: "exp_avg" and "exp_avg_sq", flat as the parameters,
+// and "step", the number of updates. Plain descent subtracts learning rate times gradient and has
+// no state.
 std::unique_ptr<Optimizer> make_optimizer(const InnerConfig& config, Parameters& parameters);
 
 }  // namespace farstep

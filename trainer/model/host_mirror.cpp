@@ -82,6 +82,7 @@ HostMirror::HostMirror(at::Tensor tensor) : tensor_(std::move(tensor)) {
 }
 
 HostMirror::~HostMirror() = default;
+HostMirror::HostMirror(HostMirror&&) noexcept = default;
 
 void HostMirror::check_range(int64_t begin, int64_t size) const {
   FARSTEP_CHECK(0 <= begin && 0 <= size && begin + size <= tensor_.numel(),

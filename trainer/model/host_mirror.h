@@ -26,6 +26,7 @@ class HostMirror {
   explicit HostMirror(at::Tensor tensor);
   // Waits for transfers under way.
   ~HostMirror();
+  HostMirror(HostMirror&&) noexcept;
 
   // The values, as the device has them now; the memory stays where it is between calls.
   std::span<float> pull();

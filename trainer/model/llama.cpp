@@ -1,5 +1,7 @@
 #include "trainer/model/llama.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include "trainer/base/error.h"
 #include "trainer/model/project.h"
 
@@ -50,6 +52,12 @@ at::Tensor Llama::summed_loss(const at::Tensor& inputs, const at::Tensor& target
 
 at::Tensor Llama::loss(const at::Tensor& inputs, const at::Tensor& targets) {
   return summed_loss(inputs, targets) / static_cast<double>(targets.numel());
+}
+
+at::Tensor Llama::summed_loss(const at::Tensor& tokens) {
+  const at::NoGradGuard no_grad;
+  const int64_t length = tokens.size(1) - 1;  // T
+  return summed_loss(tokens.narrow(1, 0, length), tokens.narrow(1, 1, length));
 }
 
 at::Tensor Llama::add_gradients(const at::Tensor& tokens, double scale) {

@@ -32,6 +32,7 @@ class Llama : public TrainableModel {
   // Mean cross-entropy of all B T targets, an fp32 scalar; inputs and targets (B, T) int64.
   at::Tensor loss(const at::Tensor& inputs, const at::Tensor& targets);
 
+  at::Tensor summed_loss(const at::Tensor& tokens) override;
   at::Tensor add_gradients(const at::Tensor& tokens, double scale) override;
 
  private:

@@ -16,7 +16,7 @@ at::Tensor view_of(const at::Tensor& flat, const ParameterSpec& spec) {
 }  // namespace
 
 Parameters::Parameters(const LlamaConfig& config, at::Device device)
-    : init_std_(config.init_std),
+    : config_(config),
       layout_(parameter_layout(config)),
       values_(at::zeros({num_parameters(layout_)}, at::device(device).dtype(at::kFloat))),
       gradients_(at::zeros_like(values_)),
@@ -31,11 +31,29 @@ Parameters::Parameters(const LlamaConfig& config, at::Device device)
 
 void Parameters::initialise(uint64_t seed) {
   const auto values = host_values_.pull();
-  fill_normal(values, init_std_, seed);
+  fill_normal(values, config_.init_std, seed);
   for (const auto& spec : layout_) {
     if (!spec.decays) std::fill_n(values.data() + spec.offset, spec.size(), 1.0F);
   }
   host_values_.push();
+}
+
+const at::Tensor& Parameters::bf16_values() {
+  if (!bf16_values_.defined() || bf16_version_ != values_._version()) {
+    if (!bf16_values_.defined()) bf16_values_ = at::empty_like(values_, at::kBFloat16);
+    bf16_values_.copy_(values_);
+    bf16_version_ = values_._version();
+  }
+  return bf16_values_;
+}
+
+BF16* Parameters::bf16_copy() {
+  return bf16_values_.defined() ? static_cast<BF16*>(bf16_values_.mutable_data_ptr()) : nullptr;
+}
+
+void Parameters::note_update() {
+  values_.unsafeGetTensorImpl()->bump_version();
+  bf16_version_ = values_._version();
 }
 
 const at::Tensor& Parameters::leaf(const std::string& name) const {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/kernels/bf16.h"
 #include "trainer/model/host_mirror.h"
 #include "trainer/model/parameter_layout.h"
 
@@ -26,12 +27,21 @@ class Parameters {
   // and shapes alone: not on device, processor or number of threads.
   void initialise(uint64_t seed);
 
+  const LlamaConfig& config() const { return config_; }
   const std::vector<ParameterSpec>& layout() const { return layout_; }
   int64_t size() const { return values_.numel(); }
 
   // All values and all gradients, (size()) each. To be changed in place only.
   const at::Tensor& values() const { return values_; }
   const at::Tensor& gradients() const { return gradients_; }
+  // The values rounded to bf16, (size()), kept from the first call on. They are made anew if
+  // values() has changed since: by tensors' operations, host_values().push() or note_update().
+  const at::Tensor& bf16_values();
+  // What who updates values() through their memory must write as well; null if nothing is kept.
+  BF16* bf16_copy();
+  // To be called after an update of all values() through their memory, and of bf16_copy().
+  void note_update();
+
   // The values in host memory, for checkpoints and the sync.
   HostMirror& host_values() { return host_values_; }
 
@@ -39,10 +49,12 @@ class Parameters {
   const at::Tensor& leaf(const std::string& name) const;
 
  private:
-  const double init_std_;
+  const LlamaConfig config_;
   const std::vector<ParameterSpec> layout_;
   at::Tensor values_, gradients_;
   HostMirror host_values_;
+  at::Tensor bf16_values_;
+  int64_t bf16_version_ = 0;                  // of the values that they are
   std::map<std::string, at::Tensor> leaves_;  // by name
 };
 

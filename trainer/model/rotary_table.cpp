@@ -19,14 +19,16 @@ void RotaryTable::extend(int64_t positions) {
   sines_ = angles.sin();
 }
 
-at::Tensor RotaryTable::rotate(const at::Tensor& x) {
-  const int64_t positions = x.size(2);
+std::pair<at::Tensor, at::Tensor> RotaryTable::tables(int64_t positions) {
   if (cosines_.size(0) < positions) {
     extend(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(positions))));
   }
-  const auto cosines = cosines_.narrow(0, 0, positions);  // (T, D / 2)
-  const auto sines = sines_.narrow(0, 0, positions);
-  const auto first = x.narrow(3, 0, half_);  // (B, heads, T, D / 2)
+  return {cosines_.narrow(0, 0, positions), sines_.narrow(0, 0, positions)};
+}
+
+at::Tensor RotaryTable::rotate(const at::Tensor& x) {
+  const auto [cosines, sines] = tables(x.size(2));  // (T, D / 2)
+  const auto first = x.narrow(3, 0, half_);         // (B, heads, T, D / 2)
   const auto second = x.narrow(3, half_, half_);
   const auto rotated =
       at::cat({first * cosines - second * sines, second * cosines + first * sines}, 3);

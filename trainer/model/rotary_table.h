@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <utility>
 
 namespace farstep {
 
@@ -12,6 +13,9 @@ namespace farstep {
 class RotaryTable {
  public:
   RotaryTable(int64_t head_size, double theta, at::Device device);
+
+  // Cosines and sines of positions 0 to `positions` - 1, (positions, D / 2) each, contiguous.
+  std::pair<at::Tensor, at::Tensor> tables(int64_t positions);
 
   // x (B, heads, T, D) rotated, position 0 first; of x's type, computed in fp32.
   at::Tensor rotate(const at::Tensor& x);

@@ -1,13 +1,11 @@
 #include "trainer/run/evaluate.h"
 
-#include <ATen/core/grad_mode.h>
-
 #include <algorithm>
 
 namespace farstep {
 
-EvaluationResult evaluate(Llama& model, const TokenDataset& dataset, const EvaluationShare& share) {
-  const at::NoGradGuard no_grad;
+EvaluationResult evaluate(TrainableModel& model, const TokenDataset& dataset,
+                          const EvaluationShare& share) {
   const int64_t available = dataset.num_windows(share.sequence_length);
   const int64_t taken = share.windows == 0 ? available : std::min(share.windows, available);
   const int64_t row = share.sequence_length + 1;
@@ -17,10 +15,8 @@ EvaluationResult evaluate(Llama& model, const TokenDataset& dataset, const Evalu
     if (tokens.empty()) return;
     const auto sequences = static_cast<int64_t>(tokens.size()) / row;
     const auto batch = at::from_blob(tokens.data(), {sequences, row}, at::kLong)
-                           .to(model.device(), /*non_blocking=*/false, /*copy=*/false);
-    const auto mean =
-        model.loss(batch.narrow(1, 0, row - 1), batch.narrow(1, 1, row - 1)).item<double>();
-    result.loss_sum += mean * static_cast<double>(sequences * (row - 1));
+                           .to(model.parameters().values().device());
+    result.loss_sum += model.summed_loss(batch).item<double>();
     result.tokens += sequences * (row - 1);
     tokens.clear();
   };

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "trainer/data/token_dataset.h"
-#include "trainer/model/llama.h"
+#include "trainer/model/trainable_model.h"
 
 namespace farstep {
 
@@ -22,6 +22,7 @@ struct EvaluationResult {
 };
 
 // Sums the model's loss over the share's windows. Over all shares the sums are the whole's.
-EvaluationResult evaluate(Llama& model, const TokenDataset& dataset, const EvaluationShare& share);
+EvaluationResult evaluate(TrainableModel& model, const TokenDataset& dataset,
+                          const EvaluationShare& share);
 
 }  // namespace farstep

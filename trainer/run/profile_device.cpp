@@ -15,7 +15,7 @@
 #include "trainer/inner/emulated_speed.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/device.h"
-#include "trainer/model/llama.h"
+#include "trainer/model/make_model.h"
 
 namespace farstep {
 
@@ -39,7 +39,7 @@ class ProbeTraining {
 
  private:
   void build() {
-    model_ = std::make_unique<Llama>(workload_.shape, device_, workload_.run.inner.compute);
+    model_ = make_model(workload_.shape, device_, workload_.run.inner);
     model_->parameters().initialise(static_cast<uint64_t>(workload_.run.seed));
     inner_ = std::make_unique<InnerStep>(*model_, workload_.run.inner);
   }
@@ -57,7 +57,7 @@ class ProbeTraining {
   const Workload& workload_;
   const at::Device device_;
   std::minstd_rand random_;
-  std::unique_ptr<Llama> model_;
+  std::unique_ptr<TrainableModel> model_;
   std::unique_ptr<InnerStep> inner_;
 };
 

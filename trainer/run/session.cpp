@@ -13,6 +13,7 @@
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/model/device.h"
+#include "trainer/model/make_model.h"
 #include "trainer/run/known_sites.h"
 #include "trainer/run/model_shape.h"
 #include "trainer/strategy/low_communication.h"
@@ -127,10 +128,10 @@ void Session::build_model() {
                                   kRunSource, shape.vocabulary, site_.data,
                                   training_data_.vocabulary()));
   }
-  const auto make_model = [&](const DeviceConfig& device) {
-    return std::make_unique<Llama>(shape, open_device(device), run().inner.compute);
+  const auto model_on = [&](const DeviceConfig& device) {
+    return make_model(shape, open_device(device), run().inner);
   };
-  model_ = make_model(site_.devices.front());
+  model_ = model_on(site_.devices.front());
   auto& parameters = model_->parameters();
   if (run().model.from.empty()) {
     parameters.initialise(static_cast<uint64_t>(run().seed));
@@ -141,7 +142,7 @@ void Session::build_model() {
   }
   std::vector<std::unique_ptr<Replica>> replicas;
   for (const auto& device : std::span(site_.devices).subspan(1)) {
-    replicas.push_back(std::make_unique<Replica>([&] { return make_model(device); }));
+    replicas.push_back(std::make_unique<Replica>([&] { return model_on(device); }));
   }
   inner_ = std::make_unique<InnerStep>(*model_, run().inner, std::move(replicas));
   theta_local_ = std::make_unique<ModelTheta>(parameters.host_values());

@@ -21,7 +21,7 @@
 #include "trainer/inner/device_balance.h"
 #include "trainer/inner/emulated_speed.h"
 #include "trainer/inner/inner_step.h"
-#include "trainer/model/llama.h"
+#include "trainer/model/trainable_model.h"
 #include "trainer/run/round_timer.h"
 #include "trainer/run/site_network.h"
 #include "trainer/strategy/strategy.h"
@@ -67,7 +67,7 @@ class Session {
   const Transport& transport() const { return network_->transport(); }
   Loader& loader() { return *loader_; }
   const TokenDataset& validation_data() const { return validation_data_; }
-  Llama& model() { return *model_; }
+  TrainableModel& model() { return *model_; }
   InnerStep& inner() { return *inner_; }
   DeviceBalance& balance() { return *balance_; }
   std::span<EmulatedSpeed> speeds() { return speeds_; }
@@ -99,7 +99,7 @@ class Session {
   std::unique_ptr<DeviceBalance> balance_;
   Transport* data_path_ = nullptr;  // the network's
   std::unique_ptr<Exchange> exchange_;
-  std::unique_ptr<Llama> model_;
+  std::unique_ptr<TrainableModel> model_;
   std::unique_ptr<InnerStep> inner_;
   std::unique_ptr<Loader> loader_;
   std::unique_ptr<LocalTheta> theta_local_;

@@ -55,9 +55,9 @@ void Session::save_checkpoint() {
       .outer = named_parameters(layout, strategy_->outer_momentum()),
       .site = own_buffers(!local_is_global()),
       .run_config = to_json(run()),
-      .model_config =
-          to_hugging_face(model_->config(), run().data.sequence_length, training_data_.eos())
-              .dump(2)};
+      .model_config = to_hugging_face(model_->parameters().config(), run().data.sequence_length,
+                                      training_data_.eos())
+                          .dump(2)};
   const auto saved = farstep::save_checkpoint(checkpoint_root(), state);
   prune_checkpoints(checkpoint_root(), run().checkpoint.keep);
   recorder_.record(CheckpointEvent{.round = position.rounds_done,

@@ -26,6 +26,7 @@ class GivenGradient : public TrainableModel {
     parameters_.initialise(5);
   }
   Parameters& parameters() override { return parameters_; }
+  at::Tensor summed_loss(const at::Tensor& /*tokens*/) override { return at::full({}, loss_); }
   at::Tensor add_gradients(const at::Tensor& /*tokens*/, double /*scale*/) override {
     auto gradients = parameters_.gradients();
     gradients[3].add_(gradient_);

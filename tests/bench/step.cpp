@@ -1,0 +1,163 @@
+// How fast the inner step is, and where its time goes.
+//
+//   step [--preset 7m|150m] [--batch B --length T] [--step fused|autograd] [--compute bf16|fp32]
+//        [--threads N] [--seconds S] [--serve]
+//
+// MFU counts 6 operations a parameter outside the embedding and token, and causal attention,
+// against the largest rate that a square product reaches in this very run. With --serve it waits:
+// for every line on its input it takes one step and prints the seconds it took, so that another
+// program can take turns with it.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "trainer/inner/inner_step.h"
+#include "trainer/model/make_model.h"
+#include "trainer/model/matrix_product.h"
+
+using namespace farstep;
+
+namespace {
+
+struct Options {
+  std::string preset = "7m", step = "fused", compute = "bf16";
+  int64_t batch = 8, length = 256;
+  int threads = 2;
+  double seconds = 10;
+  bool serve = false;
+};
+
+LlamaConfig shape_of(const std::string& preset) {
+  if (preset == "7m") {
+    return {.vocabulary = 4096,
+            .hidden = 256,
+            .intermediate = 688,
+            .layers = 6,
+            .heads = 4,
+            .kv_heads = 4};
+  }
+  return preset_config(ModelPreset::k150M);
+}
+
+template <typename Work>
+double seconds_of(const Work& work) {
+  const auto began = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+double operations(const LlamaConfig& shape, const Options& options) {
+  double parameters = 0;
+  for (const auto& spec : parameter_layout(shape)) {
+    if (spec.name != "model.embed_tokens.weight" || shape.tied_embeddings) {
+      parameters += static_cast<double>(spec.size());
+    }
+  }
+  const auto tokens = static_cast<double>(options.batch * options.length);
+  // Scores and mixing, 2 operations each, forward once and backward twice; half is masked.
+  const double attention =
+      static_cast<double>(6 * shape.layers * shape.hidden * options.length) * tokens;
+  return 6 * parameters * tokens + attention;
+}
+
+template <typename T>
+double peak_operations() {
+  constexpr int64_t kSize = 2048;
+  const std::vector<T> a(kSize * kSize, rounded<T>(0.5F));
+  std::vector<float> c(kSize * kSize);
+  double best = HUGE_VAL;
+  for (int i = 0; i < 10; ++i) {
+    best = std::min(best, seconds_of([&] {
+                      multiply(kSize, kSize, kSize, Factor<T>{a.data(), kSize},
+                               Factor<T>{a.data(), kSize, true}, {c.data(), kSize});
+                    }));
+  }
+  return 2.0 * kSize * kSize * kSize / best;
+}
+
+class Training {
+ public:
+  Training(const LlamaConfig& shape, const Options& options) : options_(options) {
+    config_.step = options.step == "fused" ? StepKind::kFused : StepKind::kAutograd;
+    config_.compute = options.compute == "bf16" ? ComputeType::kBF16 : ComputeType::kFP32;
+    model_ = make_model(shape, at::kCPU, config_);
+    model_->parameters().initialise(1);
+    inner_ = std::make_unique<InnerStep>(*model_, config_);
+    batch_ = {.sequences = options.batch, .length = options.length, .tokens = {}};
+    std::minstd_rand random;
+    for (int64_t i = 0; i < options.batch * (options.length + 1); ++i) {
+      batch_.tokens.push_back(static_cast<int64_t>(random()) % shape.vocabulary);
+    }
+  }
+  double step() {
+    return seconds_of([&] { inner_->run(batch_, options_.batch, 0.5); });
+  }
+
+ private:
+  const Options options_;
+  InnerConfig config_;
+  std::unique_ptr<TrainableModel> model_;
+  std::unique_ptr<InnerStep> inner_;
+  TokenBatch batch_;
+};
+
+void serve(Training& training) {
+  for (std::string line; std::getline(std::cin, line);) {
+    fmt::print("{}\n", training.step());
+    std::fflush(stdout);
+  }
+}
+
+void measure(Training& training, const LlamaConfig& shape, const Options& options) {
+  for (int i = 0; i < 3; ++i) training.step();
+  std::vector<double> times;
+  for (double sum = 0; sum < options.seconds || times.size() < 5; sum += times.back()) {
+    times.push_back(training.step());
+  }
+  std::ranges::sort(times);
+  const double median = times[times.size() / 2];
+  const double peak =
+      options.compute == "bf16" ? peak_operations<BF16>() : peak_operations<float>();
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  fmt::print("{} {} {}: batch {} x {}, {} threads, {} steps\n", options.preset, options.step,
+             options.compute, options.batch, options.length, options.threads, times.size());
+  fmt::print("step {:.1f} ms (best {:.1f}, worst {:.1f}), {:.0f} tokens/s\n", median * 1e3,
+             times.front() * 1e3, times.back() * 1e3,
+             static_cast<double>(options.batch * options.length) / median);
+  fmt::print("MFU {:.1f} % of {:.2f} TFLOPS that a product reaches; peak memory {} MiB\n",
+             100 * operations(shape, options) / median / peak, peak * 1e-12,
+             usage.ru_maxrss / 1024);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Measures the inner step on a CPU");
+  app.add_option("--preset", options.preset)->check(CLI::IsMember({"7m", "150m"}));
+  app.add_option("--step", options.step)->check(CLI::IsMember({"fused", "autograd"}));
+  app.add_option("--compute", options.compute)->check(CLI::IsMember({"bf16", "fp32"}));
+  app.add_option("--batch", options.batch);
+  app.add_option("--length", options.length);
+  app.add_option("--threads", options.threads);
+  app.add_option("--seconds", options.seconds);
+  app.add_flag("--serve", options.serve);
+  CLI11_PARSE(app, argc, argv);
+  at::set_num_threads(options.threads);
+  const auto shape = shape_of(options.preset);
+  Training training(shape, options);
+  if (options.serve) {
+    serve(training);
+  } else {
+    measure(training, shape, options);
+  }
+}

@@ -1,0 +1,57 @@
+#include "trainer/model/matrix_product.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <cmath>
+
+#include "tests/support/catch.h"
+
+namespace farstep {
+
+namespace {
+
+template <typename T>
+constexpr auto kType = sizeof(T) == 4 ? at::kFloat : at::kBFloat16;
+
+// A matrix (rows, columns) as a factor whose rows lie 3 values further apart than they must.
+template <typename T>
+struct Stored {
+  Stored(int64_t rows, int64_t columns, bool transposed)
+      : memory(at::randn({transposed ? columns : rows, (transposed ? rows : columns) + 3})
+                   .to(kType<T>)),
+        factor{static_cast<const T*>(memory.const_data_ptr()), memory.size(1), transposed} {
+    const auto lies = memory.narrow(1, 0, memory.size(1) - 3).to(at::kDouble);
+    exact = transposed ? lies.t() : lies;
+  }
+
+  at::Tensor memory, exact;
+  Factor<T> factor;
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("products are those of fp64 with and without MKL", "", float, BF16) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {3, 5, 7}, {64, 33, 129}}) {
+    for (const bool a_transposed : {false, true}) {
+      for (const bool b_transposed : {false, true}) {
+        const Stored<TestType> a(m, k, a_transposed), b(k, n, b_transposed);
+        const auto product = at::mm(a.exact, b.exact);
+        const auto check = [&](auto multiply_so) {
+          auto c = at::full({m, n + 2}, std::nan(""), at::kFloat);
+          auto* const values = c.template mutable_data_ptr<float>();
+          multiply_so(m, n, k, a.factor, b.factor, Product{values, n + 2});
+          const auto once = c.narrow(1, 0, n);
+          CHECK(at::allclose(once.to(at::kDouble), product, 1e-4, 1e-4));
+          multiply_so(m, n, k, a.factor, b.factor, Product{values, n + 2, true});
+          CHECK(at::allclose(once.to(at::kDouble), 2 * product, 1e-4, 1e-4));
+          CHECK(c.narrow(1, n, 2).isnan().all().template item<bool>());
+        };
+        check([](auto... arguments) { multiply(arguments...); });
+        check([](auto... arguments) { multiply_without_mkl(arguments...); });
+      }
+    }
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,145 @@
+#include "trainer/model/fused_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainer/kernels/convert.h"
+#include "trainer/kernels/softmax.h"
+#include "trainer/model/matrix_product.h"
+#include "trainer/model/parallel_rows.h"
+
+namespace farstep {
+
+namespace {
+
+float score_scale(const AttentionShape& shape) {
+  return 1.0F / std::sqrt(static_cast<float>(shape.head_size));
+}
+
+// The scratch of the calling thread.
+template <typename T>
+AttentionScratch<T> own_part(const AttentionShape& shape, const AttentionScratch<T>& all) {
+  const int64_t thread = at::get_thread_num();
+  const int64_t tile = thread * shape.tile_rows() * shape.length;
+  return {.scores = all.scores + tile,
+          .gradient = all.gradient + tile,
+          .probabilities = all.probabilities + tile,
+          .d_scores = all.d_scores + tile,
+          .mixed = all.mixed + thread * shape.tile_rows() * shape.head_size};
+}
+
+ScoreTile tile_at(const AttentionShape& shape, int64_t first) {
+  const int64_t rows = std::min(shape.tile_rows(), shape.length - first);
+  return {.first = first, .rows = rows, .columns = first + rows, .scale = score_scale(shape)};
+}
+
+template <typename T>
+void attend_head(const AttentionShape& shape, const T* query, const T* key, const T* value,
+                 const AttentionScratch<T>& own, T* mixed, float* log_sums) {
+  const int64_t width = shape.width(), size = shape.head_size;
+  for (int64_t first = 0; first < shape.length; first += shape.tile_rows()) {
+    const auto tile = tile_at(shape, first);
+    multiply(tile.rows, tile.columns, size, {query + first * width, width}, {key, width, true},
+             {own.scores, tile.columns});
+    causal_softmax(tile, own.scores, own.probabilities, log_sums + first);
+    multiply(tile.rows, size, tile.columns, {own.probabilities, tile.columns}, {value, width},
+             {own.mixed, size});
+    round_rows(own.mixed, size, tile.rows, size, mixed + first * shape.mixed_width(),
+               shape.mixed_width());
+  }
+}
+
+// What is known of one query head, and where its gradients go.
+template <typename T>
+struct HeadBackward {
+  const T *query, *key, *value, *d_mixed;
+  const float* log_sums;
+  float *d_query, *d_key, *d_value;
+  bool adds;  // to the gradients of key and value, of which another head has made the first part
+};
+
+template <typename T>
+void differentiate_head(const AttentionShape& shape, const HeadBackward<T>& head,
+                        const AttentionScratch<T>& own) {
+  const int64_t width = shape.width(), mixed_width = shape.mixed_width(), size = shape.head_size;
+  const int64_t last = (shape.length - 1) / shape.tile_rows() * shape.tile_rows();
+  // The last tile comes first: it alone sees all keys, and so begins their gradients.
+  for (int64_t first = last; first >= 0; first -= shape.tile_rows()) {
+    const auto tile = tile_at(shape, first);
+    const bool adds = head.adds || first != last;
+    const T* const query = head.query + first * width;
+    const T* const d_mixed = head.d_mixed + first * mixed_width;
+    multiply(tile.rows, tile.columns, size, {query, width}, {head.key, width, true},
+             {own.scores, tile.columns});
+    multiply(tile.rows, tile.columns, size, {d_mixed, mixed_width}, {head.value, width, true},
+             {own.gradient, tile.columns});
+    causal_softmax_backward(tile, own.scores, head.log_sums + first, own.gradient,
+                            own.probabilities, own.d_scores);
+    multiply(tile.rows, size, tile.columns, {own.d_scores, tile.columns}, {head.key, width},
+             {head.d_query + first * width, width});
+    multiply(tile.columns, size, tile.rows, {own.d_scores, tile.columns, true}, {query, width},
+             {head.d_key, width, adds});
+    multiply(tile.columns, size, tile.rows, {own.probabilities, tile.columns, true},
+             {d_mixed, mixed_width}, {head.d_value, width, adds});
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void attend(const AttentionShape& shape, const T* heads, const AttentionScratch<T>& scratch,
+            T* mixed, float* log_sums) {
+  const int64_t group = shape.heads / shape.kv_heads, size = shape.head_size;
+  for_rows(shape.sequences * shape.heads, [&](int64_t begin, int64_t end) {
+    const auto own = own_part(shape, scratch);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t row = task / shape.heads * shape.length, head = task % shape.heads;
+      const T* const first = heads + row * shape.width();
+      const T* const key = first + (shape.heads + head / group) * size;
+      attend_head(shape, first + head * size, key, key + shape.kv_heads * size, own,
+                  mixed + row * shape.mixed_width() + head * size, log_sums + task * shape.length);
+    }
+  });
+}
+
+template <typename T>
+void attend_backward(const AttentionShape& shape, const T* heads, const float* log_sums,
+                     const T* mixed_gradient, const AttentionScratch<T>& scratch,
+                     float* heads_gradient) {
+  const int64_t group = shape.heads / shape.kv_heads, size = shape.head_size;
+  for_rows(shape.sequences * shape.kv_heads, [&](int64_t begin, int64_t end) {
+    const auto own = own_part(shape, scratch);
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t sequence = task / shape.kv_heads, kv_head = task % shape.kv_heads;
+      const int64_t row = sequence * shape.length;
+      const int64_t key = row * shape.width() + (shape.heads + kv_head) * size;
+      const int64_t value = key + shape.kv_heads * size;
+      for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+        const int64_t query = row * shape.width() + head * size;
+        differentiate_head<T>(
+            shape,
+            {.query = heads + query,
+             .key = heads + key,
+             .value = heads + value,
+             .d_mixed = mixed_gradient + row * shape.mixed_width() + head * size,
+             .log_sums = log_sums + (sequence * shape.heads + head) * shape.length,
+             .d_query = heads_gradient + query,
+             .d_key = heads_gradient + key,
+             .d_value = heads_gradient + value,
+             .adds = head != kv_head * group},
+            own);
+      }
+    }
+  });
+}
+
+template void attend(const AttentionShape&, const float*, const AttentionScratch<float>&, float*,
+                     float*);
+template void attend(const AttentionShape&, const BF16*, const AttentionScratch<BF16>&, BF16*,
+                     float*);
+template void attend_backward(const AttentionShape&, const float*, const float*, const float*,
+                              const AttentionScratch<float>&, float*);
+template void attend_backward(const AttentionShape&, const BF16*, const float*, const BF16*,
+                              const AttentionScratch<BF16>&, float*);
+
+}  // namespace farstep

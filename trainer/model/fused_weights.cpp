@@ -1,0 +1,62 @@
+#include "trainer/model/fused_weights.h"
+
+#include <algorithm>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+template <typename T>
+const T* values_of(Parameters& parameters);
+template <>
+const float* values_of<float>(Parameters& parameters) {
+  return parameters.values().const_data_ptr<float>();
+}
+template <>
+const BF16* values_of<BF16>(Parameters& parameters) {
+  return static_cast<const BF16*>(parameters.bf16_values().const_data_ptr());
+}
+
+}  // namespace
+
+template <typename T>
+FusedWeights<T> fused_weights(Parameters& parameters, const LlamaConfig& config) {
+  const T* const values = values_of<T>(parameters);
+  const auto* const exact = parameters.values().const_data_ptr<float>();
+  auto* const gradients = parameters.gradients().template mutable_data_ptr<float>();
+  const auto offset = [&](const std::string& name) {
+    const auto found =
+        std::ranges::find(parameters.layout(), name + ".weight", &ParameterSpec::name);
+    FARSTEP_CHECK(found != parameters.layout().end(), "no parameter is called '{}'", name);
+    return found->offset;
+  };
+  const auto matrix = [&](const std::string& name) {
+    return MatrixWeight<T>{values + offset(name), gradients + offset(name)};
+  };
+  const auto norm = [&](const std::string& name) {
+    return NormWeight{exact + offset(name), gradients + offset(name)};
+  };
+  FusedWeights<T> weights;
+  const int64_t embedding = offset("model.embed_tokens");
+  weights.embedding = {exact + embedding, gradients + embedding};
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const auto name = fmt::format("model.layers.{}.", layer);
+    // Neighbours in the layout are one matrix: queries, keys and values; gate and up.
+    weights.blocks.push_back({.attention_norm = norm(name + "input_layernorm"),
+                              .heads = matrix(name + "self_attn.q_proj"),
+                              .output = matrix(name + "self_attn.o_proj"),
+                              .feed_forward_norm = norm(name + "post_attention_layernorm"),
+                              .gate_up = matrix(name + "mlp.gate_proj"),
+                              .down = matrix(name + "mlp.down_proj")});
+  }
+  weights.final_norm = norm("model.norm");
+  weights.head = matrix(config.tied_embeddings ? "model.embed_tokens" : "lm_head");
+  return weights;
+}
+
+template FusedWeights<float> fused_weights(Parameters&, const LlamaConfig&);
+template FusedWeights<BF16> fused_weights(Parameters&, const LlamaConfig&);
+
+}  // namespace farstep

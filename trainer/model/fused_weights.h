@@ -1,0 +1,48 @@
+// Where the fused model finds its weights and leaves their gradients: pointers into the flat
+// vectors.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainer/kernels/bf16.h"
+#include "trainer/model/parameters.h"
+
+namespace farstep {
+
+// A matrix that takes part in products: its values in the type of the activations, and its fp32
+// gradient. Both (out, in).
+template <typename T>
+struct MatrixWeight {
+  const T* values = nullptr;
+  float* gradient = nullptr;
+};
+
+struct NormWeight {
+  const float* values = nullptr;
+  float* gradient = nullptr;
+};
+
+template <typename T>
+struct BlockWeights {
+  NormWeight attention_norm;     // (C)
+  MatrixWeight<T> heads;         // queries, keys and values: (C + 2 G D, C)
+  MatrixWeight<T> output;        // (C, C)
+  NormWeight feed_forward_norm;  // (C)
+  MatrixWeight<T> gate_up;       // (2 F, C)
+  MatrixWeight<T> down;          // (C, F)
+};
+
+template <typename T>
+struct FusedWeights {
+  MatrixWeight<float> embedding;  // (V, C)
+  std::vector<BlockWeights<T>> blocks;
+  NormWeight final_norm;  // (C)
+  MatrixWeight<T> head;   // (V, C); the embedding itself where it is tied
+};
+
+// Pointers that stay valid as long as `parameters`; with T = BF16 to parameters.bf16_values().
+template <typename T>
+FusedWeights<T> fused_weights(Parameters& parameters, const LlamaConfig& config);
+
+}  // namespace farstep

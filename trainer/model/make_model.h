@@ -1,0 +1,16 @@
+// The model that a run's config asks for.
+#pragma once
+
+#include <memory>
+
+#include "trainer/config/run_config.h"
+#include "trainer/model/trainable_model.h"
+
+namespace farstep {
+
+// A model of that shape on `device`, all parameters 0: the fused one where the config asks for it
+// and the device is a CPU slice, else Llama.
+std::unique_ptr<TrainableModel> make_model(const LlamaConfig& shape, at::Device device,
+                                           const InnerConfig& config);
+
+}  // namespace farstep

@@ -1,0 +1,42 @@
+// Matrix products into fp32: what a model spends its time on.
+//
+// By MKL inside LibTorch, which takes bf16 factors and adds in fp32, with the processor's matrix
+// instructions where it has them. Uses the calling thread's number of threads, or one inside a
+// parallel region. Thread-safe; equal calls with equal addresses modulo 64 give equal bits.
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/kernels/bf16.h"
+
+namespace farstep {
+
+// A matrix of row-major values whose rows begin `stride` values after one another; `transposed`: it
+// stands for the transpose of what lies there.
+template <typename T>
+struct Factor {
+  const T* values = nullptr;
+  int64_t stride = 0;
+  bool transposed = false;
+};
+
+// Where a product goes, row-major; `add`: it is added to what is there.
+struct Product {
+  float* values = nullptr;
+  int64_t stride = 0;
+  bool add = false;
+};
+
+// c (m, n) from a (m, k) and b (k, n), all above 0.
+void multiply(int64_t m, int64_t n, int64_t k, const Factor<float>& a, const Factor<float>& b,
+              const Product& c);
+void multiply(int64_t m, int64_t n, int64_t k, const Factor<BF16>& a, const Factor<BF16>& b,
+              const Product& c);
+
+// The same by LibTorch's own operations: what multiply does where LibTorch comes without MKL.
+void multiply_without_mkl(int64_t m, int64_t n, int64_t k, const Factor<float>& a,
+                          const Factor<float>& b, const Product& c);
+void multiply_without_mkl(int64_t m, int64_t n, int64_t k, const Factor<BF16>& a,
+                          const Factor<BF16>& b, const Product& c);
+
+}  // namespace farstep

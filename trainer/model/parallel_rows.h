@@ -1,0 +1,17 @@
+// Kernels on all threads of a CPU slice.
+#pragma once
+
+#include <ATen/Parallel.h>
+
+#include <cstdint>
+
+namespace farstep {
+
+// Calls task(begin, end) for ranges that make up [0, rows), one a thread; the split depends on rows
+// and the number of threads alone.
+template <typename Task>
+void for_rows(int64_t rows, const Task& task) {
+  at::parallel_for(0, rows, /*grain_size=*/1, task);
+}
+
+}  // namespace farstep
