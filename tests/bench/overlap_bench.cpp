@@ -63,6 +63,11 @@ class PlayedTheta : public LocalTheta {
  public:
   explicit PlayedTheta(std::size_t size) : values_(size, 1.0F) {}
   std::span<float> pull(const Range& range) override { return part(values_, range); }
+  void start_pull(const Range& range) override {
+    const auto values = pull(range);
+    pulled_.assign(values.begin(), values.end());
+  }
+  std::span<float> finish_pull() override { return pulled_; }
   void push(const Range& range, std::span<const float> values) override {
     if (values.data() != part(values_, range).data()) {
       std::ranges::copy(values, part(values_, range).begin());
@@ -77,6 +82,7 @@ class PlayedTheta : public LocalTheta {
 
  private:
   std::vector<float> values_;
+  std::vector<float> pulled_;
 };
 
 SyncConfig sync_of(const Options& options) {

@@ -100,30 +100,34 @@ void LowCommunication::send(const Contribution& so_far, LocalTheta& theta) {
   auto span = recorder_.span(SpanCause::kOuter, round_);
   const SyncId id{.round = round_, .fragment = progress_.fragments_applied};
   const auto range = sync_.fragment_range(id.fragment);
-  std::span<const float> sent = sent_theta_;
-  Contribution contribution = so_far;
-  if (progress_.sent) {  // before an interruption
-    contribution = *progress_.sent;
-  } else {
+  const bool is_delayed = sync_.config().delay_steps > 0;
+  const bool is_taken = progress_.sent.has_value();  // before an interruption
+  Contribution contribution = is_taken ? *progress_.sent : so_far;
+  std::span<const float> local;
+  if (!is_taken) {
     const auto& work = progress_.work[static_cast<std::size_t>(id.fragment)];
     contribution.steps = work.steps;
     contribution.tokens = work.tokens;
-    sent = theta.pull(range);
-    if (sync_.config().delay_steps > 0) {  // theta_local will not be what it was
-      sent_theta_.assign(sent.begin(), sent.end());
-      sent = sent_theta_;
+    if (is_delayed) {  // theta_local will not be what it was
+      theta.start_pull(range);
       progress_.sent = contribution;
+    } else {
+      local = theta.pull(range);
     }
   }
-  sync_.send(
-      id, contribution,
-      {.take_delta =
-           [this, id, range, sent](std::span<float> delta) {
-             const int64_t bad = sync_.outer().delta(range, sent, delta);
-             if (bad >= 0) sync_.refuse_delta(id, bad);
-           },
-       .apply_mean = [this,
-                      range](std::span<const float> mean) { sync_.outer().apply(range, mean); }});
+  const auto take_delta = [=, this, &theta](std::span<float> delta) {
+    if (is_delayed && !is_taken) {
+      const auto pulled = theta.finish_pull();
+      sent_theta_.assign(pulled.begin(), pulled.end());
+    }
+    const int64_t bad =
+        sync_.outer().delta(range, is_delayed ? std::span<const float>(sent_theta_) : local, delta);
+    if (bad >= 0) sync_.refuse_delta(id, bad);
+  };
+  const auto apply_mean = [this, range](std::span<const float> mean) {
+    sync_.outer().apply(range, mean);
+  };
+  sync_.send(id, contribution, {.take_delta = take_delta, .apply_mean = apply_mean});
   span.finish();
 }
 

@@ -4,8 +4,8 @@
 // A fragment's delta is taken and sent at one step and its mean applied at a later one or the same;
 // outer_sync.h tells what happens in between.
 //
-// Memory beside that of outer_sync.h: a fragment's size for theta_local as it was when its delta
-// was sent, where that may be under way while training goes on.
+// Memory beside that of outer_sync.h: where a delta may be under way while training goes on, a
+// fragment's size for theta_local as it was when the delta was taken.
 #pragma once
 
 #include <optional>
@@ -51,7 +51,7 @@ class LowCommunication : public Strategy {
   std::optional<FragmentSchedule> schedule_;  // of the round; nothing between two
   int64_t local_steps_ = 0;                   // of the round, as planned
   SyncProgress progress_;                     // with sent_theta_, if a delta was sent
-  std::vector<float> sent_theta_;
+  std::vector<float> sent_theta_;             // the sync's worker's while one is under way
   OuterSync sync_;
 };
 

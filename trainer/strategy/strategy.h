@@ -26,6 +26,10 @@ class LocalTheta {
   // The range's values as they are now, in host memory that may be written and holds until the next
   // call; what is written there reaches theta_local by push() at the latest.
   virtual std::span<float> pull(const Range& range) = 0;
+  // The same in two steps, so that training can go on: the values are those of start_pull(), and
+  // finish_pull(), which may be another thread's, waits for them. One at a time.
+  virtual void start_pull(const Range& range) = 0;
+  virtual std::span<float> finish_pull() = 0;
   // Makes `values` the range's; they may be those that pull() gave.
   virtual void push(const Range& range, std::span<const float> values) = 0;
 };
@@ -88,7 +92,7 @@ class Strategy {
   // Sends and applies what is due after the round's steps so far, of which `so_far` tells; with
   // `round_ends`, all that is left of the round. A sync that throws (PeerError; InternalError if
   // the sites' hashes or a delta are wrong) or is stopped has changed nothing, and can be done
-  // again from here or from a checkpoint.
+  // again from here or from a checkpoint. `theta` is to stay until no sync is under way.
   virtual Synced sync(const Contribution& so_far, bool round_ends, LocalTheta& theta,
                       const std::stop_token& stop) = 0;
 

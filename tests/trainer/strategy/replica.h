@@ -26,12 +26,18 @@ class VectorTheta : public LocalTheta {
     return std::span(values_).subspan(static_cast<std::size_t>(range.begin),
                                       static_cast<std::size_t>(range.size()));
   }
+  void start_pull(const Range& range) override {
+    const auto values = pull(range);
+    pulled_.assign(values.begin(), values.end());
+  }
+  std::span<float> finish_pull() override { return pulled_; }
   void push(const Range& range, std::span<const float> values) override {
     if (values.data() != pull(range).data()) std::ranges::copy(values, pull(range).begin());
   }
 
  private:
   std::vector<float>& values_;
+  std::vector<float> pulled_;
 };
 
 // A run of `num_sites` sites whose syncs are as given.
@@ -101,8 +107,7 @@ class BasicReplica {
   }
 
   Synced sync(bool round_ends, const std::stop_token& stop = {}) {
-    VectorTheta local(theta);
-    return strategy.sync({.batch = 1, .round_steps = steps_done}, round_ends, local, stop);
+    return strategy.sync({.batch = 1, .round_steps = steps_done}, round_ends, local_, stop);
   }
 
  private:
@@ -111,6 +116,11 @@ class BasicReplica {
 
  public:
   std::vector<float> theta;
+
+ private:
+  VectorTheta local_{theta};
+
+ public:
   Sync strategy;
   int64_t steps_done = 0;
 };
