@@ -92,10 +92,6 @@ int digit_value(char digit) {
 
 }  // namespace
 
-SyncId sync_at(int64_t index, int64_t num_fragments) {
-  return {.round = index / num_fragments + 1, .fragment = index % num_fragments};
-}
-
 std::string text_of(const SyncId& sync, int64_t num_fragments) {
   return num_fragments == 1 ? fmt::format("round {}", sync.round)
                             : fmt::format("round {}, fragment {}", sync.round, sync.fragment);

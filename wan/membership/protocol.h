@@ -1,5 +1,5 @@
 // The messages between the coordinator and the sites: one JSON object a message, in one frame,
-// {"protocol": 2, "type": "arrive", ...the fields below...}. docs/protocol.md tells who waits for
+// {"protocol": 3, "type": "arrive", ...the fields below...}. docs/protocol.md tells who waits for
 // what.
 //
 // Each message lists its fields once, for reading, writing and documentation alike. A message with
@@ -19,7 +19,7 @@
 
 namespace farstep {
 
-inline constexpr int64_t kProtocolVersion = 2;
+inline constexpr int64_t kProtocolVersion = 3;
 
 // Which sync of a run: of one fragment of the model, in one outer round. They follow each other
 // fragment by fragment, round by round.
@@ -29,8 +29,6 @@ struct SyncId {
   auto operator<=>(const SyncId&) const = default;
 };
 
-// Sync number `index` (from 0) of a run that has `num_fragments` of them a round.
-SyncId sync_at(int64_t index, int64_t num_fragments);
 // "round 3", or "round 3, fragment 1" where there are several.
 std::string text_of(const SyncId& sync, int64_t num_fragments);
 
@@ -104,7 +102,7 @@ struct HeartbeatMessage {
 };
 
 // What a site brings to a sync, for the averaging weights: the work in its delta. And what it did
-// in the round so far, for the next plan.
+// in the round so far, and what it knows of its links, for the next plan.
 struct Contribution {
   int64_t steps = 0;
   int64_t batch = 0;
@@ -113,6 +111,9 @@ struct Contribution {
   int64_t micro_batch = 0;
   double step_seconds = 0;
   double overhead_seconds = 0;
+  int64_t fragments = 1;
+  double uplink_bits_per_second = 0;
+  double rtt_seconds = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -125,6 +126,12 @@ struct Contribution {
           at_least(0));
     visit("overhead_seconds", overhead_seconds,
           "the site's own time between the rounds' syncs that was not inner steps", at_least(0));
+    visit("fragments", fragments, "fragments that the site syncs in the round", at_least(1));
+    visit("uplink_bits_per_second", uplink_bits_per_second,
+          "what the site is known to send to all peers together; 0 if that is not known",
+          at_least(0));
+    visit("rtt_seconds", rtt_seconds, "round trip to its farthest peer; 0 if it is not known",
+          at_least(0));
   }
   bool operator==(const Contribution&) const = default;
 };

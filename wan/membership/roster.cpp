@@ -121,13 +121,14 @@ void Roster::begin() {
     for (auto& seat : seats_) seat = Seat(seat.site);
     return;
   }
-  start_syncs_ = syncs_done_ = *start_syncs;
-  open_sync(1);
+  start_syncs_ = *start_syncs;
+  takes_any_sync_ = start_syncs_ > 0;
+  open_sync(1, SyncId{});
   for (const auto& seat : seats_) send(seat.connection, welcome(seat));
 }
 
-void Roster::open_sync(int64_t generation) {
-  sync_.emplace(generation, sync_at(syncs_done_, num_fragments_), site_names());
+void Roster::open_sync(int64_t generation, const SyncId& id) {
+  sync_.emplace(generation, id, site_names());
 }
 
 Welcome Roster::welcome(const Seat& seat) const {
@@ -208,9 +209,11 @@ bool Roster::is_current(const Seat& seat, std::string_view type, int64_t generat
     return false;
   }
   if (has_begun() && generation == sync_->generation() && id == sync_->id()) return true;
-  const auto open = has_begun() ? fmt::format("that is {} of generation {}", text(sync_->id()),
-                                              sync_->generation())
-                                : "sites are still joining";
+  const auto open =
+      !has_begun() ? "sites are still joining"
+      : takes_any_sync_
+          ? fmt::format("that is generation {}, where no site has arrived", sync_->generation())
+          : fmt::format("that is {} of generation {}", text(sync_->id()), sync_->generation());
   send(seat.connection,
        ErrorMessage{fmt::format("site {} sent {} of {} of generation {}, which is not open: {}",
                                 seat.site, type, text(id), generation, open)});
@@ -219,6 +222,10 @@ bool Roster::is_current(const Seat& seat, std::string_view type, int64_t generat
 
 void Roster::on(Seat& seat, const ArriveMessage& message) {
   const SyncId id{message.round, message.fragment};
+  if (takes_any_sync_ && message.generation == sync_->generation()) {
+    takes_any_sync_ = false;
+    open_sync(message.generation, id);
+  }
   if (!is_current(seat, message.kType, message.generation, id)) return;
   for (auto& other : seats_) {
     if (other.presence == Presence::kPresent) continue;
@@ -229,6 +236,14 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
     send(seat.connection, sync_->go());
     return;
   }
+  const int64_t fragments = message.contribution.fragments;
+  if (sync_->anyone_arrived() && fragments != num_fragments_) {
+    const auto reason = fmt::format("{} syncs round {} in {} fragments, others in {}", seat.site,
+                                    id.round, fragments, num_fragments_);
+    end_early(StopMessage{reason}, reason);
+    return;
+  }
+  num_fragments_ = fragments;
   sync_->arrive(seat.site, message);
   if (!sync_->all_arrived()) return;
   if (const auto sites = sync_->differing_arrivals(); !sites.empty()) {
@@ -243,9 +258,8 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
 void Roster::on(Seat& seat, const VoteMessage& message) {
   const SyncId id{message.round, message.fragment};
   const CommittedMessage committed{message.generation, message.round, message.fragment};
-  const bool is_committed = has_begun() && message.generation == sync_->generation() &&
-                            syncs_done_ > start_syncs_ &&
-                            id == sync_at(syncs_done_ - 1, num_fragments_);
+  const bool is_committed =
+      has_begun() && message.generation == sync_->generation() && id == last_sync_;
   if (is_committed) {  // the answer was lost
     send(seat.connection, committed);
     return;
@@ -264,8 +278,10 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
     end_early(StopMessage{reason}, reason);
     return;
   }
-  ++syncs_done_;
-  open_sync(message.generation);
+  last_sync_ = id;
+  const bool ends_round = id.fragment + 1 == num_fragments_;
+  open_sync(message.generation,
+            ends_round ? SyncId{id.round + 1, 0} : SyncId{id.round, id.fragment + 1});
   send_to_all(committed);
 }
 

@@ -84,8 +84,7 @@ class Roster {
   std::vector<std::string> site_names() const;
   std::vector<std::string> missing_sites() const;
 
-  // Opens the sync that follows syncs_done_.
-  void open_sync(int64_t generation);
+  void open_sync(int64_t generation, const SyncId& id);
   // Whether a message belongs to the open sync; answers it if it does not.
   bool is_current(const Seat& seat, std::string_view type, int64_t generation, const SyncId& id);
   std::string text(const SyncId& id) const { return text_of(id, num_fragments_); }
@@ -99,11 +98,12 @@ class Roster {
 
   const Json run_;
   const double lost_after_seconds_;
-  std::vector<Seat> seats_;  // in the order of site ids
-  int64_t num_fragments_ = 1;
+  std::vector<Seat> seats_;    // in the order of site ids
+  int64_t num_fragments_ = 1;  // of the round of the open sync, as far as that is known
   int64_t start_syncs_ = 0;
-  int64_t syncs_done_ = 0;
-  std::optional<OpenSync> sync_;  // nothing while joining
+  bool takes_any_sync_ = false;      // of sites that resume, which know where they are
+  std::optional<SyncId> last_sync_;  // that was committed here
+  std::optional<OpenSync> sync_;     // nothing while joining
   std::map<std::string, std::string> values_;
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early
