@@ -198,8 +198,12 @@ std::string html_report(const RunReport& report) {
   if (const auto plan = plan_lines(report); !plan.empty()) {
     html += section("The last plan, and why", paragraphs(plan));
   }
-  html += table_section(work_table(report)) + table_section(traffic_table(report)) +
-          table_section(round_table(report, kMostRoundRows), "wide rounds");
+  if (const auto changes = sync_lines(report); !changes.empty()) {
+    html += section("How the sites came to sync", paragraphs(changes));
+  }
+  html += table_section(work_table(report)) + table_section(traffic_table(report));
+  if (const auto links = link_table(report); !links.rows.empty()) html += table_section(links);
+  html += table_section(round_table(report, kMostRoundRows), "wide rounds");
   if (!report.notes.empty()) html += section("Left out", paragraphs(report.notes));
   return html + "</main>\n</body>\n</html>\n";
 }

@@ -32,6 +32,15 @@ std::vector<std::filesystem::path> find_event_files(const std::filesystem::path&
   return files;
 }
 
+void add_link(const LinkEvent& event, LinkReport& link) {
+  link.bytes_sent += event.bytes_sent;
+  link.bytes_received += event.bytes_received;
+  link.socket_bytes_sent += event.socket_bytes_sent;
+  link.retransmitted_bytes += event.retransmitted_bytes;
+  link.bits_per_second = event.bits_per_second;
+  link.rtt_seconds = event.rtt_seconds;
+}
+
 SiteReport read_site(const std::filesystem::path& file, std::vector<std::string>& notes) {
   auto log = read_event_log(file);
   if (!log.note.empty()) notes.push_back(log.note);
@@ -60,6 +69,8 @@ SiteReport read_site(const std::filesystem::path& file, std::vector<std::string>
       site.rounds_done = std::max(site.rounds_done, round->round);
       site.traffic += {round->wan_bytes_sent, round->wan_bytes_received, round->socket_bytes_sent,
                        round->socket_bytes_received};
+    } else if (const auto* link = std::get_if<LinkEvent>(&record.event)) {
+      add_link(*link, link->peer ? site.links[*link->peer] : site.uplink);
     } else if (const auto* end = std::get_if<EndEvent>(&record.event)) {
       site.end = *end;
     }
@@ -141,6 +152,11 @@ Traffic& Traffic::operator+=(const Traffic& other) {
   return *this;
 }
 
+double LinkReport::retransmitted_share() const {
+  const auto all = static_cast<double>(std::max(socket_bytes_sent, bytes_sent));
+  return all > 0 ? static_cast<double>(retransmitted_bytes) / all : 0;
+}
+
 std::string SiteReport::device_name(std::size_t device) const {
   return device < run.devices.size() ? run.devices[device] : fmt::format("device {}", device);
 }
@@ -148,6 +164,11 @@ std::string SiteReport::device_name(std::size_t device) const {
 double SiteReport::tokens_per_second() const {
   const double seconds = time.total.total_seconds();
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+}
+
+double SiteReport::exposed_wan_share() const {
+  const double seconds = time.total.total_seconds();
+  return seconds > 0 ? time.total.seconds(SpanCause::kWan) / seconds : 0;
 }
 
 std::optional<double> RunReport::final_loss() const {
@@ -178,6 +199,37 @@ RunReport build_report(const std::filesystem::path& run_folder) {
   return report;
 }
 
+namespace {
+
+Json or_null(const std::optional<double>& figure) {
+  return figure ? Json(*figure) : Json(nullptr);
+}
+
+Json links_json(const SiteReport& site) {
+  Json links = Json::array();
+  for (const auto& [peer, link] : site.links) {
+    links.push_back({{"peer", peer},
+                     {"bytes_sent", link.bytes_sent},
+                     {"bytes_received", link.bytes_received},
+                     {"bits_per_second", or_null(link.bits_per_second)},
+                     {"rtt_seconds", or_null(link.rtt_seconds)},
+                     {"retransmitted_share", link.retransmitted_share()}});
+  }
+  return links;
+}
+
+}  // namespace
+
+std::vector<SyncChangeEvent> sync_changes(const RunReport& report) {
+  std::vector<SyncChangeEvent> changes;
+  for (const auto& record : report.sites.front().records) {
+    if (const auto* change = std::get_if<SyncChangeEvent>(&record.event)) {
+      changes.push_back(*change);
+    }
+  }
+  return changes;
+}
+
 Json report_json(const RunReport& report) {
   Json sites = Json::array();
   for (const auto& site : report.sites) {
@@ -192,7 +244,10 @@ Json report_json(const RunReport& report) {
                {"wan_seconds", wan},
                {"other_seconds", std::max(0.0, use.idle_seconds() - wait - wan)},
                {"idle_fraction", use.idle_fraction()},
-               {"hidden_wan_seconds", site.hidden_wan_seconds}};
+               {"hidden_wan_seconds", site.hidden_wan_seconds},
+               {"exposed_wan_share", site.exposed_wan_share()},
+               {"uplink_bits_per_second", or_null(site.uplink.bits_per_second)},
+               {"links", links_json(site)}};
     for (std::size_t device = 0; device < site.time.device_seconds.size(); ++device) {
       entry["devices"].push_back({{"device", site.device_name(device)},
                                   {"compute_seconds", site.time.device_seconds[device]},
@@ -203,9 +258,10 @@ Json report_json(const RunReport& report) {
   Json json;
   json["rounds"] = report.rounds_done;
   json["sites"] = std::move(sites);
-  const auto final_loss = report.final_loss();
-  json["final_loss"] = final_loss ? Json(*final_loss) : Json(nullptr);
+  json["final_loss"] = or_null(report.final_loss());
   json["wan_bytes_sent"] = report.wan_bytes_sent();
+  json["sync_changes"] = Json::array();
+  for (auto& change : sync_changes(report)) json["sync_changes"].push_back(to_json(change));
   return json;
 }
 

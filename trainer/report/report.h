@@ -23,6 +23,15 @@ struct Traffic {
   Traffic& operator+=(const Traffic& other);
 };
 
+// The way to one peer: sums over the rounds, and what was known last.
+struct LinkReport {
+  int64_t bytes_sent = 0, bytes_received = 0, socket_bytes_sent = 0, retransmitted_bytes = 0;
+  std::optional<double> bits_per_second, rtt_seconds;
+
+  // Of the bytes on the connections, those that had to be sent again.
+  double retransmitted_share() const;
+};
+
 struct SiteReport {
   std::string site;
   RunEvent run;                 // of its newest process
@@ -30,6 +39,8 @@ struct SiteReport {
   SiteTime time;
   int64_t rounds_done = 0, steps = 0, tokens = 0;
   Traffic traffic;
+  std::map<std::string, LinkReport> links;      // by peer
+  LinkReport uplink;                            // to all peers together
   double hidden_wan_seconds = 0;                // of the syncs, while the site trained
   std::optional<double> first_loss, last_loss;  // of its first and its last step
   std::optional<EndEvent> end;  // of its newest process; none while it runs or if it was killed
@@ -38,6 +49,8 @@ struct SiteReport {
   std::string device_name(std::size_t device) const;
   // Tokens a second of the time that the account explains; 0 if there is none.
   double tokens_per_second() const;
+  // The share of the time that the account explains that is exposed WAN time; 0 if there is none.
+  double exposed_wan_share() const;
 };
 
 struct RunReport {
@@ -57,6 +70,9 @@ struct RunReport {
 // Reads RUN_FOLDER/*/events.jsonl, or the events.jsonl of one site's own folder. Throws DataError
 // if there is none, if a file is not an event file, or if they are of different runs.
 RunReport build_report(const std::filesystem::path& run_folder);
+
+// How the sites have changed the way they sync, in order; of the first site, as all decide alike.
+std::vector<SyncChangeEvent> sync_changes(const RunReport& report);
 
 // The report as `farstep report --json` prints it; seconds are totals over the run.
 Json report_json(const RunReport& report);

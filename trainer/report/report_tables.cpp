@@ -233,30 +233,66 @@ std::vector<std::string> plan_lines(const RunReport& report) {
   return lines;
 }
 
+std::vector<std::string> sync_lines(const RunReport& report) {
+  std::vector<std::string> lines;
+  for (const auto& change : sync_changes(report)) {
+    lines.push_back(fmt::format("from round {}: {}", change.round, change.reason));
+  }
+  return lines;
+}
+
+Table link_table(const RunReport& report) {
+  Table table{
+      .title = "Links as the run measured them",
+      .header = {"site", "to", "sent", "received", "Mbit/s", "round trip (ms)", "sent again"},
+      .rows = {},
+      .left_columns = 2};
+  const auto scaled = [](const std::optional<double>& figure, double scale) {
+    return figure ? fmt::format("{:.1f}", scale * *figure) : std::string("-");
+  };
+  const auto add_row = [&](const std::string& site, const std::string& to, const LinkReport& link) {
+    table.rows.push_back({{site, to, bytes_text(link.bytes_sent), bytes_text(link.bytes_received),
+                           scaled(link.bits_per_second, 1e-6), scaled(link.rtt_seconds, 1e3),
+                           fmt::format("{:.2f} %", 100 * link.retransmitted_share())}});
+  };
+  for (const auto& site : report.sites) {
+    for (const auto& [peer, link] : site.links) add_row(site.site, peer, link);
+    if (site.links.size() > 1) add_row(site.site, "all", site.uplink);
+  }
+  return table;
+}
+
 Table traffic_table(const RunReport& report) {
   Table table{.title = "Traffic between sites, as Farstep and as the kernel counted it",
               .header = {"site", "sent", "received", "sent (kernel)", "received (kernel)",
-                         "WAN exposed (s)", "hidden (s)"},
+                         "WAN exposed (s)", "of its time", "hidden (s)", "hidden"},
               .rows = {}};
   Traffic total;
   double exposed_seconds = 0;
   double hidden_seconds = 0;
+  double all_seconds = 0;
   const auto add_row = [&table](const std::string& name, const Traffic& traffic, double exposed,
-                                double hidden, bool is_sum) {
+                                double hidden, double total_seconds, bool is_sum) {
+    const auto share = [](double seconds, double all) {
+      return percent_text(all > 0 ? seconds / all : 0);
+    };
     table.rows.push_back(
         {{name, bytes_text(traffic.wan_bytes_sent), bytes_text(traffic.wan_bytes_received),
           bytes_text(traffic.socket_bytes_sent), bytes_text(traffic.socket_bytes_received),
-          fmt::format("{:.1f}", exposed), fmt::format("{:.1f}", hidden)},
+          fmt::format("{:.1f}", exposed), share(exposed, total_seconds),
+          fmt::format("{:.1f}", hidden), share(hidden, exposed + hidden)},
          is_sum});
   };
   for (const auto& site : report.sites) {
     const double exposed = site.time.total.seconds(SpanCause::kWan);
-    add_row(site.site, site.traffic, exposed, site.hidden_wan_seconds, false);
+    add_row(site.site, site.traffic, exposed, site.hidden_wan_seconds,
+            site.time.total.total_seconds(), false);
+    all_seconds += site.time.total.total_seconds();
     total += site.traffic;
     exposed_seconds += exposed;
     hidden_seconds += site.hidden_wan_seconds;
   }
-  add_row("total", total, exposed_seconds, hidden_seconds, true);
+  add_row("total", total, exposed_seconds, hidden_seconds, all_seconds, true);
   return table;
 }
 

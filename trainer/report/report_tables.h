@@ -38,6 +38,13 @@ Table device_table(const RunReport& report);
 // What the plan gave each site in the round that it began last, and why: a line a site.
 std::vector<std::string> plan_lines(const RunReport& report);
 
+// How the sites changed the way they sync, and why: a line a change.
+std::vector<std::string> sync_lines(const RunReport& report);
+
+// Bytes, speed, round trip and retransmissions of the ways between sites: a row for each and its
+// direction, and one for each site's uplink; no rows if nothing was measured.
+Table link_table(const RunReport& report);
+
 // Bytes a site sent and received, payload and as counted by the kernel, and how long its syncs kept
 // the WAN busy, exposed and hidden behind training: a row a site.
 Table traffic_table(const RunReport& report);

@@ -80,6 +80,9 @@ std::string plan_text(const RunReport& report) {
   std::string text;
   if (!lines.empty()) text = "\nThe last plan, and why\n";
   for (const auto& line : lines) text += wrapped(line, "  ");
+  const auto changes = sync_lines(report);
+  if (!changes.empty()) text += "\nHow the sites came to sync\n";
+  for (const auto& line : changes) text += wrapped(line, "  ");
   return text;
 }
 
@@ -106,8 +109,8 @@ std::string table_text(const Table& table, std::size_t columns) {
 
 std::string report_text(const RunReport& report) {
   std::string text = facts_text(report);
-  for (const auto& table :
-       {idle_table(report), device_table(report), work_table(report), traffic_table(report)}) {
+  for (const auto& table : {idle_table(report), device_table(report), work_table(report),
+                            traffic_table(report), link_table(report)}) {
     if (!table.rows.empty()) text += "\n" + table_text(table, kReportColumns);
   }
   text += plan_text(report);

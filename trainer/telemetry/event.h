@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "trainer/config/json_fields.h"
+#include "trainer/config/run_config.h"
 
 namespace farstep {
 
@@ -193,6 +193,62 @@ struct RoundEvent {
   }
 };
 
+// The link to a peer in a committed outer round, or all links of the site together.
+struct LinkEvent {
+  static constexpr std::string_view kName = "link";
+  int64_t round = 0;
+  std::optional<std::string> peer = {};
+  int64_t bytes_sent = 0, bytes_received = 0, socket_bytes_sent = 0, retransmitted_bytes = 0;
+  double sending_seconds = 0;
+  std::optional<double> bits_per_second = {}, rtt_seconds = {};
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", round, "its round", required(at_least(1)));
+    visit("peer", peer, "the other site; null: all peers together", kRequired);
+    visit("bytes_sent", bytes_sent, "payload sent to it, as Farstep counted it",
+          required(at_least(0)));
+    visit("bytes_received", bytes_received, "payload received from it, likewise",
+          required(at_least(0)));
+    visit("socket_bytes_sent", socket_bytes_sent,
+          "bytes sent on the connections to it, as the kernel counted them", required(at_least(0)));
+    visit("retransmitted_bytes", retransmitted_bytes, "bytes that had to be sent again",
+          required(at_least(0)));
+    visit("sending_seconds", sending_seconds, "time in which something was being sent to it",
+          required(at_least(0)));
+    visit("bits_per_second", bits_per_second,
+          "what the link is known to carry; null if nothing has told", required(at_least(0)));
+    visit("rtt_seconds", rtt_seconds,
+          "round trip at the end of the round, the longest one of all; null if not known",
+          required(at_least(0)));
+  }
+};
+
+// The sites change how they sync.
+struct SyncChangeEvent {
+  static constexpr std::string_view kName = "sync_change";
+  int64_t round = 0;
+  CodecKind codec = CodecKind::kFp32;
+  int64_t fragments = 1, delay_steps = 0;
+  std::vector<double> shares = {};
+  std::string reason = {};
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", round, "the first round that is synced so", required(at_least(1)));
+    visit("codec", codec, "how values travel", kRequired);
+    visit("fragments", fragments, "parts of the model that are synced one after the other",
+          required(at_least(1)));
+    visit("delay_steps", delay_steps,
+          "inner steps between sending a delta and applying the mean, of a site that takes the "
+          "base steps",
+          required(at_least(0)));
+    visit("shares", shares, "what each site adds up, by site id; empty: as the run file says",
+          kRequired);
+    visit("reason", reason, "why", kRequired);
+  }
+};
+
 // A site's share of a validation of theta_global.
 struct EvaluationEvent {
   static constexpr std::string_view kName = "evaluation";
@@ -239,7 +295,7 @@ struct EndEvent {
 };
 
 using Event = std::variant<RunEvent, PlanEvent, StepEvent, SpanEvent, SyncEvent, RoundEvent,
-                           EvaluationEvent, CheckpointEvent, EndEvent>;
+                           LinkEvent, SyncChangeEvent, EvaluationEvent, CheckpointEvent, EndEvent>;
 
 // One line of the file: an event, who wrote it, and when (unix seconds, the event being over).
 struct Record {

@@ -38,6 +38,8 @@ bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
     return plan->round > next_round || (plan->round == next_round && at_point);
   }
   if (const auto* round = std::get_if<RoundEvent>(&event)) return round->round > start.start_round;
+  if (const auto* link = std::get_if<LinkEvent>(&event)) return link->round > start.start_round;
+  if (const auto* change = std::get_if<SyncChangeEvent>(&event)) return change->round > next_round;
   if (const auto* evaluation = std::get_if<EvaluationEvent>(&event)) {
     return evaluation->round > start.start_round;
   }

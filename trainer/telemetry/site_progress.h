@@ -42,6 +42,8 @@ class SiteProgress {
   void take(const SpanEvent& span);
   void take(const SyncEvent&) {}
   void take(const RoundEvent& round);
+  void take(const LinkEvent&) {}
+  void take(const SyncChangeEvent&) {}
   void take(const EvaluationEvent&) {}
   void take(const CheckpointEvent&) {}
   void take(const EndEvent& end);

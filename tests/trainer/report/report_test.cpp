@@ -51,13 +51,14 @@ TEST_CASE("the JSON report has the members of the contract in their order") {
   SyntheticRun run;
   run.write(folder.path());
   const auto json = report_json(build_report(folder.path()));
-  CHECK(names_of(json) ==
-        std::vector<std::string>{"rounds", "sites", "final_loss", "wan_bytes_sent"});
+  CHECK(names_of(json) == std::vector<std::string>{"rounds", "sites", "final_loss",
+                                                   "wan_bytes_sent", "sync_changes"});
   REQUIRE(json["sites"].size() == 4);
   CHECK(names_of(json["sites"][2]) ==
         std::vector<std::string>{"site", "steps", "tokens", "compute_seconds", "wait_seconds",
                                  "wan_seconds", "other_seconds", "idle_fraction",
-                                 "hidden_wan_seconds"});
+                                 "hidden_wan_seconds", "exposed_wan_share",
+                                 "uplink_bits_per_second", "links"});
 }
 
 TEST_CASE("the JSON report has the totals of the run") {
@@ -100,9 +101,55 @@ TEST_CASE("the traffic table tells exposed from hidden WAN time") {
   const auto table = traffic_table(build_report(folder.path()));
   CHECK(table.header[5] == "WAN exposed (s)");
   CHECK(row_of(table, "node3").cells[5] == "15.0");
-  CHECK(row_of(table, "node3").cells[6] == "5.0");
+  CHECK(row_of(table, "node3").cells[6] == "5.4 %");  // of 104 + 146 + 15 + 11 s
+  CHECK(row_of(table, "node3").cells[7] == "5.0");
+  CHECK(row_of(table, "node3").cells[8] == "25.0 %");
   CHECK(row_of(table, "total").cells[5] == "60.0");
-  CHECK(row_of(table, "total").cells[6] == "20.0");
+  CHECK(row_of(table, "total").cells[7] == "20.0");
+}
+
+TEST_CASE("links are summed up over the rounds and known as they were last") {
+  const TemporaryFolder folder;
+  SyntheticRun run;
+  run.step_seconds = {0.25, 0.5, 0.25};
+  for (std::size_t site = 0; site < 3; ++site) {
+    auto records = run.records(site);
+    const auto end = records.back();
+    records.pop_back();
+    const auto add = [&](const Event& event) {
+      records.push_back({end.time, run.site_name(site), event});
+    };
+    for (int64_t round = 1; round <= 2; ++round) {
+      const double known = round == 1 ? 5e6 : 8e6;
+      for (const auto& peer : {std::optional<std::string>("node9"),
+                               std::optional<std::string>("node8"), std::optional<std::string>()}) {
+        add(LinkEvent{round, peer, 1000, 500, 2000, 30, 0.25, known, 0.08});
+      }
+    }
+    add(SyncChangeEvent{3, CodecKind::kInt4, 4, 12, {}, "int4 in 4 fragments: a slow line"});
+    records.push_back(end);
+    write_events(folder / run.site_name(site) / "events.jsonl", records);
+  }
+  const auto report = build_report(folder.path());
+  const auto& link = report.sites[0].links.at("node9");
+  CHECK(link.bytes_sent == 2000);
+  CHECK(link.bytes_received == 1000);
+  CHECK(link.bits_per_second == 8e6);
+  CHECK(link.rtt_seconds == 0.08);
+  CHECK(link.retransmitted_share() == Approx(60.0 / 4000));
+  const auto table = link_table(report);
+  REQUIRE(table.rows.size() == 9);
+  CHECK(table.rows[0].cells ==
+        std::vector<std::string>{"node1", "node8", "2.00 kB", "1.00 kB", "8.0", "80.0", "1.50 %"});
+  CHECK(table.rows[2].cells[1] == "all");
+  const auto json = report_json(report);
+  CHECK(json["sites"][0]["uplink_bits_per_second"] == 8e6);
+  CHECK(json["sites"][0]["links"][1]["peer"] == "node9");
+  CHECK(json["sites"][0]["links"][1]["retransmitted_share"].get<double>() == Approx(0.015));
+  CHECK(json["sync_changes"].size() == 1);
+  CHECK(json["sync_changes"][0]["codec"] == "int4");
+  CHECK_THAT(report_text(report), Catch::Contains("from round 3: int4 in 4 fragments"));
+  CHECK_THAT(report_text(report), Catch::Contains("Links as the run measured them"));
 }
 
 TEST_CASE("the validation loss is the mean over the shares of all sites") {

@@ -135,6 +135,23 @@ TEST_CASE("a site that resumes after a fragment keeps what belongs to its sync")
   }
 }
 
+TEST_CASE("a resumed run keeps the links of its rounds and the change that its next round has") {
+  const std::vector<Record> before = {run(0, 0),
+                                      step(1, 1),
+                                      committed(1),
+                                      {0, "a", LinkEvent{.round = 1}},
+                                      {0, "a", SyncChangeEvent{.round = 2}},
+                                      step(2, 1),
+                                      committed(2),
+                                      {0, "a", LinkEvent{.round = 2}},
+                                      {0, "a", SyncChangeEvent{.round = 3}}};
+  for (const auto& [round, kept] : {std::pair{1, 5}, {2, 9}}) {
+    auto records = before;
+    records.push_back(run(round, 0));
+    CHECK(std::ssize(without_abandoned(records)) == kept + 1);
+  }
+}
+
 TEST_CASE("a whole file is read without a note") {
   const TemporaryFolder folder;
   append(folder / "events.jsonl", kLine);
