@@ -76,12 +76,14 @@ class Training(ClusterTest):
         cluster = Cluster(self.folder, 2)
         self.assert_success(cluster.launch())
         report = cluster.report()
-        self.assertEqual(list(report), ["rounds", "sites", "final_loss", "wan_bytes_sent"])
+        self.assertEqual(list(report), ["rounds", "sites", "final_loss", "wan_bytes_sent",
+                                        "sync_changes"])
         self.assertEqual(report["rounds"], 3)
         for site, name in zip(report["sites"], cluster.names):
             self.assertEqual(list(site), ["site", "steps", "tokens", "compute_seconds",
                                           "wait_seconds", "wan_seconds", "other_seconds",
-                                          "idle_fraction", "hidden_wan_seconds"])
+                                          "idle_fraction", "hidden_wan_seconds",
+                                          "exposed_wan_share", "uplink_bits_per_second", "links"])
             self.assertEqual((site["site"], site["steps"], site["tokens"]),
                              (name, 15, 15 * 4 * 32))
         page = self.folder / "report.html"

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "heterogeneity/plan/step_time.h"
+#include "heterogeneity/plan/sync_plan.h"
 #include "trainer/base/error.h"
 #include "trainer/config/config_file.h"
 
@@ -18,22 +19,39 @@ Json own_profile(const SiteConfig& site) {
   return to_json(profile);
 }
 
-std::vector<SiteKnowledge> known_sites(const RunConfig& run, const Welcome& welcome,
-                                       const ProfiledModel& model) {
+namespace {
+
+std::string source_of(const SiteKnowledge& site) {
+  return "the profile of site " + site.site;
+}
+
+std::vector<SiteKnowledge> profiled_sites(const RunConfig& run, const Welcome& welcome) {
   auto sites = sites_of(run);
   for (std::size_t id = 0; id < std::min(sites.size(), welcome.profiles.size()); ++id) {
     if (welcome.profiles[id].is_null()) continue;
-    const auto source = "the profile of site " + sites[id].site;
-    auto profile = site_profile_from_json(welcome.profiles[id], source);
-    if (profile.model && *profile.model != model) {
-      throw ConfigError(
-          fmt::format("{} was measured with another model ({}) than the run's ({}): make it again "
-                      "with `farstep profile`",
-                      source, text_of(*profile.model), text_of(model)));
-    }
-    sites[id].profile = std::move(profile);
+    sites[id].profile = site_profile_from_json(welcome.profiles[id], source_of(sites[id]));
   }
   return sites;
+}
+
+}  // namespace
+
+std::vector<SiteKnowledge> known_sites(const RunConfig& run, const Welcome& welcome,
+                                       const ProfiledModel& model) {
+  auto sites = profiled_sites(run, welcome);
+  for (const auto& site : sites) {
+    if (!site.profile || !site.profile->model || *site.profile->model == model) continue;
+    throw ConfigError(
+        fmt::format("{} was measured with another model ({}) than the run's ({}): make it again "
+                    "with `farstep profile`",
+                    source_of(site), text_of(*site.profile->model), text_of(model)));
+  }
+  return sites;
+}
+
+std::optional<int64_t> planned_lanes(const RunConfig& run, const Welcome& welcome) {
+  if (!run.plan.wan_target) return std::nullopt;
+  return lanes_for(profiled_sites(run, welcome));
 }
 
 std::vector<std::optional<double>> known_sequence_seconds(const std::optional<SiteProfile>& profile,

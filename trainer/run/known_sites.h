@@ -21,6 +21,11 @@ Json own_profile(const SiteConfig& site);
 std::vector<SiteKnowledge> known_sites(const RunConfig& run, const Welcome& welcome,
                                        const ProfiledModel& model);
 
+// The connections between two sites that the profiled links need for a run with a
+// `plan.wan_target`; nothing if it has none or the profiles do not tell. Throws ConfigError if one
+// is malformed.
+std::optional<int64_t> planned_lanes(const RunConfig& run, const Welcome& welcome);
+
 // What a sequence costs on each device of the site, where its profile has timed that device.
 std::vector<std::optional<double>> known_sequence_seconds(const std::optional<SiteProfile>& profile,
                                                           std::size_t num_devices);

@@ -11,9 +11,15 @@ int64_t difference(uint64_t after, uint64_t before) {
 }  // namespace
 
 RoundLog::RoundLog(Session& session)
-    : session_(session), before_(session.transport().uplink()), sent_bytes_(before_.sent_bytes) {}
+    : session_(session), before_(session.transport().uplink()), sent_bytes_(before_.sent_bytes) {
+  const auto& transport = session.transport();
+  for (int peer = 0; peer < transport.size(); ++peer) {
+    links_before_.push_back(peer == transport.rank() ? LinkState{} : transport.link(peer));
+  }
+}
 
 void RoundLog::add(const SyncRecord& sync) {
+  session_.links().look();
   const uint64_t sent_bytes = session_.transport().uplink().sent_bytes;
   session_.recorder().record(SyncEvent{.round = sync.id.round,
                                        .fragment = sync.id.fragment,
@@ -47,11 +53,36 @@ void RoundLog::finish() {
       .socket_bytes_sent = difference(now.socket_sent_bytes, before_.socket_sent_bytes),
       .socket_bytes_received = difference(now.socket_received_bytes, before_.socket_received_bytes),
       .train_loss = train_loss});
+  record_links();
   session_.member().report({.round = position.rounds_done + 1,
                             .train_loss = train_loss,
                             .tokens = tokens,
                             .compute_seconds = timer.compute_seconds(),
                             .idle_seconds = timer.waited_seconds() + timer.overhead_seconds()});
+}
+
+void RoundLog::record_links() {
+  const auto& transport = session_.transport();
+  const auto record = [&](std::optional<std::string> peer, const LinkState& link,
+                          const LinkMeter& meter) {
+    session_.recorder().record(LinkEvent{
+        .round = session_.position.rounds_done + 1,
+        .peer = std::move(peer),
+        .bytes_sent = static_cast<int64_t>(link.sent_bytes),
+        .bytes_received = static_cast<int64_t>(link.received_bytes),
+        .socket_bytes_sent = static_cast<int64_t>(link.socket_sent_bytes),
+        .retransmitted_bytes = static_cast<int64_t>(link.retransmitted_bytes),
+        .sending_seconds = link.sending_seconds,
+        .bits_per_second = meter.bits_per_second(),
+        .rtt_seconds = link.rtt_seconds > 0 ? std::optional(link.rtt_seconds) : std::nullopt});
+  };
+  for (int peer = 0; peer < transport.size(); ++peer) {
+    if (peer == transport.rank()) continue;
+    record(transport.site(peer),
+           since(links_before_[static_cast<std::size_t>(peer)], transport.link(peer)),
+           session_.links().link(peer));
+  }
+  record(std::nullopt, since(before_, transport.uplink()), session_.links().uplink());
 }
 
 }  // namespace farstep

@@ -4,6 +4,8 @@
 // Belongs to the training thread, for the time of one round.
 #pragma once
 
+#include <vector>
+
 #include "trainer/run/session.h"
 #include "trainer/strategy/strategy.h"
 #include "wan/transport/transport.h"
@@ -25,9 +27,12 @@ class RoundLog {
   const SyncRecord& last_sync() const { return last_sync_; }
 
  private:
+  void record_links();
+
   Session& session_;
-  const LinkState before_;  // the round; all links together
-  uint64_t sent_bytes_;     // before the sync to come
+  const LinkState before_;               // the round; all links together
+  std::vector<LinkState> links_before_;  // by rank; the own one is empty
+  uint64_t sent_bytes_;                  // before the sync to come
   SyncRecord last_sync_;
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "outer_optimizer/codec/make_codec.h"
 #include "outer_optimizer/exchange/direct_exchange.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
@@ -42,6 +41,8 @@ class ModelTheta : public LocalTheta {
   std::span<float> pull(const Range& range) override {
     return mirror_.pull(range.begin, range.size());
   }
+  void start_pull(const Range& range) override { mirror_.start_pull(range.begin, range.size()); }
+  std::span<float> finish_pull() override { return mirror_.finish_pull(); }
   void push(const Range& range, std::span<const float> values) override {
     mirror_.push(range.begin, values);
   }
@@ -64,12 +65,13 @@ std::unique_ptr<Session> Session::open(const LoadedSite& loaded, bool resume,
   if (!session->join(loaded, resume, stop)) return nullptr;
   session->data_path_ =
       &session->network_->connect(session->run().deadlines.transfer_stall_seconds);
-  session->codec_ = make_codec(session->run().sync.codec);
-  session->exchange_ = std::make_unique<DirectExchange>(*session->data_path_, *session->codec_);
+  session->exchange_ = std::make_unique<DirectExchange>(*session->data_path_);
+  session->links_ = std::make_unique<LinkMeters>(*session->data_path_);
   session->build_model();
   session->build_planner();
   if (resume) session->restore();
   session->record_start();
+  if (!resume) session->retune();
   return session;
 }
 
@@ -93,10 +95,6 @@ Session::Session(const LoadedSite& loaded, bool resume)
 
 Session::~Session() {
   if (data_path_ != nullptr) data_path_->abort(site_.name, "this site ends");
-}
-
-bool Session::local_is_global() const {
-  return position.steps_done == 0 && run().sync.fragments == 1 && run().sync.alpha == 0;
 }
 
 bool Session::join(const LoadedSite& loaded, bool resume, const std::stop_token& stop) {
@@ -148,8 +146,7 @@ void Session::build_model() {
   theta_local_ = std::make_unique<ModelTheta>(parameters.host_values());
   strategy_ = std::make_unique<LowCommunication>(
       run(), site_id(), parameters.host_values().pull(), tensor_places(parameters.layout()),
-      codec_->is_lossy() && run().sync.codec.error_feedback,
-      LowCommunication::Surroundings{member(), *exchange_, recorder_, clock_});
+      Surroundings{member(), *exchange_, recorder_, clock_});
   const Sampler sampler(run().data.order, static_cast<uint64_t>(run().seed),
                         training_data_.num_windows(run().data.sequence_length),
                         static_cast<int>(site_id()), static_cast<int>(run().sites.size()));

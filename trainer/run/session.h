@@ -26,6 +26,7 @@
 #include "trainer/run/site_network.h"
 #include "trainer/strategy/strategy.h"
 #include "trainer/telemetry/recorder.h"
+#include "wan/transport/link_meter.h"
 
 namespace farstep {
 
@@ -56,6 +57,9 @@ class Session {
   // Counts a committed round, and plans the next from what each site did in it. Throws
   // InternalError if a site did something else than was planned.
   void advance_to_next_round(std::span<const Contribution> contributions);
+  // Between two rounds: changes how the sites sync, where the run is to choose that itself and what
+  // the planner knows tells something better; and records why.
+  void retune();
   // Tells the peers and the record how this site ends. Where the coordinator is hosted, waits for
   // the other sites to end as well, within the run's deadlines.
   void leave(EndOutcome outcome, const std::string& message);
@@ -65,6 +69,7 @@ class Session {
   Member& member() { return network_->member(); }
   Recorder& recorder() { return recorder_; }
   const Transport& transport() const { return network_->transport(); }
+  LinkMeters& links() { return *links_; }
   Loader& loader() { return *loader_; }
   const TokenDataset& validation_data() const { return validation_data_; }
   TrainableModel& model() { return *model_; }
@@ -98,6 +103,8 @@ class Session {
   std::unique_ptr<Planner> planner_;
   std::unique_ptr<DeviceBalance> balance_;
   Transport* data_path_ = nullptr;  // the network's
+  std::unique_ptr<LinkMeters> links_;
+  std::vector<double> shares_;  // of the reduction, by site, as the strategy was retuned to
   std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<TrainableModel> model_;
   std::unique_ptr<InnerStep> inner_;

@@ -4,6 +4,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "heterogeneity/plan/sync_choice.h"
 #include "outer_optimizer/schedule/fragment_schedule.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
@@ -13,21 +14,13 @@
 
 namespace farstep {
 
-int64_t Session::syncs_done() const {
-  return position.rounds_done * run().sync.fragments + strategy_->fragments_applied();
-}
-
 // What is this site's alone: the inner optimizer's moments, what it has not sent yet, and its
 // weights where they are not theta_global.
 NamedBuffers Session::own_buffers(bool with_local) {
   auto buffers = inner_->optimizer().pull_state();
   std::ranges::move(strategy_->own_buffers(), std::back_inserter(buffers));
   if (with_local) {
-    const auto local = model_->parameters().host_values().pull();
-    buffers.push_back({.name = "theta_local",
-                       .dtype = DType::kF32,
-                       .shape = {static_cast<int64_t>(local.size())},
-                       .bytes = std::as_writable_bytes(local)});
+    buffers.push_back(f32_buffer("theta_local", model_->parameters().host_values().pull()));
   }
   return buffers;
 }
@@ -42,7 +35,7 @@ void Session::save_checkpoint() {
                    .site = site_.name,
                    .round = position.rounds_done,
                    .step = position.steps_done,
-                   .syncs = syncs_done(),
+                   .syncs = strategy_->syncs_done(),
                    .loss_sum = position.loss_sum,
                    .run_sequences = position.data.run_sequences,
                    .site_sequences = position.data.site_sequences,
@@ -53,7 +46,7 @@ void Session::save_checkpoint() {
                    .strategy = strategy_->state()},
       .global = named_parameters(layout, theta),
       .outer = named_parameters(layout, strategy_->outer_momentum()),
-      .site = own_buffers(!local_is_global()),
+      .site = own_buffers(!strategy_->local_is_global()),
       .run_config = to_json(run()),
       .model_config = to_hugging_face(model_->parameters().config(), run().data.sequence_length,
                                       training_data_.eos())
@@ -73,10 +66,9 @@ void Session::restore() {
     return load_progress(entry).syncs == network_->welcome().start_syncs;
   });
   if (found == offered.end()) {
-    throw DataError(fmt::format(
-        "{}: the checkpoint after {} has vanished since it was offered", checkpoint_root().string(),
-        text_of(sync_at(network_->welcome().start_syncs - 1, run().sync.fragments),
-                run().sync.fragments)));
+    throw DataError(
+        fmt::format("{}: the checkpoint after {} syncs has vanished since it was offered",
+                    checkpoint_root().string(), network_->welcome().start_syncs));
   }
   auto& parameters = model_->parameters();
   const auto theta = strategy_->theta_global();
@@ -89,22 +81,23 @@ void Session::restore() {
   strategy_->restore(state.progress.strategy);
   state.global = named_parameters(parameters.layout(), theta);
   state.outer = named_parameters(parameters.layout(), strategy_->outer_momentum());
-  state.site = own_buffers(!local_is_global());
+  state.site = own_buffers(!strategy_->local_is_global());
   load_checkpoint(*found, state);
-  if (local_is_global()) {
+  if (strategy_->local_is_global()) {
     const auto local = parameters.host_values().pull();
     std::copy(theta.begin(), theta.end(), local.begin());
   }
   parameters.host_values().push();
   inner_->optimizer().push_state();
   planner_->restore(state.progress.planner);
+  shares_ = shares_by_uplinks(run(), planner_->sites());  // as it was decided last
   timer_.resume_round(state.progress.round_seconds);
   drop_newer_checkpoints(checkpoint_root(), *found);
   spdlog::info("resumed from {}", found->folder.string());
 }
 
 void Session::advance_to_next_round(std::span<const Contribution> contributions) {
-  const auto& sync = run().sync;
+  const auto& sync = strategy_->sync_config();
   std::vector<RoundTiming> timings;
   for (std::size_t id = 0; id < contributions.size(); ++id) {
     const auto& done = contributions[id];
@@ -125,7 +118,9 @@ void Session::advance_to_next_round(std::span<const Contribution> contributions)
                        .batch = done.batch,
                        .micro_batch = done.micro_batch,
                        .step_seconds = done.step_seconds,
-                       .overhead_seconds = done.overhead_seconds});
+                       .overhead_seconds = done.overhead_seconds,
+                       .uplink_bits_per_second = done.uplink_bits_per_second,
+                       .rtt_seconds = done.rtt_seconds});
   }
   position.data.run_sequences += total_sequences(plan());
   position.data.site_sequences += own_plan().sequences();
@@ -133,6 +128,23 @@ void Session::advance_to_next_round(std::span<const Contribution> contributions)
   position.steps_done = 0;
   position.loss_sum = 0;
   planner_->observe(timings);
+  retune();
+}
+
+void Session::retune() {
+  const auto change = change_of_sync(run(), planner_->sites(), model_->parameters().size(),
+                                     strategy_->sync_config(), shares_);
+  if (!change) return;
+  strategy_->retune(change->sync, change->shares);
+  shares_ = change->shares;
+  const int64_t round = position.rounds_done + 1;
+  recorder_.record(SyncChangeEvent{.round = round,
+                                   .codec = change->sync.codec.kind,
+                                   .fragments = change->sync.fragments,
+                                   .delay_steps = change->sync.delay_steps,
+                                   .shares = change->shares,
+                                   .reason = change->reason});
+  spdlog::info("from round {} on the sites sync otherwise: {}", round, change->reason);
 }
 
 }  // namespace farstep

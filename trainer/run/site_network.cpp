@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "trainer/run/known_sites.h"
 #include "wan/link/shaped_transport.h"
 #include "wan/transport/local_address.h"
 #include "wan/transport/network_check.h"
@@ -50,7 +51,8 @@ Transport& SiteNetwork::connect(double stall_seconds) {
                          .sites = welcome_.sites,
                          .address = resolve_address(site_.network.address, site_.network.interface),
                          .port = static_cast<int>(site_.network.port),
-                         .lanes = static_cast<int>(run_.sync.lanes.value_or(kLanes)),
+                         .lanes = static_cast<int>(run_.sync.lanes.value_or(
+                             planned_lanes(run_, welcome_).value_or(kLanes))),
                          .congestion_control = site_.network.congestion_control,
                          .uplink_bits_per_second = site_.network.uplink_bits_per_second,
                          .generation = static_cast<uint64_t>(welcome_.generation),

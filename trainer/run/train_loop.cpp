@@ -65,7 +65,7 @@ void take_step(Session& session) {
 
 // Swaps theta_global and the model's theta_local, where they are not the same.
 void swap_global_and_local(Session& session) {
-  if (session.local_is_global()) return;
+  if (session.strategy().local_is_global()) return;
   auto& mirror = session.model().parameters().host_values();
   std::ranges::swap_ranges(mirror.pull(), session.strategy().theta_global());
   mirror.push();
@@ -122,7 +122,10 @@ Contribution work_so_far(Session& session) {
           .round_steps = session.position.steps_done,
           .micro_batch = plan.micro_batch,
           .step_seconds = session.timer().step_seconds(),
-          .overhead_seconds = session.timer().overhead_seconds()};
+          .overhead_seconds = session.timer().overhead_seconds(),
+          .fragments = session.strategy().sync_config().fragments,
+          .uplink_bits_per_second = session.links().uplink().bits_per_second().value_or(0),
+          .rtt_seconds = session.transport().uplink().rtt_seconds};
 }
 
 // Sends and applies what is due; with `round_ends`, all that is left. False if a stop was asked for

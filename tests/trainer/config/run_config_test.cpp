@@ -65,15 +65,19 @@ Json smallest_run() {
   return Json::parse(R"({"name":"r","sites":[{"name":"a"},{"name":"b"}]})");
 }
 
-std::string refusal(const std::string& override_text) {
+std::string refusal_of_all(const std::vector<std::string>& overrides) {
   auto json = smallest_run();
-  apply_override(json, override_text);
+  for (const auto& text : overrides) apply_override(json, text);
   try {
     run_config_from_json(json, "run.json");
   } catch (const ConfigError& error) {
     return error.what();
   }
   return "";
+}
+
+std::string refusal(const std::string& override_text) {
+  return refusal_of_all({override_text});
 }
 
 }  // namespace
@@ -108,6 +112,31 @@ TEST_CASE("sites have names of their own that can be folders") {
   }
   CHECK_THAT(refusal("sites[0].name="), Contains("must not be empty"));
   CHECK(refusal("sites[0].name=Node_1-x").empty());
+}
+
+TEST_CASE("a sync that cannot be done is refused") {
+  CHECK_THAT(refusal("sync.fragments=101"), Contains("run.json: sync.fragments: 101 fragments"));
+  CHECK(refusal("sync.eager=true").empty());
+  CHECK(refusal("sync.exchange=ring").empty());
+  CHECK(refusal("plan.wan_target=0.05").empty());
+  CHECK_THAT(refusal_of_all({"sync.eager=true", "sync.fragments=2"}),
+             Contains("run.json: sync.eager: ") && Contains("sync.fragments must be 1"));
+  CHECK_THAT(refusal_of_all({"sync.eager=true", "sync.alpha=0.5"}),
+             Contains("run.json: sync.eager: "));
+  CHECK_THAT(refusal_of_all({"sync.exchange=ring", "sync.codec.kind=int8"}),
+             Contains("run.json: sync.codec.kind: the ring adds up fp32 only"));
+  CHECK_THAT(refusal_of_all({"sync.exchange=ring", "sync.servers=[\"a\"]"}),
+             Contains("run.json: sync.servers: "));
+  CHECK_THAT(refusal_of_all({"sync.exchange=parameter_server", "sync.shares=bandwidth"}),
+             Contains("run.json: sync.shares: "));
+}
+
+TEST_CASE("only a direct exchange that is not eager is chosen by a target") {
+  for (const char* other :
+       {"sync.eager=true", "sync.exchange=ring", "sync.exchange=parameter_server"}) {
+    CHECK_THAT(refusal_of_all({"plan.wan_target=0.05", other}),
+               Contains("run.json: plan.wan_target: "));
+  }
 }
 
 TEST_CASE("deadlines that contradict each other are refused") {

@@ -50,6 +50,24 @@ TEST_CASE("a profile of another model is refused") {
   CHECK(known_sites(two_sites(), welcome, kModel)[1].profile->model == kModel);
 }
 
+TEST_CASE("a run that is to choose its sync connects as profiled links need") {
+  Welcome welcome;
+  for (const auto& [site, peer] : {std::pair{"a", "b"}, {"b", "a"}}) {
+    auto profile = profile_of(site);
+    profile["links"] = {
+        {{"peer", peer}, {"rtt_seconds", 0.2}, {"bandwidth_bits_per_second", 2.5e8}}};
+    welcome.profiles.push_back(std::move(profile));
+  }
+  auto run = two_sites();
+  CHECK_FALSE(planned_lanes(run, welcome));
+  run.plan.wan_target = 0.05;
+  CHECK(planned_lanes(run, welcome) == 7);
+  welcome.profiles[0]["links"] = Json::array();
+  CHECK_FALSE(planned_lanes(run, welcome));
+  welcome.profiles.clear();
+  CHECK_FALSE(planned_lanes(run, welcome));
+}
+
 TEST_CASE("devices that were timed are known by their seconds a sequence") {
   const auto profile = site_profile_from_json(profile_of("b"), "b.json");
   const auto seconds = known_sequence_seconds(profile, 3);

@@ -1,0 +1,43 @@
+#include "heterogeneity/plan/sync_choice.h"
+
+#include <fmt/ranges.h>
+
+#include "heterogeneity/plan/sync_plan.h"
+#include "outer_optimizer/schedule/partition.h"
+
+namespace farstep {
+
+std::vector<double> shares_by_uplinks(const RunConfig& run, std::span<const SiteKnowledge> sites) {
+  // Two sites' uplinks carry the same whatever the shares.
+  if (run.sync.shares != SharesRule::kBandwidth || sites.size() < 3) return {};
+  std::vector<double> uplinks;
+  for (const auto& site : sites) {
+    const auto uplink = uplink_bits_per_second(site);
+    if (!uplink) return {};
+    uplinks.push_back(*uplink);
+  }
+  return bandwidth_shares(uplinks);
+}
+
+std::optional<SyncChange> change_of_sync(const RunConfig& run, std::span<const SiteKnowledge> sites,
+                                         int64_t parameters, const SyncConfig& now,
+                                         const std::vector<double>& shares_now) {
+  SyncChange change{.sync = now, .shares = shares_by_uplinks(run, sites), .reason = {}};
+  std::vector<std::string> reasons;
+  const auto facts = run.plan.wan_target ? sync_facts(sites, run.plan, parameters) : std::nullopt;
+  if (facts) {
+    if (const auto plan = better_sync(*facts, *run.plan.wan_target, now)) {
+      change.sync = changed_to(now, *plan);
+      reasons.push_back(plan->reason);
+    }
+  }
+  if (change.shares != shares_now) {
+    reasons.push_back(fmt::format("the sites add up {:.3f} of the model, by their uplinks' speeds",
+                                  fmt::join(change.shares, ", ")));
+  }
+  if (reasons.empty()) return std::nullopt;
+  change.reason = fmt::format("{}", fmt::join(reasons, "; "));
+  return change;
+}
+
+}  // namespace farstep
