@@ -35,16 +35,18 @@ double loss_cost(CodecKind codec, double delay_share) {
 
 // What a connection carries a round trip, where the system has its usual buffers.
 constexpr double kWindowBits = 8e6;
-constexpr int64_t kLeastLanes = 2, kMostLanes = 16;
+// Short links take no more than these: two with a peer, and about six of a site in all.
+constexpr double kLeastLanes = 2, kLeastOfSite = 6, kMostLanes = 16;
 // Delta, residuals, hashes and the outer step: passes over the values at some GB/s.
 constexpr double kWorkSecondsPerValue = 5e-9;
 constexpr double kMargin = 1.1;  // by which a delay is longer than the sync that it hides
 constexpr double kMbit = 1e6;
 
 int64_t lanes_for(double uplink_bits_per_second, double rtt_seconds, int64_t num_sites) {
-  const double peers = static_cast<double>(std::max<int64_t>(1, num_sites - 1));
+  const auto peers = static_cast<double>(std::max<int64_t>(1, num_sites - 1));
+  const double least = std::clamp(std::floor(kLeastOfSite / peers), 1.0, kLeastLanes);
   const double needed = std::ceil(uplink_bits_per_second * rtt_seconds / kWindowBits / peers);
-  return static_cast<int64_t>(std::clamp<double>(needed, kLeastLanes, kMostLanes));
+  return static_cast<int64_t>(std::clamp(needed, least, kMostLanes));
 }
 
 // What is known of the slowest uplink and the longest way; nothing if an uplink is not known.

@@ -28,7 +28,7 @@ struct Options {
   int sites = 4;
   int64_t values = 25'000'000;
   int repeats = 3;
-  int lanes = 4;
+  int lanes = 0;  // the usual ones unless given
   int servers = 0;
   int window_mib = 64;
   double pause_seconds = 1;
@@ -170,7 +170,8 @@ int main(int argc, char** argv) {
   app.add_option("--sites", options.sites)->check(CLI::Range(1, 64));
   app.add_option("--values", options.values, "of the model")->check(CLI::NonNegativeNumber);
   app.add_option("--repeats", options.repeats)->check(CLI::PositiveNumber);
-  app.add_option("--lanes", options.lanes)->check(CLI::Range(1, 64));
+  app.add_option("--lanes", options.lanes, "connections between two sites")
+      ->check(CLI::Range(1, 64));
   app.add_option("--servers", options.servers, "the first sites serve all; 0: everyone a part");
   app.add_flag("--ring", options.ring, "Gloo's own ring all-reduce instead");
   app.add_option("--uplink", options.uplink, "bits a second that a site may send; else no limit");
@@ -181,6 +182,7 @@ int main(int argc, char** argv) {
   app.add_option("--congestion-control", options.congestion_control);
   app.add_option("--lab", options.lab, "lab.json of a running lab")->envname("FARSTEP_LAB");
   CLI11_PARSE(app, argc, argv);
+  if (options.lanes == 0) options.lanes = usual_lanes(options.sites);
   const auto lab = lab_at(options.lab);
   const auto reports = run_hosts(
       options.sites, [&](int rank, Store& store) { return run_site(options, lab, rank, store); },

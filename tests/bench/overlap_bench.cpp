@@ -31,7 +31,7 @@ struct Options {
   int64_t local_steps = 100;
   double step_seconds = 0.15;
   int64_t rounds = 3;
-  int lanes = 2;
+  int lanes = 0;  // the usual ones unless given
   double mbit = 100, rtt_ms = 100, wan_target = 0.01;
   bool blocking = false;
   std::string lab;
@@ -178,13 +178,15 @@ int main(int argc, char** argv) {
   app.add_option("--local-steps", options.local_steps)->check(CLI::PositiveNumber);
   app.add_option("--step-seconds", options.step_seconds)->check(CLI::PositiveNumber);
   app.add_option("--rounds", options.rounds, "the first warms up")->check(CLI::Range(2, 1000));
-  app.add_option("--lanes", options.lanes)->check(CLI::Range(1, 64));
+  app.add_option("--lanes", options.lanes, "connections between two sites")
+      ->check(CLI::Range(1, 64));
   app.add_option("--mbit", options.mbit, "a site's uplink, for the plan of the sync");
   app.add_option("--rtt-ms", options.rtt_ms, "between sites, for the plan of the sync");
   app.add_option("--wan-target", options.wan_target, "share of a round, for the plan of the sync");
   app.add_flag("--blocking", options.blocking, "no plan: fp32 in one piece while training waits");
   app.add_option("--lab", options.lab, "lab.json of a running lab")->envname("FARSTEP_LAB");
   CLI11_PARSE(app, argc, argv);
+  if (options.lanes == 0) options.lanes = usual_lanes(options.sites);
   const auto lab = lab_at(options.lab);
   const auto run = run_of(options, sync_of(options));
   const auto reports = run_hosts(

@@ -181,8 +181,11 @@ struct SyncConfig {
           "how much of the model each site adds up: equal, or as much as its uplink allows");
     visit("servers", servers, "the sites that serve; empty is the first one");
     visit("codec", codec, "how values travel");
-    visit("lanes", lanes, "connections between two sites; null is enough for long links",
-          in_range(1, 64));
+    visit(
+        "lanes", lanes,
+        "connections between two sites; null: as plan.wan_target needs, else 2, or 1 of more than "
+        "four sites",
+        in_range(1, 64));
   }
 };
 

@@ -1,6 +1,7 @@
 // Who takes part in the data path, and where this site listens for its peers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,14 +9,22 @@
 
 namespace farstep {
 
+// Connections between two sites where nothing tells how many they need: about six of a site in all,
+// as many more would share its line in parts too small to fill it; and two at most, which are
+// enough for 400 Mbit/s over 80 ms.
+inline int usual_lanes(int num_sites) {
+  constexpr int kOfSite = 6, kMost = 2;
+  return std::clamp(kOfSite / std::max(1, num_sites - 1), 1, kMost);
+}
+
 struct MeshOptions {
   int rank = 0;                    // of this site
   std::vector<std::string> sites;  // names by rank
   std::string address;             // of this machine, as resolve_address() gives it
   int port = 0;                    // the first of port_for(); 0: any free ports
   int lanes = 1;                   // connections with each peer, the same number at every site
-  // The kernel's congestion control, where it has that one; empty: CUBIC, and BBR with a peer on the
-  // way to whom packets get lost without a queue.
+  // The kernel's congestion control, where it has that one; empty: CUBIC, and BBR with a peer on
+  // the way to whom packets get lost without a queue.
   std::string congestion_control = {};
   // What all connections together may send; nothing sets no limit.
   std::optional<double> uplink_bits_per_second = {};
