@@ -1,5 +1,7 @@
 #include "trainer/run/round_log.h"
 
+#include "trainer/base/checksum.h"
+
 namespace farstep {
 
 namespace {
@@ -11,7 +13,7 @@ int64_t difference(uint64_t after, uint64_t before) {
 }  // namespace
 
 RoundLog::RoundLog(Session& session)
-    : session_(session), before_(session.transport().uplink()), sent_bytes_(before_.sent_bytes) {
+    : session_(session), before_(session.uplink()), sent_bytes_(before_.sent_bytes) {
   const auto& transport = session.transport();
   for (int peer = 0; peer < transport.size(); ++peer) {
     links_before_.push_back(peer == transport.rank() ? LinkState{} : transport.link(peer));
@@ -20,7 +22,7 @@ RoundLog::RoundLog(Session& session)
 
 void RoundLog::add(const SyncRecord& sync) {
   session_.links().look();
-  const uint64_t sent_bytes = session_.transport().uplink().sent_bytes;
+  const uint64_t sent_bytes = session_.uplink().sent_bytes;
   session_.recorder().record(SyncEvent{.round = sync.id.round,
                                        .fragment = sync.id.fragment,
                                        .wait_seconds = sync.wait_seconds,
@@ -29,25 +31,25 @@ void RoundLog::add(const SyncRecord& sync) {
                                        .exposed_wan_seconds = sync.exposed_wan_seconds,
                                        .bytes_sent = difference(sent_bytes, sent_bytes_)});
   sent_bytes_ = sent_bytes;
-  last_sync_ = sync;
+  newest_sync_ = sync;
 }
 
 void RoundLog::finish() {
   const auto& plan = session_.own_plan();
   const auto& position = session_.position;
   const auto& timer = session_.timer();
-  const auto now = session_.transport().uplink();
+  const auto now = session_.uplink();
   const int64_t tokens = position.steps_done * plan.batch * session_.run().data.sequence_length;
   const double train_loss = position.loss_sum / static_cast<double>(position.steps_done);
   session_.recorder().record(RoundEvent{
       .round = position.rounds_done + 1,
-      .generation = last_sync_.generation,
+      .generation = newest_sync_ ? newest_sync_->generation : session_.generation(),
       .local_steps = position.steps_done,
       .batch = plan.batch,
       .micro_batch = plan.micro_batch,
       .tokens = tokens,
-      .averaging_weight = last_sync_.averaging_weight,
-      .theta_hash = last_sync_.theta_hash,
+      .averaging_weight = newest_sync_ ? newest_sync_->averaging_weight : 0,
+      .theta_hash = newest_sync_ ? newest_sync_->theta_hash : hash_of_theta_global(),
       .wan_bytes_sent = difference(now.sent_bytes, before_.sent_bytes),
       .wan_bytes_received = difference(now.received_bytes, before_.received_bytes),
       .socket_bytes_sent = difference(now.socket_sent_bytes, before_.socket_sent_bytes),
@@ -61,7 +63,12 @@ void RoundLog::finish() {
                             .idle_seconds = timer.waited_seconds() + timer.overhead_seconds()});
 }
 
+std::string RoundLog::hash_of_theta_global() const {
+  return checksum_text(checksum(std::as_bytes(session_.strategy().theta_global())));
+}
+
 void RoundLog::record_links() {
+  if (session_.run().sync.exchange == ExchangeKind::kRing) return;  // no link of its own carries it
   const auto& transport = session_.transport();
   const auto record = [&](std::optional<std::string> peer, const LinkState& link,
                           const LinkMeter& meter) {
@@ -82,7 +89,7 @@ void RoundLog::record_links() {
            since(links_before_[static_cast<std::size_t>(peer)], transport.link(peer)),
            session_.links().link(peer));
   }
-  record(std::nullopt, since(before_, transport.uplink()), session_.links().uplink());
+  record(std::nullopt, since(before_, session_.uplink()), session_.links().uplink());
 }
 
 }  // namespace farstep

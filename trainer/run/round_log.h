@@ -4,6 +4,7 @@
 // Belongs to the training thread, for the time of one round.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "trainer/run/session.h"
@@ -20,20 +21,21 @@ class RoundLog {
 
   // Records a sync that was applied, and what was sent since the one before it.
   void add(const SyncRecord& sync);
-  // Records the round, of which all syncs are applied, and tells the coordinator of it.
+  // Records the round, whose syncs to be applied in it are, and tells the coordinator of it.
   void finish();
 
-  // The newest sync; there must have been one.
-  const SyncRecord& last_sync() const { return last_sync_; }
+  // The newest sync; nothing if none was applied, as in the first round of an eager run.
+  const std::optional<SyncRecord>& newest_sync() const { return newest_sync_; }
 
  private:
+  std::string hash_of_theta_global() const;
   void record_links();
 
   Session& session_;
   const LinkState before_;               // the round; all links together
   std::vector<LinkState> links_before_;  // by rank; the own one is empty
   uint64_t sent_bytes_;                  // before the sync to come
-  SyncRecord last_sync_;
+  std::optional<SyncRecord> newest_sync_;
 };
 
 }  // namespace farstep

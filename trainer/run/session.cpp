@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "outer_optimizer/exchange/direct_exchange.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -15,6 +14,7 @@
 #include "trainer/model/make_model.h"
 #include "trainer/run/known_sites.h"
 #include "trainer/run/model_shape.h"
+#include "trainer/strategy/eager_updates.h"
 #include "trainer/strategy/low_communication.h"
 
 namespace farstep {
@@ -57,16 +57,26 @@ std::vector<TensorPlace> tensor_places(const std::vector<ParameterSpec>& layout)
   return places;
 }
 
+std::unique_ptr<Strategy> make_strategy(const RunConfig& run, std::size_t site_id,
+                                        Parameters& parameters, const Surroundings& surroundings) {
+  const auto theta = parameters.host_values().pull();
+  auto places = tensor_places(parameters.layout());
+  if (run.sync.eager) {
+    return std::make_unique<EagerUpdates>(run, site_id, theta, std::move(places), surroundings);
+  }
+  return std::make_unique<LowCommunication>(run, site_id, theta, std::move(places), surroundings);
+}
+
 }  // namespace
 
 std::unique_ptr<Session> Session::open(const LoadedSite& loaded, bool resume,
                                        const std::stop_token& stop) {
   std::unique_ptr<Session> session(new Session(loaded, resume));
   if (!session->join(loaded, resume, stop)) return nullptr;
-  session->data_path_ =
-      &session->network_->connect(session->run().deadlines.transfer_stall_seconds);
-  session->exchange_ = std::make_unique<DirectExchange>(*session->data_path_);
-  session->links_ = std::make_unique<LinkMeters>(*session->data_path_);
+  const double stall_seconds = session->run().deadlines.transfer_stall_seconds;
+  auto& data_path = session->network_->connect(stall_seconds);
+  session->exchange_ = session->network_->make_exchange(stall_seconds);
+  session->links_ = std::make_unique<LinkMeters>(data_path);
   session->build_model();
   session->build_planner();
   if (resume) session->restore();
@@ -94,7 +104,7 @@ Session::Session(const LoadedSite& loaded, bool resume)
 }
 
 Session::~Session() {
-  if (data_path_ != nullptr) data_path_->abort(site_.name, "this site ends");
+  if (network_) network_->abort(site_.name, "this site ends");
 }
 
 bool Session::join(const LoadedSite& loaded, bool resume, const std::stop_token& stop) {
@@ -144,9 +154,8 @@ void Session::build_model() {
   }
   inner_ = std::make_unique<InnerStep>(*model_, run().inner, std::move(replicas));
   theta_local_ = std::make_unique<ModelTheta>(parameters.host_values());
-  strategy_ = std::make_unique<LowCommunication>(
-      run(), site_id(), parameters.host_values().pull(), tensor_places(parameters.layout()),
-      Surroundings{member(), *exchange_, recorder_, clock_});
+  strategy_ =
+      make_strategy(run(), site_id(), parameters, {member(), *exchange_, recorder_, clock_});
   const Sampler sampler(run().data.order, static_cast<uint64_t>(run().seed),
                         training_data_.num_windows(run().data.sequence_length),
                         static_cast<int>(site_id()), static_cast<int>(run().sites.size()));

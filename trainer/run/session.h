@@ -54,9 +54,10 @@ class Session {
 
   // Saves what makes the run resumable from here, and records it.
   void save_checkpoint();
-  // Counts a committed round, and plans the next from what each site did in it. Throws
-  // InternalError if a site did something else than was planned.
-  void advance_to_next_round(std::span<const Contribution> contributions);
+  // Counts a round that is over, and plans the next from what `newest`, the newest sync that was
+  // applied in it, tells of what each site did; nothing if none was. Throws InternalError if a site
+  // did something else than was planned.
+  void advance_to_next_round(const std::optional<SyncRecord>& newest);
   // Between two rounds: changes how the sites sync, where the run is to choose that itself and what
   // the planner knows tells something better; and records why.
   void retune();
@@ -65,10 +66,12 @@ class Session {
   void leave(EndOutcome outcome, const std::string& message);
 
   const RunConfig& run() const { return network_->run(); }
+  int64_t generation() const { return network_->welcome().generation; }
   Clock& clock() { return clock_; }
   Member& member() { return network_->member(); }
   Recorder& recorder() { return recorder_; }
   const Transport& transport() const { return network_->transport(); }
+  LinkState uplink() const { return network_->uplink(); }
   LinkMeters& links() { return *links_; }
   Loader& loader() { return *loader_; }
   const TokenDataset& validation_data() const { return validation_data_; }
@@ -88,6 +91,8 @@ class Session {
   void build_model();
   void build_planner();
   void restore();
+  void check_work(const SyncRecord& sync) const;
+  void learn_from(const SyncRecord& sync);
   NamedBuffers own_buffers(bool with_local);
   std::filesystem::path checkpoint_root() const { return output_ / "checkpoints"; }
   void record_start();
@@ -101,8 +106,8 @@ class Session {
   RoundTimer timer_;
   std::unique_ptr<SiteNetwork> network_;
   std::unique_ptr<Planner> planner_;
+  std::optional<RoundPlan> plan_before_;  // of the round before; nothing before that or a resume
   std::unique_ptr<DeviceBalance> balance_;
-  Transport* data_path_ = nullptr;  // the network's
   std::unique_ptr<LinkMeters> links_;
   std::vector<double> shares_;  // of the reduction, by site, as the strategy was retuned to
   std::unique_ptr<Exchange> exchange_;

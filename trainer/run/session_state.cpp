@@ -96,23 +96,33 @@ void Session::restore() {
   spdlog::info("resumed from {}", found->folder.string());
 }
 
-void Session::advance_to_next_round(std::span<const Contribution> contributions) {
-  const auto& sync = strategy_->sync_config();
-  std::vector<RoundTiming> timings;
-  for (std::size_t id = 0; id < contributions.size(); ++id) {
-    const auto& done = contributions[id];
-    const auto& planned = plan().sites[id];
+// Where this site knows the plan by which the deltas were trained.
+void Session::check_work(const SyncRecord& sync) const {
+  // An eager round's sync is applied a round later.
+  const bool is_of_this_round = sync.id.round == position.rounds_done + 1;
+  if (!is_of_this_round && !plan_before_) return;
+  const auto& planned_round = is_of_this_round ? plan() : *plan_before_;
+  const auto& config = strategy_->sync_config();
+  for (std::size_t id = 0; id < sync.contributions.size(); ++id) {
+    const auto& done = sync.contributions[id];
+    const auto& planned = planned_round.sites[id];
     const bool by_steps = run().plan.round_end == RoundEnd::kSteps;
-    // When the last fragment's delta was taken.
-    const int64_t send_step = FragmentSchedule(planned.local_steps, sync.fragments,
-                                               sync.delay_steps, run().plan.base_steps)
-                                  .send_step(sync.fragments - 1);
+    // When the delta was taken.
+    const int64_t send_step = FragmentSchedule(planned.local_steps, config.fragments,
+                                               config.delay_steps, run().plan.base_steps)
+                                  .send_step(sync.id.fragment);
     FARSTEP_CHECK(done.batch == planned.batch && done.round_steps <= planned.most_steps &&
                       done.round_steps >= (by_steps ? send_step : 1),
                   "site {} did {} steps of {} in round {}, but by this site's plan {} of {}: the "
                   "sites do not hold the same plan",
-                  planned.site, done.round_steps, done.batch, position.rounds_done + 1, send_step,
+                  planned.site, done.round_steps, done.batch, sync.id.round, send_step,
                   planned.batch);
+  }
+}
+
+void Session::learn_from(const SyncRecord& sync) {
+  std::vector<RoundTiming> timings;
+  for (const auto& done : sync.contributions) {
     // A site that was interrupted after its last step has timed none.
     timings.push_back({.steps = done.step_seconds > 0 ? done.round_steps : 0,
                        .batch = done.batch,
@@ -122,12 +132,18 @@ void Session::advance_to_next_round(std::span<const Contribution> contributions)
                        .uplink_bits_per_second = done.uplink_bits_per_second,
                        .rtt_seconds = done.rtt_seconds});
   }
+  planner_->observe(timings);
+}
+
+void Session::advance_to_next_round(const std::optional<SyncRecord>& newest) {
+  if (newest) check_work(*newest);
   position.data.run_sequences += total_sequences(plan());
   position.data.site_sequences += own_plan().sequences();
   ++position.rounds_done;
   position.steps_done = 0;
   position.loss_sum = 0;
-  planner_->observe(timings);
+  plan_before_ = plan();
+  if (newest) learn_from(*newest);
   retune();
 }
 

@@ -8,10 +8,12 @@
 #include <stop_token>
 #include <string>
 
+#include "outer_optimizer/exchange/exchange.h"
 #include "trainer/base/clock.h"
 #include "trainer/config/site_config.h"
 #include "wan/membership/coordinator.h"
 #include "wan/membership/member.h"
+#include "wan/transport/gloo_ring.h"
 #include "wan/transport/gloo_transport.h"
 
 namespace farstep {
@@ -32,6 +34,13 @@ class SiteNetwork {
   // config has some; a loss of a peer aborts it. All sites call it at the same time. Transfers that
   // stand still for `stall_seconds` fail. Throws ConfigError or PeerError.
   Transport& connect(double stall_seconds);
+  // The exchange that the run's config names, over the data path or, for a ring, over connections
+  // of its own, which are made now; once, after connect(). All sites call it at the same time. Must
+  // not outlive this. Throws PeerError.
+  std::unique_ptr<Exchange> make_exchange(double stall_seconds);
+  // From any thread: all that is under way on the data path, and all to come, fails with
+  // PeerError(site, reason).
+  void abort(const std::string& site, const std::string& reason);
 
   // Says goodbye. Where the coordinator is hosted, waits for the other sites to leave as well, or
   // until `patience_seconds` are over.
@@ -42,9 +51,12 @@ class SiteNetwork {
   Member& member() { return *member_; }
   // The data path, for what it counts; after connect().
   const Transport& transport() const { return *data_path_; }
+  // All links together, a ring's with them: payload of a ring is what the kernel counted.
+  LinkState uplink() const;
 
  private:
   SiteNetwork(const LoadedSite& loaded, Clock& clock);
+  void abort_when_a_peer_is_lost();
   std::unique_ptr<Transport> emulate_links(std::unique_ptr<Transport> inner,
                                            double stall_seconds) const;
 
@@ -54,7 +66,9 @@ class SiteNetwork {
   std::unique_ptr<Member> member_;
   Welcome welcome_;
   RunConfig run_;
+  MeshOptions mesh_;
   std::unique_ptr<Transport> data_path_;
+  std::unique_ptr<GlooRing> ring_;  // where the run's exchange is one
 };
 
 }  // namespace farstep

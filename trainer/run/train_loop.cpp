@@ -157,7 +157,7 @@ bool end_round(Session& session, RoundLog& log, const std::stop_token& stop) {
   const double waited_seconds = session.timer().waited_seconds() - waited_before;
   const double own_seconds = session.clock().now_seconds() - began - waited_seconds;
   log.finish();
-  session.advance_to_next_round(log.last_sync().contributions);
+  session.advance_to_next_round(log.newest_sync());
   session.timer().start_round(std::max(0.0, own_seconds));
   return true;
 }

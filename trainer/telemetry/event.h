@@ -175,8 +175,10 @@ struct RoundEvent {
     visit("micro_batch", micro_batch, "sequences of one forward and backward",
           required(at_least(0)));
     visit("tokens", tokens, "tokens that this site was trained on in it", required(at_least(0)));
-    visit("averaging_weight", averaging_weight,
-          "this site's coefficient in the mean delta, of its last fragment", kRequired);
+    visit(
+        "averaging_weight", averaging_weight,
+        "this site's coefficient in the mean delta, of its last fragment; 0 if no mean was applied",
+        kRequired);
     visit("theta_hash", theta_hash, "checksum of theta_global after it, 16 hexadecimal digits",
           kRequired);
     visit("wan_bytes_sent", wan_bytes_sent, "payload sent to peers, as Farstep counted it",

@@ -57,7 +57,12 @@ GlooRing::GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store) 
     context_ = context;
   });
   for (const int fd : connections_from(ip)) {
-    if (std::ranges::find(others, fd) == others.end()) sockets_.emplace_back(fd);
+    if (std::ranges::find(others, fd) != others.end()) continue;
+    keep_alive(fd);
+    pace_with(fd, mesh.congestion_control);
+    // To its neighbour alone a site sends anything.
+    if (mesh.uplink_bits_per_second) limit_pace(fd, *mesh.uplink_bits_per_second);
+    sockets_.emplace_back(fd);
   }
 }
 

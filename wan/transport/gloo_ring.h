@@ -1,7 +1,8 @@
 // Gloo's own ring all-reduce over connections of its own: the baseline that the direct exchange is
 // measured against.
 //
-// Used by one thread; abort() may come from any.
+// all_reduce() is one thread's, socket_bytes() one thread's, perhaps another; abort() may come from
+// any.
 #pragma once
 
 #include <memory>
@@ -24,8 +25,8 @@ namespace farstep {
 class GlooRing {
  public:
   // Connects to every peer, as GlooTransport does, with keys of the mesh's generation in `store`;
-  // ports are the system's. An operation whose bytes stop for `stall_seconds` fails. Throws
-  // PeerError.
+  // once in a generation. Ports are the system's, lanes mean nothing. An operation whose bytes stop
+  // for `stall_seconds` fails. Throws PeerError.
   GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store);
   ~GlooRing();
 
