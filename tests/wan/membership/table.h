@@ -1,0 +1,91 @@
+// A roster at work: what sites send to it, and what it sends to whom.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "trainer/config/run_config.h"
+#include "wan/membership/roster.h"
+
+namespace farstep {
+
+inline Json run_of(const std::vector<std::string>& sites, int64_t fragments = 1) {
+  RunConfig config;
+  config.name = "test";
+  config.sync.fragments = fragments;
+  for (const auto& name : sites) config.sites.emplace_back().name = name;
+  return to_json(config);
+}
+
+inline RegisterMessage registration(const std::string& site) {
+  RegisterMessage message;
+  message.site = site;
+  return message;
+}
+
+inline ArriveMessage arrival(int64_t round, const std::string& hash = "aa") {
+  return {1, round, 0, {100, 4, 1000}, hash};
+}
+
+inline VoteMessage ballot(int64_t round, const std::string& hash = "bb") {
+  return {1, round, 0, hash};
+}
+
+// A roster whose sites are on connections of the same name, and a time of its own.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> sites, int64_t fragments = 1)
+      : sites_(std::move(sites)), roster(run_of(sites_, fragments), Deadlines{}) {}
+
+  std::vector<Outgoing> receive(const std::string& connection, const SiteMessage& message) {
+    return roster.receive(connection, message, now_seconds);
+  }
+  void join() {
+    for (const auto& site : sites_) receive(site, registration(site));
+    REQUIRE(roster.has_begun());
+  }
+  void play_round(int64_t round) {
+    for (const auto& site : sites_) receive(site, arrival(round));
+    for (const auto& site : sites_) receive(site, ballot(round));
+  }
+  // Lets time pass, with heartbeats every second from the sites that live.
+  std::vector<Outgoing> pass(double seconds, const std::vector<std::string>& living) {
+    std::vector<Outgoing> seen;
+    for (const double end_seconds = now_seconds + seconds; now_seconds < end_seconds;) {
+      now_seconds += 1;
+      for (const auto& site : living) receive(site, HeartbeatMessage{now_seconds, 0, 0, ""});
+      for (const auto& message : roster.tick(now_seconds)) seen.push_back(message);
+    }
+    return seen;
+  }
+
+ private:
+  std::vector<std::string> sites_;
+
+ public:
+  Roster roster;
+  double now_seconds = 1000;
+};
+
+// The connections that get a message of this type, in order.
+template <typename Message>
+std::vector<std::string> receivers(const std::vector<Outgoing>& messages) {
+  std::vector<std::string> connections;
+  for (const auto& [connection, message] : messages) {
+    if (std::holds_alternative<Message>(message)) connections.push_back(connection);
+  }
+  return connections;
+}
+
+// The one message that there is, which must be of this type.
+template <typename Message>
+Message only(const std::vector<Outgoing>& messages) {
+  REQUIRE(messages.size() == 1);
+  REQUIRE(std::holds_alternative<Message>(messages[0].message));
+  return std::get<Message>(messages[0].message);
+}
+
+using Names = std::vector<std::string>;
+
+}  // namespace farstep
