@@ -263,9 +263,9 @@ Table link_table(const RunReport& report) {
 }
 
 Table traffic_table(const RunReport& report) {
-  Table table{.title = "Traffic between sites, as Farstep and as the kernel counted it",
-              .header = {"site", "sent", "received", "sent (kernel)", "received (kernel)",
-                         "WAN exposed (s)", "of its time", "hidden (s)", "hidden"},
+  Table table{.title = "Traffic between sites, as Farstep counted it and as the kernel did (k)",
+              .header = {"site", "sent", "received", "sent (k)", "received (k)", "WAN exposed (s)",
+                         "of its time", "hidden (s)", "hidden"},
               .rows = {}};
   Traffic total;
   double exposed_seconds = 0;

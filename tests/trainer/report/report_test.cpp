@@ -100,6 +100,7 @@ TEST_CASE("the traffic table tells exposed from hidden WAN time") {
   run.write(folder.path());
   const auto table = traffic_table(build_report(folder.path()));
   CHECK(table.header[5] == "WAN exposed (s)");
+  CHECK_THAT(table_text(table, kReportColumns), Catch::Contains("hidden (s)  hidden"));  // in one
   CHECK(row_of(table, "node3").cells[5] == "15.0");
   CHECK(row_of(table, "node3").cells[6] == "5.4 %");  // of 104 + 146 + 15 + 11 s
   CHECK(row_of(table, "node3").cells[7] == "5.0");
