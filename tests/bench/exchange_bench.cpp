@@ -150,7 +150,8 @@ std::string text_of(const Options& options, Measured measured) {
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
   const auto how = options.ring ? std::string("Gloo's ring, fp32")
-                                : fmt::format("{}, {} lanes, {}{}", options.codec, options.lanes,
+                                : fmt::format("{}, {} lanes{}{}{}", options.codec, options.lanes,
+                                              options.congestion_control.empty() ? "" : ", ",
                                               options.congestion_control,
                                               options.servers > 0 ? ", with servers" : "");
   return fmt::format(
