@@ -1,5 +1,6 @@
 // Sites that end in the middle of a round and go on from what a checkpoint keeps.
 #include <barrier>
+#include <stop_token>
 
 #include "tests/support/catch.h"
 #include "tests/trainer/strategy/replica.h"
@@ -82,7 +83,7 @@ struct End {
 // Goes on from `from` as the training loop does, until kRounds rounds are done or until `end`.
 template <typename Replica>
 Saved train(Replica& replica, int site, const Saved& from, bool retunes, End end = {}) {
-  bool is_told = false;
+  std::stop_source told;
   for (int64_t round = from.round; round <= kRounds; ++round) {
     if (retunes && round > 1 && replica.steps_done == 0) retune(replica.strategy, round);
     replica.strategy.begin_round(round, steps_of_round(site));
@@ -90,14 +91,17 @@ Saved train(Replica& replica, int site, const Saved& from, bool retunes, End end
     while (replica.steps_done < steps_of_round(site)) {
       const bool is_at_end = round == end.round && replica.steps_done == end.step;
       if (is_at_end) end.all->arrive_and_wait();
-      is_told |= is_at_end;
-      if (is_told && replica.strategy.try_give_up()) return save(replica, round);
+      if (is_at_end) told.request_stop();
+      if (told.stop_requested() && replica.strategy.try_give_up()) return save(replica, round);
       wander(replica.theta, site);
       replica.strategy.count_step(10);
       ++replica.steps_done;
       replica.sync(false);
     }
-    replica.sync(true);
+    // What the round's end begins may wait for a site that has ended.
+    if (replica.sync(true, told.get_token()).is_stopped && replica.strategy.try_give_up()) {
+      return save(replica, round);
+    }
     replica.steps_done = 0;
   }
   return save(replica, kRounds + 1);
