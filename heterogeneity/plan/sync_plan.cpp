@@ -39,7 +39,7 @@ constexpr double kWindowBits = 8e6;
 constexpr double kLeastLanes = 2, kLeastOfSite = 6, kMostLanes = 16;
 // Delta, residuals, hashes and the outer step: passes over the values at some GB/s.
 constexpr double kWorkSecondsPerValue = 5e-9;
-constexpr double kMargin = 1.1;  // by which a delay is longer than the sync that it hides
+constexpr double kMargin = 1.2;  // by which a delay is longer than the sync that it surely hides
 constexpr double kMbit = 1e6;
 
 int64_t lanes_for(double uplink_bits_per_second, double rtt_seconds, int64_t num_sites) {
@@ -89,7 +89,8 @@ SyncPlan sync_with(const SyncFacts& facts, const CodecConfig& codec, int64_t fra
   const double hidden_seconds = facts.step_seconds * static_cast<double>(delay_steps);
   const double train_seconds = facts.step_seconds * static_cast<double>(facts.base_steps);
   plan.exposed_seconds =
-      static_cast<double>(fragments) * std::max(0.0, plan.sync_seconds - hidden_seconds);
+      static_cast<double>(fragments) *
+      std::max(0.0, (delay_steps > 0 ? kMargin : 1) * plan.sync_seconds - hidden_seconds);
   plan.exposed_share = plan.exposed_seconds / (train_seconds + plan.exposed_seconds);
   return plan;
 }

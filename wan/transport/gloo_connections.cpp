@@ -176,14 +176,25 @@ void GlooConnections::look(double now_seconds) {
       if (lane.socket) sample += lane.socket->sample(now_seconds);
     }
     all += sample;
-    if (!mesh_.congestion_control.empty() || link.is_lossy) continue;
+    if (link.is_lossy || !mesh_.congestion_control.empty()) continue;
     link.is_lossy = link.losses.is_lossy(sample);
-    if (!link.is_lossy) continue;
-    for (auto& lane : link.lanes) {
-      if (lane.socket) lane.socket->pace_with(kLossyControl);
-    }
+    if (link.is_lossy) mind_losses(link);
   }
   pacer_.look(all);
+}
+
+// The caller has both mutexes.
+void GlooConnections::mind_losses(GlooConnection& lossy) {
+  for (auto& lane : lossy.lanes) {
+    if (lane.socket) lane.socket->pace_with(kLossyControl);
+  }
+  if (mesh_.uplink_bits_per_second) return;
+  pacer_.forget();  // what got through so far is not what the line can do
+  for (auto& link : links_) {
+    for (auto& lane : link.lanes) {
+      if (lane.socket) lane.socket->limit_pace(std::numeric_limits<double>::infinity());
+    }
+  }
 }
 
 LinkState GlooConnections::link(int peer) {

@@ -5,8 +5,10 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <vector>
 
@@ -98,7 +100,9 @@ std::string pace_with(int fd, const std::string& congestion_control) {
 }
 
 void limit_pace(int fd, double bits_per_second) {
-  const auto bytes_per_second = static_cast<uint64_t>(bits_per_second / 8);
+  const auto bytes_per_second = std::isinf(bits_per_second)
+                                    ? std::numeric_limits<uint64_t>::max()
+                                    : static_cast<uint64_t>(bits_per_second / 8);
   FARSTEP_CHECK(setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &bytes_per_second,
                            sizeof(bytes_per_second)) == 0,
                 "SO_MAX_PACING_RATE: {}", std::system_category().message(errno));

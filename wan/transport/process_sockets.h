@@ -34,7 +34,8 @@ void keep_alive(int fd);
 // kernel has it and allows it; what it paces with now. Empty changes nothing.
 std::string pace_with(int fd, const std::string& congestion_control);
 
-// Lets the kernel send no faster on this socket, packets evenly spread. Throws InternalError.
+// Lets the kernel send no faster on this socket, packets evenly spread; infinity sets no
+// limit. Throws InternalError.
 void limit_pace(int fd, double bits_per_second);
 
 // The least round trip that the kernel saw on a connection.

@@ -8,10 +8,11 @@ namespace {
 
 constexpr double kLeastSeconds = 1, kLeastRoundTrips = 10, kLeastRttSeconds = 0.002;
 constexpr double kQueueSeconds = 1;  // enough to tell the line's speed
-constexpr double kSearch = 1.2;      // first pace, over what got through
-constexpr double kRise = 1.05;       // after a busy time without a queue
-constexpr int kProbeEvery = 12;      // busy times until then, once the line's speed is known
-constexpr double kException = 0.5;   // less than this share is a trouble that may pass
+constexpr double kSearch = 1.1;      // after a busy time without a queue, until the line is known
+constexpr double kProbe = 1.05;  // and then, once in kProbeEvery such times, as lines get faster
+constexpr int kProbeEvery = 12;
+constexpr double kOverrun = 0.93;   // less than this share of the pace: the queues ran over
+constexpr double kException = 0.5;  // less than this share is a trouble that may pass
 
 }  // namespace
 
@@ -21,6 +22,12 @@ void UplinkPacer::begin(double now_seconds) {
   queued_since_.reset();
   queue_seconds_ = line_ = 0;
   bytes_.clear();
+}
+
+void UplinkPacer::forget() {
+  pace_.reset();
+  queued_since_.reset();
+  queue_seconds_ = line_ = 0;
 }
 
 void UplinkPacer::look(const LineSample& sample) {
@@ -58,14 +65,15 @@ std::optional<Paces> UplinkPacer::end(double now_seconds, int peer, uint64_t byt
 bool UplinkPacer::learn() {
   if (line_ == 0) {
     if (!pace_ || --until_rise_ > 0) return false;
-    *pace_ *= kRise;
+    *pace_ *= is_known_ ? kProbe : kSearch;
     return true;
   }
   was_exception_ = pace_ && line_ < kException * *pace_ && !was_exception_;
   if (was_exception_) return false;
-  // What got through before there was a pace is less than the line can do: queues ran over.
-  until_rise_ = pace_ ? kProbeEvery : 1;
-  pace_ = pace_ ? line_ : kSearch * line_;
+  // Where queues ran over, less got through than the line can do.
+  is_known_ = pace_ && line_ >= kOverrun * *pace_;
+  until_rise_ = is_known_ ? kProbeEvery : 1;
+  pace_ = line_;
   return true;
 }
 

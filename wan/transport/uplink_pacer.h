@@ -3,8 +3,9 @@
 // what every connection sends.
 //
 // A line is full while a queue stands before it: what gets through then is what it can do. Busy
-// times without a queue say that the line could do more, or just what the pace is; once in a while
-// the pace rises to find out. Fed with the sends of all connections. Not thread-safe.
+// times without a queue say that the line could do more, or just what the pace is: the pace rises
+// from one to the next until a queue comes, and later once in a while. Fed with the sends of all
+// connections. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,9 @@ class UplinkPacer {
   // Shares follow what each peer got in it; who got nothing keeps what it has.
   std::optional<Paces> end(double now_seconds, int peer, uint64_t bytes);
 
+  // There is no pace from now on: what was learned does not hold any more.
+  void forget();
+
   // Whether the message that ends next is the last one under way.
   bool ends_with_next() const { return under_way_ == 1; }
 
@@ -46,6 +50,7 @@ class UplinkPacer {
   std::map<int, uint64_t> bytes_;        // by peer
 
   std::optional<double> pace_;  // bits a second of all peers together
+  bool is_known_ = false;       // the line's speed, not only that it can do this
   int until_rise_ = 0;          // busy times without a queue
   bool was_exception_ = false;  // the last busy time was much slower than the pace
 };

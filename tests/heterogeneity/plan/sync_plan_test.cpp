@@ -57,7 +57,7 @@ TEST_CASE("a slower one gets a smaller codec and then a delay") {
   const auto coded = plan_sync(facts(200, 0.08, 1, 1000), 0.02);
   CHECK(coded.codec == CodecKind::kInt8);
   CHECK(coded.delay_steps == 0);
-  const auto delayed = plan_sync(facts(100, 0.1), 0.03);
+  const auto delayed = plan_sync(facts(150, 0.1), 0.03);
   CHECK(delayed.delay_steps > 0);
   CHECK(delayed.delay_steps * delayed.fragments <= 100);
   CHECK(delayed.exposed_share <= 0.03);

@@ -83,6 +83,22 @@ TEST_CASE("one exchange in trouble changes nothing and two do") {
   CHECK(line.exchange() == Approx(1e7).epsilon(0.07));
 }
 
+TEST_CASE("what is forgotten is learned anew") {
+  UplinkPacer pacer;
+  const auto busy = [&](double from_seconds, double bytes_per_second) {
+    pacer.begin(from_seconds);
+    for (double seconds = 0; seconds <= 5; seconds += kStep) {
+      pacer.look(sample_of(from_seconds + seconds, bytes_per_second * seconds, true));
+    }
+    const auto paces = pacer.end(from_seconds + 5, 1, 1000);
+    return paces ? paces->at(1) : 0;
+  };
+  CHECK(busy(0, 1e6) == Approx(8e6));
+  CHECK(busy(10, 1e5) == 0);  // a trouble that may pass
+  pacer.forget();
+  CHECK(busy(20, 1e5) == Approx(8e5));
+}
+
 TEST_CASE("a busy time without a queue sets no pace") {
   UplinkPacer pacer;
   for (int time = 0; time < 30; ++time) {
@@ -126,5 +142,5 @@ TEST_CASE("a busy time lasts as long as anything is under way and shares go by b
   REQUIRE(paces);
   CHECK(paces->size() == 2);
   CHECK(paces->at(1) == Approx(3 * paces->at(2)));
-  CHECK(paces->at(1) + paces->at(2) == Approx(1.2 * 8e6));
+  CHECK(paces->at(1) + paces->at(2) == Approx(8e6));
 }
