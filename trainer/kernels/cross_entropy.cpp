@@ -1,9 +1,8 @@
 #include "trainer/kernels/cross_entropy.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "trainer/kernels/largest.h"
 #include "trainer/kernels/vector_code.h"
 
 namespace farstep {
@@ -12,9 +11,7 @@ namespace {
 
 // Leaves the exponentials, less than 1 each, in `logits`; returns their sum.
 inline float loss_of_row(float* logits, int64_t target, int64_t vocabulary, float& loss) {
-  float largest = -std::numeric_limits<float>::infinity();
-#pragma omp simd reduction(max : largest)
-  for (int64_t i = 0; i < vocabulary; ++i) largest = std::max(largest, logits[i]);
+  const float largest = largest_of(logits, vocabulary);
   const float wanted = logits[target] - largest;
   float sum = 0;
 #pragma omp simd reduction(+ : sum)

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "trainer/kernels/largest.h"
 #include "trainer/kernels/vector_code.h"
 
 namespace farstep {
@@ -17,9 +17,7 @@ inline void softmax_rows(const ScoreTile& tile, const float* scores, T* probabil
     const int64_t seen = tile.first + row + 1;
     const float* const from = scores + row * tile.columns;
     T* const to = probabilities + row * tile.columns;
-    float largest = -std::numeric_limits<float>::infinity();
-#pragma omp simd reduction(max : largest)
-    for (int64_t i = 0; i < seen; ++i) largest = std::max(largest, from[i]);
+    const float largest = largest_of(from, seen);
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < seen; ++i) sum += vector_exp((from[i] - largest) * tile.scale);

@@ -20,9 +20,16 @@
 
 namespace farstep {
 
-// e^x within 2e-7 of it for x in [-87, 88]; beyond, that of the nearer end. A NaN stays one.
+// e^x within 2e-7 of it for x in [-87, 87]; beyond, that of the nearer end. A NaN stays one.
 inline float vector_exp(float x) {
-  const float in_range = x < -87.0F ? -87.0F : x > 88.0F ? 88.0F : x;
+  // In integers, as compilers make comparisons of floats into work on denormal constants, which is
+  // slow.
+  constexpr int32_t kInfinity = 0x7f800000;
+  const auto bits = std::bit_cast<int32_t>(x);
+  const int32_t magnitude = bits & 0x7fffffff;
+  const int32_t nearest = std::min(magnitude, std::bit_cast<int32_t>(87.0F));
+  const int32_t nan = magnitude > kInfinity ? -1 : 0;
+  const auto in_range = std::bit_cast<float>((bits ^ magnitude) | nearest | nan);
   // Added to a small number, it leaves the nearest integer in the lowest bits.
   constexpr float kShift = 0x1.8p23F;
   const float shifted = in_range * 0x1.715476p0F + kShift;

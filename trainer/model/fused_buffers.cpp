@@ -87,7 +87,7 @@ FusedBuffers<T> cut_all(Cutter& cutter, const LlamaConfig& config, const Attenti
 }  // namespace
 
 int64_t logit_rows(int64_t rows, int64_t vocabulary) {
-  return std::clamp<int64_t>(kLogitValues / vocabulary, 1, rows);
+  return std::clamp<int64_t>(kLogitValues / vocabulary, 1, std::min(rows, kProductRows));
 }
 
 AttentionShape attention_shape(const LlamaConfig& config, int64_t sequences, int64_t length) {
