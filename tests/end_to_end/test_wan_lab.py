@@ -146,9 +146,14 @@ class Life(LabTest):
         """No process, no namespace, its command included; and the folder can be used again."""
         lab = self.start_lab("--sites", "2", "--rate", "50M", "--", "sleep", "1000", verb="run")
         namespaces = {os.readlink(f"/proc/{pid}/ns/net") for pid in self.holders}
-        children = Path(f"/proc/{lab.pid}/task/{lab.pid}/children").read_text().split()
         self.assertEqual(len(namespaces), 2)
-        self.assertEqual(len(children), 3)
+        children = []
+
+        def command_runs() -> bool:
+            children[:] = Path(f"/proc/{lab.pid}/task/{lab.pid}/children").read_text().split()
+            return len(children) == 3
+
+        wait_until(command_runs, 5, "the lab's two holders and its command")
         lab.send_signal(signal.SIGKILL)
         lab.wait(timeout=5)
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), 5,

@@ -111,9 +111,10 @@ struct NetworkConfig {
         "first of the TCP ports (one a peer and lane) that the peers connect to; 0 lets the system "
         "choose",
         in_range(0, 65000));
-    visit("congestion_control", congestion_control,
-          "the kernel's congestion control, if it has this one; empty: cubic, and bbr where packets "
-          "get lost without a queue");
+    visit(
+        "congestion_control", congestion_control,
+        "the kernel's congestion control, if it has this one; empty: cubic, and bbr where packets "
+        "get lost without a queue");
     visit("uplink_bits_per_second", uplink_bits_per_second,
           "what this site may send to all peers together; stated a little below what the line can, "
           "no queue builds up in it. null: no limit",
