@@ -80,6 +80,24 @@ TEST_CASE("adamw leaves the gradients as they are") {
   CHECK(at::equal(parameters.gradients(), before));
 }
 
+TEST_CASE("adamw writes the bf16 copy of its values and leaves the same values with one") {
+  Parameters parameters(kSmallConfig, at::kCPU), without(kSmallConfig, at::kCPU);
+  parameters.initialise(1);
+  without.initialise(1);
+  const auto copy = parameters.bf16_values();
+  const auto optimizer = make_optimizer(adamw_config(), parameters);
+  const auto other = make_optimizer(adamw_config(), without);
+  for (int step = 1; step <= 3; ++step) {
+    set_gradients(parameters, step);
+    set_gradients(without, step);
+    optimizer->update(0.01);
+    other->update(0.01);
+    CHECK(at::equal(copy, parameters.values().to(at::kBFloat16)));
+    CHECK(parameters.bf16_values().const_data_ptr() == copy.const_data_ptr());
+    CHECK(at::equal(parameters.values(), without.values()));
+  }
+}
+
 TEST_CASE("adamw goes on from its saved state with the same bits") {
   const auto train = [](Parameters& parameters, Optimizer& optimizer, int first, int last) {
     for (int step = first; step <= last; ++step) {

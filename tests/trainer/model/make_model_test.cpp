@@ -1,0 +1,29 @@
+#include "trainer/model/make_model.h"
+
+#include "tests/support/catch.h"
+#include "tests/trainer/model/small_model.h"
+#include "trainer/model/fused_llama.h"
+
+namespace farstep {
+
+namespace {
+
+template <typename Model>
+bool makes(StepKind step, ComputeType compute) {
+  InnerConfig config;
+  config.step = step;
+  config.compute = compute;
+  const auto model = make_model(kSmallConfig, at::kCPU, config);
+  return dynamic_cast<const Model*>(model.get()) != nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("the model is the one that step and compute ask for") {
+  CHECK(makes<FusedLlama<BF16>>(StepKind::kFused, ComputeType::kBF16));
+  CHECK(makes<FusedLlama<float>>(StepKind::kFused, ComputeType::kFP32));
+  CHECK(makes<Llama>(StepKind::kAutograd, ComputeType::kBF16));
+  CHECK(makes<Llama>(StepKind::kAutograd, ComputeType::kFP32));
+}
+
+}  // namespace farstep
