@@ -26,9 +26,7 @@ TEST_CASE("after a change of everything all sites hold one theta_global") {
       replica.run_round(
           static_cast<int64_t>(round) + 1, 12 + site, [&](auto& theta) { wander(theta, site); },
           [&](const auto& applied) {
-            for (std::size_t i = 0; i < applied.size(); ++i) {
-              seen.push_back(hash_of(replica.strategy.theta_global()));
-            }
+            for (const auto& sync : applied) seen.push_back(sync.theta_hash);
           });
     }
     return seen;
