@@ -8,7 +8,8 @@
 namespace farstep {
 
 // Calls task(begin, end) for ranges that make up [0, rows), one a thread; the split depends on rows
-// and the number of threads alone.
+// and the number of threads alone. LibTorch's loop has one range, and one thread, where the caller
+// is compiled without OpenMP.
 template <typename Task>
 void for_rows(int64_t rows, const Task& task) {
   at::parallel_for(0, rows, /*grain_size=*/1, task);
