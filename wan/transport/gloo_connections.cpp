@@ -176,15 +176,15 @@ void GlooConnections::look(double now_seconds) {
       if (lane.socket) sample += lane.socket->sample(now_seconds);
     }
     all += sample;
-    if (link.is_lossy || !mesh_.congestion_control.empty()) continue;
-    link.is_lossy = link.losses.is_lossy(sample);
-    if (link.is_lossy) mind_losses(link);
+    const bool watches = link.losses && mesh_.congestion_control.empty();
+    if (watches && link.losses->is_lossy(sample)) mind_losses(link);
   }
   pacer_.look(all);
 }
 
 // The caller has both mutexes.
 void GlooConnections::mind_losses(GlooConnection& lossy) {
+  lossy.losses.reset();
   for (auto& lane : lossy.lanes) {
     if (lane.socket) lane.socket->pace_with(kLossyControl);
   }

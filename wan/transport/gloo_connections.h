@@ -44,8 +44,7 @@ struct GlooConnection {
   std::vector<GlooLane> lanes;
   std::atomic<uint64_t> sent_bytes{0}, received_bytes{0};
   // Guarded by the pacing mutex of GlooConnections.
-  LossWatch losses;
-  bool is_lossy = false;
+  std::optional<LossWatch> losses = LossWatch();  // until there are some
 
   // A standing receive on the first lane: it ends the moment that breaks, whoever else waits for
   // whatever, or with the rank that the peer lost, so that all sites name the same one.

@@ -14,8 +14,7 @@ constexpr double kMemoryBytes = 1 << 28;
 bool LossWatch::is_lossy(const LineSample& sample) {
   const auto before = last_;
   last_ = sample;
-  if (!before || is_lossy_ || before->has_queue_somewhere() || sample.has_queue_somewhere())
-    return is_lossy_;
+  if (!before || before->has_queue_somewhere() || sample.has_queue_somewhere()) return false;
   delivered_bytes_ += static_cast<double>(sample.delivered_bytes - before->delivered_bytes);
   const auto resent = sample.retransmitted_bytes - before->retransmitted_bytes;
   if (resent > 0) {
@@ -26,13 +25,14 @@ bool LossWatch::is_lossy(const LineSample& sample) {
       last_loss_seconds_ = sample.now_seconds;
     }
   }
-  is_lossy_ = losses_ >= kLeastLosses && retransmitted_bytes_ >= kLossyShare * delivered_bytes_;
+  const bool is_lossy =
+      losses_ >= kLeastLosses && retransmitted_bytes_ >= kLossyShare * delivered_bytes_;
   if (delivered_bytes_ > kMemoryBytes) {
     delivered_bytes_ /= 2;
     retransmitted_bytes_ /= 2;
     losses_ /= 2;
   }
-  return is_lossy_;
+  return is_lossy;
 }
 
 }  // namespace farstep

@@ -14,7 +14,7 @@ namespace farstep {
 
 class LossWatch {
  public:
-  // True from the sample on that shows at least two lost packets in ten thousand, at several
+  // Whether this sample is the one that shows at least two lost packets in ten thousand, at several
   // moments and with no queue before or after: up to there CUBIC fills usual lines.
   bool is_lossy(const LineSample& sample);
 
@@ -23,7 +23,6 @@ class LossWatch {
   double last_loss_seconds_ = 0;
   // Of the time without a queue; halved again and again, so that the past fades.
   double delivered_bytes_ = 0, retransmitted_bytes_ = 0, losses_ = 0;
-  bool is_lossy_ = false;
 };
 
 }  // namespace farstep
