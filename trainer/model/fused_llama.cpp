@@ -21,13 +21,16 @@ struct FusedLlama<T>::Pass {
   FusedBuffers<T> buffers;
   AttentionShape shape;
   RotaryRows rotary;
-  float scale = 1;   // of the gradients
-  bool add = false;  // them to what is there
+  GradientPass gradients;
+
+  void ready(int64_t begin, int64_t end) const {
+    if (gradients.ready) gradients.ready(begin, end);
+  }
 
   const int64_t* input_ids() const { return inputs.const_data_ptr<int64_t>(); }
   const int64_t* target_ids() const { return targets.const_data_ptr<int64_t>(); }
   BlockContext<T> context(const LlamaConfig& config) const {
-    return {config, shape, rotary, buffers, add};
+    return {config, shape, rotary, buffers, gradients.add};
   }
 };
 
@@ -97,7 +100,8 @@ void FusedLlama<T>::head(const Pass& pass, bool gradient) {
       const int64_t* const targets = pass.target_ids() + first + begin;
       float* const losses = buffers.losses + first + begin;
       if (gradient) {
-        cross_entropy(logits, targets, end - begin, vocabulary, pass.scale, losses,
+        cross_entropy(logits, targets, end - begin, vocabulary,
+                      static_cast<float>(pass.gradients.scale), losses,
                       buffers.d_logits + begin * vocabulary);
       } else {
         cross_entropy(logits, targets, end - begin, vocabulary, losses);
@@ -105,7 +109,7 @@ void FusedLlama<T>::head(const Pass& pass, bool gradient) {
     });
     if (!gradient) continue;
     multiply(vocabulary, hidden, count, {buffers.d_logits, vocabulary, true}, {x, hidden},
-             {weight.gradient, hidden, pass.add || first > 0});
+             {weight.gradient, hidden, pass.gradients.add || first > 0});
     multiply(count, hidden, vocabulary, {buffers.d_logits, vocabulary}, {weight.values, hidden},
              {buffers.d_normal + first * hidden, hidden});
   }
@@ -121,12 +125,15 @@ void FusedLlama<T>::backward(const Pass& pass) {
   });
   normalise_backward(context, pass.weights.final_norm, buffers.final_input,
                      buffers.final_inverse_rms);
+  pass.ready(pass.weights.blocks_end, num_parameters(parameters_.layout()));
   for (auto layer = buffers.blocks.size(); layer-- > 0;) {
-    block_backward(context, pass.weights.blocks[layer], buffers.blocks[layer]);
+    const auto& weights = pass.weights.blocks[layer];
+    block_backward(context, weights, buffers.blocks[layer]);
+    pass.ready(weights.begin, weights.end);
   }
   float* const table = pass.weights.embedding.gradient;
   // A tied table holds the head's gradient by now.
-  if (!pass.add && !config_.tied_embeddings) {
+  if (!pass.gradients.add && !config_.tied_embeddings) {
     for_rows(config_.vocabulary, [&](int64_t begin, int64_t end) {
       std::fill(table + begin * hidden, table + end * hidden, 0.0F);
     });
@@ -134,28 +141,19 @@ void FusedLlama<T>::backward(const Pass& pass) {
   for_rows(hidden, [&](int64_t begin, int64_t end) {
     embed_backward(buffers.d_stream, pass.input_ids(), rows, hidden, begin, end, table);
   });
+  pass.ready(0, config_.vocabulary * hidden);
 }
 
 template <typename T>
-at::Tensor FusedLlama<T>::gradients(const at::Tensor& tokens, double scale, bool add) {
+at::Tensor FusedLlama<T>::backpropagate(const at::Tensor& tokens, const GradientPass& request) {
   auto pass = begin_pass(tokens);
-  pass.scale = static_cast<float>(scale);
-  pass.add = add;
+  pass.gradients = request;
   forward(pass);
   head(pass, /*gradient=*/true);
   backward(pass);
   const float* const losses = pass.buffers.losses;
-  return at::full({}, scale * std::accumulate(losses, losses + pass.shape.rows(), 0.0), at::kFloat);
-}
-
-template <typename T>
-at::Tensor FusedLlama<T>::add_gradients(const at::Tensor& tokens, double scale) {
-  return gradients(tokens, scale, /*add=*/true);
-}
-
-template <typename T>
-at::Tensor FusedLlama<T>::set_gradients(const at::Tensor& tokens, double scale) {
-  return gradients(tokens, scale, /*add=*/false);
+  return at::full({}, request.scale * std::accumulate(losses, losses + pass.shape.rows(), 0.0),
+                  at::kFloat);
 }
 
 template <typename T>

@@ -23,8 +23,7 @@ class FusedLlama : public TrainableModel {
   Parameters& parameters() override { return parameters_; }
 
   at::Tensor summed_loss(const at::Tensor& tokens) override;
-  at::Tensor add_gradients(const at::Tensor& tokens, double scale) override;
-  at::Tensor set_gradients(const at::Tensor& tokens, double scale) override;
+  at::Tensor backpropagate(const at::Tensor& tokens, const GradientPass& pass) override;
 
   // Bytes of all activations; fused_buffers.h says of what.
   int64_t activation_bytes() const { return pool_.bytes(); }
@@ -37,7 +36,6 @@ class FusedLlama : public TrainableModel {
   void backward(const Pass& pass);
   // Leaves the losses, and where `gradient` is wanted that in the last norm's output.
   void head(const Pass& pass, bool gradient);
-  at::Tensor gradients(const at::Tensor& tokens, double scale, bool add);
 
   const LlamaConfig config_;
   Parameters parameters_;

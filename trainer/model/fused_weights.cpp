@@ -49,8 +49,11 @@ FusedWeights<T> fused_weights(Parameters& parameters, const LlamaConfig& config)
                               .output = matrix(name + "self_attn.o_proj"),
                               .feed_forward_norm = norm(name + "post_attention_layernorm"),
                               .gate_up = matrix(name + "mlp.gate_proj"),
-                              .down = matrix(name + "mlp.down_proj")});
+                              .down = matrix(name + "mlp.down_proj"),
+                              .begin = offset(name + "self_attn.q_proj"),
+                              .end = offset(name + "post_attention_layernorm") + config.hidden});
   }
+  weights.blocks_end = offset("model.norm");
   weights.final_norm = norm("model.norm");
   weights.head = matrix(config.tied_embeddings ? "model.embed_tokens" : "lm_head");
   return weights;

@@ -31,14 +31,16 @@ struct BlockWeights {
   NormWeight feed_forward_norm;  // (C)
   MatrixWeight<T> gate_up;       // (2 F, C)
   MatrixWeight<T> down;          // (C, F)
+  int64_t begin = 0, end = 0;    // of all these in the flat vectors
 };
 
 template <typename T>
 struct FusedWeights {
-  MatrixWeight<float> embedding;  // (V, C)
+  MatrixWeight<float> embedding;  // (V, C), the flat vectors' first part
   std::vector<BlockWeights<T>> blocks;
-  NormWeight final_norm;  // (C)
-  MatrixWeight<T> head;   // (V, C); the embedding itself where it is tied
+  int64_t blocks_end = 0;  // where final_norm, and then an untied head, begin in the flat vectors
+  NormWeight final_norm;   // (C)
+  MatrixWeight<T> head;    // (V, C); the embedding itself where it is tied
 };
 
 // Pointers that stay valid as long as `parameters`; with T = BF16 to parameters.bf16_values().

@@ -60,10 +60,13 @@ at::Tensor Llama::summed_loss(const at::Tensor& tokens) {
   return summed_loss(tokens.narrow(1, 0, length), tokens.narrow(1, 1, length));
 }
 
-at::Tensor Llama::add_gradients(const at::Tensor& tokens, double scale) {
+at::Tensor Llama::backpropagate(const at::Tensor& tokens, const GradientPass& pass) {
+  if (!pass.add) parameters_.gradients().zero_();
   const int64_t length = tokens.size(1) - 1;  // T
-  const auto loss = summed_loss(tokens.narrow(1, 0, length), tokens.narrow(1, 1, length)) * scale;
+  const auto loss =
+      summed_loss(tokens.narrow(1, 0, length), tokens.narrow(1, 1, length)) * pass.scale;
   loss.backward();
+  if (pass.ready) pass.ready(0, parameters_.gradients().numel());
   return loss.detach();
 }
 

@@ -33,7 +33,8 @@ class Llama : public TrainableModel {
   at::Tensor loss(const at::Tensor& inputs, const at::Tensor& targets);
 
   at::Tensor summed_loss(const at::Tensor& tokens) override;
-  at::Tensor add_gradients(const at::Tensor& tokens, double scale) override;
+  // All parts are ready at once, at the end.
+  at::Tensor backpropagate(const at::Tensor& tokens, const GradientPass& pass) override;
 
  private:
   struct Block {

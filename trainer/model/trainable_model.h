@@ -6,9 +6,21 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdint>
+#include <functional>
+
 #include "trainer/model/parameters.h"
 
 namespace farstep {
+
+// What backward does with the gradients.
+struct GradientPass {
+  double scale = 1;
+  bool add = false;  // to those that are there, instead of replacing them
+  // Called during backward, once for every part: elements [begin, end) of the flat vector are as
+  // this pass leaves them (on a GPU: once what its stream was given so far is done).
+  std::function<void(int64_t begin, int64_t end)> ready = {};
+};
 
 class TrainableModel {
  public:
@@ -20,15 +32,16 @@ class TrainableModel {
   virtual at::Tensor summed_loss(const at::Tensor& tokens) = 0;
 
   // Runs forward and backward on `tokens` (B, T + 1), int64, on the model's device: columns 0 to T
-  // - 1 are inputs, 1 to T targets. Adds `scale` times the gradient of the summed cross-entropy of
-  // all B T targets to parameters().gradients(), and returns `scale` times that sum: an fp32 scalar
-  // on the device, so that nobody waits for it.
-  virtual at::Tensor add_gradients(const at::Tensor& tokens, double scale) = 0;
+  // - 1 are inputs, 1 to T targets. Leaves the gradient of `scale` times the summed cross-entropy
+  // of all B T targets in parameters().gradients(), as `pass` says, and returns `scale` times that
+  // sum: an fp32 scalar on the device, so that nobody waits for it.
+  virtual at::Tensor backpropagate(const at::Tensor& tokens, const GradientPass& pass) = 0;
 
-  // The same, but replaces what parameters().gradients() held.
-  virtual at::Tensor set_gradients(const at::Tensor& tokens, double scale) {
-    parameters().gradients().zero_();
-    return add_gradients(tokens, scale);
+  at::Tensor add_gradients(const at::Tensor& tokens, double scale) {
+    return backpropagate(tokens, {.scale = scale, .add = true});
+  }
+  at::Tensor set_gradients(const at::Tensor& tokens, double scale) {
+    return backpropagate(tokens, {.scale = scale, .add = false});
   }
 };
 

@@ -49,7 +49,7 @@ class Throws : public TrainableModel {
   Throws() : parameters_(kSmallConfig, at::kCPU) {}
   Parameters& parameters() override { return parameters_; }
   at::Tensor summed_loss(const at::Tensor& /*tokens*/) override { return at::zeros({}); }
-  at::Tensor add_gradients(const at::Tensor& /*tokens*/, double /*scale*/) override {
+  at::Tensor backpropagate(const at::Tensor& /*tokens*/, const GradientPass& /*pass*/) override {
     throw InternalError("this device is broken");
   }
 

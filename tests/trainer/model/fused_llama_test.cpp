@@ -137,6 +137,25 @@ TEMPLATE_TEST_CASE("gradients are added or replace what is there", "", float, BF
   }
 }
 
+TEMPLATE_TEST_CASE("backward tells of every part once when its gradients are there", "", float,
+                   BF16) {
+  for (const auto& shape : kShapes) {
+    INFO(shape.name);
+    FusedLlama<TestType> model(shape.config);
+    randomise(model.parameters(), fresh_seed());
+    const auto tokens = random_tokens(shape.config, shape.sequences, shape.length);
+    auto gradients = model.parameters().gradients();
+    auto told = at::full_like(gradients, std::nanf(""));
+    const auto ready = [&](int64_t begin, int64_t end) {
+      auto part = told.slice(0, begin, end);
+      CHECK(part.isnan().all().template item<bool>());
+      part.copy_(gradients.slice(0, begin, end));
+    };
+    model.backpropagate(tokens, {.scale = 1, .add = false, .ready = ready});
+    CHECK(at::equal(told, gradients));
+  }
+}
+
 TEMPLATE_TEST_CASE("equal calls give equal bits with one thread and with two", "", float, BF16) {
   for (const int number : {1, 2}) {
     at::set_num_threads(number);
