@@ -1,12 +1,13 @@
 // How fast the inner step is, and where its time goes.
 //
 //   step [--preset 7m|150m] [--batch B --length T] [--step fused|autograd] [--compute bf16|fp32]
-//        [--threads N] [--seconds S] [--serve]
+//        [--recompute] [--threads N] [--seconds S] [--serve]
 //
 // MFU counts 6 operations a parameter outside the embedding and token, and causal attention,
 // against the largest rate that a square product reaches in this very run. With --serve it waits:
 // for every line on its input it takes one step and prints the seconds it took, so that another
-// program can take turns with it.
+// program can take turns with it. Of the fused step a table tells which operations the time went
+// to.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -14,12 +15,17 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <iostream>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "tests/bench/timed_ops.h"
 #include "trainer/inner/inner_step.h"
+#include "trainer/model/cpu_ops.h"
+#include "trainer/model/fused_llama.h"
 #include "trainer/model/make_model.h"
 #include "trainer/model/matrix_product.h"
 
@@ -32,7 +38,7 @@ struct Options {
   int64_t batch = 8, length = 256;
   int threads = 2;
   double seconds = 10;
-  bool serve = false;
+  bool recompute = false, serve = false;
 };
 
 LlamaConfig shape_of(const std::string& preset) {
@@ -88,7 +94,10 @@ class Training {
   Training(const LlamaConfig& shape, const Options& options) : options_(options) {
     config_.step = options.step == "fused" ? StepKind::kFused : StepKind::kAutograd;
     config_.compute = options.compute == "bf16" ? ComputeType::kBF16 : ComputeType::kFP32;
-    model_ = make_model(shape, at::kCPU, config_);
+    model_ = config_.step == StepKind::kAutograd
+                 ? make_model(shape, at::kCPU, config_, options.recompute)
+             : config_.compute == ComputeType::kBF16 ? timed_model<BF16>(shape)
+                                                     : timed_model<float>(shape);
     model_->parameters().initialise(1);
     inner_ = std::make_unique<InnerStep>(*model_, config_);
     batch_ = {.sequences = options.batch, .length = options.length, .tokens = {}};
@@ -100,9 +109,17 @@ class Training {
   double step() {
     return seconds_of([&] { inner_->run(batch_, options_.batch, 0.5); });
   }
+  OperationTimes& times() { return times_; }
 
  private:
+  template <typename T>
+  std::unique_ptr<TrainableModel> timed_model(const LlamaConfig& shape) {
+    auto ops = std::make_unique<TimedOps<T>>(std::make_unique<CpuOps<T>>(), times_);
+    return std::make_unique<FusedLlama<T>>(shape, std::move(ops), options_.recompute);
+  }
+
   const Options options_;
+  OperationTimes times_;
   InnerConfig config_;
   std::unique_ptr<TrainableModel> model_;
   std::unique_ptr<InnerStep> inner_;
@@ -116,12 +133,31 @@ void serve(Training& training) {
   }
 }
 
+// What a step's time went to, the longest first.
+void print_table(const OperationTimes& times, double steps, double step_seconds) {
+  std::vector<std::pair<std::string, OperationTime>> rows(times.begin(), times.end());
+  double rest = step_seconds;
+  for (auto& [name, time] : rows) rest -= time.seconds / steps;
+  rows.emplace_back("gradient norm, clipping, AdamW, the rest",
+                    OperationTime{.seconds = rest * steps});
+  std::ranges::sort(rows, std::greater{}, [](const auto& row) { return row.second.seconds; });
+  fmt::print("{:<42}{:>9}{:>9}{:>9}{:>9}\n", "operation", "calls", "ms", "%", "TFLOPS");
+  for (const auto& [name, time] : rows) {
+    fmt::print("{:<42}{:>9.0f}{:>9.2f}{:>9.1f}{:>9}\n", name,
+               static_cast<double>(time.calls) / steps, time.seconds / steps * 1e3,
+               100 * time.seconds / steps / step_seconds,
+               time.flops == 0 ? "" : fmt::format("{:.2f}", time.flops / time.seconds * 1e-12));
+  }
+}
+
 void measure(Training& training, const LlamaConfig& shape, const Options& options) {
   for (int i = 0; i < 3; ++i) training.step();
+  training.times().clear();
   std::vector<double> times;
   for (double sum = 0; sum < options.seconds || times.size() < 5; sum += times.back()) {
     times.push_back(training.step());
   }
+  const double total = std::accumulate(times.begin(), times.end(), 0.0);
   std::ranges::sort(times);
   const double median = times[times.size() / 2];
   const double peak =
@@ -136,6 +172,10 @@ void measure(Training& training, const LlamaConfig& shape, const Options& option
   fmt::print("MFU {:.1f} % of {:.2f} TFLOPS that a product reaches; peak memory {} MiB\n",
              100 * operations(shape, options) / median / peak, peak * 1e-12,
              usage.ru_maxrss / 1024);
+  if (!training.times().empty()) {
+    const auto steps = static_cast<double>(times.size());
+    print_table(training.times(), steps, total / steps);
+  }
 }
 
 }  // namespace
@@ -146,6 +186,7 @@ int main(int argc, char** argv) {
   app.add_option("--preset", options.preset)->check(CLI::IsMember({"7m", "150m"}));
   app.add_option("--step", options.step)->check(CLI::IsMember({"fused", "autograd"}));
   app.add_option("--compute", options.compute)->check(CLI::IsMember({"bf16", "fp32"}));
+  app.add_flag("--recompute", options.recompute);
   app.add_option("--batch", options.batch);
   app.add_option("--length", options.length);
   app.add_option("--threads", options.threads);

@@ -52,6 +52,7 @@ struct DeviceConfig {
   int64_t index = 0;
   int64_t threads = 1;
   std::optional<int64_t> memory_bytes;
+  bool recompute = false;
   std::optional<EmulateConfig> emulate;
 
   template <typename Visitor>
@@ -64,6 +65,9 @@ struct DeviceConfig {
         "memory that training may use, as `farstep profile` sees it; null: what is free, on a cpu "
         "shared out among the site's slices",
         at_least(1));
+    visit("recompute", recompute,
+          "keep of every block its input alone and run its forward again in backward: memory for "
+          "larger micro-batches, slower steps, the same bits");
     visit("emulate", emulate, "play a slower device");
   }
 };

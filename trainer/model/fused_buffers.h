@@ -1,18 +1,19 @@
-// All memory that a forward and backward of the fused model works in, as one piece: what forward
-// keeps for backward, and what is used again from layer to layer.
+// The memory that forward and backward of the fused model share, on any device: what forward keeps
+// for backward, and what is used again from layer to layer. What one device's operations need
+// besides is their own.
 //
 // Bytes of bf16 compute, with R rows (tokens), C = H D wide, F inside the feed-forward, V
-// vocabulary: a layer keeps R (14 C + 4 G D + 4 F + 4 H + 8), and all layers share about R (14 C +
-// 4 G D + 6 F) and the chunk's logits (kLogitValues, 6 bytes each). fp32 keeps about twice that of
-// a layer.
+// vocabulary: a layer keeps R (14 C + 4 G D + 4 F + 4 H + 8), with recomputation 4 R C and one
+// layer the rest; all layers share about R (14 C + 4 G D + 6 F) and the logits of some rows (6
+// bytes each). fp32 keeps about twice that of a layer.
 #pragma once
-
-#include <ATen/ATen.h>
 
 #include <cstdint>
 #include <vector>
 
-#include "trainer/model/fused_attention.h"
+#include "trainer/kernels/bf16.h"
+#include "trainer/model/arena.h"
+#include "trainer/model/attention_shape.h"
 #include "trainer/model/llama_config.h"
 
 namespace farstep {
@@ -34,50 +35,32 @@ struct BlockKept {
 
 template <typename T>
 struct FusedBuffers {
-  std::vector<BlockKept<T>> blocks;
+  std::vector<BlockKept<T>> blocks;    // with recomputation they differ in attention_input alone
   float* final_input = nullptr;        // (R, C)
   float* final_inverse_rms = nullptr;  // (R)
   T* final_normal = nullptr;           // (R, C)
   float* losses = nullptr;             // (R)
 
   // The gradient in the residual stream, and it rounded; in fp32 one and the same.
-  float* d_stream = nullptr;       // (R, C)
-  T* d_stream_copy = nullptr;      // (R, C)
-  float* d_normal = nullptr;       // (R, C), in a norm's output
-  T* d_mixed = nullptr;            // (R, C)
-  float* d_heads_exact = nullptr;  // (R, C + 2 G D)
-  T* d_heads = nullptr;            // (R, C + 2 G D)
-  T* d_gate_up = nullptr;          // (R, 2 F)
-  T* gated = nullptr;              // (R, F), SwiGLU's output
-  float* product = nullptr;        // (kProductRows, max(C + 2 G D, 2 F))
-  float* logits = nullptr;         // (logit_rows, V)
-  T* d_logits = nullptr;           // (logit_rows, V); in fp32 where the logits are
-  float* norm_parts = nullptr;     // (threads, C), of a norm's weight gradient
-  AttentionScratch<T> attention;
+  float* d_stream = nullptr;   // (R, C)
+  T* d_stream_copy = nullptr;  // (R, C)
+  float* d_normal = nullptr;   // (R, C), in a norm's output
+  T* d_mixed = nullptr;        // (R, C)
+  T* d_heads = nullptr;        // (R, C + 2 G D)
+  T* d_gate_up = nullptr;      // (R, 2 F)
+  T* gated = nullptr;          // (R, F), SwiGLU's output
+  float* logits = nullptr;     // (logit_rows, V)
+  T* d_logits = nullptr;       // (logit_rows, V); in fp32 where the logits are
 };
 
-// Rows of a product that a kernel takes further while it is in the cache.
-constexpr int64_t kProductRows = 512;
-// Most logits at once.
-constexpr int64_t kLogitValues = int64_t{1} << 24;
+struct BufferSizes {
+  AttentionShape shape;
+  int64_t logit_rows = 0;  // rows whose logits are there at once
+  bool recompute = false;  // a block's forward in backward, instead of keeping what it made
+};
 
-// Rows whose logits are there at once.
-int64_t logit_rows(int64_t rows, int64_t vocabulary);
-
-AttentionShape attention_shape(const LlamaConfig& config, int64_t sequences, int64_t length);
-
-// Owns the memory; a later shape reuses it, and only a larger one makes it grow. Not thread-safe.
+// Arrays of `arena`, valid until it is cut once more; what they hold is undefined.
 template <typename T>
-class BufferPool {
- public:
-  // Buffers for sequences of that shape on the calling thread's number of threads, valid until the
-  // next call; what they hold is undefined.
-  FusedBuffers<T> buffers(const LlamaConfig& config, int64_t sequences, int64_t length);
-
-  int64_t bytes() const { return memory_.defined() ? memory_.numel() : 0; }
-
- private:
-  at::Tensor memory_;  // bytes
-};
+FusedBuffers<T> fused_buffers(Arena& arena, const LlamaConfig& config, const BufferSizes& sizes);
 
 }  // namespace farstep

@@ -8,24 +8,9 @@
 #include <cstdint>
 
 #include "trainer/kernels/bf16.h"
+#include "trainer/model/factor.h"
 
 namespace farstep {
-
-// A matrix of row-major values whose rows begin `stride` values after one another; `transposed`: it
-// stands for the transpose of what lies there.
-template <typename T>
-struct Factor {
-  const T* values = nullptr;
-  int64_t stride = 0;
-  bool transposed = false;
-};
-
-// Where a product goes, row-major; `add`: it is added to what is there.
-struct Product {
-  float* values = nullptr;
-  int64_t stride = 0;
-  bool add = false;
-};
 
 // c (m, n) from a (m, k) and b (k, n), all above 0.
 void multiply(int64_t m, int64_t n, int64_t k, const Factor<float>& a, const Factor<float>& b,

@@ -8,8 +8,7 @@
 namespace farstep {
 
 // Calls task(begin, end) for ranges that make up [0, rows), one a thread; the split depends on rows
-// and the number of threads alone. LibTorch's loop has one range, and one thread, where the caller
-// is compiled without OpenMP.
+// and the number of threads alone.
 template <typename Task>
 void for_rows(int64_t rows, const Task& task) {
   at::parallel_for(0, rows, /*grain_size=*/1, task);

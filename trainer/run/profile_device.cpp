@@ -27,8 +27,8 @@ constexpr int64_t kMostRows = 8192;  // of a matrix product
 // A model and its inner step on one device, made at the first step, trained on random tokens.
 class ProbeTraining {
  public:
-  ProbeTraining(const Workload& workload, at::Device device)
-      : workload_(workload), device_(device) {}
+  ProbeTraining(const Workload& workload, at::Device device, bool recompute)
+      : workload_(workload), device_(device), recompute_(recompute) {}
 
   // Takes a whole inner step and returns when the device has done it.
   void step(int64_t batch, int64_t micro_batch) {
@@ -39,7 +39,7 @@ class ProbeTraining {
 
  private:
   void build() {
-    model_ = make_model(workload_.shape, device_, workload_.run.inner);
+    model_ = make_model(workload_.shape, device_, workload_.run.inner, recompute_);
     model_->parameters().initialise(static_cast<uint64_t>(workload_.run.seed));
     inner_ = std::make_unique<InnerStep>(*model_, workload_.run.inner);
   }
@@ -56,6 +56,7 @@ class ProbeTraining {
 
   const Workload& workload_;
   const at::Device device_;
+  const bool recompute_;
   std::minstd_rand random_;
   std::unique_ptr<TrainableModel> model_;
   std::unique_ptr<InnerStep> inner_;
@@ -70,7 +71,7 @@ class DeviceProbe {
         config_(config),
         clock_(clock),
         device_(open_device(config)),
-        training_(std::in_place, workload, device_),
+        training_(std::in_place, workload, device_, config.recompute),
         profile_(profile) {
     profile_.name = device_name(device_, config.threads);
   }

@@ -137,7 +137,7 @@ void Session::build_model() {
                                   training_data_.vocabulary()));
   }
   const auto model_on = [&](const DeviceConfig& device) {
-    return make_model(shape, open_device(device), run().inner);
+    return make_model(shape, open_device(device), run().inner, device.recompute);
   };
   model_ = model_on(site_.devices.front());
   auto& parameters = model_->parameters();

@@ -10,6 +10,7 @@
 #include "tests/support/catch.h"
 #include "tests/trainer/model/fp64_oracle.h"
 #include "trainer/base/error.h"
+#include "trainer/model/cpu_ops.h"
 #include "trainer/model/llama.h"
 
 namespace farstep {
@@ -94,7 +95,7 @@ constexpr double kTolerance = sizeof(T) == 4 ? 1e-5 : 1e-2;
 TEMPLATE_TEST_CASE("loss and every gradient are those of fp64", "", float, BF16) {
   for (const auto& shape : kShapes) {
     INFO(shape.name);
-    FusedLlama<TestType> model(shape.config);
+    FusedLlama<TestType> model(shape.config, std::make_unique<CpuOps<TestType>>());
     randomise(model.parameters(), fresh_seed());
     const auto tokens = random_tokens(shape.config, shape.sequences, shape.length);
     const auto wanted = fp64_oracle(shape.config, model.parameters().values(), tokens);
@@ -107,7 +108,7 @@ TEMPLATE_TEST_CASE("loss and every gradient are those of fp64", "", float, BF16)
 TEST_CASE("loss and every gradient are those of autograd") {
   for (const auto& shape : kShapes) {
     INFO(shape.name);
-    FusedLlama<float> model(shape.config);
+    FusedLlama<float> model(shape.config, std::make_unique<CpuOps<float>>());
     randomise(model.parameters(), fresh_seed());
     Llama oracle(shape.config, at::kCPU, ComputeType::kFP32);
     auto oracle_values = oracle.parameters().values();
@@ -123,7 +124,7 @@ TEST_CASE("loss and every gradient are those of autograd") {
 TEMPLATE_TEST_CASE("gradients are added or replace what is there", "", float, BF16) {
   for (const auto& shape : kShapes) {
     INFO(shape.name);
-    FusedLlama<TestType> model(shape.config);
+    FusedLlama<TestType> model(shape.config, std::make_unique<CpuOps<TestType>>());
     randomise(model.parameters(), fresh_seed());
     const auto tokens = random_tokens(shape.config, shape.sequences, shape.length);
     auto gradients = model.parameters().gradients();
@@ -141,7 +142,7 @@ TEMPLATE_TEST_CASE("backward tells of every part once when its gradients are the
                    BF16) {
   for (const auto& shape : kShapes) {
     INFO(shape.name);
-    FusedLlama<TestType> model(shape.config);
+    FusedLlama<TestType> model(shape.config, std::make_unique<CpuOps<TestType>>());
     randomise(model.parameters(), fresh_seed());
     const auto tokens = random_tokens(shape.config, shape.sequences, shape.length);
     auto gradients = model.parameters().gradients();
@@ -156,6 +157,24 @@ TEMPLATE_TEST_CASE("backward tells of every part once when its gradients are the
   }
 }
 
+TEMPLATE_TEST_CASE("recomputation changes no bit and keeps less", "", float, BF16) {
+  for (const auto& shape : kShapes) {
+    INFO(shape.name);
+    FusedLlama<TestType> keeps(shape.config, std::make_unique<CpuOps<TestType>>());
+    FusedLlama<TestType> recomputes(shape.config, std::make_unique<CpuOps<TestType>>(),
+                                    /*recompute=*/true);
+    const auto seed = fresh_seed();
+    const auto tokens = random_tokens(shape.config, shape.sequences, shape.length);
+    for (auto* model : {&keeps, &recomputes}) {
+      randomise(model->parameters(), seed);
+      model->set_gradients(tokens, 1.0);
+      model->add_gradients(tokens, 0.5);
+    }
+    CHECK(at::equal(keeps.parameters().gradients(), recomputes.parameters().gradients()));
+    CHECK((shape.config.layers < 2 || recomputes.activation_bytes() < keeps.activation_bytes()));
+  }
+}
+
 TEMPLATE_TEST_CASE("equal calls give equal bits with one thread and with two", "", float, BF16) {
   for (const int number : {1, 2}) {
     at::set_num_threads(number);
@@ -163,7 +182,7 @@ TEMPLATE_TEST_CASE("equal calls give equal bits with one thread and with two", "
       const auto seed = fresh_seed();
       const auto tokens = random_tokens(shape.config, shape.sequences, shape.length);
       const auto run = [&] {
-        FusedLlama<TestType> model(shape.config);
+        FusedLlama<TestType> model(shape.config, std::make_unique<CpuOps<TestType>>());
         randomise(model.parameters(), seed);
         const auto loss = model.set_gradients(tokens, 1.0);
         return at::cat({loss.view({1}), model.parameters().gradients()});
@@ -174,7 +193,7 @@ TEMPLATE_TEST_CASE("equal calls give equal bits with one thread and with two", "
 }
 
 TEMPLATE_TEST_CASE("batches of changing size use the same memory", "", float, BF16) {
-  FusedLlama<TestType> model(kGrouped);
+  FusedLlama<TestType> model(kGrouped, std::make_unique<CpuOps<TestType>>());
   randomise(model.parameters(), fresh_seed());
   const auto large = random_tokens(kGrouped, 5, 40);
   model.set_gradients(large, 1.0);
@@ -188,13 +207,13 @@ TEMPLATE_TEST_CASE("batches of changing size use the same memory", "", float, BF
 }
 
 TEST_CASE("whoever changes the weights the products see it") {
-  FusedLlama<BF16> model(kGrouped);
+  FusedLlama<BF16> model(kGrouped, std::make_unique<CpuOps<BF16>>());
   auto& parameters = model.parameters();
   randomise(parameters, fresh_seed());
   const auto tokens = random_tokens(kGrouped, 2, 5);
   const auto loss = [&] { return model.summed_loss(tokens).item<double>(); };
   const auto fresh_loss = [&] {
-    FusedLlama<BF16> other(kGrouped);
+    FusedLlama<BF16> other(kGrouped, std::make_unique<CpuOps<BF16>>());
     auto values = other.parameters().values();
     values.copy_(parameters.values());
     return other.summed_loss(tokens).item<double>();
@@ -227,7 +246,7 @@ TEST_CASE("whoever changes the weights the products see it") {
 }
 
 TEST_CASE("the loss of a model that is too sure of itself is finite and of a broken one is not") {
-  FusedLlama<float> model(kGrouped);
+  FusedLlama<float> model(kGrouped, std::make_unique<CpuOps<float>>());
   auto values = model.parameters().values();
   const auto tokens = random_tokens(kGrouped, 2, 5);
   CHECK(model.summed_loss(tokens).item<double>() == Approx(10 * std::log(29)));
@@ -240,7 +259,7 @@ TEST_CASE("the loss of a model that is too sure of itself is finite and of a bro
 }
 
 TEST_CASE("tokens that are no batch or beyond the vocabulary are refused by the fused model") {
-  FusedLlama<float> model(kGrouped);
+  FusedLlama<float> model(kGrouped, std::make_unique<CpuOps<float>>());
   CHECK_THROWS_AS(model.summed_loss(at::zeros({4}, at::kLong)), InternalError);
   CHECK_THROWS_AS(model.summed_loss(at::zeros({0, 4}, at::kLong)), InternalError);
   CHECK_THROWS_AS(model.summed_loss(at::zeros({2, 1}, at::kLong)), InternalError);

@@ -2,6 +2,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/trainer/model/small_model.h"
+#include "trainer/base/error.h"
 #include "trainer/model/fused_llama.h"
 
 namespace farstep {
@@ -13,7 +14,7 @@ bool makes(StepKind step, ComputeType compute) {
   InnerConfig config;
   config.step = step;
   config.compute = compute;
-  const auto model = make_model(kSmallConfig, at::kCPU, config);
+  const auto model = make_model(kSmallConfig, at::kCPU, config, /*recompute=*/false);
   return dynamic_cast<const Model*>(model.get()) != nullptr;
 }
 
@@ -24,6 +25,14 @@ TEST_CASE("the model is the one that step and compute ask for") {
   CHECK(makes<FusedLlama<float>>(StepKind::kFused, ComputeType::kFP32));
   CHECK(makes<Llama>(StepKind::kAutograd, ComputeType::kBF16));
   CHECK(makes<Llama>(StepKind::kAutograd, ComputeType::kFP32));
+}
+
+TEST_CASE("what the model cannot compute again it is not asked to") {
+  InnerConfig config;
+  config.step = StepKind::kAutograd;
+  CHECK_THROWS_AS(make_model(kSmallConfig, at::kCPU, config, /*recompute=*/true), ConfigError);
+  config.step = StepKind::kFused;
+  CHECK(make_model(kSmallConfig, at::kCPU, config, /*recompute=*/true) != nullptr);
 }
 
 }  // namespace farstep

@@ -1,4 +1,4 @@
-#include "trainer/model/fused_attention.h"
+#include "trainer/model/cpu_attention.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,16 +20,16 @@ float score_scale(const AttentionShape& shape) {
 template <typename T>
 AttentionScratch<T> own_part(const AttentionShape& shape, const AttentionScratch<T>& all) {
   const int64_t thread = at::get_thread_num();
-  const int64_t tile = thread * shape.tile_rows() * shape.length;
+  const int64_t tile = thread * tile_rows(shape) * shape.length;
   return {.scores = all.scores + tile,
           .gradient = all.gradient + tile,
           .probabilities = all.probabilities + tile,
           .d_scores = all.d_scores + tile,
-          .mixed = all.mixed + thread * shape.tile_rows() * shape.head_size};
+          .mixed = all.mixed + thread * tile_rows(shape) * shape.head_size};
 }
 
 ScoreTile tile_at(const AttentionShape& shape, int64_t first) {
-  const int64_t rows = std::min(shape.tile_rows(), shape.length - first);
+  const int64_t rows = std::min(tile_rows(shape), shape.length - first);
   return {.first = first, .rows = rows, .columns = first + rows, .scale = score_scale(shape)};
 }
 
@@ -37,7 +37,7 @@ template <typename T>
 void attend_head(const AttentionShape& shape, const T* query, const T* key, const T* value,
                  const AttentionScratch<T>& own, T* mixed, float* log_sums) {
   const int64_t width = shape.width(), size = shape.head_size;
-  for (int64_t first = 0; first < shape.length; first += shape.tile_rows()) {
+  for (int64_t first = 0; first < shape.length; first += tile_rows(shape)) {
     const auto tile = tile_at(shape, first);
     multiply(tile.rows, tile.columns, size, {query + first * width, width}, {key, width, true},
              {own.scores, tile.columns});
@@ -62,9 +62,9 @@ template <typename T>
 void differentiate_head(const AttentionShape& shape, const HeadBackward<T>& head,
                         const AttentionScratch<T>& own) {
   const int64_t width = shape.width(), mixed_width = shape.mixed_width(), size = shape.head_size;
-  const int64_t last = (shape.length - 1) / shape.tile_rows() * shape.tile_rows();
+  const int64_t last = (shape.length - 1) / tile_rows(shape) * tile_rows(shape);
   // The last tile comes first: it alone sees all keys, and so begins their gradients.
-  for (int64_t first = last; first >= 0; first -= shape.tile_rows()) {
+  for (int64_t first = last; first >= 0; first -= tile_rows(shape)) {
     const auto tile = tile_at(shape, first);
     const bool adds = head.adds || first != last;
     const T* const query = head.query + first * width;

@@ -8,19 +8,14 @@
 #include <cstdint>
 
 #include "trainer/kernels/bf16.h"
+#include "trainer/model/attention_shape.h"
 
 namespace farstep {
 
-struct AttentionShape {
-  int64_t sequences = 0, length = 0;  // B, T: B T rows
-  int64_t heads = 0, kv_heads = 0;    // H, G
-  int64_t head_size = 0;              // D
-
-  int64_t rows() const { return sequences * length; }
-  int64_t width() const { return (heads + 2 * kv_heads) * head_size; }  // of a row of all heads
-  int64_t mixed_width() const { return heads * head_size; }
-  int64_t tile_rows() const { return length < 256 ? length : 256; }
-};
+// Queries of a tile.
+inline int64_t tile_rows(const AttentionShape& shape) {
+  return shape.length < 256 ? shape.length : 256;
+}
 
 // What one thread needs to work on a tile, for every thread.
 template <typename T>

@@ -1,0 +1,129 @@
+// The operations of a fused pass with a clock around each, to see where a step's time goes.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "trainer/model/fused_ops.h"
+
+namespace farstep {
+
+struct OperationTime {
+  int64_t calls = 0;
+  double seconds = 0;
+  double flops = 0;  // of products alone; 0 where they are only a part
+};
+
+using OperationTimes = std::map<std::string, OperationTime>;
+
+template <typename T>
+class TimedOps : public FusedOps<T> {
+ public:
+  using Context = PassContext<T>;
+
+  // Adds to `times`, which must outlive this.
+  TimedOps(std::unique_ptr<FusedOps<T>> ops, OperationTimes& times)
+      : ops_(std::move(ops)), times_(times) {}
+
+  at::Device device() const override { return ops_->device(); }
+  int64_t scratch_bytes() const override { return ops_->scratch_bytes(); }
+  int64_t logit_rows(int64_t rows, int64_t vocabulary) const override {
+    return ops_->logit_rows(rows, vocabulary);
+  }
+  void begin(const Context& context) override {
+    vocabulary_ = context.config.vocabulary;
+    ops_->begin(context);
+  }
+
+  void embed(const Context& context, const float* table, const int64_t* ids, float* x) override {
+    time("embedding", [&] { ops_->embed(context, table, ids, x); });
+  }
+  void embed_backward(const Context& context, const int64_t* ids, bool add,
+                      float* table_gradient) override {
+    time("embedding backward", [&] { ops_->embed_backward(context, ids, add, table_gradient); });
+  }
+  void normalise(const Context& context, const NormWeight& weight, const float* x, T* y,
+                 float* inverse_rms, float* copy) override {
+    time("norm", [&] { ops_->normalise(context, weight, x, y, inverse_rms, copy); });
+  }
+  void normalise_backward(const Context& context, const NormWeight& weight, const float* x,
+                          const float* inverse_rms) override {
+    time("norm backward", [&] { ops_->normalise_backward(context, weight, x, inverse_rms); });
+  }
+  void multiply(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
+                const Product& c) override {
+    const bool head = std::max({m, n, k}) == vocabulary_;
+    const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n * k);
+    time(
+        head           ? "head's products"
+        : a.transposed ? "weight gradients' products"
+                       : "products",
+        [&] { ops_->multiply(m, n, k, a, b, c); }, flops);
+  }
+  void project_heads(const Context& context, const MatrixWeight<T>& heads,
+                     const BlockKept<T>& kept) override {
+    time(
+        "heads' product and rotation", [&] { ops_->project_heads(context, heads, kept); },
+        2.0 * rows(context) * static_cast<double>(context.shape.width() * context.config.hidden));
+  }
+  void attend(const Context& context, const BlockKept<T>& kept) override {
+    time("attention", [&] { ops_->attend(context, kept); });
+  }
+  void output_backward(const Context& context, const MatrixWeight<T>& output) override {
+    time(
+        "output's product backward", [&] { ops_->output_backward(context, output); },
+        2.0 * rows(context) * static_cast<double>(context.config.hidden * context.config.hidden));
+  }
+  void attend_backward(const Context& context, const BlockKept<T>& kept) override {
+    time("attention and rotation backward", [&] { ops_->attend_backward(context, kept); });
+  }
+  void gate(const Context& context, const MatrixWeight<T>& gate_up,
+            const BlockKept<T>& kept) override {
+    time(
+        "gate's product and SwiGLU", [&] { ops_->gate(context, gate_up, kept); },
+        4.0 * rows(context) *
+            static_cast<double>(context.config.intermediate * context.config.hidden));
+  }
+  void gate_backward(const Context& context, const MatrixWeight<T>& down,
+                     const BlockKept<T>& kept) override {
+    time(
+        "down's product and SwiGLU backward", [&] { ops_->gate_backward(context, down, kept); },
+        2.0 * rows(context) *
+            static_cast<double>(context.config.intermediate * context.config.hidden));
+  }
+  void cross_entropy(const Context& context, const HeadRows& rows,
+                     const int64_t* targets) override {
+    time("cross-entropy", [&] { ops_->cross_entropy(context, rows, targets); });
+  }
+  void cross_entropy_backward(const Context& context, const HeadRows& rows, const int64_t* targets,
+                              float scale) override {
+    time("cross-entropy", [&] { ops_->cross_entropy_backward(context, rows, targets, scale); });
+  }
+  void clear(float* values, int64_t size) override {
+    time("clearing", [&] { ops_->clear(values, size); });
+  }
+
+ private:
+  static double rows(const Context& context) { return static_cast<double>(context.shape.rows()); }
+
+  template <typename Work>
+  void time(const std::string& name, const Work& work, double flops = 0) {
+    const auto began = std::chrono::steady_clock::now();
+    work();
+    auto& operation = times_[name];
+    operation.seconds +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    operation.flops += flops;
+    ++operation.calls;
+  }
+
+  const std::unique_ptr<FusedOps<T>> ops_;
+  OperationTimes& times_;
+  int64_t vocabulary_ = 0;  // of the pass
+};
+
+}  // namespace farstep

@@ -1,0 +1,229 @@
+#include "trainer/model/cpu_ops.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "trainer/kernels/convert.h"
+#include "trainer/kernels/cross_entropy.h"
+#include "trainer/kernels/embedding.h"
+#include "trainer/kernels/rms_norm.h"
+#include "trainer/kernels/swiglu.h"
+#include "trainer/model/matrix_product.h"
+#include "trainer/model/parallel_rows.h"
+
+namespace farstep {
+
+namespace {
+
+// Rows of a product that a kernel takes further while it is in the cache.
+constexpr int64_t kPieceRows = 512;
+// Most logits at once.
+constexpr int64_t kLogitValues = int64_t{1} << 24;
+
+// Calls task(first, count) for pieces of the rows, one after the other.
+template <typename Task>
+void for_pieces(int64_t rows, const Task& task) {
+  for (int64_t first = 0; first < rows; first += kPieceRows) {
+    task(first, std::min(kPieceRows, rows - first));
+  }
+}
+
+}  // namespace
+
+template <typename T>
+int64_t CpuOps<T>::logit_rows(int64_t rows, int64_t vocabulary) const {
+  return std::clamp<int64_t>(kLogitValues / vocabulary, 1, std::min(rows, kPieceRows));
+}
+
+template <typename T>
+void CpuOps<T>::begin(const Context& context) {
+  const auto& shape = context.shape;
+  const int64_t rows = shape.rows(), hidden = context.config.hidden;
+  const int64_t threads = at::get_num_threads();
+  const int64_t tiles = threads * tile_rows(shape);
+  scratch_ = arena_.cut([&](ArenaCutter& cutter) {
+    Scratch scratch;
+    cutter.cut(scratch.product, std::min(rows, kPieceRows) *
+                                    std::max(shape.width(), 2 * context.config.intermediate));
+    cutter.cut(scratch.d_heads, rows * shape.width());
+    cutter.cut(scratch.norm_parts, threads * hidden);
+    cutter.cut(scratch.attention.scores, tiles * shape.length);
+    cutter.cut(scratch.attention.gradient, tiles * shape.length);
+    cutter.cut(scratch.attention.probabilities, tiles * shape.length);
+    cutter.cut(scratch.attention.d_scores, tiles * shape.length);
+    cutter.cut(scratch.attention.mixed, tiles * shape.head_size);
+    return scratch;
+  });
+}
+
+template <typename T>
+void CpuOps<T>::embed(const Context& context, const float* table, const int64_t* ids, float* x) {
+  const int64_t hidden = context.config.hidden;
+  for_rows(context.shape.rows(), [&](int64_t begin, int64_t end) {
+    farstep::embed(table, ids + begin, end - begin, hidden, x + begin * hidden);
+  });
+}
+
+template <typename T>
+void CpuOps<T>::embed_backward(const Context& context, const int64_t* ids, bool add,
+                               float* table_gradient) {
+  const int64_t hidden = context.config.hidden;
+  if (!add) clear(table_gradient, context.config.vocabulary * hidden);
+  for_rows(hidden, [&](int64_t begin, int64_t end) {
+    farstep::embed_backward(context.buffers.d_stream, ids, context.shape.rows(), hidden, begin, end,
+                            table_gradient);
+  });
+}
+
+template <typename T>
+void CpuOps<T>::normalise(const Context& context, const NormWeight& weight, const float* x, T* y,
+                          float* inverse_rms, float* copy) {
+  const int64_t hidden = context.config.hidden;
+  for_rows(context.shape.rows(), [&](int64_t begin, int64_t end) {
+    rms_norm(x + begin * hidden, weight.values, end - begin, hidden,
+             static_cast<float>(context.config.norm_epsilon), y + begin * hidden,
+             inverse_rms + begin, copy == nullptr ? nullptr : copy + begin * hidden);
+  });
+}
+
+template <typename T>
+void CpuOps<T>::normalise_backward(const Context& context, const NormWeight& weight, const float* x,
+                                   const float* inverse_rms) {
+  const auto& buffers = context.buffers;
+  const int64_t hidden = context.config.hidden;
+  const int64_t parts = at::get_num_threads();
+  std::fill_n(scratch_.norm_parts, parts * hidden, 0.0F);
+  for_rows(context.shape.rows(), [&](int64_t begin, int64_t end) {
+    T* const copy = std::is_same_v<T, float> ? nullptr : buffers.d_stream_copy + begin * hidden;
+    rms_norm_backward(buffers.d_normal + begin * hidden, x + begin * hidden, weight.values,
+                      inverse_rms + begin, end - begin, hidden, buffers.d_stream + begin * hidden,
+                      scratch_.norm_parts + at::get_thread_num() * hidden, copy);
+  });
+  for (int64_t i = 0; i < hidden; ++i) {
+    float sum = context.add ? weight.gradient[i] : 0.0F;
+    for (int64_t part = 0; part < parts; ++part) sum += scratch_.norm_parts[part * hidden + i];
+    weight.gradient[i] = sum;
+  }
+}
+
+template <typename T>
+void CpuOps<T>::multiply(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
+                         const Product& c) {
+  farstep::multiply(m, n, k, a, b, c);
+}
+
+template <typename T>
+void CpuOps<T>::project_heads(const Context& context, const MatrixWeight<T>& heads,
+                              const BlockKept<T>& kept) {
+  const int64_t hidden = context.config.hidden, width = context.shape.width();
+  for_pieces(context.shape.rows(), [&](int64_t first, int64_t count) {
+    multiply(count, width, hidden, {kept.attention_normal + first * hidden, hidden},
+             {heads.values, hidden, true}, {scratch_.product, width});
+    for_rows(count, [&](int64_t begin, int64_t end) {
+      // The product has the piece alone; the rotation counts rows from the first of all.
+      rotate(context.rotary, Rotation::kForward, scratch_.product - first * width, first + begin,
+             first + end, kept.heads);
+    });
+  });
+}
+
+template <typename T>
+void CpuOps<T>::attend(const Context& context, const BlockKept<T>& kept) {
+  farstep::attend(context.shape, kept.heads, scratch_.attention, kept.mixed, kept.log_sums);
+}
+
+template <typename T>
+void CpuOps<T>::output_backward(const Context& context, const MatrixWeight<T>& output) {
+  const auto& buffers = context.buffers;
+  const int64_t hidden = context.config.hidden;
+  for_pieces(context.shape.rows(), [&](int64_t first, int64_t count) {
+    multiply(count, hidden, hidden, {buffers.d_stream_copy + first * hidden, hidden},
+             {output.values, hidden}, {scratch_.product, hidden});
+    for_rows(count, [&](int64_t begin, int64_t end) {
+      round_rows(scratch_.product + begin * hidden, hidden, end - begin, hidden,
+                 buffers.d_mixed + (first + begin) * hidden, hidden);
+    });
+  });
+}
+
+template <typename T>
+void CpuOps<T>::attend_backward(const Context& context, const BlockKept<T>& kept) {
+  farstep::attend_backward(context.shape, kept.heads, kept.log_sums, context.buffers.d_mixed,
+                           scratch_.attention, scratch_.d_heads);
+  for_rows(context.shape.rows(), [&](int64_t begin, int64_t end) {
+    rotate(context.rotary, Rotation::kBackward, scratch_.d_heads, begin, end,
+           context.buffers.d_heads);
+  });
+}
+
+template <typename T>
+void CpuOps<T>::gate(const Context& context, const MatrixWeight<T>& gate_up_weight,
+                     const BlockKept<T>& kept) {
+  const int64_t hidden = context.config.hidden, width = context.config.intermediate;
+  for_pieces(context.shape.rows(), [&](int64_t first, int64_t count) {
+    T* const gate_up = kept.gate_up + first * 2 * width;
+    T* const gated = context.buffers.gated + first * width;
+    float* product = scratch_.product;
+    if constexpr (std::is_same_v<T, float>) product = gate_up;
+    multiply(count, 2 * width, hidden, {kept.feed_forward_normal + first * hidden, hidden},
+             {gate_up_weight.values, hidden, true}, {product, 2 * width});
+    for_rows(count, [&](int64_t begin, int64_t end) {
+      if constexpr (std::is_same_v<T, float>) {
+        swiglu(product + begin * 2 * width, end - begin, width, gated + begin * width);
+      } else {
+        swiglu(product + begin * 2 * width, end - begin, width, gate_up + begin * 2 * width,
+               gated + begin * width);
+      }
+    });
+  });
+}
+
+template <typename T>
+void CpuOps<T>::gate_backward(const Context& context, const MatrixWeight<T>& down,
+                              const BlockKept<T>& kept) {
+  const auto& buffers = context.buffers;
+  const int64_t hidden = context.config.hidden, width = context.config.intermediate;
+  for_pieces(context.shape.rows(), [&](int64_t first, int64_t count) {
+    multiply(count, width, hidden, {buffers.d_stream_copy + first * hidden, hidden},
+             {down.values, width}, {scratch_.product, width});
+    for_rows(count, [&](int64_t begin, int64_t end) {
+      swiglu_backward(scratch_.product + begin * width, kept.gate_up + (first + begin) * 2 * width,
+                      end - begin, width, buffers.d_gate_up + (first + begin) * 2 * width,
+                      buffers.gated + (first + begin) * width);
+    });
+  });
+}
+
+template <typename T>
+void CpuOps<T>::cross_entropy(const Context& context, const HeadRows& rows,
+                              const int64_t* targets) {
+  const int64_t vocabulary = context.config.vocabulary;
+  for_rows(rows.count, [&](int64_t begin, int64_t end) {
+    farstep::cross_entropy(context.buffers.logits + begin * vocabulary,
+                           targets + rows.first + begin, end - begin, vocabulary,
+                           context.buffers.losses + rows.first + begin);
+  });
+}
+
+template <typename T>
+void CpuOps<T>::cross_entropy_backward(const Context& context, const HeadRows& rows,
+                                       const int64_t* targets, float scale) {
+  const int64_t vocabulary = context.config.vocabulary;
+  for_rows(rows.count, [&](int64_t begin, int64_t end) {
+    farstep::cross_entropy(context.buffers.logits + begin * vocabulary,
+                           targets + rows.first + begin, end - begin, vocabulary, scale,
+                           context.buffers.losses + rows.first + begin,
+                           context.buffers.d_logits + begin * vocabulary);
+  });
+}
+
+template <typename T>
+void CpuOps<T>::clear(float* values, int64_t size) {
+  for_rows(size,
+           [&](int64_t begin, int64_t end) { std::fill(values + begin, values + end, 0.0F); });
+}
+
+template class CpuOps<float>;
+template class CpuOps<BF16>;
+
+}  // namespace farstep

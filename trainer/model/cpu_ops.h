@@ -1,0 +1,59 @@
+// The fused model's operations on a CPU slice: vector kernels around MKL's products, spread over
+// the calling thread's threads.
+//
+// T is float or BF16. A product that a kernel takes further is made in pieces of rows, so that the
+// kernel finds it in the cache. With a fixed number of threads equal calls give equal bits.
+#pragma once
+
+#include "trainer/model/arena.h"
+#include "trainer/model/cpu_attention.h"
+#include "trainer/model/fused_ops.h"
+
+namespace farstep {
+
+template <typename T>
+class CpuOps : public FusedOps<T> {
+ public:
+  using Context = PassContext<T>;
+
+  at::Device device() const override { return at::kCPU; }
+  int64_t scratch_bytes() const override { return arena_.bytes(); }
+  int64_t logit_rows(int64_t rows, int64_t vocabulary) const override;
+  void begin(const Context& context) override;
+
+  void embed(const Context& context, const float* table, const int64_t* ids, float* x) override;
+  void embed_backward(const Context& context, const int64_t* ids, bool add,
+                      float* table_gradient) override;
+  void normalise(const Context& context, const NormWeight& weight, const float* x, T* y,
+                 float* inverse_rms, float* copy) override;
+  void normalise_backward(const Context& context, const NormWeight& weight, const float* x,
+                          const float* inverse_rms) override;
+  void multiply(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
+                const Product& c) override;
+  void project_heads(const Context& context, const MatrixWeight<T>& heads,
+                     const BlockKept<T>& kept) override;
+  void attend(const Context& context, const BlockKept<T>& kept) override;
+  void output_backward(const Context& context, const MatrixWeight<T>& output) override;
+  void attend_backward(const Context& context, const BlockKept<T>& kept) override;
+  void gate(const Context& context, const MatrixWeight<T>& gate_up,
+            const BlockKept<T>& kept) override;
+  void gate_backward(const Context& context, const MatrixWeight<T>& down,
+                     const BlockKept<T>& kept) override;
+  void cross_entropy(const Context& context, const HeadRows& rows, const int64_t* targets) override;
+  void cross_entropy_backward(const Context& context, const HeadRows& rows, const int64_t* targets,
+                              float scale) override;
+  void clear(float* values, int64_t size) override;
+
+ private:
+  struct Scratch {
+    float* product = nullptr;     // (piece of rows, max(C, C + 2 G D, 2 F))
+    float* d_heads = nullptr;     // (R, C + 2 G D), before its rotation
+    float* norm_parts = nullptr;  // (threads, C), of a norm's weight gradient
+    AttentionScratch<T> attention;
+  };
+
+  Arena arena_{at::kCPU};
+  Scratch scratch_;
+};
+
+}  // namespace farstep
