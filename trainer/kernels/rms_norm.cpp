@@ -1,7 +1,6 @@
 #include "trainer/kernels/rms_norm.h"
 
-#include <cmath>
-
+#include "trainer/kernels/arithmetic.h"
 #include "trainer/kernels/vector_code.h"
 
 namespace farstep {
@@ -31,7 +30,7 @@ inline void normalise(const float* x, const float* weight, int64_t rows, int64_t
     float squares = 0;
 #pragma omp simd reduction(+ : squares)
     for (int64_t i = 0; i < width; ++i) squares += from[i] * from[i];
-    const float inverse = 1.0F / std::sqrt(squares / static_cast<float>(width) + epsilon);
+    const float inverse = inverse_rms_of(squares, width, epsilon);
     if (inverse_rms != nullptr) inverse_rms[row] = inverse;
     normalise_row(from, weight, width, inverse, y + row * width,
                   copy == nullptr ? nullptr : copy + row * width);
@@ -50,7 +49,7 @@ inline void differentiate(const float* y_gradient, const float* x, const float* 
 #pragma omp simd reduction(+ : product)
     for (int64_t i = 0; i < width; ++i) product += dy[i] * weight[i] * from[i];
     const float inverse = inverse_rms[row];
-    const float along = product * inverse * inverse * inverse / static_cast<float>(width);
+    const float along = rms_norm_loss(product, inverse, width);
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) {
       weight_gradient[i] += dy[i] * from[i] * inverse;

@@ -1,5 +1,6 @@
 #include "trainer/kernels/rotary.h"
 
+#include "trainer/kernels/arithmetic.h"
 #include "trainer/kernels/vector_code.h"
 
 namespace farstep {
@@ -19,11 +20,9 @@ inline void rotate_rows(const RotaryRows& shape, float sign, const float* from, 
     for (int64_t head = 0; head < shape.rotated_heads; ++head) {
 #pragma omp simd
       for (int64_t i = 0; i < half; ++i) {
-        const float first = x[i];
-        const float second = x[i + half];
-        const float sine = sign * sines[i];
-        y[i] = rounded<T>(first * cosines[i] - second * sine);
-        y[i + half] = rounded<T>(second * cosines[i] + first * sine);
+        const auto pair = rotated_pair(x[i], x[i + half], cosines[i], sign * sines[i]);
+        y[i] = rounded<T>(pair.first);
+        y[i + half] = rounded<T>(pair.second);
       }
       x += shape.head_size;
       y += shape.head_size;

@@ -1,14 +1,11 @@
 #include "trainer/kernels/swiglu.h"
 
+#include "trainer/kernels/arithmetic.h"
 #include "trainer/kernels/vector_code.h"
 
 namespace farstep {
 
 namespace {
-
-inline float sigmoid(float x) {
-  return 1.0F / (1.0F + vector_exp(-x));
-}
 
 template <typename T>
 inline void differentiate(const float* out_gradient, const T* kept, int64_t rows, int64_t width,
@@ -20,13 +17,11 @@ inline void differentiate(const float* out_gradient, const T* kept, int64_t rows
     T* const outs = out + row * width;
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) {
-      const float gate = to_float(gates[i]);
-      const float up = to_float(gates[i + width]);
-      const float share = sigmoid(gate);
-      const float silu = gate * share;
-      outs[i] = rounded<T>(silu * up);
-      d_gates[i] = rounded<T>(d_out[i] * up * (share + silu * (1.0F - share)));
-      d_gates[i + width] = rounded<T>(d_out[i] * silu);
+      const auto gradient =
+          swiglu_gradient(d_out[i], to_float(gates[i]), to_float(gates[i + width]));
+      outs[i] = rounded<T>(gradient.out);
+      d_gates[i] = rounded<T>(gradient.gate);
+      d_gates[i + width] = rounded<T>(gradient.up);
     }
   }
 }
@@ -43,8 +38,7 @@ void swiglu(const float* gate_up, int64_t rows, int64_t width, BF16* kept, BF16*
     for (int64_t i = 0; i < width; ++i) {
       gates[i] = rounded<BF16>(from[i]);
       gates[i + width] = rounded<BF16>(from[i + width]);
-      const float gate = to_float(gates[i]);
-      outs[i] = rounded<BF16>(gate * sigmoid(gate) * to_float(gates[i + width]));
+      outs[i] = rounded<BF16>(swiglu_value(to_float(gates[i]), to_float(gates[i + width])));
     }
   }
 }
@@ -55,7 +49,7 @@ void swiglu(const float* gate_up, int64_t rows, int64_t width, float* out) {
     const float* const gates = gate_up + row * 2 * width;
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) {
-      out[row * width + i] = gates[i] * sigmoid(gates[i]) * gates[i + width];
+      out[row * width + i] = swiglu_value(gates[i], gates[i + width]);
     }
   }
 }
