@@ -1,0 +1,51 @@
+#include "trainer/reduction/gradient_buckets.h"
+
+#include <algorithm>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr int64_t kMostValues = 1 << 20;
+constexpr int64_t kLeastBuckets = 16;
+
+}  // namespace
+
+int64_t default_bucket_values(int64_t size) {
+  return std::clamp<int64_t>(size / kLeastBuckets, 1, kMostValues);
+}
+
+GradientBuckets::GradientBuckets(int64_t size, int64_t bucket_values)
+    : size_(size), bucket_values_(bucket_values) {
+  FARSTEP_CHECK(size > 0 && bucket_values > 0, "{} values in buckets of {}", size, bucket_values);
+  left_.resize(static_cast<std::size_t>((size + bucket_values - 1) / bucket_values));
+  restart();
+}
+
+Bucket GradientBuckets::bucket(std::size_t number) const {
+  FARSTEP_CHECK(number < count(), "bucket {} of {}", number, count());
+  const int64_t end = size_ - static_cast<int64_t>(number) * bucket_values_;
+  return {std::max<int64_t>(0, end - bucket_values_), end};
+}
+
+void GradientBuckets::restart() {
+  for (std::size_t number = 0; number < count(); ++number) left_[number] = bucket(number).size();
+  num_final_ = 0;
+}
+
+void GradientBuckets::add(int64_t begin, int64_t end) {
+  FARSTEP_CHECK(0 <= begin && begin <= end && end <= size_, "elements {} to {} of {}", begin, end,
+                size_);
+  while (begin < end) {
+    const auto number = static_cast<std::size_t>((size_ - end) / bucket_values_);
+    const int64_t first = std::max(begin, bucket(number).begin);
+    FARSTEP_CHECK(left_[number] >= end - first, "elements {} to {} are final twice", first, end);
+    left_[number] -= end - first;
+    end = first;
+  }
+  while (num_final_ < count() && left_[num_final_] == 0) ++num_final_;
+}
+
+}  // namespace farstep

@@ -1,0 +1,100 @@
+#include "trainer/reduction/host_reduction.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+constexpr int64_t kBlockValues = 1024;  // stay in the first-level cache
+}  // namespace
+
+HostReduction::HostReduction(std::vector<std::span<float>> gradients, int64_t bucket_values,
+                             SpreadWork spread)
+    : gradients_(std::move(gradients)), spread_(std::move(spread)) {
+  FARSTEP_CHECK(!gradients_.empty(), "a site has devices");
+  for (const auto& gradient : gradients_) {
+    FARSTEP_CHECK(gradient.size() == gradients_.front().size(),
+                  "gradients of {} and of {} values in one site", gradient.size(),
+                  gradients_.front().size());
+    devices_.emplace_back(std::ssize(gradient), bucket_values);
+  }
+}
+
+void HostReduction::begin_step() {
+  const std::lock_guard lock(mutex_);
+  for (auto& device : devices_) device.restart();
+  num_taken_ = num_added_up_ = num_finishing_ = 0;
+  is_abandoned_ = false;
+}
+
+void HostReduction::ready(std::size_t device, int64_t begin, int64_t end) {
+  std::unique_lock lock(mutex_);
+  devices_.at(device).add(begin, end);
+  if (num_taken_ < num_final()) changed_.notify_all();  // who waits may help
+  work(lock);
+}
+
+bool HostReduction::finish(std::size_t device) {
+  std::unique_lock lock(mutex_);
+  const auto count = devices_.at(device).count();
+  if (!is_abandoned_) {
+    FARSTEP_CHECK(devices_[device].num_final() == count,
+                  "device {} has made {} buckets of {} final", device, devices_[device].num_final(),
+                  count);
+  }
+  ++num_finishing_;
+  changed_.notify_all();
+  work(lock);
+  const auto is_done = [&] {
+    return is_abandoned_ || (num_added_up_ == count && num_finishing_ == devices_.size());
+  };
+  while (!is_done()) {
+    changed_.wait(lock, [&] { return is_done() || num_taken_ < num_final(); });
+    work(lock);
+  }
+  return !is_abandoned_;
+}
+
+void HostReduction::abandon() {
+  const std::lock_guard lock(mutex_);
+  is_abandoned_ = true;
+  changed_.notify_all();
+}
+
+std::size_t HostReduction::num_final() const {
+  return std::ranges::min_element(devices_, {}, &GradientBuckets::num_final)->num_final();
+}
+
+void HostReduction::work(std::unique_lock<std::mutex>& lock) {
+  while (!is_abandoned_ && num_taken_ < num_final()) {
+    const auto bucket = devices_.front().bucket(num_taken_++);
+    lock.unlock();
+    add_up(bucket);
+    lock.lock();
+    ++num_added_up_;
+    if (num_added_up_ == devices_.front().count()) changed_.notify_all();
+  }
+}
+
+void HostReduction::add_up(const Bucket& bucket) const {
+  spread_(bucket.begin, bucket.end, [this](int64_t begin, int64_t end) {
+    std::array<float, kBlockValues> sum;
+    for (int64_t first = begin; first < end; first += kBlockValues) {
+      const auto size = static_cast<std::size_t>(std::min(kBlockValues, end - first));
+      std::copy_n(gradients_.front().data() + first, size, sum.data());
+      for (const auto& gradient : std::span(gradients_).subspan(1)) {
+        const float* const values = gradient.data() + first;
+        for (std::size_t i = 0; i < size; ++i) sum[i] += values[i];
+      }
+      for (const auto& gradient : gradients_) {
+        std::copy_n(sum.data(), size, gradient.data() + first);
+      }
+    }
+  });
+}
+
+}  // namespace farstep
