@@ -19,6 +19,7 @@ MAY_INCLUDE = {
     "trainer/report": "base config telemetry",
     "trainer/data": "base config",
     "trainer/kernels": "base",
+    "trainer/kernels/gpu": "base cuda kernels",
     "trainer/reduction": "base cuda",
     "outer_optimizer/schedule": "base config",
     "outer_optimizer/codec": "base config cuda",
@@ -46,7 +47,7 @@ MAY_INCLUDE = {
 ONLY_IN = {
     r"<gloo/|\"gloo/": ("wan/transport/gloo_", "tests/"),
     r"<zmq": ("wan/membership", "tests/"),
-    r"<cuda": ("trainer/cuda", "outer_optimizer/codec/device_", "trainer/reduction/nccl_", "tests/"),
+    r"<cuda": ("trainer/cuda", "trainer/kernels/gpu", "outer_optimizer/codec/device_", "trainer/reduction/nccl_", "tests/"),
     r"<nccl": ("trainer/reduction/nccl_",),
     r"<(ATen|torch|c10)/": ("trainer/model", "trainer/inner", "trainer/run", "trainer/strategy",
                               "heterogeneity/profile", "tests/"),

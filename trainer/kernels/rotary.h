@@ -19,7 +19,7 @@ struct RotaryRows {
   const float* cosines = nullptr;  // (T, D / 2)
   const float* sines = nullptr;    // (T, D / 2)
 
-  int64_t width() const { return (rotated_heads + other_heads) * head_size; }
+  FARSTEP_HOST_DEVICE int64_t width() const { return (rotated_heads + other_heads) * head_size; }
 };
 
 enum class Rotation { kForward, kBackward };

@@ -1,0 +1,140 @@
+#include "trainer/kernels/gpu/adamw.h"
+
+#include <limits>
+
+#include "tests/trainer/kernels/gpu/on_gpu.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr AdamWStep kStep{.learning_rate = 0.01F,
+                          .beta1 = 0.9F,
+                          .beta2 = 0.95F,
+                          .epsilon = 1e-8F,
+                          .weight_decay = 0.1F,
+                          .gradient_factor = 1,
+                          .correction1 = 0.271F,
+                          .correction2 = 0.142625F};
+constexpr double kNoClipping = std::numeric_limits<double>::infinity();
+
+struct State {
+  std::vector<float> values, first, second;
+  std::vector<BF16> copy;
+};
+
+State random_state(int64_t size) {
+  State state{random_values(size), random_values(size, 0.1), random_values(size, 0.1), {}};
+  for (auto& value : state.second) value *= value;
+  state.copy = as<BF16>(state.values);
+  return state;
+}
+
+// The outcome of gradients and loss, and the state after the step.
+StepOutcome step_on_gpu(const StepRequest& request, const std::vector<float>& gradients, float loss,
+                        const std::vector<DecayStretch>& stretches, State& state) {
+  const auto gpu_gradients = on_gpu(gradients);
+  const auto gpu_loss = on_gpu(std::vector<float>{loss});
+  const auto gpu_request = on_gpu(std::vector<StepRequest>{request});
+  const auto gpu_chunks = on_gpu(adamw_chunks(stretches));
+  DeviceArray<double> parts(static_cast<std::size_t>(norm_parts(std::ssize(gradients))));
+  DeviceArray<StepOutcome> outcome(1);
+  auto values = on_gpu(state.values), first = on_gpu(state.first), second = on_gpu(state.second);
+  auto copy = on_gpu(state.copy);
+  require(launch_step_outcome(gpu_gradients.data(), std::ssize(gradients), gpu_loss.data(),
+                              gpu_request.data(), parts.data(), outcome.data(), nullptr));
+  require(launch_adamw(
+      gpu_request.data(), outcome.data(), gpu_chunks.data(), std::ssize(adamw_chunks(stretches)),
+      {gpu_gradients.data(), values.data(), first.data(), second.data(), copy.data()}, nullptr));
+  state = {values.download(), first.download(), second.download(), copy.download()};
+  return outcome.download()[0];
+}
+
+}  // namespace
+
+TEST_CASE("chunks cover every stretch once and do not cross its ends") {
+  const std::vector<DecayStretch> stretches{
+      {0, 1, true}, {1, 9000, false}, {9000, 9000, true}, {9000, 3 * kChunkValues, true}};
+  int64_t end = 0;
+  for (const auto& chunk : adamw_chunks(stretches)) {
+    CHECK(chunk.begin == end);
+    CHECK(chunk.size > 0);
+    end = chunk.begin + chunk.size;
+    CHECK((chunk.begin % kChunkValues == 0 || chunk.begin == 1 || chunk.begin == 9000));
+    CHECK(chunk.begin / kChunkValues == (end - 1) / kChunkValues);
+    CHECK((chunk.decays == 1) == (chunk.begin < 1 || chunk.begin >= 9000));
+  }
+  CHECK(end == 3 * kChunkValues);
+  CHECK(adamw_chunks({}).empty());
+}
+
+TEST_CASE("a step is taken if loss and norm are finite and clips by the norm") {
+  const auto clipped = step_outcome(16, 2.5F, 1);
+  CHECK(clipped.gradient_norm == 4);
+  CHECK(clipped.loss == 2.5F);
+  CHECK(clipped.gradient_factor == static_cast<float>(1 / (4 + 1e-6)));
+  CHECK(clipped.taken == 1);
+  CHECK(step_outcome(16, 2.5F, 5).gradient_factor == 1);
+  CHECK(step_outcome(16, 2.5F, kNoClipping).gradient_factor == 1);
+  CHECK(step_outcome(0, 2.5F, 1).gradient_factor == 1);
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double bad : {infinity, static_cast<double>(std::nanf(""))}) {
+    CHECK(step_outcome(bad, 1, 1).taken == 0);
+    CHECK(step_outcome(1, static_cast<float>(bad), 1).taken == 0);
+    CHECK(step_outcome(1, static_cast<float>(-bad), 1).taken == 0);
+  }
+}
+
+TEST_CASE("a GPU updates all stretches as a CPU does", "[gpu]") {
+  if (lacks_gpu()) return;
+  for (const int64_t size : {1, 3, 255, 4096, 9001}) {
+    for (const double clip_norm : {0.5, kNoClipping}) {
+      const int64_t cut = size / 3;
+      const std::vector<DecayStretch> stretches{{0, cut, true}, {cut, size, false}};
+      const auto gradients = random_values(size);
+      auto state = random_state(size);
+      auto wanted = state;
+      const auto outcome =
+          step_on_gpu({.update = kStep, .clip_norm = clip_norm}, gradients, 3, stretches, state);
+
+      const auto expected = step_outcome(sum_of_squares(gradients.data(), size), 3, clip_norm);
+      CHECK(outcome.gradient_norm == Approx(expected.gradient_norm).epsilon(1e-12));
+      CHECK(outcome.gradient_factor == Approx(expected.gradient_factor));
+      CHECK(outcome.loss == 3);
+      CHECK(outcome.taken == 1);
+      for (const auto& stretch : stretches) {
+        auto step = kStep;
+        step.gradient_factor = expected.gradient_factor;
+        if (!stretch.decays) step.weight_decay = 0;
+        const auto at = stretch.begin;
+        adamw(step, gradients.data() + at, stretch.end - at, wanted.values.data() + at,
+              wanted.first.data() + at, wanted.second.data() + at, wanted.copy.data() + at);
+      }
+      CHECK(relative_error(state.values, exact(wanted.values), 0.1) < 1e-6);
+      CHECK(relative_error(state.first, exact(wanted.first), 0.1) < 1e-6);
+      CHECK(relative_error(state.second, exact(wanted.second), 0.01) < 1e-6);
+      CHECK(equal_bits(state.copy, as<BF16>(state.values)));
+    }
+  }
+}
+
+TEST_CASE("a step that is not finite changes nothing on a GPU", "[gpu]") {
+  if (lacks_gpu()) return;
+  const int64_t size = 5000;
+  const std::vector<DecayStretch> stretches{{0, size, true}};
+  for (const bool bad_loss : {false, true}) {
+    auto gradients = random_values(size);
+    if (!bad_loss) gradients[4321] = std::nanf("");
+    auto state = random_state(size);
+    const auto before = state;
+    const auto outcome = step_on_gpu({.update = kStep, .clip_norm = 1}, gradients,
+                                     bad_loss ? std::nanf("") : 3, stretches, state);
+    CHECK(outcome.taken == 0);
+    CHECK(state.values == before.values);
+    CHECK(state.first == before.first);
+    CHECK(state.second == before.second);
+    CHECK(equal_bits(state.copy, before.copy));
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,119 @@
+#include "trainer/kernels/gpu/adamw.h"
+
+#include "trainer/kernels/gpu/device_code.h"
+
+namespace farstep {
+
+namespace {
+
+template <int n>
+__global__ void __launch_bounds__(kMostThreads)
+    add_squares(const float* values, int64_t size, double* parts) {
+  double sum = 0;
+  const auto stride = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t pack = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; pack < size / n;
+       pack += stride) {
+    const auto own = load<n>(values, pack);
+    for (int i = 0; i < n; ++i) sum += static_cast<double>(own[i]) * own[i];
+  }
+  if (blockIdx.x == 0 && threadIdx.x < size % n) {
+    const double last = values[size - 1 - threadIdx.x];
+    sum += last * last;
+  }
+  sum = sum_over_block(sum);
+  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+
+__global__ void __launch_bounds__(kMostThreads)
+    settle_step(const double* parts, int64_t count, const float* loss, const StepRequest* request,
+                StepOutcome* outcome) {
+  double sum = 0;
+  for (int64_t part = threadIdx.x; part < count; part += kMostThreads) sum += parts[part];
+  sum = sum_over_block(sum);
+  if (threadIdx.x == 0) *outcome = step_outcome(sum, *loss, request->clip_norm);
+}
+
+template <int n>
+__device__ void update_chunk(const AdamWStep& step, const AdamWChunk& chunk,
+                             const AdamWVectors& vectors) {
+  const AdamWRates rates(step);
+  const int64_t first = chunk.begin / n;
+#pragma unroll 4
+  for (int64_t pack = threadIdx.x; pack < chunk.size / n; pack += kMostThreads) {
+    const auto gradients = load<n>(vectors.gradients, first + pack);
+    auto values = load<n>(vectors.values, first + pack);
+    auto first_moments = load<n>(vectors.first_moments, first + pack);
+    auto second_moments = load<n>(vectors.second_moments, first + pack);
+    Pack<BF16, n> copy;
+    for (int i = 0; i < n; ++i) {
+      copy[i] = rounded<BF16>(
+          adamw_update(step, rates, gradients[i], values[i], first_moments[i], second_moments[i]));
+    }
+    store<n>(vectors.values, first + pack, values);
+    store<n>(vectors.first_moments, first + pack, first_moments);
+    store<n>(vectors.second_moments, first + pack, second_moments);
+    if (vectors.copy != nullptr) store<n>(vectors.copy, first + pack, copy);
+  }
+}
+
+// A block a chunk.
+template <int n>
+__global__ void __launch_bounds__(kMostThreads)
+    update_chunks(const StepRequest* request, const StepOutcome* outcome, const AdamWChunk* chunks,
+                  AdamWVectors vectors) {
+  if (outcome->taken == 0) return;
+  const AdamWChunk chunk = chunks[blockIdx.x];
+  AdamWStep step = request->update;
+  step.gradient_factor = outcome->gradient_factor;
+  if (chunk.decays == 0) step.weight_decay = 0;
+  if (chunk.begin % n == 0 && chunk.size % n == 0) {
+    update_chunk<n>(step, chunk, vectors);
+  } else {
+    update_chunk<1>(step, chunk, vectors);
+  }
+}
+
+}  // namespace
+
+int64_t norm_parts(int64_t size) {
+  // The same on every GPU, so that bits do not depend on its size.
+  constexpr int64_t kValuesOfPart = 4 * kMostThreads, kMostParts = 1024;
+  return std::clamp<int64_t>(size / kValuesOfPart, 1, kMostParts);
+}
+
+cudaError_t launch_step_outcome(const float* gradients, int64_t size, const float* loss,
+                                const StepRequest* request, double* parts, StepOutcome* outcome,
+                                cudaStream_t stream) {
+  const int64_t count = norm_parts(size);
+  const auto error = launch(are_packs<4>(0, gradients) ? add_squares<4> : add_squares<1>,
+                            {.blocks = static_cast<unsigned>(count), .threads = kMostThreads},
+                            stream, gradients, size, parts);
+  if (error != cudaSuccess) return error;
+  return launch(settle_step, {.blocks = 1, .threads = kMostThreads}, stream, parts, count, loss,
+                request, outcome);
+}
+
+std::vector<AdamWChunk> adamw_chunks(std::span<const DecayStretch> stretches) {
+  std::vector<AdamWChunk> chunks;
+  for (const auto& stretch : stretches) {
+    for (int64_t begin = stretch.begin; begin < stretch.end;) {
+      const int64_t end = std::min(stretch.end, (begin / kChunkValues + 1) * kChunkValues);
+      chunks.push_back({begin, static_cast<int32_t>(end - begin), stretch.decays ? 1 : 0});
+      begin = end;
+    }
+  }
+  return chunks;
+}
+
+cudaError_t launch_adamw(const StepRequest* request, const StepOutcome* outcome,
+                         const AdamWChunk* chunks, int64_t count, const AdamWVectors& vectors,
+                         cudaStream_t stream) {
+  if (count == 0) return cudaSuccess;
+  const bool packs = are_packs<4>(0, vectors.gradients, vectors.values, vectors.first_moments,
+                                  vectors.second_moments, vectors.copy);
+  return launch(packs ? update_chunks<4> : update_chunks<1>,
+                {.blocks = static_cast<unsigned>(count), .threads = kMostThreads}, stream, request,
+                outcome, chunks, vectors);
+}
+
+}  // namespace farstep
