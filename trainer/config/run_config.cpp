@@ -11,6 +11,7 @@ using Name = std::string_view;
 constexpr std::array<Name, 5> kModelPresets{"tiny", "14m", "60m", "150m", "smollm2-135m"};
 constexpr std::array<Name, 2> kComputeTypes{"fp32", "bf16"};
 constexpr std::array<Name, 2> kStepKinds{"fused", "autograd"};
+constexpr std::array<Name, 2> kReductionKinds{"buckets", "master"};
 constexpr std::array<Name, 2> kInnerOptimizers{"adamw", "sgd"};
 constexpr std::array<Name, 2> kDataOrders{"shuffled", "sequential"};
 constexpr std::array<Name, 5> kAveragingRules{"uniform", "tokens", "batch", "fednova",
@@ -32,6 +33,9 @@ std::span<const Name> enum_names(ComputeType) {
 }
 std::span<const Name> enum_names(StepKind) {
   return kStepKinds;
+}
+std::span<const Name> enum_names(ReductionKind) {
+  return kReductionKinds;
 }
 std::span<const Name> enum_names(InnerOptimizer) {
   return kInnerOptimizers;

@@ -20,6 +20,8 @@ enum class ComputeType { kFP32, kBF16 };
 std::span<const std::string_view> enum_names(ComputeType);
 enum class StepKind { kFused, kAutograd };
 std::span<const std::string_view> enum_names(StepKind);
+enum class ReductionKind { kBuckets, kMaster };
+std::span<const std::string_view> enum_names(ReductionKind);
 enum class InnerOptimizer { kAdamW, kSgd };
 std::span<const std::string_view> enum_names(InnerOptimizer);
 enum class DataOrder { kShuffled, kSequential };
@@ -90,6 +92,7 @@ struct InnerConfig {
   std::optional<double> clip_norm = 1.0;
   ComputeType compute = ComputeType::kFP32;
   StepKind step = StepKind::kFused;
+  ReductionKind reduction = ReductionKind::kBuckets;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -109,6 +112,9 @@ struct InnerConfig {
     visit("compute", compute, "type of the matrix products; master weights are fp32 always");
     visit("step", step,
           "fused: forward and backward written out, on cpu devices; autograd: by LibTorch");
+    visit("reduction", reduction,
+          "several devices of a site. buckets: all of them sum the gradients, during backward, and "
+          "update; master: the first does both, and hands the values out");
   }
 };
 

@@ -1,13 +1,14 @@
 #include "trainer/inner/inner_step.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
 #include "trainer/base/error.h"
+#include "trainer/base/out_of_memory.h"
 #include "trainer/inner/gradient_norm.h"
 #include "trainer/inner/lr_schedule.h"
+#include "trainer/inner/make_reduction.h"
 
 namespace farstep {
 
@@ -17,56 +18,37 @@ void require_finite(const StepResult& result, double progress) {
   if (std::isfinite(result.loss) && std::isfinite(result.gradient_norm)) return;
   throw InternalError(fmt::format(
       "training diverged at {:.4f} of the run: loss {}, gradient norm {}, learning rate {}; the "
-      "step "
-      "was not taken. A lower inner.peak_learning_rate or a longer warm-up usually helps",
+      "step was not taken. A lower inner.peak_learning_rate or a longer warm-up usually helps",
       progress, result.loss, result.gradient_norm, result.learning_rate));
-}
-
-// The part of a batch that one device has.
-struct Share {
-  int64_t first = 0, sequences = 0, micro_batch = 0;
-};
-
-struct ShareResult {
-  double loss = 0;  // its part of the batch's mean
-  double seconds = 0;
-};
-
-// The gradient of the share's part of the batch's mean loss, in the model's gradients.
-ShareResult gradients_of(TrainableModel& model, const TokenBatch& batch, const Share& share) {
-  const auto began = std::chrono::steady_clock::now();
-  auto gradients = model.parameters().gradients();
-  if (share.sequences == 0) gradients.zero_();
-  auto loss = at::zeros({}, gradients.options());
-  const double scale = 1.0 / static_cast<double>(batch.sequences * batch.length);
-  for (int64_t done = 0; done < share.sequences; done += share.micro_batch) {
-    const int64_t count = std::min(share.micro_batch, share.sequences - done);
-    const auto tokens = token_tensor(batch, share.first + done, count, gradients.device());
-    loss += done == 0 ? model.set_gradients(tokens, scale) : model.add_gradients(tokens, scale);
-  }
-  ShareResult result{.loss = loss.item<double>()};  // waits for the device
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  return result;
-}
-
-void adopt_values(TrainableModel& replica, const at::Tensor& values) {
-  auto own = replica.parameters().values();
-  own.copy_(values);
-}
-
-void add_replica_gradients(TrainableModel& replica, TrainableModel& model) {
-  auto gradients = model.parameters().gradients();
-  gradients.add_(replica.parameters().gradients().to(gradients.device()));
 }
 
 }  // namespace
 
+struct InnerStep::Step {
+  const TokenBatch& batch;
+  std::vector<Share> shares;
+  double learning_rate = 0;
+  std::vector<ShareResult> done = {};
+  std::vector<double> norms = {};  // of the sum, by those who update
+
+  double loss() const {
+    return std::accumulate(done.begin(), done.end(), 0.0,
+                           [](double sum, const ShareResult& one) { return sum + one.loss; });
+  }
+};
+
 InnerStep::InnerStep(TrainableModel& model, const InnerConfig& config,
                      std::vector<std::unique_ptr<Replica>> replicas)
-    : model_(model),
-      config_(config),
-      replicas_(std::move(replicas)),
-      optimizer_(make_optimizer(config, model.parameters())) {}
+    : config_(config),
+      devices_(model, std::move(replicas)),
+      reduction_(make_reduction(config, devices_)),
+      optimizers_(reduction_ ? devices_.size() : 1),
+      followed_(devices_.size(), -1) {
+  devices_.run_on_all([this](std::size_t device) {
+    if (device >= optimizers_.size()) return;
+    optimizers_[device] = make_optimizer(config_, devices_.model(device).parameters());
+  });
+}
 
 StepResult InnerStep::run(const TokenBatch& batch, int64_t micro_batch, double progress) {
   std::vector<int64_t> shares(num_devices());
@@ -81,61 +63,113 @@ StepResult InnerStep::run(const TokenBatch& batch, std::span<const int64_t> shar
                     std::accumulate(shares.begin(), shares.end(), int64_t{0}) == batch.sequences,
                 "{} shares of {} sequences for {} devices", shares.size(), batch.sequences,
                 num_devices());
-  StepResult result{.learning_rate = learning_rate(config_, progress),
+  FARSTEP_CHECK(batch.sequences * batch.length > 0, "a batch has tokens");
+  Step step{.batch = batch, .shares = {}, .learning_rate = learning_rate(config_, progress)};
+  step.done.resize(num_devices());
+  step.norms.resize(num_devices());
+  for (int64_t first = 0; const int64_t sequences : shares) {
+    step.shares.push_back({first, sequences, micro_batch});
+    first += sequences;
+  }
+  const auto& values = devices_.model(0).parameters().values();
+  const int64_t version = values._version();
+  if (reduction_) reduction_->begin_step();
+  const auto thrown = devices_.try_on_all([&](std::size_t device) {
+    try {
+      if (device > 0) follow_first(device, version);
+      run_device(device, step);
+    } catch (...) {
+      if (reduction_) reduction_->abandon();
+      throw;
+    }
+  });
+  for (std::size_t device = 0; device < thrown.size(); ++device) {
+    if (thrown[device]) rethrow(device, thrown[device], step);
+  }
+  if (reduction_) {
+    followed_.assign(num_devices(), values._version());
+  } else {
+    add_to_first();
+    update(0, step);
+  }
+  StepResult result{.loss = step.loss(),
+                    .gradient_norm = step.norms.front(),
+                    .learning_rate = step.learning_rate,
                     .tokens = batch.sequences * batch.length,
-                    .device_seconds = std::vector<double>(num_devices())};
-  FARSTEP_CHECK(result.tokens > 0, "a batch has tokens");
-  add_gradients(batch, shares, micro_batch, result);
-  result.gradient_norm = gradient_norm(model_.parameters().gradients());
+                    .device_seconds = {}};
+  for (const auto& done : step.done) result.device_seconds.push_back(done.seconds);
   require_finite(result, progress);
-  optimizer_->update(result.learning_rate, clip_factor(result.gradient_norm, config_.clip_norm));
   return result;
 }
 
-// Leaves the gradient of the whole batch in the model's gradients, and the mean loss in `result`.
-void InnerStep::add_gradients(const TokenBatch& batch, std::span<const int64_t> shares,
-                              int64_t micro_batch, StepResult& result) {
-  const auto& values = model_.parameters().values();
-  std::vector<std::future<ShareResult>> others;
-  int64_t first = shares.front();
-  for (std::size_t i = 0; i < replicas_.size(); ++i) {
-    const Share share{first, shares[i + 1], micro_batch};
-    first += shares[i + 1];
-    others.push_back(replicas_[i]->submit([&batch, &values, share, &replica = *replicas_[i]] {
-      if (share.sequences > 0) adopt_values(replica.model(), values);
-      return gradients_of(replica.model(), batch, share);
-    }));
+void InnerStep::run_device(std::size_t device, Step& step) {
+  auto& model = devices_.model(device);
+  auto& done = step.done[device];
+  if (!reduction_) {
+    done = share_gradients(model, step.batch, step.shares[device]);
+    return;
   }
-  std::vector<ShareResult> done(num_devices());
-  const auto wait_for_all = [&others] {
-    for (auto& other : others) {
-      if (other.valid()) other.wait();  // the batch must outlive who reads it
-    }
-  };
-  try {
-    done.front() = gradients_of(model_, batch, {0, shares.front(), micro_batch});
-  } catch (...) {
-    wait_for_all();
-    throw;
-  }
-  wait_for_all();
-  for (std::size_t i = 0; i < others.size(); ++i) done[i + 1] = others[i].get();
-  for (std::size_t i = 0; i < done.size(); ++i) {
-    result.loss += done[i].loss;
-    result.device_seconds[i] = done[i].seconds;
-    if (i > 0 && shares[i] > 0) add_replica_gradients(replicas_[i - 1]->model(), model_);
+  done = share_gradients(model, step.batch, step.shares[device], [&](int64_t begin, int64_t end) {
+    reduction_->ready(device, begin, end);
+  });
+  if (reduction_->finish(device)) update(device, step);
+}
+
+void InnerStep::follow_first(std::size_t device, int64_t version) {
+  if (followed_[device] == version) return;
+  auto values = devices_.model(device).parameters().values();
+  values.copy_(devices_.model(0).parameters().values());
+  followed_[device] = version;
+}
+
+void InnerStep::add_to_first() {
+  auto sum = devices_.model(0).parameters().gradients();
+  for (std::size_t device = 1; device < num_devices(); ++device) {
+    sum.add_(devices_.model(device).parameters().gradients().to(sum.device()));
   }
 }
 
-at::Tensor token_tensor(const TokenBatch& batch, int64_t first, int64_t count, at::Device device) {
-  const int64_t row = batch.length + 1;
-  FARSTEP_CHECK(static_cast<int64_t>(batch.tokens.size()) == batch.sequences * row,
-                "{} token ids for {} sequences of {}", batch.tokens.size(), batch.sequences, row);
-  FARSTEP_CHECK(first >= 0 && count > 0 && first + count <= batch.sequences,
-                "sequences {} to {} of {}", first, first + count, batch.sequences);
-  auto tokens = at::empty({count, row}, at::kLong);
-  std::copy_n(batch.tokens.data() + first * row, count * row, tokens.mutable_data_ptr<int64_t>());
-  return tokens.to(device);
+void InnerStep::update(std::size_t device, Step& step) {
+  double& norm = step.norms[device];
+  norm = gradient_norm(devices_.model(device).parameters().gradients());
+  if (!std::isfinite(norm) || !std::isfinite(step.loss())) return;
+  optimizers_[device]->update(step.learning_rate, clip_factor(norm, config_.clip_norm));
+}
+
+void InnerStep::rethrow(std::size_t device, const std::exception_ptr& thrown, const Step& step) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    const auto& share = step.shares[device];
+    const int64_t failed = std::min(share.micro_batch, share.sequences);
+    int64_t largest = 0;
+    devices_.run_on(device, [&](std::size_t) {
+      largest = largest_micro_batch(devices_.model(device), step.batch, failed);
+    });
+    throw ConfigError(fmt::format(
+        "devices[{}]: its memory has no room for a micro-batch of {} sequences of {} tokens{}",
+        device, failed, step.batch.length,
+        largest > 0 ? fmt::format("; the largest that fits is {}: set plan.micro_batch, or the "
+                                  "site's own under sites, to at most that",
+                                  largest)
+                    : "; not even one fits: it needs a smaller model, a smaller "
+                      "data.sequence_length or a device with more memory"));
+  }
+}
+
+void InnerStep::push_state() {
+  optimizers_.front()->push_state();
+  const auto state = optimizers_.front()->pull_state();
+  for (std::size_t device = 1; device < optimizers_.size(); ++device) {
+    devices_.run_on(device, [&](std::size_t) {
+      const auto copy = optimizers_[device]->pull_state();
+      for (std::size_t i = 0; i < state.size(); ++i) {
+        std::ranges::copy(state[i].bytes, copy[i].bytes.begin());
+      }
+      optimizers_[device]->push_state();
+    });
+  }
 }
 
 }  // namespace farstep

@@ -1,22 +1,26 @@
 // One inner step: gradients of a batch, shared out over the site's devices and micro-batch by
 // micro-batch, then one update.
 //
+// With inner.reduction "buckets" every device sums the gradients of all and updates its own values,
+// which so stay the same bits on all of them. With "master", the baseline, and where the devices'
+// gradients can be added up in no other way, the first does both and hands its values out.
+//
 // Not thread-safe: called by the training thread, which drives the first device; every other one
-// has a thread of its own for the time of a step.
+// has a thread of its own.
 #pragma once
-
-#include <ATen/ATen.h>
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "trainer/base/named_buffers.h"
 #include "trainer/config/run_config.h"
 #include "trainer/data/loader.h"
 #include "trainer/inner/optimizer.h"
-#include "trainer/inner/replica.h"
-#include "trainer/model/trainable_model.h"
+#include "trainer/inner/share_gradients.h"
+#include "trainer/inner/site_devices.h"
+#include "trainer/reduction/site_reduction.h"
 
 namespace farstep {
 
@@ -32,36 +36,44 @@ struct StepResult {
 class InnerStep {
  public:
   // Trains `model`, which must outlive this, with a fresh optimizer. The replicas, models of the
-  // same shape, follow it: they have its values whenever they are used.
+  // same shape, follow it: they take over what changes its values between two steps.
   InnerStep(TrainableModel& model, const InnerConfig& config,
             std::vector<std::unique_ptr<Replica>> replicas = {});
 
   // `model` and the replicas.
-  std::size_t num_devices() const { return 1 + replicas_.size(); }
+  std::size_t num_devices() const { return devices_.size(); }
 
   // The update from the gradient of the mean loss over all targets of `batch`, clipped by its
   // global norm, at the learning rate of `progress` in [0, 1]. Device i has the next `shares[i]`
   // sequences, which add up to the batch; at most `micro_batch` of them are on it at once, the last
-  // time perhaps fewer. Gradients are added in order of the devices. Throws InternalError, and
-  // leaves parameters and optimizer as they were, if loss or gradient is not finite.
+  // time perhaps fewer. On CPUs gradients are added in order of the devices. Throws, and leaves
+  // parameters and optimizer as they were: InternalError if loss or gradient is not finite;
+  // ConfigError with the largest micro-batch that fits if a device's memory has no room.
   StepResult run(const TokenBatch& batch, std::span<const int64_t> shares, int64_t micro_batch,
                  double progress);
   // The same with the whole batch on the first device.
   StepResult run(const TokenBatch& batch, int64_t micro_batch, double progress);
 
-  Optimizer& optimizer() { return *optimizer_; }
+  // The optimizer's state as Optimizer has it, which is the same for all devices.
+  NamedBuffers pull_state() { return optimizers_.front()->pull_state(); }
+  void push_state();
 
  private:
-  void add_gradients(const TokenBatch& batch, std::span<const int64_t> shares, int64_t micro_batch,
-                     StepResult& result);
+  // What a step needs and what the devices make of it, each its own elements.
+  struct Step;
 
-  TrainableModel& model_;
+  void run_device(std::size_t device, Step& step);
+  void follow_first(std::size_t device, int64_t version);
+  void add_to_first();
+  void update(std::size_t device, Step& step);
+  // Throws what the device has thrown, or what is to be said of it.
+  void rethrow(std::size_t device, const std::exception_ptr& thrown, const Step& step);
+
   const InnerConfig config_;
-  const std::vector<std::unique_ptr<Replica>> replicas_;
-  const std::unique_ptr<Optimizer> optimizer_;
+  SiteDevices devices_;
+  const std::unique_ptr<SiteReduction> reduction_;      // none of one device, and with a master
+  std::vector<std::unique_ptr<Optimizer>> optimizers_;  // of the devices that update
+  std::vector<int64_t> followed_;  // by device, the version of the first's values that it has
 };
-
-// Sequences [first, first + count) of the batch as an int64 tensor (count, length + 1) on `device`.
-at::Tensor token_tensor(const TokenBatch& batch, int64_t first, int64_t count, at::Device device);
 
 }  // namespace farstep

@@ -17,7 +17,7 @@ namespace farstep {
 // What is this site's alone: the inner optimizer's moments, what it has not sent yet, and its
 // weights where they are not theta_global.
 NamedBuffers Session::own_buffers(bool with_local) {
-  auto buffers = inner_->optimizer().pull_state();
+  auto buffers = inner_->pull_state();
   std::ranges::move(strategy_->own_buffers(), std::back_inserter(buffers));
   if (with_local) {
     buffers.push_back(f32_buffer("theta_local", model_->parameters().host_values().pull()));
@@ -88,7 +88,7 @@ void Session::restore() {
     std::copy(theta.begin(), theta.end(), local.begin());
   }
   parameters.host_values().push();
-  inner_->optimizer().push_state();
+  inner_->push_state();
   planner_->restore(state.progress.planner);
   shares_ = shares_by_uplinks(run(), planner_->sites());  // as it was decided last
   timer_.resume_round(state.progress.round_seconds);

@@ -1,0 +1,14 @@
+#include "trainer/base/out_of_memory.h"
+
+#include <new>
+#include <string_view>
+
+namespace farstep {
+
+bool is_out_of_memory(const std::exception& error) {
+  const std::string_view text = error.what();
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+         text.find("out of memory") != text.npos || text.find("can't allocate memory") != text.npos;
+}
+
+}  // namespace farstep
