@@ -173,8 +173,9 @@ void GlooConnections::look(double now_seconds) {
     auto& link = links_[peer];
     LineSample sample;
     for (auto& lane : link.lanes) {
-      if (lane.socket) sample += lane.socket->sample(now_seconds);
+      if (lane.socket) sample += lane.socket->look().line;
     }
+    sample.now_seconds = now_seconds;
     all += sample;
     const bool watches = link.losses && mesh_.congestion_control.empty();
     if (watches && link.losses->is_lossy(sample)) mind_losses(link);
@@ -204,13 +205,13 @@ LinkState GlooConnections::link(int peer) {
   const std::lock_guard lock(mutex_);
   for (auto& lane : connection.lanes) {
     if (!lane.socket) continue;
-    const auto bytes = lane.socket->bytes();
-    state.socket_sent_bytes += bytes.sent;
-    state.socket_received_bytes += bytes.received;
-    state.retransmitted_bytes += bytes.retransmitted;
+    const auto& facts = lane.socket->look();
+    state.socket_sent_bytes += facts.bytes.sent;
+    state.socket_received_bytes += facts.bytes.received;
+    state.retransmitted_bytes += facts.bytes.retransmitted;
     // The lanes share every message of some size, and so send at the same times.
-    state.sending_seconds = std::max(state.sending_seconds, lane.socket->sending_seconds());
-    least_rtt_seconds = std::min(least_rtt_seconds, lane.socket->rtt_seconds());
+    state.sending_seconds = std::max(state.sending_seconds, facts.sending_seconds);
+    least_rtt_seconds = std::min(least_rtt_seconds, facts.rtt_seconds);
   }
   if (std::isfinite(least_rtt_seconds)) state.rtt_seconds = least_rtt_seconds;
   return state;

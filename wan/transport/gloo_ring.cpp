@@ -93,7 +93,7 @@ void GlooRing::abort(const std::string& site, const std::string& reason) {
 
 SocketBytes GlooRing::socket_bytes() {
   SocketBytes sum;
-  for (auto& socket : sockets_) sum += socket.bytes();
+  for (auto& socket : sockets_) sum += socket.look().bytes;
   return sum;
 }
 

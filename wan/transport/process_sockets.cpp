@@ -119,27 +119,6 @@ SocketCounter::SocketCounter(int fd)
   FARSTEP_CHECK(local_ && remote_, "descriptor {} is not a connection", fd);
 }
 
-SocketBytes SocketCounter::bytes() {
-  look();
-  return bytes_;
-}
-
-double SocketCounter::rtt_seconds() {
-  look();
-  return rtt_seconds_;
-}
-
-double SocketCounter::sending_seconds() {
-  look();
-  return sending_seconds_;
-}
-
-LineSample SocketCounter::sample(double now_seconds) {
-  look();
-  sample_.now_seconds = now_seconds;
-  return sample_;
-}
-
 void SocketCounter::limit_pace(double bits_per_second) {
   if (is_open()) farstep::limit_pace(fd_, bits_per_second);
 }
@@ -153,21 +132,22 @@ bool SocketCounter::is_open() const {
   return SocketAddress::local_of(fd_) == local_ && SocketAddress::remote_of(fd_) == remote_;
 }
 
-void SocketCounter::look() {
+const SocketFacts& SocketCounter::look() {
   const auto facts = is_open() ? kernel_facts(fd_) : std::nullopt;
-  if (!facts) return;
-  bytes_ = {.sent = facts->tcpi_bytes_sent - facts->tcpi_bytes_retrans,
-            .received = facts->tcpi_bytes_received,
-            .retransmitted = facts->tcpi_bytes_retrans};
-  rtt_seconds_ = facts->tcpi_rtt * 1e-6;
-  sending_seconds_ = static_cast<double>(facts->tcpi_busy_time) * 1e-6;
+  if (!facts) return facts_;
   const double stretch =
       static_cast<double>(facts->tcpi_rtt) / std::max<double>(1, facts->tcpi_min_rtt);
-  sample_ = {.delivered_bytes = uint64_t{facts->tcpi_delivered} * facts->tcpi_snd_mss,
-             .retransmitted_bytes = facts->tcpi_bytes_retrans,
-             .least_rtt_seconds = facts->tcpi_min_rtt * 1e-6,
-             .least_stretch = stretch,
-             .most_stretch = stretch};
+  facts_ = {.bytes = {.sent = facts->tcpi_bytes_sent - facts->tcpi_bytes_retrans,
+                      .received = facts->tcpi_bytes_received,
+                      .retransmitted = facts->tcpi_bytes_retrans},
+            .rtt_seconds = facts->tcpi_rtt * 1e-6,
+            .sending_seconds = static_cast<double>(facts->tcpi_busy_time) * 1e-6,
+            .line = {.delivered_bytes = uint64_t{facts->tcpi_delivered} * facts->tcpi_snd_mss,
+                     .retransmitted_bytes = facts->tcpi_bytes_retrans,
+                     .least_rtt_seconds = facts->tcpi_min_rtt * 1e-6,
+                     .least_stretch = stretch,
+                     .most_stretch = stretch}};
+  return facts_;
 }
 
 }  // namespace farstep

@@ -54,32 +54,30 @@ struct SocketBytes {
   }
 };
 
+// What the kernel knows of a connection since it was made.
+struct SocketFacts {
+  SocketBytes bytes;
+  double rtt_seconds = 0;      // the round trip that it last saw, smoothed
+  double sending_seconds = 0;  // in which something was not acknowledged, to a few milliseconds
+  LineSample line;             // without its time
+};
+
 // Follows a connected socket that somebody else owns, and may close.
 class SocketCounter {
  public:
   explicit SocketCounter(int fd);
-  // Bytes since the connection was made; those of the last call once the socket is closed.
-  SocketBytes bytes();
-  // The round trip that the kernel last saw, smoothed; the last known once the socket is closed.
-  double rtt_seconds();
-  // Time since the connection was made in which something was sent and not acknowledged, to a few
-  // milliseconds; that of the last call once the socket is closed.
-  double sending_seconds();
-  // What the connection went through until `now_seconds`; what was known once the socket is closed.
-  LineSample sample(double now_seconds);
+  // What the kernel knows now; once the socket is closed, what it knew at the last look.
+  const SocketFacts& look();
   // limit_pace() and pace_with(), if the socket is still there.
   void limit_pace(double bits_per_second);
   void pace_with(const std::string& congestion_control);
 
  private:
   bool is_open() const;
-  void look();
 
   int fd_;
   std::optional<SocketAddress> local_, remote_;
-  SocketBytes bytes_;
-  double rtt_seconds_ = 0, sending_seconds_ = 0;
-  LineSample sample_;
+  SocketFacts facts_;
 };
 
 }  // namespace farstep
