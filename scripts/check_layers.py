@@ -30,7 +30,7 @@ MAY_INCLUDE = {
     "wan/link": "base config transport",
     "wan/lab": "base config link",
     "wan/membership": "base config transport",
-    "trainer/model": "base config kernels",
+    "trainer/model": "base config cuda kernels gpu",
     "trainer/checkpoint": "base config",
     "heterogeneity/profile": "base config plan transport collective",
     "trainer/inner": "base config data kernels reduction model plan",
@@ -47,7 +47,7 @@ MAY_INCLUDE = {
 ONLY_IN = {
     r"<gloo/|\"gloo/": ("wan/transport/gloo_", "tests/"),
     r"<zmq": ("wan/membership", "tests/"),
-    r"<cuda": ("trainer/cuda", "trainer/kernels/gpu", "outer_optimizer/codec/device_", "trainer/reduction/nccl_", "tests/"),
+    r"<cuda": ("trainer/cuda", "trainer/kernels/gpu", "trainer/model/gpu_", "outer_optimizer/codec/device_", "trainer/reduction/nccl_", "tests/"),
     r"<nccl": ("trainer/reduction/nccl_",),
     r"<(ATen|torch|c10)/": ("trainer/model", "trainer/inner", "trainer/run", "trainer/strategy",
                               "heterogeneity/profile", "tests/"),

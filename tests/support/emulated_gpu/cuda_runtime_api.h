@@ -37,6 +37,10 @@ inline cudaError_t cudaFree(void* memory) {
   std::free(memory);
   return cudaSuccess;
 }
+inline cudaError_t cudaMemsetAsync(void* memory, int byte, std::size_t bytes, cudaStream_t) {
+  std::memset(memory, byte, bytes);
+  return cudaSuccess;
+}
 inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
   std::memcpy(to, from, bytes);
   return cudaSuccess;

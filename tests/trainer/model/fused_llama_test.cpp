@@ -1,14 +1,11 @@
 #include "trainer/model/fused_llama.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 
 #include <cmath>
-#include <iostream>
-#include <random>
 
 #include "tests/support/catch.h"
-#include "tests/trainer/model/fp64_oracle.h"
+#include "tests/trainer/model/random_model.h"
 #include "trainer/base/error.h"
 #include "trainer/model/cpu_ops.h"
 #include "trainer/model/llama.h"
@@ -16,12 +13,6 @@
 namespace farstep {
 
 namespace {
-
-struct Shape {
-  const char* name;
-  LlamaConfig config;
-  int64_t sequences, length;
-};
 
 const LlamaConfig kGrouped{.vocabulary = 29,
                            .hidden = 12,
@@ -32,7 +23,7 @@ const LlamaConfig kGrouped{.vocabulary = 29,
                            .tied_embeddings = true};
 
 // Sizes differ, so that none can stand for another, and few are a multiple of anything.
-const Shape kShapes[] = {
+const ModelShape kShapes[] = {
     {"grouped by three and tied", kGrouped, 2, 7},
     {"one token", kGrouped, 1, 1},
     {"heads of their own", {101, 24, 20, 3, 4, 4}, 3, 5},
@@ -40,52 +31,6 @@ const Shape kShapes[] = {
     {"several pieces of rows", {53, 16, 24, 2, 2, 2}, 9, 77},
     {"no block", {31, 8, 4, 0, 2, 1}, 2, 3},
 };
-
-int64_t fresh_seed() {
-  static std::mt19937 seeds = [] {
-    const auto seed = std::random_device{}();
-    std::cout << "seed " << seed << "\n";
-    return std::mt19937(seed);
-  }();
-  return seeds();
-}
-
-// Matrices as spread as those of a real model at its start.
-void randomise(Parameters& parameters, int64_t seed) {
-  auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-  for (const auto& spec : parameters.layout()) {
-    auto values = parameters.values().narrow(0, spec.offset, spec.size());
-    const double deviation =
-        spec.decays ? 0.3 / std::sqrt(static_cast<double>(spec.shape.back())) : 0.3;
-    values.normal_(spec.decays ? 0 : 1, deviation, generator);
-  }
-}
-
-at::Tensor random_tokens(const LlamaConfig& config, int64_t sequences, int64_t length) {
-  auto generator = at::make_generator<at::CPUGeneratorImpl>(fresh_seed());
-  return at::randint(0, config.vocabulary, {sequences, length + 1}, generator, at::kLong);
-}
-
-double norm_of(const at::Tensor& x) {
-  return x.to(at::kDouble).norm().item<double>();
-}
-
-// Loss, the whole gradient, and every parameter's; that of a parameter alone may be twice as far
-// off in bf16, where a few roundings do not average out. A parameter's error is taken relative to
-// its gradient's norm, or to 1e-2 of the whole gradient's where that is larger: one token alone has
-// no gradient in queries and keys.
-void compare(const Parameters& parameters, double loss, const at::Tensor& gradients,
-             const OracleResult& wanted, double tolerance) {
-  CHECK(loss == Approx(wanted.loss).epsilon(tolerance));
-  const double whole = norm_of(wanted.gradients);
-  CHECK(norm_of(gradients - wanted.gradients) < tolerance * whole);
-  for (const auto& spec : parameters.layout()) {
-    INFO(spec.name);
-    const auto part = wanted.gradients.narrow(0, spec.offset, spec.size());
-    const auto error = norm_of(gradients.narrow(0, spec.offset, spec.size()) - part);
-    CHECK(error <= (tolerance < 1e-3 ? 1 : 2) * tolerance * std::max(norm_of(part), 1e-2 * whole));
-  }
-}
 
 template <typename T>
 constexpr double kTolerance = sizeof(T) == 4 ? 1e-5 : 1e-2;

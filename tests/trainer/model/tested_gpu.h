@@ -1,0 +1,13 @@
+// The GPU that a test of the fused model runs on: a real one, or one that the CPU plays.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <optional>
+
+namespace farstep {
+
+// Nothing, and the line of a skipped test, where there is none.
+std::optional<at::Device> tested_gpu();
+
+}  // namespace farstep
