@@ -1,6 +1,7 @@
 #include "trainer/config/site_config.h"
 
 #include <array>
+#include <set>
 
 #include "trainer/config/config_file.h"
 
@@ -60,6 +61,26 @@ void validate(const EmulatedLink& emulate, const JsonPlace& place) {
   }
 }
 
+void validate_cores(const std::vector<DeviceConfig>& devices, const JsonPlace& place) {
+  std::set<int64_t> taken;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto& cores = devices[i].cores;
+    if (cores.empty()) continue;
+    const auto list = place.element(i).member("cores");
+    if (devices[i].kind != DeviceKind::kCpu) list.fail("only a cpu slice has cores");
+    if (std::ssize(cores) != devices[i].threads) {
+      list.fail(fmt::format("has {} cores for {} threads; must have one a thread", cores.size(),
+                            devices[i].threads));
+    }
+    for (std::size_t k = 0; k < cores.size(); ++k) {
+      if (cores[k] < 0) list.element(k).fail(fmt::format("is {}; must be at least 0", cores[k]));
+      if (!taken.insert(cores[k]).second) {
+        list.element(k).fail(fmt::format("is {}, which stands twice", cores[k]));
+      }
+    }
+  }
+}
+
 void validate(const SiteConfig& site, const std::string& file) {
   const JsonPlace place{file, ""};
   if (site.network.address.empty() == site.network.interface.empty()) {
@@ -74,6 +95,7 @@ void validate(const SiteConfig& site, const std::string& file) {
       validate(*emulate, place.member("devices").element(i).member("emulate"));
     }
   }
+  validate_cores(site.devices, place.member("devices"));
   if (site.coordinator.host && site.run.empty()) {
     place.member("run").fail("is missing; the site that hosts the coordinator holds the run file");
   }

@@ -51,6 +51,7 @@ struct DeviceConfig {
   DeviceKind kind = DeviceKind::kCpu;
   int64_t index = 0;
   int64_t threads = 1;
+  std::vector<int64_t> cores = {};
   std::optional<int64_t> memory_bytes;
   bool recompute = false;
   std::optional<EmulateConfig> emulate;
@@ -60,6 +61,10 @@ struct DeviceConfig {
     visit("kind", kind, "cpu is a slice of the processor");
     visit("index", index, "which of the GPUs; 0 for a cpu", at_least(0));
     visit("threads", threads, "threads of a cpu slice", in_range(1, 4096));
+    visit(
+        "cores", cores,
+        "cores, as the system numbers them, that the threads of a cpu slice run on, as many as it "
+        "has threads; empty: see pin");
     visit(
         "memory_bytes", memory_bytes,
         "memory that training may use, as `farstep profile` sees it; null: what is free, on a cpu "
@@ -133,6 +138,7 @@ struct SiteConfig {
   CoordinatorAddress coordinator;
   NetworkConfig network;
   std::vector<DeviceConfig> devices;
+  bool pin = false;
   std::string data;
   std::string models = ".";
   std::string profile;
@@ -147,6 +153,10 @@ struct SiteConfig {
     visit("coordinator", coordinator, "where the sites meet", kRequired);
     visit("network", network, "the way to the peers: either address or interface", kRequired);
     visit("devices", devices, "the devices of the site", required(at_least(1)));
+    visit(
+        "pin", pin,
+        "every cpu slice runs on cores of its own, the first that no slice names; not for several "
+        "sites on one machine, which would all take the same");
     visit("data", data, "folder of token shards that `farstep tokenize` made", kRequired);
     visit("models", models, "folder under which model.from is looked up");
     visit("profile", profile,

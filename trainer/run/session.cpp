@@ -82,11 +82,14 @@ std::unique_ptr<Session> Session::open(const LoadedSite& loaded, bool resume,
   if (resume) session->restore();
   session->record_start();
   if (!resume) session->retune();
+  // The last, as all threads started so far are not to share the first device's cores.
+  stay_on_cores(session->cores_.front());
   return session;
 }
 
 Session::Session(const LoadedSite& loaded, bool resume)
     : site_(loaded.site),
+      cores_(assign_cores(loaded.site.devices, loaded.site.pin, allowed_cores())),
       output_(fs::path(loaded.site.output) / loaded.site.name),
       recorder_(output_, loaded.site.name, clock_),
       training_data_(loaded.site.data, kTrainSplit),
@@ -136,10 +139,13 @@ void Session::build_model() {
                                   kRunSource, shape.vocabulary, site_.data,
                                   training_data_.vocabulary()));
   }
-  const auto model_on = [&](const DeviceConfig& device) {
-    return make_model(shape, open_device(device), run().inner, device.recompute);
+  const auto model_on = [&](std::size_t device) {
+    const auto& config = site_.devices[device];
+    const auto opened = open_device(config);
+    if (device > 0) stay_on_cores(cores_[device]);
+    return make_model(shape, opened, run().inner, config.recompute);
   };
-  model_ = model_on(site_.devices.front());
+  model_ = model_on(0);
   auto& parameters = model_->parameters();
   if (run().model.from.empty()) {
     parameters.initialise(static_cast<uint64_t>(run().seed));
@@ -149,7 +155,7 @@ void Session::build_model() {
     parameters.host_values().push();
   }
   std::vector<std::unique_ptr<Replica>> replicas;
-  for (const auto& device : std::span(site_.devices).subspan(1)) {
+  for (std::size_t device = 1; device < site_.devices.size(); ++device) {
     replicas.push_back(std::make_unique<Replica>([&] { return model_on(device); }));
   }
   inner_ = std::make_unique<InnerStep>(*model_, run().inner, std::move(replicas));

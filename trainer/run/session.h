@@ -18,6 +18,7 @@
 #include "trainer/config/site_config.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/token_dataset.h"
+#include "trainer/inner/cores.h"
 #include "trainer/inner/device_balance.h"
 #include "trainer/inner/emulated_speed.h"
 #include "trainer/inner/inner_step.h"
@@ -98,6 +99,7 @@ class Session {
   void record_start();
 
   const SiteConfig site_;
+  const std::vector<Cores> cores_;      // by device
   const std::filesystem::path output_;  // this site's own folder
   RealClock clock_;
   Recorder recorder_;

@@ -105,6 +105,19 @@ TEST_CASE("members that exclude each other are refused with their path") {
              Contains("site.json: devices[0].emulate.changes[1].step: is 5; must be above"));
 }
 
+TEST_CASE("cores are one a thread and of one cpu slice each") {
+  Cluster cluster;
+  CHECK(cluster.refusal("devices[0].cores=[5]").empty());
+  CHECK_THAT(cluster.refusal("devices[0].cores=[0,1]"),
+             Contains("site.json: devices[0].cores: has 2 cores for 1 threads"));
+  CHECK_THAT(cluster.refusal("devices[0].cores=[-1]"),
+             Contains("site.json: devices[0].cores[0]: is -1; must be at least 0"));
+  CHECK_THAT(cluster.refusal(R"(devices=[{"cores":[3]},{"cores":[1,3],"threads":2}])"),
+             Contains("site.json: devices[1].cores[1]: is 3, which stands twice"));
+  CHECK_THAT(cluster.refusal(R"(devices=[{"kind":"cuda","cores":[3]}])"),
+             Contains("site.json: devices[0].cores: only a cpu slice has cores"));
+}
+
 TEST_CASE("an emulated link is off unless it is given and then has to change something") {
   Cluster cluster;
   CHECK_FALSE(cluster.load().site.network.emulate.has_value());
