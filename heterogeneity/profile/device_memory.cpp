@@ -12,6 +12,7 @@
 
 #include "heterogeneity/profile/forked.h"
 #include "trainer/base/error.h"
+#include "trainer/base/out_of_memory.h"
 
 namespace farstep {
 
@@ -25,17 +26,11 @@ int64_t usable(int64_t bytes) {
   return static_cast<int64_t>((1 - kMemoryHeadRoom) * static_cast<double>(bytes));
 }
 
-bool is_out_of_memory(const c10::Error& error) {
-  const std::string_view text = error.what_without_backtrace();
-  return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
-         text.find("out of memory") != text.npos || text.find("can't allocate memory") != text.npos;
-}
-
 // Runs `step` a few times; false if memory ran out.
 bool run_steps(const std::function<void()>& step) try {
   for (int i = 0; i < kSteps; ++i) step();
   return true;
-} catch (const c10::Error& error) {
+} catch (const std::exception& error) {
   if (!is_out_of_memory(error)) throw;
   return false;
 }

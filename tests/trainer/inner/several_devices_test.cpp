@@ -265,6 +265,15 @@ TEST_CASE("a batch without room in memory names the largest micro-batch that fit
   }
 }
 
+TEST_CASE("memory that LibTorch cannot get is a lack of memory") {
+  Watched watched([](const at::Tensor& tokens) {
+    if (tokens.size(0) > 2) at::empty({int64_t{1} << 58});
+  });
+  InnerStep step(watched, inner_config());
+  CHECK_THROWS_WITH(step.run(some_batch(4, 9, 1), 4, 0),
+                    Catch::Contains("the largest that fits is 2"));
+}
+
 TEST_CASE("a device without room for one sequence says so") {
   Watched model([](const at::Tensor&) { throw std::bad_alloc(); });
   InnerStep step(model, inner_config());
