@@ -33,7 +33,7 @@ MAY_INCLUDE = {
     "trainer/model": "base config cuda kernels gpu",
     "trainer/checkpoint": "base config",
     "heterogeneity/profile": "base config plan transport collective",
-    "trainer/inner": "base config data kernels reduction model plan",
+    "trainer/inner": "base config cuda data kernels gpu reduction model plan",
     "outer_optimizer/exchange": "base schedule codec transport collective",
     "outer_optimizer": "base schedule",
     "trainer/strategy": "base config telemetry schedule codec exchange outer_optimizer membership transport",

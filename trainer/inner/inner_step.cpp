@@ -130,10 +130,10 @@ void InnerStep::add_to_first() {
 }
 
 void InnerStep::update(std::size_t device, Step& step) {
-  double& norm = step.norms[device];
-  norm = gradient_norm(devices_.model(device).parameters().gradients());
-  if (!std::isfinite(norm) || !std::isfinite(step.loss())) return;
-  optimizers_[device]->update(step.learning_rate, clip_factor(norm, config_.clip_norm));
+  step.norms[device] =
+      std::isfinite(step.loss())
+          ? optimizers_[device]->clip_and_update(step.learning_rate, config_.clip_norm)
+          : gradient_norm(devices_.model(device).parameters().gradients());
 }
 
 void InnerStep::rethrow(std::size_t device, const std::exception_ptr& thrown, const Step& step) {

@@ -3,8 +3,11 @@
 #include <ATen/Parallel.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
+#include "trainer/inner/gpu_update.h"
+#include "trainer/inner/gradient_norm.h"
 #include "trainer/kernels/adamw.h"
 #include "trainer/model/host_mirror.h"
 
@@ -12,14 +15,8 @@ namespace farstep {
 
 namespace {
 
-// Neighbours in the flat vector that decay alike.
-struct Stretch {
-  int64_t begin = 0, end = 0;
-  bool decays = false;
-};
-
-std::vector<Stretch> stretches(const std::vector<ParameterSpec>& layout) {
-  std::vector<Stretch> found;
+std::vector<DecayStretch> stretches(const std::vector<ParameterSpec>& layout) {
+  std::vector<DecayStretch> found;
   for (const auto& spec : layout) {
     if (found.empty() || found.back().decays != spec.decays) {
       found.push_back({spec.offset, spec.offset, spec.decays});
@@ -27,6 +24,13 @@ std::vector<Stretch> stretches(const std::vector<ParameterSpec>& layout) {
     found.back().end = spec.end();
   }
   return found;
+}
+
+double update_by_norm(Optimizer& optimizer, const Parameters& parameters, double learning_rate,
+                      const std::optional<double>& clip_norm) {
+  const double norm = gradient_norm(parameters.gradients());
+  if (std::isfinite(norm)) optimizer.update(learning_rate, clip_factor(norm, clip_norm));
+  return norm;
 }
 
 class AdamW : public Optimizer {
@@ -38,15 +42,27 @@ class AdamW : public Optimizer {
         first_moment_(at::zeros_like(parameters.values())),
         second_moment_(at::zeros_like(parameters.values())),
         host_first_moment_(first_moment_),
-        host_second_moment_(second_moment_) {}
+        host_second_moment_(second_moment_) {
+    if (first_moment_.is_cuda()) on_gpu_ = make_gpu_update(parameters, stretches_);
+  }
 
   void update(double learning_rate, double gradient_factor) override {
     ++step_;
     if (first_moment_.is_cpu()) {
       update_on_cpu(learning_rate, gradient_factor);
     } else {
-      update_on_gpu(learning_rate, gradient_factor);
+      update_by_libtorch(learning_rate, gradient_factor);
     }
+  }
+
+  double clip_and_update(double learning_rate, const std::optional<double>& clip_norm) override {
+    if (!on_gpu_) return update_by_norm(*this, parameters_, learning_rate, clip_norm);
+    ++step_;
+    const double norm = on_gpu_->run(next_step(learning_rate, /*gradient_factor=*/1),
+                                     clip_norm.value_or(std::numeric_limits<double>::infinity()),
+                                     first_moment_, second_moment_);
+    if (!std::isfinite(norm)) --step_;
+    return norm;
   }
 
   NamedBuffers pull_state() override {
@@ -65,24 +81,31 @@ class AdamW : public Optimizer {
   }
 
  private:
-  void update_on_cpu(double learning_rate, double gradient_factor) {
-    const auto correction = [&](double beta) {
+  // Step number step_, of what decays.
+  AdamWStep next_step(double learning_rate, double gradient_factor) const {
+    const auto correction = [this](double beta) {
       return static_cast<float>(1 - std::pow(beta, static_cast<double>(step_)));
     };
-    AdamWStep step{.learning_rate = static_cast<float>(learning_rate),
-                   .beta1 = static_cast<float>(config_.beta1),
-                   .beta2 = static_cast<float>(config_.beta2),
-                   .epsilon = static_cast<float>(config_.epsilon),
-                   .gradient_factor = static_cast<float>(gradient_factor),
-                   .correction1 = correction(config_.beta1),
-                   .correction2 = correction(config_.beta2)};
+    return {.learning_rate = static_cast<float>(learning_rate),
+            .beta1 = static_cast<float>(config_.beta1),
+            .beta2 = static_cast<float>(config_.beta2),
+            .epsilon = static_cast<float>(config_.epsilon),
+            .weight_decay = static_cast<float>(config_.weight_decay),
+            .gradient_factor = static_cast<float>(gradient_factor),
+            .correction1 = correction(config_.beta1),
+            .correction2 = correction(config_.beta2)};
+  }
+
+  void update_on_cpu(double learning_rate, double gradient_factor) {
+    auto step = next_step(learning_rate, gradient_factor);
+    const float decay = step.weight_decay;
     const auto* const gradients = parameters_.gradients().const_data_ptr<float>();
     auto* const values = parameters_.values().mutable_data_ptr<float>();
     auto* const first = first_moment_.mutable_data_ptr<float>();
     auto* const second = second_moment_.mutable_data_ptr<float>();
     BF16* const copy = parameters_.bf16_copy();
     for (const auto& stretch : stretches_) {
-      step.weight_decay = stretch.decays ? static_cast<float>(config_.weight_decay) : 0.0F;
+      step.weight_decay = stretch.decays ? decay : 0.0F;
       at::parallel_for(stretch.begin, stretch.end, kGrainValues, [&](int64_t begin, int64_t end) {
         adamw(step, gradients + begin, end - begin, values + begin, first + begin, second + begin,
               copy == nullptr ? nullptr : copy + begin);
@@ -91,7 +114,7 @@ class AdamW : public Optimizer {
     parameters_.note_update();
   }
 
-  void update_on_gpu(double learning_rate, double gradient_factor) {
+  void update_by_libtorch(double learning_rate, double gradient_factor) {
     if (gradient_factor != 1) parameters_.gradients().mul_(gradient_factor);
     for (const bool decays : {true, false}) {
       std::vector<at::Tensor> values, gradients, first, second;
@@ -118,9 +141,10 @@ class AdamW : public Optimizer {
 
   const InnerConfig config_;
   Parameters& parameters_;
-  const std::vector<Stretch> stretches_;
+  const std::vector<DecayStretch> stretches_;
   at::Tensor first_moment_, second_moment_;
   HostMirror host_first_moment_, host_second_moment_;
+  std::unique_ptr<GpuUpdate> on_gpu_;
   int64_t step_ = 0;
 };
 
@@ -130,6 +154,9 @@ class PlainDescent : public Optimizer {
 
   void update(double learning_rate, double gradient_factor) override {
     parameters_.values().sub_(parameters_.gradients(), learning_rate * gradient_factor);
+  }
+  double clip_and_update(double learning_rate, const std::optional<double>& clip_norm) override {
+    return update_by_norm(*this, parameters_, learning_rate, clip_norm);
   }
   NamedBuffers pull_state() override { return {}; }
   void push_state() override {}

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "trainer/base/named_buffers.h"
 #include "trainer/config/run_config.h"
@@ -19,6 +20,9 @@ class Optimizer {
   // One update of all values from `gradient_factor` times their gradients, which may be scaled by
   // it.
   virtual void update(double learning_rate, double gradient_factor = 1) = 0;
+  // The same with the gradients clipped to `clip_norm`; returns their norm. Where that is not
+  // finite nothing changes.
+  virtual double clip_and_update(double learning_rate, const std::optional<double>& clip_norm) = 0;
 
   // What must be kept to go on later, in host memory that stays where it is, as it is now; restored
   // by writing into these buffers and then calling push_state().

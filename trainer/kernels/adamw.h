@@ -19,6 +19,12 @@ struct AdamWStep {
   float correction1 = 1, correction2 = 1;  // 1 - beta^t
 };
 
+// Neighbours in the flat vector that decay alike.
+struct DecayStretch {
+  int64_t begin = 0, end = 0;
+  bool decays = false;
+};
+
 // Updates `size` values and their moments; leaves the new values, rounded, in `copy` unless that is
 // null.
 void adamw(const AdamWStep& step, const float* gradients, int64_t size, float* values,

@@ -18,7 +18,7 @@ const LlamaConfig kGrouped{.vocabulary = 29,
 
 const ModelShape kShapes[] = {
     {"grouped by three and tied", kGrouped, 2, 7},
-    {"one token", kGrouped, 1, 1},
+    {"one token", {512, 128, 352, 2, 2, 1}, 1, 1},
     {"heads of their own", {101, 32, 20, 3, 4, 4}, 3, 5},
     {"a longer sequence", {67, 32, 40, 2, 2, 1}, 1, 130},
     {"several sequences", {53, 48, 24, 2, 2, 2}, 3, 37},

@@ -25,12 +25,12 @@ __global__ void __launch_bounds__(kMostThreads)
 }
 
 __global__ void __launch_bounds__(kMostThreads)
-    settle_step(const double* parts, int64_t count, const float* loss, const StepRequest* request,
+    settle_step(const double* parts, int64_t count, const StepRequest* request,
                 StepOutcome* outcome) {
   double sum = 0;
   for (int64_t part = threadIdx.x; part < count; part += kMostThreads) sum += parts[part];
   sum = sum_over_block(sum);
-  if (threadIdx.x == 0) *outcome = step_outcome(sum, *loss, request->clip_norm);
+  if (threadIdx.x == 0) *outcome = step_outcome(sum, request->clip_norm);
 }
 
 template <int n>
@@ -81,16 +81,15 @@ int64_t norm_parts(int64_t size) {
   return std::clamp<int64_t>(size / kValuesOfPart, 1, kMostParts);
 }
 
-cudaError_t launch_step_outcome(const float* gradients, int64_t size, const float* loss,
-                                const StepRequest* request, double* parts, StepOutcome* outcome,
-                                cudaStream_t stream) {
+cudaError_t launch_step_outcome(const float* gradients, int64_t size, const StepRequest* request,
+                                double* parts, StepOutcome* outcome, cudaStream_t stream) {
   const int64_t count = norm_parts(size);
   const auto error = launch(are_packs<4>(0, gradients) ? add_squares<4> : add_squares<1>,
                             {.blocks = static_cast<unsigned>(count), .threads = kMostThreads},
                             stream, gradients, size, parts);
   if (error != cudaSuccess) return error;
-  return launch(settle_step, {.blocks = 1, .threads = kMostThreads}, stream, parts, count, loss,
-                request, outcome);
+  return launch(settle_step, {.blocks = 1, .threads = kMostThreads}, stream, parts, count, request,
+                outcome);
 }
 
 std::vector<AdamWChunk> adamw_chunks(std::span<const DecayStretch> stretches) {

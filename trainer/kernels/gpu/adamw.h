@@ -26,39 +26,30 @@ struct StepRequest {
   double clip_norm = std::numeric_limits<double>::infinity();
 };
 
-// What became of it. A step whose loss or gradients are not finite is not taken: values and moments
-// stay as they are.
+// What became of it. A step whose gradients are not finite is not taken: values and moments stay as
+// they are.
 struct StepOutcome {
   double gradient_norm = 0;
-  float loss = 0;
   float gradient_factor = 0;
   int32_t taken = 0;
 };
 
 // The outcome for gradients whose squares add up to `squares`.
-FARSTEP_HOST_DEVICE inline StepOutcome step_outcome(double squares, float loss, double clip_norm) {
+FARSTEP_HOST_DEVICE inline StepOutcome step_outcome(double squares, double clip_norm) {
   const double norm = std::sqrt(squares);
   const double factor = clip_norm / (norm + 1e-6);
-  const double unbound = std::numeric_limits<double>::infinity();
-  const bool is_finite = norm < unbound && loss - loss == 0.0F;
-  return {norm, loss, static_cast<float>(factor < 1 ? factor : 1), is_finite ? 1 : 0};
+  const bool is_finite = norm < std::numeric_limits<double>::infinity();
+  return {norm, static_cast<float>(factor < 1 ? factor : 1), is_finite ? 1 : 0};
 }
 
 // Doubles of room that the norm of so many gradients needs.
 int64_t norm_parts(int64_t size);
 
-// Leaves in `outcome` what step_outcome has for gradients (size) and `loss`; all in the GPU's
-// memory, as is parts (norm_parts(size)).
+// Leaves in `outcome` what step_outcome has for gradients (size); all in the GPU's memory, as is
+// parts (norm_parts(size)).
 [[nodiscard]] cudaError_t launch_step_outcome(const float* gradients, int64_t size,
-                                              const float* loss, const StepRequest* request,
-                                              double* parts, StepOutcome* outcome,
-                                              cudaStream_t stream);
-
-// Neighbours in the flat vector that decay alike.
-struct DecayStretch {
-  int64_t begin = 0, end = 0;
-  bool decays = false;
-};
+                                              const StepRequest* request, double* parts,
+                                              StepOutcome* outcome, cudaStream_t stream);
 
 // A part of a stretch, which one block of threads updates.
 struct AdamWChunk {

@@ -30,19 +30,18 @@ State random_state(int64_t size) {
   return state;
 }
 
-// The outcome of gradients and loss, and the state after the step.
-StepOutcome step_on_gpu(const StepRequest& request, const std::vector<float>& gradients, float loss,
+// The outcome of gradients, and the state after the step.
+StepOutcome step_on_gpu(const StepRequest& request, const std::vector<float>& gradients,
                         const std::vector<DecayStretch>& stretches, State& state) {
   const auto gpu_gradients = on_gpu(gradients);
-  const auto gpu_loss = on_gpu(std::vector<float>{loss});
   const auto gpu_request = on_gpu(std::vector<StepRequest>{request});
   const auto gpu_chunks = on_gpu(adamw_chunks(stretches));
   DeviceArray<double> parts(static_cast<std::size_t>(norm_parts(std::ssize(gradients))));
   DeviceArray<StepOutcome> outcome(1);
   auto values = on_gpu(state.values), first = on_gpu(state.first), second = on_gpu(state.second);
   auto copy = on_gpu(state.copy);
-  require(launch_step_outcome(gpu_gradients.data(), std::ssize(gradients), gpu_loss.data(),
-                              gpu_request.data(), parts.data(), outcome.data(), nullptr));
+  require(launch_step_outcome(gpu_gradients.data(), std::ssize(gradients), gpu_request.data(),
+                              parts.data(), outcome.data(), nullptr));
   require(launch_adamw(
       gpu_request.data(), outcome.data(), gpu_chunks.data(), std::ssize(adamw_chunks(stretches)),
       {gpu_gradients.data(), values.data(), first.data(), second.data(), copy.data()}, nullptr));
@@ -68,21 +67,16 @@ TEST_CASE("chunks cover every stretch once and do not cross its ends") {
   CHECK(adamw_chunks({}).empty());
 }
 
-TEST_CASE("a step is taken if loss and norm are finite and clips by the norm") {
-  const auto clipped = step_outcome(16, 2.5F, 1);
+TEST_CASE("a step is taken if its norm is finite and clips by it") {
+  const auto clipped = step_outcome(16, 1);
   CHECK(clipped.gradient_norm == 4);
-  CHECK(clipped.loss == 2.5F);
   CHECK(clipped.gradient_factor == static_cast<float>(1 / (4 + 1e-6)));
   CHECK(clipped.taken == 1);
-  CHECK(step_outcome(16, 2.5F, 5).gradient_factor == 1);
-  CHECK(step_outcome(16, 2.5F, kNoClipping).gradient_factor == 1);
-  CHECK(step_outcome(0, 2.5F, 1).gradient_factor == 1);
-  const double infinity = std::numeric_limits<double>::infinity();
-  for (const double bad : {infinity, static_cast<double>(std::nanf(""))}) {
-    CHECK(step_outcome(bad, 1, 1).taken == 0);
-    CHECK(step_outcome(1, static_cast<float>(bad), 1).taken == 0);
-    CHECK(step_outcome(1, static_cast<float>(-bad), 1).taken == 0);
-  }
+  CHECK(step_outcome(16, 5).gradient_factor == 1);
+  CHECK(step_outcome(16, kNoClipping).gradient_factor == 1);
+  CHECK(step_outcome(0, 1).gradient_factor == 1);
+  CHECK(step_outcome(std::numeric_limits<double>::infinity(), 1).taken == 0);
+  CHECK(step_outcome(std::nan(""), 1).taken == 0);
 }
 
 TEST_CASE("a GPU updates all stretches as a CPU does", "[gpu]") {
@@ -95,12 +89,11 @@ TEST_CASE("a GPU updates all stretches as a CPU does", "[gpu]") {
       auto state = random_state(size);
       auto wanted = state;
       const auto outcome =
-          step_on_gpu({.update = kStep, .clip_norm = clip_norm}, gradients, 3, stretches, state);
+          step_on_gpu({.update = kStep, .clip_norm = clip_norm}, gradients, stretches, state);
 
-      const auto expected = step_outcome(sum_of_squares(gradients.data(), size), 3, clip_norm);
+      const auto expected = step_outcome(sum_of_squares(gradients.data(), size), clip_norm);
       CHECK(outcome.gradient_norm == Approx(expected.gradient_norm).epsilon(1e-12));
       CHECK(outcome.gradient_factor == Approx(expected.gradient_factor));
-      CHECK(outcome.loss == 3);
       CHECK(outcome.taken == 1);
       for (const auto& stretch : stretches) {
         auto step = kStep;
@@ -121,14 +114,13 @@ TEST_CASE("a GPU updates all stretches as a CPU does", "[gpu]") {
 TEST_CASE("a step that is not finite changes nothing on a GPU", "[gpu]") {
   if (lacks_gpu()) return;
   const int64_t size = 5000;
-  const std::vector<DecayStretch> stretches{{0, size, true}};
-  for (const bool bad_loss : {false, true}) {
+  for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
     auto gradients = random_values(size);
-    if (!bad_loss) gradients[4321] = std::nanf("");
+    gradients[4321] = bad;
     auto state = random_state(size);
     const auto before = state;
-    const auto outcome = step_on_gpu({.update = kStep, .clip_norm = 1}, gradients,
-                                     bad_loss ? std::nanf("") : 3, stretches, state);
+    const auto outcome =
+        step_on_gpu({.update = kStep, .clip_norm = 1}, gradients, {{0, size, true}}, state);
     CHECK(outcome.taken == 0);
     CHECK(state.values == before.values);
     CHECK(state.first == before.first);

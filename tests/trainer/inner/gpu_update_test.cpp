@@ -1,0 +1,100 @@
+#include "trainer/inner/gpu_update.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/trainer/model/random_model.h"
+#include "tests/trainer/model/small_model.h"
+#include "tests/trainer/model/tested_gpu.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr AdamWStep kStep{.learning_rate = 0.01F,
+                          .beta1 = 0.9F,
+                          .beta2 = 0.95F,
+                          .epsilon = 1e-6F,
+                          .weight_decay = 0.1F,
+                          .gradient_factor = 1,
+                          .correction1 = 0.271F,
+                          .correction2 = 0.142625F};
+constexpr double kNoClipping = std::numeric_limits<double>::infinity();
+
+std::vector<DecayStretch> stretches_of(const Parameters& parameters) {
+  std::vector<DecayStretch> stretches;
+  for (const auto& spec : parameters.layout()) {
+    stretches.push_back({spec.offset, spec.end(), spec.decays});
+  }
+  return stretches;
+}
+
+struct Moments {
+  at::Tensor first, second;
+};
+
+// The same update by the kernel of a CPU; returns the norm.
+double update_on_cpu(const AdamWStep& shared, double clip_norm, Parameters& parameters,
+                     const Moments& moments) {
+  auto step = shared;
+  const auto* const gradients = parameters.gradients().const_data_ptr<float>();
+  const double norm = std::sqrt(sum_of_squares(gradients, parameters.size()));
+  step.gradient_factor = static_cast<float>(std::min(1.0, clip_norm / (norm + 1e-6)));
+  for (const auto& [begin, end, decays] : stretches_of(parameters)) {
+    step.weight_decay = decays ? shared.weight_decay : 0;
+    adamw(step, gradients + begin, end - begin,
+          parameters.values().mutable_data_ptr<float>() + begin,
+          moments.first.mutable_data_ptr<float>() + begin,
+          moments.second.mutable_data_ptr<float>() + begin, nullptr);
+  }
+  return norm;
+}
+
+}  // namespace
+
+TEST_CASE("an update on a GPU is a CPU's over many steps and keeps the bf16 copy", "[gpu]") {
+  const auto gpu = tested_gpu();
+  if (!gpu) return;
+  for (const double clip_norm : {0.7, kNoClipping}) {
+    Parameters parameters(kSmallConfig, *gpu), wanted(kSmallConfig, at::kCPU);
+    const auto seed = fresh_seed();
+    randomise(parameters, seed);
+    randomise(wanted, seed);
+    const Moments moments{at::zeros_like(parameters.values()), at::zeros_like(parameters.values())};
+    const Moments wanted_moments{at::zeros_like(wanted.values()), at::zeros_like(wanted.values())};
+    parameters.bf16_values();
+    const auto update = make_gpu_update(parameters, stretches_of(parameters));
+    for (int i = 0; i < 10; ++i) {
+      auto gradients = wanted.gradients();
+      gradients.normal_();
+      auto own = parameters.gradients();
+      own.copy_(gradients);
+      const auto version = parameters.values()._version();
+      const double norm = update->run(kStep, clip_norm, moments.first, moments.second);
+      CHECK(norm == Approx(update_on_cpu(kStep, clip_norm, wanted, wanted_moments)).epsilon(1e-9));
+      CHECK(parameters.values()._version() > version);
+      CHECK(at::allclose(parameters.values().cpu(), wanted.values(), 1e-5, 1e-6));
+      CHECK(at::allclose(moments.second.cpu(), wanted_moments.second, 1e-5, 1e-7));
+      CHECK(at::equal(parameters.bf16_values(), parameters.values().to(at::kBFloat16)));
+    }
+  }
+}
+
+TEST_CASE("an update on a GPU from gradients that are not finite changes nothing", "[gpu]") {
+  const auto gpu = tested_gpu();
+  if (!gpu) return;
+  Parameters parameters(kSmallConfig, *gpu);
+  randomise(parameters, fresh_seed());
+  const auto before = parameters.values().clone();
+  const auto moment = at::ones_like(before), other = at::ones_like(before);
+  const auto update = make_gpu_update(parameters, stretches_of(parameters));
+  auto gradients = parameters.gradients();
+  gradients[3] = std::nanf("");
+  CHECK(!std::isfinite(update->run(kStep, 1, moment, other)));
+  CHECK(at::equal(parameters.values(), before));
+  CHECK(at::equal(moment, other));
+}
+
+}  // namespace farstep
