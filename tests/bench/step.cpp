@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/model_operations.h"
 #include "tests/bench/timed_ops.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/cpu_ops.h"
@@ -58,20 +59,6 @@ double seconds_of(const Work& work) {
   const auto began = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-}
-
-double operations(const LlamaConfig& shape, const Options& options) {
-  double parameters = 0;
-  for (const auto& spec : parameter_layout(shape)) {
-    if (spec.name != "model.embed_tokens.weight" || shape.tied_embeddings) {
-      parameters += static_cast<double>(spec.size());
-    }
-  }
-  const auto tokens = static_cast<double>(options.batch * options.length);
-  // Scores and mixing, 2 operations each, forward once and backward twice; half is masked.
-  const double attention =
-      static_cast<double>(6 * shape.layers * shape.hidden * options.length) * tokens;
-  return 6 * parameters * tokens + attention;
 }
 
 template <typename T>
@@ -169,9 +156,10 @@ void measure(Training& training, const LlamaConfig& shape, const Options& option
   fmt::print("step {:.1f} ms (best {:.1f}, worst {:.1f}), {:.0f} tokens/s\n", median * 1e3,
              times.front() * 1e3, times.back() * 1e3,
              static_cast<double>(options.batch * options.length) / median);
-  fmt::print("MFU {:.1f} % of {:.2f} TFLOPS that a product reaches; peak memory {} MiB\n",
-             100 * operations(shape, options) / median / peak, peak * 1e-12,
-             usage.ru_maxrss / 1024);
+  fmt::print(
+      "MFU {:.1f} % of {:.2f} TFLOPS that a product reaches; peak memory {} MiB\n",
+      100 * step_operations(shape, options.batch * options.length, options.length) / median / peak,
+      peak * 1e-12, usage.ru_maxrss / 1024);
   if (!training.times().empty()) {
     const auto steps = static_cast<double>(times.size());
     print_table(training.times(), steps, total / steps);

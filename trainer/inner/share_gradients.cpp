@@ -67,9 +67,11 @@ at::Tensor token_tensor(const TokenBatch& batch, int64_t first, int64_t count, a
                 "{} token ids for {} sequences of {}", batch.tokens.size(), batch.sequences, row);
   FARSTEP_CHECK(first >= 0 && count > 0 && first + count <= batch.sequences,
                 "sequences {} to {} of {}", first, first + count, batch.sequences);
-  auto tokens = at::empty({count, row}, at::kLong);
+  // From pinned memory the GPU copies while the host goes on; LibTorch keeps it until then.
+  const bool to_gpu = device.is_cuda();
+  auto tokens = at::empty({count, row}, at::TensorOptions(at::kLong).pinned_memory(to_gpu));
   std::copy_n(batch.tokens.data() + first * row, count * row, tokens.mutable_data_ptr<int64_t>());
-  return tokens.to(device);
+  return tokens.to(at::TensorOptions(device), /*non_blocking=*/to_gpu);
 }
 
 }  // namespace farstep
