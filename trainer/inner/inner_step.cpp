@@ -9,6 +9,7 @@
 #include "trainer/inner/gradient_norm.h"
 #include "trainer/inner/lr_schedule.h"
 #include "trainer/inner/make_reduction.h"
+#include "trainer/model/device.h"
 
 namespace farstep {
 
@@ -73,6 +74,10 @@ StepResult InnerStep::run(const TokenBatch& batch, std::span<const int64_t> shar
   }
   const auto& values = devices_.model(0).parameters().values();
   const int64_t version = values._version();
+  // Others' threads read them, by streams of their own.
+  const bool all_follow =
+      std::all_of(followed_.begin() + 1, followed_.end(), [=](int64_t v) { return v == version; });
+  if (!all_follow) synchronize(values.device());
   if (reduction_) reduction_->begin_step();
   const auto thrown = devices_.try_on_all([&](std::size_t device) {
     try {

@@ -11,6 +11,13 @@ namespace farstep {
 
 namespace {
 
+// The default stream cannot be recorded, and another thread's work may be on it.
+void use_own_stream(at::Device device) {
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  if (guard.getStream(device) != guard.getDefaultStream(device)) return;
+  guard.exchangeStream(guard.getStreamFromGlobalPool(device));
+}
+
 at::Device open_gpu(int64_t index) {
   // The library registers its kernels as it is loaded, and stays for the process's life.
   if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
@@ -25,7 +32,11 @@ at::Device open_gpu(int64_t index) {
     throw ConfigError(fmt::format("device cuda:{}: this machine has {} usable NVIDIA GPUs{}", index,
                                   present, present == 0 ? "; is its driver installed?" : ""));
   }
-  return {at::kCUDA, static_cast<at::DeviceIndex>(index)};
+  // Sums in fp32, also those of a product that cuBLAS splits.
+  at::globalContext().setAllowBF16ReductionCuBLAS(false);
+  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+  use_own_stream(device);
+  return device;
 }
 
 }  // namespace

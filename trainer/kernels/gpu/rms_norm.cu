@@ -29,8 +29,9 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
-// What a block may have in shared memory without being asked whether the GPU has it.
-constexpr std::size_t kSharedBytes = 48 << 10;
+// What a block may ask for without being asked whether the GPU has it: 48 KiB, of which sums over the
+// block take a little.
+constexpr std::size_t kSharedBytes = 47 << 10;
 
 // A block goes over every gridDim.x-th row, and leaves their part of the weight's gradient in a row
 // of `parts`; in the meantime it is in shared memory where it fits. A thread alone sees a column.
