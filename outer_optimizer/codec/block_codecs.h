@@ -48,7 +48,7 @@ class BlockCodec : public Codec {
 };
 
 using Int8Codec = BlockCodec<Int8Format>;  // blocks of 256 by default
-using Int4Codec = BlockCodec<Int4Format>;  // blocks of 512 by default
+using Int4Codec = BlockCodec<Int4Format>;  // blocks of 128 by default
 using Int2Codec = BlockCodec<Int2Format>;  // blocks of 512 by default
 
 }  // namespace farstep

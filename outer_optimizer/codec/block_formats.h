@@ -120,7 +120,7 @@ struct Int8Format : EqualSteps<8> {
 
 struct Int4Format : EqualSteps<4> {
   static constexpr std::string_view kName = "int4";
-  static constexpr int64_t kDefaultBlock = 512;
+  static constexpr int64_t kDefaultBlock = 128;  // larger ones cost loss: docs/results.md
   using EqualSteps::EqualSteps;
 };
 
