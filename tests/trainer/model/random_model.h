@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <map>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "tests/support/catch.h"
 #include "tests/trainer/model/fp64_oracle.h"
@@ -48,21 +51,55 @@ inline double norm_of(const at::Tensor& x) {
   return x.to(at::kDouble).norm().item<double>();
 }
 
-// Loss, the whole gradient, and every parameter's; that of a parameter alone may be twice as far
-// off in bf16, where a few roundings do not average out. A parameter's error is taken relative to
-// its gradient's norm, or to 1e-2 of the whole gradient's where that is larger: one token alone has
-// no gradient in queries and keys.
-inline void compare(const Parameters& parameters, double loss, const at::Tensor& gradients,
-                    const OracleResult& wanted, double tolerance) {
-  CHECK(loss == Approx(wanted.loss).epsilon(tolerance));
-  const double whole = norm_of(wanted.gradients);
-  CHECK(norm_of(gradients - wanted.gradients) < tolerance * whole);
+// The values that the products of a bf16 model see: what is measured then is its arithmetic.
+inline at::Tensor rounded_matrices(const Parameters& parameters) {
+  auto values = parameters.values().cpu().clone();
   for (const auto& spec : parameters.layout()) {
-    INFO(spec.name);
-    const auto part = wanted.gradients.narrow(0, spec.offset, spec.size());
-    const auto error = norm_of(gradients.narrow(0, spec.offset, spec.size()) - part);
-    CHECK(error <= (tolerance < 1e-3 ? 1 : 2) * tolerance * std::max(norm_of(part), 1e-2 * whole));
+    if (!spec.decays || spec.name == "model.embed_tokens.weight") continue;
+    auto matrix = values.narrow(0, spec.offset, spec.size());
+    matrix.copy_(matrix.to(at::kBFloat16));
   }
+  return values;
+}
+
+// How far loss and gradients are from fp64's, over one draw of weights and tokens or several. A
+// parameter's error is taken relative to its gradient's norm, or to 5e-2 of the whole gradient's
+// where that is larger: one token alone has no gradient in queries and keys.
+class GradientErrors {
+ public:
+  void add(const Parameters& parameters, double loss, const at::Tensor& gradients,
+           const OracleResult& wanted) {
+    const double whole = norm_of(wanted.gradients);
+    count("loss", loss - wanted.loss, wanted.loss);
+    count("all gradients", norm_of(gradients - wanted.gradients), whole);
+    for (const auto& spec : parameters.layout()) {
+      const auto part = wanted.gradients.narrow(0, spec.offset, spec.size());
+      count(spec.name, norm_of(gradients.narrow(0, spec.offset, spec.size()) - part),
+            std::max(norm_of(part), 5e-2 * whole));
+    }
+  }
+
+  // That the median of each is below `tolerance`; of two draws, the larger.
+  void check(double tolerance) const {
+    for (auto [name, errors] : errors_) {
+      INFO(name);
+      std::ranges::sort(errors);
+      CHECK(errors[errors.size() / 2] < tolerance);
+    }
+  }
+
+ private:
+  void count(const std::string& name, double error, double size) {
+    errors_[name].push_back(std::abs(error / size));
+  }
+
+  std::map<std::string, std::vector<double>> errors_;
+};
+
+// How many draws of a shape tell its error: where only few values are rounded to bf16, now and then
+// one of them decides a gradient.
+inline int draws_of(const ModelShape& shape) {
+  return shape.sequences * shape.length < 40 ? 32 : 2;
 }
 
 }  // namespace farstep
