@@ -15,7 +15,7 @@ struct EncodeBlocks {
     for (; n > 0; n -= block, values += block) {
       const int64_t size = std::min(n, block);
       encode_block<Format>(OneThread(), values, bytes, size);
-      bytes += kScaleBytes + code_bytes<Format>(size);
+      bytes += Format::kScaleBytes + code_bytes<Format>(size);
     }
   }
 };
@@ -26,15 +26,15 @@ struct DecodeBlocks {
     for (; n > 0; n -= block, values += block) {
       const int64_t size = std::min(n, block);
       decode_whole_bytes(bytes, values, size);
-      bytes += kScaleBytes + code_bytes<Format>(size);
+      bytes += Format::kScaleBytes + code_bytes<Format>(size);
     }
   }
 
   // As decode_block() does, in loops that compilers vectorise.
   static void decode_whole_bytes(const std::byte* __restrict bytes, float* __restrict values,
                                  int64_t n) {
-    const float scale = read_scale(bytes);
-    const std::byte* __restrict codes = bytes + kScaleBytes;
+    const float scale = read_scale<Format>(bytes);
+    const std::byte* __restrict codes = bytes + Format::kScaleBytes;
     constexpr int64_t kCount = kPerByte<Format>;
     const int64_t whole = n / kCount;
     for (int64_t k = 0; k < whole; ++k) {
@@ -70,7 +70,7 @@ std::string_view BlockCodec<Format>::name() const {
 template <typename Format>
 int64_t BlockCodec<Format>::encoded_bytes(int64_t n) const {
   const int64_t blocks = (n + block_ - 1) / block_;
-  return blocks * kScaleBytes + code_bytes<Format>(n);
+  return blocks * Format::kScaleBytes + code_bytes<Format>(n);
 }
 
 template <typename Format>

@@ -1,17 +1,18 @@
-// Codecs that give every block of values one fp32 scale and every value a code of 8, 4 or 2 bits.
+// Codecs that give every block of values one scale and every value a code of 8, 4 or 2 bits.
 //
-// Bytes of a block of n values: the scale (4 bytes, IEEE binary32, little endian), then the codes
-// in ceil(n * bits / 8) bytes. A code is a signed integer in two's complement; the first value has
-// the lowest bits of the first byte (so in int4 value 0 is the low nibble, value 1 the high one);
-// bits that are left over are 0. Blocks follow one another without gaps; the last may be shorter.
+// Bytes of a block of n values: the scale (4 bytes, IEEE binary32, little endian; int4: the upper
+// 2, bf16, rounded half to even), then the codes in ceil(n * bits / 8) bytes. A code is a signed
+// integer in two's complement; the first value has the lowest bits of the first byte (so in int4
+// value 0 is the low nibble, value 1 the high one); bits that are left over are 0. Blocks follow
+// one another without gaps; the last may be shorter.
 //
 // int8: scale = max|x| / 127 and code = x / scale, rounded to nearest, ties to even; a value is
-// code * scale. int4 the same with max|x| / 7.
+// code * scale. int4 the same with max|x| / 7, whose rounding moves no code out of its range.
 //
 // int2: a value is q * scale with q = 2 code + 1, which has the sign of x (+ for zeros), and |q| is
 // 3 where |x| > rms of the block and 1 elsewhere; scale = <x, q> / <q, q>.
 //
-// Error of every value: int8 at most 0.5001 max|x| / 127 of its block, int4 0.5001 max|x| / 7.
+// Error of every value: int8 at most 0.5001 max|x| / 127 of its block, int4 0.502 max|x| / 7.
 // Error of an int2 block: |x - decoded|^2 <= (1 - 1 / (9 n)) |x|^2, so error feedback shrinks it.
 //
 // A block whose scale would be below 2^-126 (1.2e-38) gets scale 0 and codes 0, and decodes to
@@ -48,7 +49,7 @@ class BlockCodec : public Codec {
 };
 
 using Int8Codec = BlockCodec<Int8Format>;  // blocks of 256 by default
-using Int4Codec = BlockCodec<Int4Format>;  // blocks of 128 by default
+using Int4Codec = BlockCodec<Int4Format>;  // blocks of 160 by default
 using Int2Codec = BlockCodec<Int2Format>;  // blocks of 512 by default
 
 }  // namespace farstep

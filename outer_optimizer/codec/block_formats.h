@@ -76,35 +76,51 @@ FARSTEP_HOST_DEVICE float largest_magnitude(const Lanes& lanes, const float* val
   return std::bit_cast<float>(largest < 0x7f800000 ? largest : 0x7fc00000);
 }
 
-// The largest float that, multiplied by `levels`, is finite.
-constexpr float largest_scale(int levels) {
-  constexpr float kMost = std::numeric_limits<float>::max();
-  const float scale = kMost / static_cast<float>(levels);
-  const bool overflows = double{scale} * levels > double{kMost};
-  return overflows ? std::bit_cast<float>(std::bit_cast<uint32_t>(scale) - 1) : scale;
+// Of a scale's four bytes the highest `bytes` travel; this rounds it to them, half to even.
+template <int64_t bytes>
+FARSTEP_HOST_DEVICE constexpr float rounded_scale(float scale) {
+  constexpr int kDropped = 32 - 8 * static_cast<int>(bytes);
+  if constexpr (kDropped == 0) return scale;
+  const auto bits = std::bit_cast<uint32_t>(scale);
+  const uint32_t half = (1U << kDropped) / 2;
+  return std::bit_cast<float>((bits + half - 1 + (bits >> kDropped & 1)) >> kDropped << kDropped);
 }
 
-// `scale`, or 0 where it is too small, or less where it is too large; a NaN gets the bits that all
-// machines share.
-template <int levels>
+// The largest scale of so many bytes that, multiplied by `levels`, is finite.
+template <int levels, int64_t bytes>
+constexpr float largest_scale() {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  constexpr uint32_t kStep = 1U << (32 - 8 * bytes);
+  const float scale = rounded_scale<bytes>(kMost / static_cast<float>(levels));
+  const bool overflows = double{scale} * levels > double{kMost};
+  return overflows ? std::bit_cast<float>(std::bit_cast<uint32_t>(scale) - kStep) : scale;
+}
+
+// `scale` rounded to so many bytes, or 0 where it is too small, or less where it is too large; a
+// NaN gets the bits that all machines share.
+template <int levels, int64_t bytes>
 FARSTEP_HOST_DEVICE float bounded_scale(float scale) {
-  constexpr float kLargest = largest_scale(levels);
+  constexpr float kLargest = largest_scale<levels, bytes>();
   constexpr float kLeast = std::numeric_limits<float>::min();
   if (scale != scale) return std::bit_cast<float>(0x7fc00000);
-  return scale < kLeast ? 0 : scale > kLargest ? kLargest : scale;
+  if (scale < kLeast) return 0;
+  scale = rounded_scale<bytes>(scale);
+  return scale > kLargest ? kLargest : scale;
 }
 
-// A format derives from a block how it encodes: its scale, and the code of a value in the lowest
-// kBits bits. `value` takes the code, sign-extended, to what the scale multiplies.
-template <int bits>
+// A format derives from a block how it encodes: its scale, of which kScaleBytes travel, and the
+// code of a value in the lowest kBits bits. `value` takes the code, sign-extended, to what the
+// scale multiplies.
+template <int bits, int64_t scale_bytes>
 struct EqualSteps {
   static constexpr int kBits = bits;
+  static constexpr int64_t kScaleBytes = scale_bytes;
   static constexpr int kLevels = (1 << (bits - 1)) - 1;
   float scale;
 
   template <typename Lanes>
   FARSTEP_HOST_DEVICE EqualSteps(const Lanes& lanes, const float* values, int64_t n)
-      : scale(bounded_scale<kLevels>(largest_magnitude(lanes, values, n) / kLevels)) {}
+      : scale(bounded_scale<kLevels, kScaleBytes>(largest_magnitude(lanes, values, n) / kLevels)) {}
   // Adding 1.5 * 2^23 rounds to an integer, half to even, in the lowest bits.
   FARSTEP_HOST_DEVICE uint32_t code(float x) const {
     return std::bit_cast<uint32_t>(x / scale + 0x1.8p23F);
@@ -112,15 +128,15 @@ struct EqualSteps {
   FARSTEP_HOST_DEVICE static float value(int32_t code) { return static_cast<float>(code); }
 };
 
-struct Int8Format : EqualSteps<8> {
+struct Int8Format : EqualSteps<8, 4> {
   static constexpr std::string_view kName = "int8";
   static constexpr int64_t kDefaultBlock = 256;
   using EqualSteps::EqualSteps;
 };
 
-struct Int4Format : EqualSteps<4> {
+struct Int4Format : EqualSteps<4, 2> {
   static constexpr std::string_view kName = "int4";
-  static constexpr int64_t kDefaultBlock = 128;  // larger ones cost loss: docs/results.md
+  static constexpr int64_t kDefaultBlock = 160;  // larger ones cost loss: docs/results.md
   using EqualSteps::EqualSteps;
 };
 
@@ -128,13 +144,16 @@ struct Int2Format {
   static constexpr std::string_view kName = "int2";
   static constexpr int64_t kDefaultBlock = 512;
   static constexpr int kBits = 2;
+  static constexpr int64_t kScaleBytes = 4;
   float scale;
   float unit;         // about the largest: squares of values are taken in units of it
   float mean_square;  // in squared units
 
   template <typename Lanes>
   FARSTEP_HOST_DEVICE Int2Format(const Lanes& lanes, const float* values, int64_t n)
-      : scale(bounded_scale<3>(largest_magnitude(lanes, values, n))), unit(scale), mean_square(0) {
+      : scale(bounded_scale<3, kScaleBytes>(largest_magnitude(lanes, values, n))),
+        unit(scale),
+        mean_square(0) {
     if (!(scale > 0)) return;  // zeros, or not finite
     const auto square = [=, this](int64_t k) { return (values[k] / unit) * (values[k] / unit); };
     mean_square = lanes.sum(n, square) / static_cast<float>(n);
@@ -144,7 +163,7 @@ struct Int2Format {
       return magnitude * (is_large(values[k]) ? 3.0F : 1.0F);
     };
     const auto norm = [=, this](int64_t k) { return is_large(values[k]) ? 9.0F : 1.0F; };
-    scale = bounded_scale<3>(unit * (lanes.sum(n, dot) / lanes.sum(n, norm)));
+    scale = bounded_scale<3, kScaleBytes>(unit * (lanes.sum(n, dot) / lanes.sum(n, norm)));
   }
   FARSTEP_HOST_DEVICE bool is_large(float x) const { return (x / unit) * (x / unit) > mean_square; }
   FARSTEP_HOST_DEVICE uint32_t code(float x) const {
@@ -153,8 +172,6 @@ struct Int2Format {
   }
   FARSTEP_HOST_DEVICE static float value(int32_t code) { return static_cast<float>(2 * code + 1); }
 };
-
-inline constexpr int64_t kScaleBytes = sizeof(float);
 
 template <typename Format>
 inline constexpr int64_t kPerByte = 8 / Format::kBits;
@@ -188,10 +205,12 @@ template <typename Format, typename Lanes>
 FARSTEP_HOST_DEVICE Format encode_block(const Lanes& lanes, const float* __restrict values,
                                         std::byte* __restrict bytes, int64_t n) {
   const Format format(lanes, values, n);
+  constexpr int64_t kDropped = sizeof(float) - Format::kScaleBytes;
   const auto scale = std::bit_cast<uint32_t>(format.scale);
-  lanes.for_each(kScaleBytes,
-                 [=](int64_t k) { bytes[k] = static_cast<std::byte>(scale >> (8 * k)); });
-  std::byte* __restrict codes = bytes + kScaleBytes;
+  lanes.for_each(Format::kScaleBytes, [=](int64_t k) {
+    bytes[k] = static_cast<std::byte>(scale >> (8 * (kDropped + k)));
+  });
+  std::byte* __restrict codes = bytes + Format::kScaleBytes;
   if (!(format.scale > 0)) {
     lanes.for_each(code_bytes<Format>(n), [=](int64_t k) { codes[k] = std::byte{0}; });
     return format;
@@ -212,9 +231,13 @@ FARSTEP_HOST_DEVICE float sent_value(const Format& format, float x) {
   return unpack<Format>(code, 0, format.scale);
 }
 
-FARSTEP_HOST_DEVICE inline float read_scale(const std::byte* bytes) {
+template <typename Format>
+FARSTEP_HOST_DEVICE float read_scale(const std::byte* bytes) {
+  constexpr int64_t kDropped = sizeof(float) - Format::kScaleBytes;
   uint32_t bits = 0;
-  for (int64_t k = 0; k < kScaleBytes; ++k) bits |= static_cast<uint32_t>(bytes[k]) << (8 * k);
+  for (int64_t k = 0; k < Format::kScaleBytes; ++k) {
+    bits |= static_cast<uint32_t>(bytes[k]) << (8 * (kDropped + k));
+  }
   return std::bit_cast<float>(bits);
 }
 
@@ -222,8 +245,8 @@ FARSTEP_HOST_DEVICE inline float read_scale(const std::byte* bytes) {
 template <typename Format, typename Lanes, typename Sink>
 FARSTEP_HOST_DEVICE void decode_block(const Lanes& lanes, const std::byte* bytes, int64_t n,
                                       const Sink& sink) {
-  const float scale = read_scale(bytes);
-  const std::byte* codes = bytes + kScaleBytes;
+  const float scale = read_scale<Format>(bytes);
+  const std::byte* codes = bytes + Format::kScaleBytes;
   lanes.for_each(n, [=](int64_t k) {
     sink(k, unpack<Format>(codes[k / kPerByte<Format>], k % kPerByte<Format>, scale));
   });

@@ -53,7 +53,7 @@ struct OwnBlock {
   __device__ OwnBlock(int64_t n, int64_t block) {
     const int64_t index = thread_index() / kLanes;
     begin = index * block;
-    first_byte = index * (kScaleBytes + code_bytes<Format>(block));
+    first_byte = index * (Format::kScaleBytes + code_bytes<Format>(block));
     size = min(block, n - begin);
   }
 };

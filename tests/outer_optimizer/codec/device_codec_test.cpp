@@ -16,7 +16,7 @@ Codecs device_codecs() {
   codecs.push_back(std::make_unique<Fp16Codec>());
   codecs.push_back(std::make_unique<Bf16Codec>());
   for (const int64_t block : {256, 1, 7}) codecs.push_back(std::make_unique<Int8Codec>(block));
-  for (const int64_t block : {128, 2, 34}) codecs.push_back(std::make_unique<Int4Codec>(block));
+  for (const int64_t block : {160, 2, 34}) codecs.push_back(std::make_unique<Int4Codec>(block));
   for (const int64_t block : {512, 4, 36}) codecs.push_back(std::make_unique<Int2Codec>(block));
   codecs.push_back(std::make_unique<Int4Codec>(kLargestBlock));
   return codecs;

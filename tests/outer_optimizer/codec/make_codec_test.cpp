@@ -16,7 +16,7 @@ TEST_CASE("every kind of the config makes the codec of its name") {
 
 TEST_CASE("the config's block replaces the codec's own") {
   REQUIRE(make_codec({.kind = CodecKind::kInt8})->block_values() == 256);
-  REQUIRE(make_codec({.kind = CodecKind::kInt4})->block_values() == 128);
+  REQUIRE(make_codec({.kind = CodecKind::kInt4})->block_values() == 160);
   REQUIRE(make_codec({.kind = CodecKind::kInt4, .block = 32})->block_values() == 32);
   REQUIRE(make_codec({.kind = CodecKind::kTopK, .block = 100})->block_values() == 100);
   REQUIRE(make_codec({.kind = CodecKind::kTopK, .top_fraction = 0.5})->encoded_bytes(10) == 30);
