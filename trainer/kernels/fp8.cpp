@@ -1,0 +1,37 @@
+#include "trainer/kernels/fp8.h"
+
+#include "trainer/kernels/vector_code.h"
+
+namespace farstep {
+
+namespace {
+
+template <Fp8Format format>
+inline void round_values(const BF16* x, int64_t size, Fp8Scale scale, BF16* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < size; ++i) {
+    const float value = fp8_value<format>(fp8_code<format>(to_float(x[i]) * scale.factor));
+    y[i] = rounded<BF16>(value * scale.inverse);
+  }
+}
+
+}  // namespace
+
+FARSTEP_VECTOR_CODE
+uint32_t largest_magnitude_bits(const BF16* x, int64_t size) {
+  uint32_t largest = 0;
+#pragma omp simd reduction(max : largest)
+  for (int64_t i = 0; i < size; ++i) largest = std::max(largest, magnitude_bits(x[i]));
+  return largest;
+}
+
+FARSTEP_VECTOR_CODE
+void round_to_fp8(Fp8Format format, const BF16* x, int64_t size, uint32_t largest, BF16* y) {
+  if (format == Fp8Format::kE4M3) {
+    round_values<Fp8Format::kE4M3>(x, size, fp8_scale<Fp8Format::kE4M3>(largest), y);
+  } else {
+    round_values<Fp8Format::kE5M2>(x, size, fp8_scale<Fp8Format::kE5M2>(largest), y);
+  }
+}
+
+}  // namespace farstep
