@@ -1,6 +1,7 @@
 // How fast the inner step is, and where its time goes.
 //
-//   step [--preset 7m|150m] [--batch B --length T] [--step fused|autograd] [--compute bf16|fp32]
+//   step [--preset 7m|150m] [--batch B --length T] [--step fused|autograd] [--compute
+//   bf16|fp8|fp32]
 //        [--recompute] [--threads N] [--seconds S] [--serve]
 //
 // MFU counts 6 operations a parameter outside the embedding and token, and causal attention,
@@ -26,6 +27,7 @@
 #include "tests/bench/timed_ops.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/cpu_ops.h"
+#include "trainer/model/fp8_cpu_ops.h"
 #include "trainer/model/fused_llama.h"
 #include "trainer/model/make_model.h"
 #include "trainer/model/matrix_product.h"
@@ -80,11 +82,16 @@ class Training {
  public:
   Training(const LlamaConfig& shape, const Options& options) : options_(options) {
     config_.step = options.step == "fused" ? StepKind::kFused : StepKind::kAutograd;
-    config_.compute = options.compute == "bf16" ? ComputeType::kBF16 : ComputeType::kFP32;
+    config_.compute = options.compute == "bf16"  ? ComputeType::kBF16
+                      : options.compute == "fp8" ? ComputeType::kFP8
+                                                 : ComputeType::kFP32;
     model_ = config_.step == StepKind::kAutograd
                  ? make_model(shape, at::kCPU, config_, options.recompute)
-             : config_.compute == ComputeType::kBF16 ? timed_model<BF16>(shape)
-                                                     : timed_model<float>(shape);
+             : config_.compute == ComputeType::kBF16
+                 ? timed_model<BF16>(shape, std::make_unique<CpuOps<BF16>>())
+             : config_.compute == ComputeType::kFP8
+                 ? timed_model<BF16>(shape, std::make_unique<Fp8CpuOps>())
+                 : timed_model<float>(shape, std::make_unique<CpuOps<float>>());
     model_->parameters().initialise(1);
     inner_ = std::make_unique<InnerStep>(*model_, config_);
     batch_ = {.sequences = options.batch, .length = options.length, .tokens = {}};
@@ -100,9 +107,10 @@ class Training {
 
  private:
   template <typename T>
-  std::unique_ptr<TrainableModel> timed_model(const LlamaConfig& shape) {
-    auto ops = std::make_unique<TimedOps<T>>(std::make_unique<CpuOps<T>>(), times_);
-    return std::make_unique<FusedLlama<T>>(shape, std::move(ops), options_.recompute);
+  std::unique_ptr<TrainableModel> timed_model(const LlamaConfig& shape,
+                                              std::unique_ptr<FusedOps<T>> ops) {
+    auto timed = std::make_unique<TimedOps<T>>(std::move(ops), times_);
+    return std::make_unique<FusedLlama<T>>(shape, std::move(timed), options_.recompute);
   }
 
   const Options options_;
@@ -148,7 +156,7 @@ void measure(Training& training, const LlamaConfig& shape, const Options& option
   std::ranges::sort(times);
   const double median = times[times.size() / 2];
   const double peak =
-      options.compute == "bf16" ? peak_operations<BF16>() : peak_operations<float>();
+      options.compute == "fp32" ? peak_operations<float>() : peak_operations<BF16>();
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   fmt::print("{} {} {}: batch {} x {}, {} threads, {} steps\n", options.preset, options.step,
@@ -173,7 +181,7 @@ int main(int argc, char** argv) {
   CLI::App app("Measures the inner step on a CPU");
   app.add_option("--preset", options.preset)->check(CLI::IsMember({"7m", "150m"}));
   app.add_option("--step", options.step)->check(CLI::IsMember({"fused", "autograd"}));
-  app.add_option("--compute", options.compute)->check(CLI::IsMember({"bf16", "fp32"}));
+  app.add_option("--compute", options.compute)->check(CLI::IsMember({"bf16", "fp8", "fp32"}));
   app.add_flag("--recompute", options.recompute);
   app.add_option("--batch", options.batch);
   app.add_option("--length", options.length);

@@ -1,7 +1,6 @@
 // The operations of a fused pass with a clock around each, to see where a step's time goes.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -34,9 +33,8 @@ class TimedOps : public FusedOps<T> {
   int64_t logit_rows(int64_t rows, int64_t vocabulary) const override {
     return ops_->logit_rows(rows, vocabulary);
   }
-  void begin(const Context& context) override {
-    vocabulary_ = context.config.vocabulary;
-    ops_->begin(context);
+  void begin(const Context& context, const FusedWeights<T>& weights) override {
+    time("beginning", [&] { ops_->begin(context, weights); });
   }
 
   void embed(const Context& context, const float* table, const int64_t* ids, float* x) override {
@@ -56,27 +54,36 @@ class TimedOps : public FusedOps<T> {
   }
   void multiply(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
                 const Product& c) override {
-    const bool head = std::max({m, n, k}) == vocabulary_;
     const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n * k);
     time(
-        head           ? "head's products"
-        : a.transposed ? "weight gradients' products"
-                       : "products",
-        [&] { ops_->multiply(m, n, k, a, b, c); }, flops);
+        "head's products", [&] { ops_->multiply(m, n, k, a, b, c); }, flops);
+  }
+  void add_linear(const Context& context, const MatrixWeight<T>& weight, const T* x,
+                  float* y) override {
+    time(
+        "output's and down's products", [&] { ops_->add_linear(context, weight, x, y); },
+        flops(context, weight));
+  }
+  void linear_backward(const Context& context, const MatrixWeight<T>& weight, const T* y_gradient,
+                       const T* x) override {
+    time(
+        "heads' and gate's products backward",
+        [&] { ops_->linear_backward(context, weight, y_gradient, x); }, 2 * flops(context, weight));
   }
   void project_heads(const Context& context, const MatrixWeight<T>& heads,
                      const BlockKept<T>& kept) override {
     time(
         "heads' product and rotation", [&] { ops_->project_heads(context, heads, kept); },
-        2.0 * rows(context) * static_cast<double>(context.shape.width() * context.config.hidden));
+        flops(context, heads));
   }
   void attend(const Context& context, const BlockKept<T>& kept) override {
     time("attention", [&] { ops_->attend(context, kept); });
   }
-  void output_backward(const Context& context, const MatrixWeight<T>& output) override {
+  void output_backward(const Context& context, const MatrixWeight<T>& output,
+                       const BlockKept<T>& kept) override {
     time(
-        "output's product backward", [&] { ops_->output_backward(context, output); },
-        2.0 * rows(context) * static_cast<double>(context.config.hidden * context.config.hidden));
+        "output's products backward", [&] { ops_->output_backward(context, output, kept); },
+        2 * flops(context, output));
   }
   void attend_backward(const Context& context, const BlockKept<T>& kept) override {
     time("attention and rotation backward", [&] { ops_->attend_backward(context, kept); });
@@ -85,15 +92,13 @@ class TimedOps : public FusedOps<T> {
             const BlockKept<T>& kept) override {
     time(
         "gate's product and SwiGLU", [&] { ops_->gate(context, gate_up, kept); },
-        4.0 * rows(context) *
-            static_cast<double>(context.config.intermediate * context.config.hidden));
+        flops(context, gate_up));
   }
   void gate_backward(const Context& context, const MatrixWeight<T>& down,
                      const BlockKept<T>& kept) override {
     time(
-        "down's product and SwiGLU backward", [&] { ops_->gate_backward(context, down, kept); },
-        2.0 * rows(context) *
-            static_cast<double>(context.config.intermediate * context.config.hidden));
+        "down's products and SwiGLU backward", [&] { ops_->gate_backward(context, down, kept); },
+        2 * flops(context, down));
   }
   void cross_entropy(const Context& context, const HeadRows& rows,
                      const int64_t* targets) override {
@@ -108,7 +113,10 @@ class TimedOps : public FusedOps<T> {
   }
 
  private:
-  static double rows(const Context& context) { return static_cast<double>(context.shape.rows()); }
+  static double flops(const Context& context, const MatrixWeight<T>& weight) {
+    return 2.0 * static_cast<double>(context.shape.rows()) *
+           static_cast<double>(weight.out * weight.in);
+  }
 
   template <typename Work>
   void time(const std::string& name, const Work& work, double flops = 0) {
@@ -123,7 +131,6 @@ class TimedOps : public FusedOps<T> {
 
   const std::unique_ptr<FusedOps<T>> ops_;
   OperationTimes& times_;
-  int64_t vocabulary_ = 0;  // of the pass
 };
 
 }  // namespace farstep

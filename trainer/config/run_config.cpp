@@ -9,7 +9,7 @@ namespace farstep {
 namespace {
 using Name = std::string_view;
 constexpr std::array<Name, 5> kModelPresets{"tiny", "14m", "60m", "150m", "smollm2-135m"};
-constexpr std::array<Name, 2> kComputeTypes{"fp32", "bf16"};
+constexpr std::array<Name, 3> kComputeTypes{"fp32", "bf16", "fp8"};
 constexpr std::array<Name, 2> kStepKinds{"fused", "autograd"};
 constexpr std::array<Name, 2> kReductionKinds{"buckets", "master"};
 constexpr std::array<Name, 2> kInnerOptimizers{"adamw", "sgd"};

@@ -16,7 +16,7 @@ namespace farstep {
 
 enum class ModelPreset { kTiny, k14M, k60M, k150M, kSmolLM2 };
 std::span<const std::string_view> enum_names(ModelPreset);
-enum class ComputeType { kFP32, kBF16 };
+enum class ComputeType { kFP32, kBF16, kFP8 };
 std::span<const std::string_view> enum_names(ComputeType);
 enum class StepKind { kFused, kAutograd };
 std::span<const std::string_view> enum_names(StepKind);
@@ -109,7 +109,9 @@ struct InnerConfig {
     visit("weight_decay", weight_decay, "decoupled decay of matrices; norms have none",
           at_least(0));
     visit("clip_norm", clip_norm, "largest global gradient norm; null does not clip", above(0));
-    visit("compute", compute, "type of the matrix products; master weights are fp32 always");
+    visit("compute", compute,
+          "type of the matrix products; fp8: as bf16, but e4m3 and e5m2 in the blocks' linear "
+          "layers, for GPUs since Ada and Hopper (a CPU plays it); master weights are fp32 always");
     visit("step", step,
           "fused: forward and backward written out, on cpu devices; autograd: by LibTorch");
     visit("reduction", reduction,

@@ -36,7 +36,7 @@ int64_t CpuOps<T>::logit_rows(int64_t rows, int64_t vocabulary) const {
 }
 
 template <typename T>
-void CpuOps<T>::begin(const Context& context) {
+void CpuOps<T>::begin(const Context& context, const FusedWeights<T>&) {
   const auto& shape = context.shape;
   const int64_t rows = shape.rows(), hidden = context.config.hidden;
   const int64_t threads = at::get_num_threads();
@@ -113,12 +113,38 @@ void CpuOps<T>::multiply(int64_t m, int64_t n, int64_t k, const Factor<T>& a, co
 }
 
 template <typename T>
+void CpuOps<T>::add_linear(const Context& context, const MatrixWeight<T>& weight, const T* x,
+                           float* y) {
+  multiply(context.shape.rows(), weight.out, weight.in,
+           {input_factor(context, weight, x), weight.in},
+           {weight_factor(context, weight), weight.in, true}, {y, weight.out, /*add=*/true});
+}
+
+template <typename T>
+void CpuOps<T>::linear_backward(const Context& context, const MatrixWeight<T>& weight,
+                                const T* y_gradient, const T* x) {
+  const T* const gradient = gradient_factor(context, weight, y_gradient);
+  weight_gradient(context, weight, gradient, input_factor(context, weight, x));
+  multiply(context.shape.rows(), weight.in, weight.out, {gradient, weight.out},
+           {weight_factor(context, weight), weight.in}, {context.buffers.d_normal, weight.in});
+}
+
+template <typename T>
+void CpuOps<T>::weight_gradient(const Context& context, const MatrixWeight<T>& weight,
+                                const T* y_gradient, const T* x) {
+  multiply(weight.out, weight.in, context.shape.rows(), {y_gradient, weight.out, true},
+           {x, weight.in}, {weight.gradient, weight.in, context.add});
+}
+
+template <typename T>
 void CpuOps<T>::project_heads(const Context& context, const MatrixWeight<T>& heads,
                               const BlockKept<T>& kept) {
   const int64_t hidden = context.config.hidden, width = context.shape.width();
+  const T* const weight = weight_factor(context, heads);
+  const T* const normal = input_factor(context, heads, kept.attention_normal);
   for_pieces(context.shape.rows(), [&](int64_t first, int64_t count) {
-    multiply(count, width, hidden, {kept.attention_normal + first * hidden, hidden},
-             {heads.values, hidden, true}, {scratch_.product, width});
+    multiply(count, width, hidden, {normal + first * hidden, hidden}, {weight, hidden, true},
+             {scratch_.product, width});
     for_rows(count, [&](int64_t begin, int64_t end) {
       // The product has the piece alone; the rotation counts rows from the first of all.
       rotate(context.rotary, Rotation::kForward, scratch_.product - first * width, first + begin,
@@ -133,12 +159,16 @@ void CpuOps<T>::attend(const Context& context, const BlockKept<T>& kept) {
 }
 
 template <typename T>
-void CpuOps<T>::output_backward(const Context& context, const MatrixWeight<T>& output) {
+void CpuOps<T>::output_backward(const Context& context, const MatrixWeight<T>& output,
+                                const BlockKept<T>& kept) {
   const auto& buffers = context.buffers;
   const int64_t hidden = context.config.hidden;
+  const T* const weight = weight_factor(context, output);
+  const T* const gradient = gradient_factor(context, output, buffers.d_stream_copy);
+  weight_gradient(context, output, gradient, input_factor(context, output, kept.mixed));
   for_pieces(context.shape.rows(), [&](int64_t first, int64_t count) {
-    multiply(count, hidden, hidden, {buffers.d_stream_copy + first * hidden, hidden},
-             {output.values, hidden}, {scratch_.product, hidden});
+    multiply(count, hidden, hidden, {gradient + first * hidden, hidden}, {weight, hidden},
+             {scratch_.product, hidden});
     for_rows(count, [&](int64_t begin, int64_t end) {
       round_rows(scratch_.product + begin * hidden, hidden, end - begin, hidden,
                  buffers.d_mixed + (first + begin) * hidden, hidden);
@@ -160,13 +190,15 @@ template <typename T>
 void CpuOps<T>::gate(const Context& context, const MatrixWeight<T>& gate_up_weight,
                      const BlockKept<T>& kept) {
   const int64_t hidden = context.config.hidden, width = context.config.intermediate;
+  const T* const weight = weight_factor(context, gate_up_weight);
+  const T* const normal = input_factor(context, gate_up_weight, kept.feed_forward_normal);
   for_pieces(context.shape.rows(), [&](int64_t first, int64_t count) {
     T* const gate_up = kept.gate_up + first * 2 * width;
     T* const gated = context.buffers.gated + first * width;
     float* product = scratch_.product;
     if constexpr (std::is_same_v<T, float>) product = gate_up;
-    multiply(count, 2 * width, hidden, {kept.feed_forward_normal + first * hidden, hidden},
-             {gate_up_weight.values, hidden, true}, {product, 2 * width});
+    multiply(count, 2 * width, hidden, {normal + first * hidden, hidden}, {weight, hidden, true},
+             {product, 2 * width});
     for_rows(count, [&](int64_t begin, int64_t end) {
       if constexpr (std::is_same_v<T, float>) {
         swiglu(product + begin * 2 * width, end - begin, width, gated + begin * width);
@@ -183,15 +215,18 @@ void CpuOps<T>::gate_backward(const Context& context, const MatrixWeight<T>& dow
                               const BlockKept<T>& kept) {
   const auto& buffers = context.buffers;
   const int64_t hidden = context.config.hidden, width = context.config.intermediate;
+  const T* const weight = weight_factor(context, down);
+  const T* const gradient = gradient_factor(context, down, buffers.d_stream_copy);
   for_pieces(context.shape.rows(), [&](int64_t first, int64_t count) {
-    multiply(count, width, hidden, {buffers.d_stream_copy + first * hidden, hidden},
-             {down.values, width}, {scratch_.product, width});
+    multiply(count, width, hidden, {gradient + first * hidden, hidden}, {weight, width},
+             {scratch_.product, width});
     for_rows(count, [&](int64_t begin, int64_t end) {
       swiglu_backward(scratch_.product + begin * width, kept.gate_up + (first + begin) * 2 * width,
                       end - begin, width, buffers.d_gate_up + (first + begin) * 2 * width,
                       buffers.gated + (first + begin) * width);
     });
   });
+  weight_gradient(context, down, gradient, input_factor(context, down, buffers.gated));
 }
 
 template <typename T>

@@ -19,7 +19,7 @@ class CpuOps : public FusedOps<T> {
   at::Device device() const override { return at::kCPU; }
   int64_t scratch_bytes() const override { return arena_.bytes(); }
   int64_t logit_rows(int64_t rows, int64_t vocabulary) const override;
-  void begin(const Context& context) override;
+  void begin(const Context& context, const FusedWeights<T>& weights) override;
 
   void embed(const Context& context, const float* table, const int64_t* ids, float* x) override;
   void embed_backward(const Context& context, const int64_t* ids, bool add,
@@ -30,10 +30,15 @@ class CpuOps : public FusedOps<T> {
                           const float* inverse_rms) override;
   void multiply(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
                 const Product& c) override;
+  void add_linear(const Context& context, const MatrixWeight<T>& weight, const T* x,
+                  float* y) override;
+  void linear_backward(const Context& context, const MatrixWeight<T>& weight, const T* y_gradient,
+                       const T* x) override;
   void project_heads(const Context& context, const MatrixWeight<T>& heads,
                      const BlockKept<T>& kept) override;
   void attend(const Context& context, const BlockKept<T>& kept) override;
-  void output_backward(const Context& context, const MatrixWeight<T>& output) override;
+  void output_backward(const Context& context, const MatrixWeight<T>& output,
+                       const BlockKept<T>& kept) override;
   void attend_backward(const Context& context, const BlockKept<T>& kept) override;
   void gate(const Context& context, const MatrixWeight<T>& gate_up,
             const BlockKept<T>& kept) override;
@@ -44,6 +49,17 @@ class CpuOps : public FusedOps<T> {
                               float scale) override;
   void clear(float* values, int64_t size) override;
 
+ protected:
+  // What the products of a linear layer take for its weight, its input (R, in) and the gradient in
+  // its output (R, out); valid until the next of the kind.
+  virtual const T* weight_factor(const Context&, const MatrixWeight<T>& weight) {
+    return weight.values;
+  }
+  virtual const T* input_factor(const Context&, const MatrixWeight<T>&, const T* x) { return x; }
+  virtual const T* gradient_factor(const Context&, const MatrixWeight<T>&, const T* y_gradient) {
+    return y_gradient;
+  }
+
  private:
   struct Scratch {
     float* product = nullptr;     // (piece of rows, max(C, C + 2 G D, 2 F))
@@ -51,6 +67,10 @@ class CpuOps : public FusedOps<T> {
     float* norm_parts = nullptr;  // (threads, C), of a norm's weight gradient
     AttentionScratch<T> attention;
   };
+
+  // The weight's gradient from factors that the functions above have given.
+  void weight_gradient(const Context& context, const MatrixWeight<T>& weight, const T* y_gradient,
+                       const T* x);
 
   Arena arena_{at::kCPU};
   Scratch scratch_;

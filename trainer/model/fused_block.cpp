@@ -7,16 +7,9 @@ namespace {
 template <typename T>
 void feed_forward_backward(FusedOps<T>& ops, const PassContext<T>& context,
                            const BlockWeights<T>& weights, const BlockKept<T>& kept) {
-  const auto& buffers = context.buffers;
-  const int64_t rows = context.shape.rows();
-  const int64_t hidden = context.config.hidden, width = context.config.intermediate;
   ops.gate_backward(context, weights.down, kept);
-  ops.multiply(hidden, width, rows, {buffers.d_stream_copy, hidden, true}, {buffers.gated, width},
-               {weights.down.gradient, width, context.add});
-  ops.multiply(2 * width, hidden, rows, {buffers.d_gate_up, 2 * width, true},
-               {kept.feed_forward_normal, hidden}, {weights.gate_up.gradient, hidden, context.add});
-  ops.multiply(rows, hidden, 2 * width, {buffers.d_gate_up, 2 * width},
-               {weights.gate_up.values, hidden}, {buffers.d_normal, hidden});
+  ops.linear_backward(context, weights.gate_up, context.buffers.d_gate_up,
+                      kept.feed_forward_normal);
   ops.normalise_backward(context, weights.feed_forward_norm, kept.feed_forward_input,
                          kept.feed_forward_inverse_rms);
 }
@@ -24,17 +17,9 @@ void feed_forward_backward(FusedOps<T>& ops, const PassContext<T>& context,
 template <typename T>
 void attention_backward(FusedOps<T>& ops, const PassContext<T>& context,
                         const BlockWeights<T>& weights, const BlockKept<T>& kept) {
-  const auto& buffers = context.buffers;
-  const int64_t rows = context.shape.rows();
-  const int64_t hidden = context.config.hidden, width = context.shape.width();
-  ops.multiply(hidden, hidden, rows, {buffers.d_stream_copy, hidden, true}, {kept.mixed, hidden},
-               {weights.output.gradient, hidden, context.add});
-  ops.output_backward(context, weights.output);
+  ops.output_backward(context, weights.output, kept);
   ops.attend_backward(context, kept);
-  ops.multiply(width, hidden, rows, {buffers.d_heads, width, true}, {kept.attention_normal, hidden},
-               {weights.heads.gradient, hidden, context.add});
-  ops.multiply(rows, hidden, width, {buffers.d_heads, width}, {weights.heads.values, hidden},
-               {buffers.d_normal, hidden});
+  ops.linear_backward(context, weights.heads, context.buffers.d_heads, kept.attention_normal);
   ops.normalise_backward(context, weights.attention_norm, kept.attention_input,
                          kept.attention_inverse_rms);
 }
@@ -44,20 +29,15 @@ void attention_backward(FusedOps<T>& ops, const PassContext<T>& context,
 template <typename T>
 void block_forward(FusedOps<T>& ops, const PassContext<T>& context, const BlockWeights<T>& weights,
                    const BlockKept<T>& kept, float* output) {
-  const int64_t rows = context.shape.rows();
-  const int64_t hidden = context.config.hidden, width = context.config.intermediate;
   ops.normalise(context, weights.attention_norm, kept.attention_input, kept.attention_normal,
                 kept.attention_inverse_rms, /*copy=*/kept.feed_forward_input);
   ops.project_heads(context, weights.heads, kept);
   ops.attend(context, kept);
-  ops.multiply(rows, hidden, hidden, {kept.mixed, hidden}, {weights.output.values, hidden, true},
-               {kept.feed_forward_input, hidden, /*add=*/true});
+  ops.add_linear(context, weights.output, kept.mixed, kept.feed_forward_input);
   ops.normalise(context, weights.feed_forward_norm, kept.feed_forward_input,
                 kept.feed_forward_normal, kept.feed_forward_inverse_rms, /*copy=*/output);
   ops.gate(context, weights.gate_up, kept);
-  if (output == nullptr) return;
-  ops.multiply(rows, hidden, width, {context.buffers.gated, width},
-               {weights.down.values, width, true}, {output, hidden, /*add=*/true});
+  if (output != nullptr) ops.add_linear(context, weights.down, context.buffers.gated, output);
 }
 
 template <typename T>

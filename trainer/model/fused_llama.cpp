@@ -77,7 +77,7 @@ auto FusedLlama<T>::begin_pass(const at::Tensor& tokens, const GradientPass& gra
                         .buffers = fused_buffers<T>(arena_, config_, sizes),
                         .add = gradients.add},
             .gradients = gradients};
-  ops_->begin(pass.context);
+  ops_->begin(pass.context, pass.weights);
   return pass;
 }
 

@@ -43,8 +43,9 @@ class FusedOps {
   virtual int64_t scratch_bytes() const = 0;
   // How many of `rows` rows have their logits in memory at once.
   virtual int64_t logit_rows(int64_t rows, int64_t vocabulary) const = 0;
-  // Comes before the operations of a pass: makes room for what they need beside the buffers.
-  virtual void begin(const Context& context) = 0;
+  // Comes before the operations of a pass with these weights: makes room for what they need beside
+  // the buffers.
+  virtual void begin(const Context& context, const FusedWeights<T>& weights) = 0;
 
   // x (R, C): the rows of table (V, C) that the ids (R) name.
   virtual void embed(const Context& context, const float* table, const int64_t* ids, float* x) = 0;
@@ -60,24 +61,32 @@ class FusedOps {
   virtual void normalise_backward(const Context& context, const NormWeight& weight, const float* x,
                                   const float* inverse_rms) = 0;
 
-  // c (m, n) from a (m, k) and b (k, n).
+  // c (m, n) from a (m, k) and b (k, n): the head's products.
   virtual void multiply(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
                         const Product& c) = 0;
+
+  // Of a block's linear layer, y = x W^T: adds y (R, out) to what is there, from x (R, in).
+  virtual void add_linear(const Context& context, const MatrixWeight<T>& weight, const T* x,
+                          float* y) = 0;
+  // The same backwards: d_normal (R, in) and the weight's gradient, from y_gradient (R, out).
+  virtual void linear_backward(const Context& context, const MatrixWeight<T>& weight,
+                               const T* y_gradient, const T* x) = 0;
 
   // kept.heads from kept.attention_normal: projected, queries and keys rotated.
   virtual void project_heads(const Context& context, const MatrixWeight<T>& heads,
                              const BlockKept<T>& kept) = 0;
   // kept.mixed and kept.log_sums from kept.heads.
   virtual void attend(const Context& context, const BlockKept<T>& kept) = 0;
-  // d_mixed from d_stream_copy.
-  virtual void output_backward(const Context& context, const MatrixWeight<T>& output) = 0;
+  // d_mixed and the weight's gradient from d_stream_copy.
+  virtual void output_backward(const Context& context, const MatrixWeight<T>& output,
+                               const BlockKept<T>& kept) = 0;
   // d_heads, before their rotation, from d_mixed.
   virtual void attend_backward(const Context& context, const BlockKept<T>& kept) = 0;
 
   // kept.gate_up and gated from kept.feed_forward_normal.
   virtual void gate(const Context& context, const MatrixWeight<T>& gate_up,
                     const BlockKept<T>& kept) = 0;
-  // d_gate_up, and gated once more, from d_stream_copy.
+  // d_gate_up, gated once more, and the weight's gradient from d_stream_copy.
   virtual void gate_backward(const Context& context, const MatrixWeight<T>& down,
                              const BlockKept<T>& kept) = 0;
 

@@ -16,6 +16,8 @@ template <typename T>
 struct MatrixWeight {
   const T* values = nullptr;
   float* gradient = nullptr;
+  int64_t out = 0, in = 0;
+  int64_t number = -1;  // among the blocks' linear layers, from 0
 };
 
 struct NormWeight {
@@ -41,6 +43,7 @@ struct FusedWeights {
   int64_t blocks_end = 0;  // where final_norm, and then an untied head, begin in the flat vectors
   NormWeight final_norm;   // (C)
   MatrixWeight<T> head;    // (V, C); the embedding itself where it is tied
+  int64_t version = 0;     // another one once the values have changed
 };
 
 // Pointers that stay valid as long as `parameters`; with T = BF16 to parameters.bf16_values().

@@ -25,6 +25,18 @@ at::Tensor factor_tensor(const Factor<BF16>& factor, int64_t rows, int64_t colum
                    at::kBFloat16, device);
 }
 
+at::Tensor product_tensor(const GpuProduct& product, int64_t rows, int64_t columns,
+                          at::Device device) {
+  return product.rounded != nullptr
+             ? tensor_of(product.rounded, {rows, columns}, {columns, 1}, at::kBFloat16, device)
+             : tensor_of(product.exact, {rows, columns}, {columns, 1}, at::kFloat, device);
+}
+
+at::Tensor fp8_tensor(const Fp8Factor& factor, int64_t rows, int64_t columns, at::Device device) {
+  const auto type = factor.format == Fp8Format::kE4M3 ? at::kFloat8_e4m3fn : at::kFloat8_e5m2;
+  return tensor_of(factor.codes, {rows, columns}, {columns, 1}, type, device);
+}
+
 // Queries, keys and values, (B, T, heads, D) each, where they lie side by side.
 struct Heads {
   at::Tensor queries, keys, values;
@@ -54,6 +66,10 @@ at::Tensor log_sums_tensor(const AttentionShape& shape, const float* log_sums, a
 
 }  // namespace
 
+bool is_gpu(at::Device device) {
+  return device.is_cuda();
+}
+
 void use_gpu(at::Device device) {
   c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
@@ -75,9 +91,24 @@ void gpu_multiply(at::Device device, int64_t m, int64_t n, int64_t k, const Fact
 }
 
 void gpu_multiply(at::Device device, int64_t m, int64_t n, int64_t k, const Factor<BF16>& a,
-                  const Factor<BF16>& b, BF16* c) {
-  auto product = tensor_of(c, {m, n}, {n, 1}, at::kBFloat16, device);
+                  const Factor<BF16>& b, const GpuProduct& c) {
+  if (c.rounded == nullptr) return gpu_multiply(device, m, n, k, a, b, {c.exact, n, c.add});
+  auto product = product_tensor(c, m, n, device);
   at::mm_out(product, factor_tensor(a, m, k, device), factor_tensor(b, k, n, device));
+}
+
+void gpu_multiply_fp8(at::Device device, int64_t m, int64_t n, int64_t k, const Fp8Factor& a,
+                      const Fp8Factor& b, bool fast, const GpuProduct& c) {
+  const auto scale = [&](const Fp8Factor& factor) {
+    return tensor_of(factor.inverse_scale, {}, {}, at::kFloat, device);
+  };
+  auto product = product_tensor(c, m, n, device);
+  // It only sets.
+  auto set = c.add ? at::empty_like(product) : product;
+  at::_scaled_mm_out(set, fp8_tensor(a, m, k, device), fp8_tensor(b, n, k, device).t(), scale(a),
+                     scale(b), /*bias=*/{}, /*scale_result=*/{}, /*out_dtype=*/set.scalar_type(),
+                     fast);
+  if (c.add) product.add_(set);
 }
 
 bool gpu_attends(int64_t head_size) {

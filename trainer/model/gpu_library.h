@@ -9,11 +9,14 @@
 #include <ATen/ATen.h>
 #include <cuda_runtime_api.h>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/fp8.h"
 #include "trainer/model/attention_shape.h"
 #include "trainer/model/factor.h"
 
 namespace farstep {
+
+// Whether kernels run on `device`.
+bool is_gpu(at::Device device);
 
 // Makes `device` the calling thread's, for launches of kernels.
 void use_gpu(at::Device device);
@@ -25,9 +28,29 @@ cudaStream_t current_stream(at::Device device);
 void gpu_multiply(at::Device device, int64_t m, int64_t n, int64_t k, const Factor<BF16>& a,
                   const Factor<BF16>& b, const Product& c);
 
-// c (m, n), contiguous, from a (m, k) and b (k, n), rounded.
+// Where a product goes whose rows follow one another without gaps: rounded, or exact.
+struct GpuProduct {
+  BF16* rounded = nullptr;
+  float* exact = nullptr;
+  bool add = false;  // to what is there; for exact ones
+};
+
+// The same, c (m, n) as it says.
 void gpu_multiply(at::Device device, int64_t m, int64_t n, int64_t k, const Factor<BF16>& a,
-                  const Factor<BF16>& b, BF16* c);
+                  const Factor<BF16>& b, const GpuProduct& c);
+
+// A matrix in FP8 whose rows follow one another, and by what its values are to be multiplied.
+struct Fp8Factor {
+  const uint8_t* codes = nullptr;
+  const float* inverse_scale = nullptr;  // in the device's memory
+  Fp8Format format = {};
+};
+
+// c (m, n) from a (m, k) and the transpose of b (n, k), of which one at most is E5M2; n and k are
+// multiples of 16. `fast`: sums of fewer bits on the way to fp32. For GPUs of compute capability
+// 8.9 and more.
+void gpu_multiply_fp8(at::Device device, int64_t m, int64_t n, int64_t k, const Fp8Factor& a,
+                      const Fp8Factor& b, bool fast, const GpuProduct& c);
 
 // Whether flash attention takes heads of that size.
 bool gpu_attends(int64_t head_size);

@@ -8,7 +8,6 @@
 #include "trainer/kernels/gpu/rms_norm.h"
 #include "trainer/kernels/gpu/rotary.h"
 #include "trainer/kernels/gpu/swiglu.h"
-#include "trainer/model/gpu_library.h"
 
 namespace farstep {
 
@@ -23,7 +22,7 @@ int64_t GpuOps::logit_rows(int64_t rows, int64_t vocabulary) const {
   return std::clamp<int64_t>(kLogitValues / vocabulary, 1, rows);
 }
 
-void GpuOps::begin(const Context& context) {
+void GpuOps::begin(const Context& context, const FusedWeights<BF16>&) {
   use_gpu(device_);
   stream_ = current_stream(device_);
   const int64_t rows = context.shape.rows();
@@ -74,23 +73,50 @@ void GpuOps::multiply(int64_t m, int64_t n, int64_t k, const Factor<BF16>& a, co
   gpu_multiply(device_, m, n, k, a, b, c);
 }
 
+void GpuOps::forward_product(const Context& context, const MatrixWeight<BF16>& weight,
+                             const BF16* x, const GpuProduct& y) {
+  gpu_multiply(device_, context.shape.rows(), weight.out, weight.in, {x, weight.in},
+               {weight.values, weight.in, true}, y);
+}
+
+void GpuOps::input_gradient_product(const Context& context, const MatrixWeight<BF16>& weight,
+                                    const BF16* y_gradient, const GpuProduct& x_gradient) {
+  gpu_multiply(device_, context.shape.rows(), weight.in, weight.out, {y_gradient, weight.out},
+               {weight.values, weight.in}, x_gradient);
+}
+
+void GpuOps::weight_gradient_product(const Context& context, const MatrixWeight<BF16>& weight,
+                                     const BF16* y_gradient, const BF16* x) {
+  gpu_multiply(device_, weight.out, weight.in, context.shape.rows(), {y_gradient, weight.out, true},
+               {x, weight.in}, {.exact = weight.gradient, .add = context.add});
+}
+
+void GpuOps::add_linear(const Context& context, const MatrixWeight<BF16>& weight, const BF16* x,
+                        float* y) {
+  forward_product(context, weight, x, {.exact = y, .add = true});
+}
+
+void GpuOps::linear_backward(const Context& context, const MatrixWeight<BF16>& weight,
+                             const BF16* y_gradient, const BF16* x) {
+  input_gradient_product(context, weight, y_gradient, {.exact = context.buffers.d_normal});
+  weight_gradient_product(context, weight, y_gradient, x);
+}
+
 void GpuOps::project_heads(const Context& context, const MatrixWeight<BF16>& heads,
                            const BlockKept<BF16>& kept) {
-  const int64_t rows = context.shape.rows(), hidden = context.config.hidden;
-  gpu_multiply(device_, rows, context.shape.width(), hidden, {kept.attention_normal, hidden},
-               {heads.values, hidden, true}, kept.heads);
-  FARSTEP_CUDA_CHECK(launch_rotate(context.rotary, rows, kept.heads, stream_));
+  forward_product(context, heads, kept.attention_normal, {.rounded = kept.heads});
+  FARSTEP_CUDA_CHECK(launch_rotate(context.rotary, context.shape.rows(), kept.heads, stream_));
 }
 
 void GpuOps::attend(const Context& context, const BlockKept<BF16>& kept) {
   gpu_attend(device_, context.shape, kept.heads, kept.mixed, kept.log_sums);
 }
 
-void GpuOps::output_backward(const Context& context, const MatrixWeight<BF16>& output) {
-  const int64_t hidden = context.config.hidden;
-  gpu_multiply(device_, context.shape.rows(), hidden, hidden,
-               {context.buffers.d_stream_copy, hidden}, {output.values, hidden},
-               context.buffers.d_mixed);
+void GpuOps::output_backward(const Context& context, const MatrixWeight<BF16>& output,
+                             const BlockKept<BF16>& kept) {
+  const auto& buffers = context.buffers;
+  input_gradient_product(context, output, buffers.d_stream_copy, {.rounded = buffers.d_mixed});
+  weight_gradient_product(context, output, buffers.d_stream_copy, kept.mixed);
 }
 
 void GpuOps::attend_backward(const Context& context, const BlockKept<BF16>& kept) {
@@ -106,23 +132,20 @@ void GpuOps::attend_backward(const Context& context, const BlockKept<BF16>& kept
 
 void GpuOps::gate(const Context& context, const MatrixWeight<BF16>& gate_up,
                   const BlockKept<BF16>& kept) {
-  const int64_t rows = context.shape.rows();
-  const int64_t hidden = context.config.hidden, width = context.config.intermediate;
-  gpu_multiply(device_, rows, 2 * width, hidden, {kept.feed_forward_normal, hidden},
-               {gate_up.values, hidden, true}, kept.gate_up);
-  FARSTEP_CUDA_CHECK(launch_swiglu(kept.gate_up, rows, width, context.buffers.gated, stream_));
+  forward_product(context, gate_up, kept.feed_forward_normal, {.rounded = kept.gate_up});
+  FARSTEP_CUDA_CHECK(launch_swiglu(kept.gate_up, context.shape.rows(), context.config.intermediate,
+                                   context.buffers.gated, stream_));
 }
 
 void GpuOps::gate_backward(const Context& context, const MatrixWeight<BF16>& down,
                            const BlockKept<BF16>& kept) {
   const auto& buffers = context.buffers;
-  const int64_t rows = context.shape.rows();
-  const int64_t hidden = context.config.hidden, width = context.config.intermediate;
   // The gradient in `gated` lies where `gated` then takes its place.
-  gpu_multiply(device_, rows, width, hidden, {buffers.d_stream_copy, hidden}, {down.values, width},
-               buffers.gated);
-  FARSTEP_CUDA_CHECK(launch_swiglu_backward(buffers.gated, kept.gate_up, rows, width,
-                                            buffers.d_gate_up, buffers.gated, stream_));
+  input_gradient_product(context, down, buffers.d_stream_copy, {.rounded = buffers.gated});
+  FARSTEP_CUDA_CHECK(launch_swiglu_backward(buffers.gated, kept.gate_up, context.shape.rows(),
+                                            context.config.intermediate, buffers.d_gate_up,
+                                            buffers.gated, stream_));
+  weight_gradient_product(context, down, buffers.d_stream_copy, buffers.gated);
 }
 
 void GpuOps::cross_entropy(const Context& context, const HeadRows& rows, const int64_t* targets) {

@@ -10,6 +10,7 @@
 
 #include "trainer/model/arena.h"
 #include "trainer/model/fused_ops.h"
+#include "trainer/model/gpu_library.h"
 
 namespace farstep {
 
@@ -21,7 +22,7 @@ class GpuOps : public FusedOps<BF16> {
   at::Device device() const override { return device_; }
   int64_t scratch_bytes() const override { return arena_.bytes(); }
   int64_t logit_rows(int64_t rows, int64_t vocabulary) const override;
-  void begin(const Context& context) override;
+  void begin(const Context& context, const FusedWeights<BF16>& weights) override;
 
   void embed(const Context& context, const float* table, const int64_t* ids, float* x) override;
   void embed_backward(const Context& context, const int64_t* ids, bool add,
@@ -32,10 +33,15 @@ class GpuOps : public FusedOps<BF16> {
                           const float* inverse_rms) override;
   void multiply(int64_t m, int64_t n, int64_t k, const Factor<BF16>& a, const Factor<BF16>& b,
                 const Product& c) override;
+  void add_linear(const Context& context, const MatrixWeight<BF16>& weight, const BF16* x,
+                  float* y) override;
+  void linear_backward(const Context& context, const MatrixWeight<BF16>& weight,
+                       const BF16* y_gradient, const BF16* x) override;
   void project_heads(const Context& context, const MatrixWeight<BF16>& heads,
                      const BlockKept<BF16>& kept) override;
   void attend(const Context& context, const BlockKept<BF16>& kept) override;
-  void output_backward(const Context& context, const MatrixWeight<BF16>& output) override;
+  void output_backward(const Context& context, const MatrixWeight<BF16>& output,
+                       const BlockKept<BF16>& kept) override;
   void attend_backward(const Context& context, const BlockKept<BF16>& kept) override;
   void gate(const Context& context, const MatrixWeight<BF16>& gate_up,
             const BlockKept<BF16>& kept) override;
@@ -46,6 +52,18 @@ class GpuOps : public FusedOps<BF16> {
                               float scale) override;
   void clear(float* values, int64_t size) override;
 
+ protected:
+  // The products of a linear layer: x (R, in) forward,
+  virtual void forward_product(const Context& context, const MatrixWeight<BF16>& weight,
+                               const BF16* x, const GpuProduct& y);
+  // backward the gradient in x, and after that, from the same y_gradient (R, out), the weight's.
+  virtual void input_gradient_product(const Context& context, const MatrixWeight<BF16>& weight,
+                                      const BF16* y_gradient, const GpuProduct& x_gradient);
+  virtual void weight_gradient_product(const Context& context, const MatrixWeight<BF16>& weight,
+                                       const BF16* y_gradient, const BF16* x);
+
+  cudaStream_t stream() const { return stream_; }  // of the pass
+
  private:
   struct Scratch {
     float* norm_parts = nullptr;     // (rms_norm_parts(R), C)
@@ -55,7 +73,7 @@ class GpuOps : public FusedOps<BF16> {
   Arena arena_;
   Scratch scratch_;
   const at::Device device_;
-  cudaStream_t stream_ = nullptr;  // of the pass
+  cudaStream_t stream_ = nullptr;
 };
 
 }  // namespace farstep

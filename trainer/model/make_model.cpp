@@ -2,6 +2,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/model/cpu_ops.h"
+#include "trainer/model/fp8_cpu_ops.h"
 #include "trainer/model/fused_llama.h"
 #include "trainer/model/llama.h"
 #include "trainer/model/make_gpu_ops.h"
@@ -12,23 +13,24 @@ namespace {
 
 // The fused step's operations in T; null where they cannot be had.
 template <typename T>
-std::unique_ptr<FusedOps<T>> make_ops(const LlamaConfig& shape, at::Device device);
+std::unique_ptr<FusedOps<T>> make_ops(const LlamaConfig& shape, at::Device device, bool fp8);
 
 template <>
-std::unique_ptr<FusedOps<float>> make_ops(const LlamaConfig&, at::Device device) {
+std::unique_ptr<FusedOps<float>> make_ops(const LlamaConfig&, at::Device device, bool) {
   if (!device.is_cpu()) return nullptr;
   return std::make_unique<CpuOps<float>>();
 }
 template <>
-std::unique_ptr<FusedOps<BF16>> make_ops(const LlamaConfig& shape, at::Device device) {
-  if (!device.is_cpu()) return make_gpu_ops(shape, device);
+std::unique_ptr<FusedOps<BF16>> make_ops(const LlamaConfig& shape, at::Device device, bool fp8) {
+  if (!device.is_cpu()) return make_gpu_ops(shape, device, fp8);
+  if (fp8) return std::make_unique<Fp8CpuOps>();
   return std::make_unique<CpuOps<BF16>>();
 }
 
 template <typename T>
-std::unique_ptr<TrainableModel> make_fused(const LlamaConfig& shape, at::Device device,
+std::unique_ptr<TrainableModel> make_fused(const LlamaConfig& shape, at::Device device, bool fp8,
                                            bool recompute) {
-  auto ops = make_ops<T>(shape, device);
+  auto ops = make_ops<T>(shape, device, fp8);
   if (!ops) return nullptr;
   return std::make_unique<FusedLlama<T>>(shape, std::move(ops), recompute);
 }
@@ -37,16 +39,22 @@ std::unique_ptr<TrainableModel> make_fused(const LlamaConfig& shape, at::Device 
 
 std::unique_ptr<TrainableModel> make_model(const LlamaConfig& shape, at::Device device,
                                            const InnerConfig& config, bool recompute) {
+  const bool fp8 = config.compute == ComputeType::kFP8;
   std::unique_ptr<TrainableModel> model;
   if (config.step == StepKind::kFused) {
-    model = config.compute == ComputeType::kBF16 ? make_fused<BF16>(shape, device, recompute)
-                                                 : make_fused<float>(shape, device, recompute);
+    model = config.compute == ComputeType::kFP32 ? make_fused<float>(shape, device, fp8, recompute)
+                                                 : make_fused<BF16>(shape, device, fp8, recompute);
   }
   if (model) return model;
+  if (fp8) {
+    throw ConfigError(
+        "inner.compute: only the fused step has fp8, on a CPU or on a GPU that runs it (heads of a "
+        "multiple of 8 values, 256 at most); set inner.step to fused, or inner.compute to bf16");
+  }
   if (recompute) {
     throw ConfigError(
         "devices[].recompute: only the fused step can compute again what it does not keep; set "
-        "inner.step to fused (on a GPU with inner.compute bf16), or recompute to false");
+        "inner.step to fused (on a GPU with inner.compute bf16 or fp8), or recompute to false");
   }
   return std::make_unique<Llama>(shape, device, config.compute);
 }

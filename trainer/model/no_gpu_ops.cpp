@@ -3,7 +3,7 @@
 
 namespace farstep {
 
-std::unique_ptr<FusedOps<BF16>> make_gpu_ops(const LlamaConfig&, at::Device) {
+std::unique_ptr<FusedOps<BF16>> make_gpu_ops(const LlamaConfig&, at::Device, bool) {
   return nullptr;
 }
 

@@ -22,9 +22,18 @@ bool makes(StepKind step, ComputeType compute) {
 
 TEST_CASE("the model is the one that step and compute ask for") {
   CHECK(makes<FusedLlama<BF16>>(StepKind::kFused, ComputeType::kBF16));
+  CHECK(makes<FusedLlama<BF16>>(StepKind::kFused, ComputeType::kFP8));
   CHECK(makes<FusedLlama<float>>(StepKind::kFused, ComputeType::kFP32));
   CHECK(makes<Llama>(StepKind::kAutograd, ComputeType::kBF16));
   CHECK(makes<Llama>(StepKind::kAutograd, ComputeType::kFP32));
+}
+
+TEST_CASE("a model without the fused step has no fp8") {
+  InnerConfig config;
+  config.step = StepKind::kAutograd;
+  config.compute = ComputeType::kFP8;
+  CHECK_THROWS_WITH(make_model(kSmallConfig, at::kCPU, config, /*recompute=*/false),
+                    Catch::Contains("inner.compute"));
 }
 
 TEST_CASE("what the model cannot compute again it is not asked to") {

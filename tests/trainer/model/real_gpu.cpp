@@ -3,6 +3,7 @@
 #include "tests/trainer/model/tested_gpu.h"
 #include "trainer/base/error.h"
 #include "trainer/model/device.h"
+#include "trainer/model/make_gpu_ops.h"
 
 namespace farstep {
 
@@ -11,6 +12,18 @@ std::optional<at::Device> tested_gpu() {
   config.kind = DeviceKind::kCuda;
   try {
     return open_device(config);
+  } catch (const ConfigError& error) {
+    std::cout << "SKIPPED: " << error.what() << "\n";
+    return std::nullopt;
+  }
+}
+
+std::optional<at::Device> tested_fp8_gpu() {
+  const auto gpu = tested_gpu();
+  if (!gpu) return std::nullopt;
+  try {
+    make_gpu_ops({.hidden = 64, .heads = 1}, *gpu, /*fp8=*/true);
+    return gpu;
   } catch (const ConfigError& error) {
     std::cout << "SKIPPED: " << error.what() << "\n";
     return std::nullopt;

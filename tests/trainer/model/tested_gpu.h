@@ -10,4 +10,7 @@ namespace farstep {
 // Nothing, and the line of a skipped test, where there is none.
 std::optional<at::Device> tested_gpu();
 
+// The same where it has no FP8.
+std::optional<at::Device> tested_fp8_gpu();
+
 }  // namespace farstep
