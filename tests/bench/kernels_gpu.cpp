@@ -18,6 +18,7 @@
 #include "trainer/kernels/gpu/adamw.h"
 #include "trainer/kernels/gpu/cross_entropy.h"
 #include "trainer/kernels/gpu/embedding.h"
+#include "trainer/kernels/gpu/fp8.h"
 #include "trainer/kernels/gpu/rms_norm.h"
 #include "trainer/kernels/gpu/rotary.h"
 #include "trainer/kernels/gpu/swiglu.h"
@@ -148,6 +149,19 @@ void measure_gates(const Table& table, int64_t rows) {
   });
 }
 
+void measure_fp8(const Table& table, int64_t rows) {
+  const int64_t whole_rows = rows / 16 * 16, values = whole_rows * kHidden;
+  auto x = zeros<BF16>(values);
+  auto codes = zeros<uint8_t>(values), transposed = zeros<uint8_t>(values);
+  auto parts = zeros<uint32_t>(kFp8Parts);
+  auto inverse_scale = zeros<float>(1);
+  // Its values are read twice: for the largest of them, and to be converted.
+  table.line("to FP8, both ways", values * 6, [&] {
+    return launch_to_fp8(Fp8Format::kE4M3, x.data(), whole_rows, kHidden, parts.data(),
+                         {codes.data(), transposed.data(), inverse_scale.data()}, nullptr);
+  });
+}
+
 void measure_losses(const Table& table, int64_t rows) {
   const int64_t values = rows * kVocabulary;
   auto logits = zeros<float>(values), losses = zeros<float>(rows);
@@ -173,8 +187,8 @@ void measure_update(const Table& table) {
   const auto cut = adamw_chunks(std::span(&all, 1));
   const DeviceArray<AdamWChunk> chunks{std::span<const AdamWChunk>(cut)};
   table.line("gradient norm", kSize * 4, [&] {
-    return launch_step_outcome(gradients.data(), kSize, request.data(), parts.data(),
-                               outcome.data(), nullptr);
+    return launch_step_outcome({.gradients = gradients.data(), .size = kSize}, request.data(),
+                               parts.data(), outcome.data(), nullptr);
   });
   table.line("AdamW", kSize * 30, [&] {
     return launch_adamw(request.data(), outcome.data(), chunks.data(), std::ssize(cut),
@@ -199,6 +213,7 @@ int main(int argc, char** argv) {
   measure_rows(table, rows);
   measure_heads(table, rows);
   measure_gates(table, rows);
+  measure_fp8(table, rows);
   measure_losses(table, std::min<int64_t>(rows, 4096));
   measure_update(table);
   return 0;

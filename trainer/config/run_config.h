@@ -93,6 +93,7 @@ struct InnerConfig {
   ComputeType compute = ComputeType::kFP32;
   StepKind step = StepKind::kFused;
   ReductionKind reduction = ReductionKind::kBuckets;
+  bool cuda_graph = true;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -117,6 +118,8 @@ struct InnerConfig {
     visit("reduction", reduction,
           "several devices of a site. buckets: all of them sum the gradients, during backward, and "
           "update; master: the first does both, and hands the values out");
+    visit("cuda_graph", cuda_graph,
+          "a site's only GPU gets the whole fused step as one CUDA graph instead of kernel by kernel");
   }
 };
 

@@ -15,6 +15,8 @@ class EmulatedSpeed {
   // Without a config steps last as long as they do.
   explicit EmulatedSpeed(std::optional<EmulateConfig> config) : config_(std::move(config)) {}
 
+  // Whether steps last longer than they do.
+  bool is_played() const { return config_.has_value(); }
   // Counts a step of `sequences` whose own work took `own_seconds`, and returns how long it is to
   // last: never less than that.
   double step_lasts(double own_seconds, int64_t sequences);

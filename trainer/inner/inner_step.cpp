@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "trainer/base/error.h"
 #include "trainer/base/out_of_memory.h"
 #include "trainer/inner/gradient_norm.h"
+#include "trainer/inner/graph_recorder.h"
 #include "trainer/inner/lr_schedule.h"
 #include "trainer/inner/make_reduction.h"
 #include "trainer/model/device.h"
@@ -23,6 +25,16 @@ void require_finite(const StepResult& result, double progress) {
       progress, result.loss, result.gradient_norm, result.learning_rate));
 }
 
+// Null where the device does each step at once.
+std::unique_ptr<GpuStep> gpu_step(TrainableModel& model, Optimizer& optimizer,
+                                  const InnerConfig& config) {
+  auto* const update = optimizer.deferred();
+  if (update == nullptr || !model.recordable_memory()) return nullptr;
+  const auto device = model.parameters().values().device();
+  return make_gpu_step(model, *update, config.clip_norm,
+                       config.cuda_graph ? make_graph_recorder(device) : nullptr);
+}
+
 }  // namespace
 
 struct InnerStep::Step {
@@ -35,6 +47,15 @@ struct InnerStep::Step {
   double loss() const {
     return std::accumulate(done.begin(), done.end(), 0.0,
                            [](double sum, const ShareResult& one) { return sum + one.loss; });
+  }
+  StepResult result() const {
+    StepResult result{.loss = loss(),
+                      .gradient_norm = norms.front(),
+                      .learning_rate = learning_rate,
+                      .tokens = batch.sequences * batch.length,
+                      .device_seconds = {}};
+    for (const auto& one : done) result.device_seconds.push_back(one.seconds);
+    return result;
   }
 };
 
@@ -49,6 +70,7 @@ InnerStep::InnerStep(TrainableModel& model, const InnerConfig& config,
     if (device >= optimizers_.size()) return;
     optimizers_[device] = make_optimizer(config_, devices_.model(device).parameters());
   });
+  on_gpu_ = num_devices() == 1 ? gpu_step(model, *optimizers_.front(), config_) : nullptr;
 }
 
 StepResult InnerStep::run(const TokenBatch& batch, int64_t micro_batch, double progress) {
@@ -59,6 +81,48 @@ StepResult InnerStep::run(const TokenBatch& batch, int64_t micro_batch, double p
 
 StepResult InnerStep::run(const TokenBatch& batch, std::span<const int64_t> shares,
                           int64_t micro_batch, double progress) {
+  FARSTEP_CHECK(!under_way_, "a step is under way");
+  auto result = start(batch, shares, micro_batch, progress);
+  return result ? *std::move(result) : *finish();
+}
+
+std::optional<StepResult> InnerStep::start(const TokenBatch& batch, std::span<const int64_t> shares,
+                                           int64_t micro_batch, double progress) {
+  auto step = make_step(batch, shares, micro_batch, progress);
+  if (!on_gpu_) return run_at_once(std::move(step), progress);
+  const StepUnderWay started{.progress = progress, .result = step.result()};
+  try {
+    on_gpu_->start(batch, micro_batch, step.learning_rate);
+  } catch (...) {
+    rethrow(0, std::current_exception(), step);
+  }
+  auto before = std::exchange(under_way_, started);
+  if (!before) return std::nullopt;
+  return settle(*std::move(before));
+}
+
+std::optional<StepResult> InnerStep::finish() {
+  if (!under_way_) return std::nullopt;
+  return settle(*std::exchange(under_way_, std::nullopt));
+}
+
+StepResult InnerStep::settle(StepUnderWay step) {
+  const auto [update, seconds] = on_gpu_->finish();
+  if (!update.taken) {
+    under_way_.reset();
+    while (on_gpu_->num_under_way() > 0) on_gpu_->finish();
+  }
+  auto& result = step.result;
+  result.loss = update.loss;
+  result.gradient_norm = update.gradient_norm;
+  result.device_seconds = {seconds};
+  require_finite(result, step.progress);
+  FARSTEP_CHECK(update.taken, "a step with finite numbers was not taken");
+  return std::move(result);
+}
+
+InnerStep::Step InnerStep::make_step(const TokenBatch& batch, std::span<const int64_t> shares,
+                                     int64_t micro_batch, double progress) const {
   FARSTEP_CHECK(micro_batch > 0, "a micro-batch has sequences");
   FARSTEP_CHECK(shares.size() == num_devices() &&
                     std::accumulate(shares.begin(), shares.end(), int64_t{0}) == batch.sequences,
@@ -72,6 +136,10 @@ StepResult InnerStep::run(const TokenBatch& batch, std::span<const int64_t> shar
     step.shares.push_back({first, sequences, micro_batch});
     first += sequences;
   }
+  return step;
+}
+
+StepResult InnerStep::run_at_once(Step step, double progress) {
   const auto& values = devices_.model(0).parameters().values();
   const int64_t version = values._version();
   // Others' threads read them, by streams of their own.
@@ -97,12 +165,7 @@ StepResult InnerStep::run(const TokenBatch& batch, std::span<const int64_t> shar
     add_to_first();
     update(0, step);
   }
-  StepResult result{.loss = step.loss(),
-                    .gradient_norm = step.norms.front(),
-                    .learning_rate = step.learning_rate,
-                    .tokens = batch.sequences * batch.length,
-                    .device_seconds = {}};
-  for (const auto& done : step.done) result.device_seconds.push_back(done.seconds);
+  auto result = step.result();
   require_finite(result, progress);
   return result;
 }
@@ -163,7 +226,13 @@ void InnerStep::rethrow(std::size_t device, const std::exception_ptr& thrown, co
   }
 }
 
+NamedBuffers InnerStep::pull_state() {
+  FARSTEP_CHECK(!under_way_, "a step is under way");
+  return optimizers_.front()->pull_state();
+}
+
 void InnerStep::push_state() {
+  FARSTEP_CHECK(!under_way_, "a step is under way");
   optimizers_.front()->push_state();
   const auto state = optimizers_.front()->pull_state();
   for (std::size_t device = 1; device < optimizers_.size(); ++device) {

@@ -5,18 +5,22 @@
 // which so stay the same bits on all of them. With "master", the baseline, and where the devices'
 // gradients can be added up in no other way, the first does both and hands its values out.
 //
+// A GPU alone at its site may be a step behind the host: see start().
+//
 // Not thread-safe: called by the training thread, which drives the first device; every other one
 // has a thread of its own.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "trainer/base/named_buffers.h"
 #include "trainer/config/run_config.h"
 #include "trainer/data/loader.h"
+#include "trainer/inner/gpu_step.h"
 #include "trainer/inner/optimizer.h"
 #include "trainer/inner/share_gradients.h"
 #include "trainer/inner/site_devices.h"
@@ -54,14 +58,35 @@ class InnerStep {
   // The same with the whole batch on the first device.
   StepResult run(const TokenBatch& batch, int64_t micro_batch, double progress);
 
-  // The optimizer's state as Optimizer has it, which is the same for all devices.
-  NamedBuffers pull_state() { return optimizers_.front()->pull_state(); }
+  // Whether the site's only device is a GPU with the fused step.
+  bool may_be_late() const { return on_gpu_ != nullptr; }
+  // As run(), but where the GPU may be late the host does not wait for it: returned, or thrown, is
+  // what became of the step before, nothing if that is known, and after a step that failed this one
+  // is not taken either. The batch is of no use to it after.
+  std::optional<StepResult> start(const TokenBatch& batch, std::span<const int64_t> shares,
+                                  int64_t micro_batch, double progress);
+  // Waits for the step under way: its result, or nothing if there is none; throws as run(). What
+  // else reads or changes the model or the state comes after this, or after the step on the stream.
+  std::optional<StepResult> finish();
+
+  // The optimizer's state as Optimizer has it, which is the same for all devices. No step is under
+  // way.
+  NamedBuffers pull_state();
   void push_state();
 
  private:
   // What a step needs and what the devices make of it, each its own elements.
   struct Step;
+  // What the host knows of a step that a GPU is at.
+  struct StepUnderWay {
+    double progress = 0;
+    StepResult result;
+  };
 
+  Step make_step(const TokenBatch& batch, std::span<const int64_t> shares, int64_t micro_batch,
+                 double progress) const;
+  StepResult run_at_once(Step step, double progress);
+  StepResult settle(StepUnderWay step);
   void run_device(std::size_t device, Step& step);
   void follow_first(std::size_t device, int64_t version);
   void add_to_first();
@@ -73,7 +98,9 @@ class InnerStep {
   SiteDevices devices_;
   const std::unique_ptr<SiteReduction> reduction_;      // none of one device, and with a master
   std::vector<std::unique_ptr<Optimizer>> optimizers_;  // of the devices that update
-  std::vector<int64_t> followed_;  // by device, the version of the first's values that it has
+  std::vector<int64_t> followed_;    // by device, the version of the first's values that it has
+  std::unique_ptr<GpuStep> on_gpu_;  // of a site that may be ahead of its GPU
+  std::optional<StepUnderWay> under_way_;
 };
 
 }  // namespace farstep

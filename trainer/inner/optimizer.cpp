@@ -33,7 +33,7 @@ double update_by_norm(Optimizer& optimizer, const Parameters& parameters, double
   return norm;
 }
 
-class AdamW : public Optimizer {
+class AdamW : public Optimizer, private DeferredUpdate {
  public:
   AdamW(const InnerConfig& config, Parameters& parameters)
       : config_(config),
@@ -42,9 +42,8 @@ class AdamW : public Optimizer {
         first_moment_(at::zeros_like(parameters.values())),
         second_moment_(at::zeros_like(parameters.values())),
         host_first_moment_(first_moment_),
-        host_second_moment_(second_moment_) {
-    if (first_moment_.is_cuda()) on_gpu_ = make_gpu_update(parameters, stretches_);
-  }
+        host_second_moment_(second_moment_),
+        on_gpu_(make_gpu_update(parameters, stretches_)) {}
 
   void update(double learning_rate, double gradient_factor) override {
     ++step_;
@@ -57,13 +56,13 @@ class AdamW : public Optimizer {
 
   double clip_and_update(double learning_rate, const std::optional<double>& clip_norm) override {
     if (!on_gpu_) return update_by_norm(*this, parameters_, learning_rate, clip_norm);
-    ++step_;
-    const double norm = on_gpu_->run(next_step(learning_rate, /*gradient_factor=*/1),
-                                     clip_norm.value_or(std::numeric_limits<double>::infinity()),
-                                     first_moment_, second_moment_);
-    if (!std::isfinite(norm)) --step_;
-    return norm;
+    ask(learning_rate, clip_norm);
+    give(/*losses=*/nullptr, 0);
+    fetch();
+    return wait().gradient_norm;
   }
+
+  DeferredUpdate* deferred() override { return on_gpu_ ? this : nullptr; }
 
   NamedBuffers pull_state() override {
     const auto buffer = [](const char* name, std::span<float> values) {
@@ -81,10 +80,27 @@ class AdamW : public Optimizer {
   }
 
  private:
-  // Step number step_, of what decays.
-  AdamWStep next_step(double learning_rate, double gradient_factor) const {
-    const auto correction = [this](double beta) {
-      return static_cast<float>(1 - std::pow(beta, static_cast<double>(step_)));
+  void ask(double learning_rate, const std::optional<double>& clip_norm) override {
+    on_gpu_->ask(step_number(step_ + 1, learning_rate, /*gradient_factor=*/1),
+                 clip_norm.value_or(std::numeric_limits<double>::infinity()));
+  }
+  void give(const float* losses, int64_t count) override {
+    on_gpu_->give(first_moment_, second_moment_, losses, count);
+  }
+  void fetch() override {
+    on_gpu_->fetch();
+    ++step_;
+  }
+  UpdateOutcome wait() override {
+    const auto outcome = on_gpu_->wait();
+    if (!outcome.taken) --step_;
+    return outcome;
+  }
+
+  // A step of what decays.
+  AdamWStep step_number(int64_t number, double learning_rate, double gradient_factor) const {
+    const auto correction = [number](double beta) {
+      return static_cast<float>(1 - std::pow(beta, static_cast<double>(number)));
     };
     return {.learning_rate = static_cast<float>(learning_rate),
             .beta1 = static_cast<float>(config_.beta1),
@@ -97,7 +113,7 @@ class AdamW : public Optimizer {
   }
 
   void update_on_cpu(double learning_rate, double gradient_factor) {
-    auto step = next_step(learning_rate, gradient_factor);
+    auto step = step_number(step_, learning_rate, gradient_factor);
     const float decay = step.weight_decay;
     const auto* const gradients = parameters_.gradients().const_data_ptr<float>();
     auto* const values = parameters_.values().mutable_data_ptr<float>();
@@ -144,7 +160,7 @@ class AdamW : public Optimizer {
   const std::vector<DecayStretch> stretches_;
   at::Tensor first_moment_, second_moment_;
   HostMirror host_first_moment_, host_second_moment_;
-  std::unique_ptr<GpuUpdate> on_gpu_;
+  const std::unique_ptr<GpuUpdate> on_gpu_;
   int64_t step_ = 0;
 };
 

@@ -9,6 +9,7 @@
 
 #include "trainer/base/named_buffers.h"
 #include "trainer/config/run_config.h"
+#include "trainer/inner/deferred_update.h"
 #include "trainer/model/parameters.h"
 
 namespace farstep {
@@ -23,6 +24,10 @@ class Optimizer {
   // The same with the gradients clipped to `clip_norm`; returns their norm. Where that is not
   // finite nothing changes.
   virtual double clip_and_update(double learning_rate, const std::optional<double>& clip_norm) = 0;
+
+  // The same of a GPU that is not waited for, null where there is none such; pull_state() tells
+  // what is true once all steps have been waited for.
+  virtual DeferredUpdate* deferred() { return nullptr; }
 
   // What must be kept to go on later, in host memory that stays where it is, as it is now; restored
   // by writing into these buffers and then calling push_state().

@@ -147,8 +147,10 @@ void FusedLlama<T>::backward(const Pass& pass) {
 
 template <typename T>
 at::Tensor FusedLlama<T>::sum_losses(const Pass& pass, double scale) const {
-  const auto losses = at::from_blob(pass.context.buffers.losses, {pass.context.shape.rows()},
-                                    at::TensorOptions(ops_->device()).dtype(at::kFloat));
+  const auto losses = at::for_blob(pass.context.buffers.losses, {pass.context.shape.rows()})
+                          .options(at::TensorOptions(ops_->device()).dtype(at::kFloat))
+                          .target_device(ops_->device())
+                          .make_tensor();
   return (losses.sum(at::kDouble) * scale).to(at::kFloat);
 }
 
@@ -159,6 +161,12 @@ at::Tensor FusedLlama<T>::backpropagate(const at::Tensor& tokens, const Gradient
   head(pass, /*gradient=*/true);
   backward(pass);
   return sum_losses(pass, gradients.scale);
+}
+
+template <typename T>
+std::optional<int64_t> FusedLlama<T>::recordable_memory() const {
+  if (ops_->device().is_cpu()) return std::nullopt;
+  return activation_bytes() + rotary_.positions();  // each of which only grows
 }
 
 template <typename T>

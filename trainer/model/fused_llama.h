@@ -28,6 +28,7 @@ class FusedLlama : public TrainableModel {
 
   at::Tensor summed_loss(const at::Tensor& tokens) override;
   at::Tensor backpropagate(const at::Tensor& tokens, const GradientPass& pass) override;
+  std::optional<int64_t> recordable_memory() const override;
 
   // Bytes that passes work in: the activations, as fused_buffers.h has them, and what the
   // operations need besides.

@@ -17,6 +17,9 @@ class RotaryTable {
   // Cosines and sines of positions 0 to `positions` - 1, (positions, D / 2) each, contiguous.
   std::pair<at::Tensor, at::Tensor> tables(int64_t positions);
 
+  // So many are there by now.
+  int64_t positions() const { return cosines_.size(0); }
+
   // x (B, heads, T, D) rotated, position 0 first; of x's type, computed in fp32.
   at::Tensor rotate(const at::Tensor& x);
 

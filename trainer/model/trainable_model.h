@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "trainer/model/parameters.h"
 
@@ -36,6 +37,11 @@ class TrainableModel {
   // of all B T targets in parameters().gradients(), as `pass` says, and returns `scale` times that
   // sum: an fp32 scalar on the device, so that nobody waits for it.
   virtual at::Tensor backpropagate(const at::Tensor& tokens, const GradientPass& pass) = 0;
+
+  // Not nothing if the model's work can be recorded: backpropagate() gives the device the same work
+  // for tokens of one shape at one place, once it has done so before, as long as this number, which
+  // grows whenever the model's memory moves, stays as it is, and bf16_values() are there.
+  virtual std::optional<int64_t> recordable_memory() const { return std::nullopt; }
 
   at::Tensor add_gradients(const at::Tensor& tokens, double scale) {
     return backpropagate(tokens, {.scale = scale, .add = true});

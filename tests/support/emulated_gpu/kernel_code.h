@@ -51,8 +51,9 @@ namespace farstep {
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t,
                    const Arguments&... arguments) {
-  run_emulated(shape.blocks, shape.threads, shape.shared_bytes, [&] { kernel(arguments...); });
-  return cudaSuccess;
+  return emulate_work([=] {
+    run_emulated(shape.blocks, shape.threads, shape.shared_bytes, [&] { kernel(arguments...); });
+  });
 }
 
 void* shared_memory();

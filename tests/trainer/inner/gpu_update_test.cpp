@@ -35,6 +35,14 @@ struct Moments {
   at::Tensor first, second;
 };
 
+UpdateOutcome run(GpuUpdate& update, const AdamWStep& step, double clip_norm,
+                  const Moments& moments) {
+  update.ask(step, clip_norm);
+  update.give(moments.first, moments.second, /*losses=*/nullptr, 0);
+  update.fetch();
+  return update.wait();
+}
+
 // The same update by the kernel of a CPU; returns the norm.
 double update_on_cpu(const AdamWStep& shared, double clip_norm, Parameters& parameters,
                      const Moments& moments) {
@@ -72,8 +80,10 @@ TEST_CASE("an update on a GPU is a CPU's over many steps and keeps the bf16 copy
       auto own = parameters.gradients();
       own.copy_(gradients);
       const auto version = parameters.values()._version();
-      const double norm = update->run(kStep, clip_norm, moments.first, moments.second);
-      CHECK(norm == Approx(update_on_cpu(kStep, clip_norm, wanted, wanted_moments)).epsilon(1e-9));
+      const auto outcome = run(*update, kStep, clip_norm, moments);
+      const double norm = update_on_cpu(kStep, clip_norm, wanted, wanted_moments);
+      CHECK(outcome.taken);
+      CHECK(outcome.gradient_norm == Approx(norm).epsilon(1e-9));
       CHECK(parameters.values()._version() > version);
       CHECK(at::allclose(parameters.values().cpu(), wanted.values(), 1e-5, 1e-6));
       CHECK(at::allclose(moments.second.cpu(), wanted_moments.second, 1e-5, 1e-7));
@@ -88,13 +98,48 @@ TEST_CASE("an update on a GPU from gradients that are not finite changes nothing
   Parameters parameters(kSmallConfig, *gpu);
   randomise(parameters, fresh_seed());
   const auto before = parameters.values().clone();
-  const auto moment = at::ones_like(before), other = at::ones_like(before);
+  const Moments moments{at::ones_like(before), at::ones_like(before)};
   const auto update = make_gpu_update(parameters, stretches_of(parameters));
   auto gradients = parameters.gradients();
   gradients[3] = std::nanf("");
-  CHECK(!std::isfinite(update->run(kStep, 1, moment, other)));
+  const auto outcome = run(*update, kStep, 1, moments);
+  CHECK(!outcome.taken);
+  CHECK(!std::isfinite(outcome.gradient_norm));
   CHECK(at::equal(parameters.values(), before));
-  CHECK(at::equal(moment, other));
+  CHECK(at::equal(moments.first, at::ones_like(before)));
+  CHECK(at::equal(moments.second, at::ones_like(before)));
+}
+
+TEST_CASE("an update on a GPU is known late and none is taken after one that was not", "[gpu]") {
+  const auto gpu = tested_gpu();
+  if (!gpu) return;
+  Parameters parameters(kSmallConfig, *gpu);
+  randomise(parameters, fresh_seed());
+  const Moments moments{at::zeros_like(parameters.values()), at::zeros_like(parameters.values())};
+  const auto update = make_gpu_update(parameters, stretches_of(parameters));
+  auto gradients = parameters.gradients();
+  const auto start = [&](float gradient) {
+    gradients.fill_(gradient);
+    update->ask(kStep, kNoClipping);
+    update->give(moments.first, moments.second, nullptr, 0);
+    update->fetch();
+  };
+  const double root = std::sqrt(static_cast<double>(parameters.size()));
+  start(1);
+  start(2);
+  CHECK(update->wait().gradient_norm == Approx(root));
+  start(std::nanf(""));
+  const auto before = parameters.values().clone();
+  CHECK(update->wait().gradient_norm == Approx(2 * root));
+  start(3);
+  CHECK(!update->wait().taken);
+  CHECK(!update->wait().taken);
+  CHECK(at::equal(parameters.values(), before));
+  start(4);
+  const auto outcome = update->wait();
+  CHECK(outcome.taken);
+  CHECK(outcome.gradient_norm == Approx(4 * root));
+  CHECK(!at::equal(parameters.values(), before));
 }
 
 }  // namespace farstep

@@ -25,12 +25,18 @@ __global__ void __launch_bounds__(kMostThreads)
 }
 
 __global__ void __launch_bounds__(kMostThreads)
-    settle_step(const double* parts, int64_t count, const StepRequest* request,
+    settle_step(const double* parts, int64_t count, StepFigures figures, const StepRequest* request,
                 StepOutcome* outcome) {
-  double sum = 0;
+  double sum = 0, loss = 0;
   for (int64_t part = threadIdx.x; part < count; part += kMostThreads) sum += parts[part];
+  for (int64_t i = threadIdx.x; i < figures.num_losses; i += kMostThreads) {
+    loss += figures.losses[i];
+  }
   sum = sum_over_block(sum);
-  if (threadIdx.x == 0) *outcome = step_outcome(sum, request->clip_norm);
+  loss = sum_over_block(loss);
+  if (threadIdx.x == 0) {
+    *outcome = step_outcome(sum, request->clip_norm, loss, outcome->refused != 0);
+  }
 }
 
 template <int n>
@@ -81,15 +87,15 @@ int64_t norm_parts(int64_t size) {
   return std::clamp<int64_t>(size / kValuesOfPart, 1, kMostParts);
 }
 
-cudaError_t launch_step_outcome(const float* gradients, int64_t size, const StepRequest* request,
+cudaError_t launch_step_outcome(const StepFigures& figures, const StepRequest* request,
                                 double* parts, StepOutcome* outcome, cudaStream_t stream) {
-  const int64_t count = norm_parts(size);
-  const auto error = launch(are_packs<4>(0, gradients) ? add_squares<4> : add_squares<1>,
+  const int64_t count = norm_parts(figures.size);
+  const auto error = launch(are_packs<4>(0, figures.gradients) ? add_squares<4> : add_squares<1>,
                             {.blocks = static_cast<unsigned>(count), .threads = kMostThreads},
-                            stream, gradients, size, parts);
+                            stream, figures.gradients, figures.size, parts);
   if (error != cudaSuccess) return error;
-  return launch(settle_step, {.blocks = 1, .threads = kMostThreads}, stream, parts, count, request,
-                outcome);
+  return launch(settle_step, {.blocks = 1, .threads = kMostThreads}, stream, parts, count, figures,
+                request, outcome);
 }
 
 std::vector<AdamWChunk> adamw_chunks(std::span<const DecayStretch> stretches) {

@@ -26,28 +26,46 @@ struct StepRequest {
   double clip_norm = std::numeric_limits<double>::infinity();
 };
 
-// What became of it. A step whose gradients are not finite is not taken: values and moments stay as
-// they are.
+// What became of it. A step whose loss or gradients are not finite is not taken, nor is any after
+// it: values and moments stay as they are until the host clears the outcome.
 struct StepOutcome {
   double gradient_norm = 0;
+  double loss = 0;
   float gradient_factor = 0;
-  int32_t taken = 0;
+  int16_t taken = 0, refused = 0;  // one of them is 1, and both are 0 in a cleared outcome
 };
 
-// The outcome for gradients whose squares add up to `squares`.
-FARSTEP_HOST_DEVICE inline StepOutcome step_outcome(double squares, double clip_norm) {
+// The outcome for gradients whose squares add up to `squares`; `refused`: the step before was not
+// taken.
+FARSTEP_HOST_DEVICE inline StepOutcome step_outcome(double squares, double clip_norm, double loss,
+                                                    bool refused) {
   const double norm = std::sqrt(squares);
   const double factor = clip_norm / (norm + 1e-6);
-  const bool is_finite = norm < std::numeric_limits<double>::infinity();
-  return {norm, static_cast<float>(factor < 1 ? factor : 1), is_finite ? 1 : 0};
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const bool taken = !refused && norm < kInfinity && -kInfinity < loss && loss < kInfinity;
+  StepOutcome outcome;
+  outcome.gradient_norm = norm;
+  outcome.loss = loss;
+  outcome.gradient_factor = static_cast<float>(factor < 1 ? factor : 1);
+  outcome.taken = taken ? 1 : 0;
+  outcome.refused = taken ? 0 : 1;
+  return outcome;
 }
+
+// What a step's outcome depends on.
+struct StepFigures {
+  const float* gradients = nullptr;
+  int64_t size = 0;
+  const float* losses = nullptr;  // which add up to the step's
+  int64_t num_losses = 0;
+};
 
 // Doubles of room that the norm of so many gradients needs.
 int64_t norm_parts(int64_t size);
 
-// Leaves in `outcome` what step_outcome has for gradients (size); all in the GPU's memory, as is
-// parts (norm_parts(size)).
-[[nodiscard]] cudaError_t launch_step_outcome(const float* gradients, int64_t size,
+// Replaces `outcome`, of the step before, by what step_outcome has for the figures; all in the
+// GPU's memory, as is parts (norm_parts(size)).
+[[nodiscard]] cudaError_t launch_step_outcome(const StepFigures& figures,
                                               const StepRequest* request, double* parts,
                                               StepOutcome* outcome, cudaStream_t stream);
 

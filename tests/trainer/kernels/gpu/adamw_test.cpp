@@ -1,6 +1,7 @@
 #include "trainer/kernels/gpu/adamw.h"
 
 #include <limits>
+#include <numeric>
 
 #include "tests/trainer/kernels/gpu/on_gpu.h"
 
@@ -30,18 +31,22 @@ State random_state(int64_t size) {
   return state;
 }
 
-// The outcome of gradients, and the state after the step.
+// The outcome of gradients and losses after a step with the outcome `before`, and the state after
+// the step.
 StepOutcome step_on_gpu(const StepRequest& request, const std::vector<float>& gradients,
-                        const std::vector<DecayStretch>& stretches, State& state) {
+                        const std::vector<DecayStretch>& stretches, State& state,
+                        const std::vector<float>& losses = {}, const StepOutcome& before = {}) {
   const auto gpu_gradients = on_gpu(gradients);
   const auto gpu_request = on_gpu(std::vector<StepRequest>{request});
   const auto gpu_chunks = on_gpu(adamw_chunks(stretches));
   DeviceArray<double> parts(static_cast<std::size_t>(norm_parts(std::ssize(gradients))));
-  DeviceArray<StepOutcome> outcome(1);
+  const auto gpu_losses = on_gpu(losses);
+  auto outcome = on_gpu(std::vector<StepOutcome>{before});
   auto values = on_gpu(state.values), first = on_gpu(state.first), second = on_gpu(state.second);
   auto copy = on_gpu(state.copy);
-  require(launch_step_outcome(gpu_gradients.data(), std::ssize(gradients), gpu_request.data(),
-                              parts.data(), outcome.data(), nullptr));
+  require(launch_step_outcome(
+      {gpu_gradients.data(), std::ssize(gradients), gpu_losses.data(), std::ssize(losses)},
+      gpu_request.data(), parts.data(), outcome.data(), nullptr));
   require(launch_adamw(
       gpu_request.data(), outcome.data(), gpu_chunks.data(), std::ssize(adamw_chunks(stretches)),
       {gpu_gradients.data(), values.data(), first.data(), second.data(), copy.data()}, nullptr));
@@ -67,16 +72,26 @@ TEST_CASE("chunks cover every stretch once and do not cross its ends") {
   CHECK(adamw_chunks({}).empty());
 }
 
-TEST_CASE("a step is taken if its norm is finite and clips by it") {
-  const auto clipped = step_outcome(16, 1);
+TEST_CASE("a step is taken if norm and loss are finite and clips by the norm") {
+  const auto outcome = [](double squares, double clip_norm, double loss = 2.5) {
+    return step_outcome(squares, clip_norm, loss, /*refused=*/false);
+  };
+  const auto clipped = outcome(16, 1);
   CHECK(clipped.gradient_norm == 4);
+  CHECK(clipped.loss == 2.5);
   CHECK(clipped.gradient_factor == static_cast<float>(1 / (4 + 1e-6)));
   CHECK(clipped.taken == 1);
-  CHECK(step_outcome(16, 5).gradient_factor == 1);
-  CHECK(step_outcome(16, kNoClipping).gradient_factor == 1);
-  CHECK(step_outcome(0, 1).gradient_factor == 1);
-  CHECK(step_outcome(std::numeric_limits<double>::infinity(), 1).taken == 0);
-  CHECK(step_outcome(std::nan(""), 1).taken == 0);
+  CHECK(clipped.refused == 0);
+  CHECK(outcome(16, 5).gradient_factor == 1);
+  CHECK(outcome(16, kNoClipping).gradient_factor == 1);
+  CHECK(outcome(0, 1).gradient_factor == 1);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const auto& refused :
+       {outcome(kInfinity, 1), outcome(std::nan(""), 1), outcome(16, 1, kInfinity),
+        outcome(16, 1, -kInfinity), outcome(16, 1, std::nan("")), step_outcome(16, 1, 0, true)}) {
+    CHECK(refused.taken == 0);
+    CHECK(refused.refused == 1);
+  }
 }
 
 TEST_CASE("a GPU updates all stretches as a CPU does", "[gpu]") {
@@ -91,7 +106,8 @@ TEST_CASE("a GPU updates all stretches as a CPU does", "[gpu]") {
       const auto outcome =
           step_on_gpu({.update = kStep, .clip_norm = clip_norm}, gradients, stretches, state);
 
-      const auto expected = step_outcome(sum_of_squares(gradients.data(), size), clip_norm);
+      const auto expected =
+          step_outcome(sum_of_squares(gradients.data(), size), clip_norm, /*loss=*/0, false);
       CHECK(outcome.gradient_norm == Approx(expected.gradient_norm).epsilon(1e-12));
       CHECK(outcome.gradient_factor == Approx(expected.gradient_factor));
       CHECK(outcome.taken == 1);
@@ -127,6 +143,29 @@ TEST_CASE("a step that is not finite changes nothing on a GPU", "[gpu]") {
     CHECK(state.second == before.second);
     CHECK(equal_bits(state.copy, before.copy));
   }
+}
+
+TEST_CASE("after a step that was not taken none is on a GPU until its outcome is cleared",
+          "[gpu]") {
+  if (lacks_gpu()) return;
+  const int64_t size = 700;
+  const std::vector<DecayStretch> stretches{{0, size, true}};
+  const StepRequest request{.update = kStep, .clip_norm = 1};
+  const auto gradients = random_values(size);
+  const auto losses = random_values(300);
+  auto state = random_state(size);
+  const auto before = state;
+  auto bad = losses;
+  bad[299] = std::nanf("");
+  const auto first = step_on_gpu(request, gradients, stretches, state, bad);
+  CHECK(first.taken == 0);
+  const auto second = step_on_gpu(request, gradients, stretches, state, losses, first);
+  CHECK(second.taken == 0);
+  CHECK(state.values == before.values);
+  const auto third = step_on_gpu(request, gradients, stretches, state, losses);
+  CHECK(third.taken == 1);
+  CHECK(third.loss == Approx(std::accumulate(losses.begin(), losses.end(), 0.0)).margin(1e-9));
+  CHECK(state.values != before.values);
 }
 
 }  // namespace farstep
