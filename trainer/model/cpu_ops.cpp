@@ -1,6 +1,7 @@
 #include "trainer/model/cpu_ops.h"
 
 #include <algorithm>
+#include <span>
 #include <type_traits>
 
 #include "trainer/kernels/convert.h"
@@ -17,8 +18,10 @@ namespace {
 
 // Rows of a product that a kernel takes further while it is in the cache.
 constexpr int64_t kPieceRows = 512;
+// Values of a weight's gradient from which on it is too large for a core's cache.
+constexpr int64_t kUncachedValues = int64_t{1} << 20;
 // Most logits at once.
-constexpr int64_t kLogitValues = int64_t{1} << 24;
+constexpr int64_t kLogitValues = int64_t{1} << 25;
 
 // Calls task(first, count) for pieces of the rows, one after the other.
 template <typename Task>
@@ -32,7 +35,7 @@ void for_pieces(int64_t rows, const Task& task) {
 
 template <typename T>
 int64_t CpuOps<T>::logit_rows(int64_t rows, int64_t vocabulary) const {
-  return std::clamp<int64_t>(kLogitValues / vocabulary, 1, std::min(rows, kPieceRows));
+  return std::clamp<int64_t>(kLogitValues / vocabulary, 1, std::min(rows, 2 * kPieceRows));
 }
 
 template <typename T>
@@ -43,8 +46,9 @@ void CpuOps<T>::begin(const Context& context, const FusedWeights<T>&) {
   const int64_t tiles = threads * tile_rows(shape);
   scratch_ = arena_.cut([&](ArenaCutter& cutter) {
     Scratch scratch;
-    cutter.cut(scratch.product, std::min(rows, kPieceRows) *
-                                    std::max(shape.width(), 2 * context.config.intermediate));
+    scratch.product_values =
+        std::min(rows, kPieceRows) * std::max(shape.width(), 2 * context.config.intermediate);
+    cutter.cut(scratch.product, scratch.product_values);
     cutter.cut(scratch.d_heads, rows * shape.width());
     cutter.cut(scratch.norm_parts, threads * hidden);
     cutter.cut(scratch.attention.scores, tiles * shape.length);
@@ -109,7 +113,13 @@ void CpuOps<T>::normalise_backward(const Context& context, const NormWeight& wei
 template <typename T>
 void CpuOps<T>::multiply(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
                          const Product& c) {
-  farstep::multiply(m, n, k, a, b, c);
+  const std::span scratch(scratch_.product, scratch_.product_values);
+  const bool is_gradient = a.transposed;  // of a weight: next read when all of backward is done
+  if (is_gradient && m * n >= kUncachedValues && std::ssize(scratch) >= kPieceRows * n) {
+    multiply_past_cache(m, n, k, a, b, c, scratch);
+  } else {
+    farstep::multiply(m, n, k, a, b, c);
+  }
 }
 
 template <typename T>

@@ -62,7 +62,8 @@ class CpuOps : public FusedOps<T> {
 
  private:
   struct Scratch {
-    float* product = nullptr;     // (piece of rows, max(C, C + 2 G D, 2 F))
+    float* product = nullptr;  // (piece of rows, max(C, C + 2 G D, 2 F))
+    std::size_t product_values = 0;
     float* d_heads = nullptr;     // (R, C + 2 G D), before its rotation
     float* norm_parts = nullptr;  // (threads, C), of a norm's weight gradient
     AttentionScratch<T> attention;

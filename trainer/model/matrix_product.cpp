@@ -2,7 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
+
+#include "trainer/kernels/past_cache.h"
+#include "trainer/model/parallel_rows.h"
 
 // LibTorch exports these of the MKL it contains, and ships no header. Column-major.
 extern "C" {
@@ -64,6 +68,33 @@ void multiply(int64_t m, int64_t n, int64_t k, const Factor<BF16>& a, const Fact
   if (gemm_bf16bf16f32_ == nullptr) return multiply_without_mkl(m, n, k, a, b, c);
   multiply_by(gemm_bf16bf16f32_, m, n, k, a, b, c);
 }
+
+template <typename T>
+void multiply_past_cache(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
+                         const Product& c, std::span<float> scratch) {
+  const int64_t step = std::ssize(scratch) / n;
+  for (int64_t first = 0; first < m; first += step) {
+    const int64_t count = std::min(step, m - first);
+    const T* const rows = a.values + first * (a.transposed ? 1 : a.stride);
+    multiply(count, n, k, {rows, a.stride, a.transposed}, b, {scratch.data(), n});
+    for_rows(count, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const float* const from = scratch.data() + row * n;
+        float* const to = c.values + (first + row) * c.stride;
+        if (c.add) {
+          for (int64_t i = 0; i < n; ++i) to[i] += from[i];
+        } else {
+          copy_past_cache(from, n, to);
+        }
+      }
+    });
+  }
+}
+
+template void multiply_past_cache(int64_t, int64_t, int64_t, const Factor<float>&,
+                                  const Factor<float>&, const Product&, std::span<float>);
+template void multiply_past_cache(int64_t, int64_t, int64_t, const Factor<BF16>&,
+                                  const Factor<BF16>&, const Product&, std::span<float>);
 
 void multiply_without_mkl(int64_t m, int64_t n, int64_t k, const Factor<float>& a,
                           const Factor<float>& b, const Product& c) {

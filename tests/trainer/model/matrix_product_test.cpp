@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "tests/support/catch.h"
 
@@ -31,7 +32,7 @@ struct Stored {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("products are those of fp64 with and without MKL", "", float, BF16) {
+TEMPLATE_TEST_CASE("products are those of fp64 by every way", "", float, BF16) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {3, 5, 7}, {64, 33, 129}}) {
     for (const bool a_transposed : {false, true}) {
       for (const bool b_transposed : {false, true}) {
@@ -49,6 +50,10 @@ TEMPLATE_TEST_CASE("products are those of fp64 with and without MKL", "", float,
         };
         check([](auto... arguments) { multiply(arguments...); });
         check([](auto... arguments) { multiply_without_mkl(arguments...); });
+        for (const int64_t rows : {int64_t{1}, int64_t{2}, m}) {
+          std::vector<float> scratch(static_cast<std::size_t>(rows * n));
+          check([&](auto... arguments) { multiply_past_cache(arguments..., std::span(scratch)); });
+        }
       }
     }
   }
