@@ -2,10 +2,12 @@
 //
 //   step_gpu [STEPS]
 //
-// Trains models of two sizes in bf16 on random tokens, with the fused step and with autograd, and
-// takes the median of STEPS (20) steps each after 5 others. MFU counts 6 operations a parameter
-// outside the embedding and token, and causal attention, against the rate that a square bf16
-// product of 8192 reaches in this very run.
+// Trains models of two sizes in bf16 on random tokens, with the fused step as a CUDA graph and
+// kernel by kernel, and with autograd: STEPS (20) steps each after 5 others. MFU counts 6
+// operations a parameter outside the embedding and token, and causal attention, against the rate
+// that a square bf16 product of 8192 reaches in this very run. Idle is the share of the time in
+// which the GPU is in no step, by its own clock; gaps between the kernels of a step are not seen
+// so.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 
@@ -13,7 +15,9 @@
 #include <chrono>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "tests/bench/model_operations.h"
@@ -75,27 +79,55 @@ TokenBatch random_batch(const Case& measured) {
   return batch;
 }
 
-void measure(const Case& measured, StepKind kind, at::Device gpu, int steps, double peak) {
+enum class Way { kGraph, kKernels, kAutograd };
+
+constexpr std::string_view name_of(Way way) {
+  return way == Way::kGraph ? "graph" : way == Way::kKernels ? "kernels" : "autograd";
+}
+
+struct StepTime {
+  double seconds = 0;       // of a step, by the host's clock
+  double idle_percent = 0;  // of that
+};
+
+// Mean of `steps` steps, given as a run gives them.
+StepTime time_steps(InnerStep& inner, const TokenBatch& batch, int64_t micro_batch, int steps) {
+  double device_seconds = 0;
+  const auto count = [&](const std::optional<StepResult>& result) {
+    if (result) device_seconds += result->device_seconds.front();
+  };
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < steps; ++i) {
+    count(inner.start(batch, std::vector{batch.sequences}, micro_batch, 0.5));
+  }
+  count(inner.finish());
+  const auto took = std::chrono::steady_clock::now() - began;
+  const double seconds = std::chrono::duration<double>(took).count();
+  return {seconds / steps, 100 * std::max(0.0, 1 - device_seconds / seconds)};
+}
+
+void measure(const Case& measured, Way way, at::Device gpu, int steps, double peak) {
   InnerConfig config;
-  config.step = kind;
+  config.step = way == Way::kAutograd ? StepKind::kAutograd : StepKind::kFused;
   config.compute = ComputeType::kBF16;
+  config.cuda_graph = way == Way::kGraph;
   const auto model = make_model(measured.shape, gpu, config, /*recompute=*/false);
   model->parameters().initialise(1);
   InnerStep inner(*model, config);
   const auto batch = random_batch(measured);
-  const auto step = [&] { inner.run(batch, measured.micro_batch, 0.5); };
-  for (int i = 0; i < 5; ++i) step();
-  const double seconds = median_seconds(steps, step);
+  time_steps(inner, batch, measured.micro_batch, 5);
+  const auto [seconds, idle_percent] = time_steps(inner, batch, measured.micro_batch, steps);
+  const auto idle = inner.may_be_late() ? fmt::format(", idle {:.2f} %", idle_percent) : "";
   std::size_t free_bytes = 0, all_bytes = 0;
   FARSTEP_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &all_bytes));
   const int64_t tokens = measured.batch * kLength;
   const double rate = step_operations(measured.shape, tokens, kLength) / seconds;
   fmt::print(
       "result: {} {:<8} {:3} x {} in {}s: {:6.1f} ms, {:7.0f} tokens/s, MFU {:4.1f} % of {:.0f} "
-      "TFLOPS, {:.1f} GB in use\n",
-      measured.name, kind == StepKind::kFused ? "fused" : "autograd", measured.batch, kLength,
-      measured.micro_batch, seconds * 1e3, static_cast<double>(tokens) / seconds, 100 * rate / peak,
-      peak * 1e-12, static_cast<double>(all_bytes - free_bytes) * 1e-9);
+      "TFLOPS{}, {:.1f} GB in use\n",
+      measured.name, name_of(way), measured.batch, kLength, measured.micro_batch, seconds * 1e3,
+      static_cast<double>(tokens) / seconds, 100 * rate / peak, peak * 1e-12, idle,
+      static_cast<double>(all_bytes - free_bytes) * 1e-9);
 }
 
 void run(int steps) {
@@ -105,8 +137,9 @@ void run(int steps) {
   const double peak = peak_operations_per_second(gpu);
   for (const auto& measured : {Case{"150M", preset_config(ModelPreset::k150M), 32, 16},
                                Case{"124M", kGpt2Sized, 32, 32}}) {
-    measure(measured, StepKind::kFused, gpu, steps, peak);
-    measure(measured, StepKind::kAutograd, gpu, steps, peak);
+    for (const auto way : {Way::kGraph, Way::kKernels, Way::kAutograd}) {
+      measure(measured, way, gpu, steps, peak);
+    }
   }
 }
 

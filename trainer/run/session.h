@@ -85,6 +85,7 @@ class Session {
   LocalTheta& theta_local() { return *theta_local_; }
 
   RunPosition position;
+  std::optional<StepEvent> step_under_way;  // of a GPU that the host did not wait for
 
  private:
   Session(const LoadedSite& loaded, bool resume);

@@ -7,61 +7,13 @@
 #include "trainer/base/error.h"
 #include "trainer/run/evaluate.h"
 #include "trainer/run/round_log.h"
+#include "trainer/run/train_step.h"
 
 namespace farstep {
 
 namespace {
 
 constexpr int kExitInterrupted = 130;
-
-// Lets the step that began at `began` last as long as its slowest device plays; returns how long
-// each device worked on its share.
-std::vector<double> end_step(Session& session, double began, std::span<const int64_t> shares,
-                             const StepResult& result) {
-  const double slowest = *std::ranges::max_element(result.device_seconds);
-  // Sum of gradients and update: no device is done before.
-  const double common_seconds = session.clock().now_seconds() - began - slowest;
-  std::vector<double> device_seconds;
-  for (std::size_t device = 0; device < shares.size(); ++device) {
-    device_seconds.push_back(session.speeds()[device].step_lasts(
-        result.device_seconds[device] + common_seconds, shares[device]));
-  }
-  session.clock().sleep_until(began + *std::ranges::max_element(device_seconds));
-  return device_seconds;
-}
-
-// Takes one inner step and records it.
-void take_step(Session& session) {
-  const auto& plan = session.own_plan();
-  auto& position = session.position;
-  const double share = std::min(
-      1.0, static_cast<double>(position.steps_done) / static_cast<double>(plan.local_steps));
-  const double progress = (static_cast<double>(position.rounds_done) + share) /
-                          static_cast<double>(session.run().outer.rounds);
-  StepEvent event{.round = position.rounds_done + 1, .step = position.steps_done + 1};
-
-  const double asked = session.clock().now_seconds();
-  const auto batch = session.loader().next(plan.batch);
-  event.data_seconds = session.clock().now_seconds() - asked;
-
-  event.start = session.clock().unix_seconds();
-  const double began = session.clock().now_seconds();
-  const auto& shares = session.balance().shares(plan.batch);
-  const auto result = session.inner().run(batch, shares, plan.micro_batch, progress);
-  const auto device_seconds = end_step(session, began, shares, result);
-  session.balance().observe(device_seconds);
-  event.seconds = session.clock().now_seconds() - began;
-  session.timer().add_step(event.seconds);
-  if (device_seconds.size() > 1) event.device_seconds = device_seconds;
-  event.loss = result.loss;
-  event.gradient_norm = result.gradient_norm;
-  event.learning_rate = result.learning_rate;
-  event.tokens = result.tokens;
-  session.recorder().record(event);
-  session.strategy().count_step(event.tokens);
-  ++position.steps_done;
-  position.loss_sum += result.loss;
-}
 
 // Swaps theta_global and the model's theta_local, where they are not the same.
 void swap_global_and_local(Session& session) {
@@ -111,7 +63,10 @@ bool wants_step(Session& session) {
   const auto& timer = session.timer();
   const double step_seconds =
       timer.step_seconds() > 0 ? timer.step_seconds() : plan.step_seconds.value_or(0);
-  return has_room_for_step(*round_seconds, timer.elapsed_seconds(), step_seconds,
+  // A step that is under way has only begun.
+  const double spent_seconds =
+      timer.elapsed_seconds() + (session.step_under_way ? step_seconds : 0);
+  return has_room_for_step(*round_seconds, spent_seconds, step_seconds,
                            config.slack_fraction * *round_seconds);
 }
 
@@ -186,6 +141,7 @@ bool run_round(Session& session, const std::stop_token& stop) {
     take_step(session);
     if (!sync_due(session, false, log, stop)) return false;
   }
+  finish_step(session);
   session.member().set_activity(round, position.steps_done, "at the sync");
   if (!end_round(session, log, stop)) return false;
 
@@ -214,10 +170,12 @@ int train(Session& session, const std::stop_token& stop) {
       session.leave(EndOutcome::kDone, "");
       return 0;
     }
+    finish_step(session);
     session.save_checkpoint();
     session.leave(EndOutcome::kInterrupted, "interrupted");
     return kExitInterrupted;
   } catch (const PeerError& error) {
+    finish_step(session);
     session.save_checkpoint();
     // All sites that are interrupted at once leave one after the other: that is no loss.
     const bool interrupted = stop.stop_requested();
