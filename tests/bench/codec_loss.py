@@ -10,27 +10,49 @@ import argparse
 import json
 import shutil
 import statistics
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import averaging_ablation as ablation
 
 
-def train(arguments: argparse.Namespace, codec: str, seed: int) -> float:
-    """One whole run; the loss over all validation windows at its end."""
-    folder = arguments.work / f"{codec}-{seed}"
+def final_loss(arguments: argparse.Namespace, name: str, run: dict) -> float:
+    """Runs it in a folder of that name; the loss over all validation windows at its end."""
+    folder = arguments.work / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    run = ablation.run_file(arguments, ablation.EQUAL, ablation.BASE_RULE, seed)
-    run["sync"] = {"codec": {"kind": codec, "block": arguments.block}, "fragments": arguments.fragments,
-                   "delay_steps": arguments.delay_steps}
-    run["plan"] = {"base_steps": ablation.CONDITIONS[ablation.EQUAL][0][0]}
     (folder / "run.json").write_text(json.dumps(run))
-    for name in ablation.SITES:
-        (folder / f"{name}.json").write_text(json.dumps(ablation.site_file(arguments, name)))
+    for site in run["sites"]:
+        config = ablation.site_file(arguments, site["name"])
+        (folder / f"{site['name']}.json").write_text(json.dumps(config))
     ablation.farstep(arguments, "launch", folder)
     report = json.loads(ablation.farstep(arguments, "report", folder / "out", "--json"))
     shutil.rmtree(folder)
     return report["final_loss"]
+
+
+def compare(kinds: Sequence[str], seeds: Sequence[int],
+            train: Callable[[str, int], float]) -> None:
+    """Prints every loss as it comes, then a Markdown row a kind against the first of them."""
+    losses: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for seed in seeds:
+        for kind, of_kind in losses.items():
+            of_kind.append(train(kind, seed))
+            print(f"seed {seed}: {kind} {of_kind[-1]:.5f}", flush=True)
+    print(f"| | mean loss | minus that of {kinds[0]}, mean (least to most) |\n|---|---|---|")
+    for kind, of_kind in losses.items():
+        differences = [own - first for own, first in zip(of_kind, losses[kinds[0]])]
+        print(f"| {kind} | {statistics.mean(of_kind):.4f} | {statistics.mean(differences):+.4f} "
+              f"({min(differences):+.4f} to {max(differences):+.4f}) |")
+
+
+def train(arguments: argparse.Namespace, codec: str, seed: int) -> float:
+    """One whole run of a codec."""
+    run = ablation.run_file(arguments, ablation.EQUAL, ablation.BASE_RULE, seed)
+    run["sync"] = {"codec": {"kind": codec, "block": arguments.block}, "fragments": arguments.fragments,
+                   "delay_steps": arguments.delay_steps}
+    run["plan"] = {"base_steps": ablation.CONDITIONS[ablation.EQUAL][0][0]}
+    return final_loss(arguments, f"{codec}-{seed}", run)
 
 
 def main() -> None:
@@ -50,16 +72,8 @@ def main() -> None:
     parser.add_argument("--outer-learning-rate", type=float, default=0.7)
     parser.add_argument("--port", type=int, default=7820)
     arguments = parser.parse_args()
-    losses: dict[str, list[float]] = {codec: [] for codec in ["fp32", *arguments.codecs]}
-    for seed in arguments.seeds:
-        for codec, of_codec in losses.items():
-            of_codec.append(train(arguments, codec, seed))
-            print(f"seed {seed}: {codec} {of_codec[-1]:.5f}", flush=True)
-    print("| codec | mean loss | minus that of fp32, mean (least to most) |\n|---|---|---|")
-    for codec, of_codec in losses.items():
-        differences = [own - exact for own, exact in zip(of_codec, losses["fp32"])]
-        print(f"| {codec} | {statistics.mean(of_codec):.4f} | {statistics.mean(differences):+.4f} "
-              f"({min(differences):+.4f} to {max(differences):+.4f}) |")
+    compare(["fp32", *arguments.codecs], arguments.seeds,
+            lambda codec, seed: train(arguments, codec, seed))
 
 
 if __name__ == "__main__":

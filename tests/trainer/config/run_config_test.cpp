@@ -104,6 +104,14 @@ TEST_CASE("a run file needs a name and sites and nothing else") {
   CHECK_THROWS_WITH(run_config_from_json(Json::object(), "run.json"), "run.json: name: is missing");
 }
 
+TEST_CASE("products are of one of three types") {
+  auto json = smallest_run();
+  apply_override(json, "inner.compute=fp8");
+  CHECK(run_config_from_json(json, "run.json").inner.compute == ComputeType::kFP8);
+  CHECK_THAT(refusal("inner.compute=fp4"),
+             Contains("run.json: inner.compute: ") && Contains("fp32, bf16, fp8"));
+}
+
 TEST_CASE("sites have names of their own that can be folders") {
   CHECK(refusal("sites[1].name=a") == "run.json: sites[1].name: 'a' stands twice");
   for (const char* name : {"a/b", "..", "a b", "\xC3\xA9"}) {

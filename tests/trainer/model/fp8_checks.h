@@ -1,7 +1,9 @@
 // What holds for the fused model's operations with FP8 on any device.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "tests/support/catch.h"
 #include "tests/trainer/model/random_model.h"
@@ -104,15 +106,21 @@ inline void check_products(FusedOps<BF16>& ops, const ModelShape& model, double 
   }
 }
 
-// The relative error of the whole gradient against fp64.
+// The relative error of the whole gradient against fp64: the median over several draws of weights
+// and tokens, more of them where a few values decide.
 inline double gradient_error(FusedLlama<BF16>& model, const ModelShape& shape, at::Device device) {
-  randomise(model.parameters(), fresh_seed());
-  const auto tokens = random_tokens(shape.config, shape.sequences, shape.length);
-  const auto wanted = fp64_oracle(shape.config, rounded_matrices(model.parameters()), tokens);
-  const auto loss = model.set_gradients(tokens.to(device), 1.0).template item<double>();
-  CHECK(loss == Approx(wanted.loss).epsilon(0.02));
-  return norm_of(model.parameters().gradients().cpu() - wanted.gradients) /
-         norm_of(wanted.gradients);
+  std::vector<double> errors(shape.sequences * shape.length < 40 ? 15 : 5);
+  for (double& error : errors) {
+    randomise(model.parameters(), fresh_seed());
+    const auto tokens = random_tokens(shape.config, shape.sequences, shape.length);
+    const auto wanted = fp64_oracle(shape.config, rounded_matrices(model.parameters()), tokens);
+    const auto loss = model.set_gradients(tokens.to(device), 1.0).template item<double>();
+    CHECK(loss == Approx(wanted.loss).epsilon(0.02));
+    error = norm_of(model.parameters().gradients().cpu() - wanted.gradients) /
+            norm_of(wanted.gradients);
+  }
+  std::ranges::nth_element(errors, errors.begin() + std::ssize(errors) / 2);
+  return errors[errors.size() / 2];
 }
 
 }  // namespace farstep
