@@ -5,8 +5,9 @@
 // 2022). Every matrix has one scale, a power of two from its own largest magnitude in the same pass
 // (torchao's tensorwise recipe with current scaling): no history that a checkpoint would have to
 // keep, and the transpose that Hopper's products need has the same codes, where a scale a row would
-// round a matrix twice. Sums are fp32; on a GPU the tensor cores' own, of fewer bits, forward. Head,
-// attention, norms, the residual stream, master weights and AdamW are those of bf16. Pure functions.
+// round a matrix twice. Sums are fp32; on a GPU the tensor cores' own, of fewer bits, forward.
+// Head, attention, norms, the residual stream, master weights and AdamW are those of bf16. Pure
+// functions.
 #pragma once
 
 #include <array>
