@@ -18,6 +18,8 @@ namespace {
 class AllocationPool {
  public:
   AllocationPool(at::Device device, cudaStream_t stream) : device_(device), id_(new_id()) {
+    // What the work took when it was not recorded: there may be no room for both.
+    allocator().emptyCache();
     allocator().beginAllocateToPool(device_.index(), id_,
                                     [stream](cudaStream_t other) { return other == stream; });
   }
