@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
   for (const int64_t block : {256, 64}) {
     measure(fmt::format("int8/{}", block), Int8Codec(block), repeats, gaussian, heavy);
   }
-  for (const int64_t block : {512, 128, 32}) {
+  for (const int64_t block : {512, 160, 32}) {
     measure(fmt::format("int4/{}", block), Int4Codec(block), repeats, gaussian, heavy);
   }
   for (const int64_t block : {512, 128, 32}) {
