@@ -1,5 +1,7 @@
 #include "trainer/kernels/adamw.h"
 
+#include <numeric>
+
 #include "trainer/kernels/arithmetic.h"
 #include "trainer/kernels/vector_code.h"
 
@@ -26,13 +28,19 @@ void adamw(const AdamWStep& step, const float* gradients, int64_t size, float* v
 
 FARSTEP_VECTOR_CODE
 double sum_of_squares(const float* values, int64_t size) {
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < size; ++i) {
-    const double value = values[i];
-    sum += value * value;
+  // As many sums as additions can be under way.
+  constexpr int64_t kSums = 32;
+  double sums[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums <= size; i += kSums) {
+#pragma omp simd
+    for (int64_t lane = 0; lane < kSums; ++lane) {
+      const double value = values[i + lane];
+      sums[lane] += value * value;
+    }
   }
-  return sum;
+  for (; i < size; ++i) sums[0] += double{values[i]} * values[i];
+  return std::accumulate(sums, sums + kSums, 0.0);
 }
 
 }  // namespace farstep

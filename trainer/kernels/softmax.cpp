@@ -11,23 +11,23 @@ namespace farstep {
 namespace {
 
 template <typename T>
-inline void softmax_rows(const ScoreTile& tile, const float* scores, T* probabilities,
-                         float* log_sums) {
+inline void softmax_rows(const ScoreTile& tile, float* scores, T* probabilities, float* log_sums) {
   for (int64_t row = 0; row < tile.rows; ++row) {
     const int64_t seen = tile.first + row + 1;
-    const float* const from = scores + row * tile.columns;
+    float* const exponentials = scores + row * tile.columns;
     T* const to = probabilities + row * tile.columns;
-    const float largest = largest_of(from, seen);
+    const float largest = largest_of(exponentials, seen);
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < seen; ++i) sum += vector_exp((from[i] - largest) * tile.scale);
+    for (int64_t i = 0; i < seen; ++i) {
+      exponentials[i] = vector_exp((exponentials[i] - largest) * tile.scale);
+      sum += exponentials[i];
+    }
     const float log_sum = largest * tile.scale + std::log(sum);
     log_sums[row] = log_sum;
     const float inverse = 1.0F / sum;
 #pragma omp simd
-    for (int64_t i = 0; i < seen; ++i) {
-      to[i] = rounded<T>(vector_exp((from[i] - largest) * tile.scale) * inverse);
-    }
+    for (int64_t i = 0; i < seen; ++i) to[i] = rounded<T>(exponentials[i] * inverse);
     std::fill(to + seen, to + tile.columns, T{});
   }
 }
@@ -61,14 +61,12 @@ inline void differentiate(const ScoreTile& tile, float* scores, const float* log
 }  // namespace
 
 FARSTEP_VECTOR_CODE
-void causal_softmax(const ScoreTile& tile, const float* scores, BF16* probabilities,
-                    float* log_sums) {
+void causal_softmax(const ScoreTile& tile, float* scores, BF16* probabilities, float* log_sums) {
   softmax_rows(tile, scores, probabilities, log_sums);
 }
 
 FARSTEP_VECTOR_CODE
-void causal_softmax(const ScoreTile& tile, const float* scores, float* probabilities,
-                    float* log_sums) {
+void causal_softmax(const ScoreTile& tile, float* scores, float* probabilities, float* log_sums) {
   softmax_rows(tile, scores, probabilities, log_sums);
 }
 

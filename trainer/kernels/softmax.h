@@ -17,11 +17,9 @@ struct ScoreTile {
 };
 
 // probabilities (rows, columns) from scores (rows, columns), 0 where a key is not seen; leaves the
-// logarithm of each row's sum of exponentials in log_sums (rows).
-void causal_softmax(const ScoreTile& tile, const float* scores, BF16* probabilities,
-                    float* log_sums);
-void causal_softmax(const ScoreTile& tile, const float* scores, float* probabilities,
-                    float* log_sums);
+// logarithm of each row's sum of exponentials in log_sums (rows). `scores` is overwritten.
+void causal_softmax(const ScoreTile& tile, float* scores, BF16* probabilities, float* log_sums);
+void causal_softmax(const ScoreTile& tile, float* scores, float* probabilities, float* log_sums);
 
 // The probabilities once more, and the gradient in the scores, from the gradient in the
 // probabilities; all (rows, columns). `scores` is overwritten.

@@ -14,7 +14,7 @@ namespace farstep {
 
 // Queries of a tile.
 inline int64_t tile_rows(const AttentionShape& shape) {
-  return shape.length < 256 ? shape.length : 256;
+  return shape.length < 128 ? shape.length : 128;
 }
 
 // What one thread needs to work on a tile, for every thread.
