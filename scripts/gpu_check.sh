@@ -23,15 +23,18 @@ export LD_LIBRARY_PATH="$here/lib:$LD_LIBRARY_PATH"
 
 end=$((SECONDS + 470)) failed=0 table=()
 
-# run KIND PROGRAM: a line of the table each, and one for each figure that a benchmark prints.
+# run KIND PROGRAM [ARGUMENT ...]: a line of the table each, and one for each figure that a benchmark
+# prints. PROGRAM is one of the list, or a path.
 run() {
-  local kind=$1 name=$2 began=$SECONDS left=$((end - SECONDS)) output status verdict arguments=()
+  local kind=$1 name=${2##*/} program=$2 began=$SECONDS left=$((end - SECONDS)) output status verdict
+  local arguments=("${@:3}")
+  [ "$program" != "$name" ] || program=$programs/$name
   [ "$kind" = bench ] || arguments=('[gpu]')
   printf '\n== %s %s\n' "$kind" "$name"
   if [ "$left" -lt 5 ]; then
     verdict='FAILED: no time left' output=''
   else
-    output=$(timeout "$left" "$programs/$name" "${arguments[@]}" 2>&1)
+    output=$(timeout "$left" "$program" "${arguments[@]}" 2>&1)
     status=$?
     printf '%s\n' "$output"
     case "$status" in
@@ -47,6 +50,17 @@ run() {
 }
 
 while read -r kind name; do run "$kind" "$name"; done <"$list"
+
+# Against transformers' model, where Python has it.
+peers=$here/peer_step.py
+[ -e "$peers" ] || peers=$here/../tests/bench/peer_step.py
+if ! python3 -c 'import transformers' 2>/dev/null; then
+  table+=('bench  peer_step.py             not run: python3 has no transformers')
+elif [ $((end - SECONDS)) -lt 160 ]; then
+  table+=('bench  peer_step.py             not run: no time left')
+else
+  run bench "$peers" "$programs/step_gpu" --gpu --turns 6
+fi
 
 printf '\n%s\n' "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null)"
 printf '%s\n' "${table[@]}"

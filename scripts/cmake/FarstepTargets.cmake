@@ -48,7 +48,7 @@ function(farstep_list_bundle)
   get_property(programs GLOBAL PROPERTY FARSTEP_GPU_PROGRAMS)
   file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/gpu_programs.txt" CONTENT "${programs}")
   install(FILES "${CMAKE_BINARY_DIR}/gpu_programs.txt" DESTINATION . COMPONENT bundle)
-  install(PROGRAMS scripts/gpu_check.sh DESTINATION . COMPONENT bundle)
+  install(PROGRAMS scripts/gpu_check.sh tests/bench/peer_step.py DESTINATION . COMPONENT bundle)
   install(FILES scripts/find_libtorch.sh LICENSE DESTINATION . COMPONENT bundle)
 endfunction()
 

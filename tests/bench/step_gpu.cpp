@@ -1,6 +1,7 @@
 // How fast the inner step is on a GPU.
 //
 //   step_gpu [STEPS]
+//   step_gpu --serve [STEPS]
 //
 // Trains models of two sizes in bf16 on random tokens, with the fused step as a CUDA graph and
 // kernel by kernel, and with autograd: STEPS (20) steps each after 5 others. MFU counts 6
@@ -17,6 +18,7 @@
 #include <iostream>
 #include <optional>
 #include <random>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -106,11 +108,16 @@ StepTime time_steps(InnerStep& inner, const TokenBatch& batch, int64_t micro_bat
   return {seconds / steps, 100 * std::max(0.0, 1 - device_seconds / seconds)};
 }
 
-void measure(const Case& measured, Way way, at::Device gpu, int steps, double peak) {
+InnerConfig config_of(Way way) {
   InnerConfig config;
   config.step = way == Way::kAutograd ? StepKind::kAutograd : StepKind::kFused;
   config.compute = ComputeType::kBF16;
   config.cuda_graph = way == Way::kGraph;
+  return config;
+}
+
+void measure(const Case& measured, Way way, at::Device gpu, int steps, double peak) {
+  const auto config = config_of(way);
   const auto model = make_model(measured.shape, gpu, config, /*recompute=*/false);
   model->parameters().initialise(1);
   InnerStep inner(*model, config);
@@ -130,10 +137,27 @@ void measure(const Case& measured, Way way, at::Device gpu, int steps, double pe
       static_cast<double>(all_bytes - free_bytes) * 1e-9);
 }
 
-void run(int steps) {
+at::Device open_first_gpu() {
   DeviceConfig config;
   config.kind = DeviceKind::kCuda;
-  const auto gpu = open_device(config);
+  return open_device(config);
+}
+
+void serve(int steps) {
+  const Case served{"150M", preset_config(ModelPreset::k150M), 16, 16};
+  const auto config = config_of(Way::kGraph);
+  const auto model = make_model(served.shape, open_first_gpu(), config, /*recompute=*/false);
+  model->parameters().initialise(1);
+  InnerStep inner(*model, config);
+  const auto batch = random_batch(served);
+  for (std::string line; std::getline(std::cin, line);) {
+    fmt::print("{}\n", time_steps(inner, batch, served.micro_batch, steps).seconds);
+    std::fflush(stdout);
+  }
+}
+
+void run(int steps) {
+  const auto gpu = open_first_gpu();
   const double peak = peak_operations_per_second(gpu);
   for (const auto& measured : {Case{"150M", preset_config(ModelPreset::k150M), 32, 16},
                                Case{"124M", kGpt2Sized, 32, 32}}) {
@@ -146,9 +170,11 @@ void run(int steps) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int steps = argc == 2 ? std::atoi(argv[1]) : 20;
-  if (argc > 2 || steps < 1) {
-    fmt::print(stderr, "usage: step_gpu [STEPS]\n");
+  const bool serves = argc > 1 && std::string_view(argv[1]) == "--serve";
+  const int others = serves ? 2 : 1;
+  const int steps = argc > others ? std::atoi(argv[others]) : 20;
+  if (argc > others + 1 || steps < 1) {
+    fmt::print(stderr, "usage: step_gpu [--serve] [STEPS]\n");
     return 2;
   }
   if (usable_gpus() == 0) {
@@ -156,7 +182,7 @@ int main(int argc, char** argv) {
     return 77;
   }
   try {
-    run(steps);
+    serves ? serve(steps) : run(steps);
   } catch (const Error& error) {
     fmt::print(stderr, "step_gpu: {}\n", error.what());
     return error.exit_code();

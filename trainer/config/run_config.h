@@ -119,7 +119,8 @@ struct InnerConfig {
           "several devices of a site. buckets: all of them sum the gradients, during backward, and "
           "update; master: the first does both, and hands the values out");
     visit("cuda_graph", cuda_graph,
-          "a site's only GPU gets the whole fused step as one CUDA graph instead of kernel by kernel");
+          "a site's only GPU gets the whole fused step as one CUDA graph instead of kernel by "
+          "kernel");
   }
 };
 

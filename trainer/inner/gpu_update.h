@@ -27,8 +27,8 @@ class GpuUpdate {
   virtual UpdateOutcome wait() = 0;
 };
 
-// Over `parameters`, which must outlive it and consist of `stretches`; null if they are not on a GPU,
-// and in a build without CUDA.
+// Over `parameters`, which must outlive it and consist of `stretches`; null if they are not on a
+// GPU, and in a build without CUDA.
 std::unique_ptr<GpuUpdate> make_gpu_update(Parameters& parameters,
                                            std::span<const DecayStretch> stretches);
 

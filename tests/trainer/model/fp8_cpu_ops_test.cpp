@@ -36,13 +36,13 @@ TEST_CASE("a layer's products are those of factors that LibTorch rounds to FP8")
   }
 }
 
-TEST_CASE("every gradient of the fp8 step together is within a tenth of fp64's") {
+TEST_CASE("every gradient of the fp8 step together is within an eighth of fp64's") {
   for (const auto& shape : kFp8Shapes) {
     INFO(shape.name);
     auto model = model_with<Fp8CpuOps>(shape.config);
     const double error = gradient_error(model, shape, at::kCPU);
     CAPTURE(error);
-    CHECK(error < 0.1);
+    CHECK(error < 0.125);
     CHECK(error > 5e-3);  // or else nothing was rounded
   }
 }

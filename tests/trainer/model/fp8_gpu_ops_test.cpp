@@ -29,7 +29,7 @@ TEST_CASE("a layer's products on a GPU are those of factors that LibTorch rounds
   }
 }
 
-TEST_CASE("every gradient of the fp8 step on a GPU is within a tenth of fp64's", "[gpu]") {
+TEST_CASE("every gradient of the fp8 step on a GPU is within an eighth of fp64's", "[gpu]") {
   const auto gpu = tested_fp8_gpu();
   if (!gpu) return;
   for (const auto& shape : kFp8Shapes) {
@@ -38,7 +38,7 @@ TEST_CASE("every gradient of the fp8 step on a GPU is within a tenth of fp64's",
     auto model = model_on(*gpu, shape.config);
     const double error = gradient_error(model, shape, *gpu);
     CAPTURE(error);
-    CHECK(error < 0.1);
+    CHECK(error < 0.125);
     CHECK(error > 5e-3);  // or else nothing was rounded
   }
 }

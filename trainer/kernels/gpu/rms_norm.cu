@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
-// What a block may ask for without being asked whether the GPU has it: 48 KiB, of which sums over the
-// block take a little.
+// What a block may ask for without being asked whether the GPU has it: 48 KiB, of which sums over
+// the block take a little.
 constexpr std::size_t kSharedBytes = 47 << 10;
 
 // A block goes over every gridDim.x-th row, and leaves their part of the weight's gradient in a row

@@ -18,8 +18,15 @@ struct Gradients {
 
 TEST_CASE("a GPU's RMSNorm and its gradients are a CPU's", "[gpu]") {
   if (lacks_gpu()) return;
-  for (const auto& [rows, width] : std::vector<std::pair<int64_t, int64_t>>{
-           {1, 1}, {3, 3}, {2, 255}, {5, 256}, {3, 1028}, {2, 4097}, {2, 12288}, {1, 13000}, {600, 12}}) {
+  for (const auto& [rows, width] : std::vector<std::pair<int64_t, int64_t>>{{1, 1},
+                                                                            {3, 3},
+                                                                            {2, 255},
+                                                                            {5, 256},
+                                                                            {3, 1028},
+                                                                            {2, 4097},
+                                                                            {2, 12288},
+                                                                            {1, 13000},
+                                                                            {600, 12}}) {
     const auto x = random_values(rows * width), dy = random_values(rows * width);
     const auto weight = random_values(width);
     const auto n = x.size();
