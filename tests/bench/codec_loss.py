@@ -46,6 +46,20 @@ def compare(kinds: Sequence[str], seeds: Sequence[int],
               f"({min(differences):+.4f} to {max(differences):+.4f}) |")
 
 
+def arguments_of(description: str, folder: str, port: int) -> argparse.ArgumentParser:
+    """What programs that compare losses of whole runs are told."""
+    parser = argparse.ArgumentParser(description=description,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", type=Path,
+                        default=ablation.REPOSITORY / "build/release/farstep")
+    parser.add_argument("--data", type=Path, default=ablation.REPOSITORY / "data/quickstart")
+    parser.add_argument("--work", type=Path, default=ablation.REPOSITORY / "runs" / folder)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--port", type=int, default=port)
+    return parser
+
+
 def train(arguments: argparse.Namespace, codec: str, seed: int) -> float:
     """One whole run of a codec."""
     run = ablation.run_file(arguments, ablation.EQUAL, ablation.BASE_RULE, seed)
@@ -57,20 +71,12 @@ def train(arguments: argparse.Namespace, codec: str, seed: int) -> float:
 
 def main() -> None:
     """Prints every loss as it comes, then a Markdown row a codec."""
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=Path,
-                        default=ablation.REPOSITORY / "build/release/farstep")
-    parser.add_argument("--data", type=Path, default=ablation.REPOSITORY / "data/quickstart")
-    parser.add_argument("--work", type=Path, default=ablation.REPOSITORY / "runs/codec_loss")
+    parser = arguments_of(__doc__, "codec_loss", port=7820)
     parser.add_argument("--codecs", nargs="+", default=["int8", "int4"])
     parser.add_argument("--block", type=int, help="values that share a scale")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--fragments", type=int, default=1)
     parser.add_argument("--delay-steps", type=int, default=0)
     parser.add_argument("--outer-learning-rate", type=float, default=0.7)
-    parser.add_argument("--port", type=int, default=7820)
     arguments = parser.parse_args()
     compare(["fp32", *arguments.codecs], arguments.seeds,
             lambda codec, seed: train(arguments, codec, seed))

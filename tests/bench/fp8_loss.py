@@ -8,7 +8,6 @@ blocks' linear layers takes FP8; needs the data that scripts/quickstart.sh makes
 """
 
 import argparse
-from pathlib import Path
 
 import averaging_ablation as ablation
 import codec_loss
@@ -26,18 +25,10 @@ def train(arguments: argparse.Namespace, compute: str, seed: int) -> float:
 
 def main() -> None:
     """Prints every loss as it comes, then a Markdown row a type."""
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=Path,
-                        default=ablation.REPOSITORY / "build/release/farstep")
-    parser.add_argument("--data", type=Path, default=ablation.REPOSITORY / "data/quickstart")
-    parser.add_argument("--work", type=Path, default=ablation.REPOSITORY / "runs/fp8_loss")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--rounds", type=int, default=10)
+    parser = codec_loss.arguments_of(__doc__, "fp8_loss", port=7830)
     parser.add_argument("--steps", type=int, default=250, help="of a round")
     parser.add_argument("--batch", type=int, default=16)
     parser.set_defaults(outer_learning_rate=1)
-    parser.add_argument("--port", type=int, default=7830)
     arguments = parser.parse_args()
     codec_loss.compare(("bf16", "fp8"), arguments.seeds,
                        lambda compute, seed: train(arguments, compute, seed))

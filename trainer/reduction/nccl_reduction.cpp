@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "trainer/base/error.h"
-#include "trainer/cuda/cuda_check.h"
+#include "trainer/cuda/gpu_stream.h"
 #include "trainer/reduction/gradient_buckets.h"
 
 namespace farstep {
@@ -60,33 +60,23 @@ class CurrentGpu {
   int before_ = 0;
 };
 
+// Made while its GPU is the current one.
 struct Rank {
   Rank(GpuGradients gpu_gradients, const GradientBuckets& all)
-      : gradients(std::move(gpu_gradients)), buckets(all) {
-    const CurrentGpu current(gradients.gpu);
-    // Non-blocking: it does not wait for the default stream, on which the model trains.
-    FARSTEP_CUDA_CHECK(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking));
-    FARSTEP_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-  }
-  ~Rank() {
-    cudaEventDestroy(event);
-    cudaStreamDestroy(side);
-  }
-  Rank(const Rank&) = delete;
-  Rank& operator=(const Rank&) = delete;
+      : gradients(std::move(gpu_gradients)), buckets(all) {}
 
   cudaStream_t training() const { return static_cast<cudaStream_t>(gradients.current_stream()); }
   // What `later` is given next runs after what `earlier` was given so far.
   void order(cudaStream_t earlier, cudaStream_t later) {
-    FARSTEP_CUDA_CHECK(cudaEventRecord(event, earlier));
-    FARSTEP_CUDA_CHECK(cudaStreamWaitEvent(later, event));
+    event.record(earlier);
+    event.hold(later);
   }
 
   const GpuGradients gradients;
   GradientBuckets buckets;
   std::size_t num_sent = 0;
-  cudaStream_t side = nullptr;
-  cudaEvent_t event = nullptr;
+  const GpuStream side;
+  GpuEvent event;
   std::mutex mutex;           // guards comm, which another thread may abort
   ncclComm_t comm = nullptr;  // null once aborted
 };
@@ -98,6 +88,7 @@ class NcclReduction : public SiteReduction {
     std::vector<int> indices;
     for (auto& gpu : gpus) {
       indices.push_back(gpu.gpu);
+      const CurrentGpu current(gpu.gpu);
       ranks_.push_back(std::make_unique<Rank>(std::move(gpu), buckets));
     }
     std::vector<ncclComm_t> comms(ranks_.size());
@@ -129,7 +120,7 @@ class NcclReduction : public SiteReduction {
     const CurrentGpu current(rank.gradients.gpu);
     const std::lock_guard lock(rank.mutex);
     if (rank.comm == nullptr) return;
-    rank.order(rank.training(), rank.side);
+    rank.order(rank.training(), rank.side.get());
     while (rank.num_sent < rank.buckets.num_final()) {
       send(rank, rank.buckets.bucket(rank.num_sent++));
     }
@@ -147,7 +138,7 @@ class NcclReduction : public SiteReduction {
     changed_.wait(lock, [&] { return is_abandoned_ || num_finishing_ == ranks_.size(); });
     if (is_abandoned_) return false;
     const CurrentGpu current(rank.gradients.gpu);
-    rank.order(rank.side, rank.training());
+    rank.order(rank.side.get(), rank.training());
     return true;
   }
 
@@ -175,14 +166,14 @@ class NcclReduction : public SiteReduction {
     }
     for (const auto& rank : ranks_) {
       const CurrentGpu current(rank->gradients.gpu);
-      FARSTEP_CUDA_CHECK(cudaStreamSynchronize(rank->side));
+      FARSTEP_CUDA_CHECK(cudaStreamSynchronize(rank->side.get()));
     }
   }
 
   void send(Rank& rank, const Bucket& bucket) const {
     float* const values = rank.gradients.values + bucket.begin;
     nccl_.check(nccl_.all_reduce(values, values, static_cast<std::size_t>(bucket.size()),
-                                 ncclFloat32, ncclSum, rank.comm, rank.side),
+                                 ncclFloat32, ncclSum, rank.comm, rank.side.get()),
                 "ncclAllReduce");
   }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/trainer/kernels/adamw_step.h"
 #include "tests/trainer/model/random_model.h"
 #include "tests/trainer/model/small_model.h"
 #include "tests/trainer/model/tested_gpu.h"
@@ -13,14 +14,11 @@ namespace farstep {
 
 namespace {
 
-constexpr AdamWStep kStep{.learning_rate = 0.01F,
-                          .beta1 = 0.9F,
-                          .beta2 = 0.95F,
-                          .epsilon = 1e-6F,
-                          .weight_decay = 0.1F,
-                          .gradient_factor = 1,
-                          .correction1 = 0.271F,
-                          .correction2 = 0.142625F};
+constexpr AdamWStep kStep = [] {
+  auto step = kThirdStep;
+  step.epsilon = 1e-6F;
+  return step;
+}();
 constexpr double kNoClipping = std::numeric_limits<double>::infinity();
 
 std::vector<DecayStretch> stretches_of(const Parameters& parameters) {

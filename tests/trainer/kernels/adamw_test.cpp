@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tests/support/catch.h"
+#include "tests/trainer/kernels/adamw_step.h"
 #include "tests/trainer/kernels/random_values.h"
 
 namespace farstep {
@@ -28,14 +29,8 @@ void reference(const AdamWStep& step, const std::vector<float>& gradients,
 }  // namespace
 
 TEST_CASE("an update is that of fp64 and the copy is the values rounded") {
-  const AdamWStep step{.learning_rate = 0.01F,
-                       .beta1 = 0.9F,
-                       .beta2 = 0.95F,
-                       .epsilon = 1e-8F,
-                       .weight_decay = 0.1F,
-                       .gradient_factor = 0.3F,
-                       .correction1 = 0.271F,
-                       .correction2 = 0.142625F};
+  auto step = kThirdStep;
+  step.gradient_factor = 0.3F;
   for (const int64_t size : {0, 1, 15, 16, 1000}) {
     auto values = random_values(size);
     auto first = random_values(size, 0.1);

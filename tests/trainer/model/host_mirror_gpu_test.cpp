@@ -1,30 +1,15 @@
 #include "trainer/model/host_mirror.h"
 
 #include <algorithm>
-#include <iostream>
-#include <optional>
 #include <vector>
 
 #include "tests/support/catch.h"
-#include "trainer/base/error.h"
-#include "trainer/model/device.h"
+#include "tests/trainer/model/first_gpu.h"
 
 namespace farstep {
 namespace {
 
 constexpr int64_t kSize = 10'000'001;
-
-// The first GPU; nothing, and the line of a skipped test, where there is none.
-std::optional<at::Device> first_gpu() {
-  DeviceConfig config;
-  config.kind = DeviceKind::kCuda;
-  try {
-    return open_device(config);
-  } catch (const ConfigError& error) {
-    std::cout << "SKIPPED: " << error.what() << "\n";
-    return std::nullopt;
-  }
-}
 
 bool all_are(std::span<const float> values, float value) {
   return std::ranges::all_of(values, [=](float own) { return own == value; });

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tests/support/catch.h"
+#include "tests/trainer/model/first_gpu.h"
 #include "tests/trainer/model/small_model.h"
 #include "trainer/base/error.h"
 #include "trainer/checkpoint/safetensors.h"
@@ -109,18 +110,11 @@ TEST_CASE("loss and gradients in bf16 are those of transformers within 2e-2") {
 }
 
 TEST_CASE("loss and gradients on a GPU are those of transformers") {
-  std::optional<at::Device> device;
-  try {
-    DeviceConfig config;
-    config.kind = DeviceKind::kCuda;
-    device = open_device(config);
-  } catch (const ConfigError& error) {
-    std::cout << "SKIPPED: " << error.what() << "\n";
-    return;
-  }
+  const auto gpu = first_gpu();
+  if (!gpu) return;
   for (const auto* name : kCases) {
-    compare_with_golden(name, *device, ComputeType::kFP32, 1e-5);
-    compare_with_golden(name, *device, ComputeType::kBF16, 2e-2);
+    compare_with_golden(name, *gpu, ComputeType::kFP32, 1e-5);
+    compare_with_golden(name, *gpu, ComputeType::kBF16, 2e-2);
   }
 }
 

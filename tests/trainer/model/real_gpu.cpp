@@ -1,21 +1,11 @@
-#include <iostream>
-
+#include "tests/trainer/model/first_gpu.h"
 #include "tests/trainer/model/tested_gpu.h"
-#include "trainer/base/error.h"
-#include "trainer/model/device.h"
 #include "trainer/model/make_gpu_ops.h"
 
 namespace farstep {
 
 std::optional<at::Device> tested_gpu() {
-  DeviceConfig config;
-  config.kind = DeviceKind::kCuda;
-  try {
-    return open_device(config);
-  } catch (const ConfigError& error) {
-    std::cout << "SKIPPED: " << error.what() << "\n";
-    return std::nullopt;
-  }
+  return first_gpu();
 }
 
 std::optional<at::Device> tested_fp8_gpu() {

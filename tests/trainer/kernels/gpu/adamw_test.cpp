@@ -3,20 +3,13 @@
 #include <limits>
 #include <numeric>
 
+#include "tests/trainer/kernels/adamw_step.h"
 #include "tests/trainer/kernels/gpu/on_gpu.h"
 
 namespace farstep {
 
 namespace {
 
-constexpr AdamWStep kStep{.learning_rate = 0.01F,
-                          .beta1 = 0.9F,
-                          .beta2 = 0.95F,
-                          .epsilon = 1e-8F,
-                          .weight_decay = 0.1F,
-                          .gradient_factor = 1,
-                          .correction1 = 0.271F,
-                          .correction2 = 0.142625F};
 constexpr double kNoClipping = std::numeric_limits<double>::infinity();
 
 struct State {
@@ -104,7 +97,7 @@ TEST_CASE("a GPU updates all stretches as a CPU does", "[gpu]") {
       auto state = random_state(size);
       auto wanted = state;
       const auto outcome =
-          step_on_gpu({.update = kStep, .clip_norm = clip_norm}, gradients, stretches, state);
+          step_on_gpu({.update = kThirdStep, .clip_norm = clip_norm}, gradients, stretches, state);
 
       const auto expected =
           step_outcome(sum_of_squares(gradients.data(), size), clip_norm, /*loss=*/0, false);
@@ -112,7 +105,7 @@ TEST_CASE("a GPU updates all stretches as a CPU does", "[gpu]") {
       CHECK(outcome.gradient_factor == Approx(expected.gradient_factor));
       CHECK(outcome.taken == 1);
       for (const auto& stretch : stretches) {
-        auto step = kStep;
+        auto step = kThirdStep;
         step.gradient_factor = expected.gradient_factor;
         if (!stretch.decays) step.weight_decay = 0;
         const auto at = stretch.begin;
@@ -136,7 +129,7 @@ TEST_CASE("a step that is not finite changes nothing on a GPU", "[gpu]") {
     auto state = random_state(size);
     const auto before = state;
     const auto outcome =
-        step_on_gpu({.update = kStep, .clip_norm = 1}, gradients, {{0, size, true}}, state);
+        step_on_gpu({.update = kThirdStep, .clip_norm = 1}, gradients, {{0, size, true}}, state);
     CHECK(outcome.taken == 0);
     CHECK(state.values == before.values);
     CHECK(state.first == before.first);
@@ -150,7 +143,7 @@ TEST_CASE("after a step that was not taken none is on a GPU until its outcome is
   if (lacks_gpu()) return;
   const int64_t size = 700;
   const std::vector<DecayStretch> stretches{{0, size, true}};
-  const StepRequest request{.update = kStep, .clip_norm = 1};
+  const StepRequest request{.update = kThirdStep, .clip_norm = 1};
   const auto gradients = random_values(size);
   const auto losses = random_values(300);
   auto state = random_state(size);
