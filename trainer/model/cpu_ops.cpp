@@ -1,7 +1,6 @@
 #include "trainer/model/cpu_ops.h"
 
 #include <algorithm>
-#include <span>
 #include <type_traits>
 
 #include "trainer/kernels/convert.h"
@@ -46,9 +45,8 @@ void CpuOps<T>::begin(const Context& context, const FusedWeights<T>&) {
   const int64_t tiles = threads * tile_rows(shape);
   scratch_ = arena_.cut([&](ArenaCutter& cutter) {
     Scratch scratch;
-    scratch.product_values =
-        std::min(rows, kPieceRows) * std::max(shape.width(), 2 * context.config.intermediate);
-    cutter.cut(scratch.product, scratch.product_values);
+    cutter.cut(scratch.product, std::min(rows, kPieceRows) *
+                                    std::max(shape.width(), 2 * context.config.intermediate));
     cutter.cut(scratch.d_heads, rows * shape.width());
     cutter.cut(scratch.norm_parts, threads * hidden);
     cutter.cut(scratch.attention.scores, tiles * shape.length);
@@ -113,13 +111,9 @@ void CpuOps<T>::normalise_backward(const Context& context, const NormWeight& wei
 template <typename T>
 void CpuOps<T>::multiply(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
                          const Product& c) {
-  const std::span scratch(scratch_.product, scratch_.product_values);
   const bool is_gradient = a.transposed;  // of a weight: next read when all of backward is done
-  if (is_gradient && m * n >= kUncachedValues && std::ssize(scratch) >= kPieceRows * n) {
-    multiply_past_cache(m, n, k, a, b, c, scratch);
-  } else {
-    farstep::multiply(m, n, k, a, b, c);
-  }
+  farstep::multiply(m, n, k, a, b,
+                    {c.values, c.stride, c.add, is_gradient && m * n >= kUncachedValues});
 }
 
 template <typename T>

@@ -1,4 +1,4 @@
-// The fused model's operations on a CPU slice: vector kernels around MKL's products, spread over
+// The fused model's operations on a CPU slice: vector kernels around matrix products, spread over
 // the calling thread's threads.
 //
 // T is float or BF16. A product that a kernel takes further is made in pieces of rows, so that the
@@ -62,8 +62,7 @@ class CpuOps : public FusedOps<T> {
 
  private:
   struct Scratch {
-    float* product = nullptr;  // (piece of rows, max(C, C + 2 G D, 2 F))
-    std::size_t product_values = 0;
+    float* product = nullptr;     // (piece of rows, max(C, C + 2 G D, 2 F))
     float* d_heads = nullptr;     // (R, C + 2 G D), before its rotation
     float* norm_parts = nullptr;  // (threads, C), of a norm's weight gradient
     AttentionScratch<T> attention;

@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
+#include "trainer/kernels/factor.h"
 #include "trainer/kernels/rotary.h"
-#include "trainer/model/factor.h"
 #include "trainer/model/fused_buffers.h"
 #include "trainer/model/fused_weights.h"
 

@@ -9,9 +9,9 @@
 #include <ATen/ATen.h>
 #include <cuda_runtime_api.h>
 
+#include "trainer/kernels/factor.h"
 #include "trainer/kernels/fp8.h"
 #include "trainer/model/attention_shape.h"
-#include "trainer/model/factor.h"
 
 namespace farstep {
 

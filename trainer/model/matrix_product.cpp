@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "trainer/kernels/past_cache.h"
+#include "trainer/kernels/amx.h"
+#include "trainer/kernels/amx_product.h"
 #include "trainer/model/parallel_rows.h"
 
 // LibTorch exports these of the MKL it contains, and ships no header. Column-major.
@@ -47,6 +48,65 @@ at::Tensor fp32_tensor(const Factor<T>& factor, int64_t rows, int64_t columns) {
       .to(at::kFloat);
 }
 
+// The rows of the factor from `first` on; columns of what lies there where it is transposed.
+template <typename T>
+Factor<T> rows_from(const Factor<T>& factor, int64_t first) {
+  return {factor.values + first * (factor.transposed ? 1 : factor.stride), factor.stride,
+          factor.transposed};
+}
+
+template <typename T>
+Factor<T> columns_from(const Factor<T>& factor, int64_t first) {
+  return {factor.values + first * (factor.transposed ? factor.stride : 1), factor.stride,
+          factor.transposed};
+}
+
+// A side of a product in equal parts of whole tiles.
+struct Split {
+  int64_t size = 0, parts = 0;
+
+  static constexpr int64_t kUnit = 32;
+  static int64_t units(int64_t size) { return (size + kUnit - 1) / kUnit; }
+  int64_t begin(int64_t part) const { return std::min(size, units(size) * part / parts * kUnit); }
+};
+
+}  // namespace
+
+void multiply_by_amx(int64_t m, int64_t n, int64_t k, const Factor<BF16>& a, const Factor<BF16>& b,
+                     const Product& c) {
+  // A thread packs all of one factor and its part of the other, so that parts of the side that
+  // amx_multiply keeps come first, unless they become narrow.
+  constexpr int64_t kLeastUnits = 8;
+  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const int64_t kept = a.transposed ? m : n, other = a.transposed ? n : m;
+  const int64_t parts = std::clamp<int64_t>(Split::units(kept) / kLeastUnits, 1, threads);
+  const Split kept_split{kept, parts};
+  const Split other_split{other, std::clamp<int64_t>(threads / parts, 1, Split::units(other))};
+  const auto& rows = a.transposed ? kept_split : other_split;
+  const auto& columns = a.transposed ? other_split : kept_split;
+  for_rows(rows.parts * columns.parts, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      const int64_t row_part = part / columns.parts, column_part = part % columns.parts;
+      const int64_t row = rows.begin(row_part), column = columns.begin(column_part);
+      amx_multiply(rows.begin(row_part + 1) - row, columns.begin(column_part + 1) - column, k,
+                   rows_from(a, row), columns_from(b, column),
+                   {c.values + row * c.stride + column, c.stride, c.add, c.past_cache});
+    }
+  });
+}
+
+template <>
+void multiply_by_mkl(int64_t m, int64_t n, int64_t k, const Factor<float>& a,
+                     const Factor<float>& b, const Product& c) {
+  multiply_by(sgemm_, m, n, k, a, b, c);
+}
+
+template <>
+void multiply_by_mkl(int64_t m, int64_t n, int64_t k, const Factor<BF16>& a, const Factor<BF16>& b,
+                     const Product& c) {
+  multiply_by(gemm_bf16bf16f32_, m, n, k, a, b, c);
+}
+
 template <typename T>
 void multiply_by_libtorch(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
                           const Product& c) {
@@ -55,55 +115,29 @@ void multiply_by_libtorch(int64_t m, int64_t n, int64_t k, const Factor<T>& a, c
                 /*beta=*/c.add ? 1 : 0);
 }
 
-}  // namespace
+template void multiply_by_libtorch(int64_t, int64_t, int64_t, const Factor<float>&,
+                                   const Factor<float>&, const Product&);
+template void multiply_by_libtorch(int64_t, int64_t, int64_t, const Factor<BF16>&,
+                                   const Factor<BF16>&, const Product&);
 
 void multiply(int64_t m, int64_t n, int64_t k, const Factor<float>& a, const Factor<float>& b,
               const Product& c) {
-  if (sgemm_ == nullptr) return multiply_without_mkl(m, n, k, a, b, c);
-  multiply_by(sgemm_, m, n, k, a, b, c);
+  if (sgemm_ != nullptr) {
+    multiply_by_mkl(m, n, k, a, b, c);
+  } else {
+    multiply_by_libtorch(m, n, k, a, b, c);
+  }
 }
 
 void multiply(int64_t m, int64_t n, int64_t k, const Factor<BF16>& a, const Factor<BF16>& b,
               const Product& c) {
-  if (gemm_bf16bf16f32_ == nullptr) return multiply_without_mkl(m, n, k, a, b, c);
-  multiply_by(gemm_bf16bf16f32_, m, n, k, a, b, c);
-}
-
-template <typename T>
-void multiply_past_cache(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
-                         const Product& c, std::span<float> scratch) {
-  const int64_t step = std::ssize(scratch) / n;
-  for (int64_t first = 0; first < m; first += step) {
-    const int64_t count = std::min(step, m - first);
-    const T* const rows = a.values + first * (a.transposed ? 1 : a.stride);
-    multiply(count, n, k, {rows, a.stride, a.transposed}, b, {scratch.data(), n});
-    for_rows(count, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const float* const from = scratch.data() + row * n;
-        float* const to = c.values + (first + row) * c.stride;
-        if (c.add) {
-          for (int64_t i = 0; i < n; ++i) to[i] += from[i];
-        } else {
-          copy_past_cache(from, n, to);
-        }
-      }
-    });
+  if (has_amx()) {
+    multiply_by_amx(m, n, k, a, b, c);
+  } else if (gemm_bf16bf16f32_ != nullptr) {
+    multiply_by_mkl(m, n, k, a, b, c);
+  } else {
+    multiply_by_libtorch(m, n, k, a, b, c);
   }
-}
-
-template void multiply_past_cache(int64_t, int64_t, int64_t, const Factor<float>&,
-                                  const Factor<float>&, const Product&, std::span<float>);
-template void multiply_past_cache(int64_t, int64_t, int64_t, const Factor<BF16>&,
-                                  const Factor<BF16>&, const Product&, std::span<float>);
-
-void multiply_without_mkl(int64_t m, int64_t n, int64_t k, const Factor<float>& a,
-                          const Factor<float>& b, const Product& c) {
-  multiply_by_libtorch(m, n, k, a, b, c);
-}
-
-void multiply_without_mkl(int64_t m, int64_t n, int64_t k, const Factor<BF16>& a,
-                          const Factor<BF16>& b, const Product& c) {
-  multiply_by_libtorch(m, n, k, a, b, c);
 }
 
 }  // namespace farstep

@@ -1,11 +1,13 @@
 #include "trainer/model/matrix_product.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <array>
 #include <cmath>
 #include <vector>
 
+#include "tests/support/amx.h"
 #include "tests/support/catch.h"
 
 namespace farstep {
@@ -33,7 +35,8 @@ struct Stored {
 }  // namespace
 
 TEMPLATE_TEST_CASE("products are those of fp64 by every way", "", float, BF16) {
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {3, 5, 7}, {64, 33, 129}}) {
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{1, 1, 1}, {3, 5, 7}, {64, 33, 129}, {300, 520, 70}}) {
     for (const bool a_transposed : {false, true}) {
       for (const bool b_transposed : {false, true}) {
         const Stored<TestType> a(m, k, a_transposed), b(k, n, b_transposed);
@@ -49,14 +52,31 @@ TEMPLATE_TEST_CASE("products are those of fp64 by every way", "", float, BF16) {
           CHECK(c.narrow(1, n, 2).isnan().all().template item<bool>());
         };
         check([](auto... arguments) { multiply(arguments...); });
-        check([](auto... arguments) { multiply_without_mkl(arguments...); });
-        for (const int64_t rows : {int64_t{1}, int64_t{2}, m}) {
-          std::vector<float> scratch(static_cast<std::size_t>(rows * n));
-          check([&](auto... arguments) { multiply_past_cache(arguments..., std::span(scratch)); });
+        check([](auto... arguments) { multiply_by_libtorch<TestType>(arguments...); });
+        if (at::hasMKL()) {
+          check([](auto... arguments) { multiply_by_mkl<TestType>(arguments...); });
         }
       }
     }
   }
+}
+
+TEST_CASE("a bf16 product by AMX has the same bits with any number of threads") {
+  if (lacks_amx()) return;
+  const int threads = at::get_num_threads();
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {40, 600, 70}, {700, 40, 70}}) {
+    for (const bool a_transposed : {false, true}) {
+      const Stored<BF16> a(m, k, a_transposed), b(k, n, false);
+      std::vector<at::Tensor> made;
+      for (const int count : {1, 2, 3, 5}) {
+        at::set_num_threads(count);
+        made.push_back(at::empty({m, n}, at::kFloat));
+        multiply_by_amx(m, n, k, a.factor, b.factor, {made.back().mutable_data_ptr<float>(), n});
+      }
+      for (const auto& product : made) CHECK(at::equal(product, made.front()));
+    }
+  }
+  at::set_num_threads(threads);
 }
 
 }  // namespace farstep

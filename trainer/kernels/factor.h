@@ -19,6 +19,8 @@ struct Product {
   float* values = nullptr;
   int64_t stride = 0;
   bool add = false;
+  // It is large, and nothing reads it soon: may be stored past the caches, which so keep the rest.
+  bool past_cache = false;
 };
 
 }  // namespace farstep

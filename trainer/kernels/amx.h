@@ -1,0 +1,23 @@
+// Intel's matrix instructions (AMX): products of tiles, 16 rows of 64 bytes each, in registers.
+//
+// Tiles of the first factor hold 16 rows of 32 values; tiles of the second 32 rows of 16 values,
+// with pairs of rows interleaved: line i has rows 2 i and 2 i + 1.
+#pragma once
+
+// Whether the compiler makes them. A source that does begins its code with FARSTEP_AMX_CODE and
+// ends it with FARSTEP_AMX_CODE_END; only such code, and only where has_amx(), may call it.
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+#define FARSTEP_AMX_COMPILED 1
+#define FARSTEP_AMX_CODE \
+  _Pragma("GCC push_options") _Pragma("GCC target(\"avx512bw,avx512vl,amx-tile,amx-bf16\")")
+#define FARSTEP_AMX_CODE_END _Pragma("GCC pop_options")
+#else
+#define FARSTEP_AMX_COMPILED 0
+#endif
+
+namespace farstep {
+
+// Whether this processor has them, and the kernel lets this process use them. Thread-safe.
+bool has_amx();
+
+}  // namespace farstep
