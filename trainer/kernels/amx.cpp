@@ -22,7 +22,8 @@ bool may_use_tiles() {
 bool has_amx() {
   static const bool has =
       __builtin_cpu_supports("amx-bf16") && __builtin_cpu_supports("amx-tile") &&
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && may_use_tiles();
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512bf16") && may_use_tiles();
   return has;
 }
 

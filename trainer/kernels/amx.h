@@ -8,8 +8,9 @@
 // ends it with FARSTEP_AMX_CODE_END; only such code, and only where has_amx(), may call it.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
 #define FARSTEP_AMX_COMPILED 1
-#define FARSTEP_AMX_CODE \
-  _Pragma("GCC push_options") _Pragma("GCC target(\"avx512bw,avx512vl,amx-tile,amx-bf16\")")
+#define FARSTEP_AMX_CODE      \
+  _Pragma("GCC push_options") \
+      _Pragma("GCC target(\"avx512bw,avx512vl,avx512bf16,amx-tile,amx-bf16\")")
 #define FARSTEP_AMX_CODE_END _Pragma("GCC pop_options")
 #else
 #define FARSTEP_AMX_COMPILED 0

@@ -9,6 +9,7 @@
 #if FARSTEP_AMX_COMPILED
 
 #include "trainer/kernels/amx_panels.h"
+#include "trainer/kernels/amx_tiles.h"
 
 FARSTEP_AMX_CODE
 
@@ -44,80 +45,6 @@ struct alignas(kLineBytes) Scratch {
 Scratch& own_scratch() {
   thread_local const std::unique_ptr<Scratch> scratch(new Scratch);
   return *scratch;
-}
-
-struct alignas(kLineBytes) TileConfig {
-  uint8_t palette = 1, start = 0;
-  std::array<uint8_t, 14> reserved{};
-  std::array<uint16_t, 16> line_bytes{};
-  std::array<uint8_t, 16> lines{};
-};
-
-constexpr TileConfig whole_tiles() {
-  TileConfig config;
-  std::fill_n(config.line_bytes.begin(), 8, uint16_t{kLineBytes});
-  std::fill_n(config.lines.begin(), 8, uint8_t{kTileLines});
-  return config;
-}
-
-// Tiles of 16 lines of 64 bytes, as long as it lives.
-class Tiles {
- public:
-  Tiles() {
-    // Not a local variable: the intrinsic tells the compiler of its first bytes alone, and stores
-    // to the others would be left out.
-    static constexpr TileConfig kConfig = whole_tiles();
-    _tile_loadconfig(&kConfig);
-  }
-  ~Tiles() { _tile_release(); }
-  Tiles(const Tiles&) = delete;
-  Tiles& operator=(const Tiles&) = delete;
-};
-
-// 32 rows of the first factor: packed, or where they lie.
-struct RowPanel {
-  const BF16* values = nullptr;
-  int64_t stride = kLineValues;  // between rows
-  int64_t step = kPairValues;    // from a pair of tiles to the next
-  const BF16* last = nullptr;    // packed, the inner values that fill no tile, where there are any
-};
-
-// result (32, 32) from panels with `pairs` pairs of tiles. `meanwhile(i)` is called beside the
-// i-th: the matrix unit is busy for longer than its instructions take to give.
-template <typename Meanwhile>
-inline __attribute__((always_inline)) void multiply_panels(const RowPanel& rows,
-                                                           const BF16* columns, int64_t pairs,
-                                                           float* result,
-                                                           const Meanwhile& meanwhile) {
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  const auto add_pair = [&columns](const BF16* upper, const BF16* lower, int64_t stride) {
-    _tile_loadd(4, upper, stride);
-    _tile_loadd(6, columns, kLineBytes);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, columns + kTileValues, kLineBytes);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, lower, stride);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
-    columns += kPairValues;
-  };
-  const BF16 *upper = rows.values, *lower = rows.values + kTileLines * rows.stride;
-  const int64_t whole = rows.last == nullptr ? pairs : pairs - 1;
-  for (int64_t i = 0; i < whole; ++i) {
-    add_pair(upper, lower, rows.stride * int64_t{sizeof(BF16)});
-    upper += rows.step;
-    lower += rows.step;
-    meanwhile(i);
-  }
-  if (rows.last != nullptr) add_pair(rows.last, rows.last + kTileValues, kLineBytes);
-  constexpr int64_t kStride = kPanelSize * sizeof(float);
-  _tile_stored(0, result, kStride);
-  _tile_stored(1, result + kTileLines, kStride);
-  _tile_stored(2, result + kTileLines * kPanelSize, kStride);
-  _tile_stored(3, result + kTileLines * kPanelSize + kTileLines, kStride);
 }
 
 // A part of the product on its way to memory, row by row.
@@ -188,13 +115,11 @@ class ThreadProduct {
           const int64_t begin = kPanelSize * i / panels, end = kPanelSize * (i + 1) / panels;
           const BF16* const ahead = a_.values + (next + begin) * a_.stride + first_k_;
           const int64_t rows_ahead = next + kPanelSize <= m_ && panels >= 8 ? end - begin : 0;
-          multiply_panels(rows, panel(scratch_.block.data(), i), pairs_, result(),
-                          [&](int64_t pair) {
-                            store_some();
-                            for (int64_t j = 0; j < rows_ahead; ++j) {
-                              _mm_prefetch(ahead + j * a_.stride + pair * kLineValues, _MM_HINT_T1);
-                            }
-                          });
+          multiply(rows, panel(scratch_.block.data(), i), [&](int64_t pair) {
+            for (int64_t j = 0; j < rows_ahead; ++j) {
+              _mm_prefetch(ahead + j * a_.stride + pair * kLineValues, _MM_HINT_T1);
+            }
+          });
           begin_storing(row, first + i * kPanelSize);
         }
       }
@@ -209,8 +134,7 @@ class ThreadProduct {
         for (int64_t column = 0; column < column_panels; ++column) {
           const BF16* const columns = panel(scratch_.passing.data(), column);
           for (int64_t i = 0; i < panels; ++i) {
-            multiply_panels({panel(scratch_.block.data(), i)}, columns, pairs_, result(),
-                            [&](int64_t) { store_some(); });
+            multiply({panel(scratch_.block.data(), i)}, columns, [](int64_t) {});
             begin_storing(first + i * kPanelSize, first_column + column * kPanelSize);
           }
         }
@@ -288,14 +212,24 @@ class ThreadProduct {
     return {values, a_.stride, kLineValues, scratch_.last.data()};
   }
 
-  // What is stored beside a pair of tiles of the next part of the product.
-  void store_some() { result_.store_until(result_.stored + divided_up(kPanelSize, pairs_)); }
+  // Makes a part of the product, and stores the one before in the meantime.
+  template <typename Meanwhile>
+  void multiply(const RowPanel& rows, const BF16* columns, const Meanwhile& meanwhile) {
+    const PanelProduct to{result()};
+    const int64_t rows_each = divided_up(kPanelSize, pairs_);
+    to.clear();
+    add_panels(rows, columns, pairs_, [&](int64_t pair) {
+      result_.store_until(result_.stored + rows_each);
+      meanwhile(pair);
+    });
+    to.store();
+    result_.store_until(kPanelSize);
+  }
 
   float* result() { return scratch_.results[turn_].data(); }
 
   // Takes what result() has become.
   void begin_storing(int64_t row, int64_t column) {
-    result_.store_until(kPanelSize);
     const bool add = c_.add || first_k_ > 0;
     float* const to = c_.values + row * c_.stride + column;
     const int64_t columns = std::min(kPanelSize, n_ - column);

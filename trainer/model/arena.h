@@ -8,27 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "trainer/base/arena_cutter.h"
+
 namespace farstep {
-
-// Hands out arrays one after the other; without memory it only counts.
-class ArenaCutter {
- public:
-  explicit ArenaCutter(std::byte* memory) : memory_(memory) {}
-
-  // Sets `array` to room for so many values, aligned to 64 bytes; to null without memory.
-  template <typename T>
-  void cut(T*& array, int64_t values) {
-    constexpr int64_t kAlignment = 64;
-    array = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + bytes_);
-    const int64_t bytes = values * static_cast<int64_t>(sizeof(T));
-    bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  std::byte* const memory_;
-  int64_t bytes_ = 0;
-};
 
 class Arena {
  public:

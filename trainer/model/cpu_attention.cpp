@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
+#include "trainer/kernels/amx.h"
 #include "trainer/kernels/convert.h"
 #include "trainer/kernels/softmax.h"
 #include "trainer/model/matrix_product.h"
@@ -25,7 +27,8 @@ AttentionScratch<T> own_part(const AttentionShape& shape, const AttentionScratch
           .gradient = all.gradient + tile,
           .probabilities = all.probabilities + tile,
           .d_scores = all.d_scores + tile,
-          .mixed = all.mixed + thread * tile_rows(shape) * shape.head_size};
+          .mixed = all.mixed + thread * tile_rows(shape) * shape.head_size,
+          .amx = {}};
 }
 
 ScoreTile tile_at(const AttentionShape& shape, int64_t first) {
@@ -49,18 +52,27 @@ void attend_head(const AttentionShape& shape, const T* query, const T* key, cons
   }
 }
 
-// What is known of one query head, and where its gradients go.
-template <typename T>
-struct HeadBackward {
-  const T *query, *key, *value, *d_mixed;
-  const float* log_sums;
-  float *d_query, *d_key, *d_value;
-  bool adds;  // to the gradients of key and value, of which another head has made the first part
-};
+AmxHead amx_head(const AttentionShape& shape) {
+  return {.length = shape.length,
+          .size = shape.head_size,
+          .stride = shape.width(),
+          .mixed_stride = shape.mixed_width()};
+}
+
+const AmxAttentionScratch& own_amx(const AttentionScratch<BF16>& scratch) {
+  return scratch.amx[static_cast<std::size_t>(at::get_thread_num())];
+}
 
 template <typename T>
 void differentiate_head(const AttentionShape& shape, const HeadBackward<T>& head,
-                        const AttentionScratch<T>& own) {
+                        const AttentionScratch<T>& scratch) {
+  if constexpr (std::is_same_v<T, BF16>) {
+    if (!scratch.amx.empty()) {
+      amx_attend_backward(amx_head(shape), head, own_amx(scratch));
+      return;
+    }
+  }
+  const auto own = own_part(shape, scratch);
   const int64_t width = shape.width(), mixed_width = shape.mixed_width(), size = shape.head_size;
   const int64_t last = (shape.length - 1) / tile_rows(shape) * tile_rows(shape);
   // The last tile comes first: it alone sees all keys, and so begins their gradients.
@@ -87,28 +99,54 @@ void differentiate_head(const AttentionShape& shape, const HeadBackward<T>& head
 }  // namespace
 
 template <typename T>
+AttentionScratch<T> cut_attention_scratch(ArenaCutter& cutter, const AttentionShape& shape,
+                                          int64_t threads) {
+  AttentionScratch<T> scratch;
+  if (std::is_same_v<T, BF16> && has_amx()) {
+    for (int64_t thread = 0; thread < threads; ++thread) {
+      scratch.amx.push_back(cut_amx_attention_scratch(cutter, amx_head(shape)));
+    }
+    return scratch;
+  }
+  const int64_t tiles = threads * tile_rows(shape);
+  cutter.cut(scratch.scores, tiles * shape.length);
+  cutter.cut(scratch.gradient, tiles * shape.length);
+  cutter.cut(scratch.probabilities, tiles * shape.length);
+  cutter.cut(scratch.d_scores, tiles * shape.length);
+  cutter.cut(scratch.mixed, tiles * shape.head_size);
+  return scratch;
+}
+
+template <typename T>
 void attend(const AttentionShape& shape, const T* heads, const AttentionScratch<T>& scratch,
             T* mixed, float* log_sums) {
   const int64_t group = shape.heads / shape.kv_heads, size = shape.head_size;
   for_rows(shape.sequences * shape.heads, [&](int64_t begin, int64_t end) {
-    const auto own = own_part(shape, scratch);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t row = task / shape.heads * shape.length, head = task % shape.heads;
       const T* const first = heads + row * shape.width();
+      const T* const query = first + head * size;
       const T* const key = first + (shape.heads + head / group) * size;
-      attend_head(shape, first + head * size, key, key + shape.kv_heads * size, own,
-                  mixed + row * shape.mixed_width() + head * size, log_sums + task * shape.length);
+      const T* const value = key + shape.kv_heads * size;
+      T* const to = mixed + row * shape.mixed_width() + head * size;
+      float* const sums = log_sums + task * shape.length;
+      if constexpr (std::is_same_v<T, BF16>) {
+        if (!scratch.amx.empty()) {
+          amx_attend(amx_head(shape), query, key, value, own_amx(scratch), to, sums);
+          continue;
+        }
+      }
+      attend_head(shape, query, key, value, own_part(shape, scratch), to, sums);
     }
   });
 }
 
 template <typename T>
-void attend_backward(const AttentionShape& shape, const T* heads, const float* log_sums,
+void attend_backward(const AttentionShape& shape, const AttentionKept<T>& kept,
                      const T* mixed_gradient, const AttentionScratch<T>& scratch,
                      float* heads_gradient) {
   const int64_t group = shape.heads / shape.kv_heads, size = shape.head_size;
   for_rows(shape.sequences * shape.kv_heads, [&](int64_t begin, int64_t end) {
-    const auto own = own_part(shape, scratch);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t sequence = task / shape.kv_heads, kv_head = task % shape.kv_heads;
       const int64_t row = sequence * shape.length;
@@ -116,30 +154,35 @@ void attend_backward(const AttentionShape& shape, const T* heads, const float* l
       const int64_t value = key + shape.kv_heads * size;
       for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
         const int64_t query = row * shape.width() + head * size;
+        const int64_t mixed = row * shape.mixed_width() + head * size;
         differentiate_head<T>(
             shape,
-            {.query = heads + query,
-             .key = heads + key,
-             .value = heads + value,
-             .d_mixed = mixed_gradient + row * shape.mixed_width() + head * size,
-             .log_sums = log_sums + (sequence * shape.heads + head) * shape.length,
+            {.query = kept.heads + query,
+             .key = kept.heads + key,
+             .value = kept.heads + value,
+             .mixed = kept.mixed + mixed,
+             .d_mixed = mixed_gradient + mixed,
+             .log_sums = kept.log_sums + (sequence * shape.heads + head) * shape.length,
              .d_query = heads_gradient + query,
              .d_key = heads_gradient + key,
              .d_value = heads_gradient + value,
              .adds = head != kv_head * group},
-            own);
+            scratch);
       }
     }
   });
 }
 
+template AttentionScratch<float> cut_attention_scratch(ArenaCutter&, const AttentionShape&,
+                                                       int64_t);
+template AttentionScratch<BF16> cut_attention_scratch(ArenaCutter&, const AttentionShape&, int64_t);
 template void attend(const AttentionShape&, const float*, const AttentionScratch<float>&, float*,
                      float*);
 template void attend(const AttentionShape&, const BF16*, const AttentionScratch<BF16>&, BF16*,
                      float*);
-template void attend_backward(const AttentionShape&, const float*, const float*, const float*,
+template void attend_backward(const AttentionShape&, const AttentionKept<float>&, const float*,
                               const AttentionScratch<float>&, float*);
-template void attend_backward(const AttentionShape&, const BF16*, const float*, const BF16*,
+template void attend_backward(const AttentionShape&, const AttentionKept<BF16>&, const BF16*,
                               const AttentionScratch<BF16>&, float*);
 
 }  // namespace farstep

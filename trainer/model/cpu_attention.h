@@ -1,12 +1,16 @@
 // Causal attention and its gradients over rows of queries, keys and values as the projections leave
 // them: tile by tile, so that scores are never whole in memory, and without copies for grouped
-// queries (Dao 2023 has the recomputation in backward).
+// queries (Dao 2023 has the recomputation in backward). bf16 ones by kernels/amx_attention where
+// the processor has its matrix instructions.
 //
 // T is float or BF16. Spreads over the calling thread's threads; not thread-safe.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "trainer/base/arena_cutter.h"
+#include "trainer/kernels/amx_attention.h"
 #include "trainer/kernels/bf16.h"
 #include "trainer/model/attention_shape.h"
 
@@ -17,12 +21,23 @@ inline int64_t tile_rows(const AttentionShape& shape) {
   return shape.length < 128 ? shape.length : 128;
 }
 
-// What one thread needs to work on a tile, for every thread.
+// What one thread needs to work on a tile, for every thread; or, where `amx` is not empty, that.
 template <typename T>
 struct AttentionScratch {
   float *scores = nullptr, *gradient = nullptr;     // (threads, tile_rows, T)
   T *probabilities = nullptr, *d_scores = nullptr;  // (threads, tile_rows, T)
   float* mixed = nullptr;                           // (threads, tile_rows, D)
+  std::vector<AmxAttentionScratch> amx;             // (threads)
+};
+template <typename T>
+AttentionScratch<T> cut_attention_scratch(ArenaCutter& cutter, const AttentionShape& shape,
+                                          int64_t threads);
+
+// What forward took and left.
+template <typename T>
+struct AttentionKept {
+  const T *heads = nullptr, *mixed = nullptr;
+  const float* log_sums = nullptr;
 };
 
 // mixed (rows, H D) from heads (rows, width): queries, keys, values; leaves what backward needs in
@@ -33,7 +48,7 @@ void attend(const AttentionShape& shape, const T* heads, const AttentionScratch<
 
 // The gradient in heads, fp32 (rows, width), from that in mixed (rows, H D).
 template <typename T>
-void attend_backward(const AttentionShape& shape, const T* heads, const float* log_sums,
+void attend_backward(const AttentionShape& shape, const AttentionKept<T>& kept,
                      const T* mixed_gradient, const AttentionScratch<T>& scratch,
                      float* heads_gradient);
 

@@ -42,18 +42,13 @@ void CpuOps<T>::begin(const Context& context, const FusedWeights<T>&) {
   const auto& shape = context.shape;
   const int64_t rows = shape.rows(), hidden = context.config.hidden;
   const int64_t threads = at::get_num_threads();
-  const int64_t tiles = threads * tile_rows(shape);
   scratch_ = arena_.cut([&](ArenaCutter& cutter) {
     Scratch scratch;
     cutter.cut(scratch.product, std::min(rows, kPieceRows) *
                                     std::max(shape.width(), 2 * context.config.intermediate));
     cutter.cut(scratch.d_heads, rows * shape.width());
     cutter.cut(scratch.norm_parts, threads * hidden);
-    cutter.cut(scratch.attention.scores, tiles * shape.length);
-    cutter.cut(scratch.attention.gradient, tiles * shape.length);
-    cutter.cut(scratch.attention.probabilities, tiles * shape.length);
-    cutter.cut(scratch.attention.d_scores, tiles * shape.length);
-    cutter.cut(scratch.attention.mixed, tiles * shape.head_size);
+    scratch.attention = cut_attention_scratch<T>(cutter, shape, threads);
     return scratch;
   });
 }
@@ -182,8 +177,8 @@ void CpuOps<T>::output_backward(const Context& context, const MatrixWeight<T>& o
 
 template <typename T>
 void CpuOps<T>::attend_backward(const Context& context, const BlockKept<T>& kept) {
-  farstep::attend_backward(context.shape, kept.heads, kept.log_sums, context.buffers.d_mixed,
-                           scratch_.attention, scratch_.d_heads);
+  farstep::attend_backward<T>(context.shape, {kept.heads, kept.mixed, kept.log_sums},
+                              context.buffers.d_mixed, scratch_.attention, scratch_.d_heads);
   for_rows(context.shape.rows(), [&](int64_t begin, int64_t end) {
     rotate(context.rotary, Rotation::kBackward, scratch_.d_heads, begin, end,
            context.buffers.d_heads);

@@ -17,14 +17,7 @@ namespace {
 
 AttentionScratch<BF16> scratch_for(Arena& arena, const AttentionShape& shape) {
   return arena.cut([&](ArenaCutter& cutter) {
-    const int64_t tiles = at::get_num_threads() * tile_rows(shape);
-    AttentionScratch<BF16> scratch;
-    cutter.cut(scratch.scores, tiles * shape.length);
-    cutter.cut(scratch.gradient, tiles * shape.length);
-    cutter.cut(scratch.probabilities, tiles * shape.length);
-    cutter.cut(scratch.d_scores, tiles * shape.length);
-    cutter.cut(scratch.mixed, tiles * shape.head_size);
-    return scratch;
+    return cut_attention_scratch<BF16>(cutter, shape, at::get_num_threads());
   });
 }
 
@@ -87,12 +80,12 @@ void gpu_attend(at::Device device, const AttentionShape& shape, const BF16* head
 }
 
 AttentionGradients gpu_attend_backward(at::Device device, const AttentionShape& shape,
-                                       const BF16* heads, const BF16*, const float* log_sums,
+                                       const BF16* heads, const BF16* mixed, const float* log_sums,
                                        const BF16* mixed_gradient) {
   Arena arena(device);
   auto gradient = at::empty({shape.rows(), shape.width()}, at::kFloat);
-  attend_backward(shape, heads, log_sums, mixed_gradient, scratch_for(arena, shape),
-                  gradient.mutable_data_ptr<float>());
+  attend_backward<BF16>(shape, {heads, mixed, log_sums}, mixed_gradient, scratch_for(arena, shape),
+                        gradient.mutable_data_ptr<float>());
   const int64_t queries = shape.mixed_width(), keys = shape.kv_heads * shape.head_size;
   const auto part = [&](int64_t first, int64_t width) {
     return gradient.narrow(1, first, width).contiguous().to(at::kBFloat16);

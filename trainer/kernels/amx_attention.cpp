@@ -1,0 +1,328 @@
+#include "trainer/kernels/amx_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "trainer/kernels/amx.h"
+
+#if FARSTEP_AMX_COMPILED
+
+#include "trainer/kernels/amx_panels.h"
+#include "trainer/kernels/amx_tiles.h"
+
+FARSTEP_AMX_CODE
+
+namespace farstep {
+
+namespace {
+
+using namespace amx;
+
+constexpr int64_t kSquareValues = kPanelSize * kPanelSize;
+constexpr int64_t kRowGap = 16;  // keeps rows of scores from meeting in one set of the cache
+constexpr float kLog2E = std::numbers::log2e_v<float>;
+
+constexpr int64_t panels_of(int64_t size) {
+  return (size + kPanelSize - 1) / kPanelSize;
+}
+
+struct Panels {
+  explicit Panels(const AmxHead& head)
+      : length(panels_of(head.length)), size(panels_of(head.size)) {}
+  int64_t all() const { return length * size; }
+  int64_t row() const { return length * kPanelSize + kRowGap; }  // values of a row of scores
+
+  int64_t length, size;
+};
+
+// 2^x within 2e-7 of it.
+inline __m512 power_of_2(__m512 x) {
+  const auto whole = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const auto rest = _mm512_sub_ps(x, whole);
+  auto sum = _mm512_set1_ps(1.32763747e-3F);
+  sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(9.67551488e-3F));
+  sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(5.55071346e-2F));
+  sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(2.40221202e-1F));
+  sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(6.93146944e-1F));
+  sum = _mm512_fmadd_ps(sum, rest, _mm512_set1_ps(1.00000012F));
+  return _mm512_scalef_ps(sum, whole);
+}
+
+// 32 values, rounded.
+inline void store_rounded(__m512 low, __m512 high, BF16* to) {
+  const auto both = _mm512_cvtne2ps_pbh(high, low);
+  _mm512_store_si512(to, reinterpret_cast<const __m512i&>(both));
+}
+
+inline float score_scale(const AmxHead& head) {
+  return 1.0F / std::sqrt(static_cast<float>(head.size));
+}
+
+// Calls task(p, q, square) for the squares of a matrix (T, D).
+template <typename Task>
+inline void for_squares(const AmxHead& head, const BF16* matrix, int64_t stride, const Task& task) {
+  const Panels panels(head);
+  for (int64_t p = 0; p < panels.length; ++p) {
+    for (int64_t q = 0; q < panels.size; ++q) {
+      const int64_t row = p * kPanelSize, column = q * kPanelSize;
+      task(
+          p, q,
+          Rectangle{matrix + row * stride + column, stride, std::min(kPanelSize, head.length - row),
+                    std::min(kPanelSize, head.size - column)});
+    }
+  }
+}
+
+// The largest of the first `count` values.
+inline __m512 largest_of(const float* values, int64_t count) {
+  auto largest = _mm512_set1_ps(-INFINITY);
+  for (int64_t i = 0; i < count; i += 16) {
+    const auto mask = first_of_16(count - i);
+    largest = _mm512_mask_max_ps(largest, mask, largest, _mm512_loadu_ps(values + i));
+  }
+  return _mm512_set1_ps(_mm512_reduce_max_ps(largest));
+}
+
+struct RowSums {
+  float log_sum, inverse;
+};
+
+// exponentials (columns), a multiple of 32, from a row of scores of which the first `seen` count:
+// e^(scale (score - largest)), not yet divided by their sum.
+inline RowSums exponentials_of(const float* scores, int64_t seen, int64_t columns, float scale,
+                               BF16* exponentials) {
+  const auto largest = largest_of(scores, seen);
+  const auto factor = _mm512_set1_ps(scale * kLog2E);
+  const auto shift = _mm512_mul_ps(largest, factor);
+  auto sum = _mm512_setzero_ps();
+  for (int64_t i = 0; i < columns; i += 32) {
+    const auto at = [&](int64_t first) {
+      const auto power = _mm512_fmsub_ps(_mm512_loadu_ps(scores + first), factor, shift);
+      return _mm512_maskz_mov_ps(first_of_16(seen - first), power_of_2(power));
+    };
+    const auto low = at(i), high = at(i + 16);
+    sum = _mm512_add_ps(sum, _mm512_add_ps(low, high));
+    store_rounded(low, high, exponentials + i);
+  }
+  const float total = _mm512_reduce_add_ps(sum);
+  return {_mm512_cvtss_f32(largest) * scale + std::log(total), 1.0F / total};
+}
+
+// `columns` values times `factor`, rounded.
+inline void store_scaled(const float* from, float factor, int64_t columns, BF16* to) {
+  const auto by = _mm512_set1_ps(factor);
+  const auto both = _mm512_cvtne2ps_pbh(_mm512_mul_ps(_mm512_load_ps(from + 16), by),
+                                        _mm512_mul_ps(_mm512_load_ps(from), by));
+  _mm512_mask_storeu_epi16(to, first_of_32(columns), reinterpret_cast<const __m512i&>(both));
+}
+
+// rows (count, D) to a matrix whose rows lie `stride` apart, added to it or stored.
+inline void store_gradient(const AmxHead& head, const float* rows, int64_t count, bool adds,
+                           float* to) {
+  const int64_t width = panels_of(head.size) * kPanelSize;
+  for (int64_t row = 0; row < count; ++row) {
+    for (int64_t i = 0; i < head.size; i += 16) {
+      const auto mask = first_of_16(head.size - i);
+      float* const line = to + row * head.stride + i;
+      auto values = _mm512_load_ps(rows + row * width + i);
+      if (adds) values = _mm512_add_ps(values, _mm512_maskz_loadu_ps(mask, line));
+      _mm512_mask_storeu_ps(line, mask, values);
+    }
+  }
+}
+
+// Of the queries of a panel: log_2 of their sums, and what their rows' gradients add up to.
+struct QueryFigures {
+  __m512 log_sums[2], products[2];
+};
+
+// One square of probabilities and of the gradient in the scores, a row a key, a column a query.
+inline void differentiate_square(const float* scores, const float* d_probabilities,
+                                 const QueryFigures& queries, float scale, bool is_diagonal,
+                                 BF16* probabilities, BF16* d_scores) {
+  const auto factor = _mm512_set1_ps(scale * kLog2E), scale_of_all = _mm512_set1_ps(scale);
+  for (int64_t key = 0; key < kPanelSize; ++key) {
+    __m512 p[2], d[2];
+    for (int64_t half = 0; half < 2; ++half) {
+      const int64_t first = key * kPanelSize + half * 16;
+      p[half] = power_of_2(
+          _mm512_fmsub_ps(_mm512_load_ps(scores + first), factor, queries.log_sums[half]));
+      // Queries before the key do not see it.
+      if (is_diagonal) {
+        p[half] =
+            _mm512_maskz_mov_ps(static_cast<__mmask16>(~first_of_16(key - half * 16)), p[half]);
+      }
+      const auto beyond =
+          _mm512_sub_ps(_mm512_load_ps(d_probabilities + first), queries.products[half]);
+      d[half] = _mm512_mul_ps(_mm512_mul_ps(p[half], beyond), scale_of_all);
+    }
+    store_rounded(p[0], p[1], probabilities + key * kLineValues);
+    store_rounded(d[0], d[1], d_scores + key * kLineValues);
+  }
+}
+
+// products (T) of the rows of two matrices (T, D), zeros in the last panel's missing rows.
+inline void multiply_rows(const AmxHead& head, const BF16* x, const BF16* y, float* products) {
+  std::fill_n(products, panels_of(head.length) * kPanelSize, 0.0F);
+  for (int64_t row = 0; row < head.length; ++row) {
+    auto sum = _mm512_setzero_ps();
+    for (int64_t i = 0; i < head.size; i += 16) {
+      const auto mask = first_of_16(head.size - i);
+      const auto at = [&](const BF16* values) {
+        const auto bits = _mm256_maskz_loadu_epi16(mask, values + row * head.mixed_stride + i);
+        return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+      };
+      sum = _mm512_fmadd_ps(at(x), at(y), sum);
+    }
+    products[row] = _mm512_reduce_add_ps(sum);
+  }
+}
+
+}  // namespace
+
+AmxAttentionScratch cut_amx_attention_scratch(ArenaCutter& cutter, const AmxHead& head) {
+  const Panels panels(head);
+  AmxAttentionScratch scratch;
+  for (BF16** packed : {&scratch.keys, &scratch.key_rows, &scratch.key_columns, &scratch.values,
+                        &scratch.value_rows, &scratch.queries, &scratch.query_columns,
+                        &scratch.mixed, &scratch.mixed_columns}) {
+    cutter.cut(*packed, panels.all() * kPairValues);
+  }
+  cutter.cut(scratch.scores, kPanelSize * panels.row());
+  cutter.cut(scratch.probabilities, kPanelSize * 2 * panels.row());
+  cutter.cut(scratch.product, 2 * kSquareValues);
+  cutter.cut(scratch.squares, 3 * kSquareValues);
+  cutter.cut(scratch.d_query, panels.all() * kSquareValues);
+  cutter.cut(scratch.d_key, panels.size * kSquareValues);
+  cutter.cut(scratch.d_value, panels.size * kSquareValues);
+  cutter.cut(scratch.log_sums, panels.length * kPanelSize);
+  cutter.cut(scratch.mixed_products, panels.length * kPanelSize);
+  return scratch;
+}
+
+void amx_attend(const AmxHead& head, const BF16* query, const BF16* key, const BF16* value,
+                const AmxAttentionScratch& scratch, BF16* mixed, float* log_sums) {
+  const Tiles tiles;
+  const Panels panels(head);
+  const float scale = score_scale(head);
+  const int64_t row_values = panels.row(), bf16_row = 2 * row_values;
+  for_squares(head, query, head.stride, [&](int64_t p, int64_t q, const Rectangle& square) {
+    pack_rows(square, scratch.queries + (p * panels.size + q) * kPairValues);
+  });
+  for_squares(head, key, head.stride, [&](int64_t p, int64_t q, const Rectangle& square) {
+    pack_columns_transposed(square, scratch.keys + (p * panels.size + q) * kPairValues);
+  });
+  for_squares(head, value, head.stride, [&](int64_t p, int64_t q, const Rectangle& square) {
+    pack_columns(square, scratch.values + (q * panels.length + p) * kPairValues);
+  });
+  for (int64_t p = 0; p < panels.length; ++p) {
+    const int64_t first = p * kPanelSize, rows = std::min(kPanelSize, head.length - first);
+    for (int64_t other = 0; other <= p; ++other) {
+      multiply_panels({scratch.queries + p * panels.size * kPairValues},
+                      scratch.keys + other * panels.size * kPairValues, panels.size,
+                      {scratch.scores + other * kPanelSize, row_values});
+    }
+    float inverses[kPanelSize];
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto sums =
+          exponentials_of(scratch.scores + row * row_values, first + row + 1, first + kPanelSize,
+                          scale, scratch.probabilities + row * bf16_row);
+      log_sums[first + row] = sums.log_sum;
+      inverses[row] = sums.inverse;
+    }
+    for (int64_t q = 0; q < panels.size; ++q) {
+      multiply_panels({scratch.probabilities, bf16_row, kLineValues},
+                      scratch.values + q * panels.length * kPairValues, p + 1, {scratch.product});
+      for (int64_t row = 0; row < rows; ++row) {
+        store_scaled(scratch.product + row * kPanelSize, inverses[row], head.size - q * kPanelSize,
+                     mixed + (first + row) * head.mixed_stride + q * kPanelSize);
+      }
+    }
+  }
+}
+
+void amx_attend_backward(const AmxHead& head, const HeadBackward<BF16>& backward,
+                         const AmxAttentionScratch& scratch) {
+  const Tiles tiles;
+  const Panels panels(head);
+  const float scale = score_scale(head);
+  const int64_t width = panels.size * kPanelSize, panel_values = panels.size * kPairValues;
+  const auto place = [&](int64_t p, int64_t q) { return p * panel_values + q * kPairValues; };
+  for_squares(head, backward.query, head.stride, [&](int64_t p, int64_t q, const Rectangle& from) {
+    pack_columns_transposed(from, scratch.queries + place(p, q));
+    pack_columns(from, scratch.query_columns + place(p, q));
+  });
+  for_squares(head, backward.d_mixed, head.mixed_stride,
+              [&](int64_t p, int64_t q, const Rectangle& from) {
+                pack_columns_transposed(from, scratch.mixed + place(p, q));
+                pack_columns(from, scratch.mixed_columns + place(p, q));
+              });
+  for_squares(head, backward.key, head.stride, [&](int64_t p, int64_t q, const Rectangle& from) {
+    pack_rows(from, scratch.key_rows + place(p, q));
+    pack_columns(from, scratch.key_columns + place(p, q));
+  });
+  for_squares(head, backward.value, head.stride, [&](int64_t p, int64_t q, const Rectangle& from) {
+    pack_rows(from, scratch.value_rows + place(p, q));
+  });
+  multiply_rows(head, backward.mixed, backward.d_mixed, scratch.mixed_products);
+  std::fill_n(scratch.log_sums, panels.length * kPanelSize, 0.0F);
+  for (int64_t i = 0; i < head.length; ++i) {
+    scratch.log_sums[i] = backward.log_sums[i] * kLog2E;
+  }
+  std::fill_n(scratch.d_query, panels.all() * kSquareValues, 0.0F);
+  float* const d_probabilities = scratch.product + kSquareValues;
+  BF16* const probabilities = scratch.squares;
+  BF16* const d_scores = probabilities + kSquareValues;
+  BF16* const d_score_rows = d_scores + kSquareValues;
+  for (int64_t key = 0; key < panels.length; ++key) {
+    const int64_t first = key * kPanelSize, rows = std::min(kPanelSize, head.length - first);
+    std::fill_n(scratch.d_key, panels.size * kSquareValues, 0.0F);
+    std::fill_n(scratch.d_value, panels.size * kSquareValues, 0.0F);
+    for (int64_t query = key; query < panels.length; ++query) {
+      multiply_panels({scratch.key_rows + place(key, 0)}, scratch.queries + place(query, 0),
+                      panels.size, {scratch.product});
+      multiply_panels({scratch.value_rows + place(key, 0)}, scratch.mixed + place(query, 0),
+                      panels.size, {d_probabilities});
+      const float* const sums = scratch.log_sums + query * kPanelSize;
+      const float* const products = scratch.mixed_products + query * kPanelSize;
+      differentiate_square(scratch.product, d_probabilities,
+                           {{_mm512_load_ps(sums), _mm512_load_ps(sums + 16)},
+                            {_mm512_load_ps(products), _mm512_load_ps(products + 16)}},
+                           scale, query == key, probabilities, d_scores);
+      pack_rows_transposed({d_scores, kLineValues, kPanelSize, kPanelSize}, d_score_rows);
+      for (int64_t q = 0; q < panels.size; ++q) {
+        const int64_t column = q * kPanelSize;
+        multiply_add_panels({probabilities}, scratch.mixed_columns + place(query, q), 1,
+                            {scratch.d_value + column, width});
+        multiply_add_panels({d_scores}, scratch.query_columns + place(query, q), 1,
+                            {scratch.d_key + column, width});
+        multiply_add_panels({d_score_rows}, scratch.key_columns + place(key, q), 1,
+                            {scratch.d_query + query * kPanelSize * width + column, width});
+      }
+    }
+    store_gradient(head, scratch.d_key, rows, backward.adds, backward.d_key + first * head.stride);
+    store_gradient(head, scratch.d_value, rows, backward.adds,
+                   backward.d_value + first * head.stride);
+  }
+  store_gradient(head, scratch.d_query, head.length, /*adds=*/false, backward.d_query);
+}
+
+}  // namespace farstep
+
+FARSTEP_AMX_CODE_END
+
+#else
+
+namespace farstep {
+
+AmxAttentionScratch cut_amx_attention_scratch(ArenaCutter&, const AmxHead&) {
+  return {};
+}
+void amx_attend(const AmxHead&, const BF16*, const BF16*, const BF16*, const AmxAttentionScratch&,
+                BF16*, float*) {}
+void amx_attend_backward(const AmxHead&, const HeadBackward<BF16>&, const AmxAttentionScratch&) {}
+
+}  // namespace farstep
+
+#endif
