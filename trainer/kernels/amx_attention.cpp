@@ -24,13 +24,14 @@ constexpr int64_t kRowGap = 16;  // keeps rows of scores from meeting in one set
 constexpr float kLog2E = std::numbers::log2e_v<float>;
 
 constexpr int64_t panels_of(int64_t size) {
-  return (size + kPanelSize - 1) / kPanelSize;
+  return divided_up(size, kPanelSize);
 }
 
 struct Panels {
   explicit Panels(const AmxHead& head)
       : length(panels_of(head.length)), size(panels_of(head.size)) {}
   int64_t all() const { return length * size; }
+  int64_t place(int64_t p, int64_t q) const { return (p * size + q) * kPairValues; }
   int64_t row() const { return length * kPanelSize + kRowGap; }  // values of a row of scores
 
   int64_t length, size;
@@ -132,9 +133,9 @@ inline void store_gradient(const AmxHead& head, const float* rows, int64_t count
   }
 }
 
-// Of the queries of a panel: log_2 of their sums, and what their rows' gradients add up to.
+// Of the queries of a panel: log_2 of their sums, and their outputs times the gradients in them.
 struct QueryFigures {
-  __m512 log_sums[2], products[2];
+  const float *log_sums, *row_products;
 };
 
 // One square of probabilities and of the gradient in the scores, a row a key, a column a query.
@@ -142,19 +143,22 @@ inline void differentiate_square(const float* scores, const float* d_probabiliti
                                  const QueryFigures& queries, float scale, bool is_diagonal,
                                  BF16* probabilities, BF16* d_scores) {
   const auto factor = _mm512_set1_ps(scale * kLog2E), scale_of_all = _mm512_set1_ps(scale);
+  const __m512 log_sums[] = {_mm512_load_ps(queries.log_sums),
+                             _mm512_load_ps(queries.log_sums + 16)};
+  const __m512 row_products[] = {_mm512_load_ps(queries.row_products),
+                                 _mm512_load_ps(queries.row_products + 16)};
   for (int64_t key = 0; key < kPanelSize; ++key) {
     __m512 p[2], d[2];
     for (int64_t half = 0; half < 2; ++half) {
       const int64_t first = key * kPanelSize + half * 16;
-      p[half] = power_of_2(
-          _mm512_fmsub_ps(_mm512_load_ps(scores + first), factor, queries.log_sums[half]));
+      p[half] = power_of_2(_mm512_fmsub_ps(_mm512_load_ps(scores + first), factor, log_sums[half]));
       // Queries before the key do not see it.
       if (is_diagonal) {
         p[half] =
             _mm512_maskz_mov_ps(static_cast<__mmask16>(~first_of_16(key - half * 16)), p[half]);
       }
       const auto beyond =
-          _mm512_sub_ps(_mm512_load_ps(d_probabilities + first), queries.products[half]);
+          _mm512_sub_ps(_mm512_load_ps(d_probabilities + first), row_products[half]);
       d[half] = _mm512_mul_ps(_mm512_mul_ps(p[half], beyond), scale_of_all);
     }
     store_rounded(p[0], p[1], probabilities + key * kLineValues);
@@ -179,6 +183,55 @@ inline void multiply_rows(const AmxHead& head, const BF16* x, const BF16* y, flo
   }
 }
 
+void pack_backward(const AmxHead& head, const HeadBackward<BF16>& backward,
+                   const AmxAttentionScratch& scratch) {
+  const Panels panels(head);
+  for_squares(head, backward.query, head.stride, [&](int64_t p, int64_t q, const Rectangle& from) {
+    pack_columns_transposed(from, scratch.queries + panels.place(p, q));
+    pack_columns(from, scratch.query_columns + panels.place(p, q));
+  });
+  for_squares(head, backward.d_mixed, head.mixed_stride,
+              [&](int64_t p, int64_t q, const Rectangle& from) {
+                pack_columns_transposed(from, scratch.d_mixed + panels.place(p, q));
+                pack_columns(from, scratch.d_mixed_columns + panels.place(p, q));
+              });
+  for_squares(head, backward.key, head.stride, [&](int64_t p, int64_t q, const Rectangle& from) {
+    pack_rows(from, scratch.key_rows + panels.place(p, q));
+    pack_columns(from, scratch.key_columns + panels.place(p, q));
+  });
+  for_squares(head, backward.value, head.stride, [&](int64_t p, int64_t q, const Rectangle& from) {
+    pack_rows(from, scratch.value_rows + panels.place(p, q));
+  });
+}
+
+// Adds to the gradients what a panel of queries and a panel of keys have to do with each other.
+void add_square_gradients(const AmxHead& head, int64_t key, int64_t query,
+                          const AmxAttentionScratch& scratch) {
+  const Panels panels(head);
+  const int64_t width = panels.size * kPanelSize, first_query = query * kPanelSize;
+  float *const scores = scratch.product, *const d_probabilities = scores + kSquareValues;
+  BF16* const probabilities = scratch.squares;
+  BF16 *const d_scores = probabilities + kSquareValues, *const d_score_rows =
+                                                            d_scores + kSquareValues;
+  multiply_panels({scratch.key_rows + panels.place(key, 0)},
+                  scratch.queries + panels.place(query, 0), panels.size, {scores});
+  multiply_panels({scratch.value_rows + panels.place(key, 0)},
+                  scratch.d_mixed + panels.place(query, 0), panels.size, {d_probabilities});
+  differentiate_square(scores, d_probabilities,
+                       {scratch.log_sums + first_query, scratch.row_products + first_query},
+                       score_scale(head), key == query, probabilities, d_scores);
+  pack_rows_transposed({d_scores, kLineValues, kPanelSize, kPanelSize}, d_score_rows);
+  for (int64_t q = 0; q < panels.size; ++q) {
+    const int64_t column = q * kPanelSize;
+    multiply_add_panels({probabilities}, scratch.d_mixed_columns + panels.place(query, q), 1,
+                        {scratch.d_value + column, width});
+    multiply_add_panels({d_scores}, scratch.query_columns + panels.place(query, q), 1,
+                        {scratch.d_key + column, width});
+    multiply_add_panels({d_score_rows}, scratch.key_columns + panels.place(key, q), 1,
+                        {scratch.d_query + first_query * width + column, width});
+  }
+}
+
 }  // namespace
 
 AmxAttentionScratch cut_amx_attention_scratch(ArenaCutter& cutter, const AmxHead& head) {
@@ -186,7 +239,7 @@ AmxAttentionScratch cut_amx_attention_scratch(ArenaCutter& cutter, const AmxHead
   AmxAttentionScratch scratch;
   for (BF16** packed : {&scratch.keys, &scratch.key_rows, &scratch.key_columns, &scratch.values,
                         &scratch.value_rows, &scratch.queries, &scratch.query_columns,
-                        &scratch.mixed, &scratch.mixed_columns}) {
+                        &scratch.d_mixed, &scratch.d_mixed_columns}) {
     cutter.cut(*packed, panels.all() * kPairValues);
   }
   cutter.cut(scratch.scores, kPanelSize * panels.row());
@@ -197,7 +250,7 @@ AmxAttentionScratch cut_amx_attention_scratch(ArenaCutter& cutter, const AmxHead
   cutter.cut(scratch.d_key, panels.size * kSquareValues);
   cutter.cut(scratch.d_value, panels.size * kSquareValues);
   cutter.cut(scratch.log_sums, panels.length * kPanelSize);
-  cutter.cut(scratch.mixed_products, panels.length * kPanelSize);
+  cutter.cut(scratch.row_products, panels.length * kPanelSize);
   return scratch;
 }
 
@@ -208,10 +261,10 @@ void amx_attend(const AmxHead& head, const BF16* query, const BF16* key, const B
   const float scale = score_scale(head);
   const int64_t row_values = panels.row(), bf16_row = 2 * row_values;
   for_squares(head, query, head.stride, [&](int64_t p, int64_t q, const Rectangle& square) {
-    pack_rows(square, scratch.queries + (p * panels.size + q) * kPairValues);
+    pack_rows(square, scratch.queries + panels.place(p, q));
   });
   for_squares(head, key, head.stride, [&](int64_t p, int64_t q, const Rectangle& square) {
-    pack_columns_transposed(square, scratch.keys + (p * panels.size + q) * kPairValues);
+    pack_columns_transposed(square, scratch.keys + panels.place(p, q));
   });
   for_squares(head, value, head.stride, [&](int64_t p, int64_t q, const Rectangle& square) {
     pack_columns(square, scratch.values + (q * panels.length + p) * kPairValues);
@@ -219,9 +272,8 @@ void amx_attend(const AmxHead& head, const BF16* query, const BF16* key, const B
   for (int64_t p = 0; p < panels.length; ++p) {
     const int64_t first = p * kPanelSize, rows = std::min(kPanelSize, head.length - first);
     for (int64_t other = 0; other <= p; ++other) {
-      multiply_panels({scratch.queries + p * panels.size * kPairValues},
-                      scratch.keys + other * panels.size * kPairValues, panels.size,
-                      {scratch.scores + other * kPanelSize, row_values});
+      multiply_panels({scratch.queries + panels.place(p, 0)}, scratch.keys + panels.place(other, 0),
+                      panels.size, {scratch.scores + other * kPanelSize, row_values});
     }
     float inverses[kPanelSize];
     for (int64_t row = 0; row < rows; ++row) {
@@ -246,64 +298,22 @@ void amx_attend_backward(const AmxHead& head, const HeadBackward<BF16>& backward
                          const AmxAttentionScratch& scratch) {
   const Tiles tiles;
   const Panels panels(head);
-  const float scale = score_scale(head);
-  const int64_t width = panels.size * kPanelSize, panel_values = panels.size * kPairValues;
-  const auto place = [&](int64_t p, int64_t q) { return p * panel_values + q * kPairValues; };
-  for_squares(head, backward.query, head.stride, [&](int64_t p, int64_t q, const Rectangle& from) {
-    pack_columns_transposed(from, scratch.queries + place(p, q));
-    pack_columns(from, scratch.query_columns + place(p, q));
-  });
-  for_squares(head, backward.d_mixed, head.mixed_stride,
-              [&](int64_t p, int64_t q, const Rectangle& from) {
-                pack_columns_transposed(from, scratch.mixed + place(p, q));
-                pack_columns(from, scratch.mixed_columns + place(p, q));
-              });
-  for_squares(head, backward.key, head.stride, [&](int64_t p, int64_t q, const Rectangle& from) {
-    pack_rows(from, scratch.key_rows + place(p, q));
-    pack_columns(from, scratch.key_columns + place(p, q));
-  });
-  for_squares(head, backward.value, head.stride, [&](int64_t p, int64_t q, const Rectangle& from) {
-    pack_rows(from, scratch.value_rows + place(p, q));
-  });
-  multiply_rows(head, backward.mixed, backward.d_mixed, scratch.mixed_products);
+  pack_backward(head, backward, scratch);
+  multiply_rows(head, backward.mixed, backward.d_mixed, scratch.row_products);
   std::fill_n(scratch.log_sums, panels.length * kPanelSize, 0.0F);
-  for (int64_t i = 0; i < head.length; ++i) {
-    scratch.log_sums[i] = backward.log_sums[i] * kLog2E;
-  }
+  for (int64_t i = 0; i < head.length; ++i) scratch.log_sums[i] = backward.log_sums[i] * kLog2E;
   std::fill_n(scratch.d_query, panels.all() * kSquareValues, 0.0F);
-  float* const d_probabilities = scratch.product + kSquareValues;
-  BF16* const probabilities = scratch.squares;
-  BF16* const d_scores = probabilities + kSquareValues;
-  BF16* const d_score_rows = d_scores + kSquareValues;
   for (int64_t key = 0; key < panels.length; ++key) {
     const int64_t first = key * kPanelSize, rows = std::min(kPanelSize, head.length - first);
     std::fill_n(scratch.d_key, panels.size * kSquareValues, 0.0F);
     std::fill_n(scratch.d_value, panels.size * kSquareValues, 0.0F);
     for (int64_t query = key; query < panels.length; ++query) {
-      multiply_panels({scratch.key_rows + place(key, 0)}, scratch.queries + place(query, 0),
-                      panels.size, {scratch.product});
-      multiply_panels({scratch.value_rows + place(key, 0)}, scratch.mixed + place(query, 0),
-                      panels.size, {d_probabilities});
-      const float* const sums = scratch.log_sums + query * kPanelSize;
-      const float* const products = scratch.mixed_products + query * kPanelSize;
-      differentiate_square(scratch.product, d_probabilities,
-                           {{_mm512_load_ps(sums), _mm512_load_ps(sums + 16)},
-                            {_mm512_load_ps(products), _mm512_load_ps(products + 16)}},
-                           scale, query == key, probabilities, d_scores);
-      pack_rows_transposed({d_scores, kLineValues, kPanelSize, kPanelSize}, d_score_rows);
-      for (int64_t q = 0; q < panels.size; ++q) {
-        const int64_t column = q * kPanelSize;
-        multiply_add_panels({probabilities}, scratch.mixed_columns + place(query, q), 1,
-                            {scratch.d_value + column, width});
-        multiply_add_panels({d_scores}, scratch.query_columns + place(query, q), 1,
-                            {scratch.d_key + column, width});
-        multiply_add_panels({d_score_rows}, scratch.key_columns + place(key, q), 1,
-                            {scratch.d_query + query * kPanelSize * width + column, width});
-      }
+      add_square_gradients(head, key, query, scratch);
     }
-    store_gradient(head, scratch.d_key, rows, backward.adds, backward.d_key + first * head.stride);
-    store_gradient(head, scratch.d_value, rows, backward.adds,
-                   backward.d_value + first * head.stride);
+    float* const d_key = backward.d_key + first * head.stride;
+    float* const d_value = backward.d_value + first * head.stride;
+    store_gradient(head, scratch.d_key, rows, backward.adds, d_key);
+    store_gradient(head, scratch.d_value, rows, backward.adds, d_value);
   }
   store_gradient(head, scratch.d_query, head.length, /*adds=*/false, backward.d_query);
 }

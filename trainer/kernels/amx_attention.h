@@ -1,9 +1,9 @@
-// Causal attention of one head, and its gradients, by Intel's matrix instructions (Dao 2023: rows
-// of the product with the gradient in the output stand for those with the probabilities).
+// Causal attention of one head, and its gradients, by Intel's matrix instructions.
 //
-// bf16 in and out, fp32 between: scores, exponentials, sums, gradients until they are whole. Works
-// on 32 queries by 32 keys at once, so that scores are never whole in memory. Only where has_amx();
-// not for the same scratch from several threads.
+// bf16 in and out, fp32 between: scores, exponentials, sums, gradients until they are whole. Scores
+// are there for 32 queries at once; in backward for 32 queries and 32 keys, made once more (Dao
+// 2023), and what a query's probabilities times their gradients add up to is taken as its output
+// times the gradient in it. Only where has_amx(); a scratch is for one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace farstep {
 
 // T positions of a head of size D; rows of queries, keys and values are `stride` values apart, and
-// those of what is mixed, (T, D) as well, `mixed_stride`.
+// those of what is mixed, (T, D) as well, and of the gradient in it `mixed_stride`.
 struct AmxHead {
   int64_t length = 0, size = 0;
   int64_t stride = 0, mixed_stride = 0;
@@ -25,14 +25,14 @@ struct AmxAttentionScratch {
   BF16 *keys = nullptr, *key_rows = nullptr, *key_columns = nullptr;  // packed, as are all BF16
   BF16 *values = nullptr, *value_rows = nullptr;
   BF16 *queries = nullptr, *query_columns = nullptr;
-  BF16 *mixed = nullptr, *mixed_columns = nullptr;       // gradients in it
-  float* scores = nullptr;                               // (32, T)
-  BF16* probabilities = nullptr;                         // (32, T)
-  float* product = nullptr;                              // (2, 32, 32)
-  BF16* squares = nullptr;                               // (3, 32, 32)
-  float* d_query = nullptr;                              // (T, D)
-  float *d_key = nullptr, *d_value = nullptr;            // (32, D)
-  float *log_sums = nullptr, *mixed_products = nullptr;  // (T)
+  BF16 *d_mixed = nullptr, *d_mixed_columns = nullptr;
+  float* scores = nullptr;                             // (32, T)
+  BF16* probabilities = nullptr;                       // (32, T)
+  float* product = nullptr;                            // (2, 32, 32)
+  BF16* squares = nullptr;                             // (3, 32, 32)
+  float* d_query = nullptr;                            // (T, D)
+  float *d_key = nullptr, *d_value = nullptr;          // (32, D)
+  float *log_sums = nullptr, *row_products = nullptr;  // (T)
 };
 AmxAttentionScratch cut_amx_attention_scratch(ArenaCutter& cutter, const AmxHead& head);
 

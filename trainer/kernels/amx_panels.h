@@ -25,6 +25,10 @@ constexpr int64_t kTileValues = kTileLines * kLineValues;
 constexpr int64_t kPairValues = 2 * kTileValues;
 constexpr int64_t kPanelSize = 2 * kTileLines;  // rows, or columns
 
+constexpr int64_t divided_up(int64_t x, int64_t by) {
+  return (x + by - 1) / by;
+}
+
 // The first `count` values of a line, all or none where it is beyond the line.
 inline __mmask32 first_of_32(int64_t count) {
   return static_cast<__mmask32>((uint64_t{1} << std::clamp<int64_t>(count, 0, 32)) - 1);

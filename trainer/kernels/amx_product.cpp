@@ -25,10 +25,6 @@ constexpr int64_t kPartValues = 1408;
 constexpr int64_t kBlockValues = int64_t{1} << 19;
 constexpr int64_t kPassingValues = int64_t{3} << 19;
 
-constexpr int64_t divided_up(int64_t x, int64_t by) {
-  return (x + by - 1) / by;
-}
-
 // Equal pieces of at most `most`, in multiples of `unit`.
 constexpr int64_t piece_of(int64_t size, int64_t most, int64_t unit) {
   const int64_t pieces = divided_up(size, std::max(most / unit * unit, unit));

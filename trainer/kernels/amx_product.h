@@ -1,7 +1,8 @@
 // Products of bf16 matrices into fp32 by Intel's matrix instructions.
 //
-// Why not a library's: one that packs a factor while the matrix unit works, and stores a result
-// meanwhile, is 1.2 to 1.8 times as fast on a transformer's shapes as MKL's (docs/results.md).
+// Why not a library's: MKL's bring every factor into order as often as they meet it, and store
+// through the caches what nothing reads soon. These pack in the order of memory, fetch what comes
+// and store what is done while the matrix unit works; docs/results.md compares them.
 #pragma once
 
 #include <cstdint>

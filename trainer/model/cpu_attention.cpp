@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 
-#include "trainer/kernels/amx.h"
 #include "trainer/kernels/convert.h"
 #include "trainer/kernels/softmax.h"
 #include "trainer/model/matrix_product.h"
@@ -100,9 +98,9 @@ void differentiate_head(const AttentionShape& shape, const HeadBackward<T>& head
 
 template <typename T>
 AttentionScratch<T> cut_attention_scratch(ArenaCutter& cutter, const AttentionShape& shape,
-                                          int64_t threads) {
+                                          int64_t threads, bool by_amx) {
   AttentionScratch<T> scratch;
-  if (std::is_same_v<T, BF16> && has_amx()) {
+  if (by_amx) {
     for (int64_t thread = 0; thread < threads; ++thread) {
       scratch.amx.push_back(cut_amx_attention_scratch(cutter, amx_head(shape)));
     }
@@ -173,9 +171,10 @@ void attend_backward(const AttentionShape& shape, const AttentionKept<T>& kept,
   });
 }
 
-template AttentionScratch<float> cut_attention_scratch(ArenaCutter&, const AttentionShape&,
-                                                       int64_t);
-template AttentionScratch<BF16> cut_attention_scratch(ArenaCutter&, const AttentionShape&, int64_t);
+template AttentionScratch<float> cut_attention_scratch(ArenaCutter&, const AttentionShape&, int64_t,
+                                                       bool);
+template AttentionScratch<BF16> cut_attention_scratch(ArenaCutter&, const AttentionShape&, int64_t,
+                                                      bool);
 template void attend(const AttentionShape&, const float*, const AttentionScratch<float>&, float*,
                      float*);
 template void attend(const AttentionShape&, const BF16*, const AttentionScratch<BF16>&, BF16*,

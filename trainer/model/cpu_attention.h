@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "trainer/base/arena_cutter.h"
+#include "trainer/kernels/amx.h"
 #include "trainer/kernels/amx_attention.h"
 #include "trainer/kernels/bf16.h"
 #include "trainer/model/attention_shape.h"
@@ -31,7 +33,12 @@ struct AttentionScratch {
 };
 template <typename T>
 AttentionScratch<T> cut_attention_scratch(ArenaCutter& cutter, const AttentionShape& shape,
-                                          int64_t threads);
+                                          int64_t threads, bool by_amx);
+
+template <typename T>
+bool attends_by_amx() {
+  return std::is_same_v<T, BF16> && has_amx();
+}
 
 // What forward took and left.
 template <typename T>

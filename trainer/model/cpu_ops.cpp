@@ -48,7 +48,7 @@ void CpuOps<T>::begin(const Context& context, const FusedWeights<T>&) {
                                     std::max(shape.width(), 2 * context.config.intermediate));
     cutter.cut(scratch.d_heads, rows * shape.width());
     cutter.cut(scratch.norm_parts, threads * hidden);
-    scratch.attention = cut_attention_scratch<T>(cutter, shape, threads);
+    scratch.attention = cut_attention_scratch<T>(cutter, shape, threads, attends_by_amx<T>());
     return scratch;
   });
 }

@@ -17,7 +17,8 @@ namespace {
 
 AttentionScratch<BF16> scratch_for(Arena& arena, const AttentionShape& shape) {
   return arena.cut([&](ArenaCutter& cutter) {
-    return cut_attention_scratch<BF16>(cutter, shape, at::get_num_threads());
+    return cut_attention_scratch<BF16>(cutter, shape, at::get_num_threads(),
+                                       attends_by_amx<BF16>());
   });
 }
 
