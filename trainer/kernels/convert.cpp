@@ -1,5 +1,7 @@
 #include "trainer/kernels/convert.h"
 
+#include <algorithm>
+
 #include "trainer/kernels/vector_code.h"
 
 namespace farstep {

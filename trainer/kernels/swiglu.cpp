@@ -1,5 +1,7 @@
 #include "trainer/kernels/swiglu.h"
 
+#include <algorithm>
+
 #include "trainer/kernels/arithmetic.h"
 #include "trainer/kernels/vector_code.h"
 
@@ -15,13 +17,19 @@ inline void differentiate(const float* out_gradient, const T* kept, int64_t rows
     const T* const gates = kept + row * 2 * width;
     T* const d_gates = gate_up_gradient + row * 2 * width;
     T* const outs = out + row * width;
+    for (int64_t begin = 0; begin < width; begin += kPrefetchBlock) {
+      const int64_t end = std::min(begin + kPrefetchBlock, width);
+      prefetch_block(d_out + begin);
+      prefetch_block(gates + begin);
+      prefetch_block(gates + begin + width);
 #pragma omp simd
-    for (int64_t i = 0; i < width; ++i) {
-      const auto gradient =
-          swiglu_gradient(d_out[i], to_float(gates[i]), to_float(gates[i + width]));
-      outs[i] = rounded<T>(gradient.out);
-      d_gates[i] = rounded<T>(gradient.gate);
-      d_gates[i + width] = rounded<T>(gradient.up);
+      for (int64_t i = begin; i < end; ++i) {
+        const auto gradient =
+            swiglu_gradient(d_out[i], to_float(gates[i]), to_float(gates[i + width]));
+        outs[i] = rounded<T>(gradient.out);
+        d_gates[i] = rounded<T>(gradient.gate);
+        d_gates[i + width] = rounded<T>(gradient.up);
+      }
     }
   }
 }
@@ -34,11 +42,16 @@ void swiglu(const float* gate_up, int64_t rows, int64_t width, BF16* kept, BF16*
     const float* const from = gate_up + row * 2 * width;
     BF16* const gates = kept + row * 2 * width;
     BF16* const outs = out + row * width;
+    for (int64_t begin = 0; begin < width; begin += kPrefetchBlock) {
+      const int64_t end = std::min(begin + kPrefetchBlock, width);
+      prefetch_block(from + begin);
+      prefetch_block(from + begin + width);
 #pragma omp simd
-    for (int64_t i = 0; i < width; ++i) {
-      gates[i] = rounded<BF16>(from[i]);
-      gates[i + width] = rounded<BF16>(from[i + width]);
-      outs[i] = rounded<BF16>(swiglu_value(to_float(gates[i]), to_float(gates[i + width])));
+      for (int64_t i = begin; i < end; ++i) {
+        gates[i] = rounded<BF16>(from[i]);
+        gates[i + width] = rounded<BF16>(from[i + width]);
+        outs[i] = rounded<BF16>(swiglu_value(to_float(gates[i]), to_float(gates[i + width])));
+      }
     }
   }
 }
