@@ -1,5 +1,6 @@
 #include "trainer/kernels/cross_entropy.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "trainer/kernels/largest.h"
@@ -9,15 +10,23 @@ namespace farstep {
 
 namespace {
 
+// Values that are computed at once. Meanwhile the next row comes, half in each of two passes: one
+// pass alone would wait for memory and leave the others without.
+constexpr int64_t kBlock = 512;
+
 // Leaves the exponentials, less than 1 each, in `logits`; returns their sum.
 inline float loss_of_row(float* logits, int64_t target, int64_t vocabulary, float& loss) {
   const float largest = largest_of(logits, vocabulary);
   const float wanted = logits[target] - largest;
   float sum = 0;
+  for (int64_t begin = 0; begin < vocabulary; begin += kBlock) {
+    const int64_t end = std::min(begin + kBlock, vocabulary);
+    prefetch(logits + vocabulary + begin / 2, kBlock / 2);
 #pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < vocabulary; ++i) {
-    logits[i] = vector_exp(logits[i] - largest);
-    sum += logits[i];
+    for (int64_t i = begin; i < end; ++i) {
+      logits[i] = vector_exp(logits[i] - largest);
+      sum += logits[i];
+    }
   }
   loss = std::log(sum) - wanted;
   return sum;
@@ -32,8 +41,12 @@ inline void differentiate(float* logits, const int64_t* targets, int64_t rows, i
     const float sum = loss_of_row(exponentials, targets[row], vocabulary, losses[row]);
     const float of_target = exponentials[targets[row]];
     const float factor = scale / sum;
+    for (int64_t begin = 0; begin < vocabulary; begin += kBlock) {
+      const int64_t end = std::min(begin + kBlock, vocabulary);
+      prefetch(exponentials + vocabulary + (vocabulary + begin) / 2, kBlock / 2);
 #pragma omp simd
-    for (int64_t i = 0; i < vocabulary; ++i) gradient[i] = rounded<T>(exponentials[i] * factor);
+      for (int64_t i = begin; i < end; ++i) gradient[i] = rounded<T>(exponentials[i] * factor);
+    }
     gradient[targets[row]] = rounded<T>(of_target * factor - scale);
   }
 }

@@ -9,6 +9,9 @@ namespace farstep {
 
 namespace {
 
+// Values that are computed at once, and asked for two blocks ahead.
+constexpr int64_t kBlock = 128;
+
 template <typename T>
 inline void differentiate(const float* out_gradient, const T* kept, int64_t rows, int64_t width,
                           T* gate_up_gradient, T* out) {
@@ -17,11 +20,11 @@ inline void differentiate(const float* out_gradient, const T* kept, int64_t rows
     const T* const gates = kept + row * 2 * width;
     T* const d_gates = gate_up_gradient + row * 2 * width;
     T* const outs = out + row * width;
-    for (int64_t begin = 0; begin < width; begin += kPrefetchBlock) {
-      const int64_t end = std::min(begin + kPrefetchBlock, width);
-      prefetch_block(d_out + begin);
-      prefetch_block(gates + begin);
-      prefetch_block(gates + begin + width);
+    for (int64_t begin = 0; begin < width; begin += kBlock) {
+      const int64_t end = std::min(begin + kBlock, width), next = begin + 2 * kBlock;
+      prefetch(d_out + next, kBlock);
+      prefetch(gates + next, kBlock);
+      prefetch(gates + next + width, kBlock);
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
         const auto gradient =
@@ -42,10 +45,10 @@ void swiglu(const float* gate_up, int64_t rows, int64_t width, BF16* kept, BF16*
     const float* const from = gate_up + row * 2 * width;
     BF16* const gates = kept + row * 2 * width;
     BF16* const outs = out + row * width;
-    for (int64_t begin = 0; begin < width; begin += kPrefetchBlock) {
-      const int64_t end = std::min(begin + kPrefetchBlock, width);
-      prefetch_block(from + begin);
-      prefetch_block(from + begin + width);
+    for (int64_t begin = 0; begin < width; begin += kBlock) {
+      const int64_t end = std::min(begin + kBlock, width), next = begin + 2 * kBlock;
+      prefetch(from + next, kBlock);
+      prefetch(from + next + width, kBlock);
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) {
         gates[i] = rounded<BF16>(from[i]);

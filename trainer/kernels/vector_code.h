@@ -40,17 +40,12 @@ inline float vector_exp(float x) {
   return sum * std::bit_cast<float>(std::bit_cast<uint32_t>(shifted) << 23);
 }
 
-// Kernels that read several arrays and compute much ask for what they read next in blocks of so
-// many values: the processor's own guess of it falls behind.
-inline constexpr int64_t kPrefetchBlock = 128;
-
-// Asks for the block after the next one of those at x, which need not exist.
+// Asks for `size` values at x, which need not exist, to come into the cache: what a kernel reads
+// next, where the processor's own guess of it falls behind.
 template <typename T>
-inline void prefetch_block(const T* x) {
+inline void prefetch(const T* x, int64_t size) {
   constexpr int64_t kLine = 64 / sizeof(T);
-  for (int64_t i = 0; i < kPrefetchBlock; i += kLine) {
-    __builtin_prefetch(x + 2 * kPrefetchBlock + i);
-  }
+  for (int64_t i = 0; i < size; i += kLine) __builtin_prefetch(x + i);
 }
 
 }  // namespace farstep
