@@ -18,6 +18,7 @@ inline void rotate_rows(const RotaryRows& shape, float sign, const float* from, 
     const float* x = from + row * shape.width();
     T* y = to + row * shape.width();
     for (int64_t head = 0; head < shape.rotated_heads; ++head) {
+      prefetch(x + shape.width(), shape.head_size);
 #pragma omp simd
       for (int64_t i = 0; i < half; ++i) {
         const auto pair = rotated_pair(x[i], x[i + half], cosines[i], sign * sines[i]);
