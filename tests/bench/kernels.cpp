@@ -11,13 +11,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "tests/bench/turns.h"
 #include "trainer/kernels/adamw.h"
 #include "trainer/kernels/convert.h"
 #include "trainer/kernels/cross_entropy.h"
@@ -42,22 +42,11 @@ struct Kernel {
   std::function<void()> run;
 };
 
-double seconds_of(const std::function<void()>& work) {
-  const auto began = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-}
-
 __attribute__((optimize("no-tree-loop-distribute-patterns"))) void copy_values(const float* from,
                                                                                float* to,
                                                                                int64_t size) {
 #pragma omp simd
   for (int64_t i = 0; i < size; ++i) to[i] = from[i];
-}
-
-double median(std::vector<double> times) {
-  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
-  return times[times.size() / 2];
 }
 
 std::vector<float> some_values(int64_t size) {
@@ -227,16 +216,10 @@ int main(int argc, char** argv) {
   for (const auto& kernels : {norm_kernels(options, arrays), gate_kernels(options, arrays),
                               row_kernels(options, arrays), flat_kernels(options, arrays)}) {
     for (const auto& kernel : kernels) {
-      std::vector<double> times, copy_times;
-      for (int turn = 0; turn <= options.turns; ++turn) {
-        const double own = seconds_of(kernel.run), other = seconds_of(copy);
-        if (turn == 0) continue;
-        times.push_back(own);
-        copy_times.push_back(other);
-      }
-      const double rate = kernel.bytes / median(times), copy_rate = copied / median(copy_times);
-      fmt::print("{:<34}{:>10.2f}{:>10.2f}{:>16.2f}\n", kernel.name, median(times) * 1e3,
-                 rate * 1e-9, rate / copy_rate);
+      const auto times = take_turns(options.turns, kernel.run, copy);
+      const double rate = kernel.bytes / times.own, copy_rate = copied / times.other;
+      fmt::print("{:<34}{:>10.2f}{:>10.2f}{:>16.2f}\n", kernel.name, times.own * 1e3, rate * 1e-9,
+                 rate / copy_rate);
     }
   }
 }

@@ -13,13 +13,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
 #include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "tests/bench/turns.h"
 #include "trainer/kernels/amx.h"
 #include "trainer/kernels/amx_product.h"
 #include "trainer/model/arena.h"
@@ -56,17 +55,6 @@ std::vector<Shape> shapes_of(const Options& options) {
           {"head, weight's gradient", vocabulary, hidden, rows, true, false}};
 }
 
-double seconds_of(const std::function<void()>& work) {
-  const auto began = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-}
-
-double median(std::vector<double> times) {
-  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
-  return times[times.size() / 2];
-}
-
 std::vector<BF16> some_values(int64_t size) {
   std::vector<BF16> values(static_cast<std::size_t>(size));
   std::minstd_rand random;
@@ -88,16 +76,10 @@ double unit_rate(int threads) {
 // Takes both ways in turns and prints their rates.
 void compare(const Options& options, const std::string& name, double operations, double unit,
              const std::function<void()>& own, const std::function<void()>& other) {
-  std::vector<double> own_times, other_times;
-  for (int turn = 0; turn <= options.turns; ++turn) {
-    const double by_own = seconds_of(own), by_other = seconds_of(other);
-    if (turn == 0) continue;
-    own_times.push_back(by_own);
-    other_times.push_back(by_other);
-  }
-  const double own_time = median(own_times), other_time = median(other_times);
-  fmt::print("{:<34}{:>8.2f}{:>8.2f}{:>8.2f}{:>12.2f}\n", name, operations / own_time * 1e-12,
-             operations / other_time * 1e-12, other_time / own_time, operations / own_time / unit);
+  const auto times = take_turns(options.turns, own, other);
+  fmt::print("{:<34}{:>8.2f}{:>8.2f}{:>8.2f}{:>12.2f}\n", name, operations / times.own * 1e-12,
+             operations / times.other * 1e-12, times.other / times.own,
+             operations / times.own / unit);
 }
 
 void compare_products(const Options& options, double unit) {
@@ -154,7 +136,7 @@ void compare_attention(const Options& options, double unit) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Measures the bf16 products of a step");
+  CLI::App app("Measures the bf16 products and the attention of a step");
   app.add_option("--threads", options.threads);
   app.add_option("--turns", options.turns);
   app.add_option("--rows", options.rows);

@@ -25,6 +25,7 @@
 
 #include "tests/bench/model_operations.h"
 #include "tests/bench/timed_ops.h"
+#include "tests/bench/turns.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/cpu_ops.h"
 #include "trainer/model/fp8_cpu_ops.h"
@@ -54,13 +55,6 @@ LlamaConfig shape_of(const std::string& preset) {
             .kv_heads = 4};
   }
   return preset_config(ModelPreset::k150M);
-}
-
-template <typename Work>
-double seconds_of(const Work& work) {
-  const auto began = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
 template <typename T>

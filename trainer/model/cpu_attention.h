@@ -31,10 +31,13 @@ struct AttentionScratch {
   float* mixed = nullptr;                           // (threads, tile_rows, D)
   std::vector<AmxAttentionScratch> amx;             // (threads)
 };
+
+// What attention works with: of the AMX kernels, or of tiles of whole products.
 template <typename T>
 AttentionScratch<T> cut_attention_scratch(ArenaCutter& cutter, const AttentionShape& shape,
                                           int64_t threads, bool by_amx);
 
+// Whether the AMX kernels can be had, and so are the better way.
 template <typename T>
 bool attends_by_amx() {
   return std::is_same_v<T, BF16> && has_amx();
