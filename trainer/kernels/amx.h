@@ -4,8 +4,8 @@
 // with pairs of rows interleaved: line i has rows 2 i and 2 i + 1.
 #pragma once
 
-// Whether the compiler makes them. A source that does begins its code with FARSTEP_AMX_CODE and
-// ends it with FARSTEP_AMX_CODE_END; only such code, and only where has_amx(), may call it.
+// Whether this compiler makes them. Code that uses them stands between FARSTEP_AMX_CODE and
+// FARSTEP_AMX_CODE_END, and may run only where has_amx().
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
 #define FARSTEP_AMX_COMPILED 1
 #define FARSTEP_AMX_CODE      \
