@@ -1,5 +1,7 @@
 #include "trainer/kernels/amx.h"
 
+#include "trainer/base/error.h"
+
 #if FARSTEP_AMX_COMPILED
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -34,5 +36,9 @@ bool has_amx() {
 }
 
 #endif
+
+void lack_amx() {
+  throw InternalError("built without AMX instructions: ask has_amx() before calling for them");
+}
 
 }  // namespace farstep

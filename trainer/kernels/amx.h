@@ -21,4 +21,7 @@ namespace farstep {
 // Whether this processor has them, and the kernel lets this process use them. Thread-safe.
 bool has_amx();
 
+// What their functions do where this compiler does not make them: throws InternalError.
+[[noreturn]] void lack_amx();
+
 }  // namespace farstep

@@ -10,6 +10,7 @@
 
 #include "trainer/kernels/amx_panels.h"
 #include "trainer/kernels/amx_tiles.h"
+#include "trainer/kernels/largest.h"
 
 FARSTEP_AMX_CODE
 
@@ -20,7 +21,6 @@ namespace {
 using namespace amx;
 
 constexpr int64_t kSquareValues = kPanelSize * kPanelSize;
-constexpr int64_t kRowGap = 16;  // keeps rows of scores from meeting in one set of the cache
 constexpr float kLog2E = std::numbers::log2e_v<float>;
 
 constexpr int64_t panels_of(int64_t size) {
@@ -32,7 +32,12 @@ struct Panels {
       : length(panels_of(head.length)), size(panels_of(head.size)) {}
   int64_t all() const { return length * size; }
   int64_t place(int64_t p, int64_t q) const { return (p * size + q) * kPairValues; }
-  int64_t row() const { return length * kPanelSize + kRowGap; }  // values of a row of scores
+  // From one query's values of all keys to the next's: a line more than they take, so that rows do
+  // not meet in one set of the cache.
+  template <typename T>
+  int64_t row() const {
+    return length * kPanelSize + kLineBytes / int64_t{sizeof(T)};
+  }
 
   int64_t length, size;
 };
@@ -56,10 +61,6 @@ inline void store_rounded(__m512 low, __m512 high, BF16* to) {
   _mm512_store_si512(to, reinterpret_cast<const __m512i&>(both));
 }
 
-inline float score_scale(const AmxHead& head) {
-  return 1.0F / std::sqrt(static_cast<float>(head.size));
-}
-
 // Calls task(p, q, square) for the squares of a matrix (T, D).
 template <typename Task>
 inline void for_squares(const AmxHead& head, const BF16* matrix, int64_t stride, const Task& task) {
@@ -75,16 +76,6 @@ inline void for_squares(const AmxHead& head, const BF16* matrix, int64_t stride,
   }
 }
 
-// The largest of the first `count` values.
-inline __m512 largest_of(const float* values, int64_t count) {
-  auto largest = _mm512_set1_ps(-INFINITY);
-  for (int64_t i = 0; i < count; i += 16) {
-    const auto mask = first_of_16(count - i);
-    largest = _mm512_mask_max_ps(largest, mask, largest, _mm512_loadu_ps(values + i));
-  }
-  return _mm512_set1_ps(_mm512_reduce_max_ps(largest));
-}
-
 struct RowSums {
   float log_sum, inverse;
 };
@@ -93,9 +84,9 @@ struct RowSums {
 // e^(scale (score - largest)), not yet divided by their sum.
 inline RowSums exponentials_of(const float* scores, int64_t seen, int64_t columns, float scale,
                                BF16* exponentials) {
-  const auto largest = largest_of(scores, seen);
+  const float largest = largest_of(scores, seen);
   const auto factor = _mm512_set1_ps(scale * kLog2E);
-  const auto shift = _mm512_mul_ps(largest, factor);
+  const auto shift = _mm512_mul_ps(_mm512_set1_ps(largest), factor);
   auto sum = _mm512_setzero_ps();
   for (int64_t i = 0; i < columns; i += 32) {
     const auto at = [&](int64_t first) {
@@ -107,7 +98,7 @@ inline RowSums exponentials_of(const float* scores, int64_t seen, int64_t column
     store_rounded(low, high, exponentials + i);
   }
   const float total = _mm512_reduce_add_ps(sum);
-  return {_mm512_cvtss_f32(largest) * scale + std::log(total), 1.0F / total};
+  return {largest * scale + std::log(total), 1.0F / total};
 }
 
 // `columns` values times `factor`, rounded.
@@ -211,15 +202,15 @@ void add_square_gradients(const AmxHead& head, int64_t key, int64_t query,
   const int64_t width = panels.size * kPanelSize, first_query = query * kPanelSize;
   float *const scores = scratch.product, *const d_probabilities = scores + kSquareValues;
   BF16* const probabilities = scratch.squares;
-  BF16 *const d_scores = probabilities + kSquareValues, *const d_score_rows =
-                                                            d_scores + kSquareValues;
+  BF16* const d_scores = probabilities + kSquareValues;
+  BF16* const d_score_rows = d_scores + kSquareValues;
   multiply_panels({scratch.key_rows + panels.place(key, 0)},
                   scratch.queries + panels.place(query, 0), panels.size, {scores});
   multiply_panels({scratch.value_rows + panels.place(key, 0)},
                   scratch.d_mixed + panels.place(query, 0), panels.size, {d_probabilities});
   differentiate_square(scores, d_probabilities,
                        {scratch.log_sums + first_query, scratch.row_products + first_query},
-                       score_scale(head), key == query, probabilities, d_scores);
+                       head.scale, key == query, probabilities, d_scores);
   pack_rows_transposed({d_scores, kLineValues, kPanelSize, kPanelSize}, d_score_rows);
   for (int64_t q = 0; q < panels.size; ++q) {
     const int64_t column = q * kPanelSize;
@@ -242,8 +233,8 @@ AmxAttentionScratch cut_amx_attention_scratch(ArenaCutter& cutter, const AmxHead
                         &scratch.d_mixed, &scratch.d_mixed_columns}) {
     cutter.cut(*packed, panels.all() * kPairValues);
   }
-  cutter.cut(scratch.scores, kPanelSize * panels.row());
-  cutter.cut(scratch.probabilities, kPanelSize * 2 * panels.row());
+  cutter.cut(scratch.scores, kPanelSize * panels.row<float>());
+  cutter.cut(scratch.probabilities, kPanelSize * panels.row<BF16>());
   cutter.cut(scratch.product, 2 * kSquareValues);
   cutter.cut(scratch.squares, 3 * kSquareValues);
   cutter.cut(scratch.d_query, panels.all() * kSquareValues);
@@ -258,8 +249,7 @@ void amx_attend(const AmxHead& head, const BF16* query, const BF16* key, const B
                 const AmxAttentionScratch& scratch, BF16* mixed, float* log_sums) {
   const Tiles tiles;
   const Panels panels(head);
-  const float scale = score_scale(head);
-  const int64_t row_values = panels.row(), bf16_row = 2 * row_values;
+  const int64_t score_row = panels.row<float>(), probability_row = panels.row<BF16>();
   for_squares(head, query, head.stride, [&](int64_t p, int64_t q, const Rectangle& square) {
     pack_rows(square, scratch.queries + panels.place(p, q));
   });
@@ -273,18 +263,18 @@ void amx_attend(const AmxHead& head, const BF16* query, const BF16* key, const B
     const int64_t first = p * kPanelSize, rows = std::min(kPanelSize, head.length - first);
     for (int64_t other = 0; other <= p; ++other) {
       multiply_panels({scratch.queries + panels.place(p, 0)}, scratch.keys + panels.place(other, 0),
-                      panels.size, {scratch.scores + other * kPanelSize, row_values});
+                      panels.size, {scratch.scores + other * kPanelSize, score_row});
     }
     float inverses[kPanelSize];
     for (int64_t row = 0; row < rows; ++row) {
       const auto sums =
-          exponentials_of(scratch.scores + row * row_values, first + row + 1, first + kPanelSize,
-                          scale, scratch.probabilities + row * bf16_row);
+          exponentials_of(scratch.scores + row * score_row, first + row + 1, first + kPanelSize,
+                          head.scale, scratch.probabilities + row * probability_row);
       log_sums[first + row] = sums.log_sum;
       inverses[row] = sums.inverse;
     }
     for (int64_t q = 0; q < panels.size; ++q) {
-      multiply_panels({scratch.probabilities, bf16_row, kLineValues},
+      multiply_panels({scratch.probabilities, probability_row, kLineValues},
                       scratch.values + q * panels.length * kPairValues, p + 1, {scratch.product});
       for (int64_t row = 0; row < rows; ++row) {
         store_scaled(scratch.product + row * kPanelSize, inverses[row], head.size - q * kPanelSize,
@@ -327,11 +317,15 @@ FARSTEP_AMX_CODE_END
 namespace farstep {
 
 AmxAttentionScratch cut_amx_attention_scratch(ArenaCutter&, const AmxHead&) {
-  return {};
+  lack_amx();
 }
 void amx_attend(const AmxHead&, const BF16*, const BF16*, const BF16*, const AmxAttentionScratch&,
-                BF16*, float*) {}
-void amx_attend_backward(const AmxHead&, const HeadBackward<BF16>&, const AmxAttentionScratch&) {}
+                BF16*, float*) {
+  lack_amx();
+}
+void amx_attend_backward(const AmxHead&, const HeadBackward<BF16>&, const AmxAttentionScratch&) {
+  lack_amx();
+}
 
 }  // namespace farstep
 

@@ -18,14 +18,17 @@ namespace farstep {
 struct AmxHead {
   int64_t length = 0, size = 0;
   int64_t stride = 0, mixed_stride = 0;
+  float scale = 1;  // of the scores
 };
 
 // What one thread needs; made by cut_amx_attention_scratch.
 struct AmxAttentionScratch {
-  BF16 *keys = nullptr, *key_rows = nullptr, *key_columns = nullptr;  // packed, as are all BF16
+  // Packed as one factor or the other.
+  BF16 *keys = nullptr, *key_rows = nullptr, *key_columns = nullptr;
   BF16 *values = nullptr, *value_rows = nullptr;
   BF16 *queries = nullptr, *query_columns = nullptr;
   BF16 *d_mixed = nullptr, *d_mixed_columns = nullptr;
+
   float* scores = nullptr;                             // (32, T)
   BF16* probabilities = nullptr;                       // (32, T)
   float* product = nullptr;                            // (2, 32, 32)

@@ -24,6 +24,7 @@ using namespace amx;
 constexpr int64_t kPartValues = 1408;
 constexpr int64_t kBlockValues = int64_t{1} << 19;
 constexpr int64_t kPassingValues = int64_t{3} << 19;
+constexpr int64_t kLeastFetching = 8;  // panels of a block
 
 // Equal pieces of at most `most`, in multiples of `unit`.
 constexpr int64_t piece_of(int64_t size, int64_t most, int64_t unit) {
@@ -107,10 +108,11 @@ class ThreadProduct {
         const auto rows = row_panel(row);
         const int64_t next = row + kPanelSize;
         for (int64_t i = 0; i < panels; ++i) {
-          // This panel's share of the next rows is fetched.
+          // This panel's share of the next rows is fetched; few panels have no time for it.
           const int64_t begin = kPanelSize * i / panels, end = kPanelSize * (i + 1) / panels;
           const BF16* const ahead = a_.values + (next + begin) * a_.stride + first_k_;
-          const int64_t rows_ahead = next + kPanelSize <= m_ && panels >= 8 ? end - begin : 0;
+          const int64_t rows_ahead =
+              next + kPanelSize <= m_ && panels >= kLeastFetching ? end - begin : 0;
           multiply(rows, panel(scratch_.block.data(), i), [&](int64_t pair) {
             for (int64_t j = 0; j < rows_ahead; ++j) {
               _mm_prefetch(ahead + j * a_.stride + pair * kLineValues, _MM_HINT_T1);
@@ -277,8 +279,12 @@ FARSTEP_AMX_CODE_END
 namespace farstep {
 
 void amx_multiply(int64_t, int64_t, int64_t, const Factor<BF16>&, const Factor<BF16>&,
-                  const Product&) {}
-void amx_tile_products(int64_t) {}
+                  const Product&) {
+  lack_amx();
+}
+void amx_tile_products(int64_t) {
+  lack_amx();
+}
 
 }  // namespace farstep
 

@@ -1,8 +1,8 @@
 // Products of bf16 matrices into fp32 by Intel's matrix instructions.
 //
-// Why not a library's: MKL's bring every factor into order as often as they meet it, and store
-// through the caches what nothing reads soon. These pack in the order of memory, fetch what comes
-// and store what is done while the matrix unit works; docs/results.md compares them.
+// Why not a library's: MKL's spend a quarter of their time on packing factors, and store through
+// the caches what nothing reads soon. These pack in the order of memory, fetch what comes and store
+// what is done while the matrix unit works; docs/results.md compares them.
 #pragma once
 
 #include <cstdint>

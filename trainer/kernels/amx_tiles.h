@@ -17,7 +17,7 @@ FARSTEP_AMX_CODE
 namespace farstep::amx {
 
 struct alignas(kLineBytes) TileConfig {
-  uint8_t palette = 1, start = 0;
+  uint8_t palette = 1, start_row = 0;
   std::array<uint8_t, 14> reserved{};
   std::array<uint16_t, 16> line_bytes{};
   std::array<uint8_t, 16> lines{};

@@ -54,7 +54,8 @@ AmxHead amx_head(const AttentionShape& shape) {
   return {.length = shape.length,
           .size = shape.head_size,
           .stride = shape.width(),
-          .mixed_stride = shape.mixed_width()};
+          .mixed_stride = shape.mixed_width(),
+          .scale = score_scale(shape)};
 }
 
 const AmxAttentionScratch& own_amx(const AttentionScratch<BF16>& scratch) {

@@ -41,7 +41,7 @@ Exact exact_attention(const AmxHead& head, const std::vector<double>& query,
                       const std::vector<double>& key, const std::vector<double>& value,
                       const std::vector<double>& d_mixed) {
   const int64_t length = head.length, size = head.size;
-  const double scale = 1 / std::sqrt(static_cast<double>(size));
+  const double scale = head.scale;
   const auto dot = [size](const std::vector<double>& x, int64_t i, const std::vector<double>& y,
                           int64_t j) {
     double sum = 0;
@@ -116,7 +116,11 @@ TEST_CASE("attention by AMX and every gradient are those of fp64") {
   const auto length = GENERATE(1, 2, 31, 32, 33, 64, 100, 161);
   const auto size = GENERATE(2, 6, 16, 30, 32, 34, 64, 128);
   INFO("length " << length << ", size " << size);
-  const AmxHead head{.length = length, .size = size, .stride = size + 5, .mixed_stride = size + 3};
+  const AmxHead head{.length = length,
+                     .size = size,
+                     .stride = size + 5,
+                     .mixed_stride = size + 3,
+                     .scale = 1 / std::sqrt(static_cast<float>(size))};
   const auto query = random_rows(head, head.stride), key = random_rows(head, head.stride);
   const auto value = random_rows(head, head.stride);
   const auto d_mixed = random_rows(head, head.mixed_stride);
@@ -166,7 +170,7 @@ TEST_CASE("attention by AMX and every gradient are those of fp64") {
 
 TEST_CASE("attention by AMX keeps to scores far from zero, and a NaN to who sees it") {
   if (lacks_amx()) return;
-  const AmxHead head{.length = 70, .size = 32, .stride = 32, .mixed_stride = 32};
+  const AmxHead head{.length = 70, .size = 32, .stride = 32, .mixed_stride = 32, .scale = 0.2F};
   auto query = random_rows(head, 32), key = random_rows(head, 32);
   const auto value = random_rows(head, 32);
   for (auto& x : query) x = rounded<BF16>(to_float(x) * 60);
