@@ -21,7 +21,7 @@ void nesterov_step(const NesterovSettings& settings, std::span<const float> mean
 void checksum_nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
                             std::span<const float> theta, std::span<const float> momentum,
                             StreamingChecksum& checksum) {
-  // Chunks that fit the cache, so that no second copy of the values is needed.
+  // In chunks that fit the cache, so that no copy of all values is needed.
   constexpr std::size_t kChunk = 16384;
   std::vector<float> next_theta, next_momentum;
   for (std::size_t begin = 0; begin < theta.size(); begin += kChunk) {

@@ -1,7 +1,8 @@
-// The outer step as torch.optim.SGD(nesterov=True) has it, on plain fp32 memory:
+// The outer step of DiLoCo (Douillard et al. 2023, algorithm 1), as torch.optim.SGD(nesterov=True)
+// computes it:
 //   m     <- mu m + mean
 //   theta <- theta - eta (mean + mu m)
-// (DiLoCo, Douillard et al. 2023, algorithm 1.) Pure functions; thread-safe.
+// Pure functions on fp32 memory; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,12 @@ struct NesterovSettings {
   float momentum = 0.9F;       // mu
 };
 
-// Updates theta and its momentum in place; all three have one length.
+// Updates theta and its momentum in place. All three have the same length.
 void nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
                    std::span<float> theta, std::span<float> momentum);
 
-// Adds to `checksum` the theta that would be there after nesterov_step, without changing anything:
-// what a site shows the others before a sync is committed.
+// Adds to `checksum` the theta that nesterov_step() would compute, without changing anything. Sites
+// compare it before a sync is committed.
 void checksum_nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
                             std::span<const float> theta, std::span<const float> momentum,
                             StreamingChecksum& checksum);

@@ -25,7 +25,7 @@ int64_t OuterOptimizer::delta(const Range& range, std::span<const float> theta_l
   const auto global = part(theta_global_, range);
   check_size(range, theta_local.size());
   check_size(range, delta.size());
-  int has_bad = 0;  // and not where, so that the loop is vectorised
+  int has_bad = 0;  // without the position, so that the compiler vectorises the loop
   for (std::size_t k = 0; k < delta.size(); ++k) {
     delta[k] = global[k] - theta_local[k];
     has_bad |= !(std::abs(delta[k]) <= std::numeric_limits<float>::max());

@@ -5,16 +5,18 @@
 # Usage: scripts/bundle.sh [--build FOLDER] [--output FOLDER]
 #   --build: what was built there (default: builds the release preset); --output: default build/bundle
 set -euo pipefail
-cd "$(dirname "$0")/.."
+. "$(dirname "$0")/script_help.sh"
+answer_help "$@"
 
 build='' output=build/bundle
 while [ $# -gt 0 ]; do
   case "$1" in
     --build) build=${2:?a folder} && shift 2 ;;
     --output) output=${2:?a folder} && shift 2 ;;
-    *) sed -n '2,6s/^# //p' "$0" >&2 && exit 2 ;;
+    *) refuse_argument "$1" ;;
   esac
 done
+cd "$(dirname "$0")/.."
 if [ -z "$build" ]; then
   build=build/release
   cmake --preset release >/dev/null
@@ -60,10 +62,10 @@ cat >"$output/farstep" <<'END'
 #!/bin/sh
 here=$(dirname "$(readlink -f "$0")")
 . "$here/find_libtorch.sh"
-export LD_LIBRARY_PATH="$here/lib:$LD_LIBRARY_PATH"
 exec "$here/bin/farstep" "$@"
 END
 chmod +x "$output/farstep"
+git describe --always --dirty >"$output/commit.txt" 2>/dev/null || echo unknown >"$output/commit.txt"
 tar --zstd -cf "$output.tar.zst" -C "$(dirname "$output")" "$(basename "$output")"
 
 versions=$(objdump -T "$output"/bin/* "$output"/lib/* | grep -o 'GLIBC\(XX\)\?_[0-9.]*' | sort -uV)

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""Checks the house rules that a compiler does not: who may include whom, and who may see what.
+"""Checks the house rules that a compiler does not: who may include whom, who may see LibTorch and
+the settings of a whole run, how many units a folder has, and how long files are.
 
-Prints every violation as FILE:LINE and exits 1 if there is one. Standard library only.
+Prints every violation as FILE:LINE with what mends it, and exits 1 if there is one. Standard library
+only.
 """
 
+import argparse
 import re
+import statistics
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 # Folder -> folders it may include, besides itself. The tree's floors, lowest first; a folder that
@@ -15,31 +20,43 @@ MAY_INCLUDE = {
     "trainer/base": "",
     "trainer/cuda": "base",
     "trainer/config": "base",
-    "trainer/telemetry": "base config",
-    "trainer/report": "base config telemetry",
     "trainer/data": "base config",
     "trainer/kernels": "base",
+    "trainer/kernels/products": "base kernels",
     "trainer/kernels/gpu": "base cuda kernels",
     "trainer/reduction": "base cuda",
     "outer_optimizer/schedule": "base config",
     "outer_optimizer/codec": "base config cuda",
-    "heterogeneity/plan": "base config schedule codec",
-    "heterogeneity/simulate": "base config telemetry schedule plan",
+    "outer_optimizer": "base config schedule codec",
+    "trainer/telemetry": "base config codec",
+    "trainer/report": "base config telemetry",
+    "wan/link": "base config",
+    "heterogeneity/plan": "base config schedule codec link outer_optimizer",
+    "heterogeneity/simulate": "base config telemetry schedule codec link outer_optimizer plan",
     "wan/transport": "base config",
     "wan/collective": "base transport",
-    "wan/link": "base config transport",
+    "wan/emulate": "base link transport",
     "wan/lab": "base config link",
-    "wan/membership": "base config transport",
-    "trainer/model": "base config cuda kernels gpu",
+    "wan/membership": "base config schedule plan transport",
+    "trainer/model": "base config cuda data kernels products gpu",
+    "trainer/model/convnet": "base config data model",
     "trainer/checkpoint": "base config",
     "heterogeneity/profile": "base config plan transport collective",
-    "trainer/inner": "base config cuda data kernels gpu reduction model plan",
+    "trainer/inner/optimizer": "base config kernels model",
+    "trainer/inner/gpu": "base config cuda data kernels gpu model optimizer",
+    "trainer/inner": "base config data kernels gpu reduction model plan optimizer",
     "outer_optimizer/exchange": "base schedule codec transport collective",
-    "outer_optimizer": "base schedule",
-    "trainer/strategy": "base config telemetry schedule codec exchange outer_optimizer membership transport",
-    "trainer/run": "base config telemetry data schedule codec plan profile transport link membership model checkpoint "
-    "inner exchange outer_optimizer strategy",
-    "trainer/commands": "base config telemetry report data schedule plan simulate model checkpoint membership run",
+    "trainer/strategy": "base config telemetry reduction schedule codec plan exchange outer_optimizer membership "
+    "transport",
+    "trainer/settings": "base config data schedule outer_optimizer plan link membership model checkpoint inner strategy",
+    "trainer/peers": "base config settings model outer_optimizer plan transport link emulate membership exchange",
+    "trainer/site": "base config telemetry data reduction plan strategy",
+    "trainer/round": "base config settings telemetry data plan transport membership peers site strategy",
+    "trainer/probe": "base config data settings plan profile model inner",
+    "trainer/run": "base config settings telemetry data schedule codec plan profile probe transport link membership "
+    "model checkpoint inner exchange outer_optimizer reduction strategy peers site round",
+    "trainer/commands": "base config settings telemetry report data schedule outer_optimizer plan simulate model "
+    "checkpoint membership run",
     "trainer": "base commands",
 }
 
@@ -47,24 +64,90 @@ MAY_INCLUDE = {
 ONLY_IN = {
     r"<gloo/|\"gloo/": ("wan/transport/gloo_", "tests/"),
     r"<zmq": ("wan/membership", "tests/"),
-    r"<cuda": ("trainer/cuda", "trainer/kernels/gpu", "trainer/model/gpu_", "outer_optimizer/codec/device_", "trainer/reduction/nccl_", "tests/"),
+    r"<cuda": ("trainer/cuda", "trainer/kernels/gpu", "trainer/model/gpu_", "outer_optimizer/codec/device_",
+               "trainer/reduction/nccl_", "tests/"),
     r"<nccl": ("trainer/reduction/nccl_",),
-    r"<(ATen|torch|c10)/": ("trainer/model", "trainer/inner", "trainer/run", "trainer/strategy",
-                              "heterogeneity/profile", "tests/"),
     r"<sentencepiece": ("trainer/data/tokenizer",),
     r"<catch2/": ("tests/support/catch",),
 }
 
-MAX_LINES = 500
+# Folders whose files may see LibTorch, by whatever way: the others compile in seconds and run under
+# ThreadSanitizer.
+LIBTORCH = re.compile(r"<(ATen|torch|c10)/")
+MAY_SEE_LIBTORCH = ("trainer/model", "trainer/inner", "trainer/probe", "trainer/run", "trainer/commands")
+
+# Components that can be used without the trainer: each states its own settings, so they see nothing
+# of the folder that puts those of a whole run together.
+OWN_LIBRARIES = ("wan", "outer_optimizer", "heterogeneity")
+SETTINGS = "trainer/settings"
+
+# A unit is a header with its source. Folders with more or fewer, and how many they may have.
+UNITS = (3, 10)
+OTHER_UNITS = {
+    "trainer/model": (3, 42),
+    "trainer/model/convnet": (2, 10),
+    "trainer/run": (3, 22),
+    "trainer/inner": (3, 13),
+    "wan/transport": (3, 18),
+    "trainer/base": (3, 16),
+    "trainer/commands": (3, 16),  # one a subcommand
+    "trainer/kernels": (3, 15),
+    "heterogeneity/plan": (3, 15),
+    "trainer/data": (3, 13),
+    "trainer/kernels/products": (3, 14),
+    "outer_optimizer/codec": (3, 12),
+    "wan/collective": (1, 10),
+    "wan/emulate": (1, 10),
+    "trainer": (1, 1),  # main
+}
+
+MOST_LINES = 400
+MOST_MEDIAN_LINES = 120  # of the product's files
 INCLUDE = re.compile(r'^\s*#include\s+(?:"([^"]+)"|(<[^>]+>))')
+LIBRARY = re.compile(r"farstep_library\((\w+)([^)]*)\)")
+FOLDER_OF_LIBRARY = {"gpu_kernels": "gpu", "inner_gpu": "gpu"}  # where the names differ
 
 
-def tracked_sources() -> list[Path]:
-    """The C++ files of the working tree that are not ignored."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.h", "*.cpp", "*.cu"],
-        check=True, capture_output=True, text=True).stdout.split()
+def tracked(*patterns: str) -> list[Path]:
+    """The files of the working tree that are not ignored."""
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+                            check=True, capture_output=True, text=True).stdout.split()
     return [Path(name) for name in listed if Path(name).exists()]
+
+
+@cache
+def lines_of(source: Path) -> list[str]:
+    return source.read_text(encoding="utf-8").splitlines()
+
+
+@cache
+def includes_of(source: Path) -> list[tuple[int, str]]:
+    """Line number and what stands between #include's quotes, or with its angle brackets."""
+    matches = ((number, INCLUDE.match(line)) for number, line in enumerate(lines_of(source), 1))
+    return [(number, match.group(1) or match.group(2)) for number, match in matches if match]
+
+
+def way_to(source: Path, is_goal, seen: set[Path] | None = None) -> list[tuple[int, str]]:
+    """The includes that lead from `source` to something that `is_goal` takes; empty if none do."""
+    seen = set() if seen is None else seen
+    for number, target in includes_of(source):
+        if is_goal(target):
+            return [(number, target)]
+        path = Path(target)
+        if path in seen or not path.exists():
+            continue
+        seen.add(path)
+        if rest := way_to(path, is_goal, seen):
+            return [(number, target), *rest]
+    return []
+
+
+def is_test(source: Path) -> bool:
+    return str(source).startswith("tests/")
+
+
+def allowed_in(folder: str) -> list[str]:
+    return MAY_INCLUDE[folder].split()
 
 
 def check_include(source: Path, target: str) -> str | None:
@@ -72,45 +155,110 @@ def check_include(source: Path, target: str) -> str | None:
     if not Path(target).exists():
         return f"includes {target}, which does not exist from the root of the tree"
     folder, target_folder = str(source.parent), str(Path(target).parent)
-    if folder.startswith("tests"):
+    if is_test(source) or folder == target_folder:
         return None
     if target_folder.startswith("tests"):
-        return "includes a test"
-    if folder == target_folder:
-        return None
-    allowed = MAY_INCLUDE[folder].split()
-    if target_folder not in MAY_INCLUDE or Path(target_folder).name not in allowed:
-        return f"includes {target}: {folder} may include {', '.join(allowed) or 'nothing'}"
+        return "includes a test; move what it needs of it into the product, or itself into tests/"
+    if target_folder not in MAY_INCLUDE or Path(target_folder).name not in allowed_in(folder):
+        return (f"includes {target}, but {folder} may include {', '.join(allowed_in(folder)) or 'nothing'}: take a "
+                "value or a callable instead, or move the code to a higher folder")
     return None
+
+
+def check_ways(source: Path) -> list[str]:
+    """Includes that lead, over other headers, to what the file's folder may not see."""
+    rules = [(not str(source.parent).startswith(MAY_SEE_LIBTORCH), "LibTorch", LIBTORCH.match,
+              "take a callable or plain values instead"),
+             (str(source).startswith(tuple(f"{folder}/" for folder in OWN_LIBRARIES)), SETTINGS,
+              lambda target: target.startswith(f"{SETTINGS}/"), "take the component's own settings instead")]
+    found = []
+    for holds, what, is_goal, remedy in rules:
+        if holds and (way := way_to(source, is_goal)):
+            names = " -> ".join(target for _, target in way)
+            found.append(f"{source}:{way[0][0]}: sees {what} through {names}: {remedy}")
+    return found
 
 
 def check_file(source: Path) -> list[str]:
     """All violations of one file."""
     folder = str(source.parent)
-    if not folder.startswith("tests") and folder not in MAY_INCLUDE:
-        return [f"{source}:1: {folder} is not a folder of the tree in {sys.argv[0]}"]
-    lines = source.read_text(encoding="utf-8").splitlines()
+    if not is_test(source) and folder not in MAY_INCLUDE:
+        return [f"{source}:1: {folder} is not a folder of the tree: give it a row in {sys.argv[0]} and in "
+                "ARCHITECTURE.md"]
     found = []
+    lines = lines_of(source)
     if source.suffix == ".h" and "#pragma once" not in lines:
         found.append(f"{source}:1: header without #pragma once")
-    if len(lines) > MAX_LINES:
-        found.append(f"{source}:{MAX_LINES}: {len(lines)} lines, {MAX_LINES} at most")
-    for number, line in enumerate(lines, 1):
-        match = INCLUDE.match(line)
-        if not match:
-            continue
-        if match.group(1) and (problem := check_include(source, match.group(1))):
+    if len(lines) > MOST_LINES:
+        found.append(f"{source}:{MOST_LINES}: has {len(lines)} lines, {MOST_LINES} at most: split it by what it is "
+                     "for")
+    for number, target in includes_of(source):
+        if not target.startswith("<") and (problem := check_include(source, target)):
             found.append(f"{source}:{number}: {problem}")
         for pattern, places in ONLY_IN.items():
-            if re.search(pattern, line) and not str(source).startswith(places):
-                found.append(f"{source}:{number}: only {' and '.join(places)} may include this")
+            if re.search(pattern, lines[number - 1]) and not str(source).startswith(places):
+                found.append(f"{source}:{number}: only {' and '.join(places)} may include {target}: go through them")
+    return found if is_test(source) else found + check_ways(source)
+
+
+def check_rows() -> list[str]:
+    """Rows of MAY_INCLUDE that name a floor below them: includes could go round in circles."""
+    above, found = set(), []
+    for folder in MAY_INCLUDE:
+        for name in allowed_in(folder):
+            if name not in above:
+                found.append(f"{sys.argv[0]}:1: {folder} may include {name}, which has no row above it: let "
+                             f"{folder} do without, or move its row down")
+        above.add(Path(folder).name)
+    return found
+
+
+def check_library(build_file: Path) -> list[str]:
+    """What a folder's CMakeLists.txt gives its library, against what its files may include."""
+    folder, text, found = str(build_file.parent), build_file.read_text(encoding="utf-8"), []
+    if folder not in MAY_INCLUDE:
+        return []
+    for library in LIBRARY.finditer(text):
+        place = f"{build_file}:{text.count(chr(10), 0, library.start()) + 1}"
+        words = library.group(2).split()
+        if "TORCH" in words and not folder.startswith(MAY_SEE_LIBTORCH):
+            found.append(f"{place}: gets LibTorch, which only {', '.join(MAY_SEE_LIBTORCH)} may see")
+        after = words[words.index("DEPS") + 1:] if "DEPS" in words else []
+        for name in after:
+            if name.isupper():
+                break
+            if not name.startswith("$") and FOLDER_OF_LIBRARY.get(name, name) not in allowed_in(folder):
+                found.append(f"{place}: depends on {name}, which {folder} may not include: take it from DEPS")
+    return found
+
+
+def check_sizes(sources: list[Path]) -> list[str]:
+    """Units of each folder, and the median length of the product's files."""
+    product = [source for source in sources if not is_test(source)]
+    found = []
+    for folder in MAY_INCLUDE:
+        units = {source.stem for source in product if str(source.parent) == folder}
+        least, most = OTHER_UNITS.get(folder, UNITS)
+        if len(units) > most:
+            found.append(f"{folder}:1: has {len(units)} units, {most} at most: make a folder of those that belong "
+                         "together")
+        if len(units) < least:
+            found.append(f"{folder}:1: has {len(units)} units, {least} at least: join it with the folder that it "
+                         "serves")
+    median = statistics.median(len(lines_of(source)) for source in product)
+    if median > MOST_MEDIAN_LINES:
+        found.append(f".:1: half of the files have more than {median:.0f} lines; {MOST_MEDIAN_LINES} at most")
     return found
 
 
 def main() -> int:
     """Checks every file; returns the exit code."""
-    sources = tracked_sources()
-    violations = [violation for source in sources for violation in check_file(source)]
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    sources = tracked("*.h", "*.cpp", "*.cu")
+    violations = check_rows()
+    violations += [violation for source in sources for violation in check_file(source)]
+    violations += [violation for file in tracked("*CMakeLists.txt") for violation in check_library(file)]
+    violations += check_sizes(sources)
     print("\n".join(violations) or f"{len(sources)} files: every include goes down")
     return 1 if violations else 0
 

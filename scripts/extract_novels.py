@@ -1,16 +1,14 @@
 #!/usr/bin/env python3
 """Writes the six novels of the R package janeaustenr as plain text files.
 
-usage: extract_novels.py PACKAGE_FOLDER OUT_FOLDER
-
 The package keeps each novel as a vector of lines in R's lazy-load database: data/Rdata.rdx is an
 index of names to (offset, length) in data/Rdata.rdb, whose blocks are a big-endian length and a
 zlib stream. Index and blocks hold R's XDR serialisation, of which this reads what occurs there.
 """
 
+import argparse
 import gzip
 import struct
-import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -100,11 +98,13 @@ def read_novels(package: Path) -> dict[str, list[str]]:
 
 
 def main() -> None:
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    package, out = Path(sys.argv[1]), Path(sys.argv[2])
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("package", type=Path)
+    parser.add_argument("out", type=Path)
+    out = (arguments := parser.parse_args()).out
     out.mkdir(parents=True, exist_ok=True)
-    for name, lines in read_novels(package).items():
+    for name, lines in read_novels(arguments.package).items():
         (out / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
 
 

@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
 # Formats every C++ file of the tree; with --check it changes nothing and fails if one would change.
 # clang-format's versions differ in small things: only version 14 (Debian 12's) is the judge.
+# Usage: scripts/format.sh [--check]
 set -euo pipefail
+. "$(dirname "$0")/script_help.sh"
+answer_help "$@"
+[ $# = 0 ] || [ "$*" = --check ] || refuse_argument "${*: -1}"
 cd "$(dirname "$0")/.."
 
 formatter=$(command -v clang-format-14 || command -v clang-format || true)

@@ -4,6 +4,9 @@
 # for 10 with work as the planner gives it, and shows who waited for whom.
 # Usage: scripts/quickstart.sh
 set -euo pipefail
+. "$(dirname "$0")/script_help.sh"
+answer_help "$@"
+[ $# = 0 ] || refuse_argument "$1"
 cd "$(dirname "$0")/.."
 
 farstep=build/release/farstep
@@ -15,7 +18,12 @@ say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 scripts/setup.sh
 
 say "Building $farstep"
-[ -f build/release/CMakeCache.txt ] || cmake --preset release -DFARSTEP_TESTS=OFF >/dev/null
+if [ ! -f build/release/CMakeCache.txt ]; then
+  # nvcc takes minutes for code that only a GPU runs.
+  cuda=OFF
+  if (. scripts/set_up_parts.sh && wants_gpu); then cuda=AUTO; fi
+  cmake --preset release -DFARSTEP_TESTS=OFF -DFARSTEP_CUDA=$cuda >/dev/null
+fi
 cmake --build --preset release --target farstep
 
 if [ ! -f "$data/dataset.json" ]; then

@@ -19,30 +19,109 @@ install_system_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# The wheel for CPython 3.11, whichever Python is here: only its C++ libraries are used.
-install_libtorch() {
-  local done_mark=.deps/libtorch/.complete wheels=.deps/wheels keep
-  cmp -s scripts/libtorch.txt "$done_mark" && return
-  say "downloading LibTorch (530 MB)"
-  rm -rf .deps/libtorch
-  mkdir -p .deps/libtorch "$wheels"
-  python3 -m pip download --quiet --no-deps --only-binary=:all: --require-hashes \
-    --python-version 3.11 --implementation cp --abi cp311 \
-    --platform manylinux_2_28_x86_64 --platform manylinux_2_25_x86_64 \
-    --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
-    --dest "$wheels" -r scripts/libtorch.txt
-  say "unpacking LibTorch"
-  keep=('torch/include/*' 'torch/lib/libtorch_cpu.so' 'torch/lib/libc10.so' 'torch/lib/libtorch.so'
-    'torch/lib/libgomp*' 'torch/lib/libshm*' 'nvidia/*/lib/libcudart*' 'nvidia/*/lib/libcupti*')
-  # Two GPU libraries of 450 MB are worth unpacking only where there is a GPU.
-  [ -e /dev/nvidiactl ] && keep+=('torch/lib/*cuda*')
-  for wheel in "$wheels"/*.whl; do
-    # Not its copy of fmt, which would hide the system's that spdlog is built with.
-    unzip -q -o "$wheel" "${keep[@]}" -x 'torch/include/fmt/*' -d .deps/libtorch 2>/dev/null ||
-      [ $? = 11 ]
+# Whether this clone is to train on GPUs: FARSTEP_GPU is on, off, or auto (the default), which means
+# where there is a GPU.
+wants_gpu() {
+  case "${FARSTEP_GPU:-auto}" in
+    on) return 0 ;;
+    off) return 1 ;;
+    auto) [ -e /dev/nvidiactl ] || timeout 20 nvidia-smi -L >/dev/null 2>&1 ;;
+    *) say "FARSTEP_GPU is '$FARSTEP_GPU', but takes on, off or auto" >&2 && exit 2 ;;
+  esac
+}
+
+# require_disk FOLDER MEGABYTES ADVICE: ends set-up if the folder's disk has less room.
+require_disk() {
+  local free
+  free=$(df --output=avail -B 1000000 "$1" | tail -n 1 | xargs)
+  [ "$free" -ge "$2" ] && return
+  say "LibTorch needs $2 MB on the disk of $PWD/$1, which has $free MB free; $3" >&2
+  exit 1
+}
+
+# fetch_wheel "NAME==VERSION --hash=..." FOLDER, checked by its hash. The wheel for CPython 3.11,
+# whichever Python is here: only its C++ libraries are used.
+fetch_wheel() {
+  local platforms=() tag
+  for tag in manylinux_2_28 manylinux_2_27 manylinux_2_25 manylinux_2_18 manylinux_2_17 \
+    manylinux2014 manylinux_2_12 manylinux2010; do
+    platforms+=(--platform "${tag}_x86_64")
   done
-  rm -rf "$wheels"
-  cp scripts/libtorch.txt "$done_mark"
+  # No cache and no other disk: there may be no room for a second copy of gigabytes.
+  mkdir -p "$2"
+  TMPDIR=$PWD/$2 python3 -m pip download --quiet --no-cache-dir --no-deps --only-binary=:all: \
+    --require-hashes --python-version 3.11 --implementation cp --abi cp311 "${platforms[@]}" \
+    --dest "$2" -r <(printf '%s\n' "$1")
+}
+
+# LibTorch in .deps/libtorch, with its CUDA part where this clone is to train on GPUs. What is there
+# stays as it is until all of the new one is unpacked.
+install_libtorch() {
+  local mark=.complete folder=.deps/libtorch lists=(scripts/libtorch.txt) gpu='' keep wheel wheels
+  local download_mb=550 disk_mb=1700 advice='free some and run set-up again'
+  keep=('torch/include/*' torch/lib/lib{torch_cpu,c10,torch}.so 'torch/lib/libgomp*'
+    'torch/lib/libshm*' 'nvidia/*/lib/libcudart*' 'nvidia/*/lib/libcupti*')
+  if wants_gpu; then
+    gpu=yes download_mb=2300 disk_mb=4000 lists+=(scripts/libtorch_gpu.txt)
+    advice="$advice, or set FARSTEP_GPU=off for a clone that trains on the processor alone"
+    keep+=(torch/lib/lib{torch_cuda,c10_cuda,torch_nvshmem,caffe2_nvrtc}.so 'nvidia/*/lib/lib*.so.*'
+      'nvidia/nccl/include/*')
+  elif cat scripts/libtorch{,_gpu}.txt | cmp -s - $folder/$mark; then
+    return  # with a CUDA part that nobody asked for now
+  fi
+  cat "${lists[@]}" | cmp -s - $folder/$mark && return
+  mkdir -p .deps
+  rm -rf .deps/wheels $folder.new
+  require_disk .deps "$disk_mb" "$advice"
+  say "fetching LibTorch${gpu:+ with its CUDA part}, $download_mb MB"
+  mkdir $folder.new
+  mapfile -t wheels < <(cat "${lists[@]}" | grep -v '^#')
+  for wheel in "${wheels[@]}"; do  # one at a time: all at once would need as much room again
+    say "  ${wheel%% *}"
+    fetch_wheel "$wheel" .deps/wheels
+    # Not its copy of fmt, which would hide the one that spdlog is built with. unzip ends with 11
+    # where a wheel has nothing for a pattern.
+    unzip -q -o .deps/wheels/*.whl "${keep[@]}" -x 'torch/include/fmt/*' '*.alt.*' \
+      -d $folder.new 2>/dev/null || [ $? = 11 ]
+    rm -rf .deps/wheels
+  done
+  if [ -n "$gpu" ]; then check_gpu_libraries $folder.new; fi
+  cat "${lists[@]}" >$folder.new/$mark
+  rm -rf $folder
+  mv $folder.new $folder
+}
+
+# Ends set-up unless all that LibTorch's CUDA part needs is there, but for the driver's own library.
+# What the loader finds in the system's CUDA toolkit does not count: it is of another version.
+check_gpu_libraries() {
+  local needed missing
+  needed=$(env -u LD_LIBRARY_PATH ldd "$PWD/$1"/torch/lib/lib{torch_cuda,caffe2_nvrtc}.so)
+  missing=$(awk -v here="$PWD/$1/" '$1 ~ /^lib(cu|nv|nccl|torch|c10)/ && $1 !~ /^libcuda[.]so/ &&
+    index($3, here) != 1 {print $1}' <<<"$needed" | sort -u | xargs)
+  [ -z "$missing" ] && return
+  say "scripts/libtorch_gpu.txt does not bring all that LibTorch's CUDA part needs: $missing" >&2
+  exit 1
+}
+
+# Says what a GPU host still lacks that set-up does not bring.
+advise_on_gpu() {
+  local nvcc release='' driver
+  # Where CMake looks, in its order.
+  nvcc=$(command -v "${CUDACXX:-nvcc}" "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" | head -n 1) || true
+  [ -z "$nvcc" ] || release=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
+  if [ "$release" != 13 ]; then
+    nvcc=${nvcc:-no nvcc is on PATH or in /usr/local/cuda}
+    say "there is no CUDA 13 toolkit ($nvcc${release:+ has CUDA $release}). Without one, Farstep's"
+    say "  own GPU kernels are not built, and it trains on GPUs by autograd, which is slower."
+    say "  Install one before you build: https://developer.nvidia.com/cuda-downloads"
+  fi
+  driver=$(timeout 20 nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null |
+    head -n 1) || true
+  if [ -z "$driver" ]; then
+    say "nvidia-smi finds no GPU: training on one needs an NVIDIA driver, version 580 or later"
+  elif [ "${driver%%.*}" -lt 580 ]; then
+    say "the NVIDIA driver is version $driver, and CUDA 13 needs 580 or later"
+  fi
 }
 
 # Six novels of Jane Austen (public domain), 4 MB of text, from the Debian package of an R library.

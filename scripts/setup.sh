@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
 # Installs what Farstep needs and is not there yet: packages of the system, and into .deps/ of this
-# clone LibTorch and the demo corpus, checked by hash. Run again, it does nothing.
+# clone LibTorch and the demo corpus, checked by hash. Run again, it does nothing. Where there is an
+# NVIDIA GPU, LibTorch comes with the CUDA libraries that it needs there; FARSTEP_GPU=on brings them
+# elsewhere too, and FARSTEP_GPU=off leaves them out.
 # Usage: scripts/setup.sh [--tests]   (--tests adds the packages that only the tests use)
 set -euo pipefail
+. "$(dirname "$0")/script_help.sh"
+answer_help "$@"
+[ $# = 0 ] || [ "$*" = --tests ] || refuse_argument "${*: -1}"
 cd "$(dirname "$0")/.."
 . scripts/set_up_parts.sh
 
@@ -12,10 +17,14 @@ packages=(g++ cmake ninja-build ccache git pkg-config python3 python3-pip unzip 
 [ "${1:-}" = --tests ] && packages+=(catch2 iproute2)
 
 install_system_packages "${packages[@]}"
-# Not every release has this version; without it the test of the formatting is skipped.
-if [ "${1:-}" = --tests ] && apt-cache show clang-format-14 >/dev/null 2>&1; then
-  install_system_packages clang-format-14
-fi
+# Not every release has these; without them the tests of formatting and of learning from images are
+# skipped.
+for package in clang-format-14 dataset-fashion-mnist; do
+  if [ "${1:-}" = --tests ] && apt-cache show "$package" >/dev/null 2>&1; then
+    install_system_packages "$package"
+  fi
+done
 install_libtorch
+if wants_gpu; then advise_on_gpu; fi
 install_demo_corpus
 say "everything is in place"

@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
 # Sets up, builds, and runs every test that can run on this machine: all of them on the release build,
 # then those of the torch-free layers under AddressSanitizer with UBSan, and under ThreadSanitizer.
-# The last line is "N passed, N failed". Usage: scripts/test.sh
+# The last line is "N passed, N failed".
+# Usage: scripts/test.sh
 set -uo pipefail
+. "$(dirname "$0")/script_help.sh"
+answer_help "$@"
+[ $# = 0 ] || refuse_argument "$1"
 cd "$(dirname "$0")/.."
 
 results=build/test-results
@@ -43,6 +47,8 @@ for log in "$results"/*.log; do
   total=$((total + run_total)) failed=$((failed + run_failed))
   skipped=$((skipped + $(grep -c '\*\*\*Skipped' "$log")))
 done
+# The names once more, where a reader looks first.
+sed -n '/^The following tests FAILED:/,/^Errors while/s/^\t */failed: /p' "$results"/*.log
 [ "$skipped" = 0 ] || printf '\n%d tests were skipped: this machine lacks what they need\n' "$skipped"
 printf '\n%d passed, %d failed\n' "$((total - failed - skipped))" "$failed"
 [ "$failed" = 0 ]

@@ -10,8 +10,8 @@ namespace farstep {
 
 namespace {
 
-// When all would be done if sequences could be cut in pieces. Devices whose fixed cost alone lasts
-// longer have no part.
+// Returns the finish time if sequences could be divided. Devices whose fixed cost alone takes
+// longer get no part; leaving one out changes the time, hence the iteration.
 double common_finish(int64_t batch, std::span<const DeviceCost> devices) {
   double finish = std::numeric_limits<double>::infinity();
   while (true) {
@@ -38,7 +38,7 @@ std::vector<int64_t> split_batch(int64_t batch, std::span<const DeviceCost> devi
                   "a device of {} + {} s a sequence", device.fixed_seconds,
                   device.sequence_seconds);
   }
-  // What is left after rounding down goes one by one to whoever is done with it first.
+  // Rounds down, then gives the remaining sequences one by one to the device that finishes first.
   const double finish = common_finish(batch, devices);
   std::vector<int64_t> shares;
   int64_t left = batch;

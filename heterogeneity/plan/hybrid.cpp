@@ -10,24 +10,25 @@ namespace farstep {
 
 namespace {
 
-// By which factor a larger batch must raise the tokens a second.
+// A larger batch must raise the tokens a second by this factor: smaller gains are within the errors
+// of measured times.
 constexpr double kWorthwhileGain = 1.02;
-// Times that differ by less are equal.
+// Times that differ by less count as equal.
 constexpr double kRounding = 1e-9;
 
-// Where a site's step time comes from.
+// The source of a site's step time.
 enum class Source { kRun, kProfile, kTflops, kTflopsAlone, kNothing };
 
 struct Speed {
   Source source = Source::kNothing;
-  double step_seconds = 0;  // kTflopsAlone: relative to the slowest site
+  double step_seconds = 0;  // kTflopsAlone: relative to the slowest such site
 };
 
 struct Load {
   int64_t batch = 0, micro_batch = 0;
 };
 
-// The batch that every site has at least: base_batch, if the critical batch leaves room for it.
+// Returns the least batch of every site: base_batch, if the critical batch allows it.
 int64_t start_batch(const PlanConfig& config, int64_t most_batch) {
   return std::min(config.base_batch, most_batch);
 }
@@ -37,8 +38,8 @@ int64_t most_batch(const PlanConfig& config, std::size_t num_sites) {
   return std::max<int64_t>(1, *config.critical_batch / static_cast<int64_t>(num_sites));
 }
 
-// Micro-batches to choose from, the largest first: the measured ones, powers of two, and the most
-// that fit, as far as that is known.
+// Returns the micro-batches to choose from, largest first: the measured ones, powers of two, and
+// the largest that fits, if that is known.
 std::vector<int64_t> micro_batches_to_try(const PlanConfig& config, const SiteKnowledge& site,
                                           int64_t start) {
   auto most = most_micro_batch(site);
@@ -51,7 +52,7 @@ std::vector<int64_t> micro_batches_to_try(const PlanConfig& config, const SiteKn
       for (const auto& step : device.step_seconds) tried.push_back(step.micro_batch);
     }
   }
-  if (!most) {  // what was measured fits, and what the run file asks for
+  if (!most) {  // measured micro-batches fit, and so does the run file's
     most = std::max(start, *std::max_element(tried.begin(), tried.end()));
   }
   for (int64_t power = 1; power <= *most / 2;) tried.push_back(power *= 2);
@@ -62,14 +63,14 @@ std::vector<int64_t> micro_batches_to_try(const PlanConfig& config, const SiteKn
   return tried;
 }
 
-// The fastest micro-batch of the batch; of equally fast ones the largest.
+// Returns the fastest micro-batch for the batch; of equally fast ones the largest.
 Load fastest_load(const StepPredictor& predictor, const std::vector<int64_t>& tried,
                   int64_t batch) {
   Load best;
   double best_seconds = 0;
   for (const auto most : tried) {
     const int64_t micro_batch = std::min(most, batch);
-    // As many passes over even parts: no remainder, no more memory, no more time.
+    // Equal passes: the same number of passes without a small last one, in no more memory or time.
     const int64_t share = predictor.largest_share(batch, micro_batch);
     const int64_t passes = (share + micro_batch - 1) / micro_batch;
     const Load load{batch, (share + passes - 1) / passes};
@@ -81,6 +82,8 @@ Load fastest_load(const StepPredictor& predictor, const std::vector<int64_t>& tr
   return best;
 }
 
+// Doubling keeps the number of trials small; a site without fits keeps the base batch, as larger
+// ones cannot be compared.
 Load choose_load(const PlanConfig& config, const SiteKnowledge& site,
                  const StepPredictor& predictor, int64_t most) {
   const int64_t start = start_batch(config, most);
@@ -98,8 +101,8 @@ Load choose_load(const PlanConfig& config, const SiteKnowledge& site,
   return chosen;
 }
 
-// How long each site's step of the plan takes. Who has no step time of its own is compared by its
-// TFLOPS with those who have.
+// Returns the time of each site's step in the plan. A site without step times is compared by its
+// TFLOPS with those that have both.
 std::vector<Speed> speeds_of(std::span<const SiteKnowledge> sites,
                              std::span<const StepPredictor> predictors, const RoundPlan& plan) {
   std::vector<Speed> speeds(sites.size());
@@ -133,7 +136,7 @@ std::vector<Speed> speeds_of(std::span<const SiteKnowledge> sites,
   return speeds;
 }
 
-// "its TFLOPS, 1.45 times node1's": of each site that has them, compared with the least.
+// Returns "its TFLOPS, 1.45 times node1's" for each site with TFLOPS, relative to the slowest.
 std::vector<std::string> compared_tflops(std::span<const SiteKnowledge> sites) {
   std::vector<std::optional<double>> tflops;
   std::size_t least = sites.size();
@@ -151,7 +154,7 @@ std::vector<std::string> compared_tflops(std::span<const SiteKnowledge> sites) {
   return texts;
 }
 
-// Why a site got its work, but for its batch.
+// Returns the reason for a site's work, without its batch.
 std::string reason_of(const SitePlan& work, Source source, const std::string& tflops,
                       std::optional<double> round_seconds) {
   const auto steps = fmt::format("{} steps of {}", work.local_steps, work.batch);
@@ -174,8 +177,10 @@ std::string reason_of(const SitePlan& work, Source source, const std::string& tf
 
 }  // namespace
 
+// Chooses the load of every site first. The slowest site's time for the base samples is then the
+// target, and steps are chosen with which all sites finish near it.
 RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> sites,
-                      std::span<const StepPredictor> predictors, const std::string& source) {
+                      std::span<const StepPredictor> predictors) {
   const int64_t most = most_batch(config, sites.size());
   const int64_t start = start_batch(config, most);
   RoundPlan plan;
@@ -195,7 +200,7 @@ RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> s
     const auto& speed = speeds[id];
     if (speed.source == Source::kNothing) continue;
     const double overhead = speed.source == Source::kTflopsAlone ? 0 : sites[id].overhead_seconds;
-    // As many samples as the base work has.
+    // Steps for as many samples as the base work has.
     const double steps =
         std::max(1.0, static_cast<double>(config.base_steps) * static_cast<double>(start) /
                           static_cast<double>(plan.sites[id].batch));
@@ -204,7 +209,7 @@ RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> s
     ids.push_back(id);
   }
   if (ids.empty()) {
-    JsonPlace{source, "plan.policy"}.fail(
+    JsonPlace{"", "plan.policy"}.fail(
         "hybrid needs to know of at least one site how fast it is: a step time, or the TFLOPS of "
         "its devices; `farstep profile` measures both");
   }
@@ -213,6 +218,7 @@ RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> s
   return plan;
 }
 
+// Separate from hybrid_work(), because an older plan is predicted again from newer step times.
 void explain_hybrid(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                     std::span<const StepPredictor> predictors, RoundPlan& plan) {
   const auto speeds = speeds_of(sites, predictors, plan);

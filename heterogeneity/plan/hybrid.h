@@ -1,5 +1,5 @@
-// The policy `hybrid`: micro-batch, batch and local steps with which all sites reach the sync at
-// the same moment. policy.h puts it in a row with the others.
+// The policy `hybrid`: chooses micro-batch, batch and local steps so that all sites reach the sync
+// at the same moment. policy.h lists all policies.
 //
 // Pure functions; thread-safe.
 #pragma once
@@ -9,18 +9,18 @@
 #include <vector>
 
 #include "heterogeneity/plan/plan.h"
+#include "heterogeneity/plan/plan_config.h"
 #include "heterogeneity/plan/site_knowledge.h"
-#include "trainer/config/run_config.h"
 
 namespace farstep {
 
-// Batch, micro-batch and local steps of the sites. The batch is base_batch, or doubled within
-// critical_batch and memory as long as that brings tokens a second. A site of which nothing is
-// known gets the base work. Throws ConfigError if nothing is known of any.
+// Returns batch, micro-batch and local steps of the sites. The batch is base_batch, doubled within
+// critical_batch and memory as long as that raises the tokens a second. A site of unknown speed
+// gets the base work. Throws ConfigError if all are unknown.
 RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> sites,
-                      std::span<const StepPredictor> predictors, const std::string& source);
+                      std::span<const StepPredictor> predictors);
 
-// Fills in the predictions of the plan's work and the reasons for it.
+// Sets the predictions and the reasons of the plan's work.
 void explain_hybrid(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                     std::span<const StepPredictor> predictors, RoundPlan& plan);
 

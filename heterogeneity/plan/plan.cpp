@@ -6,6 +6,7 @@
 
 namespace farstep {
 
+// The round ends for all with the slowest site. One unknown site makes the round's end unknown.
 void predict_round(RoundPlan& plan, std::span<const double> overhead_seconds) {
   FARSTEP_CHECK(overhead_seconds.size() == plan.sites.size(), "{} sites, {} overheads",
                 plan.sites.size(), overhead_seconds.size());

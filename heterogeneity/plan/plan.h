@@ -1,4 +1,4 @@
-// What each site has to do in a round. Values and pure functions; thread-safe.
+// The work of each site in a round. Values and pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace farstep {
 
-// Steps, and sequences of a step, that a site may be given; figures that ask for more are mistaken.
+// The largest number of steps, and of sequences of a step, in a plan; larger figures are errors.
 inline constexpr int64_t kMostWork = 1'000'000'000;
 
 struct SitePlan {
@@ -17,35 +17,41 @@ struct SitePlan {
   int64_t local_steps = 0;
   int64_t batch = 0;        // sequences of an inner step
   int64_t micro_batch = 0;  // sequences of one forward and backward on one device, at most `batch`
-  int64_t most_steps = 0;   // room for the steps of a round that ends by its deadline; else H
-  // Prediction of the round; null where nothing is known of how long a step takes.
+  // The steps for which data is reserved: H; more in a round that ends by its deadline; fewer in
+  // one that is planned again.
+  int64_t most_steps = 0;
+  int64_t steps_before = 0;  // of these, done when the round was planned again
+  // Predictions for the round; nullopt if the step time is unknown.
   std::optional<double> step_seconds;     // one inner step
   std::optional<double> compute_seconds;  // all of them
-  std::optional<double> idle_seconds;     // waiting for the slowest site
-  std::string reason;                     // why it got what it got, one line
+  std::optional<double> idle_seconds;     // wait for the slowest site
+  std::string reason;                     // of this work, one line
 
-  // Windows of the data order that are the site's in the round.
-  int64_t sequences() const { return most_steps * batch; }
+  // Returns the number of windows that the plan reserves for the site.
+  int64_t sequences() const { return (most_steps - steps_before) * batch; }
 };
 
 struct RoundPlan {
   std::vector<SitePlan> sites;  // in order of site ids
-  // From the start of the round until every site is at the sync; null if a site's is not known.
+  // From the start of the round until all sites are at the sync; nullopt if a site's is unknown.
   std::optional<double> round_seconds;
+  // After this many steps of every site (its most_steps) the sites exchange their step times and
+  // plan the rest of the round again; 0 in other rounds.
+  int64_t measuring_steps = 0;
 };
 
-// Fills in compute_seconds, idle_seconds and round_seconds from local_steps, step_seconds and the
-// time that each site needs besides its steps (one a site).
+// Sets compute_seconds, idle_seconds and round_seconds from local_steps, step_seconds and the time
+// that each site needs besides its steps (one value for each site).
 void predict_round(RoundPlan& plan, std::span<const double> overhead_seconds);
 
-// Predicted idle time of all sites together; null where a site's is.
+// Returns the predicted idle time of all sites; nullopt if one is unknown.
 std::optional<double> total_idle_seconds(const RoundPlan& plan);
 
-// Where the site's range begins among all sequences of the round: the sites' ranges follow each
-// other in site order.
+// Returns the beginning of the site's range among the sequences of the round. The sites' ranges
+// follow each other in order of site ids.
 int64_t range_begin(const RoundPlan& plan, std::size_t site_id);
 
-// Sequences of all sites in the round.
+// Returns the sequences of all sites in the round.
 int64_t total_sequences(const RoundPlan& plan);
 
 }  // namespace farstep

@@ -41,6 +41,7 @@ Json plan_json(Policy policy, AveragingRule rule, const RoundPlan& plan) {
           {"predicted_total_idle_seconds", detail::print_value(total_idle_seconds(plan))}};
 }
 
+// Reasons come below the table, because their lines are long.
 std::string plan_text(Policy policy, AveragingRule rule, const RoundPlan& plan) {
   const auto weights = averaging_weights(rule, plan);
   std::size_t width = std::string_view("site").size();

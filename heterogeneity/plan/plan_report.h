@@ -1,4 +1,4 @@
-// A plan as people and scripts read it: what `farstep plan` prints.
+// A plan as text and as JSON: the output of `farstep plan`.
 //
 // Pure functions; thread-safe.
 #pragma once
@@ -6,20 +6,22 @@
 #include <string>
 
 #include "heterogeneity/plan/plan.h"
+#include "heterogeneity/plan/plan_config.h"
 #include "heterogeneity/plan/sync_plan.h"
+#include "outer_optimizer/schedule/averaging.h"
 #include "trainer/config/json_fields.h"
-#include "trainer/config/run_config.h"
 
 namespace farstep {
 
-// The plan as one object; seconds are null where no step time is known. `rule` gives the averaging
-// weights, if every site does what is planned.
+// Returns the plan as one object; seconds are null where no step time is known. `rule` gives the
+// averaging weights, assuming that every site does the planned work.
 Json plan_json(Policy policy, AveragingRule rule, const RoundPlan& plan);
 
-// The same as a table with a line a site, and a line a site that says why below it.
+// Returns a table with a line for each site, followed by one line for each site with the reason.
 std::string plan_text(Policy policy, AveragingRule rule, const RoundPlan& plan);
 
-// How to sync, as one object; its members have the names of the run file's `sync`.
+// Returns the choice of how to sync as one object; its members have the names of the run file's
+// `sync`.
 Json sync_json(const SyncPlan& plan);
 
 }  // namespace farstep

@@ -7,15 +7,18 @@ namespace farstep {
 
 namespace {
 
-// A step time that differs by less is noise; it counts by half.
+// A step time that differs by less is noise and counts by half.
 constexpr double kNoise = 0.05;
 constexpr double kNoiseWeight = 0.5;
 constexpr double kMostChange = 4;  // of a step time in one round
 constexpr double kOverheadWeight = 0.5;
-// Figures of links that differ by less are the same.
+// Link figures that differ by less count as equal.
 constexpr double kLinkNoise = 0.2;
 constexpr double kRttNoiseSeconds = 0.002;
-// Share of the sites' time that other work must save.
+// Steps that measure unknown sites. The first is left out, since a device makes its allocations in
+// it. One of the others may be a hiccup.
+constexpr int64_t kMeasuringSteps = 4;
+// Share of the sites' time that a change of the work must save.
 constexpr double kWorthwhileSaving = 0.003;
 
 struct SeenState {
@@ -35,7 +38,7 @@ struct SiteState {
   std::optional<SeenState> seen;
   double overhead_seconds = 0;
   std::optional<double> uplink_bits_per_second, rtt_seconds;
-  int64_t local_steps = 0, batch = 0, micro_batch = 0, most_steps = 0;
+  int64_t local_steps = 0, batch = 0, micro_batch = 0, most_steps = 0, steps_before = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -48,6 +51,7 @@ struct SiteState {
     visit("batch", batch, "of the next round", required(at_least(1)));
     visit("micro_batch", micro_batch, "of the next round", required(at_least(1)));
     visit("most_steps", most_steps, "of the next round", required(at_least(1)));
+    visit("steps_before", steps_before, "done when the round was planned again", at_least(0));
   }
 };
 
@@ -60,7 +64,8 @@ struct PlannerState {
   }
 };
 
-// Takes over a figure that is known (not 0) and differs by more than noise.
+// Sets `known` to a measured figure (0: none), if that is the first or differs by more than `noise`
+// and more than kLinkNoise.
 void settle(std::optional<double>& known, double measured, double noise) {
   if (measured == 0) return;
   if (!known || std::abs(measured - *known) > std::max(noise, kLinkNoise * *known)) {
@@ -75,7 +80,7 @@ bool same_loads(const RoundPlan& a, const RoundPlan& b) {
                     });
 }
 
-// Predicted idle time as a share of all sites' time.
+// Returns the predicted idle time as a share of all sites' time.
 double idle_share(const RoundPlan& plan) {
   return *total_idle_seconds(plan) / (*plan.round_seconds * static_cast<double>(plan.sites.size()));
 }
@@ -87,9 +92,8 @@ bool is_as_good(const RoundPlan& current, const RoundPlan& fresh) {
 
 }  // namespace
 
-Planner::Planner(const PlanConfig& config, std::vector<SiteKnowledge> sites, std::string source)
+Planner::Planner(const PlanConfig& config, std::vector<SiteKnowledge> sites)
     : config_(config),
-      source_(std::move(source)),
       sites_(std::move(sites)),
       predictors_(predictors_of(sites_)),
       plan_(fresh_plan()) {}
@@ -103,11 +107,18 @@ bool Planner::anything_known() const {
 
 RoundPlan Planner::fresh_plan() const {
   auto config = config_;
-  const bool learns_first = config.policy == Policy::kHybrid && config.replan && !anything_known();
+  const bool learns_first = learns(config.policy) && config.replan && !anything_known();
   if (learns_first) config.policy = Policy::kUniform;
-  auto plan = make_plan(config, sites_, predictors_, source_);
-  if (learns_first) {
-    for (auto& work : plan.sites) {
+  auto plan = make_plan(config, sites_, predictors_);
+  if (!learns_first) return plan;
+  if (config.base_steps >= 2 * kMeasuringSteps) plan.measuring_steps = kMeasuringSteps;
+  for (auto& work : plan.sites) {
+    if (plan.measuring_steps > 0) {
+      work.most_steps = plan.measuring_steps;
+      work.reason =
+          fmt::format("all alike until {} steps of the round have measured them: {} of {}",
+                      plan.measuring_steps, work.local_steps, work.batch);
+    } else {
       work.reason = fmt::format("all alike until the round has measured them: {} steps of {}",
                                 work.local_steps, work.batch);
     }
@@ -130,7 +141,9 @@ void Planner::learn_steps(std::size_t site_id, const RoundTiming& timing) {
     } else {
       seconds = std::clamp(seconds, known / kMostChange, known * kMostChange);
     }
-    overhead = site.overhead_seconds + kOverheadWeight * (overhead - site.overhead_seconds);
+    if (site.overhead_seconds > 0) {  // 0: no complete round has measured it
+      overhead = site.overhead_seconds + kOverheadWeight * (overhead - site.overhead_seconds);
+    }
   }
   site.seen = SeenStep{timing.batch, timing.micro_batch, seconds};
   site.overhead_seconds = overhead;
@@ -143,16 +156,52 @@ void Planner::learn_links(std::size_t site_id, const RoundTiming& timing) {
   settle(links.rtt_seconds, timing.rtt_seconds, kRttNoiseSeconds);
 }
 
-void Planner::observe(std::span<const RoundTiming> timings) {
+void Planner::learn(std::span<const RoundTiming> timings) {
   FARSTEP_CHECK(timings.size() == sites_.size(), "{} timings of {} sites", timings.size(),
                 sites_.size());
-  if (!config_.replan) return;
   for (std::size_t id = 0; id < sites_.size(); ++id) {
     if (timings[id].steps > 0 && timings[id].step_seconds != 0) learn_steps(id, timings[id]);
     learn_links(id, timings[id]);
   }
+}
+
+void Planner::plan_rest(std::span<const RoundTiming> timings) {
+  const int64_t done = plan_.measuring_steps;
+  FARSTEP_CHECK(done > 0, "this round is not planned again");
+  learn(timings);
+  auto config = config_;
+  config.base_steps -= done;
+  config.critical_batch.reset();  // batches stay
+  // If no site has step times, the rest of the round stays as planned.
+  if (!anything_known()) config.policy = Policy::kUniform;
+  auto plan = make_plan(config, sites_, predictors_);
+  double measured_seconds = 0;
+  for (std::size_t id = 0; id < sites_.size(); ++id) {
+    auto& work = plan.sites[id];
+    work.micro_batch = plan_.sites[id].micro_batch;
+    work.local_steps += done;
+    work.most_steps += done;
+    work.steps_before = done;
+    measured_seconds =
+        std::max(measured_seconds, static_cast<double>(done) * work.step_seconds.value_or(0));
+  }
+  const auto rest_seconds = plan.round_seconds;
+  plan_ = predicted_anew(config, sites_, predictors_, std::move(plan));
+  // The sites begin the rest together, when the slowest has done its measuring steps.
+  if (rest_seconds) plan_.round_seconds = measured_seconds + *rest_seconds;
+}
+
+void Planner::keep_plan() {
+  for (auto& work : plan_.sites) work.steps_before = 0;
+}
+
+void Planner::observe(std::span<const RoundTiming> timings) {
+  if (!config_.replan) return;
+  learn(timings);
+  keep_plan();
   auto fresh = fresh_plan();
-  if (config_.policy == Policy::kHybrid && anything_known()) {
+  const bool is_whole = plan_.measuring_steps == 0;
+  if (learns(config_.policy) && anything_known() && is_whole) {
     auto current = predicted_anew(config_, sites_, predictors_, plan_);
     if (is_as_good(current, fresh)) fresh = std::move(current);
   }
@@ -173,6 +222,7 @@ Json Planner::state() const {
     site.batch = work.batch;
     site.micro_batch = work.micro_batch;
     site.most_steps = work.most_steps;
+    site.steps_before = work.steps_before;
     if (known.seen) {
       site.seen = SeenState{known.seen->batch, known.seen->micro_batch, known.seen->seconds};
     }
@@ -202,7 +252,7 @@ void Planner::restore(const Json& json) {
   }
   predictors_ = predictors_of(sites_);
   plan_ = fresh_plan();
-  if (config_.policy == Policy::kHybrid && anything_known()) {
+  if (learns(config_.policy) && anything_known()) {
     for (std::size_t id = 0; id < sites_.size(); ++id) {
       const auto& saved = state.sites[id];
       auto& work = plan_.sites[id];
@@ -210,6 +260,7 @@ void Planner::restore(const Json& json) {
       work.batch = saved.batch;
       work.micro_batch = saved.micro_batch;
       work.most_steps = saved.most_steps;
+      work.steps_before = saved.steps_before;
     }
     plan_ = predicted_anew(config_, sites_, predictors_, std::move(plan_));
   }

@@ -1,7 +1,7 @@
-// The closed loop: plans a round, learns from it how long steps really take and how fast links are,
-// plans the next.
+// The control loop: plans a round, learns the real step times and link speeds from it, and plans
+// the next.
 //
-// All sites run the same planner on the same timings and so hold the same plan in the same round.
+// All sites run the same planner on the same timings. So they have the same plan in the same round.
 // Not thread-safe: one owner.
 #pragma once
 
@@ -17,39 +17,48 @@ namespace farstep {
 
 class Planner {
  public:
-  // Plans the first round from `sites`, in order of site ids. A policy that lacks the profiles for
-  // it throws as make_plan() does, but for hybrid with re-planning on, which begins as uniform and
-  // learns. `source` names where `config` comes from.
-  Planner(const PlanConfig& config, std::vector<SiteKnowledge> sites, std::string source);
+  // Plans the first round from `sites`, in order of site ids. If a policy lacks profiles, it throws
+  // as make_plan() does. The exception is hybrid with re-planning: it begins as uniform and learns
+  // in the first round after measuring_steps, if the round has at least twice as many steps.
+  Planner(const PlanConfig& config, std::vector<SiteKnowledge> sites);
 
-  // The round to come.
+  // The plan of the round that is under way or next.
   const RoundPlan& plan() const { return plan_; }
-  // What is known of the sites by now, in order of site ids.
+  // The present knowledge of the sites, in order of site ids.
   std::span<const SiteKnowledge> sites() const { return sites_; }
 
-  // Learns from a committed round (one timing a site, in order of site ids; no steps or no step
-  // time: nothing is known of it) and plans the next. A site's first step time counts in full. A
-  // later one that differs from what is known by less than a few percent counts by half, as noise
-  // does; more is a change of the site and counts in full, but by at most a factor of four a round.
-  // The sites keep their work unless other work saves idle time worth mentioning. A figure of a
-  // link replaces what is known if it differs by more than a fifth: less is noise, and changes
-  // nothing that follows from it. Without re-planning nothing is learned and the plan stays.
+  // Learns from a committed round and plans the next. `timings` has one element per site, in order
+  // of site ids. A timing without steps or step time means that the round has no figures of the
+  // site.
+  //
+  // A site's first step time replaces the estimate. A later one that differs by less than a few
+  // percent counts by half, since the difference is noise. A larger difference is a change of the
+  // site and counts in full, by at most a factor of four per round. The sites keep their work
+  // unless other work saves enough idle time. A link figure replaces the old one only if it differs
+  // by more than a fifth; less is noise. Without re-planning nothing is learned and the plan stays.
   void observe(std::span<const RoundTiming> timings);
 
-  // What was learned and planned, and back: a resumed run goes on with the plan it had. Throws
-  // DataError if `state` is not of these sites.
+  // Learns from the round's measuring_steps, as observe() does, and plans the rest of the round.
+  // The sites start the rest together, so that they end it together. Batches stay.
+  void plan_rest(std::span<const RoundTiming> timings);
+
+  // Uses the plan again for the next round. Called when the finished round has no figures yet.
+  void keep_plan();
+
+  // The learned figures and the plan, saved and restored: a resumed run continues with its plan.
+  // restore() throws DataError if `state` is of other sites.
   Json state() const;
   void restore(const Json& state);
 
  private:
   bool anything_known() const;
-  // The plan that follows from what is known, whatever was planned before.
+  void learn(std::span<const RoundTiming> timings);
+  // Returns the plan of the present knowledge, independent of the plan before.
   RoundPlan fresh_plan() const;
   void learn_steps(std::size_t site_id, const RoundTiming& timing);
   void learn_links(std::size_t site_id, const RoundTiming& timing);
 
   const PlanConfig config_;
-  const std::string source_;
   std::vector<SiteKnowledge> sites_;
   std::vector<StepPredictor> predictors_;
   RoundPlan plan_;

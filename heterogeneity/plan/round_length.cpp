@@ -10,12 +10,13 @@ namespace farstep {
 
 namespace {
 
-// A step may end by so much of itself late, and shares of idle time that differ by less are equal:
-// rounding of the divisions.
+// Tolerance for the rounding of divisions, in steps and in shares of idle time.
 constexpr double kRounding = 1e-9;
+// Bounds the time of planning with many sites.
 constexpr std::size_t kMostCandidates = 64;
-constexpr int64_t kCandidatesAround = 16;  // of one site, on either side of the target
+constexpr int64_t kCandidatesAround = 16;  // steps of one site, before and after the target
 
+// At least one step, since every site must bring something to the sync.
 int64_t steps_until(const Pace& pace, double end_seconds) {
   const double steps =
       std::floor((end_seconds - pace.overhead_seconds) / pace.step_seconds + kRounding);
@@ -26,7 +27,7 @@ double end_of(const Pace& pace, int64_t steps) {
   return pace.overhead_seconds + static_cast<double>(steps) * pace.step_seconds;
 }
 
-// Share of their time that the sites idle if nobody begins a step that ends after `end_seconds`.
+// Returns the sites' idle share of their time if no step ends after `end_seconds`.
 double idle_share(std::span<const Pace> paces, double end_seconds) {
   double last = 0;
   double sum = 0;
@@ -38,8 +39,8 @@ double idle_share(std::span<const Pace> paces, double end_seconds) {
   return 1 - sum / (last * static_cast<double>(paces.size()));
 }
 
-// The target, and ends of steps around it from `least` to `most`: of the slowest sites first, as
-// they lose most by rounding.
+// Returns the target, and ends of steps around it from `least` to `most`. The slowest sites come
+// first, because they lose most by rounding.
 std::vector<double> candidate_ends(std::span<const Pace> paces, double target, double least,
                                    double most) {
   std::vector<Pace> slowest_first(paces.begin(), paces.end());
@@ -68,6 +69,7 @@ std::vector<int64_t> steps_to_meet(std::span<const Pace> paces, double target_se
   const double most = std::max(target_seconds * (1 + kRoundTolerance), least);
   const double target = std::clamp(target_seconds, least, most);
 
+  // The least idle time is at the end of some site's step, so only such lengths are tried.
   double best_end = target;
   double best_share = idle_share(paces, target);
   for (const double end : candidate_ends(paces, target, least, most)) {

@@ -10,13 +10,14 @@ namespace farstep {
 
 namespace {
 
-// The mean without hiccups: steps of over twice the median, a tenth of all at most, one at least.
+// Returns the mean without hiccups: steps of more than twice the median. At most a tenth of the
+// steps, and at least one, can be hiccups.
 double mean_without_hiccups(std::span<const double> steps) {
   constexpr double kHiccup = 2;  // times the median
   constexpr std::size_t kStepsOfAHiccup = 10;
   std::vector<double> sorted(steps.begin(), steps.end());
   std::sort(sorted.begin(), sorted.end());
-  // The lower of two middle ones: of two steps the longer may be a hiccup, the shorter cannot.
+  // The lower median: of two steps the longer one may be a hiccup, the shorter one cannot.
   const double longest = kHiccup * sorted[(sorted.size() - 1) / 2];
   const std::size_t most_hiccups = std::max<std::size_t>(1, sorted.size() / kStepsOfAHiccup);
   for (std::size_t hiccup = 0; hiccup < most_hiccups && sorted.back() > longest; ++hiccup) {
@@ -31,6 +32,11 @@ double typical_step_seconds(std::span<const double> steps) {
   FARSTEP_CHECK(!steps.empty(), "no steps to take a time from");
   return std::max(mean_without_hiccups(steps),
                   mean_without_hiccups(steps.subspan(steps.size() / 2)));
+}
+
+double measured_step_seconds(std::span<const double> steps) {
+  FARSTEP_CHECK(steps.size() >= 2, "{} steps to take a time from", steps.size());
+  return typical_step_seconds(steps.subspan(1));
 }
 
 bool has_room_for_step(double round_seconds, double elapsed_seconds, double step_seconds,

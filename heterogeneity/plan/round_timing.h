@@ -1,32 +1,56 @@
-// What a site measures of its own round and links for the next plan, and when a round by deadline
-// is over.
+// A site's measurements of its own round and links, from which the next plan is made; and when a
+// round by deadline is over.
 //
-// Pure functions; thread-safe.
+// Values and pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
+#include "trainer/config/fields.h"
+
 namespace farstep {
 
-// One site's round, as all sites get to know it.
+// One site's round so far. Every site gets to know it of every other one.
 struct RoundTiming {
-  int64_t steps = 0;  // 0: the site had no part in it
+  int64_t steps = 0;  // 0: the site had no part in the round
   int64_t batch = 0, micro_batch = 0;
-  double step_seconds = 0;      // typical_step_seconds() of its steps
+  double step_seconds = 0;      // typical_step_seconds() of its steps; 0: none was timed
   double overhead_seconds = 0;  // its own time before the sync that was not steps
   // Of the site's links; 0: not known.
   double uplink_bits_per_second = 0, rtt_seconds = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("steps", steps, "inner steps of the round so far", required(at_least(0)));
+    visit("batch", batch, "sequences of an inner step", required(at_least(0)));
+    visit("micro_batch", micro_batch, "sequences of one forward and backward",
+          required(at_least(0)));
+    visit("step_seconds", step_seconds, "typical time of an inner step; 0 if none was timed",
+          at_least(0));
+    visit("overhead_seconds", overhead_seconds,
+          "the site's own time between the rounds' syncs that was not inner steps", at_least(0));
+    visit("uplink_bits_per_second", uplink_bits_per_second,
+          "known speed of the site's sends to all peers together; 0 if it is not known",
+          at_least(0));
+    visit("rtt_seconds", rtt_seconds, "round trip to the farthest peer; 0 if it is not known",
+          at_least(0));
+  }
+  bool operator==(const RoundTiming&) const = default;
 };
 
-// The step time to expect next: the mean of `steps` (in their order, not empty) or of their second
-// half, whichever is longer; rare hiccups are left out. So a site that becomes slower is seen in
-// full at once. One that becomes faster is believed when a whole round was: sites on one machine
-// get faster whenever another one waits, and would be given work that they cannot do together.
+// Returns the step time to expect: the mean of `steps` (in their order, not empty) or of their
+// second half, whichever is longer, without rare hiccups. So a site that becomes slower is seen in
+// full at once. One that becomes faster must stay so for a round. Sites on one machine get faster
+// whenever another one waits, and would otherwise get work that they cannot do together.
 double typical_step_seconds(std::span<const double> steps);
 
-// Whether a round that is to last `round_seconds` has room for one more step: `elapsed_seconds`
-// after its start, a step of `step_seconds` ends at most `slack_seconds` late.
+// Does the same for a round's first steps, at least two. Ignores the first one, in which a device
+// initialises.
+double measured_step_seconds(std::span<const double> steps);
+
+// Whether a round of `round_seconds` has time for one more step: `elapsed_seconds` after its start,
+// a step of `step_seconds` ends at most `slack_seconds` late.
 bool has_room_for_step(double round_seconds, double elapsed_seconds, double step_seconds,
                        double slack_seconds);
 

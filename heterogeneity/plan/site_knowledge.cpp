@@ -8,7 +8,7 @@ namespace farstep {
 
 namespace {
 
-// The largest of one figure of the profile's links.
+// Returns the largest value of one figure of the profile's links.
 std::optional<double> largest(const SiteKnowledge& site,
                               std::optional<double> LinkProfile::*figure) {
   std::optional<double> found;
@@ -21,17 +21,19 @@ std::optional<double> largest(const SiteKnowledge& site,
 
 }  // namespace
 
-std::vector<SiteKnowledge> sites_of(const RunConfig& run) {
-  std::vector<SiteKnowledge> sites;
-  for (const auto& site : run.sites) {
+std::vector<SiteKnowledge> sites_of(std::span<const RunSite> sites) {
+  std::vector<SiteKnowledge> all;
+  for (const auto& site : sites) {
     SiteKnowledge known;
     known.site = site.name;
     known.pins = {site.local_steps, site.batch, site.micro_batch};
-    sites.push_back(std::move(known));
+    all.push_back(std::move(known));
   }
-  return sites;
+  return all;
 }
 
+// A site's step lasts as long as its slowest device, so one device without times leaves all
+// unknown.
 StepPredictor::StepPredictor(const SiteKnowledge& site) {
   if (site.profile) {
     num_devices_ = site.profile->devices.size();
@@ -47,13 +49,14 @@ StepPredictor::StepPredictor(const SiteKnowledge& site) {
   if (site.seen) see(*site.seen);
 }
 
+// One measured step corrects the profile's level; the profile keeps the shape over batches.
 void StepPredictor::see(const SeenStep& seen) {
   seen_ = seen;
   if (has_fits()) scale_ = seen.seconds / fitted_seconds(seen.batch, seen.micro_batch);
 }
 
 std::vector<int64_t> StepPredictor::shares(int64_t batch, int64_t micro_batch) const {
-  // A step that was never seen to grow with its batch still gets an even share.
+  // A device whose steps were not seen to grow with the batch still gets a part of it.
   constexpr double kLeastGrowth = 1e-6;
   std::vector<DeviceCost> costs;
   for (const auto& fit : fits_) {
@@ -75,6 +78,8 @@ double StepPredictor::fitted_seconds(int64_t batch, int64_t micro_batch) const {
   return slowest;
 }
 
+// Without a profile a larger batch is assumed to take proportionally longer, and a smaller one as
+// long.
 std::optional<double> StepPredictor::seconds(int64_t batch, int64_t micro_batch) const {
   if (has_fits()) return scale_ * fitted_seconds(batch, micro_batch);
   if (!seen_) return std::nullopt;

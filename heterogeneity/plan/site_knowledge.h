@@ -1,4 +1,5 @@
-// What is known of a site: its profile, the steps seen in the run, and how long a step would take.
+// The planner's knowledge of a site: its profile, its steps and links in the run; and predicted
+// step times.
 //
 // Values and pure functions; thread-safe.
 #pragma once
@@ -9,25 +10,25 @@
 #include <string>
 #include <vector>
 
+#include "heterogeneity/plan/plan_config.h"
 #include "heterogeneity/plan/site_profile.h"
 #include "heterogeneity/plan/step_time.h"
-#include "trainer/config/run_config.h"
 
 namespace farstep {
 
-// A step time seen in the run itself; it goes before the profile's.
+// A step time measured in the run; it takes precedence over the profile.
 struct SeenStep {
   int64_t batch = 0, micro_batch = 0;
   double seconds = 0;
 };
 
-// What the run itself has shown of a site's links; it goes before the profile's.
+// Links measured in the run; they take precedence over the profile.
 struct SeenLinks {
   std::optional<double> uplink_bits_per_second;  // to all peers together
   std::optional<double> rtt_seconds;             // to the farthest peer
 };
 
-// Work that the run file itself gives a site; the policy `uniform` only.
+// Work that the run file sets for a site; only for the policy `uniform`.
 struct Pins {
   std::optional<int64_t> local_steps, batch, micro_batch;
 };
@@ -37,34 +38,34 @@ struct SiteKnowledge {
   std::optional<SiteProfile> profile;
   std::optional<SeenStep> seen;
   SeenLinks seen_links = {};
-  // Its own time between the start of a round and the sync that is not steps: evaluation,
-  // checkpoint, delta.
+  // Its own time between the start of a round and the sync, without steps: evaluation, checkpoint,
+  // delta.
   double overhead_seconds = 0;
   Pins pins;
 };
 
-// The run's sites with their pins, in order of site ids; nothing else is known of them.
-std::vector<SiteKnowledge> sites_of(const RunConfig& run);
+// Returns the run's sites with their pins, in order of site ids, and no other knowledge.
+std::vector<SiteKnowledge> sites_of(std::span<const RunSite> sites);
 
-// How long the inner steps of a site take: the profile's, scaled by what was seen in the run.
+// Predicts the inner steps of a site: the profile's times, scaled by a step of the run.
 class StepPredictor {
  public:
   explicit StepPredictor(const SiteKnowledge& site);
 
-  // Goes by this step of the run from now on.
+  // Uses this step of the run from now on.
   void see(const SeenStep& seen);
 
-  // Predicted seconds of an inner step whose batch is split over the devices; nothing if neither
-  // the run has timed one nor the profile of every device.
+  // Returns the predicted seconds of an inner step whose batch is divided between the devices.
+  // Returns nullopt if neither the run nor the profiles of all devices have a step time.
   std::optional<double> seconds(int64_t batch, int64_t micro_batch) const;
 
-  // Most sequences of the batch that one device gets; even shares where no step times are known.
+  // Returns the most sequences of the batch on one device; equal parts if no step times are known.
   int64_t largest_share(int64_t batch, int64_t micro_batch) const;
 
-  // Whether seconds() knows anything.
+  // Whether seconds() has a value.
   bool is_timed() const { return has_fits() || seen_; }
 
-  // Whether the profile tells batches apart; without it a larger batch is never faster.
+  // Whether the profile distinguishes batches; without it a larger batch is never faster.
   bool has_fits() const { return !fits_.empty(); }
 
  private:
@@ -72,26 +73,27 @@ class StepPredictor {
   double fitted_seconds(int64_t batch, int64_t micro_batch) const;
 
   std::size_t num_devices_ = 1;
-  std::vector<StepTimeFit> fits_;  // one a device; empty unless each has one
+  std::vector<StepTimeFit> fits_;  // one for each device; empty unless all have one
   std::optional<SeenStep> seen_;
   double scale_ = 1;  // seen seconds / fitted seconds
 };
 
-// One a site, in their order.
+// Returns one for each site, in their order.
 std::vector<StepPredictor> predictors_of(std::span<const SiteKnowledge> sites);
 
-// As StepPredictor::seconds().
+// Does the same as StepPredictor::seconds().
 std::optional<double> step_seconds(const SiteKnowledge& site, int64_t batch, int64_t micro_batch);
 
-// How fast a site sends to all peers together, a profile's fastest link standing for it; and the
-// round trip to its farthest peer. Nothing if neither the run nor the profile tells.
+// Return the rate at which a site sends to all peers together, and the round trip to its farthest
+// peer. A profile's rate is that of its fastest link. They return nullopt if neither run nor
+// profile has the figure.
 std::optional<double> uplink_bits_per_second(const SiteKnowledge& site);
 std::optional<double> rtt_seconds(const SiteKnowledge& site);
 
-// Most sequences of one forward and backward that fit on every device, as far as that is known.
+// Returns the largest micro-batch that fits every device; nullopt if unknown.
 std::optional<int64_t> most_micro_batch(const SiteKnowledge& site);
 
-// Sum of the devices' tflops(); nothing if one is not known.
+// Returns the sum of the devices' tflops(); nullopt if one is unknown.
 std::optional<double> total_tflops(const SiteKnowledge& site);
 
 }  // namespace farstep

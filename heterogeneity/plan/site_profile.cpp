@@ -20,6 +20,7 @@ std::optional<double> tflops(const DeviceProfile& device) {
   return device.fp16_tflops ? device.fp16_tflops : device.bf16_tflops;
 }
 
+// The field lists check single values; this checks values against each other.
 SiteProfile site_profile_from_json(const Json& json, const std::string& file) {
   auto profile = read_json<SiteProfile>(json, file);
   const JsonPlace devices{file, "devices"};
@@ -48,7 +49,7 @@ SiteProfile site_profile_from_json(const Json& json, const std::string& file) {
 std::vector<SiteProfile> read_site_profiles(const std::vector<std::filesystem::path>& files) {
   std::vector<SiteProfile> profiles;
   std::map<std::string, std::string> file_of_site;
-  std::size_t modelled = files.size();  // the first profile that says of which model it is
+  std::size_t modelled = files.size();  // index of the first profile with a model
   for (const auto& file : files) {
     auto profile = site_profile_from_json(load_json(file), file.string());
     const auto [other, is_new] = file_of_site.emplace(profile.site, file.string());

@@ -1,4 +1,4 @@
-// What was measured of a site: made by `farstep profile`, the input of every planning policy.
+// The measurements of a site, written by `farstep profile` and read by every planning policy.
 //
 // Values only; thread-safe.
 #pragma once
@@ -9,15 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "trainer/base/instruction_set.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 
 namespace farstep {
 
-// An inner step of a device on its own.
+// An inner step of one device.
 struct StepTime {
   int64_t micro_batch = 0;
-  std::optional<int64_t> batch;  // null: the step had one micro-batch
+  std::optional<int64_t> batch;  // nullopt: one micro-batch
   double seconds = 0;
 
   template <typename Visitor>
@@ -31,6 +32,8 @@ struct StepTime {
 
 struct DeviceProfile {
   std::string name;
+  std::optional<InstructionSet> instructions;
+  std::optional<std::string> products;
   std::optional<double> fp16_tflops, bf16_tflops, tf32_tflops, fp32_tflops;
   std::optional<int64_t> memory_bytes, max_micro_batch;
   std::vector<StepTime> step_seconds;
@@ -38,6 +41,9 @@ struct DeviceProfile {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("name", name, "what the device is", kRequired);
+    visit("instructions", instructions,
+          "widest vector and matrix instructions that a cpu slice used; null of a GPU");
+    visit("products", products, "how a cpu slice made matrix products; null of a GPU");
     visit("fp16_tflops", fp16_tflops, "measured by matrix products in FP16", above(0));
     visit("bf16_tflops", bf16_tflops, "measured in BF16", above(0));
     visit("tf32_tflops", tf32_tflops, "measured in TF32", above(0));
@@ -63,7 +69,7 @@ struct LinkProfile {
   }
 };
 
-// The training that was measured: a profile says nothing of another model.
+// The model that was trained in the measurement; step times hold for it only.
 struct ProfiledModel {
   int64_t parameters = 0, sequence_length = 0;
   std::string compute;
@@ -77,7 +83,7 @@ struct ProfiledModel {
   bool operator==(const ProfiledModel&) const = default;
 };
 
-// "1000 parameters, sequences of 64, bf16".
+// Returns "1000 parameters, sequences of 64, bf16".
 std::string text_of(const ProfiledModel& model);
 
 struct SiteProfile {
@@ -95,16 +101,16 @@ struct SiteProfile {
   }
 };
 
-// The larger of a device's FP16 and BF16 TFLOPS, by which policies compare devices; nothing if it
-// has neither.
+// Returns the larger of a device's FP16 and BF16 TFLOPS, by which policies compare devices; nullopt
+// if it has neither.
 std::optional<double> tflops(const DeviceProfile& device);
 
 // Reads and validates a profile; `file` is for messages. Throws ConfigError with file and JSON
 // path.
 SiteProfile site_profile_from_json(const Json& json, const std::string& file);
 
-// Reads the profiles of several files. Throws ConfigError also if two are of one site, or of
-// different models, naming both files.
+// Reads the profiles of several files. Also throws ConfigError, naming both files, if two are of
+// one site or of different models.
 std::vector<SiteProfile> read_site_profiles(const std::vector<std::filesystem::path>& files);
 
 }  // namespace farstep

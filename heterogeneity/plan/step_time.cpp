@@ -13,7 +13,8 @@ namespace {
 enum Cost : unsigned { kStep, kMicroBatch, kSequence, kNumCosts };
 using Costs = std::array<double, kNumCosts>;
 
-// A measurement divided by its seconds: what each cost counts in it, so that they add up to 1.
+// The coefficients of a measurement's costs, divided by its seconds: the costs times these sum to
+// 1.
 using Row = std::array<double, kNumCosts>;
 
 int64_t micro_batches(int64_t batch, int64_t micro_batch) {
@@ -24,16 +25,16 @@ int64_t batch_of(const StepTime& measured) {
   return measured.batch.value_or(measured.micro_batch);
 }
 
-// Columns of a least-squares problem that are shorter than this share of what they were depend on
-// the others.
+// A column of the least-squares problem that elimination shortens below this share depends on the
+// others.
 constexpr double kDependent = 1e-10;
 
 constexpr unsigned bit(Cost cost) {
   return 1U << cost;
 }
 
-// Sets of costs that may be what a step consists of: among those that explain the measurements
-// equally well the first one counts, so that a cost a sequence goes before one a micro-batch.
+// Sets of costs that a step may consist of. Among sets that explain the measurements equally well
+// the first one wins, so a cost of a sequence takes precedence over one of a micro-batch.
 constexpr std::array<unsigned, 7> kCostSets{
     bit(kSequence),
     bit(kStep) | bit(kSequence),
@@ -44,13 +45,14 @@ constexpr std::array<unsigned, 7> kCostSets{
     bit(kStep) | bit(kMicroBatch),
 };
 
-// Normal equations of the least squares with columns of length 1, and the columns' true lengths.
+// The normal equations with columns scaled to length 1, and the columns' true lengths.
 struct NormalEquations {
   std::array<Costs, kNumCosts> products{};
   Costs right_side{};
   Costs lengths{};
 };
 
+// Columns are scaled to length 1, so that kDependent means the same for all costs.
 NormalEquations normal_equations(std::span<const Row> rows) {
   NormalEquations normal;
   for (unsigned i = 0; i < kNumCosts; ++i) {
@@ -69,8 +71,8 @@ NormalEquations normal_equations(std::span<const Row> rows) {
   return normal;
 }
 
-// The least-squares costs of the set, all others 0; nothing if the measurements cannot tell them
-// apart. Gauss's elimination, row by row of those that are in the set.
+// Returns the least-squares costs of the set, with 0 for all others; nullopt if the measurements
+// cannot separate them. Gaussian elimination on the rows and columns of the set.
 std::optional<Costs> solve(NormalEquations normal, unsigned set) {
   for (unsigned pivot = 0; pivot < kNumCosts; ++pivot) {
     if (!(set & (1U << pivot))) continue;
@@ -102,9 +104,9 @@ double squared_error(std::span<const Row> rows, const Costs& costs) {
   return sum;
 }
 
-// Fits the line. `measured` is not empty.
+// Fits the line to `measured`, which is not empty.
 StepTimeFit fit_line(std::span<const StepTime> measured) {
-  constexpr double kBetter = 1e-12;
+  constexpr double kBetter = 1e-12;  // rounding of the squared errors
   std::vector<Row> rows;
   const int64_t first_batch = batch_of(measured.front());
   bool batches_differ = false;
@@ -117,7 +119,8 @@ StepTimeFit fit_line(std::span<const StepTime> measured) {
     rows.push_back({1 / step.seconds, static_cast<double>(passes) / step.seconds,
                     static_cast<double>(batch) / step.seconds});
   }
-  // The best solution without a cost below zero is the least-squares one of its own set of costs.
+  // The best solution without negative costs is the unconstrained one of its own set of costs; with
+  // seven sets, all are tried.
   const auto normal = normal_equations(rows);
   std::optional<Costs> best;
   double best_error = 0;
@@ -144,8 +147,8 @@ StepTimeFit fit_line(std::span<const StepTime> measured) {
   return fit;
 }
 
-// Sums over the measurements with passes of one size, each the equation update * once +
-// pass * often = 1 after a division by its seconds.
+// Sums over the measurements with one pass size. Each measurement is the equation update * once +
+// pass * often = 1, divided by its seconds.
 struct PassSums {
   double once = 0, often = 0, once_once = 0, once_often = 0, often_often = 0;
 
@@ -160,8 +163,8 @@ struct PassSums {
 
 using SumsBySize = std::map<int64_t, PassSums>;
 
-// The least-squares cost once a step that leaves no pass a cost below zero; where no size of a pass
-// was measured in steps of several numbers, the line's.
+// Returns the least-squares cost of an update, limited so that no pass gets a negative cost. If no
+// pass size was measured with several numbers of passes, returns the line's cost.
 double update_seconds(const SumsBySize& sums, double line_step_seconds) {
   double squares = 0, product = 0, all = 0;
   double most = std::numeric_limits<double>::infinity();
@@ -174,7 +177,7 @@ double update_seconds(const SumsBySize& sums, double line_step_seconds) {
   return std::clamp(squares > kDependent * all ? product / squares : line_step_seconds, 0.0, most);
 }
 
-// Fits the table to what the line is fitted to.
+// Fits the table to the same measurements as the line.
 void add_table(std::span<const StepTime> measured, StepTimeFit& fit) {
   SumsBySize sums;
   for (const auto& step : measured) {
@@ -191,6 +194,7 @@ void add_table(std::span<const StepTime> measured, StepTimeFit& fit) {
   fit.passes.front().seconds = std::min(fit.micro_batch_seconds, fit.passes[1].seconds);
 }
 
+// Linear interpolation between measured sizes; by the line's slope beyond the last.
 double pass_seconds(const StepTimeFit& fit, int64_t sequences) {
   const auto above = std::ranges::lower_bound(fit.passes, sequences, {}, &PassTime::sequences);
   const auto below = std::prev(above);

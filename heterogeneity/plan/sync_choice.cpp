@@ -7,9 +7,9 @@
 
 namespace farstep {
 
-std::vector<double> shares_by_uplinks(const RunConfig& run, std::span<const SiteKnowledge> sites) {
-  // Two sites' uplinks carry the same whatever the shares.
-  if (run.sync.shares != SharesRule::kBandwidth || sites.size() < 3) return {};
+std::vector<double> shares_by_uplinks(SharesRule rule, std::span<const SiteKnowledge> sites) {
+  // With two sites the uplinks carry the same bytes for all shares.
+  if (rule != SharesRule::kBandwidth || sites.size() < 3) return {};
   std::vector<double> uplinks;
   for (const auto& site : sites) {
     const auto uplink = uplink_bits_per_second(site);
@@ -19,14 +19,15 @@ std::vector<double> shares_by_uplinks(const RunConfig& run, std::span<const Site
   return bandwidth_shares(uplinks);
 }
 
-std::optional<SyncChange> change_of_sync(const RunConfig& run, std::span<const SiteKnowledge> sites,
-                                         int64_t parameters, const SyncConfig& now,
+std::optional<SyncChange> change_of_sync(const PlanConfig& config, SharesRule rule,
+                                         std::span<const SiteKnowledge> sites, int64_t parameters,
+                                         const SyncConfig& now,
                                          const std::vector<double>& shares_now) {
-  SyncChange change{.sync = now, .shares = shares_by_uplinks(run, sites), .reason = {}};
+  SyncChange change{.sync = now, .shares = shares_by_uplinks(rule, sites), .reason = {}};
   std::vector<std::string> reasons;
-  const auto facts = run.plan.wan_target ? sync_facts(sites, run.plan, parameters) : std::nullopt;
+  const auto facts = config.wan_target ? sync_facts(sites, config, parameters) : std::nullopt;
   if (facts) {
-    if (const auto plan = better_sync(*facts, *run.plan.wan_target, now)) {
+    if (const auto plan = better_sync(*facts, *config.wan_target, now)) {
       change.sync = changed_to(now, *plan);
       reasons.push_back(plan->reason);
     }

@@ -1,7 +1,7 @@
-// What is to change between two rounds in how the sites sync: what `plan.wan_target` and
-// `sync.shares` of a run ask for, from what is known of the sites.
+// Chooses changes of the sync between two rounds, as `plan.wan_target` and `sync.shares` of a run
+// ask for.
 //
-// All sites know the same and so decide alike. Pure functions; thread-safe.
+// All sites have the same input, so they choose the same. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "heterogeneity/plan/plan_config.h"
 #include "heterogeneity/plan/site_knowledge.h"
-#include "trainer/config/run_config.h"
+#include "outer_optimizer/sync_config.h"
 
 namespace farstep {
 
@@ -21,14 +22,15 @@ struct SyncChange {
   std::string reason;          // in words
 };
 
-// Shares by the uplinks where `run` asks for them, there are three sites or more, and all uplinks
-// are known; else none.
-std::vector<double> shares_by_uplinks(const RunConfig& run, std::span<const SiteKnowledge> sites);
+// Returns shares in proportion to the uplinks, if `rule` says so, there are at least three sites
+// and all uplinks are known; else empty.
+std::vector<double> shares_by_uplinks(SharesRule rule, std::span<const SiteKnowledge> sites);
 
-// The change from `now`, with shares `shares_now`, of a model of so many parameters; nothing if all
-// is to stay as it is.
-std::optional<SyncChange> change_of_sync(const RunConfig& run, std::span<const SiteKnowledge> sites,
-                                         int64_t parameters, const SyncConfig& now,
+// Returns the change from `now` and `shares_now` for a model of `parameters` values; nullopt if
+// nothing changes.
+std::optional<SyncChange> change_of_sync(const PlanConfig& config, SharesRule rule,
+                                         std::span<const SiteKnowledge> sites, int64_t parameters,
+                                         const SyncConfig& now,
                                          const std::vector<double>& shares_now);
 
 }  // namespace farstep

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "outer_optimizer/codec/make_codec.h"
+#include "wan/link/lanes.h"
+#include "wan/link/link_time.h"
 
 namespace farstep {
 
@@ -14,12 +16,12 @@ namespace {
 constexpr std::array kCodecs{CodecKind::kFp32, CodecKind::kInt8, CodecKind::kInt4};
 constexpr std::array<int64_t, 7> kFragments{1, 2, 4, 8, 16, 32, 64};
 
-// Slower than measured, as which a line is planned for; and the part of its loss or exposed time
-// that a choice may have at most to replace another.
+// The speed that a line is planned for, as a share of the measured one; and the shares of loss or
+// exposed time that a sync may have at most to replace another.
 constexpr double kCarefulSpeed = 0.8, kHalfTheLoss = 0.5, kLessExposed = 0.8;
 
-// Loss in nats: what int8 and int4 with error feedback cost at about 50 local steps, and what a
-// delay costs in proportion to its share of the round (0.01 for 5 steps of 50).
+// Returns the loss in nats: that of int8 and int4 with error feedback at about 50 local steps, plus
+// that of a delay in proportion to its share of the round (0.01 for 5 steps of 50).
 double loss_cost(CodecKind codec, double delay_share) {
   switch (codec) {
     case CodecKind::kFp32:
@@ -33,23 +35,13 @@ double loss_cost(CodecKind codec, double delay_share) {
   }
 }
 
-// What a connection carries a round trip, where the system has its usual buffers.
-constexpr double kWindowBits = 8e6;
-// Short links take no more than these: two with a peer, and about six of a site in all.
-constexpr double kLeastLanes = 2, kLeastOfSite = 6, kMostLanes = 16;
-// Delta, residuals, hashes and the outer step: passes over the values at some GB/s.
+// The time of delta, residuals, hashes and outer step: passes over the values at some GB/s.
 constexpr double kWorkSecondsPerValue = 5e-9;
-constexpr double kMargin = 1.2;  // by which a delay is longer than the sync that it surely hides
+constexpr double kMargin = 1.2;  // a delay that surely hides a sync lasts so many times as long
 constexpr double kMbit = 1e6;
 
-int64_t lanes_for(double uplink_bits_per_second, double rtt_seconds, int64_t num_sites) {
-  const auto peers = static_cast<double>(std::max<int64_t>(1, num_sites - 1));
-  const double least = std::clamp(std::floor(kLeastOfSite / peers), 1.0, kLeastLanes);
-  const double needed = std::ceil(uplink_bits_per_second * rtt_seconds / kWindowBits / peers);
-  return static_cast<int64_t>(std::clamp(needed, least, kMostLanes));
-}
-
-// What is known of the slowest uplink and the longest way; nothing if an uplink is not known.
+// The slowest uplink and the longest round trip. link_facts() returns nullopt if an uplink is
+// unknown.
 struct LinkFacts {
   double uplink_bits_per_second = std::numeric_limits<double>::infinity();
   double rtt_seconds = 0;
@@ -68,21 +60,22 @@ std::optional<LinkFacts> link_facts(std::span<const SiteKnowledge> sites) {
 
 double sync_seconds(const SyncFacts& facts, const CodecConfig& codec, int64_t fragments) {
   if (facts.num_sites < 2) return 0;
-  const auto sites = static_cast<double>(facts.num_sites);
+  const auto parts = static_cast<double>(fragments);
   const auto encoded_bytes =
       static_cast<double>(make_codec(codec)->encoded_bytes(facts.parameters));
-  const double sent_bits = 8 * 2 * (sites - 1) / sites * encoded_bytes;
+  // Arrival and Go are a round trip, and so are vote and commit.
+  const double control_seconds = 2 * facts.rtt_seconds;
   const double work_seconds = kWorkSecondsPerValue * static_cast<double>(facts.parameters);
-  return (sent_bits / facts.uplink_bits_per_second + work_seconds) /
-             static_cast<double>(fragments) +
-         3 * facts.rtt_seconds;
+  return control_seconds + work_seconds / parts +
+         reduce_gather_seconds(encoded_bytes / parts, facts.num_sites, facts.uplink_bits_per_second,
+                               facts.rtt_seconds / 2);
 }
 
 SyncPlan sync_with(const SyncFacts& facts, const CodecConfig& codec, int64_t fragments,
                    int64_t delay_steps) {
   SyncPlan plan{
       .codec = codec.kind,
-      .lanes = lanes_for(facts.uplink_bits_per_second, facts.rtt_seconds, facts.num_sites),
+      .lanes = lanes_for(facts.num_sites, facts.uplink_bits_per_second, facts.rtt_seconds),
       .fragments = fragments,
       .delay_steps = delay_steps,
       .sync_seconds = sync_seconds(facts, codec, fragments)};
@@ -100,7 +93,7 @@ double loss_cost(const SyncFacts& facts, const SyncPlan& plan) {
                    static_cast<double>(plan.delay_steps) / static_cast<double>(facts.base_steps));
 }
 
-// Whether `plan` is to be preferred; of equals the one that was there first is.
+// Returns whether `plan` is better than `than`; false if they are equal.
 bool is_better(const SyncFacts& facts, const SyncPlan& plan, const SyncPlan& than,
                double target_share) {
   const auto keeps_target = [&](const SyncPlan& some) {
@@ -111,7 +104,7 @@ bool is_better(const SyncFacts& facts, const SyncPlan& plan, const SyncPlan& tha
                             : plan.exposed_share < than.exposed_share;
 }
 
-// `over` is what of the connections is to be said.
+// Returns the reason of a plan in words; `over` is the part about the connections.
 std::string text_of(const SyncFacts& facts, const SyncPlan& plan, double target_share,
                     const std::string& over) {
   auto text = fmt::format(
@@ -157,7 +150,7 @@ std::optional<SyncFacts> sync_facts(std::span<const SiteKnowledge> sites, const 
 std::optional<int64_t> lanes_for(std::span<const SiteKnowledge> sites) {
   const auto links = link_facts(sites);
   if (!links || sites.size() < 2) return std::nullopt;
-  return lanes_for(links->uplink_bits_per_second, links->rtt_seconds, std::ssize(sites));
+  return lanes_for(std::ssize(sites), links->uplink_bits_per_second, links->rtt_seconds);
 }
 
 double fragment_sync_seconds(const SyncFacts& facts, CodecKind codec, int64_t fragments) {

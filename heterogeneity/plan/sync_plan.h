@@ -1,5 +1,5 @@
-// How a sync should cross the network: which codec, how many connections, how many fragments, and
-// how long each is under way while training goes on.
+// Plans a sync: its codec, connections, fragments, and how long training goes on while a fragment
+// is under way.
 //
 // Pure functions; thread-safe.
 #pragma once
@@ -9,18 +9,19 @@
 #include <span>
 #include <string>
 
+#include "heterogeneity/plan/plan_config.h"
 #include "heterogeneity/plan/site_knowledge.h"
-#include "trainer/config/run_config.h"
+#include "outer_optimizer/sync_config.h"
 
 namespace farstep {
 
-// What the choice depends on.
+// The input of the choice.
 struct SyncFacts {
   int64_t parameters = 0;
   int64_t num_sites = 0;
-  double uplink_bits_per_second = 0;  // of the site with the slowest
+  double uplink_bits_per_second = 0;  // the slowest site's
   double rtt_seconds = 0;             // between the two sites that are farthest apart
-  double step_seconds = 0;            // of a site that takes base_steps steps
+  double step_seconds = 0;            // the step time of a site with base_steps steps
   int64_t base_steps = 0;             // of a round
 };
 
@@ -28,40 +29,44 @@ struct SyncPlan {
   CodecKind codec = CodecKind::kFp32;
   int64_t lanes = 1, fragments = 1, delay_steps = 0;
   double sync_seconds = 0;     // of one fragment, from the first delta sent to the mean applied
-  double exposed_seconds = 0;  // of a round: what training cannot hide
+  double exposed_seconds = 0;  // of a round: the time that training cannot hide
   double exposed_share = 0;    // of the round
   std::string reason = {};     // in words
 };
 
-// The facts from what is known of the sites, nothing if a step time or, with several sites, an
-// uplink is not.
+// Returns the facts from the knowledge of the sites; nullopt if a step time is unknown or, with
+// several sites, an uplink.
 std::optional<SyncFacts> sync_facts(std::span<const SiteKnowledge> sites, const PlanConfig& config,
                                     int64_t parameters);
 
-// The sync whose exposed time is at most `target_share` of the round, and that costs the least
-// loss: of codecs, fp32 before int8 before int4; no delay before a short one (a delay of a tenth of
-// the round costs ten times what int4 does); few fragments before many. If none keeps the target,
-// the one with the least exposed time, and the reason says so. `target_share` is above 0.
+// Returns the sync of the least loss among those whose exposed time is at most `target_share` of
+// the round. The order of loss is: fp32, int8, int4; no delay before a short one; few fragments
+// before many. A delay of a tenth of the round costs ten times as much as int4. If no sync meets
+// the target, returns the one with the least exposed time; its reason says so. `target_share` must
+// be above 0.
 SyncPlan plan_sync(const SyncFacts& facts, double target_share);
 
-// Connections between two sites that such links need; nothing if an uplink is not known.
+// Returns how many connections two of these sites need (wan/link/lanes.h); nullopt if an uplink is
+// unknown.
 std::optional<int64_t> lanes_for(std::span<const SiteKnowledge> sites);
 
-// What to change `now` to (codec, fragments and delay; not lanes, which are connected), or nothing
-// if it is good enough. Links are taken to be a fifth slower than `facts` says, so that the new
-// sync keeps the target on a line that varies. `now` stays while it keeps the target, unless one
-// that costs at most half its loss does too; if it does not, what replaces it must expose a fifth
-// less. So the figures of a link must change by more than a fifth before one choice replaces
-// another and then is replaced by it. Of other codecs than plan_sync's the loss is taken to be that
-// of the next coarser of these.
+// Returns the settings to change `now` to: codec, fragments and delay. Lanes stay, since they are
+// already connected. Returns nullopt if `now` is good enough.
+//
+// Links are assumed a fifth slower than in `facts`, so that the new sync meets the target on a line
+// that varies. While `now` meets the target, it stays unless another sync that does too has at most
+// half its loss. If `now` misses the target, its replacement must expose a fifth less. So the link
+// figures must change by more than a fifth before a choice is replaced and then restored. A codec
+// that plan_sync() does not use counts with the loss of the next coarser one.
 std::optional<SyncPlan> better_sync(const SyncFacts& facts, double target_share,
                                     const SyncConfig& now);
 
-// `now` with the plan's codec, fragments and delay.
+// Returns `now` with the plan's codec, fragments and delay.
 SyncConfig changed_to(const SyncConfig& now, const SyncPlan& plan);
 
-// What a fragment's sync takes: two trips to the coordinator, its bytes through the slowest uplink
-// in both directions, two hops, and some passes over its values in memory.
+// Returns the time of a fragment's sync: two round trips to the coordinator, a reduce-scatter and
+// all-gather over links like the worst ones (wan/link/link_time.h), and some passes over its values
+// in memory.
 double fragment_sync_seconds(const SyncFacts& facts, CodecKind codec, int64_t fragments);
 
 }  // namespace farstep

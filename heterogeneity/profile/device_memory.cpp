@@ -1,6 +1,5 @@
 #include "heterogeneity/profile/device_memory.h"
 
-#include <c10/core/CachingDeviceAllocator.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "heterogeneity/profile/forked.h"
 #include "trainer/base/error.h"
@@ -18,7 +18,8 @@ namespace farstep {
 
 namespace {
 
-constexpr int kSteps = 3;  // until the allocators have settled
+constexpr int kSteps = 3;  // later steps of a shape allocate nothing new
+// A prediction this far above the limit is taken as certain: the machine could run out of memory.
 constexpr double kHopelessExcess = 1.05;
 constexpr double kMebibyte = 1 << 20;
 
@@ -26,7 +27,7 @@ int64_t usable(int64_t bytes) {
   return static_cast<int64_t>((1 - kMemoryHeadRoom) * static_cast<double>(bytes));
 }
 
-// Runs `step` a few times; false if memory ran out.
+// Runs `step` kSteps times; returns false if memory ran out.
 bool run_steps(const std::function<void()>& step) try {
   for (int i = 0; i < kSteps; ++i) step();
   return true;
@@ -35,7 +36,7 @@ bool run_steps(const std::function<void()>& step) try {
   return false;
 }
 
-// The figure "NAME:  1234 kB" of a file of /proc, in bytes.
+// Returns the value "NAME:  1234 kB" of a file in /proc, in bytes.
 int64_t proc_bytes(const char* file, std::string_view name) {
   std::ifstream stream(file);
   for (std::string line; std::getline(stream, line);) {
@@ -47,8 +48,8 @@ int64_t proc_bytes(const char* file, std::string_view name) {
   throw DataError(fmt::format("{}: has no figure {}", file, name));
 }
 
-// Of this process, resident memory (VmRSS) or its peak (VmHWM) less what is only mapped files: the
-// libraries' code, which a fork has to load anew.
+// Returns this process's resident memory (VmRSS) or its peak (VmHWM), without mapped files: they
+// are the libraries' code, which a fork loads again.
 int64_t own_bytes(std::string_view name) {
   constexpr const char* kStatus = "/proc/self/status";
   return proc_bytes(kStatus, name) - proc_bytes(kStatus, "RssFile:");
@@ -61,6 +62,7 @@ class CpuMemory : public DeviceMemory {
 
   int64_t bytes() const override { return bytes_; }
 
+  // In a copy, because a process's peak of memory never falls.
   bool holds(int64_t sequences, const std::function<void()>& step) override {
     if (predict(sequences) > kHopelessExcess * static_cast<double>(bytes_)) return false;
     std::optional<int64_t> taken;
@@ -78,7 +80,8 @@ class CpuMemory : public DeviceMemory {
   }
 
  private:
-  // By the line through the smallest and the largest step below `sequences`; 0 without two.
+  // Extrapolates the line through the smallest and the largest measured step below `sequences`; 0
+  // without two.
   double predict(int64_t sequences) const {
     const auto next = taken_.lower_bound(sequences);
     if (std::distance(taken_.begin(), next) < 2) return 0;
@@ -92,41 +95,35 @@ class CpuMemory : public DeviceMemory {
   std::map<int64_t, double> taken_;  // bytes by sequences
 };
 
-class GpuMemory : public DeviceMemory {
+class HeapMemory : public DeviceMemory {
  public:
-  GpuMemory(at::Device device, std::optional<int64_t> bytes) : device_(device) {
-    at::empty({1}, at::TensorOptions(device));  // brings LibTorch's allocator up
-    empty_cache();
-    const auto free_and_total =
-        at::getDeviceAllocator(device.type())->getMemoryInfo(device.index());
-    free_bytes_ = static_cast<int64_t>(free_and_total.first);
+  HeapMemory(DeviceHeap heap, std::optional<int64_t> bytes) : heap_(std::move(heap)) {
+    heap_.empty_cache();
+    free_bytes_ = heap_.free_bytes();
     bytes_ = std::min(bytes.value_or(free_bytes_), free_bytes_);
   }
 
   int64_t bytes() const override { return bytes_; }
 
+  // LibTorch's cache is emptied afterwards, so that trials do not affect each other.
   bool holds(int64_t /*sequences*/, const std::function<void()>& step) override {
-    const bool held = run_steps([&, occupied = at::Tensor()]() mutable {
+    const bool held = run_steps([&, occupied = std::shared_ptr<void>()]() mutable {
       // What training may not use; by the second step the model is on the device as well.
-      if (!occupied.defined()) {
-        occupied =
-            at::empty({free_bytes_ - usable(bytes_)}, at::TensorOptions(device_).dtype(at::kByte));
-      }
+      if (!occupied) occupied = heap_.occupy(free_bytes_ - usable(bytes_));
       step();
     });
-    empty_cache();
+    heap_.empty_cache();
     return held;
   }
 
  private:
-  void empty_cache() const { at::getDeviceAllocator(device_.type())->emptyCache(); }
-
-  const at::Device device_;
+  const DeviceHeap heap_;
   int64_t free_bytes_ = 0, bytes_ = 0;
 };
 
 }  // namespace
 
+// Doubling before bisection: a trial that is far too large costs much time and memory.
 int64_t largest_that_fits(const std::function<bool(int64_t)>& fits, int64_t limit) {
   int64_t fitting = 0, too_large = limit + 1;
   bool has_failed = false;
@@ -143,10 +140,12 @@ int64_t largest_that_fits(const std::function<bool(int64_t)>& fits, int64_t limi
   return fitting;
 }
 
-std::unique_ptr<DeviceMemory> open_device_memory(at::Device device, std::optional<int64_t> bytes,
-                                                 int64_t cpu_slices) {
-  if (device.is_cpu()) return std::make_unique<CpuMemory>(bytes, cpu_slices);
-  return std::make_unique<GpuMemory>(device, bytes);
+std::unique_ptr<DeviceMemory> open_cpu_memory(std::optional<int64_t> bytes, int64_t cpu_slices) {
+  return std::make_unique<CpuMemory>(bytes, cpu_slices);
+}
+
+std::unique_ptr<DeviceMemory> open_heap_memory(DeviceHeap heap, std::optional<int64_t> bytes) {
+  return std::make_unique<HeapMemory>(std::move(heap), bytes);
 }
 
 }  // namespace farstep

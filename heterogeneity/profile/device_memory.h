@@ -1,9 +1,7 @@
-// The memory of a device, and how large a micro-batch it holds: found by real training steps.
+// Measures the memory of a device and the largest micro-batch that fits, by real training steps.
 //
-// Not thread-safe: called by the thread that owns the device.
+// Not thread-safe: the thread that owns the device calls it.
 #pragma once
-
-#include <ATen/ATen.h>
 
 #include <cstdint>
 #include <functional>
@@ -12,36 +10,47 @@
 
 namespace farstep {
 
-// The share of the memory that a step leaves free.
+// The share of the memory that must stay free during a step.
 inline constexpr double kMemoryHeadRoom = 0.01;
 
-// The largest n in [0, limit] for which fits(n) holds, if it holds up to there and not beyond;
-// fits(0) is taken for granted. Tries 1, 2, 4, ... until one does not fit, then bisects: at most
-// 2 log2(limit) + 2 calls, none of more than twice the result.
+// Returns the largest n in [0, limit] for which fits(n) is true. fits must be true up to some n and
+// false beyond; fits(0) is assumed. Tries 1, 2, 4, ... until one does not fit, then bisects. Makes
+// at most 2 log2(limit) + 2 calls, none with more than twice the result.
 int64_t largest_that_fits(const std::function<bool(int64_t)>& fits, int64_t limit);
 
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
 
-  // Memory that training may use.
+  // Returns the memory that training may use.
   virtual int64_t bytes() const = 0;
 
-  // Whether training steps on `sequences` at once stay within bytes() less the head-room. Runs
-  // `step`, which takes one and builds the model if there is none, several times; leaves nothing
-  // cached behind. Errors other than a lack of memory pass through.
+  // Whether training steps on `sequences` at once stay within bytes() minus the head-room. Runs
+  // `step` several times; it takes one step and builds the model if necessary. Leaves no cached
+  // memory behind. Passes on errors other than a lack of memory.
   virtual bool holds(int64_t sequences, const std::function<void()>& step) = 0;
 };
 
-// Opens the memory of `device` before anything of the training is on it. `bytes` is what training
-// may use; without it, what is free: on a GPU all of it, on a CPU one of `cpu_slices` equal parts.
+// The memory of a CPU slice. `bytes` is what training may use; without it, one of `cpu_slices`
+// equal parts of what is free.
 //
-// On a GPU the rest is held occupied during the steps, which then run out of memory or not. On a
-// CPU nothing runs out before the machine does: what counts is by how much the resident memory of a
-// forked copy of this process, files aside, grows at most; model and allocator are as fresh there
-// as in training, and nothing is left here. A step is not tried there if smaller ones already show
-// that it would exceed bytes() by over a twentieth. Throws DataError if /proc cannot be read.
-std::unique_ptr<DeviceMemory> open_device_memory(at::Device device, std::optional<int64_t> bytes,
-                                                 int64_t cpu_slices);
+// Nothing runs out before the machine does. What counts is by how much the resident memory of a
+// forked copy of this process, files aside, grows at most. Model and allocator are as fresh there
+// as in training, and nothing is left here. A step is not tried if smaller ones already show that
+// it would exceed bytes() by over a twentieth. Throws DataError if /proc cannot be read.
+std::unique_ptr<DeviceMemory> open_cpu_memory(std::optional<int64_t> bytes, int64_t cpu_slices);
+
+// A device's own memory, as its allocator gives access to it.
+struct DeviceHeap {
+  std::function<int64_t()> free_bytes;
+  // Holds so many bytes until the result is destroyed; throws if there are fewer.
+  std::function<std::shared_ptr<void>(int64_t bytes)> occupy;
+  std::function<void()> empty_cache;  // gives back what the allocator holds for later
+};
+
+// The memory of a device with a heap of its own, before anything of the training is on it. `bytes`
+// is what training may use; without it, all that is free. The rest is held occupied during the
+// steps, which then run out of memory or not.
+std::unique_ptr<DeviceMemory> open_heap_memory(DeviceHeap heap, std::optional<int64_t> bytes);
 
 }  // namespace farstep

@@ -19,27 +19,27 @@ std::string processor_name() {
   return "cpu";
 }
 
-// By the driver, which LibTorch's CUDA library has loaded.
-std::string gpu_name(at::Device device) {
+}  // namespace
+
+std::string cpu_name(int64_t threads) {
+  return fmt::format("{}, {} {}", processor_name(), threads, threads == 1 ? "thread" : "threads");
+}
+
+// The driver's library is there already: whoever opened the GPU has loaded it.
+std::string gpu_name(int index) {
   using GetDevice = int (*)(int* device, int ordinal);
   using GetName = int (*)(char* name, int length, int device);
+  const auto unnamed = fmt::format("cuda:{}", index);
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
-  if (driver == nullptr) return device.str();
+  if (driver == nullptr) return unnamed;
   const auto get_device = reinterpret_cast<GetDevice>(dlsym(driver, "cuDeviceGet"));
   const auto get_name = reinterpret_cast<GetName>(dlsym(driver, "cuDeviceGetName"));
   std::array<char, 256> name{};
   int number = 0;
   const bool found = get_device != nullptr && get_name != nullptr &&
-                     get_device(&number, device.index()) == 0 &&
+                     get_device(&number, index) == 0 &&
                      get_name(name.data(), static_cast<int>(name.size()), number) == 0;
-  return found ? std::string(name.data()) : device.str();
-}
-
-}  // namespace
-
-std::string device_name(at::Device device, int64_t threads) {
-  if (!device.is_cpu()) return gpu_name(device);
-  return fmt::format("{}, {} {}", processor_name(), threads, threads == 1 ? "thread" : "threads");
+  return found ? std::string(name.data()) : unnamed;
 }
 
 }  // namespace farstep

@@ -1,15 +1,16 @@
-// What a device is called.
+// The name of a device.
 #pragma once
-
-#include <ATen/ATen.h>
 
 #include <cstdint>
 #include <string>
 
 namespace farstep {
 
-// The processor's model and the slice's threads, or the GPU's name as its driver gives it; "cpu" or
-// "cuda:0" where the system does not say. The device has been opened.
-std::string device_name(at::Device device, int64_t threads);
+// The processor's model, "cpu" where the system does not say it, and the slice's threads.
+std::string cpu_name(int64_t threads);
+
+// The name of the process's GPU of that index as the driver gives it, "cuda:0" where it gives none.
+// The GPU has been opened.
+std::string gpu_name(int index);
 
 }  // namespace farstep

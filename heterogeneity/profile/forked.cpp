@@ -18,23 +18,24 @@ namespace farstep {
 
 namespace {
 
-// What goes through the pipe, a line each: {"text": ...} or {"error": ..., "kind": ...}.
+// One line of the pipe: {"text": ...} or {"error": ..., "kind": ...}.
 using Message = nlohmann::json;
 
 void write_line(int descriptor, const Message& message) {
-  // A path in an error's text may be no UTF-8.
+  // A path in an error's text may not be UTF-8.
   const auto line = message.dump(-1, ' ', false, Message::error_handler_t::replace) + "\n";
   for (std::size_t done = 0; done < line.size();) {
     const auto written = ::write(descriptor, line.data() + done, line.size() - done);
-    if (written < 0 && errno != EINTR) _exit(1);  // nobody listens any more
+    if (written < 0 && errno != EINTR) _exit(1);  // the original has gone
     if (written > 0) done += static_cast<std::size_t>(written);
   }
 }
 
-// The copy's whole life.
+// Runs in the copy from the fork to its end.
 [[noreturn]] void be_the_copy(const std::function<void(const Tell&)>& work, pid_t parent,
                               int descriptor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The parent may have ended before the call above.
   if (::getppid() != parent) _exit(1);
   try {
     work([&](const std::string& text) { write_line(descriptor, {{"text", text}}); });
@@ -44,7 +45,7 @@ void write_line(int descriptor, const Message& message) {
     write_line(descriptor,
                {{"error", error.what()}, {"kind", static_cast<int>(ErrorKind::kInternal)}});
   }
-  _exit(0);  // destructors and buffers are the original's business
+  _exit(0);  // without destructors and buffers, which belong to the original
 }
 
 [[noreturn]] void rethrow(const Message& message) {
@@ -62,7 +63,7 @@ void write_line(int descriptor, const Message& message) {
   throw InternalError(text);
 }
 
-// Passes lines on until the copy's end of the pipe is closed; returns the error if one came.
+// Passes texts on until the copy closes its end of the pipe. Returns its error, if any.
 std::optional<Message> listen(int descriptor, const Tell& receive) {
   std::string pending;
   std::array<char, 4096> chunk;
@@ -80,7 +81,7 @@ std::optional<Message> listen(int descriptor, const Tell& receive) {
   }
 }
 
-// Kills the copy if it still runs, and waits for its end; its wait status.
+// The copy's process: killed if it still runs at destruction. wait() returns its wait status.
 class Copy {
  public:
   explicit Copy(pid_t pid) : pid_(pid) {}
@@ -107,6 +108,7 @@ class Copy {
 
 }  // namespace
 
+// The copy's end of the pipe closes when it ends in any way, which ends listen().
 ForkEnd run_forked(const std::function<void(const Tell& tell)>& work, const Tell& receive,
                    const std::stop_token& stop) {
   std::array<int, 2> ends;
@@ -120,6 +122,7 @@ ForkEnd run_forked(const std::function<void(const Tell& tell)>& work, const Tell
     be_the_copy(work, parent, ends[1]);
   }
   ::close(ends[1]);
+  // Closed here, so that a read ends when the copy ends.
   const std::shared_ptr<const int> reader(&ends[0], [](const int* end) { ::close(*end); });
   if (pid < 0) {
     throw InternalError(fmt::format("no copy of the process: {}", std::strerror(errno)));

@@ -1,8 +1,8 @@
-// Work in a forked copy of this process: memory, threads and devices that it takes are given back
-// when it ends, whatever happens to it.
+// Runs work in a forked copy of this process. Its memory, threads and devices are freed when it
+// ends, in whatever way.
 //
-// Fork before this process itself computes: threads of OpenMP and contexts of a GPU do not work in
-// a copy. Belongs to the thread that it is called from.
+// Fork before this process itself computes: OpenMP's threads and a GPU's contexts do not work in a
+// copy. One thread uses it.
 #pragma once
 
 #include <functional>
@@ -11,18 +11,18 @@
 
 namespace farstep {
 
-// Hands a text over.
+// Sends a text to the original process.
 using Tell = std::function<void(const std::string& text)>;
 
 enum class ForkEnd {
   kDone,
-  kStopped,  // stop was requested: the copy was killed
-  kKilled    // by somebody else: as a rule by the system, for want of memory
+  kStopped,  // a stop was requested and the copy was killed
+  kKilled    // killed by another process, usually by the system for lack of memory
 };
 
-// Runs `work` in a copy of this process and waits for its end. Every text that `work` tells arrives
-// at `receive`, here, in order. The copy is killed if stop is requested, or this process ends.
-// Rethrows what `work` throws: an Error of the same kind, or else an InternalError with its text.
+// Runs `work` in a copy of this process and waits for its end. Passes every text that `work` sends
+// to `receive`, in order. Kills the copy if a stop is requested; it also dies with this process.
+// Rethrows an exception of `work`: an Error of the same kind, or an InternalError with its text.
 ForkEnd run_forked(const std::function<void(const Tell& tell)>& work, const Tell& receive,
                    const std::stop_token& stop = {});
 

@@ -11,16 +11,16 @@ namespace farstep {
 
 namespace {
 
-constexpr int kPings = 11;  // and one before them that warms up
+constexpr int kPings = 11;  // after one that warms up; odd, so that the median is one of them
 constexpr int kSmallBursts = 3;
-constexpr int64_t kFirstBurstBytes = 64 * 1024;
-constexpr double kPingSeconds = 5;  // for the pings of one direction, on the slowest of links
+constexpr int64_t kFirstBurstBytes = 64 * 1024;  // fast on a slow link too; it doubles from there
+constexpr double kPingSeconds = 5;               // for the pings of one direction on a slow link
 
 enum Phase : uint32_t { kPing, kPong, kSize, kBurst, kAck, kTurn };
 
 using Word = std::array<std::byte, sizeof(int64_t)>;
 
-// One site's side of the measurement with one peer.
+// One site's part in the measurement with one peer.
 class PairProbe {
  public:
   PairProbe(Transport& transport, int peer, const LinkProbe& probe, const Clock& clock)
@@ -32,7 +32,7 @@ class PairProbe {
             .bandwidth_bits_per_second = bits_per_second()};
   }
 
-  // The other side of measure().
+  // The peer's part while this site's peer calls measure().
   void answer() {
     answer_pings();
     take_bursts();
@@ -46,7 +46,7 @@ class PairProbe {
     return transport_.receive(peer_, {.phase = phase}, bytes);
   }
 
-  // Both sides of a ping wait for it before it is sent: it travels at once.
+  // Both sides post their receive before the ping is sent, so that it travels at once.
   double round_trip_seconds() {
     std::vector<double> seconds;
     for (int i = 0; i <= kPings; ++i) {
@@ -72,6 +72,8 @@ class PairProbe {
     }
   }
 
+  // Doubles the transfer until the probe's budget is near. Subtracts the time of a small one, which
+  // is latency.
   double bits_per_second() {
     const double begin = clock_.now_seconds();
     std::vector<double> small;
@@ -98,7 +100,7 @@ class PairProbe {
     start_send(kSize, size)->wait();
   }
 
-  // Seconds until the peer has all of it and this site knows.
+  // Returns the seconds until this site knows that the peer has received all bytes.
   double burst(int64_t bytes) {
     content_.resize(static_cast<std::size_t>(bytes));
     Word ack;
@@ -110,6 +112,7 @@ class PairProbe {
     return clock_.now_seconds() - begin;
   }
 
+  // A size of 0 ends the bursts. The size is checked, because memory is allocated for it.
   void take_bursts() {
     while (true) {
       Word size;
@@ -137,7 +140,7 @@ class PairProbe {
 
 }  // namespace
 
-// Site after site measures with all sites after it, then tells the next one that it is its turn.
+// Each site measures with all sites after it and then passes the turn to the next one.
 std::optional<std::vector<LinkProfile>> measure_links(Transport& transport, const LinkProbe& probe,
                                                       const Clock& clock,
                                                       const std::stop_token& stop) {

@@ -13,6 +13,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+// One sample of each case in every turn, so that all cases see the same changes of the machine.
 std::vector<double> medians_in_turn(std::size_t num_cases,
                                     const std::function<double(std::size_t)>& timed,
                                     const Repeats& repeats, const Clock& clock) {

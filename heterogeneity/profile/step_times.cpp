@@ -7,6 +7,8 @@
 
 namespace farstep {
 
+// The accumulated step separates the cost of an update from that of a pass; other sizes give the
+// shape over the micro-batch.
 std::vector<StepTime> steps_to_time(int64_t micro_batch, int64_t max_micro_batch) {
   FARSTEP_CHECK(micro_batch >= 1 && max_micro_batch >= 1, "micro-batches have sequences");
   const int64_t planned = std::min(micro_batch, max_micro_batch);

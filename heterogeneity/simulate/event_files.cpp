@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kStartUnixSeconds = 946'684'800;  // 2000-01-01 00:00 UTC
 
-// Lines of one site, on a clock of its own.
+// The lines of one site, with a clock of its own.
 class Lines {
  public:
   Lines(std::string site, double start_seconds)
@@ -38,6 +38,30 @@ class Lines {
   double now_;
   std::string text_;
 };
+
+PlanEvent plan_event(int64_t round, const SitePlan& plan) {
+  return {.round = round,
+          .local_steps = plan.local_steps,
+          .batch = plan.batch,
+          .micro_batch = plan.micro_batch,
+          .reason = plan.reason,
+          .step_seconds = plan.step_seconds,
+          .idle_seconds = plan.idle_seconds};
+}
+
+void add_sync(Lines& lines, int64_t round, const SiteSync& sync) {
+  lines.add_span(SpanCause::kWait, round, sync.exposed.wait);
+  lines.add_span(SpanCause::kWan, round, sync.exposed.exchange);
+  lines.add_span(SpanCause::kOuter, round, sync.exposed.outer);
+  lines.add_span(SpanCause::kWan, round, sync.exposed.vote);
+  lines.add(SyncEvent{.round = round,
+                      .fragment = sync.fragment,
+                      .wait_seconds = sync.all.wait,
+                      .wan_seconds = sync.all.wan(),
+                      .exposed_wait_seconds = sync.exposed.wait,
+                      .exposed_wan_seconds = sync.exposed.wan(),
+                      .bytes_sent = sync.sent_bytes});
+}
 
 }  // namespace
 
@@ -78,28 +102,24 @@ std::string EventFiles::round_lines(const SimulatedRound& round, const SiteRound
   const int64_t step_tokens = site.plan.batch * *scenario_.sequence_length;
   lines.add_span(SpanCause::kEvaluate, round.round - 1, site.evaluate_seconds);
   lines.add_span(SpanCause::kCheckpoint, round.round - 1, site.checkpoint_seconds);
-  PlanEvent plan;
-  plan.round = round.round;
-  plan.local_steps = site.plan.local_steps;
-  plan.batch = site.plan.batch;
-  plan.micro_batch = site.plan.micro_batch;
-  plan.reason = site.plan.reason;
-  plan.step_seconds = site.plan.step_seconds;
-  plan.idle_seconds = site.plan.idle_seconds;
-  lines.add(plan);
+  lines.add(plan_event(round.round, site.measuring_plan.value_or(site.plan)));
   StepEvent step;
   step.round = round.round;
   step.tokens = step_tokens;
+  auto sync = site.syncs.begin();
   for (const double seconds : site.step_seconds) {
     ++step.step;
     step.start = lines.now();
     step.seconds = seconds;
     lines.add(step, seconds);
+    if (site.measuring_plan && step.step == site.plan.steps_before) {
+      lines.add_span(SpanCause::kWait, round.round, site.measuring_wait_seconds);
+      lines.add(plan_event(round.round, site.plan));
+    }
+    for (; sync != site.syncs.end() && sync->applied_after == step.step; ++sync) {
+      add_sync(lines, round.round, *sync);
+    }
   }
-  lines.add_span(SpanCause::kWait, round.round, site.wait_seconds);
-  lines.add_span(SpanCause::kWan, round.round, site.exchange_seconds);
-  lines.add_span(SpanCause::kOuter, round.round, site.outer_seconds);
-  lines.add_span(SpanCause::kWan, round.round, site.vote_seconds);
   RoundEvent commit;
   commit.round = round.round;
   commit.generation = round.generation;
@@ -107,9 +127,11 @@ std::string EventFiles::round_lines(const SimulatedRound& round, const SiteRound
   commit.batch = site.plan.batch;
   commit.micro_batch = site.plan.micro_batch;
   commit.tokens = site.steps() * step_tokens;
-  commit.averaging_weight = site.averaging_weight;
-  commit.wan_bytes_sent = site.sent_bytes;
-  commit.wan_bytes_received = site.received_bytes;
+  commit.averaging_weight = site.syncs.back().averaging_weight;
+  for (const auto& of_fragment : site.syncs) {
+    commit.wan_bytes_sent += of_fragment.sent_bytes;
+    commit.wan_bytes_received += of_fragment.received_bytes;
+  }
   commit.theta_hash = checksum_text(0);
   lines.add(commit);
   if (round.round == scenario_.rounds) lines.add(EndEvent{});

@@ -1,7 +1,7 @@
 // Writes simulated rounds as the event files of a run, so that `farstep report` shows them.
 //
-// Times begin with the year 2000, so that the same scenario gives the same bytes. Steps and rounds
-// have no losses, gradient norms and learning rates, and hashes of zeros: nothing was trained. Not
+// Times begin in the year 2000, so the same scenario produces the same bytes. Losses, gradient
+// norms and learning rates are absent and hashes are zeros, since nothing was trained. Not
 // thread-safe.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace farstep {
 class EventFiles {
  public:
   // Writes to FOLDER/<site>/events.jsonl; `version` is Farstep's. Throws ConfigError if the folder
-  // holds anything, DataError if it cannot be made.
+  // is not empty, DataError if it cannot be made.
   EventFiles(std::filesystem::path folder, const Scenario& scenario, std::string version);
 
   // Appends the next round to the files of the sites that take part. Throws DataError.

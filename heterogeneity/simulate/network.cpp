@@ -1,28 +1,20 @@
 #include "heterogeneity/simulate/network.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numeric>
 #include <string>
 
+#include "outer_optimizer/codec/make_codec.h"
 #include "outer_optimizer/schedule/partition.h"
+#include "wan/link/link_time.h"
 
 namespace farstep {
-
-namespace {
-
-constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-constexpr double kBitsPerByte = 8;
-
-}  // namespace
 
 Network::Network(const Scenario& scenario)
     : own_ways_(scenario.sites.size()),
       default_way_{scenario.link.rtt_seconds, scenario.link.bandwidth_bits_per_second},
-      uplinks_bits_per_second_(scenario.sites.size(), kNoLimit),
-      parameters_(scenario.parameters.value_or(0)),
-      bytes_per_parameter_(scenario.bytes_per_parameter) {
+      uplinks_bits_per_second_(scenario.sites.size(), kUnlimitedRate),
+      codec_(make_codec(scenario.sync.codec)) {
   std::map<std::string, std::size_t> ids;
   std::map<std::string, std::size_t> region_ids;
   for (const auto& site : scenario.sites) {
@@ -70,24 +62,24 @@ double Network::rtt_seconds(std::size_t from, std::size_t to) const {
 }
 
 double Network::bandwidth_bits_per_second(std::size_t from, std::size_t to) const {
-  return figure(from, to, &Way::bandwidth_bits_per_second).value_or(kNoLimit);
+  return figure(from, to, &Way::bandwidth_bits_per_second).value_or(kUnlimitedRate);
 }
 
 std::vector<double> Network::phase_ends(Phase phase, std::span<const std::size_t> present,
                                         std::span<const double> start,
-                                        std::span<const double> part_bytes) const {
-  const double all_bytes = std::accumulate(part_bytes.begin(), part_bytes.end(), 0.0);
-  const auto num_peers = static_cast<double>(present.size() - 1);
+                                        std::span<const int64_t> part_bytes) const {
   std::vector<double> ends(start.begin(), start.end());
+  std::vector<OutgoingMessage> messages(present.size());
   for (std::size_t i = 0; i < present.size(); ++i) {
-    const bool reduces = phase == Phase::kReduceScatter;
-    const double sent_bytes = reduces ? all_bytes - part_bytes[i] : num_peers * part_bytes[i];
-    const double uplink_seconds = kBitsPerByte * sent_bytes / uplinks_bits_per_second_[present[i]];
+    for (std::size_t j = 0; j < present.size(); ++j) {
+      const auto bytes = j == i ? 0 : part_bytes[phase == Phase::kReduceScatter ? j : i];
+      messages[j] = {.bytes = static_cast<double>(bytes),
+                     .bits_per_second = bandwidth_bits_per_second(present[i], present[j])};
+    }
+    const auto leave = leave_seconds(uplinks_bits_per_second_[present[i]], messages);
     for (std::size_t j = 0; j < present.size(); ++j) {
       if (j == i) continue;
-      const double way_seconds = kBitsPerByte * (reduces ? part_bytes[j] : part_bytes[i]) /
-                                 bandwidth_bits_per_second(present[i], present[j]);
-      const double left = start[i] + std::max(way_seconds, uplink_seconds);
+      const double left = start[i] + leave[j];
       ends[i] = std::max(ends[i], left);
       ends[j] = std::max(ends[j], left + rtt_seconds(present[i], present[j]) / 2);
     }
@@ -95,19 +87,20 @@ std::vector<double> Network::phase_ends(Phase phase, std::span<const std::size_t
   return ends;
 }
 
-SyncCost Network::sync_cost(std::span<const std::size_t> present) const {
+SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values) const {
   SyncCost cost;
-  std::vector<double> part_bytes;
-  const double all_bytes = bytes_per_parameter_ * static_cast<double>(parameters_);
+  std::vector<int64_t> part_bytes;
   const auto num_sites = static_cast<int>(present.size());
   for (int i = 0; i < num_sites; ++i) {
-    const auto site = present[static_cast<std::size_t>(i)];
-    const auto part = equal_part(parameters_, i, num_sites).size();
-    part_bytes.push_back(bytes_per_parameter_ * static_cast<double>(part));
-    const double others_bytes = all_bytes - part_bytes.back() + (num_sites - 1) * part_bytes.back();
-    cost.sent_bytes.push_back(std::llround(others_bytes));
+    part_bytes.push_back(codec_->encoded_bytes(equal_part(values, i, num_sites).size()));
+  }
+  const int64_t all_bytes = std::accumulate(part_bytes.begin(), part_bytes.end(), int64_t{0});
+  for (std::size_t i = 0; i < present.size(); ++i) {
+    const int64_t own_bytes = part_bytes[i];
+    cost.sent_bytes.push_back(all_bytes - own_bytes + (num_sites - 1) * own_bytes);
     cost.received_bytes.push_back(cost.sent_bytes.back());
-    cost.control_seconds.push_back(site == coordinator_ ? 0 : rtt_seconds(site, coordinator_) / 2);
+    cost.control_seconds.push_back(
+        present[i] == coordinator_ ? 0 : rtt_seconds(present[i], coordinator_) / 2);
   }
   const auto reduced = phase_ends(Phase::kReduceScatter, present, cost.control_seconds, part_bytes);
   cost.exchange_seconds = phase_ends(Phase::kAllGather, present, reduced, part_bytes);

@@ -1,45 +1,50 @@
-// How long the sites' messages take: the model of the links between them.
+// Computes how long the sites' messages take, over links that follow the model of wan/link.
 //
-// A way from one site to another has a round trip, of which a message pays half, and a bandwidth.
-// Both are what the site's own profile says, else what the peer's profile says of the way back,
-// else those of the two regions, else the default. A site's uplink is as fast as its fastest known
-// way; the transfers of a phase share it: each lasts as long as its own way needs for it, or as the
-// uplink needs for all of them, whichever is more. What arrives is not limited beyond that.
-// Immutable; thread-safe.
+// A way from one site to another has a bandwidth and a round trip, of which a message takes half.
+// The first known figure counts: the site's own profile, the peer's profile of the opposite way,
+// the link of the two regions, the default. A site's uplink is as fast as its fastest known way.
+// The messages of a phase share it as in wan/link/link_time.h. The receiving side has no limit of
+// its own. Profiles have no losses and no queues, so neither are simulated. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "heterogeneity/simulate/scenario.h"
+#include "outer_optimizer/codec/codec.h"
 
 namespace farstep {
 
-// What a sync costs each of the sites that take part, in their order.
+// A sync's cost for each of the sites that take part, in their order.
 struct SyncCost {
-  std::vector<double> control_seconds;   // a message to or from the coordinator
+  std::vector<double> control_seconds;   // one message to or from the coordinator
   std::vector<double> exchange_seconds;  // from its own Go until it has the mean
   std::vector<int64_t> sent_bytes, received_bytes;
 };
 
 class Network {
  public:
-  // `scenario` as scenario_from_json() returns it.
+  // `scenario` must be a result of scenario_from_json().
   explicit Network(const Scenario& scenario);
 
-  // Round trip between two different sites, by site id.
+  // Returns the round trip between two different sites, by site id.
   double rtt_seconds(std::size_t from, std::size_t to) const;
-  // From one site to another; infinity is no limit.
+  // Returns the bandwidth from one site to another; infinity means no limit.
   double bandwidth_bits_per_second(std::size_t from, std::size_t to) const;
 
-  // The direct exchange among `present` (site ids, ascending): Go travels from the coordinator to
-  // each site; then reduce-scatter: a site sends every peer that peer's partition of its delta;
-  // then all-gather: it sends the mean of its own partition to every peer. A site enters the second
-  // phase when all that it had to send in the first has left it and all for it has arrived.
-  SyncCost sync_cost(std::span<const std::size_t> present) const;
+  // Returns the cost of the direct exchange of `values` among `present` (site ids, ascending), in
+  // the codec's bytes.
+  //
+  // First Go travels from the coordinator to each site. Then, in the reduce-scatter, a site sends
+  // every peer that peer's partition of its delta. Then, in the all-gather, it sends the mean of
+  // its own partition to every peer. A site enters the second phase when it has sent and received
+  // all messages of the first. (A real exchange sends chunks of both phases at the same time, which
+  // hides up to one of the two hops.)
+  SyncCost sync_cost(std::span<const std::size_t> present, int64_t values) const;
 
  private:
   struct Way {
@@ -47,14 +52,14 @@ class Network {
   };
   enum class Phase { kReduceScatter, kAllGather };
 
-  // The figure of the nearest description of the way that has it.
+  // Returns the figure from the most specific description of the way that has it.
   std::optional<double> figure(std::size_t from, std::size_t to,
                                std::optional<double> Way::*member) const;
-  // When each of `present` is through the phase that it enters at `start`; `part_bytes` are the
+  // Returns when each of `present` ends the phase that it enters at `start`; `part_bytes` are the
   // sizes of their partitions.
   std::vector<double> phase_ends(Phase phase, std::span<const std::size_t> present,
                                  std::span<const double> start,
-                                 std::span<const double> part_bytes) const;
+                                 std::span<const int64_t> part_bytes) const;
 
   std::vector<std::map<std::size_t, Way>> own_ways_;  // by site id, then by peer's
   std::vector<std::size_t> regions_;                  // index of a site's region
@@ -62,8 +67,7 @@ class Network {
   Way default_way_;
   std::vector<double> uplinks_bits_per_second_;
   std::size_t coordinator_ = 0;
-  int64_t parameters_ = 0;
-  double bytes_per_parameter_ = 0;
+  std::unique_ptr<const Codec> codec_;
 };
 
 }  // namespace farstep

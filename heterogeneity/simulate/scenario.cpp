@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A site and where it and its profile stand.
+// A site, and where the files describe it and its profile.
 struct PlacedSite {
   ScenarioSite site;
   JsonPlace place, profile_place;
@@ -34,7 +34,8 @@ void check_site(const ScenarioSite& site, const JsonPlace& place, int64_t rounds
   }
 }
 
-// "asia-07": numbers of equal width, so that files and tables sort well.
+// Returns a name such as "asia-07": numbers have equal width, so that files and tables sort in
+// order.
 std::string numbered(const std::string& name, int64_t number, int64_t count) {
   return fmt::format("{}-{:0{}}", name, number, std::to_string(count).size());
 }
@@ -122,6 +123,21 @@ void check_regions(const Scenario& scenario, const std::string& file) {
   }
 }
 
+// Throws if the simulation does not support the scenario's `sync`. Other settings of a run's `sync`
+// are accepted.
+void check_sync(const Scenario& scenario, const std::string& file) {
+  const auto& sync = scenario.sync;
+  sync.validate({file, "sync"}, scenario.plan.base_steps);
+  const auto refuse = [&](bool is_unknown, const char* member) {
+    if (!is_unknown) return;
+    JsonPlace{file, "sync"}.member(member).fail(
+        "is not simulated: only the direct exchange in equal parts is");
+  };
+  refuse(sync.exchange != ExchangeKind::kDirect, "exchange");
+  refuse(sync.shares != SharesRule::kEqual, "shares");
+  refuse(sync.partition != PartitionRule::kBytes, "partition");
+}
+
 }  // namespace
 
 Scenario scenario_from_json(const Json& json, const std::string& file, const fs::path& folder) {
@@ -140,6 +156,7 @@ Scenario scenario_from_json(const Json& json, const std::string& file, const fs:
   scenario.parameters = scenario.parameters.value_or(0);
   scenario.sequence_length = scenario.sequence_length.value_or(1);
   check_regions(scenario, file);
+  check_sync(scenario, file);
 
   const auto& sites = scenario.sites;
   if (scenario.coordinator.empty()) scenario.coordinator = sites.front().name;

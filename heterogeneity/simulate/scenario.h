@@ -1,4 +1,4 @@
-// A scenario: the sites, links and plan of a simulated run, as a file describes them.
+// A scenario: the sites, links and plan of a simulated run, as described in a file.
 //
 // Values, and functions that only read files; thread-safe.
 #pragma once
@@ -9,14 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "heterogeneity/plan/plan_config.h"
 #include "heterogeneity/plan/site_profile.h"
+#include "outer_optimizer/outer_config.h"
+#include "outer_optimizer/sync_config.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
-#include "trainer/config/run_config.h"
 
 namespace farstep {
 
-// From a round on, a site has another speed than its profile says.
+// A change of a site's speed, relative to its profile, from a round on.
 struct RoundSpeed {
   int64_t round = 0;
   double times = 1;
@@ -58,11 +60,11 @@ struct ScenarioSite {
     visit("joins_at_round", joins_at_round, "the first round that it takes part in", at_least(1));
   }
 
-  // Evaluation and checkpoint.
+  // The time of evaluation and checkpoint.
   double overhead_seconds() const { return evaluate_seconds + checkpoint_seconds; }
 };
 
-// The way between any two sites of which nothing nearer is known.
+// The link between two sites without a more specific description.
 struct DefaultLink {
   double rtt_seconds = 0;
   std::optional<double> bandwidth_bits_per_second;
@@ -75,7 +77,7 @@ struct DefaultLink {
   }
 };
 
-// The way between the sites of two regions, or inside one.
+// The link between the sites of two regions, or inside one region.
 struct RegionLink {
   std::string from, to;
   double rtt_seconds = 0;
@@ -96,8 +98,9 @@ struct Scenario {
   int64_t rounds = 10, seed = 1;
   PlanConfig plan;
   AveragingRule averaging = OuterConfig{}.averaging;
+  SyncConfig sync;
   std::optional<int64_t> parameters, sequence_length;
-  double bytes_per_parameter = 4, outer_seconds = 0;
+  double outer_seconds = 0;
   std::string coordinator;
   DefaultLink link;
   std::vector<RegionLink> regions;
@@ -110,12 +113,12 @@ struct Scenario {
     visit("seed", seed, "seed of the jitter", at_least(0));
     visit("plan", plan, "work of a site in a round");
     visit("averaging", averaging, "weight of a site's delta in the mean");
+    visit("sync", sync, "what crosses the network, and how; by direct exchange in equal parts");
     visit("parameters", parameters,
           "parameters of the model; null takes the profiles', or 0: nothing to send", at_least(0));
     visit("sequence_length", sequence_length,
           "tokens of one sequence; null takes the profiles', or 1", at_least(1));
-    visit("bytes_per_parameter", bytes_per_parameter, "of a delta on the wire", above(0));
-    visit("outer_seconds", outer_seconds, "the outer step of every site", at_least(0));
+    visit("outer_seconds", outer_seconds, "the outer steps of every site in a round", at_least(0));
     visit("coordinator", coordinator, "the site that it runs at; empty is the first");
     visit("link", link, "the way between two sites, if neither's profile nor `regions` has it");
     visit("regions", regions, "the ways between regions and inside them");
@@ -123,11 +126,13 @@ struct Scenario {
   }
 };
 
-// Reads and validates a scenario. In the result every site stands by itself: with a profile, of
-// which it has the name, and a count of 1; `parameters`, `sequence_length` and `coordinator` are
-// filled in. Profile files are looked up under `folder`; `file` is for messages. Throws ConfigError
-// with file and JSON path, also if a site has no step time, two have one name or profiles of
-// different models, a link's peer is unknown, or nobody takes part in round 1.
+// Reads and validates a scenario. In the result every site has a profile, the profile's name and a
+// count of 1; `parameters`, `sequence_length` and `coordinator` are set. Profile files are relative
+// to `folder`; `file` is for messages.
+//
+// Throws ConfigError with file and JSON path. It refuses a `sync` that is not simulated, a site
+// without step time, two sites with one name, and a link to an unknown peer. It also refuses
+// profiles of different models, and a round 1 without sites.
 Scenario scenario_from_json(const Json& json, const std::string& file,
                             const std::filesystem::path& folder);
 

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "outer_optimizer/schedule/averaging.h"
 #include "trainer/base/error.h"
 #include "trainer/base/mix.h"
 
@@ -12,7 +11,7 @@ namespace farstep {
 
 namespace {
 
-// From 0 up to 1, evenly spread, the same for the same key.
+// Returns a number in [0, 1), uniformly distributed; the same key has the same number.
 double noise(uint64_t key) {
   return static_cast<double>(mix(key) >> 11) * 0x1p-53;
 }
@@ -32,9 +31,12 @@ TimeUse SiteRound::time() const {
   use.compute_seconds = std::accumulate(step_seconds.begin(), step_seconds.end(), 0.0);
   use.seconds(SpanCause::kEvaluate) = evaluate_seconds;
   use.seconds(SpanCause::kCheckpoint) = checkpoint_seconds;
-  use.seconds(SpanCause::kWait) = wait_seconds;
-  use.seconds(SpanCause::kWan) = exchange_seconds + vote_seconds;
-  use.seconds(SpanCause::kOuter) = outer_seconds;
+  use.seconds(SpanCause::kWait) = measuring_wait_seconds;
+  for (const auto& sync : syncs) {
+    use.seconds(SpanCause::kWait) += sync.exposed.wait;
+    use.seconds(SpanCause::kWan) += sync.exposed.wan();
+    use.seconds(SpanCause::kOuter) += sync.exposed.outer;
+  }
   return use;
 }
 
@@ -51,13 +53,19 @@ const SimulatedRound& Simulation::next_round() {
   if (round_.round > 0) admit_joiners();
   ++round_.round;
   round_.planned_seconds = planner_->plan().round_seconds;
-  for (std::size_t i = 0; i < present_.size(); ++i) take_steps(i);
-  synchronise();
+  for (std::size_t i = 0; i < present_.size(); ++i) begin_round(i);
+  if (planner_->plan().measuring_steps > 0) {
+    for (std::size_t i = 0; i < present_.size(); ++i) {
+      while (round_.sites[i].steps() < planner_->plan().measuring_steps) take_step(i);
+    }
+    plan_rest();
+  }
+  for (int64_t fragment = 0; fragment < scenario_.sync.fragments; ++fragment) sync(fragment);
   learn();
   return round_;
 }
 
-// Plans for those who take part in the round to come, if they are not the same as before.
+// Makes a new planner if other sites take part in the next round than in the last.
 void Simulation::admit_joiners() {
   std::vector<SiteKnowledge> known;
   std::vector<std::size_t> present;
@@ -74,22 +82,63 @@ void Simulation::admit_joiners() {
     knowledge.overhead_seconds = timing.overhead_seconds;
   }
   if (present == present_) return;
-  planner_.emplace(scenario_.plan, std::move(known), source_);
-  sync_ = network_.sync_cost(present);
-  for (std::size_t i = 0; i < present.size(); ++i) {
-    auto& state = states_[present[i]];
+  in_file(source_, [&] { planner_.emplace(scenario_.plan, std::move(known)); });
+  present_ = std::move(present);
+  costs_.clear();
+  for (std::size_t i = 0; i < present_.size(); ++i) {
+    auto& state = states_[present_[i]];
     if (state.timing.steps == 0 && round_.round > 0) {
-      state.free_seconds = commit_seconds_ + sync_.control_seconds[i];
+      state.free_seconds = commit_seconds_ + cost_of(0).control_seconds[i];
     }
   }
-  present_ = std::move(present);
   round_.sites.resize(present_.size());
   ++round_.generation;
 }
 
-double Simulation::mean_step_seconds(std::size_t id, const SitePlan& plan) {
+void Simulation::begin_round(std::size_t index) {
+  const auto id = present_[index];
   const auto& site = scenario_.sites[id];
-  auto& state = states_[id];
+  auto& round = round_.sites[index];
+  round.site = id;
+  round.start_seconds = states_[id].free_seconds;
+  round.evaluate_seconds = site.evaluate_seconds;
+  round.checkpoint_seconds = site.checkpoint_seconds;
+  round.step_seconds.clear();
+  round.measuring_plan.reset();
+  round.measuring_wait_seconds = 0;
+  round.syncs.clear();
+  states_[id].free_seconds += site.overhead_seconds();
+  states_[id].longest_step_seconds = 0;
+  states_[id].applied.resize(static_cast<std::size_t>(scenario_.sync.fragments));
+  begin_plan(index);
+}
+
+void Simulation::begin_plan(std::size_t index) {
+  const auto& plan = planner_->plan().sites[index];
+  round_.sites[index].plan = plan;
+  states_[present_[index]].schedule.emplace(plan.local_steps, scenario_.sync.fragments,
+                                            scenario_.sync.delay_steps, scenario_.plan.base_steps);
+}
+
+bool Simulation::wants_step(std::size_t index) const {
+  const auto& round = round_.sites[index];
+  const bool by_deadline =
+      scenario_.plan.round_end == RoundEnd::kDeadline && round_.planned_seconds.has_value();
+  if (!by_deadline) return round.steps() < round.plan.local_steps;
+  if (round.steps() == 0) return true;
+  if (round.steps() >= round.plan.most_steps) return false;
+  const auto& state = states_[present_[index]];
+  const double elapsed_seconds = state.free_seconds - round.start_seconds;
+  // If the longest step fits, the typical one does; the typical one takes longer to compute.
+  return has_room(elapsed_seconds, state.longest_step_seconds) ||
+         has_room(elapsed_seconds, typical_step_seconds(round.step_seconds));
+}
+
+// Returns the time of a step of the site's plan without jitter.
+double Simulation::true_step_seconds(std::size_t index) {
+  const auto& site = scenario_.sites[present_[index]];
+  const auto& plan = round_.sites[index].plan;
+  auto& state = states_[present_[index]];
   if (plan.batch != state.batch || plan.micro_batch != state.micro_batch) {
     SiteKnowledge truth;
     truth.profile = site.profile;
@@ -100,36 +149,62 @@ double Simulation::mean_step_seconds(std::size_t id, const SitePlan& plan) {
   return state.true_step_seconds * speed_times(site, round_.round);
 }
 
-void Simulation::take_steps(std::size_t index) {
+void Simulation::take_step(std::size_t index) {
   const auto id = present_[index];
-  const auto& site = scenario_.sites[id];
-  const auto& plan = planner_->plan().sites[index];
   auto& round = round_.sites[index];
-  round.site = id;
-  round.plan = plan;
-  round.start_seconds = states_[id].free_seconds;
-  round.evaluate_seconds = site.evaluate_seconds;
-  round.checkpoint_seconds = site.checkpoint_seconds;
-  round.step_seconds.clear();
-
-  const bool by_deadline =
-      scenario_.plan.round_end == RoundEnd::kDeadline && round_.planned_seconds;
-  const int64_t most_steps = by_deadline ? plan.most_steps : plan.local_steps;
-  const double mean_seconds = mean_step_seconds(id, plan);
+  auto& state = states_[id];
   const uint64_t key = mix(mix(mix(static_cast<uint64_t>(scenario_.seed)) + id) +
                            static_cast<uint64_t>(round_.round));
-  double elapsed_seconds = site.overhead_seconds();
-  double longest_seconds = 0;
-  while (round.steps() < most_steps) {
-    // As long as the longest step has room, so has the typical one, which takes longer to find.
-    if (by_deadline && !has_room(elapsed_seconds, longest_seconds) && round.steps() > 0 &&
-        !has_room(elapsed_seconds, typical_step_seconds(round.step_seconds))) {
-      break;
-    }
-    const double spread = 2 * noise(key + static_cast<uint64_t>(round.steps())) - 1;
-    round.step_seconds.push_back(mean_seconds * (1 + site.jitter * spread));
-    elapsed_seconds += round.step_seconds.back();
-    longest_seconds = std::max(longest_seconds, round.step_seconds.back());
+  const double spread = 2 * noise(key + static_cast<uint64_t>(round.steps())) - 1;
+  const double seconds = true_step_seconds(index) * (1 + scenario_.sites[id].jitter * spread);
+  round.step_seconds.push_back(seconds);
+  state.free_seconds += seconds;
+  state.longest_step_seconds = std::max(state.longest_step_seconds, seconds);
+  ++state.trained.steps;
+  state.trained.tokens += round.plan.batch * *scenario_.sequence_length;
+}
+
+void Simulation::train_until(std::size_t index, int64_t step) {
+  const auto& round = round_.sites[index];
+  while (round.steps() < step || step >= round.plan.local_steps) {
+    if (!wants_step(index)) return;
+    take_step(index);
+  }
+}
+
+double Simulation::go_seconds(const SyncCost& cost) const {
+  double seconds = 0;
+  for (std::size_t i = 0; i < present_.size(); ++i) {
+    seconds = std::max(seconds, states_[present_[i]].free_seconds + cost.control_seconds[i]);
+  }
+  return seconds;
+}
+
+// Plans the rest of the round: the measured sites arrive and vote first.
+void Simulation::plan_rest() {
+  std::vector<RoundTiming> timings;
+  const auto& control_seconds = cost_of(0).control_seconds;
+  const double go = go_seconds(cost_of(0));
+  const double slowest_control_seconds = *std::ranges::max_element(control_seconds);
+  for (std::size_t i = 0; i < present_.size(); ++i) {
+    auto& round = round_.sites[i];
+    auto& state = states_[present_[i]];
+    round.measuring_plan = round.plan;
+    timings.push_back({.steps = round.steps(),
+                       .batch = round.plan.batch,
+                       .micro_batch = round.plan.micro_batch,
+                       .step_seconds = measured_step_seconds(round.step_seconds)});
+    // Go travels to a site, all votes to the coordinator, and the commit to the site.
+    const double committed = go + 2 * slowest_control_seconds + control_seconds[i];
+    round.measuring_wait_seconds = committed - state.free_seconds;
+    state.free_seconds = committed;
+  }
+  planner_->plan_rest(timings);
+  round_.planned_seconds = planner_->plan().round_seconds;
+  for (std::size_t i = 0; i < present_.size(); ++i) {
+    begin_plan(i);
+    // As in a real run, no sync is due before the next step.
+    if (wants_step(i)) take_step(i);
   }
 }
 
@@ -139,43 +214,70 @@ bool Simulation::has_room(double elapsed_seconds, double step_seconds) const {
                            scenario_.plan.slack_fraction * round_seconds);
 }
 
-// From the arrivals to the commit.
-void Simulation::synchronise() {
-  std::vector<Work> works;
-  double go_seconds = 0;  // at the coordinator, like the commit
-  for (std::size_t i = 0; i < present_.size(); ++i) {
-    const auto& site = round_.sites[i];
-    const int64_t sequences = site.steps() * site.plan.batch;
-    works.push_back({site.steps(), site.plan.batch, sequences * *scenario_.sequence_length});
-    const double arrival = site.start_seconds + site.time().compute_seconds +
-                           site.evaluate_seconds + site.checkpoint_seconds;
-    states_[present_[i]].free_seconds = arrival;
-    go_seconds = std::max(go_seconds, arrival + sync_.control_seconds[i]);
+const SyncCost& Simulation::cost_of(int64_t fragment) {
+  const auto range = equal_part(*scenario_.parameters, static_cast<int>(fragment),
+                                static_cast<int>(scenario_.sync.fragments));
+  auto found = costs_.find(range.size());
+  if (found == costs_.end()) {
+    found = costs_.emplace(range.size(), network_.sync_cost(present_, range.size())).first;
   }
-  const auto coefficients = averaging_coefficients(scenario_.averaging, works);
+  return found->second;
+}
+
+std::vector<double> Simulation::coefficients(int64_t fragment) const {
+  std::vector<Work> works;
+  for (std::size_t i = 0; i < present_.size(); ++i) {
+    const auto& state = states_[present_[i]];
+    const auto& before = state.applied[static_cast<std::size_t>(fragment)];
+    works.push_back({.steps = state.trained.steps - before.steps,
+                     .batch = round_.sites[i].plan.batch,
+                     .tokens = state.trained.tokens - before.tokens});
+  }
+  return averaging_coefficients(scenario_.averaging, works);
+}
+
+// Simulates the sync of one fragment. All sites do it together, so each site can be advanced from
+// send to apply before the next fragment.
+void Simulation::sync(int64_t fragment) {
+  const auto& cost = cost_of(fragment);
+  for (std::size_t i = 0; i < present_.size(); ++i) {
+    train_until(i, states_[present_[i]].schedule->send_step(fragment));
+  }
+  const auto weights = coefficients(fragment);
+  const double go = go_seconds(cost);  // at the coordinator, like the commit
+  const double outer_seconds =
+      scenario_.outer_seconds / static_cast<double>(scenario_.sync.fragments);
+  std::vector<double> voted;
+  for (std::size_t i = 0; i < present_.size(); ++i) {
+    voted.push_back(go + cost.control_seconds[i] + cost.exchange_seconds[i] + outer_seconds);
+  }
   commit_seconds_ = 0;
   for (std::size_t i = 0; i < present_.size(); ++i) {
-    auto& site = round_.sites[i];
-    auto& state = states_[present_[i]];
-    site.averaging_weight = coefficients[i];
-    site.sent_bytes = sync_.sent_bytes[i];
-    site.received_bytes = sync_.received_bytes[i];
-    site.wait_seconds = go_seconds + sync_.control_seconds[i] - state.free_seconds;
-    site.exchange_seconds = sync_.exchange_seconds[i];
-    site.outer_seconds = scenario_.outer_seconds;
-    state.free_seconds =
-        go_seconds + sync_.control_seconds[i] + site.exchange_seconds + site.outer_seconds;
-    commit_seconds_ = std::max(commit_seconds_, state.free_seconds + sync_.control_seconds[i]);
+    commit_seconds_ = std::max(commit_seconds_, voted[i] + cost.control_seconds[i]);
   }
   for (std::size_t i = 0; i < present_.size(); ++i) {
     auto& state = states_[present_[i]];
-    const double commit_seconds = commit_seconds_ + sync_.control_seconds[i];
-    round_.sites[i].vote_seconds = commit_seconds - state.free_seconds;
-    state.free_seconds = commit_seconds;
+    auto& round = round_.sites[i];
+    const double sent = state.free_seconds;
+    const double committed = commit_seconds_ + cost.control_seconds[i];
+    train_until(i, state.schedule->apply_step(fragment));
+    SiteSync sync{.fragment = fragment,
+                  .applied_after = round.steps(),
+                  .all = {.wait = go + cost.control_seconds[i] - sent,
+                          .exchange = cost.exchange_seconds[i],
+                          .outer = outer_seconds,
+                          .vote = committed - voted[i]},
+                  .averaging_weight = weights[i],
+                  .sent_bytes = cost.sent_bytes[i],
+                  .received_bytes = cost.received_bytes[i]};
+    sync.exposed = exposed_part(sync.all, state.free_seconds - sent);
+    round.syncs.push_back(sync);
+    state.applied[static_cast<std::size_t>(fragment)] = state.trained;
+    state.free_seconds = std::max(state.free_seconds, committed);
   }
 }
 
-// Tells the planner what the sites of a real run would.
+// Passes the planner the timings that the sites of a real run would send.
 void Simulation::learn() {
   std::vector<RoundTiming> timings;
   for (std::size_t i = 0; i < present_.size(); ++i) {

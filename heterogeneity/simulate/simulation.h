@@ -1,19 +1,27 @@
-// Plays the outer rounds of a run in simulated time, with the plan and the averaging of a real one.
+// Simulates the outer rounds of a run, with the plan and the averaging weights of a real one.
 //
-// A round of a site: it begins when the site learns that the last one was committed (at time 0 the
-// first; a joiner as soon as the round before its first is); validation and checkpoint; inner
-// steps, as many as the plan gives it, or until the planned time is up; arrival. The coordinator
-// says Go when the last site's arrival has reached it: until Go reaches the site it waits. Then
-// exchange, outer step, and a vote: the round is committed when every vote has reached the
-// coordinator. How long messages take, network.h says. The planner learns of each round what a real
-// run would tell it, and plans the next one. Sites that have not joined yet have no part in any of
-// it: when one joins, a new planner begins with the sites that are there, their profiles, and what
-// the round before showed (unless re-planning is off). The same scenario gives the same numbers.
-// Not thread-safe.
+// If the planner has no figures of the sites, the first round is planned again after a few steps.
+// All sites wait until the vote on that is over. A site's round begins when the site learns that
+// the last round was committed. The first round begins at time 0; a joiner's first round begins as
+// soon as the round before it does. A round consists of validation and checkpoint, then inner
+// steps: as many as planned, or until the planned time has passed.
+//
+// The fragments of the model are synced one after the other, each at its step of the round
+// (outer_optimizer/schedule/fragment_schedule.h). A site sends its delta, and trains on until the
+// step at which it applies the mean. Then it waits for the rest of the sync. A sync consists of the
+// arrival, Go, the exchange, the outer step and a vote. The coordinator sends Go when the last
+// site's arrival has reached it. The sync is committed when every vote has reached the coordinator.
+// network.h computes the times of messages.
+//
+// The planner learns the figures of a round that a real run would send it, and plans the next.
+// Sites that have not joined yet do not take part. When one joins, a new planner begins with the
+// present sites, their profiles and the figures of the round before (unless re-planning is off).
+// The same scenario produces the same numbers. Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,70 +29,95 @@
 #include "heterogeneity/plan/planner.h"
 #include "heterogeneity/simulate/network.h"
 #include "heterogeneity/simulate/scenario.h"
+#include "heterogeneity/simulate/site_sync.h"
+#include "outer_optimizer/schedule/averaging.h"
+#include "outer_optimizer/schedule/fragment_schedule.h"
 #include "trainer/telemetry/idle.h"
 
 namespace farstep {
 
-// What one site did in a round, in the order in which it did it.
+// One site's actions in a round, in their order.
 struct SiteRound {
   std::size_t site = 0;      // site id
   SitePlan plan;             // what it had to do
   double start_seconds = 0;  // since the start of the simulation
   double evaluate_seconds = 0, checkpoint_seconds = 0;
   std::vector<double> step_seconds;  // of each inner step
-  double wait_seconds = 0, exchange_seconds = 0, outer_seconds = 0, vote_seconds = 0;
-
-  double averaging_weight = 0;
-  int64_t sent_bytes = 0, received_bytes = 0;
+  // The plan until the round was planned again, and the wait for that.
+  std::optional<SitePlan> measuring_plan;
+  double measuring_wait_seconds = 0;
+  std::vector<SiteSync> syncs;  // of each fragment
 
   int64_t steps() const { return std::ssize(step_seconds); }
-  // The same by cause, as its events account for it.
+  // Returns the times by cause, as the site's events count them.
   TimeUse time() const;
 };
 
 struct SimulatedRound {
   int64_t round = 0;       // from 1
   int64_t generation = 0;  // of the membership, from 1
-  // From its start until every site should be at the sync; null if the plan does not know.
+  // The planned time from the round's start until every site arrives at the sync; nullopt if the
+  // plan has no step times.
   std::optional<double> planned_seconds;
   std::vector<SiteRound> sites;  // that take part, in order of site ids
 };
 
 class Simulation {
  public:
-  // `scenario` as scenario_from_json() returns it; `source` names it in messages. Throws
+  // `scenario` must be a result of scenario_from_json(); `source` names it in messages. Throws
   // ConfigError if the policy cannot plan for the sites.
   Simulation(Scenario scenario, std::string source);
 
-  // Plays the next round; the result is valid until the next call. Throws InternalError after the
-  // last one.
+  // Simulates the next round; the result is valid until the next call. Throws InternalError after
+  // the last one.
   const SimulatedRound& next_round();
 
   const Scenario& scenario() const { return scenario_; }
 
  private:
+  // A site's work since the start.
+  struct Trained {
+    int64_t steps = 0, tokens = 0;
+  };
   struct SiteState {
-    double free_seconds = 0;       // when it can begin its next round
+    double free_seconds = 0;       // when it can begin what it does next
     RoundTiming timing;            // of its last round
     double true_step_seconds = 0;  // by the profile, of the batch and micro-batch below
     int64_t batch = 0, micro_batch = 0;
+    Trained trained;
+    std::vector<Trained> applied;  // by fragment: what it had trained when the mean was applied
+    // Of its round:
+    std::optional<FragmentSchedule> schedule;
+    double longest_step_seconds = 0;
   };
 
   void admit_joiners();
-  void take_steps(std::size_t index);  // into present_
-  double mean_step_seconds(std::size_t id, const SitePlan& plan);
+  void begin_round(std::size_t index);  // this and all that take an index: into present_
+  void begin_plan(std::size_t index);
+  bool wants_step(std::size_t index) const;
+  void take_step(std::size_t index);
+  // Trains until the site's syncs of `step` are due, as a real site does. Syncs of the round's last
+  // step are due when the round ends, earlier or later.
+  void train_until(std::size_t index, int64_t step);
+  double true_step_seconds(std::size_t index);
   bool has_room(double elapsed_seconds, double step_seconds) const;
-  void synchronise();
+  void plan_rest();
+  // Returns when the last arrival reaches the coordinator; the sites send theirs at free_seconds.
+  double go_seconds(const SyncCost& cost) const;
+  const SyncCost& cost_of(int64_t fragment);
+  void sync(int64_t fragment);
+  // Returns the sites' coefficients for the deltas that they take now.
+  std::vector<double> coefficients(int64_t fragment) const;
   void learn();
 
   const Scenario scenario_;
   const std::string source_;
   const Network network_;
   std::optional<Planner> planner_;
-  std::vector<std::size_t> present_;  // site ids
-  SyncCost sync_;                     // of those present
-  std::vector<SiteState> states_;     // by site id
-  double commit_seconds_ = 0;         // of the last round, at the coordinator
+  std::vector<std::size_t> present_;   // site ids
+  std::map<int64_t, SyncCost> costs_;  // of those present, by the values that are synced
+  std::vector<SiteState> states_;      // by site id
+  double commit_seconds_ = 0;          // of the last round, at the coordinator
   SimulatedRound round_;
 };
 

@@ -12,11 +12,13 @@ double a_round(const SimulationResult& result, double seconds) {
 
 // One line of the table; `steps` and `batch` are of the last round.
 std::string row_text(const SimulationResult& result, std::string_view name, std::size_t name_width,
-                     std::string_view steps, std::string_view batch, const TimeUse& time) {
-  return fmt::format("{:<{}}  {:>6}  {:>6}  {:>11.2f}  {:>8.2f}  {:>8.1f}\n", name, name_width,
-                     steps, batch, a_round(result, time.compute_seconds),
+                     std::string_view steps, std::string_view batch, const TimeUse& time,
+                     double hidden_wan_seconds) {
+  return fmt::format("{:<{}}  {:>6}  {:>6}  {:>11.2f}  {:>8.2f}  {:>7.2f}  {:>10.2f}  {:>8.1f}\n",
+                     name, name_width, steps, batch, a_round(result, time.compute_seconds),
                      a_round(result, time.seconds(SpanCause::kWait)),
-                     100 * (1 - time.idle_fraction()));
+                     a_round(result, time.seconds(SpanCause::kWan)),
+                     a_round(result, hidden_wan_seconds), 100 * (1 - time.idle_fraction()));
 }
 
 }  // namespace
@@ -35,6 +37,9 @@ void SimulationResult::add(const SimulatedRound& round) {
     site.last_steps = played.steps();
     site.last_batch = played.plan.batch;
     site.time += time;
+    for (const auto& sync : played.syncs) {
+      site.hidden_wan_seconds += sync.all.wan() - sync.exposed.wan();
+    }
     all += time;
   }
   const double total = all.total_seconds();
@@ -56,7 +61,9 @@ Json simulation_json(const SimulationResult& result) {
   for (const auto& site : result.sites) {
     sites.push_back({{"site", site.site},
                      {"compute_seconds", a_round(result, site.time.compute_seconds)},
-                     {"idle_seconds", result.idle_seconds(site)}});
+                     {"idle_seconds", result.idle_seconds(site)},
+                     {"wan_seconds", a_round(result, site.time.seconds(SpanCause::kWan))},
+                     {"hidden_wan_seconds", a_round(result, site.hidden_wan_seconds)}});
   }
   Json json;
   json["rounds"] = result.rounds;
@@ -71,20 +78,23 @@ std::string simulation_text(const Scenario& scenario, const SimulationResult& re
   for (const auto& site : scenario.sites) width = std::max(width, site.name.size());
   auto text = fmt::format("{}, {}: means of {} rounds, steps and batch of the last\n\n",
                           scenario.name, name_of(scenario.plan.policy), result.rounds);
-  text += fmt::format("{:<{}}  {:>6}  {:>6}  {:>11}  {:>8}  {:>8}\n", "site", width, "steps",
-                      "batch", "compute (s)", "idle (s)", "busy (%)");
+  text +=
+      fmt::format("{:<{}}  {:>6}  {:>6}  {:>11}  {:>8}  {:>7}  {:>10}  {:>8}\n", "site", width,
+                  "steps", "batch", "compute (s)", "idle (s)", "WAN (s)", "hidden (s)", "busy (%)");
   TimeUse all;
+  double all_hidden_seconds = 0;
   for (std::size_t id = 0; id < result.sites.size(); ++id) {
     const auto& site = result.sites[id];
     all += site.time;
+    all_hidden_seconds += site.hidden_wan_seconds;
     if (id >= kMostSites) continue;
     text += row_text(result, site.site, width, std::to_string(site.last_steps),
-                     std::to_string(site.last_batch), site.time);
+                     std::to_string(site.last_batch), site.time, site.hidden_wan_seconds);
   }
   if (result.sites.size() > kMostSites) {
     text += fmt::format("... and {} more\n", result.sites.size() - kMostSites);
   }
-  text += row_text(result, "total", width, "", "", all);
+  text += row_text(result, "total", width, "", "", all, all_hidden_seconds);
   text += "\nWaiting for peers, share of all time, by round";
   const auto rounds = result.idle_fractions.size();
   for (std::size_t round = 1; round <= rounds; ++round) {

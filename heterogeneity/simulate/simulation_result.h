@@ -1,4 +1,4 @@
-// The figures of a simulation: what `farstep simulate` prints.
+// The figures of a simulation, as `farstep simulate` prints them.
 //
 // Not thread-safe: one owner.
 #pragma once
@@ -13,32 +13,35 @@ namespace farstep {
 
 struct SimulatedSite {
   std::string site;
-  int64_t rounds = 0;                      // that it took part in
+  int64_t rounds = 0;                      // in which it took part
   int64_t last_steps = 0, last_batch = 0;  // of its last round
   TimeUse time;                            // over the run
+  double hidden_wan_seconds = 0;           // over the run: syncs hidden behind training
 };
 
 struct SimulationResult {
   explicit SimulationResult(const Scenario& scenario);
-  // Adds the round that comes next.
+  // Adds the next round.
   void add(const SimulatedRound& round);
 
-  // Means a round of the run, whether a site took part in it or not; idle is waiting for peers,
-  // the papers' GPU idle time.
+  // Return means per round of the run, including rounds in which a site did not take part. Idle
+  // time is the wait for peers, the papers' GPU idle time.
   double idle_seconds(const SimulatedSite& site) const;
   double total_idle_seconds() const;
 
   int64_t rounds = 0;
   std::vector<SimulatedSite> sites;    // in order of site ids
-  std::vector<double> idle_fractions;  // by round: waiting for peers by all time of the sites
+  std::vector<double> idle_fractions;  // by round: share of the sites' time in waits for peers
 };
 
-// {"rounds","sites":[{"site","compute_seconds","idle_seconds"}],"total_idle_seconds"}: means a
-// round, the total over the sites.
+// Returns
+// {"rounds","sites":[{"site","compute_seconds","idle_seconds","wan_seconds","hidden_wan_seconds"}],
+// "total_idle_seconds"}: means per round; the total is over the sites. wan_seconds is the time that
+// training did not hide.
 Json simulation_json(const SimulationResult& result);
 
-// The same as a table with a line a site, and how the share of idle time went round by round: long
-// runs and many sites are shortened.
+// Returns the same as a table with one line per site, and the share of idle time round by round.
+// Long runs and many sites are shortened.
 std::string simulation_text(const Scenario& scenario, const SimulationResult& result);
 
 }  // namespace farstep

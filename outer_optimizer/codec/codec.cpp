@@ -6,12 +6,23 @@
 #include <memory>
 
 #include "trainer/base/error.h"
+#include "trainer/base/vector_dispatch.h"
 
 namespace farstep {
 
 static_assert(std::endian::native == std::endian::little,
               "bytes are written as they lie in memory");
 
+namespace {
+
+void add_multiple(float* __restrict sum, float coefficient, const float* __restrict values,
+                  std::size_t n) {
+  for (std::size_t k = 0; k < n; ++k) sum[k] += coefficient * values[k];
+}
+
+}  // namespace
+
+// Piece by piece, so that the decoded values stay in the cache.
 void Codec::add_decoded(std::span<const std::byte> bytes, float coefficient,
                         std::span<float> sum) const {
   check_size(bytes.size(), sum.size());
@@ -21,7 +32,7 @@ void Codec::add_decoded(std::span<const std::byte> bytes, float coefficient,
     const std::size_t count = std::min(sum.size(), piece);
     const auto size_bytes = static_cast<std::size_t>(encoded_bytes(static_cast<int64_t>(count)));
     decode(bytes.first(size_bytes), {decoded.get(), count});
-    for (std::size_t k = 0; k < count; ++k) sum[k] += coefficient * decoded[k];
+    run_vector_code<add_multiple>(sum.data(), coefficient, decoded.get(), count);
     bytes = bytes.subspan(size_bytes);
     sum = sum.subspan(count);
   }

@@ -1,11 +1,10 @@
-// How fp32 values travel: a codec turns them into bytes and back.
+// Codecs turn fp32 values into the bytes that travel, and back.
 //
-// Encoding is a pure function of the values and decoding of the bytes, bit for bit the same on
-// every processor, so all sites that decode the same bytes hold the same values. Values are encoded
-// in blocks, and the bytes of a block depend on nothing outside it. Finite values decode to finite
-// ones; a value that is not finite makes at least one value of its block decode to NaN or infinity.
-// All numbers in bytes are little endian. Codecs have no state; all methods may be called
-// concurrently.
+// Encoding is a pure function of the values, and decoding of the bytes, with the same bits on every
+// processor. So all sites that decode the same bytes hold the same values. Values are encoded in
+// blocks; a block's bytes depend on its values only. Finite values decode to finite ones. A value
+// that is not finite makes at least one value of its block decode to NaN or infinity. Numbers in
+// bytes are little endian. Codecs are stateless and thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -15,27 +14,27 @@
 
 namespace farstep {
 
-// Most values of a block, whatever the codec: offsets in it fit 16 bits.
+// The largest block of any codec, so that offsets in a block fit 16 bits.
 inline constexpr int64_t kLargestBlock = 65536;
 
 class Codec {
  public:
   virtual ~Codec() = default;
-  // Its name in configs and reports.
+  // Returns its name in configs and reports.
   virtual std::string_view name() const = 0;
-  // Values of a block; the last one of an encoding may be shorter. Values cut at multiples of it
-  // and encoded piece by piece give the bytes of all of them encoded at once.
+  // Returns the values of a block; the last block of an encoding may be shorter. Pieces cut at
+  // multiples of it and encoded separately give the same bytes as one encoding.
   virtual int64_t block_values() const = 0;
-  // Whether decoded values may differ from those encoded, so that error feedback has a use.
+  // Whether decoded values may differ from the encoded ones, so that error feedback is useful.
   virtual bool is_lossy() const = 0;
-  // Bytes of n encoded values.
+  // Returns the bytes of n encoded values.
   virtual int64_t encoded_bytes(int64_t n) const = 0;
   // Encodes all of `values` into `bytes`, which has encoded_bytes(values.size()) bytes.
   virtual void encode(std::span<const float> values, std::span<std::byte> bytes) const = 0;
   // Decodes values.size() values from `bytes`.
   virtual void decode(std::span<const std::byte> bytes, std::span<float> values) const = 0;
-  // sum[k] += coefficient * decoded[k], with the bits of decode(), a multiplication and an
-  // addition; needs no more memory than a few blocks.
+  // Computes sum[k] += coefficient * decoded[k], with the bits of decode(), one multiplication and
+  // one addition. Needs memory for a few blocks only.
   virtual void add_decoded(std::span<const std::byte> bytes, float coefficient,
                            std::span<float> sum) const;
 
@@ -43,10 +42,10 @@ class Codec {
   void check_size(std::size_t bytes, std::size_t n) const;
 };
 
-// Values of a piece of whole blocks that, decoded, stays in a core's cache.
+// Returns the values of a piece of whole blocks that fits a core's cache when decoded.
 int64_t piece_values(const Codec& codec);
 
-// The values' own bits: no error.
+// Sends the values' own bits, without error.
 class Fp32Codec : public Codec {
  public:
   std::string_view name() const override { return "fp32"; }

@@ -6,7 +6,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Half a warp, a thread a lane. The halves of a warp work on blocks of their own.
+// Half a warp, with one thread for each lane. The two halves of a warp work on different blocks.
 class HalfWarp {
  public:
   __device__ HalfWarp()
@@ -43,12 +43,12 @@ __device__ int64_t thread_index() {
   return int64_t{blockIdx.x} * kThreads + threadIdx.x;
 }
 
-// The codec's block that a half warp works on.
+// The codec's block of this half warp.
 template <typename Format>
 struct OwnBlock {
   int64_t begin;       // its first value
   int64_t first_byte;  // of its encoding
-  int64_t size;        // 0 or less: there is none
+  int64_t size;        // 0 or less if there is no block
 
   __device__ OwnBlock(int64_t n, int64_t block) {
     const int64_t index = thread_index() / kLanes;
@@ -58,8 +58,10 @@ struct OwnBlock {
   }
 };
 
+// With a bound of one block a multiprocessor ptxas may use enough registers; by default it aims at
+// 40 and spills.
 template <typename Format>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     encode_blocks(const float* values, int64_t n, int64_t block, std::byte* bytes,
                   float* residual_out) {
   const OwnBlock<Format> own(n, block);
@@ -69,12 +71,12 @@ __global__ void __launch_bounds__(kThreads)
   const auto format = encode_block<Format>(lanes, values, bytes + own.first_byte, own.size);
   if (residual_out == nullptr) return;
   residual_out += own.begin;
-  lanes.sync();  // it may be `values`
+  lanes.sync();  // residual_out may be `values`, which all lanes read above
   lanes.for_each(own.size,
                  [=](int64_t k) { residual_out[k] = values[k] - sent_value(format, values[k]); });
 }
 
-// Gives sink(k, value) all values of blocks.
+// Calls sink(k, value) for all values of blocks.
 template <typename Format, typename Sink>
 __global__ void __launch_bounds__(kThreads)
     decode_blocks(const std::byte* bytes, int64_t n, int64_t block, Sink sink) {
@@ -84,7 +86,7 @@ __global__ void __launch_bounds__(kThreads)
                        [=](int64_t k, float value) { sink(own.begin + k, value); });
 }
 
-// A thread a value; bytes one by one, as they may lie anywhere.
+// One thread for each value. It writes single bytes, because they may not be aligned.
 template <typename Format>
 __global__ void __launch_bounds__(kThreads)
     shorten_values(const float* values, int64_t n, std::byte* bytes, float* residual_out) {
@@ -126,7 +128,7 @@ unsigned blocks_of_threads(int64_t threads) {
   return static_cast<unsigned>((threads + kThreads - 1) / kThreads);
 }
 
-// Blocks of threads for blocks of values.
+// Returns the blocks of threads for the codec's blocks of n values.
 unsigned grid_for(int64_t n, int64_t block) {
   return blocks_of_threads((n + block - 1) / block * kLanes);
 }

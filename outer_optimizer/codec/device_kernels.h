@@ -1,7 +1,7 @@
 // The kernels of device_codec.h, by format.
 //
-// Every function launches one kernel on `stream` and returns what CUDA says of the launch; nothing
-// is launched for n = 0. Blocks have `block` values; formats of single values ignore it.
+// Each function launches one kernel on `stream` and returns CUDA's error code; for n = 0 it
+// launches nothing. Blocks have `block` values; formats of single values ignore it.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -3,31 +3,28 @@
 #include <cstring>
 
 #include "outer_optimizer/codec/float_formats.h"
+#include "trainer/base/vector_dispatch.h"
 
 namespace farstep {
 
 namespace {
 
 template <typename Format>
-struct Encode {
-  static void run(const float* __restrict values, std::byte* __restrict bytes, int64_t n) {
-    for (int64_t k = 0; k < n; ++k) {
-      const uint16_t shortened = Format::shorten(values[k]);
-      std::memcpy(bytes + 2 * k, &shortened, 2);
-    }
+void encode_values(const float* __restrict values, std::byte* __restrict bytes, int64_t n) {
+  for (int64_t k = 0; k < n; ++k) {
+    const uint16_t shortened = Format::shorten(values[k]);
+    std::memcpy(bytes + 2 * k, &shortened, 2);
   }
-};
+}
 
 template <typename Format>
-struct Decode {
-  static void run(const std::byte* __restrict bytes, float* __restrict values, int64_t n) {
-    for (int64_t k = 0; k < n; ++k) {
-      uint16_t shortened = 0;
-      std::memcpy(&shortened, bytes + 2 * k, 2);
-      values[k] = Format::lengthen(shortened);
-    }
+void decode_values(const std::byte* __restrict bytes, float* __restrict values, int64_t n) {
+  for (int64_t k = 0; k < n; ++k) {
+    uint16_t shortened = 0;
+    std::memcpy(&shortened, bytes + 2 * k, 2);
+    values[k] = Format::lengthen(shortened);
   }
-};
+}
 
 }  // namespace
 
@@ -39,13 +36,13 @@ std::string_view FloatCodec<Format>::name() const {
 template <typename Format>
 void FloatCodec<Format>::encode(std::span<const float> values, std::span<std::byte> bytes) const {
   check_size(bytes.size(), values.size());
-  run_kernel<Encode<Format>>(set_, values.data(), bytes.data(), std::ssize(values));
+  run_vector_code<encode_values<Format>>(values.data(), bytes.data(), std::ssize(values));
 }
 
 template <typename Format>
 void FloatCodec<Format>::decode(std::span<const std::byte> bytes, std::span<float> values) const {
   check_size(bytes.size(), values.size());
-  run_kernel<Decode<Format>>(set_, bytes.data(), values.data(), std::ssize(values));
+  run_vector_code<decode_values<Format>>(bytes.data(), values.data(), std::ssize(values));
 }
 
 template class FloatCodec<Fp16Format>;

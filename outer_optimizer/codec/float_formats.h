@@ -1,5 +1,5 @@
-// The arithmetic of float_codecs.h, value by value, for processors and GPUs alike: integers and
-// additions of fp32 that round to nearest, so the bits are the same everywhere.
+// The arithmetic of float_codecs.h, value by value, for processors and GPUs. It uses integers and
+// fp32 additions that round to nearest, so the bits are the same everywhere.
 #pragma once
 
 #include <algorithm>
@@ -14,25 +14,26 @@ namespace farstep {
 struct Fp16Format {
   static constexpr std::string_view kName = "fp16";
 
-  // The value's 16 bits.
+  // Returns the value's 16 bits.
   FARSTEP_HOST_DEVICE static uint16_t shorten(float value) {
     constexpr auto kLargest = std::bit_cast<uint32_t>(65504.0F);
     const auto bits = std::bit_cast<uint32_t>(value);
     const uint32_t magnitude = bits & ~kSignBit;
     const uint32_t finite = std::min(magnitude, kLargest);
     const uint32_t exponent = finite < kLeastExponent ? kLeastExponent : finite & kExponentBits;
-    // Adding 2^13 times the exponent's power leaves the 11 bits that stay, rounded, as the last
-    // ones.
+    // The sum with 2^13 times the value's power of two has the 11 remaining bits, rounded, as its
+    // last ones.
     const uint32_t shift = exponent + (13 << 23);
     const float shifted = std::bit_cast<float>(finite) + std::bit_cast<float>(shift);
     const uint32_t digits = std::bit_cast<uint32_t>(shifted) - shift;
     const uint32_t shortened = ((exponent - kLeastExponent) >> 13) + digits;
-    // Infinity is one above the largest number, which stands in for it here; NaN is above that.
+    // Infinity's code is one above the largest number's, which stands in for it here; NaN's is
+    // higher.
     const uint32_t special = magnitude > kExponentBits ? 0x201 : magnitude == kExponentBits ? 1 : 0;
     return static_cast<uint16_t>((shortened + special) | ((bits & kSignBit) >> 16));
   }
 
-  // The value that 16 bits stand for.
+  // Returns the value of 16 bits.
   FARSTEP_HOST_DEVICE static float lengthen(uint16_t half) {
     const int32_t exponent = std::max(half & 0x7c00, 0x400);
     const int32_t digits = (half & 0x7fff) - (exponent - 0x400);
@@ -51,7 +52,7 @@ struct Fp16Format {
 struct Bf16Format {
   static constexpr std::string_view kName = "bf16";
 
-  // The value's 16 bits.
+  // Returns the value's 16 bits.
   FARSTEP_HOST_DEVICE static uint16_t shorten(float value) {
     constexpr uint32_t kSignBit = 0x80000000;
     constexpr uint32_t kInfinity = 0x7f800000;
@@ -64,7 +65,7 @@ struct Bf16Format {
     return static_cast<uint16_t>((shortened | (bits & kSignBit)) >> 16);
   }
 
-  // The value that 16 bits stand for.
+  // Returns the value of 16 bits.
   FARSTEP_HOST_DEVICE static float lengthen(uint16_t half) {
     return std::bit_cast<float>(uint32_t{half} << 16);
   }

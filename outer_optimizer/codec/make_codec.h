@@ -1,15 +1,15 @@
-// From the configuration to a codec.
+// Creates a codec from its configuration.
 #pragma once
 
 #include <memory>
 
 #include "outer_optimizer/codec/codec.h"
-#include "trainer/config/run_config.h"
+#include "outer_optimizer/codec/codec_config.h"
 
 namespace farstep {
 
-// The codec that `config` describes; a null block is the codec's default. Thread-safe. Throws
-// ConfigError that names sync.codec.block if the codec cannot have such blocks.
+// Returns the codec for `config`; a block that is null takes the codec's default. Throws
+// ConfigError naming sync.codec.block if the codec cannot have such blocks. Thread-safe.
 std::unique_ptr<Codec> make_codec(const CodecConfig& config);
 
 }  // namespace farstep

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kValueBytes = sizeof(float);
 constexpr std::size_t kOffsetBytes = sizeof(uint16_t);
 
-// Orders as |x| does, with NaN above infinity.
+// Returns bits that order as |x| does, with NaN above infinity.
 uint32_t magnitude(float x) {
   return std::bit_cast<uint32_t>(x) & 0x7fffffff;
 }
@@ -28,8 +28,9 @@ void encode_block(std::span<const float> values, std::size_t kept, std::byte* by
   std::transform(values.begin(), values.end(), scratch.begin(), magnitude);
   const auto last_kept = scratch.begin() + static_cast<std::ptrdiff_t>(kept) - 1;
   std::nth_element(scratch.begin(), last_kept, scratch.end(), std::greater<>());
+  // nth_element finds the threshold in linear time, without sorting the block.
   const uint32_t least = *last_kept;
-  auto ties = std::count(scratch.begin(), last_kept + 1, least);  // as many of the equal ones stay
+  auto ties = std::count(scratch.begin(), last_kept + 1, least);  // how many equal to it are kept
   std::byte* offsets = bytes + kept * kValueBytes;
   for (std::size_t k = 0; k < values.size(); ++k) {
     const uint32_t own = magnitude(values[k]);
@@ -42,6 +43,7 @@ void encode_block(std::span<const float> values, std::size_t kept, std::byte* by
   }
 }
 
+// Offsets come from a peer, so each is checked.
 void decode_block(const std::byte* bytes, std::size_t kept, std::span<float> values) {
   std::fill(values.begin(), values.end(), 0.0F);
   const std::byte* offsets = bytes + kept * kValueBytes;

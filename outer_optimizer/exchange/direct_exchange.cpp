@@ -9,20 +9,20 @@ namespace farstep {
 
 namespace {
 
-// A chunk is small beside what a long link has on its way, and large beside a message's header.
+// Small beside the bytes that a long link has under way, and large beside a message's header.
 constexpr int64_t kChunkBytes = 128 << 10;
 
-// The delta, chunk by chunk, as the pipeline asks for it.
+// Supplies the pipeline with the delta, chunk by chunk.
 class Deltas : public ReduceGatherWork {
  public:
   Deltas(const SyncPoint& point, const Transport& transport, std::span<float> values,
-         const Leftovers& leftovers)
+         const ResidualPlaces& residuals)
       : codec_(*point.codec),
         point_(point),
         transport_(transport),
         values_(values),
-        leftovers_(leftovers) {
-    // As many chunks in every partition, so that a small one is not done long before the others.
+        residuals_(residuals) {
+    // All partitions get the same number of chunks, so that they finish together.
     const int64_t block = codec_.block_values();
     const int64_t largest_values =
         std::max(block, kChunkBytes / codec_.encoded_bytes(block) * block);
@@ -46,14 +46,14 @@ class Deltas : public ReduceGatherWork {
 
   void encode(int site, int64_t chunk, std::span<std::byte> bytes) override {
     const auto values = part(values_, site, chunk);
-    if (leftovers_.of_delta.empty()) {
+    if (residuals_.of_delta.empty()) {
       codec_.encode(values, bytes);
     } else {
-      encode_with_feedback(codec_, values, bytes, part(leftovers_.of_delta, site, chunk));
+      encode_with_feedback(codec_, values, bytes, part(residuals_.of_delta, site, chunk));
     }
   }
 
-  // The sum is taken in this site's own values: what they were is encoded already.
+  // The sum replaces this site's own values of the chunk, which have been encoded already.
   void reduce(int64_t chunk, std::span<const std::span<const std::byte>> from_sites,
               std::span<std::byte> result) override {
     const auto sum = part(values_, transport_.rank(), chunk);
@@ -80,14 +80,15 @@ class Deltas : public ReduceGatherWork {
   }
 
  private:
-  // Names who sent bytes that cannot be decoded.
+  // Adds the sender's name to the exception if its bytes cannot be decoded.
   template <typename Decode>
   void decoding_from(int site, Decode decode) const {
     try {
       decode();
     } catch (const PeerError& error) {
       const auto& name = transport_.site(site);
-      throw PeerError(name, fmt::format("what {} sent cannot be decoded: {}", name, error.what()));
+      throw PeerError(name,
+                      fmt::format("the bytes of {} cannot be decoded: {}", name, error.what()));
     }
   }
   Range range(int site, int64_t chunk) const {
@@ -99,24 +100,26 @@ class Deltas : public ReduceGatherWork {
     return farstep::part(values, range(site, chunk));
   }
   std::span<float> left_of_mean(int64_t chunk) const {
-    if (leftovers_.of_mean.empty()) return {};
+    if (residuals_.of_mean.empty()) return {};
     const auto of_chunk = range(transport_.rank(), chunk);
     const int64_t begin = point_.partitions[transport_.rank()].begin;
-    return farstep::part(leftovers_.of_mean, {of_chunk.begin - begin, of_chunk.end - begin});
+    return farstep::part(residuals_.of_mean, {of_chunk.begin - begin, of_chunk.end - begin});
   }
 
   const Codec& codec_;
   const SyncPoint& point_;
   const Transport& transport_;
   const std::span<float> values_;
-  const Leftovers leftovers_;
+  const ResidualPlaces residuals_;
   std::vector<int64_t> chunk_values_;  // by site
 };
 
 }  // namespace
 
+// Checks that the partitions cover the values exactly: sites that disagree would exchange wrong
+// ranges.
 void DirectExchange::average(const SyncPoint& point, std::span<float> values,
-                             const Leftovers& leftovers) {
+                             const ResidualPlaces& residuals) {
   const auto num_sites = static_cast<std::size_t>(transport_.size());
   FARSTEP_CHECK(point.codec != nullptr, "no codec to exchange with");
   FARSTEP_CHECK(point.coefficients.size() == num_sites && point.partitions.size() == num_sites,
@@ -133,11 +136,11 @@ void DirectExchange::average(const SyncPoint& point, std::span<float> values,
   const auto has_room = [](std::span<float> left, int64_t size) {
     return left.empty() || std::ssize(left) == size;
   };
-  FARSTEP_CHECK(has_room(leftovers.of_delta, covered) &&
-                    has_room(leftovers.of_mean, point.partitions[transport_.rank()].size()),
-                "room for {} and {} leftovers of {} values", leftovers.of_delta.size(),
-                leftovers.of_mean.size(), values.size());
-  Deltas deltas(point, transport_, values, leftovers);
+  FARSTEP_CHECK(has_room(residuals.of_delta, covered) &&
+                    has_room(residuals.of_mean, point.partitions[transport_.rank()].size()),
+                "room for {} and {} residuals of {} values", residuals.of_delta.size(),
+                residuals.of_mean.size(), values.size());
+  Deltas deltas(point, transport_, values, residuals);
   pipeline_.run({.generation = static_cast<uint64_t>(point.generation),
                  .round = static_cast<uint64_t>(point.round),
                  .fragment = static_cast<uint32_t>(point.fragment)},

@@ -1,7 +1,7 @@
-// How the sites' deltas become one mean.
+// Turns the sites' deltas into one mean.
 //
-// An exchange is called by one thread at a time. After a PeerError its transport is dead, and the
-// values are undefined; the caller still has what they were made from.
+// One thread at a time calls an exchange. After a PeerError its transport is dead and the values
+// are undefined. The caller keeps the data from which it made them, to repeat the exchange.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,33 @@
 
 namespace farstep {
 
-// What every site agrees on before it exchanges.
+// The values on which all sites agree before an exchange.
 struct SyncPoint {
   int64_t generation = 0;
   int64_t round = 0;
   int64_t fragment = 0;
-  std::vector<double> coefficients = {};  // of the sites' deltas, in site order
-  // What each site adds up for all, in site order: parts that cover the values without gaps.
+  std::vector<double> coefficients = {};  // of the sites' deltas, in order of site ids
+  // The range that each site reduces, in order of site ids; together they cover the values.
   std::vector<Range> partitions = {};
-  const Codec* codec = nullptr;  // how the deltas and their mean travel
+  const Codec* codec = nullptr;  // encodes the deltas and their mean
 };
 
-// What the encodings of an exchange leave out; empty without error feedback.
-struct Leftovers {
-  // As large as the values: gets what the encoding of this site's delta left out.
+// The residuals of an exchange's encodings; empty without error feedback.
+struct ResidualPlaces {
+  // As long as the values; receives the residual of this site's delta.
   std::span<float> of_delta = {};
-  // As large as this site's partition: is added to its part of the mean, and gets what the encoding
-  // of that left out.
+  // As long as this site's partition. It is added to this site's part of the mean, and receives the
+  // residual of that.
   std::span<float> of_mean = {};
 };
 
 class Exchange {
  public:
   virtual ~Exchange() = default;
-  // In: this site's delta. Out: sum_i coefficient_i delta_i, with the same bits at every site.
+  // Replaces this site's delta by sum_i coefficient_i delta_i, with the same bits at every site.
   // Throws PeerError naming the site that failed.
   virtual void average(const SyncPoint& point, std::span<float> values,
-                       const Leftovers& leftovers = {}) = 0;
+                       const ResidualPlaces& residuals = {}) = 0;
 };
 
 }  // namespace farstep

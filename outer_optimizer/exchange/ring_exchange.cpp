@@ -4,10 +4,11 @@
 
 namespace farstep {
 
+// The ring only adds, so each site multiplies by its coefficient before.
 void RingExchange::average(const SyncPoint& point, std::span<float> values,
-                           const Leftovers& leftovers) {
-  FARSTEP_CHECK(leftovers.of_delta.empty() && leftovers.of_mean.empty(),
-                "a ring leaves nothing out");
+                           const ResidualPlaces& residuals) {
+  FARSTEP_CHECK(residuals.of_delta.empty() && residuals.of_mean.empty(),
+                "a ring exchange in fp32 has no residuals");
   const auto coefficient =
       static_cast<float>(point.coefficients.at(static_cast<std::size_t>(rank_)));
   for (auto& value : values) value *= coefficient;

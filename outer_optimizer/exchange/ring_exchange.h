@@ -1,6 +1,6 @@
 // Gloo's ring all-reduce as an exchange, in fp32: the baseline.
 //
-// The sum's order is the ring's, so means differ from those of the direct exchange by rounding.
+// It adds in the order of the ring, so its means differ from the direct exchange's by rounding.
 #pragma once
 
 #include "outer_optimizer/exchange/exchange.h"
@@ -10,11 +10,11 @@ namespace farstep {
 
 class RingExchange : public Exchange {
  public:
-  // Of site `rank`. The ring must outlive the exchange.
+  // For site `rank`. The ring must outlive the exchange.
   RingExchange(GlooRing& ring, int rank) : ring_(ring), rank_(rank) {}
-  // Nothing is left out: places for leftovers are a bug.
+  // fp32 has no residuals: `residuals` must be empty.
   void average(const SyncPoint& point, std::span<float> values,
-               const Leftovers& leftovers = {}) override;
+               const ResidualPlaces& residuals = {}) override;
 
  private:
   GlooRing& ring_;

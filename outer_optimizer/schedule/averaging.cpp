@@ -8,6 +8,7 @@ namespace farstep {
 
 namespace {
 
+// Weights before they are divided by their sum.
 double raw_weight(AveragingRule rule, const Work& work) {
   const auto steps = static_cast<double>(work.steps);
   const auto tokens = static_cast<double>(work.tokens);
@@ -27,24 +28,24 @@ double raw_weight(AveragingRule rule, const Work& work) {
 
 }  // namespace
 
+// fednova divides by the site's steps and multiplies by the effective number of steps (Wang et al.
+// 2020).
 std::vector<double> averaging_coefficients(AveragingRule rule, std::span<const Work> works) {
   std::vector<double> coefficients;
-  double num_workers = 0;
-  double num_steps = 0;
   for (const auto& work : works) {
     coefficients.push_back(work.steps > 0 ? raw_weight(rule, work) : 0);
-    if (work.steps > 0) {
-      num_workers += 1;
-      num_steps += static_cast<double>(work.steps);
-    }
   }
   const double sum = std::accumulate(coefficients.begin(), coefficients.end(), 0.0);
   FARSTEP_CHECK(sum > 0, "no site brings any work to the sync");
+  double effective_steps = 0;
   for (std::size_t i = 0; i < works.size(); ++i) {
     coefficients[i] /= sum;
-    if (rule == AveragingRule::kFedNova && works[i].steps > 0) {
-      coefficients[i] *= num_steps / num_workers / static_cast<double>(works[i].steps);
-    }
+    effective_steps += coefficients[i] * static_cast<double>(works[i].steps);
+  }
+  if (rule != AveragingRule::kFedNova) return coefficients;
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    if (works[i].steps > 0)
+      coefficients[i] *= effective_steps / static_cast<double>(works[i].steps);
   }
   return coefficients;
 }

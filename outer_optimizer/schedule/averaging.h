@@ -1,33 +1,36 @@
-// What each site's delta counts in the mean.
+// The coefficient of each site's delta in the mean (docs/averaging.md).
 //
-// Pure functions; thread-safe. Every site computes the coefficients from the same list of
-// contributions, in site order, and so gets the same bits.
+// Pure functions; thread-safe. Every site computes the coefficients from the same list in order of
+// site ids, and so gets the same bits.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
-#include "trainer/config/run_config.h"
+#include "outer_optimizer/schedule/work.h"
 
 namespace farstep {
 
-// What a site brings to a sync.
-struct Work {
-  int64_t steps = 0;   // inner steps since the last sync; 0 for a joiner that brings nothing
-  int64_t batch = 0;   // sequences of an inner step
-  int64_t tokens = 0;  // trained since the last sync
-};
+enum class AveragingRule { kUniform, kTokens, kBatch, kFedNova, kTokensSquaredPerStep };
+inline std::span<const std::string_view> enum_names(AveragingRule) {
+  static constexpr std::array<std::string_view, 5> kNames{"uniform", "tokens", "batch", "fednova",
+                                                          "tokens_squared_per_step"};
+  return kNames;
+}
 
-// The coefficients c_i of mean = sum_i c_i delta_i, in the order of `works`:
+// Returns the coefficients c_i of mean = sum_i c_i delta_i, in the order of `works`:
 //   uniform                  1 / N
 //   tokens                   T_i / sum T
 //   batch                    B_i / sum B
 //   tokens_squared_per_step  (T_i^2 / H_i) / sum (T^2 / H)
-//   fednova                  mean(H) (T_i / sum T) / H_i: deltas a step, weighted by tokens, times
-//                            the mean number of steps (Wang et al. 2020, section 4)
-// They sum to 1 (fednova's only where all H are equal). Who has no steps gets 0 and is in no sum.
-// Throws InternalError if nobody has steps.
+//   fednova                  p_i tau / H_i with p_i = T_i / sum T and tau = sum (p H): deltas for a
+//                            step, weighted by tokens, times the effective number of steps (Wang
+//                            et al. 2020, section 4). Equals batch times tau sum B / sum (B H).
+// They sum to 1 (fednova's only if all H are equal). A site without steps gets 0 and is in no sum.
+// Throws InternalError if no site has steps.
 std::vector<double> averaging_coefficients(AveragingRule rule, std::span<const Work> works);
 
 }  // namespace farstep

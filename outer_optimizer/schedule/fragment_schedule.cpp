@@ -26,7 +26,7 @@ int64_t FragmentSchedule::send_step(int64_t fragment) const {
 int64_t FragmentSchedule::apply_step(int64_t fragment) const {
   const auto part =
       equal_part(local_steps_, static_cast<int>(fragment), static_cast<int>(fragments_));
-  return std::max<int64_t>(1, part.end);  // before the first step there is nothing to send
+  return std::max<int64_t>(1, part.end);  // before the first step there is no delta
 }
 
 }  // namespace farstep

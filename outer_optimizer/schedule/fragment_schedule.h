@@ -1,10 +1,10 @@
-// When the fragments of the model are synced in a round (Streaming DiLoCo, Douillard et al. 2025,
-// section 2.2).
+// The steps of a round after which fragments of the model are synced (Streaming DiLoCo, Douillard
+// et al. 2025, section 2.2).
 //
-// A round's fragments follow each other at equal distances in the site's own progress, so that
-// sites with different numbers of local steps sync the same fragment at the same progress. A
-// fragment is sent no earlier than the one before it is applied: one at most is under way, and all
-// are applied when the round ends. Values and pure functions; thread-safe.
+// A round's fragments follow each other at equal distances in the site's own progress. So sites
+// with different numbers of local steps sync a fragment at the same progress. A fragment is sent
+// only after the one before it is applied: at most one is under way, and all are applied at the end
+// of the round. Values and pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace farstep {
 
 class FragmentSchedule {
  public:
-  // Of a round with `local_steps` inner steps, in which `fragments` fragments are synced; a
-  // fragment is under way for `delay_steps` steps of a site that takes `base_steps` of them a
-  // round, which are as long a part of any other site's round, and at least one step where that is
-  // above 0. All but the delay must be at least 1.
+  // For a round with `local_steps` inner steps that syncs `fragments` fragments. A fragment is
+  // under way for `delay_steps` steps of a site with `base_steps` steps in the round; for other
+  // sites the delay is the same share of the round, and at least one step unless it is 0. All
+  // arguments but the delay are at least 1.
   FragmentSchedule(int64_t local_steps, int64_t fragments, int64_t delay_steps, int64_t base_steps);
 
-  // Inner steps of the round after which the delta of fragment `fragment` (from 0) is taken, and
-  // after which its mean is applied: 1 <= send_step <= apply_step <= local_steps, and send_step is
-  // at least the apply_step of the fragment before.
+  // Return the inner steps of the round after which the delta of fragment `fragment` (from 0) is
+  // taken and its mean applied. 1 <= send_step <= apply_step <= local_steps, and send_step is at
+  // least the apply_step of the fragment before.
   int64_t send_step(int64_t fragment) const;
   int64_t apply_step(int64_t fragment) const;
 

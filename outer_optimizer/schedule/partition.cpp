@@ -29,14 +29,14 @@ std::vector<Range> cut_by_shares(const Range& range, std::span<const double> sha
   const double largest = shares.empty() ? 0 : std::ranges::max(shares);
   FARSTEP_CHECK(largest > 0 && std::ranges::min(shares) >= 0, "{} shares, {} the largest",
                 shares.size(), largest);
-  // In units of the largest, so that equal ones add up without rounding.
+  // In units of the largest share, so that equal shares add up without rounding.
   double total = 0, before = 0;
   for (const double share : shares) total += share / largest;
   std::vector<Range> parts;
   int64_t begin = range.begin;
   for (const double share : shares) {
     before += share / largest;
-    // The last one ends where the range does, however the products are rounded.
+    // The last part ends at the end of the range, however the products are rounded.
     const double size = before == total
                             ? static_cast<double>(range.size())
                             : std::floor(static_cast<double>(range.size()) * before / total);
@@ -46,6 +46,7 @@ std::vector<Range> cut_by_shares(const Range& range, std::span<const double> sha
   return parts;
 }
 
+// The clamp keeps the parts in order when two cuts move to the same border.
 std::vector<Range> cut_at_borders(const Range& range, std::span<const double> shares,
                                   std::span<const int64_t> borders) {
   auto parts = cut_by_shares(range, shares);
@@ -68,7 +69,8 @@ std::vector<double> bandwidth_shares(std::span<const double> uplink_bits_per_sec
   const auto num_sites = static_cast<double>(rates.size());
   std::vector<double> shares(rates.size(), 1 / num_sites);
   if (rates.size() <= 2) return shares;
-  // Seconds of the exchange, for a model of one bit.
+  // The exchange's seconds for a model of one bit: the slowest uplink must carry the model once;
+  // all uplinks together carry it 2 (N - 1) times.
   const double sum = std::accumulate(rates.begin(), rates.end(), 0.0);
   const double seconds = std::max(1 / std::ranges::min(rates), 2 * (num_sites - 1) / sum);
   double total = 0;

@@ -1,15 +1,24 @@
-// Which part of the flat parameter vector one site reduces for all.
+// Cuts the flat parameter vector into the ranges that sites reduce, and other ranges.
 //
 // Pure functions; thread-safe.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "trainer/base/error.h"
 
 namespace farstep {
+
+// How a range is cut among the sites: kBytes by cut_by_shares(), kLayer by cut_at_borders().
+enum class PartitionRule { kBytes, kLayer };
+inline std::span<const std::string_view> enum_names(PartitionRule) {
+  static constexpr std::array<std::string_view, 2> kNames{"bytes", "layer"};
+  return kNames;
+}
 
 // Elements [begin, end) of a flat vector.
 struct Range {
@@ -19,7 +28,7 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// The range's elements of a span or vector. Throws InternalError if it does not have them all.
+// Returns the range's elements of a span or vector. Throws InternalError if it lacks some.
 template <typename Values>
 auto part(Values&& values, const Range& range) {
   FARSTEP_CHECK(0 <= range.begin && range.begin <= range.end && range.end <= std::ssize(values),
@@ -28,24 +37,23 @@ auto part(Values&& values, const Range& range) {
                                    static_cast<std::size_t>(range.size()));
 }
 
-// Part `index` of `num_parts` of n elements: [floor(index n / N), floor((index+1) n / N)). The
-// parts follow each other without gap, and their sizes differ by one at most.
+// Returns part `index` of `num_parts` of n elements: [floor(index n / N), floor((index+1) n / N)).
+// Parts have no gaps, and their sizes differ by at most one.
 Range equal_part(int64_t n, int index, int num_parts);
 
-// The range cut in one part a share, without gaps, in proportion to the shares: equal_part() of
-// equal ones, an empty part for a share of 0. Throws InternalError unless there is a share above 0
-// and none below.
+// Cuts a range into one part for each share, without gaps, in proportion to the shares. Equal
+// shares give equal_part(); a share of 0 gives an empty part. Throws InternalError for a negative
+// share, or if all are 0.
 std::vector<Range> cut_by_shares(const Range& range, std::span<const double> shares);
 
-// The same with every border moved to the nearest of `borders` (ascending), so that no tensor is
-// cut in two; the ends of the range stay.
+// Does the same and moves every border to the nearest of `borders` (ascending), so that no tensor
+// is cut in two. The ends of the range stay.
 std::vector<Range> cut_at_borders(const Range& range, std::span<const double> shares,
                                   std::span<const int64_t> borders);
 
-// Shares of a direct exchange for which no site's uplink is busy longer than it must be: site i
-// sends 1 + (N - 2) share_i times the model. They are equal for two sites, whose uplinks carry the
-// same whatever the shares, and sum to 1. Throws InternalError unless all rates are above 0 and
-// finite.
+// Returns shares of a direct exchange that minimise the longest time of an uplink: site i sends 1 +
+// (N - 2) share_i times the model. Two sites get equal shares, because each uplink carries the same
+// for all shares. Shares sum to 1. Throws InternalError unless all rates are finite and above 0.
 std::vector<double> bandwidth_shares(std::span<const double> uplink_bits_per_second);
 
 }  // namespace farstep

@@ -36,28 +36,39 @@ if(NOT FARSTEP_HAS_CUDA)
   return()
 endif()
 
-# Machine code for A100, RTX 30, RTX 40 and H100; PTX for what comes after.
-set(CMAKE_CUDA_ARCHITECTURES 80-real 86-real 89-real 90)
+# Machine code for A100, RTX 30, RTX 40, H100 and H200, B200 and B300, RTX 50; PTX for what comes
+# after. One of them alone (-DCMAKE_CUDA_ARCHITECTURES=90-real) builds faster.
+if(NOT CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 86-real 89-real 90-real 100-real 120)
+endif()
 set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_EXTENSIONS OFF)
 set(CMAKE_CUDA_RUNTIME_LIBRARY None)  # farstep_cudart instead
 enable_language(CUDA)
 find_package(CUDAToolkit 13 REQUIRED)  # again, as targets live in the folder that looks
-set(FARSTEP_CUDA_TEXT "CUDA ${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR} for sm_80, \
-sm_86, sm_89, sm_90, PTX")
+string(REGEX REPLACE "-(real|virtual)" "" architectures "sm_${CMAKE_CUDA_ARCHITECTURES}")
+string(REPLACE ";" ", sm_" architectures "${architectures}")
+set(FARSTEP_CUDA_TEXT
+    "CUDA ${CUDAToolkit_VERSION_MAJOR}.${CUDAToolkit_VERSION_MINOR} for ${architectures}")
+if(NOT CMAKE_CUDA_ARCHITECTURES MATCHES "-real$")
+  string(APPEND FARSTEP_CUDA_TEXT ", PTX")
+endif()
 message(STATUS "CUDA: on, ${FARSTEP_CUDA_TEXT}")
 
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # which CMake 3.25 does not know
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
 endif()
 # What nvcc hands to the C++ compiler is not pedantic. Kernels may call constexpr functions such as
-# std::bit_cast.
+# std::bit_cast. A kernel that spills registers does not compile: scripts/kernel_resources.py shows
+# what each takes.
 add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Werror=all-warnings;\
--Xcompiler=-Wall,-Wextra,-Werror>")
+-Xptxas=-warn-spills,-warn-lmem-usage,-Werror;-Xcompiler=-Wall,-Wextra,-Werror>")
 
 # The runtime that LibTorch loads, not a second copy with its own state; the toolkit's without LibTorch.
 add_library(farstep_cudart INTERFACE)
 target_include_directories(farstep_cudart SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
+# Lets a source that runs on GPUs and elsewhere call what is only in builds with CUDA.
+target_compile_definitions(farstep_cudart INTERFACE FARSTEP_HAS_CUDA)
 set(FARSTEP_CUDART "${FARSTEP_LIBTORCH}/nvidia/cu13/lib/libcudart.so.13")
 if(NOT EXISTS "${FARSTEP_CUDART}")
   get_target_property(FARSTEP_CUDART CUDA::cudart IMPORTED_LOCATION)

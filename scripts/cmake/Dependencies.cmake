@@ -1,4 +1,12 @@
 # Everything from outside: Debian packages, and LibTorch as unpacked by scripts/setup.sh.
+
+# Where programs look for libraries: LibTorch and NCCL in the build folder, and in a bundle the small
+# libraries that it brings. RPATH serves the libraries of libraries too, unlike RUNPATH, so that a
+# bundle needs no LD_LIBRARY_PATH for its own, which other programs would follow as well.
+add_link_options("LINKER:--disable-new-dtags")
+set(CMAKE_BUILD_RPATH "${FARSTEP_LIBTORCH}/torch/lib;${FARSTEP_LIBTORCH}/nvidia/nccl/lib")
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 find_package(fmt REQUIRED)
@@ -35,7 +43,7 @@ if(FARSTEP_TORCH)
   # Both libraries export gloo:: symbols, and the first on the link line wins. As an option, Gloo stands
   # before all libraries, however CMake orders those. tests/trainer/run/gloo_symbols_test checks it.
   target_link_options(farstep_libtorch INTERFACE
-      "LINKER:--no-as-needed,$<TARGET_FILE:gloo>,--as-needed" "LINKER:-rpath,${torch_folder}/lib")
+      "LINKER:--no-as-needed,$<TARGET_FILE:gloo>,--as-needed")
 
   farstep_precompiled(torch LINK farstep_libtorch HEADERS <ATen/ATen.h>)
 endif()

@@ -48,8 +48,9 @@ function(farstep_list_bundle)
   get_property(programs GLOBAL PROPERTY FARSTEP_GPU_PROGRAMS)
   file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/gpu_programs.txt" CONTENT "${programs}")
   install(FILES "${CMAKE_BINARY_DIR}/gpu_programs.txt" DESTINATION . COMPONENT bundle)
-  install(PROGRAMS scripts/gpu_check.sh tests/bench/peer_step.py DESTINATION . COMPONENT bundle)
-  install(FILES scripts/find_libtorch.sh LICENSE DESTINATION . COMPONENT bundle)
+  install(PROGRAMS scripts/gpu_check.sh tests/bench/peer_step.py tests/bench/peer_model.py
+    DESTINATION . COMPONENT bundle)
+  install(FILES scripts/find_libtorch.sh scripts/script_help.sh LICENSE DESTINATION . COMPONENT bundle)
 endfunction()
 
 # Links layers and libraries from outside, and takes the precompiled header: LibTorch's, or else that

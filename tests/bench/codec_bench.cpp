@@ -1,6 +1,6 @@
 // How fast codecs are on one core, and how much they lose.
 //
-//   codec_bench [REPEATS]
+//   codec_bench [REPEATS] [--instructions SET]
 //
 // Speeds are GB of fp32 a second of processor time over 64 MiB, the best of REPEATS (7); "both" is
 // encoding and decoding together. The error is |x - decoded| / |x| on Gaussian values, and on
@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -19,6 +19,7 @@
 #include "outer_optimizer/codec/codec.h"
 #include "outer_optimizer/codec/float_codecs.h"
 #include "outer_optimizer/codec/top_k_codec.h"
+#include "tests/bench/instructions_option.h"
 
 using namespace farstep;
 
@@ -85,11 +86,11 @@ void measure(const std::string& label, const Codec& codec, int repeats,
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int repeats = argc == 2 ? std::atoi(argv[1]) : 7;
-  if (argc > 2 || repeats < 1) {
-    fmt::print(stderr, "usage: codec_bench [REPEATS]\n");
-    return 2;
-  }
+  int repeats = 7;
+  CLI::App app("Measures codecs on one core");
+  app.add_option("repeats", repeats)->check(CLI::PositiveNumber);
+  add_instructions_option(app);
+  CLI11_PARSE(app, argc, argv);
   const auto gaussian = random_values(false);
   const auto heavy = random_values(true);
   fmt::print("{:12} {:>8} {:>8} {:>8} {:>8} {:>8} {:>10} {:>10}\n", "codec", "encode", "decode",

@@ -16,6 +16,7 @@
 #include "outer_optimizer/codec/block_codecs.h"
 #include "outer_optimizer/codec/device_codec.h"
 #include "outer_optimizer/codec/float_codecs.h"
+#include "tests/bench/gpu_bench.h"
 #include "trainer/cuda/device_array.h"
 
 using namespace farstep;
@@ -97,10 +98,5 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: device_codec_bench [REPEATS]\n");
     return 2;
   }
-  if (usable_gpus() == 0) {
-    fmt::print("SKIPPED: no usable NVIDIA GPU\n");
-    return 77;
-  }
-  run(repeats);
-  return 0;
+  return run_gpu_bench("device_codec_bench", [&] { run(repeats); });
 }

@@ -16,6 +16,7 @@
 #include "tests/wan/transport/hosts.h"
 #include "trainer/base/clock.h"
 #include "trainer/config/json_fields.h"
+#include "wan/link/lanes.h"
 #include "wan/transport/gloo_transport.h"
 
 using namespace farstep;
@@ -183,7 +184,7 @@ int main(int argc, char** argv) {
   app.add_option("--congestion-control", options.congestion_control);
   app.add_option("--lab", options.lab, "lab.json of a running lab")->envname("FARSTEP_LAB");
   CLI11_PARSE(app, argc, argv);
-  if (options.lanes == 0) options.lanes = usual_lanes(options.sites);
+  if (options.lanes == 0) options.lanes = static_cast<int>(lanes_for(options.sites));
   const auto lab = lab_at(options.lab);
   const auto reports = run_hosts(
       options.sites, [&](int rank, Store& store) { return run_site(options, lab, rank, store); },

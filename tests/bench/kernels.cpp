@@ -1,6 +1,7 @@
 // How near the element-wise kernels of the inner step come to the speed of copying memory.
 //
 //   kernels [--threads N] [--rows R] [--hidden C] [--intermediate F] [--vocabulary V] [--turns N]
+//           [--instructions SET]
 //
 // All work on arrays far larger than the caches. A kernel's bytes are those it must read and write
 // once each; its time and that of a copy by the same threads are taken in turns, and their medians
@@ -17,13 +18,16 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/instructions_option.h"
 #include "tests/bench/turns.h"
 #include "trainer/kernels/adamw.h"
 #include "trainer/kernels/convert.h"
 #include "trainer/kernels/cross_entropy.h"
 #include "trainer/kernels/embedding.h"
+#include "trainer/kernels/fp8.h"
 #include "trainer/kernels/rms_norm.h"
 #include "trainer/kernels/rotary.h"
+#include "trainer/kernels/softmax.h"
 #include "trainer/kernels/swiglu.h"
 #include "trainer/model/parallel_rows.h"
 
@@ -191,6 +195,52 @@ std::vector<Kernel> flat_kernels(const Options& options, Arrays& arrays) {
           {"AdamW with the bf16 copy", values * (16 + 12 + 2), update}};
 }
 
+// Of a head's scores, all keys of a query as good as seen: tiles of 64 queries against 1024 keys.
+std::vector<Kernel> softmax_kernels(const Options& options, Arrays& arrays) {
+  const ScoreTile tile{.first = 960, .rows = 64, .columns = 1024, .scale = 0.125F};
+  const int64_t size = tile.rows * tile.columns;
+  const int64_t tiles = options.rows * options.hidden / size;
+  const auto values = static_cast<double>(tiles * size);
+  const auto log_sums = std::make_shared<std::vector<float>>(some_values(tiles * tile.rows));
+  const auto forward = [=, &arrays] {
+    for_rows(tiles, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        causal_softmax(tile, arrays.floats(3) + i * size, arrays.halves(0) + i * size,
+                       log_sums->data() + i * tile.rows);
+      }
+    });
+  };
+  const auto backward = [=, &arrays] {
+    for_rows(tiles, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        causal_softmax_backward(tile, arrays.floats(3) + i * size, log_sums->data() + i * tile.rows,
+                                arrays.floats(0) + i * size, arrays.halves(0) + i * size,
+                                arrays.halves(1) + i * size);
+      }
+    });
+  };
+  return {{"softmax", values * (4 + 2), forward},
+          {"softmax backward", values * (4 + 4 + 2 + 2), backward}};
+}
+
+std::vector<Kernel> fp8_kernels(const Options& options, Arrays& arrays) {
+  const int64_t size = options.rows * options.hidden;
+  const auto values = static_cast<double>(size);
+  const auto largest = [=, &arrays] {
+    for_rows(size, [&](int64_t begin, int64_t end) {
+      static_cast<void>(largest_magnitude_bits(arrays.halves(0) + begin, end - begin));
+    });
+  };
+  const auto rounding = [=, &arrays] {
+    for_rows(size, [&](int64_t begin, int64_t end) {
+      round_to_fp8(Fp8Format::kE4M3, arrays.halves(0) + begin, end - begin, 0x3f80,
+                   arrays.halves(1) + begin);
+    });
+  };
+  return {{"largest magnitude", values * 2, largest},
+          {"rounding to fp8", values * (2 + 2), rounding}};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -202,6 +252,7 @@ int main(int argc, char** argv) {
   app.add_option("--hidden", options.hidden);
   app.add_option("--intermediate", options.intermediate);
   app.add_option("--vocabulary", options.vocabulary);
+  add_instructions_option(app);
   CLI11_PARSE(app, argc, argv);
   at::set_num_threads(options.threads);
   const int64_t size = options.rows * std::max(options.hidden, options.intermediate);
@@ -214,7 +265,8 @@ int main(int argc, char** argv) {
   const double copied = 2.0 * sizeof(float) * static_cast<double>(size);
   fmt::print("{:<34}{:>10}{:>10}{:>16}\n", "kernel", "ms", "GB/s", "of a copy's");
   for (const auto& kernels : {norm_kernels(options, arrays), gate_kernels(options, arrays),
-                              row_kernels(options, arrays), flat_kernels(options, arrays)}) {
+                              row_kernels(options, arrays), flat_kernels(options, arrays),
+                              softmax_kernels(options, arrays), fp8_kernels(options, arrays)}) {
     for (const auto& kernel : kernels) {
       const auto times = take_turns(options.turns, kernel.run, copy);
       const double rate = kernel.bytes / times.own, copy_rate = copied / times.other;

@@ -3,17 +3,21 @@
 //   kernels_gpu [ROWS]
 //
 // Of ROWS (16384) tokens of a model with hidden 1024, 2688 inside the feed-forward, heads of 64 and
-// a vocabulary of 32000. "of a copy" is the time that reading and writing what the kernel must
-// would take at the speed of a copy, over its own; both are the medians of 21 runs.
+// a vocabulary of 32000; tokens are as common as words are, the k-th most common one by 1 / (k
+// + 2.7) (Zipf's law, with Mandelbrot's constant). "of a copy" is the time that reading and writing
+// what the kernel must would take at the speed of a copy, over its own; both are the medians of 21
+// runs.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "tests/bench/gpu_bench.h"
 #include "trainer/cuda/device_array.h"
 #include "trainer/kernels/gpu/adamw.h"
 #include "trainer/kernels/gpu/cross_entropy.h"
@@ -82,38 +86,77 @@ class Table {
   double copy_;
 };
 
-void measure_rows(const Table& table, int64_t rows) {
-  const int64_t values = rows * kHidden;
+std::vector<int64_t> zipf_tokens(int64_t rows) {
+  std::vector<double> shares;
+  for (int64_t token = 0; token < kVocabulary; ++token) {
+    shares.push_back(1 / (static_cast<double>(token) + 1 + 2.7));
+  }
+  std::discrete_distribution<int64_t> token(shares.begin(), shares.end());
   std::mt19937 random(1);
-  std::vector<int64_t> ids(static_cast<std::size_t>(rows));
-  for (auto& id : ids) id = static_cast<int64_t>(random() % kVocabulary);
+  std::vector<int64_t> tokens(static_cast<std::size_t>(rows));
+  for (auto& own : tokens) own = token(random);
+  return tokens;
+}
+
+void measure_embedding(const Table& table, int64_t rows) {
+  const int64_t values = rows * kHidden;
+  const auto ids = zipf_tokens(rows);
+  const auto num_tokens = std::ssize(std::set<int64_t>(ids.begin(), ids.end()));
   const DeviceArray<int64_t> tokens{std::span<const int64_t>(ids)};
-  auto x = zeros<float>(values), dx = zeros<float>(values), stream = zeros<float>(values);
-  auto y = zeros<BF16>(values);
-  auto weight = zeros<float>(kHidden), weight_gradient = zeros<float>(kHidden);
-  auto inverse = zeros<float>(rows), embedding = zeros<float>(kVocabulary * kHidden);
-  auto parts = zeros<float>(rms_norm_parts(rows) * kHidden);
-  auto order = zeros<int32_t>(rows);
+  auto x = zeros<float>(values), embedding = zeros<float>(kVocabulary * kHidden);
   table.line("embedding", values * 8, [&] {
     return launch_embed(embedding.data(), tokens.data(), rows, kHidden, x.data(), nullptr);
   });
-  table.line("embedding backward", values * 12, [&] {
-    return launch_embed_backward(dx.data(), tokens.data(), rows, kHidden, order.data(),
-                                 embedding.data(), nullptr);
+  EmbedRoom room;
+  ArenaCutter counter(nullptr);
+  FARSTEP_CUDA_CHECK(cut_embed_room(counter, rows, kHidden, room));
+  auto memory = zeros<std::byte>(counter.bytes());
+  ArenaCutter cutter(memory.data());
+  FARSTEP_CUDA_CHECK(cut_embed_room(cutter, rows, kHidden, room));
+  // Every row of x is read, and the table's row of every token that occurs read and written.
+  table.line("embedding backward", values * 4 + num_tokens * kHidden * 8, [&] {
+    return launch_embed_backward({.x_gradient = x.data(),
+                                  .tokens = tokens.data(),
+                                  .rows = rows,
+                                  .width = kHidden,
+                                  .vocabulary = kVocabulary},
+                                 room, embedding.data(), nullptr);
   });
-  table.line("norm", values * 10, [&] {
-    return launch_rms_norm(x.data(), weight.data(), rows, kHidden, 1e-5F, y.data(), inverse.data(),
-                           stream.data(), nullptr);
-  });
-  const RmsNormBackward norm{.y_gradient = dx.data(),
-                             .x = x.data(),
-                             .weight = weight.data(),
-                             .inverse_rms = inverse.data(),
-                             .rows = rows,
-                             .width = kHidden};
-  table.line("norm backward", values * 18, [&] {
-    return launch_rms_norm_backward(norm, stream.data(), y.data(), weight_gradient.data(), true,
-                                    parts.data(), nullptr);
+}
+
+void measure_rows(const Table& table, int64_t rows) {
+  const int64_t values = rows * kHidden;
+  auto x = zeros<float>(values), dx = zeros<float>(values), stream = zeros<float>(values);
+  auto y = zeros<BF16>(values);
+  auto weight = zeros<float>(kHidden), weight_gradient = zeros<float>(kHidden);
+  auto inverse = zeros<float>(rows);
+  auto parts = zeros<float>(rms_norm_parts(rows) * kHidden);
+  auto largest = zeros<uint32_t>(1);
+  RmsNorm forward{.x = x.data(),
+                  .weight = weight.data(),
+                  .rows = rows,
+                  .width = kHidden,
+                  .epsilon = 1e-5F,
+                  .y = y.data(),
+                  .inverse_rms = inverse.data()};
+  table.line("norm", values * 6, [&] { return launch_rms_norm(forward, nullptr); });
+  auto branch = zeros<BF16>(values);
+  forward.branch = branch.data();
+  forward.sum = stream.data();
+  table.line("addition and norm", values * 12, [&] { return launch_rms_norm(forward, nullptr); });
+  forward.largest = largest.data();
+  table.line("the same, and largest", values * 12,
+             [&] { return launch_rms_norm(forward, nullptr); });
+  const RmsNormBackward backward{.y_gradient = branch.data(),
+                                 .x = x.data(),
+                                 .weight = weight.data(),
+                                 .inverse_rms = inverse.data(),
+                                 .rows = rows,
+                                 .width = kHidden,
+                                 .x_gradient = stream.data(),
+                                 .copy = y.data()};
+  table.line("norm backward", values * 16, [&] {
+    return launch_rms_norm_backward(backward, weight_gradient.data(), true, parts.data(), nullptr);
   });
 }
 
@@ -140,24 +183,33 @@ void measure_gates(const Table& table, int64_t rows) {
   const int64_t values = rows * kIntermediate;
   auto gate_up = zeros<BF16>(2 * values), gradient = zeros<BF16>(2 * values);
   auto out = zeros<BF16>(values);
+  auto largest = zeros<uint32_t>(1);
   table.line("SwiGLU", values * 6, [&] {
-    return launch_swiglu(gate_up.data(), rows, kIntermediate, out.data(), nullptr);
+    return launch_swiglu(gate_up.data(), rows, kIntermediate, out.data(), nullptr, nullptr);
   });
-  table.line("SwiGLU backward", values * 12, [&] {
-    return launch_swiglu_backward(out.data(), gate_up.data(), rows, kIntermediate, gradient.data(),
-                                  out.data(), nullptr);
-  });
+  SwigluBackward backward{.out_gradient = out.data(),
+                          .gate_up = gate_up.data(),
+                          .rows = rows,
+                          .width = kIntermediate,
+                          .gate_up_gradient = gradient.data(),
+                          .out = out.data()};
+  table.line("SwiGLU backward", values * 12,
+             [&] { return launch_swiglu_backward(backward, nullptr); });
+  backward.largest = largest.data();
+  table.line("the same, and largest", values * 12,
+             [&] { return launch_swiglu_backward(backward, nullptr); });
 }
 
 void measure_fp8(const Table& table, int64_t rows) {
   const int64_t whole_rows = rows / 16 * 16, values = whole_rows * kHidden;
   auto x = zeros<BF16>(values);
   auto codes = zeros<uint8_t>(values), transposed = zeros<uint8_t>(values);
-  auto parts = zeros<uint32_t>(kFp8Parts);
+  auto largest = zeros<uint32_t>(1);
   auto inverse_scale = zeros<float>(1);
-  // Its values are read twice: for the largest of them, and to be converted.
-  table.line("to FP8, both ways", values * 6, [&] {
-    return launch_to_fp8(Fp8Format::kE4M3, x.data(), whole_rows, kHidden, parts.data(),
+  table.line("largest magnitude", values * 2,
+             [&] { return launch_largest_magnitude(x.data(), values, largest.data(), nullptr); });
+  table.line("to FP8, both ways", values * 4, [&] {
+    return launch_to_fp8(Fp8Format::kE4M3, x.data(), whole_rows, kHidden, largest.data(),
                          {codes.data(), transposed.data(), inverse_scale.data()}, nullptr);
   });
 }
@@ -205,16 +257,14 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: kernels_gpu [ROWS], at least {}\n", kLength);
     return 2;
   }
-  if (usable_gpus() == 0) {
-    fmt::print("SKIPPED: no usable NVIDIA GPU\n");
-    return 77;
-  }
-  const Table table(copy_bytes_per_second());
-  measure_rows(table, rows);
-  measure_heads(table, rows);
-  measure_gates(table, rows);
-  measure_fp8(table, rows);
-  measure_losses(table, std::min<int64_t>(rows, 4096));
-  measure_update(table);
-  return 0;
+  return run_gpu_bench("kernels_gpu", [&] {
+    const Table table(copy_bytes_per_second());
+    measure_embedding(table, rows);
+    measure_rows(table, rows);
+    measure_heads(table, rows);
+    measure_gates(table, rows);
+    measure_fp8(table, rows);
+    measure_losses(table, std::min<int64_t>(rows, 4096));
+    measure_update(table);
+  });
 }

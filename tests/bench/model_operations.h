@@ -1,7 +1,7 @@
 // What a step of a model must compute: the numerator of MFU.
 #pragma once
 
-#include "trainer/model/parameter_layout.h"
+#include "trainer/model/llama_layout.h"
 
 namespace farstep {
 
@@ -9,7 +9,7 @@ namespace farstep {
 // outside an untied embedding and token, and causal attention.
 inline double step_operations(const LlamaConfig& shape, int64_t tokens, int64_t length) {
   int64_t parameters = 0;
-  for (const auto& spec : parameter_layout(shape)) {
+  for (const auto& spec : llama_layout(shape)) {
     if (spec.name != "model.embed_tokens.weight" || shape.tied_embeddings) {
       parameters += spec.size();
     }

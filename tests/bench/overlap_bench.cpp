@@ -14,7 +14,9 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/wan/transport/hosts.h"
 #include "trainer/base/clock.h"
+#include "trainer/settings/run_config.h"
 #include "trainer/strategy/low_communication.h"
+#include "wan/link/lanes.h"
 #include "wan/membership/coordinator.h"
 #include "wan/membership/member.h"
 #include "wan/transport/gloo_transport.h"
@@ -111,24 +113,26 @@ RunConfig run_of(const Options& options, const SyncConfig& sync) {
   return run;
 }
 
-Round play_round(const Options& options, int64_t number, int rank, LowCommunication& strategy,
+Round play_round(const Options& options, const RoundStart& start, LowCommunication& strategy,
                  PlayedTheta& theta, Clock& clock) {
   Round round;
   const double began = clock.now_seconds();
-  strategy.begin_round(number, options.local_steps);
-  for (int64_t step = 1; step <= options.local_steps; ++step) {
-    const double until = clock.now_seconds() + options.step_seconds;
-    theta.step(rank);
-    clock.sleep_until(until);
-    strategy.count_step(1024);
-    const auto synced = strategy.sync(
-        {.batch = 1, .round_steps = step, .fragments = strategy.sync_config().fragments},
-        step == options.local_steps, theta, {});
+  RoundTiming so_far{.steps = 0, .batch = 1, .micro_batch = 1};
+  const auto count = [&](const Synced& synced) {
     for (const auto& record : synced.applied) {
       round.exposed_wan_seconds += record.exposed_wan_seconds + record.exposed_wait_seconds;
       round.wan_seconds += record.wan_seconds;
     }
+  };
+  count(strategy.begin(start, so_far, {}));
+  while (so_far.steps < options.local_steps) {
+    const double until = clock.now_seconds() + options.step_seconds;
+    theta.step(static_cast<int>(start.view.self));
+    clock.sleep_until(until);
+    ++so_far.steps;
+    count(strategy.after_step(so_far, {}));
   }
+  count(strategy.end(so_far, {}));
   round.seconds = clock.now_seconds() - began;
   return round;
 }
@@ -140,7 +144,7 @@ std::string run_site(const Options& options, const RunConfig& run,
   RealClock clock;
   std::unique_ptr<Coordinator> coordinator;
   if (rank == 0) {
-    coordinator = std::make_unique<Coordinator>(fmt::format("tcp://{}:*", address), to_json(run),
+    coordinator = std::make_unique<Coordinator>(fmt::format("tcp://{}:*", address), served_run(run),
                                                 run.deadlines, clock);
     store.put("coordinator", coordinator->endpoint());
   }
@@ -157,11 +161,23 @@ std::string run_site(const Options& options, const RunConfig& run,
   DirectExchange exchange(transport);
   Recorder recorder(folder.path(), name, clock);
   PlayedTheta theta(static_cast<std::size_t>(options.values));
-  LowCommunication strategy(run, static_cast<std::size_t>(rank), theta.values(), {{"all", 0}},
-                            {member, exchange, recorder, clock});
+  const View view{.generation = welcome->generation,
+                  .members = welcome->sites,
+                  .self = static_cast<std::size_t>(rank)};
+  LowCommunication strategy(
+      {.outer = run.outer, .sync = run.sync, .base_steps = options.local_steps}, view,
+      {theta.values(), {{"all", 0}}}, {member, recorder, clock});
+  RoundStart start{
+      .view = view, .planned = {}, .tokens_per_step = 1024, .exchange = &exchange, .theta = &theta};
+  for (const auto& site : view.members) {
+    start.planned.push_back({.site = site,
+                             .batch = 1,
+                             .local_steps = options.local_steps,
+                             .most_steps = options.local_steps});
+  }
   Measured measured;
-  for (int64_t round = 1; round <= options.rounds; ++round) {
-    measured.rounds.push_back(play_round(options, round, rank, strategy, theta, clock));
+  for (start.round = 1; start.round <= options.rounds; ++start.round) {
+    measured.rounds.push_back(play_round(options, start, strategy, theta, clock));
   }
   member.leave(Outcome::kDone, "");
   if (coordinator) coordinator->wait_until_over(run.deadlines.join_seconds);
@@ -186,7 +202,7 @@ int main(int argc, char** argv) {
   app.add_flag("--blocking", options.blocking, "no plan: fp32 in one piece while training waits");
   app.add_option("--lab", options.lab, "lab.json of a running lab")->envname("FARSTEP_LAB");
   CLI11_PARSE(app, argc, argv);
-  if (options.lanes == 0) options.lanes = usual_lanes(options.sites);
+  if (options.lanes == 0) options.lanes = static_cast<int>(lanes_for(options.sites));
   const auto lab = lab_at(options.lab);
   const auto run = run_of(options, sync_of(options));
   const auto reports = run_hosts(

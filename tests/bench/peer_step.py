@@ -3,107 +3,207 @@
 
 All take turns on the same machine, shape, dtype (bf16 autocast over fp32 weights), clipping and
 AdamW (fused): step by step on a CPU, ten steps a turn on a GPU, which waits at their end alone.
-Prints each one's median step and the ratios of medians. Needs torch 2.11.0 and transformers from
-PyPI, what torch.compile needs (a C++ compiler; on a GPU Triton), and the program step or step_gpu.
+The compiled peer is model and loss in one graph. Prints each one's median step and the ratios of
+medians. Needs torch 2.11.0 and transformers from PyPI, what torch.compile needs (a C++ compiler; on
+a GPU Triton), and the program step or step_gpu. Each runs in a process of its own.
+
+--instructions limits both sides to what a lesser processor has: ours by its own flag, the peers by
+the variables that LibTorch, oneDNN, MKL and the compiler read. Without AVX-512 the peers train in
+fp32, as LibTorch's bf16 products take minutes there; --peer-compute chooses otherwise. With AVX-512
+but no bf16 instructions either may be faster: try both.
 
   python3 tests/bench/peer_step.py build/release/step [--preset 7m|150m] [--turns N] [--threads N]
+      [--instructions avx2|avx512|avx512_bf16|amx] [--peer-compute bf16|fp32]
   python3 tests/bench/peer_step.py build/release/step_gpu --gpu [--turns N]
 """
 
 import argparse
+import getpass
+import json
+import os
+import re
+import select
 import statistics
 import subprocess
-import time
+import sys
+import tempfile
+from pathlib import Path
 
-import torch
-from transformers import LlamaConfig, LlamaForCausalLM
-
-SHAPES = {
-    "7m": dict(vocab_size=4096, hidden_size=256, intermediate_size=688, num_hidden_layers=6,
-               num_attention_heads=4),
-    "150m": dict(vocab_size=32000, hidden_size=1024, intermediate_size=2688, num_hidden_layers=12,
-                 num_attention_heads=16),
-}
 BATCHES = {"7m": (8, 256), "150m": (2, 512)}
 GPU_PRESET, GPU_BATCH, GPU_STEPS = "150m", (16, 1024), 10  # as step_gpu serves them
+WARM_UP_TURNS = 3
+DEADLINE_SECONDS = 400  # for a turn: the first one compiles
+
+# Narrowest first: the flags by which Linux names what a set needs, and what limits the peers to it.
+INSTRUCTIONS = {
+    "avx2": (("avx2", "fma"), {
+        "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2"}),
+    "avx512": (("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"), {
+        "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX512"}),
+    "avx512_bf16": (("avx512_bf16",), {
+        "ATEN_CPU_CAPABILITY": "avx512", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX512_E3"}),
+    "amx": (("amx_bf16", "amx_tile"), {
+        "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_AMX", "MKL_ENABLE_INSTRUCTIONS": "AVX512_E4"}),
+}
 
 
-class Peer:
-    """One model of transformers and its optimizer."""
-
-    def __init__(self, preset: str, shape: tuple[int, int], device: str, compiled: bool):
-        batch, length = shape
-        self.device = device
-        torch.manual_seed(1)
-        model = LlamaForCausalLM(LlamaConfig(**SHAPES[preset], max_position_embeddings=length,
-                                             attn_implementation="sdpa", use_cache=False)).to(device)
-        self.parameters = list(model.parameters())
-        self.optimizer = torch.optim.AdamW(self.parameters, lr=4e-4, betas=(0.9, 0.95),
-                                           weight_decay=0.1, fused=True)
-        self.model = torch.compile(model) if compiled else model
-        self.tokens = torch.randint(0, SHAPES[preset]["vocab_size"], (batch, length + 1)).to(device)
-
-    def step(self, steps: int = 1) -> float:
-        """Seconds of one inner step, of so many that are waited for at their end."""
-        began = time.perf_counter()
-        for _ in range(steps):
-            with torch.autocast(self.device, dtype=torch.bfloat16):
-                logits = self.model(input_ids=self.tokens[:, :-1]).logits
-                loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1),
-                                                         self.tokens[:, 1:].flatten())
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
-            self.optimizer.step()
-            self.optimizer.zero_grad(set_to_none=True)
-        loss.item()
-        return (time.perf_counter() - began) / steps
+def peer_limits(instructions: str, folder: Path) -> dict[str, str]:
+    """The environment that limits a peer; `folder` may hold what it names."""
+    limits = dict(INSTRUCTIONS[instructions][1])
+    # torch.compile keeps what it made for other instructions.
+    limits["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(
+        tempfile.gettempdir(), f"torchinductor_{getpass.getuser()}_{instructions}")
+    if instructions == "avx2":  # the peer's own code is compiled with -march=native
+        compiler = folder / "c++"
+        compiler.write_text('#!/bin/sh\nexec c++ "$@" -mno-avx512f\n', encoding="utf-8")
+        compiler.chmod(0o755)
+        limits["CXX"] = str(compiler)
+    return limits
 
 
-class Ours:
+def widest_instructions(cpu_flags: set[str]) -> str:
+    """The widest set that a processor with these flags has."""
+    widest = "less than avx2"
+    for name, (needed, _) in INSTRUCTIONS.items():
+        if not cpu_flags.issuperset(needed):
+            break
+        widest = name
+    return widest
+
+
+def processor(cpuinfo: str) -> tuple[str, str]:
+    """Its name, and the widest set that it has, from the text of /proc/cpuinfo."""
+    def field(name: str) -> str:
+        found = re.search(rf"^{name}\s*: (.*)$", cpuinfo, re.M)
+        return found.group(1) if found else "?"
+    name = f"{field('model name')} (family {field('cpu family')}, model {field('model')})"
+    return name, widest_instructions(set(field("flags").split()))
+
+
+def this_processor() -> tuple[str, str]:
+    """The same of this machine."""
+    return processor(Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+
+
+class Runner:
     """A program that takes its steps for every line it is sent, and says how long one took."""
 
-    def __init__(self, *command: object):
-        self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+    def __init__(self, *command: object, **environment: str):
+        self.command = list(map(str, command))
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env={**os.environ, **environment})
 
-    def step(self, _steps: int = 1) -> float:
+    def line(self) -> str:
+        """What it prints next."""
+        if not select.select([self.process.stdout], [], [], DEADLINE_SECONDS)[0]:
+            self.process.kill()
+            sys.exit(f"peer_step: silent for {DEADLINE_SECONDS} s: {' '.join(self.command)}")
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"peer_step: ended with code {self.process.wait()}: {' '.join(self.command)}")
+        return line
+
+    def step(self) -> float:
         """Seconds of one inner step."""
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+        try:
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # line() tells how it ended
+        return float(self.line())
+
+    def end(self) -> None:
+        """Ends it."""
+        self.process.kill()
+        self.process.wait()
+
+
+def start_all(arguments: argparse.Namespace, folder: Path) -> dict[str, Runner]:
+    """Ours and the two peers."""
+    preset, (batch, length), device, steps = (
+        (GPU_PRESET, GPU_BATCH, "cuda", GPU_STEPS) if arguments.gpu else
+        (arguments.preset, BATCHES[arguments.preset], "cpu", 1))
+    ours = ["--serve", steps] if arguments.gpu else [
+        "--serve", "--preset", preset, "--batch", batch, "--length", length,
+        "--threads", arguments.threads]
+    limits = {}
+    if arguments.instructions:
+        ours += ["--instructions", arguments.instructions]
+        limits = peer_limits(arguments.instructions, folder)
+    libraries = {"LD_LIBRARY_PATH": arguments.program_libraries} if arguments.program_libraries else {}
+    peer = [sys.executable, Path(__file__).resolve().with_name("peer_model.py"), "--preset", preset,
+            "--batch", batch, "--length", length, "--device", device, "--threads",
+            arguments.threads, "--steps", steps, "--compute", arguments.peer_compute]
+    return {"ours": Runner(arguments.program, *ours, **libraries), "eager": Runner(*peer, **limits),
+            "compiled": Runner(*peer, "--compiled", **limits)}
+
+
+def faster_compute(instructions: str) -> str:
+    """In what the peers are to train on a processor with these instructions."""
+    return "bf16" if instructions in list(INSTRUCTIONS)[1:] else "fp32"
+
+
+def describe(arguments: argparse.Namespace, peer: dict) -> str:
+    """What a table is for."""
+    preset, (batch, length) = ((GPU_PRESET, GPU_BATCH) if arguments.gpu else
+                               (arguments.preset, BATCHES[arguments.preset]))
+    text = (f"{preset}, {batch} x {length}: ours in bf16, torch {peer['torch']} and transformers "
+            f"{peer['transformers']} in {arguments.peer_compute}, on ")
+    if arguments.gpu:
+        return text + peer["gpu"]
+    name, widest = this_processor()
+    limit = (f"both sides limited to {arguments.instructions}" if arguments.instructions else
+             "no limit")
+    return (f"{text}{arguments.threads} threads of {name}; instructions: {widest}, {limit}, "
+            f"LibTorch's vectors {peer['vectors']}")
+
+
+def take_turns(runners: dict[str, Runner], turns: int) -> dict[str, list[float]]:
+    """Seconds of each one's steps."""
+    times = {name: [] for name in runners}
+    for turn in range(turns + WARM_UP_TURNS):
+        for name, runner in runners.items():
+            seconds = runner.step()
+            if turn >= WARM_UP_TURNS:
+                times[name].append(seconds)
+    return times
 
 
 def main() -> None:
     """Takes turns and prints."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("--preset", choices=SHAPES, default="7m")
+    parser.add_argument("--preset", choices=BATCHES, default="7m")
     parser.add_argument("--turns", type=int, default=20)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--instructions", choices=INSTRUCTIONS)
+    parser.add_argument("--peer-compute", choices=("bf16", "fp32"))
     parser.add_argument("--gpu", action="store_true", help="the 150m preset on the first GPU")
+    parser.add_argument("--program-libraries", help="LD_LIBRARY_PATH of the program, not of the peers")
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    if arguments.gpu:
-        preset, (batch, length), device, steps = GPU_PRESET, GPU_BATCH, "cuda", GPU_STEPS
-        ours = Ours(arguments.program, "--serve", steps)
-    else:
-        preset, device, steps = arguments.preset, "cpu", 1
-        batch, length = BATCHES[preset]
-        ours = Ours(arguments.program, "--serve", "--preset", preset, "--batch", batch, "--length",
-                    length, "--threads", arguments.threads)
-    runners = {"ours": ours,
-               "eager": Peer(preset, (batch, length), device, compiled=False),
-               "compiled": Peer(preset, (batch, length), device, compiled=True)}
-    times = {name: [] for name in runners}
-    for turn in range(arguments.turns + 3):
-        for name, runner in runners.items():
-            seconds = runner.step(steps)
-            if turn >= 3:
-                times[name].append(seconds)
+    if arguments.gpu and arguments.instructions:
+        parser.error("--instructions is for processors")
+    if not arguments.peer_compute:
+        arguments.peer_compute = "bf16" if arguments.gpu else faster_compute(
+            arguments.instructions or this_processor()[1])
+    with tempfile.TemporaryDirectory() as folder:
+        runners = start_all(arguments, Path(folder))
+        try:
+            told = [json.loads(runners[name].line()) for name in ("eager", "compiled")]
+            print(f"result: {describe(arguments, told[0])}", flush=True)
+            times = take_turns(runners, arguments.turns)
+        finally:
+            for runner in runners.values():
+                runner.end()
+    batch, length = GPU_BATCH if arguments.gpu else BATCHES[arguments.preset]
     medians = {name: statistics.median(values) for name, values in times.items()}
     for name, median in medians.items():
-        print(f"result: {name:>8}: median {median * 1e3:8.1f} ms  best {min(times[name]) * 1e3:8.1f} ms  "
-              f"{batch * length / median:8.0f} tokens/s")
+        print(f"result: {name:>8}: median {median * 1e3:8.1f} ms  "
+              f"best {min(times[name]) * 1e3:8.1f} ms  {batch * length / median:8.0f} tokens/s")
     for name in ("compiled", "eager"):
         print(f"result: ours / {name}: {medians[name] / medians['ours']:.2f}")
 

@@ -13,6 +13,7 @@
 #include <random>
 #include <vector>
 
+#include "trainer/data/token_batch.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/make_model.h"
 
@@ -30,7 +31,7 @@ class Site {
     config.reduction = reduction;
     const auto make = [&] {
       at::set_num_threads(threads);
-      return make_model(shape, at::kCPU, config, /*recompute=*/false);
+      return make_model(shape, at::kCPU, config.compute, config.step, /*recompute=*/false);
     };
     model_ = make();
     model_->parameters().initialise(1);

@@ -3,12 +3,13 @@
 //   step [--preset 7m|150m] [--batch B --length T] [--step fused|autograd] [--compute
 //   bf16|fp8|fp32]
 //        [--recompute] [--threads N] [--seconds S] [--serve]
+//        [--instructions SET] [--products measure|first|WAY]
 //
 // MFU counts 6 operations a parameter outside the embedding and token, and causal attention,
-// against the largest rate that a square product reaches in this very run. With --serve it waits:
-// for every line on its input it takes one step and prints the seconds it took, so that another
-// program can take turns with it. Of the fused step a table tells which operations the time went
-// to.
+// against the largest rate that a square product reaches, by the fastest way, in this very run.
+// With --serve it waits: for every line on its input it takes one step and prints the seconds it
+// took, so that another program can take turns with it. Of the fused step a table tells which
+// operations the time went to.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -26,12 +27,15 @@
 #include "tests/bench/model_operations.h"
 #include "tests/bench/timed_ops.h"
 #include "tests/bench/turns.h"
+#include "trainer/base/instruction_set.h"
+#include "trainer/data/token_batch.h"
 #include "trainer/inner/inner_step.h"
+#include "trainer/model/cpu_instructions.h"
 #include "trainer/model/cpu_ops.h"
 #include "trainer/model/fp8_cpu_ops.h"
 #include "trainer/model/fused_llama.h"
 #include "trainer/model/make_model.h"
-#include "trainer/model/matrix_product.h"
+#include "trainer/model/product_choice.h"
 
 using namespace farstep;
 
@@ -39,6 +43,7 @@ namespace {
 
 struct Options {
   std::string preset = "7m", step = "fused", compute = "bf16";
+  std::string instructions = "amx", products = "measure";
   int64_t batch = 8, length = 256;
   int threads = 2;
   double seconds = 10;
@@ -57,19 +62,37 @@ LlamaConfig shape_of(const std::string& preset) {
   return preset_config(ModelPreset::k150M);
 }
 
+// Of the fastest way.
 template <typename T>
 double peak_operations() {
   constexpr int64_t kSize = 2048;
-  const std::vector<T> a(kSize * kSize, rounded<T>(0.5F));
+  constexpr int64_t kStride = kSize + 32;  // a power of two would put all rows into few cache sets
+  const std::vector<T> a(kSize * kStride, rounded<T>(0.5F));
   std::vector<float> c(kSize * kSize);
   double best = HUGE_VAL;
-  for (int i = 0; i < 10; ++i) {
-    best = std::min(best, seconds_of([&] {
-                      multiply(kSize, kSize, kSize, Factor<T>{a.data(), kSize},
-                               Factor<T>{a.data(), kSize, true}, {c.data(), kSize});
-                    }));
+  for (int i = 0; i < kProductWays; ++i) {
+    const auto way = static_cast<ProductWay>(i);
+    if (!can_multiply_by<T>(way)) continue;
+    for (int turn = 0; turn < 5; ++turn) {
+      best = std::min(best, seconds_of([&] {
+                        multiply_by(way, kSize, kSize, kSize, Factor<T>{a.data(), kStride},
+                                    Factor<T>{a.data(), kStride, true}, {c.data(), kSize});
+                      }));
+    }
   }
   return 2.0 * kSize * kSize * kSize / best;
+}
+
+// Limits the instructions, chooses the products, and says on the error stream how.
+template <typename T>
+void choose(const Options& options) {
+  const auto names = enum_names(ProductWay{});
+  const auto named = std::ranges::find(names, options.products);
+  if (named != names.end()) choose_products(static_cast<ProductWay>(named - names.begin()));
+  if (options.products == "measure") choose_products_by_measuring<T>();
+  fmt::print(stderr, "instructions: {}; products: {}\n",
+             enum_names(InstructionSet{})[static_cast<std::size_t>(instruction_set())],
+             describe_choice<T>());
 }
 
 class Training {
@@ -80,7 +103,7 @@ class Training {
                       : options.compute == "fp8" ? ComputeType::kFP8
                                                  : ComputeType::kFP32;
     model_ = config_.step == StepKind::kAutograd
-                 ? make_model(shape, at::kCPU, config_, options.recompute)
+                 ? make_model(shape, at::kCPU, config_.compute, config_.step, options.recompute)
              : config_.compute == ComputeType::kBF16
                  ? timed_model<BF16>(shape, std::make_unique<CpuOps<BF16>>())
              : config_.compute == ComputeType::kFP8
@@ -182,8 +205,15 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads);
   app.add_option("--seconds", options.seconds);
   app.add_flag("--serve", options.serve);
+  const auto sets = enum_names(InstructionSet{});
+  app.add_option("--instructions", options.instructions, "for LibTorch as well")
+      ->check(CLI::IsMember(std::vector<std::string>(sets.begin(), sets.end())));
+  app.add_option("--products", options.products);
   CLI11_PARSE(app, argc, argv);
+  limit_cpu_instructions(
+      static_cast<InstructionSet>(std::ranges::find(sets, options.instructions) - sets.begin()));
   at::set_num_threads(options.threads);
+  options.compute == "fp32" ? choose<float>(options) : choose<BF16>(options);
   const auto shape = shape_of(options.preset);
   Training training(shape, options);
   if (options.serve) {

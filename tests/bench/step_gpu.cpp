@@ -22,9 +22,10 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/bench/gpu_bench.h"
 #include "tests/bench/model_operations.h"
-#include "trainer/base/error.h"
 #include "trainer/cuda/cuda_check.h"
+#include "trainer/data/token_batch.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/device.h"
 #include "trainer/model/make_model.h"
@@ -118,7 +119,8 @@ InnerConfig config_of(Way way) {
 
 void measure(const Case& measured, Way way, at::Device gpu, int steps, double peak) {
   const auto config = config_of(way);
-  const auto model = make_model(measured.shape, gpu, config, /*recompute=*/false);
+  const auto model =
+      make_model(measured.shape, gpu, config.compute, config.step, /*recompute=*/false);
   model->parameters().initialise(1);
   InnerStep inner(*model, config);
   const auto batch = random_batch(measured);
@@ -146,25 +148,35 @@ at::Device open_first_gpu() {
 void serve(int steps) {
   const Case served{"150M", preset_config(ModelPreset::k150M), 16, 16};
   const auto config = config_of(Way::kGraph);
-  const auto model = make_model(served.shape, open_first_gpu(), config, /*recompute=*/false);
+  const auto model =
+      make_model(served.shape, open_first_gpu(), config.compute, config.step, /*recompute=*/false);
   model->parameters().initialise(1);
   InnerStep inner(*model, config);
   const auto batch = random_batch(served);
   for (std::string line; std::getline(std::cin, line);) {
     fmt::print("{}\n", time_steps(inner, batch, served.micro_batch, steps).seconds);
-    std::fflush(stdout);
   }
 }
 
 void run(int steps) {
   const auto gpu = open_first_gpu();
   const double peak = peak_operations_per_second(gpu);
+  int failed = 0;
   for (const auto& measured : {Case{"150M", preset_config(ModelPreset::k150M), 32, 16},
                                Case{"124M", kGpt2Sized, 32, 32}}) {
     for (const auto way : {Way::kGraph, Way::kKernels, Way::kAutograd}) {
-      measure(measured, way, gpu, steps, peak);
+      try {
+        measure(measured, way, gpu, steps, peak);
+      } catch (const std::exception& error) {
+        // A smaller GPU may lack room for one of them alone.
+        const std::string what = error.what();
+        fmt::print("result: {} {:<8} failed: {}\n", measured.name, name_of(way),
+                   what.substr(0, what.find('\n')));
+        ++failed;
+      }
     }
   }
+  if (failed > 0) throw InternalError(fmt::format("{} of the cases failed", failed));
 }
 
 }  // namespace
@@ -177,15 +189,5 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: step_gpu [--serve] [STEPS]\n");
     return 2;
   }
-  if (usable_gpus() == 0) {
-    fmt::print("SKIPPED: no usable NVIDIA GPU\n");
-    return 77;
-  }
-  try {
-    serves ? serve(steps) : run(steps);
-  } catch (const Error& error) {
-    fmt::print(stderr, "step_gpu: {}\n", error.what());
-    return error.exit_code();
-  }
-  return 0;
+  return run_gpu_bench("step_gpu", [&] { serves ? serve(steps) : run(steps); });
 }

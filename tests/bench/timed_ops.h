@@ -33,6 +33,7 @@ class TimedOps : public FusedOps<T> {
   int64_t logit_rows(int64_t rows, int64_t vocabulary) const override {
     return ops_->logit_rows(rows, vocabulary);
   }
+  bool keeps_attention() const override { return ops_->keeps_attention(); }
   void begin(const Context& context, const FusedWeights<T>& weights) override {
     time("beginning", [&] { ops_->begin(context, weights); });
   }
@@ -45,23 +46,29 @@ class TimedOps : public FusedOps<T> {
     time("embedding backward", [&] { ops_->embed_backward(context, ids, add, table_gradient); });
   }
   void normalise(const Context& context, const NormWeight& weight, const float* x, T* y,
-                 float* inverse_rms, float* copy) override {
-    time("norm", [&] { ops_->normalise(context, weight, x, y, inverse_rms, copy); });
+                 float* inverse_rms, float* sum) override {
+    time("norm", [&] { ops_->normalise(context, weight, x, y, inverse_rms, sum); });
   }
   void normalise_backward(const Context& context, const NormWeight& weight, const float* x,
                           const float* inverse_rms) override {
     time("norm backward", [&] { ops_->normalise_backward(context, weight, x, inverse_rms); });
   }
-  void multiply(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
-                const Product& c) override {
-    const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n * k);
+  void project_head(const Context& context, const MatrixWeight<T>& head,
+                    const HeadRows& rows) override {
     time(
-        "head's products", [&] { ops_->multiply(m, n, k, a, b, c); }, flops);
+        "head's products", [&] { ops_->project_head(context, head, rows); },
+        flops(rows.count, head));
+  }
+  void head_backward(const Context& context, const MatrixWeight<T>& head, const HeadRows& rows,
+                     bool add) override {
+    time(
+        "head's products", [&] { ops_->head_backward(context, head, rows, add); },
+        2 * flops(rows.count, head));
   }
   void add_linear(const Context& context, const MatrixWeight<T>& weight, const T* x,
-                  float* y) override {
+                  const float* stream, float* sum) override {
     time(
-        "output's and down's products", [&] { ops_->add_linear(context, weight, x, y); },
+        "output's and down's products", [&] { ops_->add_linear(context, weight, x, stream, sum); },
         flops(context, weight));
   }
   void linear_backward(const Context& context, const MatrixWeight<T>& weight, const T* y_gradient,
@@ -79,6 +86,8 @@ class TimedOps : public FusedOps<T> {
   void attend(const Context& context, const BlockKept<T>& kept) override {
     time("attention", [&] { ops_->attend(context, kept); });
   }
+  const T* mixed(const BlockKept<T>& kept) const override { return ops_->mixed(kept); }
+  void finish_gradients() override { ops_->finish_gradients(); }
   void output_backward(const Context& context, const MatrixWeight<T>& output,
                        const BlockKept<T>& kept) override {
     time(
@@ -114,8 +123,10 @@ class TimedOps : public FusedOps<T> {
 
  private:
   static double flops(const Context& context, const MatrixWeight<T>& weight) {
-    return 2.0 * static_cast<double>(context.shape.rows()) *
-           static_cast<double>(weight.out * weight.in);
+    return flops(context.shape.rows(), weight);
+  }
+  static double flops(int64_t rows, const MatrixWeight<T>& weight) {
+    return 2.0 * static_cast<double>(rows) * static_cast<double>(weight.out * weight.in);
   }
 
   template <typename Work>

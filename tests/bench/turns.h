@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <vector>
 
 namespace farstep {
@@ -33,6 +34,20 @@ TurnTimes take_turns(int turns, const Own& own, const Other& other) {
     other_times.push_back(by_other);
   }
   return {median(own_times), median(other_times)};
+}
+
+// The same of any number of works.
+inline std::vector<double> take_turns(int turns, const std::vector<std::function<void()>>& works) {
+  std::vector<std::vector<double>> times(works.size());
+  for (int turn = 0; turn <= turns; ++turn) {
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      const double seconds = seconds_of(works[i]);
+      if (turn > 0) times[i].push_back(seconds);
+    }
+  }
+  std::vector<double> medians;
+  for (const auto& of_work : times) medians.push_back(median(of_work));
+  return medians;
 }
 
 }  // namespace farstep

@@ -1,5 +1,6 @@
 """Sets up runs of real `farstep` processes for the end-to-end tests. Standard library only."""
 
+import functools
 import json
 import os
 import signal
@@ -54,7 +55,7 @@ class Cluster:
             "inner": {"peak_learning_rate": 0.003},
             "outer": {"rounds": 3, "momentum": 0.5},
             "plan": {"base_steps": 5, "base_batch": 4},
-            "evaluate": {"windows": 16},
+            "evaluate": {"every_rounds": 1, "windows": 16},
             "deadlines": {"join_seconds": 30, "heartbeat_seconds": 0.3, "lost_after_seconds": 2},
         }, run or {})
         (folder / "run.json").write_text(json.dumps(self.run, indent=1))
@@ -63,6 +64,7 @@ class Cluster:
             site = {"name": name, "run": "run.json",
                     "coordinator": {"endpoint": endpoint, "host": index == 0},
                     "network": {"address": "127.0.0.1"},
+                    "cpu": {"products": "first"},  # runs are compared bit by bit
                     "devices": [{"kind": "cpu", "threads": 1}],
                     "data": str(DATA), "output": "out"}
             (folder / f"{name}.json").write_text(
@@ -125,15 +127,37 @@ def wait_until(condition, seconds: float, what: str):
     return value
 
 
+def measures_time(test):
+    """Tries a test of times up to three times.
+
+    Other users of the machine make such a test fail now and then, a defect makes it fail each time.
+    """
+    @functools.wraps(test)
+    def tried(self):
+        for trial in (1, 2, 3):
+            try:
+                return test(self)
+            except AssertionError as failure:
+                if trial == 3:
+                    raise
+                print(f"{test.__name__}: trial {trial} of 3 failed: {failure}", flush=True)
+                self.take_new_folder()
+    return tried
+
+
 class ClusterTest(unittest.TestCase):
     """A test with a folder of its own, whose processes end with it."""
 
     def setUp(self):
+        self.take_new_folder()
+        self.processes: list[subprocess.Popen] = []
+        self.addCleanup(self.end_processes)
+
+    def take_new_folder(self):
+        """Makes `folder` an empty one, which goes when the test ends."""
         temporary = tempfile.TemporaryDirectory(prefix="farstep-e2e-")
         self.addCleanup(temporary.cleanup)
         self.folder = Path(temporary.name)
-        self.processes: list[subprocess.Popen] = []
-        self.addCleanup(self.end_processes)
 
     def end_processes(self):
         """Kills what still runs."""

@@ -39,16 +39,20 @@ class Bundle(unittest.TestCase):
                               check=False, env={**self.environment, **environment})
 
     def libraries_path(self) -> str:
-        """What the launcher makes of LD_LIBRARY_PATH."""
+        """What the launcher makes of LD_LIBRARY_PATH: LibTorch's folders, and not the bundle's."""
         found = self.run_here("sh", "-c", '. "$0" && echo "$LD_LIBRARY_PATH"',
                               self.bundle / "find_libtorch.sh")
-        return f"{self.bundle}/lib:{found.stdout.strip()}"
+        self.assertNotIn(str(self.bundle), found.stdout)
+        return found.stdout.strip()
 
     def test_a_moved_bundle_runs_with_what_it_brought(self):
         """The program, and every test that needs no GPU, with its own and LibTorch's libraries."""
         size = sum(path.stat().st_size for path in self.bundle.rglob("*") if path.is_file())
         self.assertLess(size, LIMIT_BYTES)
         self.assertTrue(self.archive.exists())
+        for name in ("gpu_check.sh", "find_libtorch.sh", "script_help.sh", "peer_step.py",
+                     "peer_model.py", "commit.txt"):
+            self.assertGreater((self.bundle / name).stat().st_size, 0, name)
 
         result = self.run_here(self.bundle / "farstep", "--help")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -61,6 +65,9 @@ class Bundle(unittest.TestCase):
         self.assertTrue(programs)
         for kind, name in [*programs, ("program", "farstep")]:
             program = self.bundle / "bin" / name
+            searched = re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]",
+                                  self.run_here("readelf", "-d", program).stdout)
+            self.assertEqual(searched, ["$ORIGIN/../lib"], name)  # and no folder of the build
             needed = self.run_here("ldd", program, LD_LIBRARY_PATH=path).stdout
             for line in needed.splitlines():
                 if OF_THE_SYSTEM.search(line.split("=>")[0]):

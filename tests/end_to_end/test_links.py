@@ -3,7 +3,7 @@
 import signal
 import unittest
 
-from cluster import Cluster, ClusterTest, by_event, wait_until
+from cluster import Cluster, ClusterTest, by_event, measures_time, wait_until
 
 RATE_BITS_PER_SECOND = 10e6
 DELAY_SECONDS = 0.02
@@ -45,6 +45,7 @@ class Links(ClusterTest):
         self.assertEqual(len(hashes[0]), rounds)
         self.assertEqual(hashes[0], hashes[1])
 
+    @measures_time
     def test_a_slow_line_is_measured_and_hidden(self):
         """Blocking fp32 at first; then what keeps the target, by the speed that was measured."""
         cluster = self.cluster(5)

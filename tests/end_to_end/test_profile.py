@@ -59,6 +59,9 @@ class Profile(ClusterTest):
         self.assertEqual((profile["model"]["sequence_length"], profile["model"]["compute"]),
                          (32, "fp32"))
         device, = profile["devices"]
+        self.assertTrue(device["products"])
+        self.assertIn(device["instructions"],
+                      ("baseline", "avx2", "avx512", "avx512_bf16", "amx"))
         for figure in ("bf16_tflops", "fp32_tflops"):
             self.assertGreater(device[figure], 0)
         self.assertIsNone(device["tf32_tflops"])
@@ -72,6 +75,16 @@ class Profile(ClusterTest):
         site, = json.loads(planned.stdout)["sites"]
         self.assertEqual((site["site"], site["local_steps"]), ("node1", 100))
         self.assertFalse(cluster.output.exists())
+
+    def test_a_limited_site_is_profiled_with_its_limit(self):
+        """cpu.instructions reaches the figures' own line of the profile, and the log."""
+        Cluster(self.folder, 1, sites={0: {"cpu": {"instructions": "baseline"}}})
+        result = farstep(*self.arguments("node1"))
+        self.assert_success(result)
+        device, = json.loads(self.out("node1").read_text(encoding="utf-8"))["devices"]
+        self.assertEqual(device["instructions"], "baseline")
+        self.assertIn("instructions: baseline", result.stderr)
+        self.assertIn(device["products"], ("mkl", "libtorch"))
 
     def test_json_is_all_of_stdout(self):
         """--json prints what --out gets, on one line."""

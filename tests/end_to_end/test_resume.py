@@ -1,8 +1,10 @@
 """A run that was interrupted ends as if it had not been."""
 
+import shutil
 import signal
 import subprocess
 import unittest
+from pathlib import Path
 
 from cluster import FARSTEP, Cluster, ClusterTest, wait_until
 
@@ -27,11 +29,15 @@ def trajectory(cluster: Cluster, name: str) -> dict:
 class Resume(ClusterTest):
     """Each case against an uninterrupted run, bit by bit."""
 
-    def cluster(self, name: str) -> Cluster:
-        """The same run in a folder of its own."""
+    def make_folder(self, name: str) -> Path:
+        """A folder for one cluster."""
         folder = self.folder / name
         folder.mkdir()
-        return Cluster(folder, 2, RUN, SLOW)
+        return folder
+
+    def cluster(self, name: str) -> Cluster:
+        """The same run in a folder of its own."""
+        return Cluster(self.make_folder(name), 2, RUN, SLOW)
 
     def uninterrupted(self) -> Cluster:
         """The run that nothing disturbs."""
@@ -106,6 +112,25 @@ class Resume(ClusterTest):
         self.assertIn(damaged.name, cluster.log("node1"))
         self.assertIn("warn", cluster.log("node1"))
         self.assert_same_trajectory(cluster, self.uninterrupted())
+
+    def test_measured_products_are_kept(self):
+        """A copy of a run that goes back to round 2 makes products as the run had measured."""
+        run = {**RUN, "checkpoint": {"keep": 9}}
+        sites = {index: {"cpu": {"products": "measure"}} for index in range(2)}
+        whole, copy = (Cluster(folder, 2, run, sites)
+                       for folder in map(self.make_folder, ("whole", "copy")))
+        self.assert_success(whole.launch())
+        shutil.copytree(whole.output, copy.output)
+        for name in copy.names:
+            (copy.output / name / "events.jsonl").unlink()
+            for newer in ("round-00003", "round-00004"):
+                shutil.rmtree(copy.output / name / "checkpoints" / newer)
+        self.assert_success(copy.launch("--resume"))
+        for name in copy.names:
+            self.assertIn("as the checkpoint says", (copy.output / name / "log.txt").read_text())
+            rounds = {key: value for key, value in trajectory(whole, name).items() if key[1] > 2}
+            self.assertEqual(trajectory(copy, name), rounds)
+            self.assertEqual(len(rounds), 2 * 6 + 2)
 
     def test_resume_of_nothing_is_refused(self):
         """--resume without any checkpoint says so instead of starting anew."""

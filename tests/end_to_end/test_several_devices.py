@@ -3,6 +3,7 @@
 import os
 import signal
 import unittest
+from unittest import mock
 
 from cluster import Cluster, ClusterTest, merge, validation_losses, wait_until
 
@@ -72,6 +73,17 @@ class SeveralDevices(ClusterTest):
         self.processes.append(process)
         self.assertEqual(process.wait(timeout=30), 2)
         self.assertIn(f"pin: devices[0] has {threads} threads", refused.log("node1"))
+
+    def test_a_gpu_is_found_beside_a_processor_that_trains_first(self):
+        """Nothing asks LibTorch for GPUs before its CUDA library is there: the one that a library
+        in its place has is seen, though the site's first device is a CPU."""
+        devices = [{"kind": "cpu", "threads": 1}, {"kind": "cuda", "index": 7}]
+        cluster = self.cluster("mixed", {"sites": [{"name": "node1"}]}, {0: {"devices": devices}})
+        with mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": os.environ["FAKE_GPUS"]}):
+            process = cluster.start("node1")
+        self.processes.append(process)
+        self.assertEqual(process.wait(timeout=60), 2, cluster.log("node1"))
+        self.assertIn("device cuda:7: this machine has 1 usable NVIDIA GPUs", cluster.log("node1"))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import unittest
 
-from cluster import Cluster, ClusterTest, by_event
+from cluster import Cluster, ClusterTest, by_event, measures_time
 
 RATE_BITS_PER_SECOND = 40e6
 DELAY_SECONDS = 0.05
@@ -29,6 +29,7 @@ class ShapedNetwork(ClusterTest):
         return [sum(span["seconds"] for span in spans if span["round"] == number)
                 for number in range(1, ROUNDS + 1)]
 
+    @measures_time
     def test_a_round_takes_what_bytes_and_delay_imply(self):
         """At 40 Mbit/s and 50 ms each way; weights are those of the run without."""
         plain = self.run_sites("plain", {})

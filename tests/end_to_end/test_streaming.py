@@ -4,7 +4,7 @@ import json
 import signal
 import unittest
 
-from cluster import Cluster, ClusterTest, by_event, validation_losses, wait_until
+from cluster import Cluster, ClusterTest, by_event, measures_time, validation_losses, wait_until
 from test_resume import trajectory
 
 
@@ -51,6 +51,7 @@ class Streaming(ClusterTest):
         for site in report["sites"]:
             self.assertGreater(site["hidden_wan_seconds"], 0)
 
+    @measures_time
     def test_a_delay_hides_the_wan(self):
         """Over slow links, most of what a sync takes passes while the sites train."""
         sites = emulated(0.08, 0.08)
@@ -111,7 +112,7 @@ class Streaming(ClusterTest):
         self.assertIn("node2", cluster.log("node1"))
         newest = sorted((cluster.output / "node1" / "checkpoints").iterdir())[-1]
         progress = json.loads((newest / "state.json").read_text(encoding="utf-8"))["progress"]
-        self.assertEqual(progress["strategy"]["sent"]["steps"], 1)
+        self.assertEqual(progress["strategy"]["sent"]["work"]["steps"], 1)
         self.assert_success(cluster.launch("--resume"))
         self.assert_as_whole(cluster, run, sites, 2 * 8 + 2)
 

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from cluster import DATA, Cluster, ClusterTest, by_event, farstep, validation_losses
+from cluster import DATA, Cluster, ClusterTest, by_event, farstep, measures_time, validation_losses
 
 
 class Training(ClusterTest):
@@ -31,12 +31,45 @@ class Training(ClusterTest):
         self.assertEqual(len(set(hashes[0])), 3)
         for other in hashes[1:]:
             self.assertEqual(other, hashes[0])
-        weights = [by_event(cluster, name, "round")[0]["averaging_weight"] for name in cluster.names]
-        shares = [event["local_steps"] * event["batch"]**2 for event in (
-            by_event(cluster, name, "round")[0] for name in cluster.names)]
-        for weight, share in zip(weights, shares):
-            self.assertAlmostEqual(weight, share / sum(shares))
+        firsts = [by_event(cluster, name, "round")[0] for name in cluster.names]
+        whole_batch = sum(event["batch"] for event in firsts)
+        for event in firsts:
+            self.assertAlmostEqual(event["averaging_weight"], event["batch"] / whole_batch)
 
+    def test_sites_train_with_any_way_of_products(self):
+        """Sites whose products are made differently agree on every round; a missing way is named."""
+        cluster = Cluster(self.folder, 2, {"inner": {"compute": "bf16"}},
+                          {0: {"cpu": {"products": "measure"}}, 1: {"cpu": {"products": "mkl"}}})
+        self.assert_success(cluster.launch())
+        first, second = ([event["theta_hash"] for event in by_event(cluster, name, "round")]
+                         for name in cluster.names)
+        self.assertEqual(len(first), 3)
+        self.assertEqual(first, second)
+        for name, way in zip(cluster.names, ("", "mkl")):
+            log = (cluster.output / name / "log.txt").read_text(encoding="utf-8")
+            self.assertIn(f"matrix products: {way}", log)
+        refused = cluster.launch("--set", "cpu.products=amx", "--set", "cpu.instructions=baseline",
+                                 "--set", "output=another")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("has no way 'amx'", refused.stderr + refused.stdout)
+
+    def test_sites_with_different_instructions_agree(self):
+        """Lossy codecs give the same bits with and without vector instructions."""
+        for codec in ("int8", "bf16"):
+            folder = self.folder / codec
+            folder.mkdir()
+            cluster = Cluster(folder, 2, {"sync": {"codec": {"kind": codec}}},
+                              {1: {"cpu": {"instructions": "baseline"}}})
+            self.assert_success(cluster.launch())
+            first, second = ([event["theta_hash"] for event in by_event(cluster, name, "round")]
+                             for name in cluster.names)
+            self.assertEqual(len(set(first)), 3)
+            self.assertEqual(first, second)
+            log = (cluster.output / "node2" / "log.txt").read_text(encoding="utf-8")
+            self.assertIn("instructions: baseline", log)
+            self.assertIn("LibTorch's: DEFAULT", log)
+
+    @measures_time
     def test_idle_time_is_what_the_step_times_imply(self):
         """Emulated steps: who is done first waits for the slowest, within 5 %."""
         seconds = (0.12, 0.15, 0.06, 0.10)

@@ -9,7 +9,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from cluster import REPOSITORY, Cluster, ClusterTest, farstep, wait_until
+from cluster import REPOSITORY, Cluster, ClusterTest, farstep, measures_time, wait_until
 
 WAN_LAB = REPOSITORY / "scripts" / "wan_lab"
 TRAFFIC = Path(__file__).resolve().parent / "wan_traffic.py"
@@ -76,6 +76,7 @@ class LabTest(ClusterTest):
 class Links(LabTest):
     """What the links do to packets."""
 
+    @measures_time
     def test_a_round_trip_takes_what_was_asked(self):
         """Never less, and within 2 ms."""
         self.start_lab("--sites", "2", "--rate", "200M", "--rtt", "80ms")
@@ -85,6 +86,7 @@ class Links(LabTest):
         self.assertGreaterEqual(min(round_trips), 0.080)
         self.assertLess(statistics.median(round_trips), 0.082)
 
+    @measures_time
     def test_a_flow_reaches_the_rate(self):
         """TCP payload, which is 3.5 % less than the packets, within 10 %."""
         self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "20ms")
@@ -93,12 +95,14 @@ class Links(LabTest):
         self.assertLess(rate, 50e6)
         self.assertGreater(rate, 45e6)
 
+    @measures_time
     def test_packets_get_lost_at_the_share_asked(self):
         """Of 2000 round trips of two ways that lose 5 % each, 9.75 % plus or minus 3."""
         self.start_lab("--sites", "2", "--rate", "50M", "--loss", "5%")
         self.serve(2, "echo")
         self.assertAlmostEqual(1 - len(self.ping(2000, 0.001)) / 2000, 0.0975, delta=0.03)
 
+    @measures_time
     def test_a_link_is_cut_healed_and_changed_while_it_runs(self):
         """Nothing passes while it is cut; a new delay holds at once."""
         self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "8ms")

@@ -1,5 +1,5 @@
-// The only place that includes Catch2: version 2 (Debian 12), or 3 with version 2's names for what
-// the tests use. Its assertions are not thread-safe: assert in the test's own thread.
+// The only file that includes Catch2: version 2 (Debian 12), or version 3 with version 2's names
+// for the macros of the tests. Its assertions are not thread-safe: assert in the test's own thread.
 #pragma once
 
 #if __has_include(<catch2/catch.hpp>)

@@ -1,5 +1,5 @@
-// While it lives no file may grow beyond so many bytes, as if the disk were full. Of the whole
-// process: one at a time, and no other thread may write files meanwhile.
+// Limits the size of files while it lives, as if the disk were full. The limit is the whole
+// process's: only one at a time, and no other thread may write files meanwhile.
 #pragma once
 
 #include <sys/resource.h>

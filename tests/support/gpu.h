@@ -1,4 +1,4 @@
-// What tests that need a GPU begin with.
+// The check at the begin of tests that need a GPU.
 #pragma once
 
 #include <iostream>
@@ -7,7 +7,8 @@
 
 namespace farstep {
 
-// Whether there is no GPU to test on; says so in the line by which CTest knows a skipped test.
+// Returns whether there is no GPU to test on. If so, prints the line by which CTest detects a
+// skipped test.
 inline bool lacks_gpu() {
   if (usable_gpus() > 0) return false;
   std::cout << "SKIPPED: no usable NVIDIA GPU\n";

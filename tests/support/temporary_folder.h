@@ -1,4 +1,4 @@
-// A folder of the test's own, removed with everything in it at the end.
+// A test's own folder, which is removed with its content at the end.
 #pragma once
 
 #include <filesystem>

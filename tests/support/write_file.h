@@ -1,4 +1,4 @@
-// A quick way to put bytes into a file.
+// Writes bytes to a file quickly.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace farstep {
 
-// Writes a file without waiting for the disk.
+// Writes a file without a flush to the disk.
 inline void write_file(const std::filesystem::path& path, std::string_view content) {
   std::ofstream(path, std::ios::binary) << content;
 }

@@ -1,4 +1,4 @@
-// Arrays from one piece of memory.
+// Cuts one block of memory into arrays.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,15 @@
 
 namespace farstep {
 
-// Hands out arrays one after the other; without memory it only counts.
+// Hands out arrays one after the other. Without memory it only adds up their sizes.
 class ArenaCutter {
  public:
   explicit ArenaCutter(std::byte* memory) : memory_(memory) {}
 
-  // Sets `array` to room for so many values, aligned to 64 bytes; to null without memory.
+  // Sets `array` to room for `values` values, aligned to 64 bytes; to null if there is no memory.
   template <typename T>
   void cut(T*& array, int64_t values) {
+    // A cache line, and the widest vector.
     constexpr int64_t kAlignment = 64;
     array = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + bytes_);
     const int64_t bytes = values * static_cast<int64_t>(sizeof(T));

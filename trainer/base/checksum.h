@@ -1,4 +1,4 @@
-// XXH3 64-bit checksums: of token shards, checkpoint files and theta_global.
+// XXH3 64-bit checksums of token shards, checkpoint files and theta_global.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace farstep {
 
-// The checksum of `bytes`.
+// Returns the checksum of `bytes`.
 uint64_t checksum(std::span<const std::byte> bytes);
 
-// The same over bytes that come in pieces: equal to checksum() of their concatenation.
+// The checksum of bytes that arrive in pieces; equals checksum() of their concatenation.
 class StreamingChecksum {
  public:
   StreamingChecksum();
@@ -27,7 +27,7 @@ class StreamingChecksum {
   std::unique_ptr<State> state_;
 };
 
-// 16 lower-case hexadecimal digits, as written to JSON.
+// Returns 16 lower-case hexadecimal digits, the form used in JSON.
 std::string checksum_text(uint64_t value);
 
 }  // namespace farstep

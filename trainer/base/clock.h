@@ -1,7 +1,7 @@
-// Time behind an interface, so that tests and the simulator run on time of their own.
+// Time behind an interface, so that tests and the simulator can use a clock of their own.
 //
-// Seconds are doubles. `now_seconds` never goes back and has no meaning between processes;
-// `unix_seconds` is for records that are compared between sites.
+// Times are seconds in doubles. now_seconds() never decreases and is comparable within one process
+// only. unix_seconds() is for records that are compared between sites.
 #pragma once
 
 #include <atomic>
@@ -11,15 +11,15 @@ namespace farstep {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Monotonic seconds since an arbitrary start.
+  // Returns monotonic seconds since an arbitrary start.
   virtual double now_seconds() const = 0;
-  // Seconds since 1970 on the same steady scale: anchored once, so differences equal now_seconds'.
+  // Returns seconds since 1970. They are anchored once, so that differences equal now_seconds()'s.
   virtual double unix_seconds() const = 0;
-  // Returns once now_seconds() >= `deadline_seconds`; at once if that is past.
+  // Waits until now_seconds() >= `deadline_seconds`; returns at once if that has passed.
   virtual void sleep_until(double deadline_seconds) = 0;
 };
 
-// The machine's steady clock. All methods may be called concurrently.
+// The machine's steady clock. Thread-safe.
 class RealClock : public Clock {
  public:
   RealClock();
@@ -31,13 +31,13 @@ class RealClock : public Clock {
   double unix_anchor_seconds_;  // unix time at now_seconds() == 0
 };
 
-// Time that moves only when told to. All methods may be called concurrently.
+// A clock that advances only when it is told to. Thread-safe.
 class FakeClock : public Clock {
  public:
   explicit FakeClock(double start_seconds = 0) : now_(start_seconds) {}
   double now_seconds() const override { return now_; }
   double unix_seconds() const override { return now_; }
-  // Moves time to the deadline instead of waiting.
+  // Sets the time to the deadline instead of waiting.
   void sleep_until(double deadline_seconds) override {
     double now = now_;
     while (now < deadline_seconds && !now_.compare_exchange_weak(now, deadline_seconds)) {

@@ -1,8 +1,8 @@
-// The four kinds of error that Farstep throws, and the check macro for broken invariants.
+// The four kinds of error that Farstep throws, and a macro that checks invariants.
 //
-// The kind says what the person who reads the message can do: mend the configuration, mend a file,
-// look at a peer or its link, or report a bug. `main` maps kinds to exit codes; the training loop
-// and `Worker` are the only other places that catch.
+// The kind says what the reader of the message can do: correct the configuration, replace a file,
+// check a peer or its link, or report a bug. `main` maps kinds to exit codes. Only the training
+// loop and `Worker` catch errors too.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,39 +18,39 @@ class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
   ErrorKind kind() const { return kind_; }
-  // The process exit code of this kind: 1 bug, 2 config, 3 data, 4 peers lost.
+  // Returns the process exit code of this kind: 1 bug, 2 config, 3 data, 4 peers lost.
   int exit_code() const { return static_cast<int>(kind_); }
 
  private:
   ErrorKind kind_;
 };
 
-// Bad configuration or arguments; the message names file and JSON path.
+// A wrong configuration or argument; the message names the file and the JSON path.
 class ConfigError : public Error {
  public:
   explicit ConfigError(const std::string& message) : Error(ErrorKind::kConfig, message) {}
 };
 
-// A bad data or checkpoint file; the message names the file, and the offset where there is one.
+// A wrong data or checkpoint file; the message names the file, and the offset if there is one.
 class DataError : public Error {
  public:
   explicit DataError(const std::string& message) : Error(ErrorKind::kData, message) {}
 };
 
-// A peer or its link failed; the message names the site. Recoverable: the transport that threw it
-// must be thrown away, as its connections are in an unknown state.
+// A peer or its link failed; the message names the site. The transport that threw it must be
+// destroyed, because its connections are in an unknown state.
 class PeerError : public Error {
  public:
   PeerError(std::string site, const std::string& message)
       : Error(ErrorKind::kPeer, message), site_(std::move(site)) {}
-  // Name of the site that was lost; empty when it is the coordinator or not known.
+  // Returns the name of the lost site; empty for the coordinator and if unknown.
   const std::string& site() const { return site_; }
 
  private:
   std::string site_;
 };
 
-// A broken invariant: a bug of Farstep.
+// A broken invariant, which is a bug in Farstep.
 class InternalError : public Error {
  public:
   explicit InternalError(const std::string& message) : Error(ErrorKind::kInternal, message) {}
@@ -63,7 +63,8 @@ namespace detail {
 
 }  // namespace farstep
 
-// Throws InternalError with file, line, the condition and a formatted message if it does not hold.
+// Throws InternalError with file, line, condition and a formatted message unless the condition
+// holds.
 #define FARSTEP_CHECK(condition, ...)                                       \
   do {                                                                      \
     if (!(condition)) {                                                     \

@@ -19,7 +19,7 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-// Swaps two folders in one step. False where the file system cannot (NFS).
+// Exchanges two folders in one step. Returns false if the file system cannot (NFS).
 bool swap_folders(const std::filesystem::path& a, const std::filesystem::path& b) {
   if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return true;
   if (errno == EINVAL || errno == ENOSYS) return false;
@@ -50,6 +50,8 @@ void sync_to_disk(const std::filesystem::path& path) {
   }
 }
 
+// The order matters: content before name, and name before the folder's flush, so that a crash shows
+// either file whole.
 void write_file_durably(const std::filesystem::path& path, std::string_view content) {
   auto partial = path;
   partial += ".partial";
@@ -78,13 +80,14 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 
 void replace_folder_durably(const std::filesystem::path& staged,
                             const std::filesystem::path& target) {
-  std::error_code unknown;  // what cannot be looked at cannot be replaced: the rename tells
+  std::error_code unknown;  // ignored: the rename fails too, and reports why
   if (!std::filesystem::exists(target, unknown)) return rename_durably(staged, target);
   if (swap_folders(staged, target)) {
     sync_to_disk(folder_of(target));
     remove_folder(staged);
     return;
   }
+  // Without an exchange there is a moment without a folder; a crash then leaves `staged`.
   remove_folder(target);
   rename_durably(staged, target);
 }

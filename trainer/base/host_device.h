@@ -1,4 +1,4 @@
-// Marks functions that a CUDA kernel calls too, so that a CPU's tests run the very same code.
+// Marks functions that CUDA kernels call too, so that tests on a CPU run the same code.
 #pragma once
 
 #ifdef __CUDACC__

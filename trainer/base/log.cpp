@@ -8,6 +8,7 @@
 
 namespace farstep {
 
+// spdlog reads unknown names as "off", so only that result needs a check.
 void set_up_log(const std::string& label, const std::string& level) {
   const auto parsed = spdlog::level::from_str(level);
   if (parsed == spdlog::level::off && level != "off") {

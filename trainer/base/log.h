@@ -1,5 +1,5 @@
-// Set-up of the process's one logger (spdlog's default logger). Logs go to stderr, so that stdout
-// carries results only. Everyone else just includes <spdlog/spdlog.h>. Thread-safe after set-up.
+// Sets up the process's one logger (spdlog's default logger). The log goes to stderr, so that
+// stdout has results only. All other code includes <spdlog/spdlog.h>. Thread-safe after set-up.
 #pragma once
 
 #include <filesystem>
@@ -7,11 +7,11 @@
 
 namespace farstep {
 
-// Sends the log to stderr, each line prefixed with `label` (a site's name, or empty), at `level`
-// (trace, debug, info, warning, error, off). Throws ConfigError on an unknown level.
+// Writes the log to stderr at `level` (trace, debug, info, warning, error, off). Each line begins
+// with `label`, a site's name or empty. Throws ConfigError for an unknown level.
 void set_up_log(const std::string& label, const std::string& level = "info");
 
-// Also appends the log, from now on, to `file`. Throws DataError if it cannot be opened.
+// Also appends the log to `file` from now on. Throws DataError if it cannot be opened.
 void log_to_file(const std::filesystem::path& file);
 
 }  // namespace farstep

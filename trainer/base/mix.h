@@ -1,4 +1,4 @@
-// Spreads the bits of a number: for hashes, keys and noise that must be the same everywhere. A pure
+// Mixes the bits of a number, for hashes, keys and noise that must be equal on all machines. A pure
 // function; thread-safe.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace farstep {
 
-// The step and finaliser of SplitMix64: a bijection in which every input bit reaches every output
-// bit.
+// The step and finaliser of SplitMix64 (Steele, Lea and Flood 2014): a bijection in which every
+// input bit affects every output bit.
 constexpr uint64_t mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;

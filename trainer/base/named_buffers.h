@@ -1,4 +1,4 @@
-// One list of named pieces of memory: the content of a checkpoint file, and of a state transfer.
+// A list of named pieces of memory, which is the content of a checkpoint file.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@ namespace farstep {
 
 enum class DType { kF32, kBF16, kF16, kI64 };
 
-// Bytes of one element.
+// Returns the bytes of one element.
 std::size_t size_of(DType dtype);
-// The safetensors name of a dtype: F32, BF16, F16, I64.
+// Returns the safetensors name of a dtype: F32, BF16, F16, I64.
 std::string_view name_of(DType dtype);
-// Throws DataError on a name that is none of these.
+// Throws DataError for any other name.
 DType dtype_from_name(std::string_view name);
 
-// Does not own `bytes`: whoever made the list keeps the memory alive.
+// A view of `bytes`; the maker of the list keeps the memory alive.
 struct NamedBuffer {
   std::string name;
   DType dtype = DType::kF32;
@@ -29,10 +29,10 @@ struct NamedBuffer {
 
 using NamedBuffers = std::vector<NamedBuffer>;
 
-// A vector of fp32 values.
+// Returns a one-dimensional buffer of fp32 values.
 NamedBuffer f32_buffer(std::string name, std::span<float> values);
 
-// Elements of a shape: 1 for a scalar.
+// Returns the number of elements of a shape; 1 for a scalar.
 int64_t num_elements(std::span<const int64_t> shape);
 
 }  // namespace farstep

@@ -7,7 +7,8 @@ namespace farstep {
 
 bool is_out_of_memory(const std::exception& error) {
   const std::string_view text = error.what();
-  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+  return dynamic_cast<const NoRoomError*>(&error) != nullptr ||
+         dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
          text.find("out of memory") != text.npos || text.find("can't allocate memory") != text.npos;
 }
 

@@ -21,6 +21,7 @@ void Worker::enqueue(std::function<void()> task) {
   changed_.notify_one();
 }
 
+// Runs all queued tasks before it stops: their futures are waited for.
 void Worker::run() {
   while (true) {
     std::function<void()> task;

@@ -1,7 +1,7 @@
-// A thread with a queue of tasks. An exception of a task travels to whoever waits for it.
+// A thread with a queue of tasks. The future of a task rethrows the task's exception.
 //
-// submit() and the destructor may be called from any one owner thread; tasks run one after the
-// other, in the order of submission, on the worker's thread.
+// One owner thread calls submit() and the destructor. Tasks run on the worker's thread, one after
+// the other, in order of submission.
 #pragma once
 
 #include <condition_variable>
@@ -17,12 +17,12 @@ namespace farstep {
 class Worker {
  public:
   Worker();
-  // Runs what is queued, then joins.
+  // Runs all queued tasks, then joins the thread.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Queues `task`; the future delivers its result or rethrows its exception.
+  // Queues `task`; the future has its result or its exception.
   template <typename Task>
   auto submit(Task task) -> std::future<decltype(task())> {
     auto packaged = std::make_shared<std::packaged_task<decltype(task())()>>(std::move(task));
@@ -39,7 +39,7 @@ class Worker {
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;  // guarded by mutex_
   bool stopping_ = false;                    // guarded by mutex_
-  std::thread thread_;                       // last: starts when all else is ready
+  std::thread thread_;                       // the last member: it uses all others
 };
 
 }  // namespace farstep

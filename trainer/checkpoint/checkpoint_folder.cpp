@@ -29,7 +29,7 @@ std::string checkpoint_name(int64_t round, int64_t step) {
                    : fmt::format("{}{:05}{}{:05}", kRound, round, kStep, step);
 }
 
-// The entry of a folder if its name is one that checkpoint_name gives.
+// Returns the entry of a folder whose name comes from checkpoint_name(), else nullopt.
 std::optional<CheckpointEntry> entry_of(const fs::path& folder) {
   const auto name = folder.filename().string();
   CheckpointEntry entry{folder, 0, 0};
@@ -51,7 +51,7 @@ std::vector<fs::path> folders_below(const fs::path& root) {
   if (fs::status(root, error).type() == fs::file_type::not_found) return folders;
   fs::directory_iterator iterator(root, error);
   for (; !error && iterator != fs::directory_iterator(); iterator.increment(error)) {
-    std::error_code unknown;  // an entry that cannot be looked at is no folder
+    std::error_code unknown;  // an entry that cannot be inspected is not a folder
     if (iterator->is_directory(unknown)) folders.push_back(iterator->path());
   }
   if (error) throw DataError(fmt::format("{}: cannot be read: {}", root.string(), error.message()));
@@ -62,6 +62,7 @@ fs::path partial_of(fs::path folder) {
   return folder += kPartial;
 }
 
+// Renames before deleting, so that a crash leaves no incomplete folder with a checkpoint's name.
 void discard(const CheckpointEntry& entry) {
   const auto rubbish = partial_of(entry.folder);
   remove_folder(rubbish);
@@ -83,6 +84,7 @@ fs::path begin_checkpoint(const fs::path& root, int64_t round, int64_t step) {
   return partial;
 }
 
+// The files are flushed already; the folder's entries are flushed before its name appears.
 CheckpointEntry publish_checkpoint(const fs::path& partial) {
   const auto entry = entry_of(fs::path(partial).replace_extension());
   FARSTEP_CHECK(entry.has_value(), "{} is not from begin_checkpoint", partial.string());
@@ -102,6 +104,7 @@ std::vector<CheckpointEntry> list_checkpoints(const fs::path& root) {
   return entries;
 }
 
+// A damaged checkpoint must not end the run as long as an older one is whole.
 std::vector<CheckpointEntry> resumable_checkpoints(const fs::path& root) {
   std::vector<CheckpointEntry> resumable;
   for (const auto& entry : list_checkpoints(root)) {
@@ -116,6 +119,7 @@ std::vector<CheckpointEntry> resumable_checkpoints(const fs::path& root) {
   return resumable;
 }
 
+// Entries come newest first, so the first `keep` different rounds stay.
 void prune_checkpoints(const fs::path& root, int64_t keep) {
   FARSTEP_CHECK(keep >= 1, "keep is {}", keep);
   std::set<int64_t> kept_rounds;

@@ -1,9 +1,9 @@
-// The checkpoint folders below one root: how they are named, appear, are checked and go.
+// The checkpoint folders in one root: their names, creation, verification and removal.
 //
-// A checkpoint appears by one rename of a folder that is whole and flushed, and goes by one rename
-// before its files do; so whatever the moment of a crash, a folder with a checkpoint's name is
-// whole, or the disk damaged it, which its manifest shows. Folders ending in .partial are rubbish.
-// Not thread-safe: one process has one root.
+// A checkpoint appears by one rename of a complete, flushed folder. It is removed by a rename
+// before its files are deleted. So after a crash at any moment, a folder with a checkpoint's name
+// is complete, or the disk damaged it and its manifest shows that. Folders ending in .partial are
+// garbage. Not thread-safe; one process uses a root.
 #pragma once
 
 #include <cstdint>
@@ -18,31 +18,31 @@ struct CheckpointEntry {
   int64_t step = 0;   // inner steps done of the round after them
 };
 
-// Removes what interrupted saves left below `root`, and makes an empty folder
-// root/round-00010.partial, or root/round-00010-step-00037.partial where `step` is not 0. Returns
-// it. Throws DataError.
+// Removes the remains of interrupted saves in `root` and creates an empty folder
+// root/round-00010.partial, or root/round-00010-step-00037.partial if `step` is not 0. Returns the
+// folder. Throws DataError.
 std::filesystem::path begin_checkpoint(const std::filesystem::path& root, int64_t round,
                                        int64_t step);
 
-// Flushes the folder that begin_checkpoint made and drops its .partial; a checkpoint of that name
-// is replaced. Throws DataError.
+// Flushes the folder from begin_checkpoint() and removes .partial from its name. Replaces a
+// checkpoint of that name. Throws DataError.
 CheckpointEntry publish_checkpoint(const std::filesystem::path& partial);
 
-// The checkpoints below `root` by name, newest first by (round, step); none if there is no such
-// folder. Throws DataError if it cannot be read.
+// Returns the checkpoints in `root` by their names, newest first by (round, step); empty if there
+// is no such folder. Throws DataError if it cannot be read.
 std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& root);
 
-// What a site can resume from: the checkpoints that agree with their manifests, newest first by
-// (round, step). A damaged one is skipped with a warning that names file and reason.
+// Returns the checkpoints from which a site can resume: those that agree with their manifests,
+// newest first by (round, step). Skips a damaged one with a warning that names file and reason.
 std::vector<CheckpointEntry> resumable_checkpoints(const std::filesystem::path& root);
 
-// Removes all but those of the newest `keep` rounds. Rounds count, not folders: a checkpoint made
-// in mid-round must not push out the round that a lost peer can still resume from. Throws
-// DataError.
+// Removes all checkpoints except those of the newest `keep` rounds. It counts rounds, not folders:
+// a checkpoint in mid-round must not displace a round from which a lost peer can still resume.
+// Throws DataError.
 void prune_checkpoints(const std::filesystem::path& root, int64_t keep);
 
-// Removes all that are newer than `resumed`, so that a run that went back does not meet the rounds
-// it left behind. Throws DataError.
+// Removes all checkpoints newer than `resumed`, so that a run that went back does not find its
+// abandoned rounds. Throws DataError.
 void drop_newer_checkpoints(const std::filesystem::path& root, const CheckpointEntry& resumed);
 
 }  // namespace farstep

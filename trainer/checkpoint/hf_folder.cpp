@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr const char* kHead = "lm_head.weight";
 
+// Compares the index with each shard in both directions: a stale index is a common fault.
 std::vector<SafetensorsFile> open_shards(const fs::path& path) {
   const auto index_file = path / kIndex;
   const auto index = load_json_data(index_file);
@@ -38,8 +39,8 @@ std::vector<SafetensorsFile> open_shards(const fs::path& path) {
     std::set<std::string> present;
     for (const auto& entry : file.entries()) present.insert(entry.name);
     if (present != names) {
-      refuse(fmt::format("lists {} tensors in {}, which has {}, not all of the same names",
-                         names.size(), shard, present.size()));
+      refuse(fmt::format("lists {} tensors in {}, which has {}; their names differ", names.size(),
+                         shard, present.size()));
     }
   }
   return files;
@@ -65,6 +66,8 @@ HfFolder read_hf_folder(const fs::path& path) {
   return folder;
 }
 
+// Old exports contain rotary frequencies, and tied models may contain the head; both are derived
+// values.
 void load_parameters(const HfFolder& folder, const NamedBuffers& into) {
   const bool wants_head = std::any_of(into.begin(), into.end(),
                                       [](const auto& buffer) { return buffer.name == kHead; });

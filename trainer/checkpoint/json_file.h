@@ -1,5 +1,5 @@
-// Strict reading of the JSON files of a checkpoint or a Hugging Face folder: what is a ConfigError
-// in a config is a DataError in them.
+// Strict reading of the JSON files of a checkpoint or a Hugging Face folder. Turns the ConfigError
+// of a config reader into a DataError.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace farstep {
 
-// The file's JSON. Throws DataError if it cannot be read or is not JSON.
+// Returns the file's JSON. Throws DataError if it cannot be read or is not JSON.
 inline Json load_json_data(const std::filesystem::path& file) {
   try {
     return load_json(file);
@@ -19,7 +19,8 @@ inline Json load_json_data(const std::filesystem::path& file) {
   }
 }
 
-// The struct that the file describes. Throws DataError where load_json or read_json would throw.
+// Returns the struct that the file describes. Throws DataError where load_json or read_json would
+// throw.
 template <HasFields T>
 T load_fields(const std::filesystem::path& file) {
   try {

@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kManifest = "manifest.json";
 
+// Reads in pieces, because a checkpoint can be larger than the memory.
 WrittenFile read_through(const std::filesystem::path& path) {
   constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
   std::ifstream in(path, std::ios::binary);
@@ -53,6 +54,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   write_file_durably(folder / kManifest, to_json(manifest).dump(2) + "\n");
 }
 
+// The size is compared first: it gives the clearer message for a truncated file.
 void verify_manifest(const std::filesystem::path& folder) {
   for (const auto& file : load_fields<Manifest>(folder / kManifest).files) {
     const auto path = folder / file.name;

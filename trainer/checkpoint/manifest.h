@@ -1,5 +1,5 @@
 // manifest.json: size and checksum of every file of a checkpoint folder. It is written last, so a
-// folder that agrees with its manifest is whole.
+// folder that agrees with its manifest is complete.
 #pragma once
 
 #include <filesystem>
@@ -28,7 +28,7 @@ struct Manifest {
   std::vector<ManifestFile> files;
 
   void add(const std::string& name, const WrittenFile& written);
-  // Bytes of all files.
+  // Returns the bytes of all files.
   int64_t total_bytes() const;
 
   template <typename Visitor>
@@ -40,8 +40,8 @@ struct Manifest {
 // Writes folder/manifest.json durably. Throws DataError.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 
-// Reads every file that the manifest lists. Throws DataError, naming the file, unless all are there
-// with their size and checksum.
+// Reads every file in the manifest. Throws DataError, naming the file, unless size and checksum of
+// each agree.
 void verify_manifest(const std::filesystem::path& folder);
 
 }  // namespace farstep

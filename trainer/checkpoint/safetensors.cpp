@@ -26,8 +26,10 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kLengthBytes = 8;
-constexpr std::size_t kMaxHeaderBytes = 100'000'000;  // the limit of the format's own reader
+constexpr std::size_t kMaxHeaderBytes = 100'000'000;  // the limit of the reference implementation
 
+// mmap() of an empty file fails, and of a folder gives an unclear error; both get messages of their
+// own.
 std::span<const std::byte> map_file(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat status {};
@@ -48,9 +50,10 @@ std::span<const std::byte> map_file(const std::filesystem::path& path) {
                                          : "it is empty"));
 }
 
-// Reads the header of one file, with checks of every claim it makes.
+// Reads the header of a file and checks all its values, as it may come from a stranger.
 class HeaderReader {
  public:
+  // The length comes from the file, so it is checked before it is used.
   HeaderReader(const std::filesystem::path& path, std::span<const std::byte> file)
       : path_(path), file_(file) {
     uint64_t length = 0;
@@ -80,7 +83,7 @@ class HeaderReader {
     return metadata;
   }
 
-  // All tensors by place; they cover the data once and whole.
+  // Returns all tensors in order of place. They must cover the data exactly once.
   std::vector<SafetensorsEntry> entries() const {
     std::vector<SafetensorsEntry> entries;
     for (const auto& [name, member] : header_.items()) {
@@ -106,6 +109,7 @@ class HeaderReader {
  private:
   static constexpr const char* kMetadata = "__metadata__";
 
+  // Shape and offsets must describe the same number of bytes, inside the file.
   SafetensorsEntry entry(const std::string& name, const json& member) const {
     const auto refuse = [&](const std::string& message) {
       fail(kLengthBytes, fmt::format("tensor '{}' {}", name, message));
@@ -135,7 +139,7 @@ class HeaderReader {
     return entry;
   }
 
-  // Whether the member is an array of whole numbers from 0 to 2^63 - 1.
+  // Whether the member is an array of integers from 0 to 2^63 - 1.
   static bool is_list(const json& object, const char* key) {
     return object.contains(key) && object[key].is_array() &&
            std::all_of(object[key].begin(), object[key].end(), [](const json& number) {
@@ -143,7 +147,7 @@ class HeaderReader {
            });
   }
 
-  // Bytes of a tensor; of one larger than all memory, a number that no file has.
+  // Returns the bytes of a tensor. If they overflow, a number that no file has.
   static uint64_t bytes_of(DType dtype, std::span<const int64_t> shape) {
     if (std::count(shape.begin(), shape.end(), 0) > 0) return 0;
     uint64_t bytes = size_of(dtype);
@@ -171,6 +175,7 @@ float f32_from_bf16(uint16_t bits) {
   return std::bit_cast<float>(uint32_t{bits} << 16);
 }
 
+// Denormal halves have exponent 0; infinities and NaN have exponent 31.
 float f32_from_f16(uint16_t bits) {
   const uint32_t sign = (bits & 0x8000U) << 16;
   const uint32_t exponent = (bits >> 10) & 31U;
@@ -189,7 +194,7 @@ void convert_halves(std::span<const std::byte> bytes, std::span<float> values,
   }
 }
 
-// "a, b and 4 more"
+// Returns "a, b and 4 more".
 std::string shortened(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 5;
   auto text = fmt::format(
@@ -236,6 +241,7 @@ void SafetensorsFile::copy_as_f32(const std::string& name, std::span<float> valu
   }
 }
 
+// Checks all tensors first, so that a refused file changes nothing.
 void SafetensorsFile::copy_all(const NamedBuffers& into) const {
   std::vector<std::string> names;
   for (const auto& entry : entries_) names.push_back(entry.name);
@@ -254,6 +260,7 @@ void SafetensorsFile::copy_all(const NamedBuffers& into) const {
   }
 }
 
+// Reports missing names first: they usually mean another model.
 void require_same_names(const std::string& source, const std::vector<std::string>& present,
                         const NamedBuffers& wanted) {
   std::set<std::string> missing;

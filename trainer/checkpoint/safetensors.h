@@ -1,7 +1,7 @@
-// Reading of safetensors files: 8 bytes of little-endian header length, a JSON header
-// {name: {dtype, shape, data_offsets}}, then the tensors' bytes without holes.
+// Reads safetensors files: 8 bytes of little-endian header length, a JSON header {name: {dtype,
+// shape, data_offsets}}, then the tensors' bytes without gaps.
 //
-// Reading is strict: a header that does not describe exactly the bytes of the file is refused.
+// Strict: refuses a header that does not describe the bytes of the file exactly.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace farstep {
 
-// One tensor of a file; `bytes` lie in the mapped file, row-major, perhaps not aligned.
+// One tensor of a file. `bytes` are in the mapped file, row-major, possibly not aligned.
 struct SafetensorsEntry {
   std::string name;
   DType dtype = DType::kF32;
@@ -24,8 +24,8 @@ struct SafetensorsEntry {
   std::span<const std::byte> bytes;
 };
 
-// A memory-mapped safetensors file. Immutable; may be read concurrently; copies share the mapping,
-// in which the entries' bytes lie. The file must not shrink meanwhile.
+// A memory-mapped safetensors file. Immutable and thread-safe. Copies share the mapping, to which
+// the entries' bytes point. The file must not shrink while it is mapped.
 class SafetensorsFile {
  public:
   // Opens and checks the file. Throws DataError with file and offset if it cannot be read, is
@@ -33,19 +33,19 @@ class SafetensorsFile {
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  // All tensors, in the order of their bytes.
+  // Returns all tensors, in order of their bytes.
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  // The tensor of that name. Throws DataError if there is none.
+  // Returns the tensor of that name. Throws DataError if there is none.
   const SafetensorsEntry& at(const std::string& name) const;
 
-  // Copies a floating-point tensor, converted to fp32. Throws DataError if there is no such tensor,
-  // it is I64, or it does not have values.size() elements.
+  // Copies a floating-point tensor, converted to fp32. Throws DataError if it does not exist, is
+  // I64, or does not have values.size() elements.
   void copy_as_f32(const std::string& name, std::span<float> values) const;
 
-  // Copies every tensor into the buffer of its name. Throws DataError unless the file has exactly
-  // these names, each with its buffer's dtype and shape; nothing is copied then.
+  // Copies every tensor into the buffer of its name. Throws DataError, before copying anything,
+  // unless the file has exactly these names, dtypes and shapes.
   void copy_all(const NamedBuffers& into) const;
 
  private:
@@ -55,12 +55,12 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-// Throws DataError that begins with `source` and lists the names in question unless `present` and
-// the names of `wanted` are the same set.
+// Throws DataError unless `present` and the names of `wanted` are the same set. The message begins
+// with `source` and lists the names.
 void require_same_names(const std::string& source, const std::vector<std::string>& present,
                         const NamedBuffers& wanted);
 
-// Throws DataError that begins with `source` unless the tensor has the buffer's shape.
+// Throws DataError unless the tensor has the buffer's shape. The message begins with `source`.
 void require_same_shape(const std::string& source, const SafetensorsEntry& entry,
                         const NamedBuffer& wanted);
 

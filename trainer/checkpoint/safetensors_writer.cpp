@@ -22,11 +22,12 @@ static_assert(std::endian::native == std::endian::little, "safetensors are littl
 
 namespace {
 
-// A file that is written from start to end, checksummed on the way.
+// Writes a file from beginning to end and computes its checksum.
 class ChecksummedWriter {
  public:
-  explicit ChecksummedWriter(const std::filesystem::path& path)
+  ChecksummedWriter(const std::filesystem::path& path, const std::stop_token& stop)
       : path_(path),
+        stop_(stop),
         descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
     if (descriptor_ < 0) fail();
   }
@@ -34,9 +35,13 @@ class ChecksummedWriter {
   ChecksummedWriter(const ChecksummedWriter&) = delete;
   ChecksummedWriter& operator=(const ChecksummedWriter&) = delete;
 
+  // In pieces of 4 MiB, between which it checks for a stop.
   void write(std::span<const std::byte> bytes) {
     constexpr std::size_t kPieceBytes = std::size_t{1} << 22;
     while (!bytes.empty()) {
+      if (stop_.stop_requested()) {
+        throw DataError(fmt::format("{}: given up at offset {}", path_.string(), written_));
+      }
       const auto piece = bytes.first(std::min(bytes.size(), kPieceBytes));
       const ssize_t count = ::write(descriptor_, piece.data(), piece.size());
       if (count < 0 && errno == EINTR) continue;
@@ -59,13 +64,15 @@ class ChecksummedWriter {
                                 std::strerror(errno)));
   }
 
-  std::filesystem::path path_;
+  const std::filesystem::path path_;
+  const std::stop_token stop_;
   int descriptor_;
   int64_t written_ = 0;
   StreamingChecksum checksum_;
 };
 
-// The buffers in the order of the file: wide elements first, so that every tensor is aligned.
+// Returns the buffers in the order of the file: wide elements first, so that every tensor is
+// aligned.
 std::vector<const NamedBuffer*> file_order(const NamedBuffers& buffers) {
   std::vector<const NamedBuffer*> ordered;
   for (const auto& buffer : buffers) ordered.push_back(&buffer);
@@ -75,6 +82,7 @@ std::vector<const NamedBuffer*> file_order(const NamedBuffers& buffers) {
   return ordered;
 }
 
+// Spaces pad the header to 8 bytes, as the format allows, so that the data is aligned.
 std::string header_text(const std::vector<const NamedBuffer*>& buffers,
                         const std::map<std::string, std::string>& metadata) {
   auto header = nlohmann::ordered_json::object();
@@ -99,11 +107,12 @@ std::string header_text(const std::vector<const NamedBuffer*>& buffers,
 }  // namespace
 
 WrittenFile write_safetensors(const std::filesystem::path& path, const NamedBuffers& buffers,
-                              const std::map<std::string, std::string>& metadata) {
+                              const std::map<std::string, std::string>& metadata,
+                              const std::stop_token& stop) {
   const auto ordered = file_order(buffers);
   const auto header = header_text(ordered, metadata);
   const uint64_t header_bytes = header.size();
-  ChecksummedWriter file(path);
+  ChecksummedWriter file(path, stop);
   file.write(std::as_bytes(std::span(&header_bytes, 1)));
   file.write(std::as_bytes(std::span(header)));
   for (const auto* buffer : ordered) file.write(buffer->bytes);

@@ -1,12 +1,13 @@
-// Writing of safetensors files; their format stands in safetensors.h.
+// Writes safetensors files (safetensors.h describes the format).
 //
 // The data starts at a multiple of 8 bytes and every tensor is aligned to its element, so that
-// other readers may map the file.
+// other readers can map the file.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <stop_token>
 #include <string>
 
 #include "trainer/base/named_buffers.h"
@@ -18,9 +19,10 @@ struct WrittenFile {
   uint64_t checksum = 0;  // of the whole file
 };
 
-// Writes the buffers to `path`, replacing it, and flushes it to the disk; `metadata` goes to the
-// header's __metadata__. Throws DataError if the disk does not take it.
+// Writes the buffers to `path`, replacing it, and flushes. `metadata` goes to the header's
+// __metadata__. Throws DataError if the disk fails or `stop` is requested.
 WrittenFile write_safetensors(const std::filesystem::path& path, const NamedBuffers& buffers,
-                              const std::map<std::string, std::string>& metadata = {});
+                              const std::map<std::string, std::string>& metadata = {},
+                              const std::stop_token& stop = {});
 
 }  // namespace farstep

@@ -38,15 +38,17 @@ WrittenFile write_text(const std::filesystem::path& path, const std::string& tex
 
 }  // namespace
 
-SavedCheckpoint save_checkpoint(const std::filesystem::path& root, const TrainState& state) {
+// The manifest comes last: it proves that all files before it are complete.
+SavedCheckpoint save_checkpoint(const std::filesystem::path& root, const TrainState& state,
+                                const std::stop_token& stop) {
   const auto& progress = state.progress;
   const auto folder = begin_checkpoint(root, progress.round, progress.step);
   Manifest manifest;
-  // "format" is what the transformers library asks for.
+  // The transformers library requires "format".
   manifest.add(kHfModelFile,
-               write_safetensors(folder / kHfModelFile, state.global, {{"format", "pt"}}));
-  manifest.add(kOuter, write_safetensors(folder / kOuter, state.outer));
-  manifest.add(kSite, write_safetensors(folder / kSite, state.site));
+               write_safetensors(folder / kHfModelFile, state.global, {{"format", "pt"}}, stop));
+  manifest.add(kOuter, write_safetensors(folder / kOuter, state.outer, {}, stop));
+  manifest.add(kSite, write_safetensors(folder / kSite, state.site, {}, stop));
   manifest.add(kHfConfigFile, write_text(folder / kHfConfigFile, state.model_config));
   manifest.add(kRun, write_text(folder / kRun, state.run_config.dump(2) + "\n"));
   manifest.add(kState,
@@ -59,7 +61,7 @@ TrainProgress load_progress(const CheckpointEntry& entry) {
   const auto file = entry.folder / kState;
   auto progress = load_fields<StateFile>(file).progress;
   if (progress.round != entry.round || progress.step != entry.step) {
-    throw DataError(fmt::format("{}: is of round {} and step {}, which is not its folder's name",
+    throw DataError(fmt::format("{}: is of round {} and step {}, unlike its folder's name",
                                 file.string(), progress.round, progress.step));
   }
   return progress;

@@ -1,13 +1,15 @@
-// All that a site needs to go on as if it had never stopped, and its checkpoint on the disk.
+// The state that a site needs to continue as if it had never stopped, and its checkpoint on disk.
 //
-// The folder of one checkpoint (docs/checkpoints.md): model.safetensors and config.json, which are
+// The folder of a checkpoint (docs/checkpoints.md) has model.safetensors and config.json, which are
 // theta_global as a Hugging Face folder; outer.safetensors; site.safetensors; state.json; run.json;
 // manifest.json.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <stop_token>
 #include <string>
+#include <vector>
 
 #include "trainer/base/named_buffers.h"
 #include "trainer/checkpoint/checkpoint_folder.h"
@@ -15,7 +17,7 @@
 
 namespace farstep {
 
-// Where a site stands in its run.
+// A site's position in its run.
 struct TrainProgress {
   std::string run;
   std::string site;
@@ -28,8 +30,10 @@ struct TrainProgress {
   int64_t generation = 0;
   std::string theta_hash;
   double round_seconds = 0;
+  std::vector<double> step_seconds = {};
   Json planner = {};
   Json strategy = {};
+  Json products = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -47,8 +51,10 @@ struct TrainProgress {
     visit("generation", generation, "version of the membership", required(at_least(0)));
     visit("theta_hash", theta_hash, "checksum of theta_global, 16 hexadecimal digits", kRequired);
     visit("round_seconds", round_seconds, "time spent in the round after them", at_least(0));
+    visit("step_seconds", step_seconds, "how long each of `step`'s inner steps took");
     visit("planner", planner, "what the planner has learned of the sites");
     visit("strategy", strategy, "how far the round's syncs have come");
+    visit("products", products, "how matrix products are made, where that was measured");
   }
 };
 
@@ -56,27 +62,29 @@ struct TrainState {
   TrainProgress progress;
   NamedBuffers global;       // theta_global after progress.syncs syncs, under Hugging Face names
   NamedBuffers outer;        // momentum of the outer optimizer
-  NamedBuffers site;         // the site's own: inner moments, theta_local, what is not sent yet
+  NamedBuffers site;         // the site's own: inner moments, theta_local, unsent deltas
   Json run_config;           // the resolved run config
   std::string model_config;  // config.json of the model
 };
 
 struct SavedCheckpoint {
   CheckpointEntry entry;
-  int64_t bytes = 0;  // of all files that the manifest lists
+  int64_t bytes = 0;  // of all files in the manifest
 };
 
-// Writes the state as the checkpoint of its (round, step) below `root`, so that a crash at any
-// moment leaves the checkpoints that were there. Throws DataError, e.g. when the disk is full.
-SavedCheckpoint save_checkpoint(const std::filesystem::path& root, const TrainState& state);
+// Writes the state as the checkpoint of its (round, step) in `root`. A crash at any moment leaves
+// the older checkpoints. Throws DataError, for example if the disk is full, or once `stop` is
+// requested.
+SavedCheckpoint save_checkpoint(const std::filesystem::path& root, const TrainState& state,
+                                const std::stop_token& stop = {});
 
-// Where the site stood when it made the checkpoint. Throws DataError, also if another version of
-// Farstep made it.
+// Returns the site's position at the checkpoint. Throws DataError, also for a checkpoint of another
+// version of Farstep.
 TrainProgress load_progress(const CheckpointEntry& entry);
 
-// Reads progress, run_config and model_config, and fills the buffers that `into` lists, which must
-// be the ones that were saved. Throws DataError if names, dtypes or shapes differ or a file is
-// malformed; the manifest is resumable_checkpoints' to verify.
+// Reads progress, run_config and model_config, and fills the buffers in `into`, which must be those
+// that were saved. Throws DataError if names, dtypes or shapes differ or a file is malformed.
+// resumable_checkpoints() has verified the manifest.
 void load_checkpoint(const CheckpointEntry& entry, TrainState& into);
 
 }  // namespace farstep

@@ -1,4 +1,5 @@
-// The table of subcommands. Adding one = one file with one function, and one line in command.cpp.
+// The table of subcommands. A new subcommand is a file with one function, and a line in
+// command.cpp.
 #pragma once
 
 #include <span>
@@ -13,15 +14,16 @@ using Arguments = std::vector<std::string>;
 struct Command {
   std::string_view name;
   std::string_view summary;
-  // Runs the command with the arguments after its name; returns the exit code. Errors are thrown.
+  // Runs the command with the arguments after its name, and returns the exit code. Errors are
+  // thrown.
   int (*run)(const Arguments& arguments);
 };
 
-// All subcommands, in the order of the help.
+// Returns all subcommands, in the order of the help.
 std::span<const Command> commands();
 
-// Runs the subcommand that `arguments` begin with (--help and --version too); returns the exit
-// code. Throws ConfigError for an unknown one.
+// Runs the subcommand named first in `arguments`, or --help or --version. Returns the exit code.
+// Throws ConfigError for an unknown name.
 int run_command(const Arguments& arguments);
 
 int coordinator_command(const Arguments& arguments);

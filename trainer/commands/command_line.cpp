@@ -16,7 +16,7 @@ std::string option_name(const Option& option) {
 Json value_of(const Option& option, const std::string& text) {
   if (option.is_text) return text;
   const auto parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return parsed.is_discarded() ? Json(text) : parsed;  // the strict reader judges
+  return parsed.is_discarded() ? Json(text) : parsed;  // the strict reader checks it
 }
 
 }  // namespace
@@ -41,12 +41,12 @@ std::optional<Json> parse_options(const std::string& command, const std::vector<
       parsed.push_back(app.add_option(name, values[i], options[i].doc)->type_name(""));
     } else {
       parsed.push_back(app.add_option(name, lists[i], options[i].doc)->type_name(""));
-      // Or "--set a=1 FOLDER" would take the folder for a second value.
+      // Otherwise "--set a=1 FOLDER" would read the folder as a second value.
       if (has_positional && !options[i].positional) parsed.back()->allow_extra_args(false);
     }
   }
   try {
-    app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // CLI11 takes them last first
+    app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // CLI11 reads from the end
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
     return std::nullopt;

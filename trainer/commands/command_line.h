@@ -1,8 +1,7 @@
-// Command-line options from the same kind of field list that config files have: a field
-// `train_vocabulary` is the option --train-vocabulary, a bool is a flag, a vector takes many
-// values.
+// Reads command-line options by the same field lists as config files. A field `train_vocabulary` is
+// the option --train-vocabulary. A bool is a flag, and a vector takes many values.
 //
-// Values go through the strict JSON reader, so types, ranges and names are checked in one place.
+// The strict JSON reader reads the values, so it alone checks types, ranges and names.
 #pragma once
 
 #include <optional>
@@ -22,7 +21,7 @@ struct Option {
   std::string field;
   std::string doc;
   OptionShape shape = OptionShape::kValue;
-  bool is_text = false;  // the argument is taken as it is, not parsed as JSON
+  bool is_text = false;  // the argument is used verbatim, not parsed as JSON
   bool positional = false;
 };
 
@@ -66,14 +65,15 @@ class OptionLister {
   std::vector<Option>& options_;
 };
 
-// The options' values as JSON; nothing if help was asked for and printed, with `details` after it.
+// Returns the options' values as JSON. If help was requested, prints it with `details` at the end
+// and returns nullopt.
 std::optional<Json> parse_options(const std::string& command, const std::vector<Option>& options,
                                   const Arguments& arguments, const std::string& details);
 
 }  // namespace detail
 
-// Parses `arguments` of the command. Nothing if --help was asked for and printed; `details` is what
-// help says after the options. Throws ConfigError.
+// Parses `arguments` of the command. If --help was requested, prints the help with `details` at the
+// end and returns nullopt. Throws ConfigError.
 template <HasFields Options>
 std::optional<Options> parse_command_line(const std::string& command, const Arguments& arguments,
                                           const std::string& details = "") {

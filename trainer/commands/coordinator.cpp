@@ -8,16 +8,15 @@
 #include "trainer/base/file.h"
 #include "trainer/base/log.h"
 #include "trainer/commands/command_line.h"
-#include "trainer/config/site_config.h"
 #include "trainer/run/interrupt.h"
+#include "trainer/settings/load_config.h"
 #include "wan/membership/coordinator.h"
 
 namespace farstep {
 
 namespace {
 
-constexpr int kExitInterrupted = 130;
-constexpr double kLookSeconds = 0.2;  // between two looks at whether a stop was asked for
+constexpr double kLookSeconds = 0.2;  // between two checks for a requested stop
 
 struct CoordinatorOptions {
   std::string config;
@@ -49,8 +48,8 @@ int coordinator_command(const Arguments& arguments) {
   }
   const Interrupt interrupt;
   RealClock clock;
-  const auto deadlines = run_config_from_json(loaded.run, config.run).deadlines;
-  Coordinator coordinator(config.endpoint, loaded.run, deadlines, clock);
+  const auto run = run_config_from_json(loaded.run, config.run);
+  Coordinator coordinator(config.endpoint, served_run(run), run.deadlines, clock);
   while (!coordinator.wait_until_over(kLookSeconds)) {
     if (interrupt.token().stop_requested()) return kExitInterrupted;
   }

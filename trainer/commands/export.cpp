@@ -10,7 +10,7 @@
 #include "trainer/commands/command_line.h"
 #include "trainer/data/token_dataset.h"
 #include "trainer/data/tokenizer.h"
-#include "trainer/model/parameter_layout.h"
+#include "trainer/model/llama_layout.h"
 #include "trainer/run/model_folder.h"
 
 namespace farstep {
@@ -47,13 +47,13 @@ int export_command(const Arguments& arguments) {
   const auto options = parse_command_line<ExportOptions>("export", arguments);
   if (!options) return 0;
   const fs::path output = options->output;
-  // A checkpoint that was written over would be lost to the run.
+  // Refused, since an overwritten checkpoint would be lost to the run.
   if (fs::exists(output) && !fs::is_empty(output)) {
     throw ConfigError(fmt::format("--output {}: is not empty; name a new folder", output.string()));
   }
   const auto source = read_hf_folder(find_model(options->model));
   const auto shape = from_hugging_face(source.config, (source.path / kHfConfigFile).string());
-  const auto layout = parameter_layout(shape);
+  const auto layout = llama_layout(shape);
   std::vector<float> values(static_cast<std::size_t>(num_parameters(layout)));
   const auto parameters = named_parameters(layout, values);
   load_parameters(source, parameters);

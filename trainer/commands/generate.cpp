@@ -54,7 +54,7 @@ int generate_command(const Arguments& arguments) {
             .seed = static_cast<uint64_t>(options->seed),
             .eos = tokenizer.eos()},
            [&ids](int64_t id) { ids.push_back(static_cast<int32_t>(id)); });
-  // Decoded as a whole: a character may be spread over several byte pieces.
+  // Decodes all ids at once: a character may be spread over several byte pieces.
   fmt::print("{}\n", tokenizer.decode(ids));
   return 0;
 }

@@ -6,6 +6,7 @@
 #include "heterogeneity/plan/plan_report.h"
 #include "heterogeneity/plan/policy.h"
 #include "heterogeneity/plan/sync_plan.h"
+#include "outer_optimizer/outer_config.h"
 #include "trainer/commands/command_line.h"
 
 namespace farstep {
@@ -43,7 +44,7 @@ struct PlanOptions {
   }
 };
 
-// How to sync, from the profiles' links. Throws ConfigError if these cannot tell.
+// Plans the sync from the profiles' links. Throws ConfigError if the profiles lack figures.
 SyncPlan choose_sync(std::span<const SiteKnowledge> sites, const PlanConfig& config,
                      double target) {
   const auto& model = sites.front().profile->model;
@@ -73,7 +74,7 @@ int plan_command(const Arguments& arguments) {
   config.base_batch = options->base_batch;
   config.micro_batch = options->micro_batch;
   config.critical_batch = options->critical_batch;
-  const auto plan = make_plan(config, sites, "farstep plan");
+  const auto plan = in_file("farstep plan", [&] { return make_plan(config, sites); });
   std::optional<SyncPlan> sync;
   if (options->wan_target) sync = choose_sync(sites, config, *options->wan_target);
   if (options->json) {

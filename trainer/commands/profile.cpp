@@ -8,14 +8,14 @@
 #include "trainer/base/log.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/profile_text.h"
+#include "trainer/model/cpu_instructions.h"
+#include "trainer/model/product_choice.h"
 #include "trainer/run/interrupt.h"
 #include "trainer/run/profile_site.h"
 
 namespace farstep {
 
 namespace {
-
-constexpr int kExitInterrupted = 130;
 
 struct ProfileOptions {
   std::string config, out;
@@ -35,7 +35,7 @@ struct ProfileOptions {
   }
 };
 
-// Before minutes are spent on what could not be written.
+// Checked before minutes of measuring whose result could not be written.
 void require_folder_of(const std::string& out) {
   if (out.empty()) return;
   const auto folder = std::filesystem::absolute(out).parent_path();
@@ -57,6 +57,9 @@ int profile_command(const Arguments& arguments) {
                     options->config));
   }
   require_folder_of(options->out);
+  if (const auto set = loaded.site.cpu.instructions) limit_cpu_instructions(*set);
+  choose_named_products(loaded.site.cpu.products);
+  spdlog::info("instructions: {}", cpu_instructions_text());
   const Interrupt interrupt;
   const auto result = profile_site(loaded, {.links = options->links, .seconds = options->seconds},
                                    interrupt.token());

@@ -15,12 +15,14 @@ std::string tflops_text(const std::optional<double>& tflops) {
 }
 
 Table device_table(const SiteProfile& profile) {
-  Table table{.title = "Devices of " + profile.site + ": TFLOPS, memory and what fits into it",
-              .header = {"device", "FP16", "BF16", "TF32", "FP32", "memory", "micro-batch"},
-              .rows = {}};
+  Table table{
+      .title = "Devices of " + profile.site + ": TFLOPS, memory and what fits into it",
+      .header = {"device", "instructions", "FP16", "BF16", "TF32", "FP32", "memory", "micro-batch"},
+      .rows = {}};
   for (const auto& device : profile.devices) {
     table.rows.push_back(
-        {{device.name, tflops_text(device.fp16_tflops), tflops_text(device.bf16_tflops),
+        {{device.name, device.instructions ? std::string(name_of(*device.instructions)) : "-",
+          tflops_text(device.fp16_tflops), tflops_text(device.bf16_tflops),
           tflops_text(device.tf32_tflops), tflops_text(device.fp32_tflops),
           device.memory_bytes ? bytes_text(*device.memory_bytes) : "-",
           device.max_micro_batch ? count_text(*device.max_micro_batch) : "-"}});

@@ -1,4 +1,4 @@
-// A site's profile as tables that a person can read. Pure functions; thread-safe.
+// Prints a site's profile as tables. Pure functions; thread-safe.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace farstep {
 
-// TFLOPS and memory of the devices, the step times of each beside those of the fit to them, and
-// the links.
+// Returns tables of the devices' TFLOPS and memory, of each one's step times beside the fitted
+// ones, and of the links.
 std::string profile_text(const SiteProfile& profile);
 
 }  // namespace farstep

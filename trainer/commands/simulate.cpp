@@ -10,7 +10,7 @@ namespace farstep {
 
 namespace {
 
-// Members that are null leave what the scenario says.
+// A null member leaves the scenario's value.
 struct SimulateOptions {
   std::vector<std::string> profiles;
   std::string scenario;
@@ -21,6 +21,8 @@ struct SimulateOptions {
   std::optional<bool> replan;
   std::optional<RoundEnd> round_end;
   std::optional<double> slack_fraction;
+  std::optional<int64_t> fragments, delay_steps;
+  std::optional<CodecKind> codec;
   std::string out;
   bool json = false;
 
@@ -39,6 +41,9 @@ struct SimulateOptions {
     visit("replan", replan, "true or false: hybrid plans every round from those before");
     visit("round_end", round_end, "steps or deadline");
     visit("slack_fraction", slack_fraction, "by how much of a round a last step may be late");
+    visit("fragments", fragments, "parts of the model that are synced one after the other");
+    visit("delay_steps", delay_steps, "inner steps in which training hides a fragment's sync");
+    visit("codec", codec, "how the deltas and their mean travel");
     visit("out", out, "also write events to this new folder, for `farstep report`");
     visit("json", json, "print one JSON object instead of a table");
   }
@@ -52,12 +57,18 @@ Scenario read_scenario(const SimulateOptions& options, const std::string& source
   for (const auto& file : options.profiles) json["sites"].push_back({{"profile_file", file}});
   if (!options.scenario.empty()) json = load_json(options.scenario);
   const auto given = to_json(options);
-  for (const std::string name : {"rounds", "seed", "averaging", "plan.policy", "plan.base_steps",
-                                 "plan.base_batch", "plan.micro_batch", "plan.critical_batch",
-                                 "plan.replan", "plan.round_end", "plan.slack_fraction"}) {
-    const auto& value = given.at(name.substr(name.find('.') + 1));
-    if (!value.is_null()) apply_override(json, name + "=" + value.dump());
+  // A member of the scenario, and the option that replaces it.
+  const auto replace = [&](const std::string& member, const std::string& option) {
+    const auto& value = given.at(option);
+    if (!value.is_null()) apply_override(json, member + "=" + value.dump());
+  };
+  for (const std::string name : {"rounds", "seed", "averaging"}) replace(name, name);
+  for (const std::string name : {"policy", "base_steps", "base_batch", "micro_batch",
+                                 "critical_batch", "replan", "round_end", "slack_fraction"}) {
+    replace("plan." + name, name);
   }
+  for (const std::string name : {"fragments", "delay_steps"}) replace("sync." + name, name);
+  replace("sync.codec.kind", "codec");
   return scenario_from_json(json, source, std::filesystem::path(options.scenario).parent_path());
 }
 

@@ -3,14 +3,14 @@
 
 #include "trainer/base/log.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/model/cpu_instructions.h"
+#include "trainer/model/product_choice.h"
 #include "trainer/run/interrupt.h"
-#include "trainer/run/train_loop.h"
+#include "trainer/run/site_run.h"
 
 namespace farstep {
 
 namespace {
-
-constexpr int kExitInterrupted = 130;
 
 struct TrainOptions {
   std::string config;
@@ -36,9 +36,11 @@ int train_command(const Arguments& arguments) {
   if (!options) return 0;
   const auto loaded = load_site(options->config, options->set);
   set_up_log(loaded.site.name, loaded.site.log_level);
+  if (const auto set = loaded.site.cpu.instructions) limit_cpu_instructions(*set);
+  choose_named_products(loaded.site.cpu.products);
   const Interrupt interrupt;
-  const auto session = Session::open(loaded, options->resume, interrupt.token());
-  return session ? train(*session, interrupt.token()) : kExitInterrupted;
+  const auto run = SiteRun::open(loaded, options->resume, interrupt.token());
+  return run ? run->train(interrupt.token()) : kExitInterrupted;
 }
 
 }  // namespace farstep

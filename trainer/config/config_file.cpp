@@ -8,7 +8,7 @@ namespace farstep {
 
 namespace {
 
-// nlohmann's parser keeps the last of two equal members; a config with both is a mistake.
+// nlohmann's parser keeps the last of two members with one name; here that is an error.
 Json parse_strictly(const std::string& text) {
   std::vector<std::set<std::string>> open_objects;
   return Json::parse(text, [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
@@ -22,7 +22,7 @@ Json parse_strictly(const std::string& text) {
   });
 }
 
-// JSON text is UTF-8; a string that is not could be neither logged nor saved with the run.
+// JSON text is UTF-8. Any other string could be neither logged nor saved with the run.
 bool is_utf8(const std::string& text) {
   try {
     Json(text).dump();

@@ -1,6 +1,6 @@
-// Config files as JSON documents: loading, --set overrides, and comparing two of them.
+// Config files as JSON documents: loading, --set overrides, and the difference of two files.
 //
-// Pure functions but for reading the file; thread-safe.
+// Pure functions, except that one reads the file; thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -11,17 +11,17 @@
 
 namespace farstep {
 
-// Parses a JSON file. Throws ConfigError with line and column if it is not JSON (a member that
-// stands twice included), or if the file cannot be read.
+// Parses a JSON file. Throws ConfigError with line and column if it is not JSON, if an object has a
+// member twice, or if the file cannot be read.
 Json load_json(const std::filesystem::path& file);
 
-// Applies one override "a.b[0].c=VALUE" ("a.b.0.c" too) to `json`: VALUE is JSON if it parses as
-// such, else a string. Missing objects on the way are made, so that the strict reader judges the
-// result. Throws ConfigError on a malformed override or an array index that does not exist.
+// Applies one override "a.b[0].c=VALUE" (or "a.b.0.c") to `json`. VALUE is JSON if it parses as
+// JSON, else a string. Missing objects on the path are added, so the strict reader checks the
+// result. Throws ConfigError on a malformed override or an index out of range.
 void apply_override(Json& json, const std::string& override_text);
 
-// The JSON path of the first difference in field order, with both values: "outer.rounds: 10 here,
-// 20 there"; nothing if they are equal.
+// Returns the JSON path of the first difference in field order, with both values: "outer.rounds: 10
+// here, 20 there". Returns nullopt if the documents are equal.
 std::optional<std::string> first_difference(const Json& here, const Json& there);
 
 }  // namespace farstep

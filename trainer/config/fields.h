@@ -26,18 +26,18 @@
 
 namespace farstep {
 
-// What a field's value must satisfy. Bounds apply to numbers, and to the length of a vector.
+// The limits of a field's value. Bounds apply to numbers, and to the length of a vector.
 struct Rules {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool above_least = false;  // `least` itself is refused
-  bool required = false;     // there is no default
+  bool required = false;     // it has no default
   bool positional = false;   // on a command line it is given without its name
 
   bool allow(double value) const {
     return value <= most && (above_least ? value > least : value >= least);
   }
-  // "at least 1", "above 0", "from 0 to 1"; empty if anything goes.
+  // Returns "at least 1", "above 0" or "from 0 to 1"; empty if all values are allowed.
   std::string text() const;
 };
 
@@ -57,7 +57,7 @@ constexpr Rules required(Rules rules) {
   return rules;
 }
 
-// Names of an enum's values in their order; found by argument-dependent look-up.
+// An enum with names of its values in their order; found by argument-dependent lookup.
 template <typename T>
 concept NamedEnum = std::is_enum_v<T> && requires(T value) {
   { enum_names(value) } -> std::convertible_to<std::span<const std::string_view>>;

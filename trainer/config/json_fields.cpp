@@ -17,14 +17,15 @@ std::string Rules::text() const {
 }
 
 void JsonPlace::fail(const std::string& message) const {
-  throw ConfigError(fmt::format("{}: {}: {}", file, path.empty() ? "(top)" : path, message));
+  const auto where = path.empty() ? std::string("(top)") : path;
+  throw ConfigError(fmt::format("{}{}: {}", file.empty() ? "" : file + ": ", where, message));
 }
 
 namespace detail {
 
 namespace {
 
-// Levenshtein distance, to propose the field that was meant.
+// Returns the Levenshtein distance, to propose the intended field.
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -40,6 +41,19 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
   return row[b.size()];
 }
 
+// Returns "; did you mean ...", or an empty text if no field is similar to `name`.
+std::string hint_at(const std::string& name, const std::vector<std::string>& known,
+                    const std::vector<std::string>& inside) {
+  // A field that has moved into a struct has the same name there.
+  const auto moved =
+      std::ranges::find_if(inside, [&](const auto& path) { return path.ends_with("." + name); });
+  if (moved != inside.end()) return fmt::format("; did you mean '{}'?", *moved);
+  const auto nearest = std::ranges::min_element(
+      known, {}, [&](const auto& other) { return edit_distance(name, other); });
+  if (nearest == known.end() || edit_distance(name, *nearest) > 1 + nearest->size() / 3) return "";
+  return fmt::format("; did you mean '{}'?", *nearest);
+}
+
 void check_range(double number, const Json& json, const Rules& rules, const JsonPlace& place) {
   if (!rules.allow(number)) {
     place.fail(fmt::format("is {}; must be {}", json.dump(), rules.text()));
@@ -49,18 +63,10 @@ void check_range(double number, const Json& json, const Rules& rules, const Json
 }  // namespace
 
 void refuse_unknown_members(const Json& json, const std::vector<std::string>& known,
-                            const JsonPlace& place) {
+                            const std::vector<std::string>& inside, const JsonPlace& place) {
   for (const auto& [name, value] : json.items()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::string hint;
-    const auto nearest =
-        std::min_element(known.begin(), known.end(), [&name = name](const auto& a, const auto& b) {
-          return edit_distance(name, a) < edit_distance(name, b);
-        });
-    if (nearest != known.end() && edit_distance(name, *nearest) <= 1 + nearest->size() / 3) {
-      hint = fmt::format("; did you mean '{}'?", *nearest);
-    }
-    place.member(name).fail("is not a known field" + hint);
+    place.member(name).fail("is not a known field" + hint_at(name, known, inside));
   }
 }
 

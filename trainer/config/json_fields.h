@@ -15,9 +15,9 @@ namespace farstep {
 
 using Json = nlohmann::ordered_json;
 
-// Where a value stands, for messages.
+// The position of a value, for messages.
 struct JsonPlace {
-  std::string file;
+  std::string file;  // empty where the caller adds it, see in_file()
   std::string path;  // "outer.momentum", "devices[0].kind"; empty is the whole file
 
   JsonPlace member(std::string_view name) const {
@@ -29,9 +29,21 @@ struct JsonPlace {
   [[noreturn]] void fail(const std::string& message) const;
 };
 
-// One row of help: "outer.momentum", "0.9", "Nesterov momentum", "from 0 to 1".
+// Returns what `call` returns. A ConfigError of `call`, which knows JSON paths only, gets the name
+// of the file in front.
+template <typename Call>
+auto in_file(const std::string& file, Call&& call) {
+  try {
+    return call();
+  } catch (const ConfigError& error) {
+    throw ConfigError(file + ": " + error.what());
+  }
+}
+
+// One row of help: "outer.momentum", "number", "0.9", "Nesterov momentum", "from 0 to 1".
 struct FieldHelp {
   std::string path;
+  std::string type;      // of the JSON value: "integer or null", "list of strings"
   std::string fallback;  // the default as JSON; "required" if there is none
   std::string doc;
   std::string limits;  // allowed values, empty if anything of the type goes
@@ -39,9 +51,11 @@ struct FieldHelp {
 
 namespace detail {
 
-// Throws ConfigError if `json` has a member that is not in `known`, and proposes the nearest.
+// Throws ConfigError if `json` has a member that is not in `known`. The message proposes a field of
+// that name among `inside`, the fields inside the known ones ("adamw.beta1"). Else it proposes the
+// known field with the most similar name.
 void refuse_unknown_members(const Json& json, const std::vector<std::string>& known,
-                            const JsonPlace& place);
+                            const std::vector<std::string>& inside, const JsonPlace& place);
 void require_object(const Json& json, const JsonPlace& place);
 void read_scalar(const Json& json, bool& value, const Rules& rules, const JsonPlace& place);
 void read_scalar(const Json& json, int64_t& value, const Rules& rules, const JsonPlace& place);
@@ -54,7 +68,17 @@ std::size_t read_enum(const Json& json, std::span<const std::string_view> names,
 template <typename T>
 void read_value(const Json& json, T& value, const Rules& rules, const JsonPlace& place);
 
-// Reads the members of one JSON object into the fields it is shown.
+// Lists the names of the fields that it visits.
+struct FieldNames {
+  std::vector<std::string>& names;
+  std::string prefix;
+  template <typename T>
+  void operator()(const char* name, T& /*value*/, const char* /*doc*/, const Rules& = {}) {
+    names.push_back(prefix + name);
+  }
+};
+
+// Reads the members of one JSON object into the fields that it visits.
 class FieldReader {
  public:
   FieldReader(const Json& json, const JsonPlace& place) : json_(json), place_(place) {
@@ -64,6 +88,7 @@ class FieldReader {
   template <typename T>
   void operator()(const char* name, T& value, const char* /*doc*/, const Rules& rules = {}) {
     known_.emplace_back(name);
+    if constexpr (HasFields<T>) value.fields(FieldNames{inside_, std::string(name) + "."});
     const auto found = json_.find(name);
     if (found != json_.end()) {
       read_value(*found, value, rules, place_.member(name));
@@ -72,12 +97,13 @@ class FieldReader {
     }
   }
 
-  void finish() const { refuse_unknown_members(json_, known_, place_); }
+  void finish() const { refuse_unknown_members(json_, known_, inside_, place_); }
 
  private:
   const Json& json_;
   const JsonPlace& place_;
   std::vector<std::string> known_;
+  std::vector<std::string> inside_;  // fields of the known ones
 };
 
 template <typename T>
@@ -136,6 +162,23 @@ Json print_value(const T& value) {
   }
 }
 
+template <typename T>
+std::string type_text() {
+  if constexpr (OptionalField<T>) {
+    return type_text<typename T::value_type>() + " or null";
+  } else if constexpr (VectorField<T>) {
+    return "list of " + type_text<typename T::value_type>() + "s";
+  } else if constexpr (NamedEnum<T> || std::is_same_v<T, std::string>) {
+    return "string";
+  } else if constexpr (HasFields<T>) {
+    return "object";
+  } else if constexpr (std::is_same_v<T, Json>) {
+    return "value";
+  } else {
+    return std::is_same_v<T, bool> ? "boolean" : std::is_integral_v<T> ? "integer" : "number";
+  }
+}
+
 class FieldLister {
  public:
   FieldLister(std::vector<FieldHelp>& rows, std::string prefix)
@@ -151,34 +194,27 @@ class FieldLister {
     if constexpr (HasFields<T>) {
       T copy = value;
       copy.fields(FieldLister(rows_, path + "."));
-    } else if constexpr (VectorField<T>) {
-      if constexpr (HasFields<typename T::value_type>) {
-        rows_.push_back({path, rules.required ? "required" : "[]", doc, rules.text()});
-        typename T::value_type element{};
-        element.fields(FieldLister(rows_, path + "[]."));
-      } else {
-        rows_.push_back(
-            {path, rules.required ? "required" : print_value(value).dump(), doc, rules.text()});
-      }
-    } else if constexpr (OptionalField<T>) {
-      if constexpr (HasFields<typename T::value_type>) {
-        rows_.push_back({path, "null", doc, ""});
-        typename T::value_type inner{};
-        inner.fields(FieldLister(rows_, path + "."));
-      } else {
-        rows_.push_back({path, print_value(value).dump(), doc, rules.text()});
-      }
     } else if constexpr (NamedEnum<T>) {
       std::string names;
       for (const auto option : enum_names(value)) {
         names += (names.empty() ? "" : " | ") + std::string(option);
       }
-      rows_.push_back(
-          {path, rules.required ? "required" : std::string(name_of(value)), doc, names});
+      add<T>(path, std::string(name_of(value)), doc, rules, names);
     } else {
-      rows_.push_back(
-          {path, rules.required ? "required" : print_value(value).dump(), doc, rules.text()});
+      add<T>(path, print_value(value).dump(), doc, rules, rules.text());
+      if constexpr (VectorField<T> || OptionalField<T>) {
+        if constexpr (HasFields<typename T::value_type>) {
+          typename T::value_type inner{};
+          inner.fields(FieldLister(rows_, path + (VectorField<T> ? "[]." : ".")));
+        }
+      }
     }
+  }
+
+  template <typename T>
+  void add(const std::string& path, const std::string& fallback, const char* doc,
+           const Rules& rules, const std::string& limits) {
+    rows_.push_back({path, type_text<T>(), rules.required ? "required" : fallback, doc, limits});
   }
 
   std::vector<FieldHelp>& rows_;
@@ -187,8 +223,8 @@ class FieldLister {
 
 }  // namespace detail
 
-// The struct that `json` describes: unknown members, missing required ones, wrong types and values
-// out of range throw ConfigError with `file` and the JSON path.
+// Reads a struct from `json`. Throws ConfigError with `file` and the JSON path for unknown members,
+// missing required ones, wrong types and values out of range.
 template <HasFields T>
 T read_json(const Json& json, const std::string& file) {
   T value{};
@@ -196,13 +232,13 @@ T read_json(const Json& json, const std::string& file) {
   return value;
 }
 
-// Every field, defaults included, so that read_json(to_json(x)) == x.
+// Prints every field, defaults included, so that read_json(to_json(x)) == x.
 template <HasFields T>
 Json to_json(const T& value) {
   return detail::print_value(value);
 }
 
-// All fields of T, nested ones included, in their order.
+// Lists all fields of T, nested ones included, in their order.
 template <HasFields T>
 std::vector<FieldHelp> list_fields() {
   std::vector<FieldHelp> rows;
@@ -211,7 +247,7 @@ std::vector<FieldHelp> list_fields() {
   return rows;
 }
 
-// The rows as aligned text, one field a line, each line indented by two spaces.
+// Returns the rows as aligned text: one field per line, each line indented by two spaces.
 std::string help_text(const std::vector<FieldHelp>& rows);
 
 }  // namespace farstep

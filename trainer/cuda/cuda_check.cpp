@@ -5,7 +5,7 @@ namespace farstep {
 int usable_gpus() {
   int count = 0;
   if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
-  cudaGetLastError();  // or the next check would find it
+  cudaGetLastError();  // clears the error, which the next check would report otherwise
   return 0;
 }
 

@@ -1,7 +1,7 @@
-// Errors of the CUDA runtime as exceptions, and whether there is a GPU to use.
+// Turns errors of the CUDA runtime into exceptions, and counts the usable GPUs.
 //
-// Only built with a CUDA toolkit. A call that is checked throws InternalError with the call's text
-// and CUDA's message; memory that ran out has a kind of its own, as less work then helps.
+// Only in builds with a CUDA toolkit. A failed call throws InternalError with its text and CUDA's
+// message. Lack of memory throws a class of its own, because the caller can try less work.
 // Thread-safe.
 #pragma once
 
@@ -11,13 +11,13 @@
 
 namespace farstep {
 
-// An allocation on a GPU failed for want of memory; nothing else is broken.
+// An allocation on a GPU failed because its memory is full. The GPU can still be used.
 class OutOfDeviceMemory : public InternalError {
  public:
   using InternalError::InternalError;
 };
 
-// GPUs that this process can use; 0 without a driver too.
+// Returns the number of GPUs that this process can use; 0 if there is no driver.
 int usable_gpus();
 
 namespace detail {
@@ -29,6 +29,6 @@ void check_cuda(cudaError_t error, const char* file, int line, const char* call)
 
 }  // namespace farstep
 
-// Makes a call of the CUDA runtime; throws as told above. A launch is checked by
-// FARSTEP_CUDA_CHECK(cudaGetLastError()); what fails while a kernel runs is told by a later call.
+// Calls the CUDA runtime and throws if the call fails. FARSTEP_CUDA_CHECK(cudaGetLastError())
+// checks a launch. A later call reports an error that happens while a kernel runs.
 #define FARSTEP_CUDA_CHECK(call) ::farstep::detail::check_cuda((call), __FILE__, __LINE__, #call)

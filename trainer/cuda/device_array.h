@@ -1,4 +1,4 @@
-// Memory of the current GPU, without LibTorch: for tests, benchmarks and small tables of kernels.
+// Memory of the current GPU without LibTorch, for tests, benchmarks and small tables of kernels.
 //
 // Not thread-safe.
 #pragma once
@@ -18,11 +18,11 @@ class DeviceArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  // `size` values, not initialised. Throws OutOfDeviceMemory.
+  // Allocates `size` values without initialising them. Throws OutOfDeviceMemory.
   explicit DeviceArray(std::size_t size) : size_(size) {
     if (size > 0) FARSTEP_CUDA_CHECK(cudaMalloc(&data_, size * sizeof(T)));
   }
-  // A copy of `values`.
+  // Allocates a copy of `values`.
   explicit DeviceArray(std::span<const T> values) : DeviceArray(values.size()) { upload(values); }
   ~DeviceArray() { cudaFree(data_); }
   DeviceArray(DeviceArray&& other) noexcept
@@ -33,7 +33,7 @@ class DeviceArray {
   const T* data() const { return static_cast<const T*>(data_); }
   std::size_t size() const { return size_; }
 
-  // Replaces all values by `values`, of which there are size(), after the GPU's default stream.
+  // Replaces all size() values, after earlier work of the GPU's default stream.
   void upload(std::span<const T> values) {
     FARSTEP_CHECK(values.size() == size_, "{} values for {} places", values.size(), size_);
     if (size_ > 0) {
@@ -41,7 +41,7 @@ class DeviceArray {
           cudaMemcpy(data_, values.data(), values.size_bytes(), cudaMemcpyHostToDevice));
     }
   }
-  // All values, after what the GPU's default stream was given before.
+  // Returns all values, after earlier work of the GPU's default stream.
   std::vector<T> download() const {
     std::vector<T> values(size_);
     if (size_ > 0) {

@@ -1,6 +1,6 @@
-// Host memory that a GPU copies from and to while the host goes on.
+// Pinned host memory, which a GPU reads and writes while the host continues.
 //
-// Not thread-safe; the host leaves it alone while a copy is under way.
+// Not thread-safe. The host must not use it while a copy is under way.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class PinnedArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  // `size` values, above 0, not initialised.
+  // Allocates `size` values, above 0, without initialising them.
   explicit PinnedArray(std::size_t size) : size_(size) {
     FARSTEP_CUDA_CHECK(cudaMallocHost(&data_, size * sizeof(T)));
   }

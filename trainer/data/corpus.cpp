@@ -12,10 +12,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A piece is large enough that its cuts hardly change the tokens, and small enough to keep all
+// threads busy.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 16;
 constexpr std::size_t kPieceSlack = kPieceBytes / 4;
-constexpr double kTrainingBytes = 1 << 25;
-constexpr std::size_t kLongestLine = 4192;  // SentencePiece leaves out longer ones
+constexpr double kTrainingBytes = 1 << 25;  // enough for the pairs of a vocabulary; bounds the time
+constexpr std::size_t kLongestLine = 4192;  // SentencePiece ignores longer lines
 constexpr std::size_t kLineSlack = 192;
 
 InputFile input_file(const fs::path& path) {
@@ -27,6 +29,7 @@ InputFile input_file(const fs::path& path) {
   return {path, static_cast<int64_t>(bytes)};
 }
 
+// Sorted, so that the dataset does not depend on the order in the file system.
 std::vector<fs::path> files_below(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -44,7 +47,7 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   return files;
 }
 
-// Cuts the next piece off the front of `text`.
+// Removes the next piece from the beginning of `text` and returns it.
 std::string_view take_piece(std::string_view& text) {
   const auto size = text.size() <= kPieceBytes + kPieceSlack
                         ? text.size()
@@ -54,6 +57,7 @@ std::string_view take_piece(std::string_view& text) {
   return piece;
 }
 
+// Counts the documents first, because the validation part is their last share.
 void documents_of_lines(const InputFile& file, double validation_fraction,
                         const std::function<void(TextPiece)>& take) {
   const int64_t documents = count_documents(file.path);
@@ -74,6 +78,7 @@ void documents_of_lines(const InputFile& file, double validation_fraction,
   }
 }
 
+// The end of the text is the validation part. The cut moves to a blank line if one is near.
 void one_document(const InputFile& file, double validation_fraction,
                   const std::function<void(TextPiece)>& take) {
   const std::string text = TextSource(file.path).next().value();
@@ -99,7 +104,7 @@ void one_document(const InputFile& file, double validation_fraction,
 std::vector<InputFile> list_input_files(const std::vector<std::string>& inputs) {
   std::vector<InputFile> files;
   for (const auto& input : inputs) {
-    std::error_code none;  // what is no folder is judged as a file
+    std::error_code none;  // a path that is not a folder must be a file, which input_file() checks
     if (!fs::is_directory(input, none)) {
       files.push_back(input_file(input));
       continue;
@@ -127,7 +132,7 @@ std::optional<std::string> TrainingLines::operator()() {
   return line;
 }
 
-// Fills rest_ with the next document, cut to what its file may still give; false if none is left.
+// Sets rest_ to the next document, cut to the file's budget; returns false after the last.
 bool TrainingLines::next_document() {
   while (true) {
     if (!source_) {
@@ -156,6 +161,7 @@ void for_each_piece(const InputFile& file, double validation_fraction,
   }
 }
 
+// Boundaries are tried from best to worst; of the best kind that occurs, the nearest one wins.
 std::size_t cut_near(std::string_view text, std::size_t place, std::size_t slack) {
   using Boundary = bool (*)(std::string_view before, std::string_view after);
   constexpr Boundary kBoundaries[] = {

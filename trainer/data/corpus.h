@@ -1,5 +1,5 @@
-// The text that a dataset is made of: which files, which part of each is for validation, and in
-// which pieces they are encoded. Nothing here depends on the number of threads.
+// The text of a dataset: its files, the part of each that is for validation, and the pieces in
+// which it is encoded. Results do not depend on the number of threads.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,18 @@ struct InputFile {
   int64_t bytes = 0;  // on the disk
 };
 
-// The files among `inputs` as they are named, and for folders all files below them in the order of
-// their paths, but for hidden ones. Throws DataError if there is nothing under a name.
+// Returns the files among `inputs` in the given order. A folder stands for all files below it in
+// order of their paths, except hidden ones. Throws DataError for a name without files.
 std::vector<InputFile> list_input_files(const std::vector<std::string>& inputs);
 
-// The lines that a vocabulary is trained on: of each file so much from its start as is its share of
-// 32 MiB of text in all. Belongs to one thread.
+// The lines on which a vocabulary is trained: the beginning of each file, in proportion to its
+// size, 32 MiB in all. One thread uses it.
 class TrainingLines {
  public:
   // `files` must outlive this.
   explicit TrainingLines(const std::vector<InputFile>& files);
-  // The next line without its end, at most 4192 bytes; nothing after the last. Throws DataError.
+  // Returns the next line without its end, at most 4192 bytes; nullopt after the last. Throws
+  // DataError.
   std::optional<std::string> operator()();
 
  private:
@@ -39,7 +40,7 @@ class TrainingLines {
   double budget_per_byte_;
   std::size_t next_file_ = 0;
   std::optional<TextSource> source_;
-  std::size_t budget_ = 0;  // bytes of text that the current file may still give
+  std::size_t budget_ = 0;  // bytes of text left for the current file
   std::string document_;
   std::string_view rest_;  // of document_
 };
@@ -48,19 +49,19 @@ struct TextPiece {
   std::string text;
   bool validation = false;
   bool ends_document = false;
-  double file_share = 0;  // share of the file that ends with this piece
+  double file_share = 0;  // share of the file up to the end of this piece
 };
 
-// Hands the file's text to `take` in order, in pieces of at most 80 KiB that do not cross
-// documents. The validation part is a block at the end of the file: so many of its documents, or of
-// its bytes if the file is one document, which becomes two. Empty documents are left out. Throws
+// Passes the file's text to `take` in order, in pieces of at most 80 KiB within one document. The
+// validation part is a block at the end of the file: `validation_fraction` of its documents. A file
+// with one document is cut by bytes into two documents. Leaves out empty documents. Throws
 // DataError.
 void for_each_piece(const InputFile& file, double validation_fraction,
                     const std::function<void(TextPiece)>& take);
 
-// Where to cut `text` within `slack` bytes of `place`: after the nearest blank line, else after the
-// nearest newline, else before the nearest space, else between two characters. For `place` in
-// [1, text.size()] so is the result.
+// Returns where to cut `text` within `slack` bytes of `place`: after the nearest blank line, else
+// after the nearest newline, else before the nearest space, else between two characters. For
+// `place` in [1, text.size()] the result is in that range too.
 std::size_t cut_near(std::string_view text, std::size_t place, std::size_t slack);
 
 }  // namespace farstep

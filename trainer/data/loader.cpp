@@ -1,49 +1,38 @@
 #include "trainer/data/loader.h"
 
+#include <utility>
+#include <vector>
+
 #include "trainer/base/error.h"
 
 namespace farstep {
 
-Loader::Loader(const TokenDataset& dataset, const Sampler& sampler, int64_t sequence_length)
-    : dataset_(dataset), sampler_(sampler), sequence_length_(sequence_length) {}
+Loader::Loader(Read read, const Sampler& sampler) : read_(std::move(read)), sampler_(sampler) {}
 
-void Loader::start_round(const DataPosition& round_start, int64_t offset_in_round,
-                         int64_t first_sequence, int64_t micro_batch) {
-  round_start_ = round_start;
-  offset_in_round_ = offset_in_round;
-  next_sequence_ = first_sequence;
-  prefetch(micro_batch);
+void Loader::start_round(const RoundRange& range, int64_t first, int64_t batch) {
+  range_ = range;
+  next_example_ = first;
+  prefetch(batch);
 }
 
-TokenBatch Loader::next(int64_t sequences) {
+// A batch of another size replaces the prefetched one, which was not counted yet.
+Batch Loader::next(int64_t examples) {
   FARSTEP_CHECK(prefetched_.valid(), "a batch is asked for before its round has started");
-  if (sequences != prefetch_sequences_) prefetch(sequences);
-  TokenBatch batch = prefetched_.get();
-  next_sequence_ += sequences;
-  prefetch(sequences);
+  if (examples != prefetch_examples_) prefetch(examples);
+  Batch batch = prefetched_.get();
+  next_example_ += examples;
+  prefetch(examples);
   return batch;
 }
 
-void Loader::prefetch(int64_t sequences) {
-  FARSTEP_CHECK(sequences >= 1, "a batch of {} sequences", sequences);
-  prefetch_sequences_ = sequences;
-  prefetched_ = worker_.submit([this, round_start = round_start_, offset = offset_in_round_,
-                                first = next_sequence_,
-                                sequences] { return read(round_start, offset, first, sequences); });
-}
-
-TokenBatch Loader::read(const DataPosition& round_start, int64_t offset_in_round, int64_t first,
-                        int64_t sequences) const {
-  const auto row_tokens = static_cast<std::size_t>(sequence_length_ + 1);
-  TokenBatch batch{sequences, sequence_length_, {}};
-  batch.tokens.resize(static_cast<std::size_t>(sequences) * row_tokens);
-  auto rest = std::span(batch.tokens);
-  for (int64_t k = first; k < first + sequences; ++k) {
-    const int64_t window = sampler_.window(round_start, offset_in_round, k);
-    dataset_.read(window * sequence_length_, rest.first(row_tokens));
-    rest = rest.subspan(row_tokens);
+void Loader::prefetch(int64_t examples) {
+  FARSTEP_CHECK(examples >= 1, "a batch of {} examples", examples);
+  prefetch_examples_ = examples;
+  std::vector<int64_t> numbers;
+  for (int64_t k = next_example_; k < next_example_ + examples; ++k) {
+    numbers.push_back(sampler_.window(range_, k));
   }
-  return batch;
+  prefetched_ = worker_.submit([this, numbers = std::move(numbers)] { return read_(numbers); });
 }
 
 }  // namespace farstep

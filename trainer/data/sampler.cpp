@@ -11,11 +11,14 @@ namespace farstep {
 Permutation::Permutation(int64_t size, uint64_t seed, uint64_t epoch)
     : size_(static_cast<uint64_t>(size)) {
   FARSTEP_CHECK(size >= 1, "permutation of {} elements", size);
+  // At least one bit in each half, and 4^half_bits >= size: so a walk takes four steps on average
+  // at most.
   half_bits_ = std::max(1, static_cast<int>(std::bit_width(size_ - 1) + 1) / 2);
   uint64_t key = mix(mix(seed) ^ epoch);
   for (auto& round_key : keys_) round_key = key = mix(key);
 }
 
+// Eight Feistel rounds permute the next power of four; a value beyond size_ is permuted again.
 int64_t Permutation::operator()(int64_t index) const {
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
   auto value = static_cast<uint64_t>(index);
@@ -32,22 +35,17 @@ int64_t Permutation::operator()(int64_t index) const {
   return static_cast<int64_t>(value);
 }
 
-Sampler::Sampler(DataOrder order, uint64_t seed, int64_t num_windows, int site_id, int num_sites)
-    : order_(order),
-      seed_(seed),
-      num_windows_(num_windows),
-      site_id_(site_id),
-      num_sites_(num_sites) {
+Sampler::Sampler(DataOrder order, uint64_t seed, int64_t num_windows)
+    : order_(order), seed_(seed), num_windows_(num_windows) {
   FARSTEP_CHECK(num_windows >= 1, "{} windows", num_windows);
-  FARSTEP_CHECK(site_id >= 0 && site_id < num_sites, "site {} of {}", site_id, num_sites);
 }
 
-int64_t Sampler::window(const DataPosition& round_start, int64_t offset_in_round, int64_t k) const {
+int64_t Sampler::window(const RoundRange& range, int64_t k) const {
   if (order_ == DataOrder::kSequential) {
-    const int64_t j = round_start.site_sequences + k;
-    return (j * num_sites_ + site_id_) % num_windows_;
+    const int64_t j = range.start.site_sequences + k;
+    return (j * range.num_members + range.place) % num_windows_;
   }
-  const int64_t ordinal = round_start.run_sequences + offset_in_round + k;
+  const int64_t ordinal = range.start.run_sequences + range.offset + k;
   const auto epoch = static_cast<uint64_t>(ordinal / num_windows_);
   return Permutation(num_windows_, seed_, epoch)(ordinal % num_windows_);
 }

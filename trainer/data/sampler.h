@@ -1,31 +1,33 @@
-// Which window is the next? A pure function of the run's recipe and of two integers, so that a
-// resumed run goes on where it stopped and no two sites need to talk about it.
+// Chooses the next window as a pure function of the run's settings and two integers. So a resumed
+// run continues exactly, and sites need not communicate about data.
 //
-// Thread-safe: nothing changes after construction.
+// Immutable after construction; thread-safe.
 #pragma once
 
 #include <cstdint>
 
-#include "trainer/config/run_config.h"
+#include "trainer/data/data_config.h"
 
 namespace farstep {
 
-// Where the data order stands between two rounds.
+// The position in the data order between two rounds.
 struct DataPosition {
   int64_t run_sequences = 0;   // taken by all sites in finished rounds
   int64_t site_sequences = 0;  // taken by this site in finished rounds
 };
 
-// A keyed bijection on [0, size) that needs no memory: a balanced Feistel network over the next
-// power of four, walked until it lands inside. The same on every platform.
+// A keyed permutation of [0, size) that needs no memory: a balanced Feistel network over the next
+// power of four, repeated until the result is in range ("cycle walking", Black and Rogaway 2002).
+// The same on every platform.
 class Permutation {
  public:
   // `size` is at least 1.
   Permutation(int64_t size, uint64_t seed, uint64_t epoch);
-  // Image of `index`, which is in [0, size).
+  // Returns the image of `index`, which is in [0, size).
   int64_t operator()(int64_t index) const;
 
  private:
+  // Twice the four rounds that make a strong pseudo-random permutation (Luby and Rackoff 1988).
   static constexpr int kRounds = 8;
 
   uint64_t size_;
@@ -33,23 +35,30 @@ class Permutation {
   uint64_t keys_[kRounds];
 };
 
+// A site's part of a round's sequences.
+struct RoundRange {
+  DataPosition start = {};  // of the round
+  int64_t offset = 0;       // of the site's first sequence, from the round's first
+  int64_t place = 0;        // of the site among the members of the round's view
+  int64_t num_members = 1;
+};
+
 class Sampler {
  public:
-  // Site `site_id` of `num_sites` takes windows from [0, num_windows).
-  Sampler(DataOrder order, uint64_t seed, int64_t num_windows, int site_id, int num_sites);
+  // Windows come from [0, num_windows).
+  Sampler(DataOrder order, uint64_t seed, int64_t num_windows);
 
-  // Window of the site's k-th sequence in the round that starts at `round_start`.
-  // shuffled: the round's sites share out one range of a global order; this site's part begins
-  // `offset_in_round` after its start. No window comes twice in an epoch over all sites.
-  // sequential: the site's j-th window of the run is j * num_sites + site_id, modulo num_windows;
-  // `offset_in_round` is not used.
-  int64_t window(const DataPosition& round_start, int64_t offset_in_round, int64_t k) const;
+  // Window of the k-th sequence of a site's range.
+  // shuffled: the members share out one range of a global order. No window comes twice in an epoch
+  // over all members.
+  // sequential: the site's j-th window of the run is j * num_members + place, modulo num_windows;
+  // the offset is not used.
+  int64_t window(const RoundRange& range, int64_t k) const;
 
  private:
   DataOrder order_;
   uint64_t seed_;
   int64_t num_windows_;
-  int site_id_, num_sites_;
 };
 
 }  // namespace farstep

@@ -27,7 +27,7 @@ static_assert(std::endian::native == std::endian::little, "shards are mapped as 
 constexpr std::string_view kMagic = "FSTOKENS";
 constexpr uint32_t kFormatVersion = 1;
 
-// The header as it lies in the file.
+// The header's bytes in the file.
 struct RawHeader {
   char magic[8];
   uint32_t version;
@@ -49,6 +49,8 @@ std::span<const std::byte> checked_bytes(const RawHeader& raw) {
   throw DataError(fmt::format("{}: byte {}: {}", path.string(), offset, what));
 }
 
+// The checksum comes before the fields: a corrupt header gives one clear message. The size comes
+// last, and shows a truncated file.
 ShardHeader parse_header(const std::filesystem::path& path, std::span<const std::byte> file) {
   RawHeader raw;
   if (file.size() < sizeof(raw)) {
@@ -94,6 +96,7 @@ std::span<const Token> tokens_of(std::span<const std::byte> payload) {
   return {reinterpret_cast<const Token*>(payload.data()), payload.size() / sizeof(Token)};
 }
 
+// Both passes over a block, for range and checksum, find it in the cache.
 template <typename Token>
 void verify_tokens(const std::filesystem::path& path, const ShardHeader& header,
                    std::span<const std::byte> payload) {
@@ -142,7 +145,7 @@ ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t vocabulary, 
 ShardWriter::~ShardWriter() {
   if (finished_) return;
   out_.close();
-  std::error_code ignored;  // a destructor has nobody to tell
+  std::error_code ignored;  // a destructor cannot report an error
   std::filesystem::remove(partial_, ignored);
 }
 
@@ -155,6 +158,7 @@ void ShardWriter::write(std::span<const std::byte> bytes) {
   }
 }
 
+// A wrong id is a defect of the caller. It is caught here, before it is in a file.
 void ShardWriter::append(std::span<const int32_t> tokens) {
   for (const int32_t token : tokens) {
     FARSTEP_CHECK(token >= 0 && token < header_.vocabulary, "token id {} of a vocabulary of {}",
@@ -173,6 +177,7 @@ void ShardWriter::append(std::span<const int32_t> tokens) {
   header_.num_tokens += static_cast<int64_t>(tokens.size());
 }
 
+// The header is written last: a file without it is no shard.
 void ShardWriter::finish() {
   RawHeader raw{};
   std::copy(kMagic.begin(), kMagic.end(), raw.magic);

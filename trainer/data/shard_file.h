@@ -1,7 +1,7 @@
-// Token shards: files of token ids, two or four bytes each, behind a header with checksums.
+// Token shards: files of token ids, two or four bytes each, after a header with checksums.
 //
-// docs/token_shards.md gives the format byte by byte. A shard appears under its name only when it
-// is whole and on the disk. ShardWriter belongs to one thread; a const ShardFile to any number.
+// docs/token_shards.md describes the format. A shard gets its name only when it is complete and on
+// the disk. One thread uses a ShardWriter; any number use a const ShardFile.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,30 @@
 namespace farstep {
 
 struct ShardHeader {
-  int64_t token_bytes = 2;  // width of one token: 2 or 4
-  int64_t vocabulary = 0;   // every token id is below it
+  int64_t token_bytes = 2;  // of one token: 2 or 4
+  int64_t vocabulary = 0;   // above every token id
   int64_t eos = 0;          // id of the token that ends a document
   int64_t num_tokens = 0;
   uint64_t payload_checksum = 0;
 };
 
-// The narrowest width that holds every id of the vocabulary: 2 up to 65536 entries, else 4.
+// Returns the bytes of one token: 2 for a vocabulary of up to 65536, else 4.
 int64_t token_bytes_for(int64_t vocabulary);
 
 class ShardWriter {
  public:
-  // Starts `path` under a temporary name beside it. Throws DataError if that cannot be written.
+  // Creates a temporary file beside `path`. Throws DataError if it cannot be written.
   ShardWriter(const std::filesystem::path& path, int64_t vocabulary, int64_t eos);
-  // Removes what was written if finish() was not reached.
+  // Removes the temporary file if finish() was not called.
   ~ShardWriter();
   ShardWriter(const ShardWriter&) = delete;
   ShardWriter& operator=(const ShardWriter&) = delete;
 
-  // Appends tokens, each in [0, vocabulary). Throws DataError if the disk does not take them.
+  // Appends tokens, each in [0, vocabulary). Throws DataError if the disk fails.
   void append(std::span<const int32_t> tokens);
-  // Tokens appended so far.
+  // Returns the number of tokens appended so far.
   int64_t num_tokens() const { return header_.num_tokens; }
-  // Completes the header, flushes to the disk and gives the file its name. Throws DataError.
+  // Writes the header, flushes, and renames the file to its final name. Throws DataError.
   void finish();
 
  private:
@@ -52,8 +52,8 @@ class ShardWriter {
 
 class ShardFile {
  public:
-  // Maps the shard into memory, having checked its header and its size. Throws DataError with file
-  // and byte offset.
+  // Maps the shard into memory after checking its header and size. Throws DataError with file and
+  // byte offset.
   explicit ShardFile(const std::filesystem::path& path);
   ~ShardFile();
   ShardFile(ShardFile&& other) noexcept;
@@ -63,10 +63,10 @@ class ShardFile {
   const ShardHeader& header() const { return header_; }
   int64_t num_tokens() const { return header_.num_tokens; }
 
-  // Reads the whole payload once: the checksum must hold and every id be below the vocabulary.
-  // Throws DataError with file and byte offset.
+  // Reads all tokens once and checks the checksum and the range of the ids. Throws DataError with
+  // file and byte offset.
   void verify() const;
-  // Copies out.size() tokens from `offset` (in tokens) on, all of which must exist.
+  // Copies out.size() tokens from token `offset` on; all of them must exist.
   void read(int64_t offset, std::span<int64_t> out) const;
 
  private:

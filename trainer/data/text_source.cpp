@@ -17,13 +17,13 @@ namespace farstep {
 
 namespace detail {
 
-// The bytes of a file, decompressed.
+// Reads the bytes of a file, decompressed.
 class ByteReader {
  public:
   virtual ~ByteReader() = default;
-  // Fills `out` as far as the file goes; fewer bytes than asked for are the last ones.
+  // Fills `out`. Returns fewer bytes only at the end of the file.
   virtual std::size_t read(std::span<char> out) = 0;
-  // Bytes of the file on the disk that have been read.
+  // Returns the bytes of the file that have been read.
   virtual int64_t file_offset() const = 0;
 };
 
@@ -31,6 +31,7 @@ class ByteReader {
 
 namespace {
 
+// Few system calls, and the buffer stays in a core's cache.
 constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
 
 [[noreturn]] void fail(const std::filesystem::path& path, int64_t offset, const std::string& what) {
@@ -94,7 +95,7 @@ class ZstdReader : public detail::ByteReader {
     while (output.pos < output.size) {
       if (input_.pos == input_.size) {
         input_ = {compressed_.data(), file_.read(compressed_), 0};
-        // The decoder may hold output back without new input, so it is asked once more at the end.
+        // The decoder may have output left without new input, so it is called once more at the end.
         if (input_.size == 0 && frame_done_) break;
       }
       const std::size_t before = output.pos;
@@ -120,7 +121,7 @@ class ZstdReader : public detail::ByteReader {
   std::unique_ptr<ZSTD_DStream, std::size_t (*)(ZSTD_DStream*)> stream_;
   std::vector<char> compressed_ = std::vector<char>(kBufferBytes);
   ZSTD_inBuffer input_{nullptr, 0, 0};
-  bool frame_done_ = true;  // an empty file is no truncated one
+  bool frame_done_ = true;  // so that an empty file is not taken for a truncated one
 };
 
 std::unique_ptr<detail::ByteReader> open_bytes(const std::filesystem::path& path) {
@@ -133,6 +134,7 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
+// Names the line, because JSONL files are too large to search by hand.
 std::string text_of_line(const std::filesystem::path& path, int64_t line, const std::string& json) {
   const auto fail_line = [&](const std::string& what) {
     throw DataError(fmt::format("{}: line {}: {}", path.string(), line, what));
@@ -200,6 +202,7 @@ std::string TextSource::rest_of_file() {
   return text;
 }
 
+// A line may extend over several buffers; blank lines are skipped.
 std::optional<std::string> TextSource::next_line() {
   std::string line;
   while (used_ < buffer_.size() || fill()) {

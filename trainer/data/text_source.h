@@ -1,7 +1,7 @@
-// Documents out of text files: plain text (the whole file is one document) and JSONL (each line has
-// a member "text"), both also under .gz and .zst. Which of them a file is, its name says.
+// Reads documents from text files: plain text (one document) or JSONL (one document a line, in its
+// member "text"), plain or compressed. The file's name decides: .jsonl, .gz, .zst.
 //
-// A TextSource belongs to one thread.
+// One thread uses a TextSource.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ class ByteReader;
 
 class TextSource {
  public:
-  // Opens the file. Throws DataError if it cannot be read or holds nothing.
+  // Opens the file. Throws DataError if it cannot be read or is empty.
   explicit TextSource(const std::filesystem::path& path);
   ~TextSource();
   TextSource(TextSource&&) noexcept;
 
-  // The next document, or nothing after the last. Throws DataError with file and line (a line that
-  // is no JSON object with a string "text") or file and byte (a truncated or corrupt stream).
+  // Returns the next document, or nullopt after the last. Throws DataError with file and line (not
+  // a JSON object with a string "text"), or file and byte (a truncated or corrupt stream).
   std::optional<std::string> next();
-  // Passes over the next document without parsing it; false after the last. Throws DataError.
+  // Skips the next document without parsing it; returns false after the last. Throws DataError.
   bool skip();
-  // How much of the file on the disk has been read, for progress.
+  // Returns the bytes of the file that have been read, for progress.
   int64_t file_bytes_read() const;
 
  private:
@@ -43,10 +43,10 @@ class TextSource {
   int64_t line_ = 0;      // number of the line last read
 };
 
-// Whether each line is a document, rather than the whole file.
+// Whether each line is a document; otherwise the whole file is one.
 bool is_jsonl(const std::filesystem::path& path);
 
-// Documents of a file: 1 for plain text; reads JSONL through to count. Throws DataError.
+// Returns the number of documents: 1 for plain text; counts the lines of JSONL. Throws DataError.
 int64_t count_documents(const std::filesystem::path& path);
 
 }  // namespace farstep

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kShardSuffix = ".tokens";
 
-// The split's shards in the order of their names, which is the order of their numbers.
+// Returns the split's shards in order of their names, which is that of their numbers.
 std::vector<fs::path> find_shards(const fs::path& folder, std::string_view split) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
@@ -72,6 +72,7 @@ TokenDataset::TokenDataset(const fs::path& folder, std::string_view split)
   }
 }
 
+// Headers suffice, as each has the checksum of its tokens.
 uint64_t TokenDataset::digest() const {
   StreamingChecksum sum;
   for (const auto& shard : shards_) {
@@ -85,6 +86,7 @@ uint64_t TokenDataset::digest() const {
   return sum.value();
 }
 
+// Finds the first shard by bisection; the tokens may extend over several shards.
 void TokenDataset::read(int64_t offset, std::span<int64_t> out) const {
   FARSTEP_CHECK(offset >= 0 && static_cast<int64_t>(out.size()) <= num_tokens() - offset,
                 "{} tokens from {} on of {}", out.size(), offset, name_);
@@ -120,6 +122,7 @@ SplitWriter::SplitWriter(const fs::path& folder, std::string_view split, int64_t
       eos_(eos),
       shard_tokens_(shard_tokens) {}
 
+// A document may cross shards: only the number of tokens ends a shard.
 void SplitWriter::append(std::span<const int32_t> tokens, int64_t documents, int64_t bytes) {
   facts_.documents += documents;
   facts_.bytes += bytes;
@@ -148,18 +151,18 @@ StagingFolder::StagingFolder(const fs::path& output)
   std::error_code error;
   const bool taken = fs::exists(output_, error) && !fs::is_empty(output_, error);
   if (taken && !fs::exists(output_ / kDatasetFile, error)) {
-    throw ConfigError(fmt::format(
-        "output: {} holds something else than a dataset, and would be replaced; name another",
-        output_.string()));
+    throw ConfigError(
+        fmt::format("output: {} is not a dataset folder and would be replaced; name another one",
+                    output_.string()));
   }
   staging_ = output_;
   staging_ += ".partial";
-  fs::remove_all(staging_, error);  // what a run that was killed has left
+  fs::remove_all(staging_, error);  // left by a killed run
   make_folder(staging_);
 }
 
 StagingFolder::~StagingFolder() {
-  std::error_code ignored;  // a destructor has nobody to tell; after commit() it is gone already
+  std::error_code ignored;  // a destructor cannot report an error; after commit() nothing is left
   fs::remove_all(staging_, ignored);
 }
 

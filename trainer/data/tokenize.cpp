@@ -20,7 +20,7 @@ namespace {
 
 using Progress = std::function<void(double, const std::string&)>;
 
-// Encodes pieces of text on many threads and appends their tokens in the order of the pieces.
+// Encodes pieces of text on many threads and appends their tokens in order of the pieces.
 class Encoder {
  public:
   Encoder(const Tokenizer& tokenizer, int64_t threads, const Progress& progress)
@@ -43,7 +43,7 @@ class Encoder {
     if (batch_.bytes >= kBatchBytes) submit();
   }
 
-  // Waits for what is left.
+  // Encodes and writes the remaining pieces.
   void finish() {
     submit();
     while (!submitted_.empty()) write_oldest();
@@ -75,7 +75,7 @@ class Encoder {
       return tokens;
     });
     submitted_.push_back(std::exchange(batch_, {}));
-    // Bounds the memory: reading is faster than encoding.
+    // Bounds the memory, because reading is faster than encoding.
     if (submitted_.size() > 4 * workers_.size()) write_oldest();
   }
 
@@ -91,7 +91,7 @@ class Encoder {
   Batch batch_;  // not yet submitted
   std::deque<Batch> submitted_;
   std::size_t num_submitted_ = 0;
-  std::vector<std::unique_ptr<Worker>> workers_;  // last: their tasks use the others
+  std::vector<std::unique_ptr<Worker>> workers_;  // the last member: their tasks use the others
 };
 
 void require_consistent(const TokenizeOptions& options) {
@@ -142,6 +142,7 @@ Json facts_of(const TokenizeResult& result, const TokenizeOptions& options, int3
 
 }  // namespace
 
+// Everything goes to the staging folder, which replaces the output at the end.
 TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress) {
   require_consistent(options);
   const auto files = list_input_files(options.inputs);

@@ -1,4 +1,4 @@
-// From text files to a dataset folder: what `farstep tokenize` does.
+// Makes a dataset folder from text files: the work of `farstep tokenize`.
 #pragma once
 
 #include <cstdint>
@@ -45,12 +45,12 @@ struct TokenizeResult {
   SplitFacts validation;
 };
 
-// Makes the dataset folder (docs/token_shards.md); an older one is replaced when all has gone well.
-// The bytes written do not depend on `threads`. Long documents are encoded in pieces of about 64
-// KiB, cut at blank lines where there are any: for a vocabulary trained here that changes nothing,
-// a model that puts a space before every text puts one before every piece. `progress` is called
-// from the caller's thread with the share done and the file at hand. Throws ConfigError on options
-// that do not fit together, DataError on bad files.
+// Writes the dataset folder (docs/token_shards.md); replaces an older one only after success. The
+// bytes written do not depend on `threads`. Long documents are encoded in pieces of about 64 KiB,
+// cut at blank lines if possible. For a vocabulary trained here that changes nothing; a model that
+// adds a space before a text adds one before every piece. Calls `progress` from the caller's thread
+// with the completed share and the current file. Throws ConfigError for inconsistent options,
+// DataError for bad files.
 TokenizeResult tokenize(const TokenizeOptions& options,
                         const std::function<void(double, const std::string&)>& progress);
 

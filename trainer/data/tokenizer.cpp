@@ -12,7 +12,7 @@ namespace farstep {
 
 namespace {
 
-// Hands lines to the trainer, which asks in the manner of an iterator.
+// Adapts a function that returns lines to the trainer's iterator interface.
 class LineIterator : public sentencepiece::SentenceIterator {
  public:
   explicit LineIterator(const std::function<std::optional<std::string>()>& next_line)
@@ -78,6 +78,8 @@ int32_t Tokenizer::eos() const {
   return model_->processor.eos_id();
 }
 
+// Byte fallback encodes text without pieces. Without normalisation and prefix, decode() inverts
+// encode(). One thread gives the same file every time.
 void train_tokenizer(const std::function<std::optional<std::string>()>& next_line,
                      int64_t vocabulary, const std::filesystem::path& out) {
   const std::unordered_map<std::string, std::string> options = {

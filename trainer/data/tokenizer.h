@@ -1,6 +1,6 @@
-// Text to token ids and back, by a SentencePiece model.
+// Converts text to token ids and back by a SentencePiece model.
 //
-// All methods are const and may be called concurrently.
+// All methods are const and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ namespace farstep {
 
 class Tokenizer {
  public:
-  // Loads a SentencePiece model. Throws DataError if it is none, or has no eos piece.
+  // Loads a SentencePiece model. Throws DataError for another file or a model without an eos piece.
   static Tokenizer load(const std::filesystem::path& model);
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
-  // Ids of the text alone, without bos or eos. Invalid UTF-8 becomes U+FFFD.
+  // Returns the ids of the text, without bos or eos. Invalid UTF-8 becomes U+FFFD.
   std::vector<int32_t> encode(std::string_view text) const;
-  // The text of ids, each in [0, vocabulary()); bos and eos have none.
+  // Returns the text of ids, each in [0, vocabulary()); bos and eos have no text.
   std::string decode(std::span<const int32_t> ids) const;
   int64_t vocabulary() const;
   int32_t eos() const;
@@ -36,11 +36,11 @@ class Tokenizer {
   std::unique_ptr<Model> model_;
 };
 
-// Trains a byte-pair vocabulary of exactly `vocabulary` pieces on the lines that `next_line` gives
-// until it gives nothing, and writes the model to `out`. unk, bos, eos are 0, 1, 2; newline and tab
-// are pieces of their own; what has no piece falls back to bytes; nothing is normalised: decode()
-// undoes encode() for all valid UTF-8 without U+2581. The same lines give the same file. Throws
-// DataError if the text does not have, or needs more than, that many pieces.
+// Trains a byte-pair vocabulary of exactly `vocabulary` pieces on the lines from `next_line`, until
+// it returns nullopt, and writes the model to `out`. unk, bos and eos are 0, 1 and 2. Newline and
+// tab are pieces of their own. Other characters without a piece become bytes. Nothing is
+// normalised, so decode() inverts encode() for all valid UTF-8 without U+2581. The same lines give
+// the same file. Throws DataError if the text has too few pieces, or needs more.
 void train_tokenizer(const std::function<std::optional<std::string>()>& next_line,
                      int64_t vocabulary, const std::filesystem::path& out);
 

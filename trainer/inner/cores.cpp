@@ -71,6 +71,7 @@ void stay_on_cores(const Cores& cores) {
   CPU_ZERO(&set);
   for (const int64_t core : cores) CPU_SET(static_cast<std::size_t>(core), &set);
   stay_on(set);
+  // One index for each of OpenMP's threads, so that each of them sets its own cores.
   at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t, int64_t) { stay_on(set); });
 }
 

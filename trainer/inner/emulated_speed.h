@@ -1,24 +1,23 @@
-// How long an inner step of a device is made to last, so that one machine can play unequal sites.
-//
-// Not thread-safe: called by the training thread.
+// Computes how long an inner step of a device must last, so that one machine can emulate sites of
+// different speeds.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
-#include "trainer/config/site_config.h"
+#include "trainer/model/device_config.h"
 
 namespace farstep {
 
 class EmulatedSpeed {
  public:
-  // Without a config steps last as long as they do.
+  // Without a config, steps keep their own length.
   explicit EmulatedSpeed(std::optional<EmulateConfig> config) : config_(std::move(config)) {}
 
-  // Whether steps last longer than they do.
+  // Returns whether the device's speed is emulated.
   bool is_played() const { return config_.has_value(); }
-  // Counts a step of `sequences` whose own work took `own_seconds`, and returns how long it is to
-  // last: never less than that.
+  // Counts a step of `sequences` that took `own_seconds`. Returns how long it must last, at least
+  // `own_seconds`.
   double step_lasts(double own_seconds, int64_t sequences);
 
  private:

@@ -7,10 +7,10 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/out_of_memory.h"
-#include "trainer/inner/gradient_norm.h"
-#include "trainer/inner/graph_recorder.h"
+#include "trainer/inner/gpu/graph_recorder.h"
 #include "trainer/inner/lr_schedule.h"
 #include "trainer/inner/make_reduction.h"
+#include "trainer/inner/optimizer/gradient_norm.h"
 #include "trainer/model/device.h"
 
 namespace farstep {
@@ -25,24 +25,30 @@ void require_finite(const StepResult& result, double progress) {
       progress, result.loss, result.gradient_norm, result.learning_rate));
 }
 
-// Null where the device does each step at once.
-std::unique_ptr<GpuStep> gpu_step(TrainableModel& model, Optimizer& optimizer,
-                                  const InnerConfig& config) {
-  auto* const update = optimizer.deferred();
-  if (update == nullptr || !model.recordable_memory()) return nullptr;
-  const auto device = model.parameters().values().device();
-  return make_gpu_step(model, *update, config.clip_norm,
-                       config.cuda_graph ? make_graph_recorder(device) : nullptr);
+// Returns null if the host waits for each step.
+std::unique_ptr<GpuStep> gpu_step([[maybe_unused]] const SiteDevices& devices,
+                                  [[maybe_unused]] Optimizer& optimizer,
+                                  [[maybe_unused]] const InnerConfig& config) {
+#ifdef FARSTEP_HAS_CUDA
+  auto& model = devices.model(0);
+  auto* const update = optimizer.gpu_update();
+  if (devices.size() == 1 && update != nullptr && model.recordable_memory()) {
+    const auto device = model.parameters().values().device();
+    return make_gpu_step(model, *update, config.clip_norm,
+                         config.cuda_graph ? make_graph_recorder(device) : nullptr);
+  }
+#endif
+  return nullptr;
 }
 
 }  // namespace
 
 struct InnerStep::Step {
-  const TokenBatch& batch;
+  const BatchView& batch;
   std::vector<Share> shares;
   double learning_rate = 0;
   std::vector<ShareResult> done = {};
-  std::vector<double> norms = {};  // of the sum, by those who update
+  std::vector<double> norms = {};  // of the sum, by updating device
 
   double loss() const {
     return std::accumulate(done.begin(), done.end(), 0.0,
@@ -52,8 +58,9 @@ struct InnerStep::Step {
     StepResult result{.loss = loss(),
                       .gradient_norm = norms.front(),
                       .learning_rate = learning_rate,
-                      .tokens = batch.sequences * batch.length,
-                      .device_seconds = {}};
+                      .tokens = batch.targets,
+                      .device_seconds = {},
+                      .held_seconds = 0};
     for (const auto& one : done) result.device_seconds.push_back(one.seconds);
     return result;
   }
@@ -64,95 +71,100 @@ InnerStep::InnerStep(TrainableModel& model, const InnerConfig& config,
     : config_(config),
       devices_(model, std::move(replicas)),
       reduction_(make_reduction(config, devices_)),
-      optimizers_(reduction_ ? devices_.size() : 1),
-      followed_(devices_.size(), -1) {
-  devices_.run_on_all([this](std::size_t device) {
-    if (device >= optimizers_.size()) return;
-    optimizers_[device] = make_optimizer(config_, devices_.model(device).parameters());
-  });
-  on_gpu_ = num_devices() == 1 ? gpu_step(model, *optimizers_.front(), config_) : nullptr;
-}
+      optimizer_(config, devices_, reduction_ ? devices_.size() : 1),
+      followed_(devices_.size(), -1),
+      on_gpu_(gpu_step(devices_, optimizer_.first(), config)) {}
 
-StepResult InnerStep::run(const TokenBatch& batch, int64_t micro_batch, double progress) {
+StepResult InnerStep::run(const BatchView& batch, int64_t micro_batch, double progress) {
   std::vector<int64_t> shares(num_devices());
-  shares.front() = batch.sequences;
+  shares.front() = batch.examples;
   return run(batch, shares, micro_batch, progress);
 }
 
-StepResult InnerStep::run(const TokenBatch& batch, std::span<const int64_t> shares,
+StepResult InnerStep::run(const BatchView& batch, std::span<const int64_t> shares,
                           int64_t micro_batch, double progress) {
-  FARSTEP_CHECK(!under_way_, "a step is under way");
+  FARSTEP_CHECK(!is_under_way(), "a step is under way");
   auto result = start(batch, shares, micro_batch, progress);
   return result ? *std::move(result) : *finish();
 }
 
-std::optional<StepResult> InnerStep::start(const TokenBatch& batch, std::span<const int64_t> shares,
+StepResult InnerStep::run_across(const BatchView& batch, std::span<const int64_t> shares,
+                                 int64_t micro_batch, double progress, SiteReduction& across) {
+  FARSTEP_CHECK(!on_gpu_ && !reduction_, "the gradient of this step is updated where it is made");
+  return run_at_once(make_step(batch, shares, micro_batch, progress), progress, &across);
+}
+
+std::span<float> InnerStep::host_gradients() {
+  auto gradients = devices_.model(0).parameters().gradients();
+  if (!gradients.is_cpu()) return {};
+  return {gradients.data_ptr<float>(), static_cast<std::size_t>(gradients.numel())};
+}
+
+std::optional<StepResult> InnerStep::start(const BatchView& batch, std::span<const int64_t> shares,
                                            int64_t micro_batch, double progress) {
   auto step = make_step(batch, shares, micro_batch, progress);
   if (!on_gpu_) return run_at_once(std::move(step), progress);
-  const StepUnderWay started{.progress = progress, .result = step.result()};
+  const bool is_first = !is_under_way();
   try {
-    on_gpu_->start(batch, micro_batch, step.learning_rate);
+    on_gpu_->start(batch, micro_batch, {progress, step.learning_rate});
   } catch (...) {
     rethrow(0, std::current_exception(), step);
   }
-  auto before = std::exchange(under_way_, started);
-  if (!before) return std::nullopt;
-  return settle(*std::move(before));
+  if (is_first) return std::nullopt;
+  return finish();
 }
 
 std::optional<StepResult> InnerStep::finish() {
-  if (!under_way_) return std::nullopt;
-  return settle(*std::exchange(under_way_, std::nullopt));
-}
-
-StepResult InnerStep::settle(StepUnderWay step) {
-  const auto [update, seconds] = on_gpu_->finish();
-  if (!update.taken) {
-    under_way_.reset();
-    while (on_gpu_->num_under_way() > 0) on_gpu_->finish();
-  }
-  auto& result = step.result;
-  result.loss = update.loss;
-  result.gradient_norm = update.gradient_norm;
-  result.device_seconds = {seconds};
-  require_finite(result, step.progress);
+  if (!is_under_way()) return std::nullopt;
+  const auto [settings, tokens, update, seconds] = on_gpu_->finish();
+  // If a step is not taken, the step after it is not taken either, so its outcome is ignored.
+  while (!update.taken && is_under_way()) on_gpu_->finish();
+  StepResult result{.loss = update.loss,
+                    .gradient_norm = update.gradient_norm,
+                    .learning_rate = settings.learning_rate,
+                    .tokens = tokens,
+                    .device_seconds = {seconds},
+                    .held_seconds = 0};
+  require_finite(result, settings.progress);
   FARSTEP_CHECK(update.taken, "a step with finite numbers was not taken");
-  return std::move(result);
+  return result;
 }
 
-InnerStep::Step InnerStep::make_step(const TokenBatch& batch, std::span<const int64_t> shares,
+InnerStep::Step InnerStep::make_step(const BatchView& batch, std::span<const int64_t> shares,
                                      int64_t micro_batch, double progress) const {
-  FARSTEP_CHECK(micro_batch > 0, "a micro-batch has sequences");
+  FARSTEP_CHECK(micro_batch > 0, "a micro-batch has examples");
   FARSTEP_CHECK(shares.size() == num_devices() &&
-                    std::accumulate(shares.begin(), shares.end(), int64_t{0}) == batch.sequences,
-                "{} shares of {} sequences for {} devices", shares.size(), batch.sequences,
+                    std::accumulate(shares.begin(), shares.end(), int64_t{0}) == batch.examples,
+                "{} shares of {} examples for {} devices", shares.size(), batch.examples,
                 num_devices());
-  FARSTEP_CHECK(batch.sequences * batch.length > 0, "a batch has tokens");
+  FARSTEP_CHECK(batch.targets > 0, "a batch has targets");
   Step step{.batch = batch, .shares = {}, .learning_rate = learning_rate(config_, progress)};
   step.done.resize(num_devices());
   step.norms.resize(num_devices());
-  for (int64_t first = 0; const int64_t sequences : shares) {
-    step.shares.push_back({first, sequences, micro_batch});
-    first += sequences;
+  for (int64_t first = 0; const int64_t examples : shares) {
+    step.shares.push_back({first, examples, micro_batch});
+    first += examples;
   }
   return step;
 }
 
-StepResult InnerStep::run_at_once(Step step, double progress) {
+StepResult InnerStep::run_at_once(Step step, double progress, SiteReduction* across) {
   const auto& values = devices_.model(0).parameters().values();
   const int64_t version = values._version();
-  // Others' threads read them, by streams of their own.
+  // Other devices' threads read the values on streams of their own.
   const bool all_follow =
       std::all_of(followed_.begin() + 1, followed_.end(), [=](int64_t v) { return v == version; });
   if (!all_follow) synchronize(values.device());
+  const double held_before = optimizer_.first().held_seconds();
   if (reduction_) reduction_->begin_step();
+  if (across) across->begin_step();
   const auto thrown = devices_.try_on_all([&](std::size_t device) {
     try {
       if (device > 0) follow_first(device, version);
-      run_device(device, step);
+      run_device(device, step, across);
     } catch (...) {
       if (reduction_) reduction_->abandon();
+      if (across) across->abandon();
       throw;
     }
   });
@@ -163,18 +175,29 @@ StepResult InnerStep::run_at_once(Step step, double progress) {
     followed_.assign(num_devices(), values._version());
   } else {
     add_to_first();
+    if (across) {
+      // With one device, backward has reported the final parts.
+      const auto values = devices_.model(0).parameters().gradients().numel();
+      if (num_devices() > 1) across->ready(0, 0, values);
+      FARSTEP_CHECK(across->finish(0), "another one abandoned the step");
+    }
     update(0, step);
   }
   auto result = step.result();
+  result.held_seconds = optimizer_.first().held_seconds() - held_before;
   require_finite(result, progress);
   return result;
 }
 
-void InnerStep::run_device(std::size_t device, Step& step) {
+void InnerStep::run_device(std::size_t device, Step& step, SiteReduction* across) {
   auto& model = devices_.model(device);
   auto& done = step.done[device];
   if (!reduction_) {
-    done = share_gradients(model, step.batch, step.shares[device]);
+    std::function<void(int64_t, int64_t)> ready;
+    if (across && num_devices() == 1) {
+      ready = [&](int64_t begin, int64_t end) { across->ready(0, begin, end); };
+    }
+    done = share_gradients(model, step.batch, step.shares[device], ready);
     return;
   }
   done = share_gradients(model, step.batch, step.shares[device], [&](int64_t begin, int64_t end) {
@@ -200,7 +223,7 @@ void InnerStep::add_to_first() {
 void InnerStep::update(std::size_t device, Step& step) {
   step.norms[device] =
       std::isfinite(step.loss())
-          ? optimizers_[device]->clip_and_update(step.learning_rate, config_.clip_norm)
+          ? optimizer_.on(device).clip_and_update(step.learning_rate, config_.clip_norm)
           : gradient_norm(devices_.model(device).parameters().gradients());
 }
 
@@ -210,14 +233,14 @@ void InnerStep::rethrow(std::size_t device, const std::exception_ptr& thrown, co
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     const auto& share = step.shares[device];
-    const int64_t failed = std::min(share.micro_batch, share.sequences);
+    const int64_t failed = std::min(share.micro_batch, share.examples);
     int64_t largest = 0;
     devices_.run_on(device, [&](std::size_t) {
       largest = largest_micro_batch(devices_.model(device), step.batch, failed);
     });
-    throw ConfigError(fmt::format(
-        "devices[{}]: its memory has no room for a micro-batch of {} sequences of {} tokens{}",
-        device, failed, step.batch.length,
+    throw NoRoomError(fmt::format(
+        "devices[{}]: its memory has no room for a micro-batch of {} {}{}", device, failed,
+        step.batch.text,
         largest > 0 ? fmt::format("; the largest that fits is {}: set plan.micro_batch, or the "
                                   "site's own under sites, to at most that",
                                   largest)
@@ -226,24 +249,19 @@ void InnerStep::rethrow(std::size_t device, const std::exception_ptr& thrown, co
   }
 }
 
+NamedBuffers InnerStep::start_snapshot(bool with_values) {
+  FARSTEP_CHECK(!is_under_way(), "a step is under way");
+  return optimizer_.first().start_snapshot(with_values);
+}
+
 NamedBuffers InnerStep::pull_state() {
-  FARSTEP_CHECK(!under_way_, "a step is under way");
-  return optimizers_.front()->pull_state();
+  FARSTEP_CHECK(!is_under_way(), "a step is under way");
+  return optimizer_.pull_state();
 }
 
 void InnerStep::push_state() {
-  FARSTEP_CHECK(!under_way_, "a step is under way");
-  optimizers_.front()->push_state();
-  const auto state = optimizers_.front()->pull_state();
-  for (std::size_t device = 1; device < optimizers_.size(); ++device) {
-    devices_.run_on(device, [&](std::size_t) {
-      const auto copy = optimizers_[device]->pull_state();
-      for (std::size_t i = 0; i < state.size(); ++i) {
-        std::ranges::copy(state[i].bytes, copy[i].bytes.begin());
-      }
-      optimizers_[device]->push_state();
-    });
-  }
+  FARSTEP_CHECK(!is_under_way(), "a step is under way");
+  optimizer_.push_state();
 }
 
 }  // namespace farstep

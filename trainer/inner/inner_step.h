@@ -1,13 +1,14 @@
-// One inner step: gradients of a batch, shared out over the site's devices and micro-batch by
-// micro-batch, then one update.
+// One inner step: the gradients of a batch, split over the site's devices and into micro-batches,
+// then one update.
 //
-// With inner.reduction "buckets" every device sums the gradients of all and updates its own values,
-// which so stay the same bits on all of them. With "master", the baseline, and where the devices'
-// gradients can be added up in no other way, the first does both and hands its values out.
+// With inner.reduction "buckets" every device sums the gradients of all and updates its own values.
+// So all devices keep the same bits. With "master", the baseline, the first device sums and
+// updates, and copies its values to the others. This is also used where the devices cannot sum
+// gradients otherwise.
 //
-// A GPU alone at its site may be a step behind the host: see start().
+// The host may be one step ahead of a GPU that is alone at its site; see start().
 //
-// Not thread-safe: called by the training thread, which drives the first device; every other one
+// Not thread-safe: called by the training thread, which drives the first device. Each other device
 // has a thread of its own.
 #pragma once
 
@@ -18,89 +19,99 @@
 #include <vector>
 
 #include "trainer/base/named_buffers.h"
-#include "trainer/config/run_config.h"
-#include "trainer/data/loader.h"
-#include "trainer/inner/gpu_step.h"
-#include "trainer/inner/optimizer.h"
+#include "trainer/data/batch_view.h"
+#include "trainer/inner/gpu/gpu_step.h"
+#include "trainer/inner/inner_config.h"
 #include "trainer/inner/share_gradients.h"
 #include "trainer/inner/site_devices.h"
+#include "trainer/inner/site_optimizer.h"
 #include "trainer/reduction/site_reduction.h"
 
 namespace farstep {
 
 struct StepResult {
-  double loss = 0;           // mean cross-entropy of the batch, before the update
+  double loss = 0;           // mean over the batch's targets, before the update
   double gradient_norm = 0;  // before clipping
   double learning_rate = 0;
   int64_t tokens = 0;  // targets of the batch
-  // By device, how long it took for the gradients of its share.
+  // The time of each device for the gradients of its share.
   std::vector<double> device_seconds;
+  double held_seconds = 0;  // the step's wait for a snapshot to be copied
 };
 
 class InnerStep {
  public:
-  // Trains `model`, which must outlive this, with a fresh optimizer. The replicas, models of the
-  // same shape, follow it: they take over what changes its values between two steps.
+  // Trains `model`, which must outlive this, with a fresh optimizer. The replicas are models of the
+  // same shape. They copy the changes of its values between two steps.
   InnerStep(TrainableModel& model, const InnerConfig& config,
             std::vector<std::unique_ptr<Replica>> replicas = {});
 
-  // `model` and the replicas.
+  // Counts `model` and the replicas.
   std::size_t num_devices() const { return devices_.size(); }
 
-  // The update from the gradient of the mean loss over all targets of `batch`, clipped by its
-  // global norm, at the learning rate of `progress` in [0, 1]. Device i has the next `shares[i]`
-  // sequences, which add up to the batch; at most `micro_batch` of them are on it at once, the last
-  // time perhaps fewer. On CPUs gradients are added in order of the devices. Throws, and leaves
-  // parameters and optimizer as they were: InternalError if loss or gradient is not finite;
-  // ConfigError with the largest micro-batch that fits if a device's memory has no room.
-  StepResult run(const TokenBatch& batch, std::span<const int64_t> shares, int64_t micro_batch,
+  // Updates the values by the gradient of the mean loss over all targets of `batch`. The gradient
+  // is clipped by its global norm; `progress` in [0, 1] determines the learning rate. Device i has
+  // the next `shares[i]` examples; the shares add up to the batch. At most `micro_batch` examples
+  // are on a device at once. On CPUs the gradients are added in order of the devices.
+  //
+  // If it throws, parameters and optimizer are unchanged. Throws InternalError if loss or gradient
+  // is not finite. Throws NoRoomError with the largest micro-batch that fits if a device's memory
+  // is too small.
+  StepResult run(const BatchView& batch, std::span<const int64_t> shares, int64_t micro_batch,
                  double progress);
   // The same with the whole batch on the first device.
-  StepResult run(const TokenBatch& batch, int64_t micro_batch, double progress);
+  StepResult run(const BatchView& batch, int64_t micro_batch, double progress);
+  // The same, but the first device's gradient is summed with other sites' before clipping and
+  // update. `across` is told which parts are final, during backward if the site has one device, and
+  // sums in place. Requires inner.reduction master, or one device that is not a GPU with the fused
+  // step. Throws the exceptions of `across`; InternalError if another site abandons the step.
+  StepResult run_across(const BatchView& batch, std::span<const int64_t> shares,
+                        int64_t micro_batch, double progress, SiteReduction& across);
+  // The first device's gradient, flat, fp32; empty unless it is in host memory.
+  std::span<float> host_gradients();
 
-  // Whether the site's only device is a GPU with the fused step.
+  // Returns whether the site's only device is a GPU with the fused step.
   bool may_be_late() const { return on_gpu_ != nullptr; }
-  // As run(), but where the GPU may be late the host does not wait for it: returned, or thrown, is
-  // what became of the step before, nothing if that is known, and after a step that failed this one
-  // is not taken either. The batch is of no use to it after.
-  std::optional<StepResult> start(const TokenBatch& batch, std::span<const int64_t> shares,
+  // As run(), but without a wait for a GPU that may be late. Returns the result of the step before;
+  // nullopt if finish() has returned it. If that step failed it throws, and this step is not taken
+  // either. The batch's memory may be freed when this returns.
+  std::optional<StepResult> start(const BatchView& batch, std::span<const int64_t> shares,
                                   int64_t micro_batch, double progress);
-  // Waits for the step under way: its result, or nothing if there is none; throws as run(). What
-  // else reads or changes the model or the state comes after this, or after the step on the stream.
+  // Waits for the step under way and returns its result; nullopt if there is none. Throws as run()
+  // does. Must be called before any other read or change of the model or its state, unless that
+  // uses the step's stream.
   std::optional<StepResult> finish();
 
-  // The optimizer's state as Optimizer has it, which is the same for all devices. No step is under
-  // way.
+  // The site's state, as in SiteOptimizer. No step may be under way.
   NamedBuffers pull_state();
   void push_state();
 
- private:
-  // What a step needs and what the devices make of it, each its own elements.
-  struct Step;
-  // What the host knows of a step that a GPU is at.
-  struct StepUnderWay {
-    double progress = 0;
-    StepResult result;
-  };
+  // As in Optimizer: the site's state, and the values that all devices share. No step may be under
+  // way at start_snapshot().
+  NamedBuffers start_snapshot(bool with_values);
+  void copy_snapshot() { optimizer_.first().copy_snapshot(); }
 
-  Step make_step(const TokenBatch& batch, std::span<const int64_t> shares, int64_t micro_batch,
+ private:
+  // The inputs of a step and the results of the devices; each device writes only its own elements.
+  struct Step;
+  Step make_step(const BatchView& batch, std::span<const int64_t> shares, int64_t micro_batch,
                  double progress) const;
-  StepResult run_at_once(Step step, double progress);
-  StepResult settle(StepUnderWay step);
-  void run_device(std::size_t device, Step& step);
+  StepResult run_at_once(Step step, double progress, SiteReduction* across = nullptr);
+  bool is_under_way() const { return on_gpu_ && on_gpu_->num_under_way() > 0; }
+  void run_device(std::size_t device, Step& step, SiteReduction* across);
   void follow_first(std::size_t device, int64_t version);
   void add_to_first();
   void update(std::size_t device, Step& step);
-  // Throws what the device has thrown, or what is to be said of it.
+  // Rethrows the device's exception, or one that explains it.
   void rethrow(std::size_t device, const std::exception_ptr& thrown, const Step& step);
 
   const InnerConfig config_;
   SiteDevices devices_;
-  const std::unique_ptr<SiteReduction> reduction_;      // none of one device, and with a master
-  std::vector<std::unique_ptr<Optimizer>> optimizers_;  // of the devices that update
-  std::vector<int64_t> followed_;    // by device, the version of the first's values that it has
-  std::unique_ptr<GpuStep> on_gpu_;  // of a site that may be ahead of its GPU
-  std::optional<StepUnderWay> under_way_;
+  const std::unique_ptr<SiteReduction> reduction_;  // null for one device, and with a master
+  SiteOptimizer optimizer_;
+  std::vector<int64_t> followed_;  // by device: the version of the first's values that it has
+  // The steps of a site that may be ahead of its GPU; only this object knows which are under way.
+  const std::unique_ptr<GpuStep> on_gpu_;
 };
 
 }  // namespace farstep

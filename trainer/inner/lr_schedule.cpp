@@ -7,6 +7,8 @@
 
 namespace farstep {
 
+// A schedule by progress, not by steps: sites take different numbers of steps in a round and must
+// agree on the rate at its end.
 double learning_rate(const InnerConfig& config, double progress) {
   FARSTEP_CHECK(progress >= 0 && progress <= 1, "progress is {}", progress);
   const double warmup = config.warmup_fraction;

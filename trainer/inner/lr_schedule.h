@@ -1,12 +1,12 @@
-// The inner learning rate, driven by the run's progress so that it is the same at every site.
+// The inner learning rate as a function of the run's progress, so that it is equal at every site.
 #pragma once
 
-#include "trainer/config/run_config.h"
+#include "trainer/inner/inner_config.h"
 
 namespace farstep {
 
-// Learning rate at `progress` in [0, 1]: linear from 0 to the peak over warmup_fraction, then half
-// a cosine down to final_fraction of the peak.
+// Returns the learning rate at `progress` in [0, 1]: linear from 0 to the peak over
+// warmup_fraction, then half a cosine down to final_fraction of the peak.
 double learning_rate(const InnerConfig& config, double progress);
 
 }  // namespace farstep

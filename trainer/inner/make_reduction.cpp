@@ -14,7 +14,8 @@ namespace farstep {
 
 namespace {
 
-constexpr int64_t kGrainValues = 1 << 14;  // below, threads cost more than they bring
+// Values of one thread's piece. A sum of fewer takes less time than waking another thread.
+constexpr int64_t kGrainValues = 1 << 14;
 
 std::unique_ptr<SiteReduction> on_host(const std::vector<at::Tensor>& gradients) {
   std::vector<std::span<float>> spans;
@@ -23,13 +24,15 @@ std::unique_ptr<SiteReduction> on_host(const std::vector<at::Tensor>& gradients)
                        static_cast<std::size_t>(gradient.numel()));
   }
   return std::make_unique<HostReduction>(
-      std::move(spans), default_bucket_values(gradients.front().numel()),
+      std::move(spans), host_bucket_values(gradients.front().numel()),
       [](int64_t begin, int64_t end, const std::function<void(int64_t, int64_t)>& work) {
         at::parallel_for(begin, end, kGrainValues, work);
       });
 }
 
-std::unique_ptr<SiteReduction> on_gpus(const std::vector<at::Tensor>& gradients) {
+// Null in a build without NCCL.
+std::unique_ptr<SiteReduction> on_gpus([[maybe_unused]] const std::vector<at::Tensor>& gradients) {
+#ifdef FARSTEP_HAS_NCCL
   std::vector<GpuGradients> gpus;
   for (const auto& gradient : gradients) {
     gpus.push_back(
@@ -40,7 +43,10 @@ std::unique_ptr<SiteReduction> on_gpus(const std::vector<at::Tensor>& gradients)
          }});
   }
   const int64_t size = gradients.front().numel();
-  return make_nccl_reduction(std::move(gpus), size, default_bucket_values(size));
+  return make_nccl_reduction(std::move(gpus), size, gpu_bucket_values(size));
+#else
+  return nullptr;
+#endif
 }
 
 }  // namespace

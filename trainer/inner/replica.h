@@ -1,4 +1,4 @@
-// A device beside a site's first: its own copy of the model, and the thread that drives it.
+// A device of a site besides the first: its own copy of the model, and the thread that drives it.
 //
 // Belongs to the training thread, like the model.
 #pragma once
@@ -14,10 +14,10 @@ namespace farstep {
 
 class Replica {
  public:
-  // `make_model` opens the device and makes the model, on the replica's thread, as the number of
-  // threads of a cpu slice belongs to the thread. Rethrows what it throws.
+  // Runs `make_model` on the replica's thread, since a CPU slice's number of threads is a setting
+  // of the thread. `make_model` opens the device and makes the model. Rethrows its exceptions.
   explicit Replica(const std::function<std::unique_ptr<TrainableModel>()>& make_model);
-  // Drops the model on its thread, as autograd keeps state there.
+  // Destroys the model on its thread, as autograd keeps state there.
   ~Replica();
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;

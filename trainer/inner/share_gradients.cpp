@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "trainer/base/error.h"
 #include "trainer/base/out_of_memory.h"
+#include "trainer/model/batch_tensors.h"
 
 namespace farstep {
 
@@ -18,7 +18,7 @@ double seconds_since(SteadyClock::time_point began) {
 
 }  // namespace
 
-ShareResult share_gradients(TrainableModel& model, const TokenBatch& batch, const Share& share,
+ShareResult share_gradients(TrainableModel& model, const BatchView& batch, const Share& share,
                             const std::function<void(int64_t, int64_t)>& ready) {
   const auto began = SteadyClock::now();
   double seconds_aside = 0;
@@ -28,25 +28,25 @@ ShareResult share_gradients(TrainableModel& model, const TokenBatch& batch, cons
     seconds_aside += seconds_since(told);
   };
   auto gradients = model.parameters().gradients();
-  if (share.sequences == 0) {
+  if (share.examples == 0) {
     gradients.zero_();
     if (ready) timed_ready(0, gradients.numel());
   }
   auto loss = at::zeros({}, gradients.options());
-  const double scale = 1.0 / static_cast<double>(batch.sequences * batch.length);
-  for (int64_t done = 0; done < share.sequences; done += share.micro_batch) {
-    const int64_t count = std::min(share.micro_batch, share.sequences - done);
-    const auto tokens = token_tensor(batch, share.first + done, count, gradients.device());
+  const double scale = 1.0 / static_cast<double>(batch.targets);
+  for (int64_t done = 0; done < share.examples; done += share.micro_batch) {
+    const int64_t count = std::min(share.micro_batch, share.examples - done);
+    const auto tensors = batch_tensors(batch, share.first + done, count, gradients.device());
     GradientPass pass{.scale = scale, .add = done > 0};
-    if (ready && done + count == share.sequences) pass.ready = timed_ready;
-    loss += model.backpropagate(tokens, pass);
+    if (ready && done + count == share.examples) pass.ready = timed_ready;
+    loss += model.backpropagate(tensors, pass);
   }
   ShareResult result{.loss = loss.item<double>()};  // waits for the device
   result.seconds = seconds_since(began) - seconds_aside;
   return result;
 }
 
-int64_t largest_micro_batch(TrainableModel& model, const TokenBatch& batch, int64_t too_large) {
+int64_t largest_micro_batch(TrainableModel& model, const BatchView& batch, int64_t too_large) {
   int64_t fitting = 0;
   while (too_large - fitting > 1) {
     const int64_t tried = fitting + (too_large - fitting) / 2;
@@ -59,19 +59,6 @@ int64_t largest_micro_batch(TrainableModel& model, const TokenBatch& batch, int6
     }
   }
   return fitting;
-}
-
-at::Tensor token_tensor(const TokenBatch& batch, int64_t first, int64_t count, at::Device device) {
-  const int64_t row = batch.length + 1;
-  FARSTEP_CHECK(static_cast<int64_t>(batch.tokens.size()) == batch.sequences * row,
-                "{} token ids for {} sequences of {}", batch.tokens.size(), batch.sequences, row);
-  FARSTEP_CHECK(first >= 0 && count > 0 && first + count <= batch.sequences,
-                "sequences {} to {} of {}", first, first + count, batch.sequences);
-  // From pinned memory the GPU copies while the host goes on; LibTorch keeps it until then.
-  const bool to_gpu = device.is_cuda();
-  auto tokens = at::empty({count, row}, at::TensorOptions(at::kLong).pinned_memory(to_gpu));
-  std::copy_n(batch.tokens.data() + first * row, count * row, tokens.mutable_data_ptr<int64_t>());
-  return tokens.to(at::TensorOptions(device), /*non_blocking=*/to_gpu);
 }
 
 }  // namespace farstep

@@ -1,5 +1,5 @@
-// The devices of a site: a model on each, and the thread that drives it. The first is driven by the
-// thread that owns this, the training thread.
+// The devices of a site: a model on each, and the thread that drives it. The owner's thread, the
+// training thread, drives the first device.
 //
 // Belongs to the training thread.
 #pragma once
@@ -25,12 +25,12 @@ class SiteDevices {
     return device == 0 ? first_ : others_.at(device - 1)->model();
   }
 
-  // Runs task(device) on the device's thread; rethrows what it throws.
+  // Runs task(device) on the device's thread; rethrows its exception.
   void run_on(std::size_t device, const std::function<void(std::size_t)>& task);
-  // Runs task(device) for all devices at once, and returns when all have ended: what each has
-  // thrown, null for most.
+  // Runs task(device) for all devices at once, and returns when all have ended. Returns the
+  // exception of each device; null for success.
   std::vector<std::exception_ptr> try_on_all(const std::function<void(std::size_t)>& task);
-  // The same; rethrows what the first of those that threw has thrown.
+  // The same; rethrows the exception of the first device that threw.
   void run_on_all(const std::function<void(std::size_t)>& task);
 
  private:

@@ -2,15 +2,17 @@
 
 #include <numeric>
 
+#include "trainer/base/vector_dispatch.h"
 #include "trainer/kernels/arithmetic.h"
-#include "trainer/kernels/vector_code.h"
 
 namespace farstep {
 
-FARSTEP_VECTOR_CODE
-void adamw(const AdamWStep& step, const float* gradients, int64_t size, float* values,
-           float* first_moments, float* second_moments, BF16* copy) {
-  const AdamWStep own = step;  // in registers: no store through a pointer can change it
+namespace {
+
+// Two loops, because a test of `copy` inside one would keep the compiler from vectorising it.
+inline void update(const AdamWStep& step, const float* gradients, int64_t size, float* values,
+                   float* first_moments, float* second_moments, BF16* copy) {
+  const AdamWStep own = step;  // a local copy stays in registers: stores cannot change it
   const AdamWRates rates(own);
   if (copy == nullptr) {
 #pragma omp simd
@@ -26,9 +28,8 @@ void adamw(const AdamWStep& step, const float* gradients, int64_t size, float* v
   }
 }
 
-FARSTEP_VECTOR_CODE
-double sum_of_squares(const float* values, int64_t size) {
-  // As many sums as additions can be under way.
+inline double add_squares(const float* values, int64_t size) {
+  // An addition takes several cycles, so there are as many sums as can be in progress at once.
   constexpr int64_t kSums = 32;
   double sums[kSums] = {};
   int64_t i = 0;
@@ -41,6 +42,17 @@ double sum_of_squares(const float* values, int64_t size) {
   }
   for (; i < size; ++i) sums[0] += double{values[i]} * values[i];
   return std::accumulate(sums, sums + kSums, 0.0);
+}
+
+}  // namespace
+
+void adamw(const AdamWStep& step, const float* gradients, int64_t size, float* values,
+           float* first_moments, float* second_moments, BF16* copy) {
+  run_vector_code<update>(step, gradients, size, values, first_moments, second_moments, copy);
+}
+
+double sum_of_squares(const float* values, int64_t size) {
+  return run_vector_code<add_squares>(values, size);
 }
 
 }  // namespace farstep

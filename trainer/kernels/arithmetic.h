@@ -1,7 +1,7 @@
-// What kernels do to single values, for processors and GPUs alike.
+// The arithmetic of kernels on single values, shared by processors and GPUs.
 //
-// For the sources of kernels only. Pure functions of fp32; a GPU takes an exponential of its own,
-// which is a little less exact.
+// For the sources of kernels only. Pure functions of fp32. A GPU uses its own exponential, which is
+// a little less exact.
 #pragma once
 
 #include <cmath>
@@ -21,18 +21,23 @@ FARSTEP_HOST_DEVICE inline float exponential(float x) {
 #endif
 }
 
-// 1 / rms of `width` values whose squares add up to `squares`.
+// Returns 1 / rms of `width` values; `squares` is the sum of their squares.
 FARSTEP_HOST_DEVICE inline float inverse_rms_of(float squares, int64_t width, float epsilon) {
   return 1.0F / std::sqrt(squares / static_cast<float>(width) + epsilon);
 }
 
-// How much of x the gradient in x loses, where y's gradient * weight * x adds up to `product`.
+// Returns the factor of x that RMSNorm's backward subtracts from the gradient in x. `product` is
+// the sum of y's gradient * weight * x.
 FARSTEP_HOST_DEVICE inline float rms_norm_loss(float product, float inverse_rms, int64_t width) {
   return product * inverse_rms * inverse_rms * inverse_rms / static_cast<float>(width);
 }
 
 FARSTEP_HOST_DEVICE inline float sigmoid(float x) {
+#ifdef __CUDA_ARCH__
   return 1.0F / (1.0F + exponential(-x));
+#else
+  return vector_sigmoid(x);
+#endif
 }
 
 FARSTEP_HOST_DEVICE inline float swiglu_value(float gate, float up) {
@@ -40,7 +45,7 @@ FARSTEP_HOST_DEVICE inline float swiglu_value(float gate, float up) {
 }
 
 struct SwigluGradient {
-  float out;       // the value once more
+  float out;       // the value, recomputed
   float gate, up;  // the gradients
 };
 
@@ -55,13 +60,13 @@ struct RotatedPair {
   float first, second;
 };
 
-// Backward takes the negative sine.
+// Rotates a pair; backward passes the negative sine.
 FARSTEP_HOST_DEVICE inline RotatedPair rotated_pair(float first, float second, float cosine,
                                                     float sine) {
   return {first * cosine - second * sine, second * cosine + first * sine};
 }
 
-// What all values of an AdamW step share.
+// The quantities that all values of an AdamW step share.
 struct AdamWRates {
   float rate, inverse_root;
 
@@ -70,7 +75,7 @@ struct AdamWRates {
         inverse_root(1.0F / std::sqrt(step.correction2)) {}
 };
 
-// The update of one value, which it returns.
+// Updates one value and returns it.
 FARSTEP_HOST_DEVICE inline float adamw_update(const AdamWStep& step, const AdamWRates& rates,
                                               float gradient, float& value, float& first,
                                               float& second) {

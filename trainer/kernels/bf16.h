@@ -1,7 +1,7 @@
-// bf16, the upper half of an fp32, and its conversions; all by integer operations, so that loops
-// over them become vector code.
+// bf16, the upper half of an fp32, and its conversions. They use integer operations only, so that
+// the compiler can vectorise loops over them.
 //
-// Kernels are written once for activations of type `float` and of type `BF16`. Pure functions.
+// Kernels are templates of the activations' type, `float` or `BF16`. Pure functions.
 #pragma once
 
 #include <bit>
@@ -22,15 +22,16 @@ FARSTEP_HOST_DEVICE inline float to_float(float x) {
   return x;
 }
 
-// `x` as a T: rounded to the nearest, ties to even; a NaN stays one.
+// Returns `x` as a T: rounded to nearest, ties to even; a NaN stays a NaN.
 template <typename T>
 FARSTEP_HOST_DEVICE T rounded(float x);
 
 template <>
 FARSTEP_HOST_DEVICE inline BF16 rounded<BF16>(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
-  const uint32_t nearest = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  return {static_cast<uint16_t>(x != x ? 0x7fc0 : nearest)};
+  const uint32_t nearest = bits + 0x7fff + ((bits >> 16) & 1);
+  const uint32_t all_ones_if_nan = x != x ? 0xffffffff : 0;
+  return {static_cast<uint16_t>((nearest | all_ones_if_nan) >> 16)};
 }
 template <>
 FARSTEP_HOST_DEVICE inline float rounded<float>(float x) {

@@ -2,17 +2,25 @@
 
 #include <algorithm>
 
-#include "trainer/kernels/vector_code.h"
+#include "trainer/base/vector_dispatch.h"
 
 namespace farstep {
 
-FARSTEP_VECTOR_CODE
-void round_rows(const float* from, int64_t from_stride, int64_t rows, int64_t width, BF16* to,
-                int64_t to_stride) {
+namespace {
+
+inline void round_to_bf16(const float* from, int64_t from_stride, int64_t rows, int64_t width,
+                          BF16* to, int64_t to_stride) {
   for (int64_t row = 0; row < rows; ++row, from += from_stride, to += to_stride) {
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) to[i] = rounded<BF16>(from[i]);
   }
+}
+
+}  // namespace
+
+void round_rows(const float* from, int64_t from_stride, int64_t rows, int64_t width, BF16* to,
+                int64_t to_stride) {
+  run_vector_code<round_to_bf16>(from, from_stride, rows, width, to, to_stride);
 }
 
 void round_rows(const float* from, int64_t from_stride, int64_t rows, int64_t width, float* to,

@@ -1,4 +1,4 @@
-// fp32 to the type of the activations.
+// Converts fp32 to the type of the activations.
 //
 // Pure functions; thread-safe.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace farstep {
 
-// `rows` rows of `width` values rounded to the type of `to`; a row begins `from_stride` and
-// `to_stride` values after the one before.
+// Rounds `rows` rows of `width` values to the type of `to`. The strides are the distances between
+// the beginnings of rows, in values.
 void round_rows(const float* from, int64_t from_stride, int64_t rows, int64_t width, BF16* to,
                 int64_t to_stride);
 void round_rows(const float* from, int64_t from_stride, int64_t rows, int64_t width, float* to,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainer/base/vector_dispatch.h"
 #include "trainer/kernels/largest.h"
 #include "trainer/kernels/vector_code.h"
 
@@ -10,11 +11,12 @@ namespace farstep {
 
 namespace {
 
-// Values that are computed at once. Meanwhile the next row comes, half in each of two passes: one
-// pass alone would wait for memory and leave the others without.
+// Values in one inner loop. Each loop fetches a part of the next row; each of the two passes over a
+// row fetches one half, so that neither pass waits for memory alone.
 constexpr int64_t kBlock = 512;
 
-// Leaves the exponentials, less than 1 each, in `logits`; returns their sum.
+// Replaces the logits by their exponentials, at most 1 each, and returns their sum. Subtracting the
+// largest logit first avoids overflow.
 inline float loss_of_row(float* logits, int64_t target, int64_t vocabulary, float& loss) {
   const float largest = largest_of(logits, vocabulary);
   const float wanted = logits[target] - largest;
@@ -24,7 +26,7 @@ inline float loss_of_row(float* logits, int64_t target, int64_t vocabulary, floa
     prefetch(logits + vocabulary + begin / 2, kBlock / 2);
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = begin; i < end; ++i) {
-      logits[i] = vector_exp(logits[i] - largest);
+      logits[i] = vector_exp_of_negative(logits[i] - largest);
       sum += logits[i];
     }
   }
@@ -32,6 +34,7 @@ inline float loss_of_row(float* logits, int64_t target, int64_t vocabulary, floa
   return sum;
 }
 
+// The gradient of a row is (softmax - one-hot of the target) times `scale`.
 template <typename T>
 inline void differentiate(float* logits, const int64_t* targets, int64_t rows, int64_t vocabulary,
                           float scale, float* losses, T* logit_gradient) {
@@ -39,6 +42,7 @@ inline void differentiate(float* logits, const int64_t* targets, int64_t rows, i
     float* const exponentials = logits + row * vocabulary;
     T* const gradient = logit_gradient + row * vocabulary;
     const float sum = loss_of_row(exponentials, targets[row], vocabulary, losses[row]);
+    // Read before the loop: the gradient may overwrite it.
     const float of_target = exponentials[targets[row]];
     const float factor = scale / sum;
     for (int64_t begin = 0; begin < vocabulary; begin += kBlock) {
@@ -51,26 +55,30 @@ inline void differentiate(float* logits, const int64_t* targets, int64_t rows, i
   }
 }
 
-}  // namespace
-
-FARSTEP_VECTOR_CODE
-void cross_entropy(float* logits, const int64_t* targets, int64_t rows, int64_t vocabulary,
-                   float* losses) {
+inline void losses_of_rows(float* logits, const int64_t* targets, int64_t rows, int64_t vocabulary,
+                           float* losses) {
   for (int64_t row = 0; row < rows; ++row) {
     loss_of_row(logits + row * vocabulary, targets[row], vocabulary, losses[row]);
   }
 }
 
-FARSTEP_VECTOR_CODE
+}  // namespace
+
 void cross_entropy(float* logits, const int64_t* targets, int64_t rows, int64_t vocabulary,
-                   float scale, float* losses, BF16* logit_gradient) {
-  differentiate(logits, targets, rows, vocabulary, scale, losses, logit_gradient);
+                   float* losses) {
+  run_vector_code<losses_of_rows>(logits, targets, rows, vocabulary, losses);
 }
 
-FARSTEP_VECTOR_CODE
+void cross_entropy(float* logits, const int64_t* targets, int64_t rows, int64_t vocabulary,
+                   float scale, float* losses, BF16* logit_gradient) {
+  run_vector_code<differentiate<BF16>>(logits, targets, rows, vocabulary, scale, losses,
+                                       logit_gradient);
+}
+
 void cross_entropy(float* logits, const int64_t* targets, int64_t rows, int64_t vocabulary,
                    float scale, float* losses, float* logit_gradient) {
-  differentiate(logits, targets, rows, vocabulary, scale, losses, logit_gradient);
+  run_vector_code<differentiate<float>>(logits, targets, rows, vocabulary, scale, losses,
+                                        logit_gradient);
 }
 
 }  // namespace farstep

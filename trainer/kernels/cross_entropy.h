@@ -9,13 +9,13 @@
 
 namespace farstep {
 
-// losses (rows): the cross-entropy of logits (rows, vocabulary) and targets (rows), which lie in
-// [0, vocabulary). Not finite where logits are not. The logits are overwritten.
+// Writes to losses (rows) the cross-entropy of logits (rows, vocabulary) and targets (rows), which
+// are in [0, vocabulary). A loss is not finite if its logits are not. Overwrites the logits.
 void cross_entropy(float* logits, const int64_t* targets, int64_t rows, int64_t vocabulary,
                    float* losses);
 
-// The same, and `scale` times its gradient in the logits, (rows, vocabulary), which may be where
-// the logits are.
+// Does the same, and writes `scale` times the gradient in the logits, (rows, vocabulary), which may
+// be the memory of the logits.
 void cross_entropy(float* logits, const int64_t* targets, int64_t rows, int64_t vocabulary,
                    float scale, float* losses, BF16* logit_gradient);
 void cross_entropy(float* logits, const int64_t* targets, int64_t rows, int64_t vocabulary,

@@ -1,4 +1,4 @@
-// The embedding: a row of a table for every token.
+// The embedding: one row of a table for every token.
 //
 // Pure functions; thread-safe.
 #pragma once
@@ -7,12 +7,12 @@
 
 namespace farstep {
 
-// x (rows, width): the rows of table (vocabulary, width) that the tokens name.
+// Writes to x (rows, width) the rows of table (vocabulary, width) that the tokens select.
 void embed(const float* table, const int64_t* tokens, int64_t rows, int64_t width, float* x);
 
-// Adds columns `begin` to `end` of every row of x_gradient (rows, width) to the row of
-// table_gradient (vocabulary, width) that its token names, in order of the rows: whoever shares the
-// work shares out columns, and the bits do not depend on how.
+// Adds columns `begin` to `end` of every row of x_gradient (rows, width) to its token's row of
+// table_gradient (vocabulary, width), in order of the rows. Threads divide the columns, so the bits
+// do not depend on the number of threads.
 void embed_backward(const float* x_gradient, const int64_t* tokens, int64_t rows, int64_t width,
                     int64_t begin, int64_t end, float* table_gradient);
 

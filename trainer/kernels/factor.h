@@ -1,12 +1,12 @@
-// The matrices of a product: what is multiplied, and where it goes.
+// The matrices of a product: its factors and its result.
 #pragma once
 
 #include <cstdint>
 
 namespace farstep {
 
-// A matrix of row-major values whose rows begin `stride` values after one another; `transposed`: it
-// stands for the transpose of what lies there.
+// A row-major matrix whose rows begin `stride` values apart. With `transposed` the factor is the
+// transpose of the matrix in memory.
 template <typename T>
 struct Factor {
   const T* values = nullptr;
@@ -14,12 +14,13 @@ struct Factor {
   bool transposed = false;
 };
 
-// Where a product goes, row-major; `add`: it is added to what is there.
+// The row-major result. With `add` the product is added to the present content.
 struct Product {
   float* values = nullptr;
   int64_t stride = 0;
   bool add = false;
-  // It is large, and nothing reads it soon: may be stored past the caches, which so keep the rest.
+  // A hint: the result is large and read late. A kernel may then store it past the caches, so that
+  // they keep other data.
   bool past_cache = false;
 };
 

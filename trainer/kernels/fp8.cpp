@@ -1,11 +1,12 @@
 #include "trainer/kernels/fp8.h"
 
-#include "trainer/kernels/vector_code.h"
+#include "trainer/base/vector_dispatch.h"
 
 namespace farstep {
 
 namespace {
 
+// The scale is a power of two, so only the rounding to FP8 loses bits.
 template <Fp8Format format>
 inline void round_values(const BF16* x, int64_t size, Fp8Scale scale, BF16* y) {
 #pragma omp simd
@@ -15,22 +16,26 @@ inline void round_values(const BF16* x, int64_t size, Fp8Scale scale, BF16* y) {
   }
 }
 
-}  // namespace
-
-FARSTEP_VECTOR_CODE
-uint32_t largest_magnitude_bits(const BF16* x, int64_t size) {
+inline uint32_t largest_bits(const BF16* x, int64_t size) {
   uint32_t largest = 0;
 #pragma omp simd reduction(max : largest)
   for (int64_t i = 0; i < size; ++i) largest = std::max(largest, magnitude_bits(x[i]));
   return largest;
 }
 
-FARSTEP_VECTOR_CODE
+}  // namespace
+
+uint32_t largest_magnitude_bits(const BF16* x, int64_t size) {
+  return run_vector_code<largest_bits>(x, size);
+}
+
 void round_to_fp8(Fp8Format format, const BF16* x, int64_t size, uint32_t largest, BF16* y) {
   if (format == Fp8Format::kE4M3) {
-    round_values<Fp8Format::kE4M3>(x, size, fp8_scale<Fp8Format::kE4M3>(largest), y);
+    run_vector_code<round_values<Fp8Format::kE4M3>>(x, size, fp8_scale<Fp8Format::kE4M3>(largest),
+                                                    y);
   } else {
-    round_values<Fp8Format::kE5M2>(x, size, fp8_scale<Fp8Format::kE5M2>(largest), y);
+    run_vector_code<round_values<Fp8Format::kE5M2>>(x, size, fp8_scale<Fp8Format::kE5M2>(largest),
+                                                    y);
   }
 }
 

@@ -1,4 +1,4 @@
-// A maximum that becomes vector code.
+// A maximum that the compiler can vectorise.
 //
 // For the sources of kernels only: the pragma needs their compiler options.
 #pragma once
@@ -10,9 +10,10 @@
 
 namespace farstep {
 
-// The largest of x (size, above 0); perhaps a NaN if one of them is.
+// Returns the largest of x (size, above 0); may return NaN if one of them is NaN.
 inline float largest_of(const float* x, int64_t size) {
-  // As integers that are in the floats' order: loops cannot take in a maximum that may meet a NaN.
+  // Compares as integers in the order of the floats: the compiler does not vectorise a maximum of
+  // floats, because of NaN.
   const auto turned = [](int32_t bits) { return bits ^ ((bits >> 31) & 0x7fffffff); };
   int32_t largest = std::numeric_limits<int32_t>::min();
 #pragma omp simd reduction(max : largest)

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "trainer/base/vector_dispatch.h"
 #include "trainer/kernels/arithmetic.h"
-#include "trainer/kernels/vector_code.h"
 
 namespace farstep {
 
@@ -22,11 +22,13 @@ inline void normalise(const float* x, const float* weight, int64_t rows, int64_t
     T* const to = y + row * width;
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) to[i] = rounded<T>(from[i] * inverse * weight[i]);
-    // Not in the same loop: two rows that are written in turns take longer.
+    // In a loop of its own: writing two rows alternately takes longer.
     if (copy != nullptr) std::copy_n(from, width, copy + row * width);
   }
 }
 
+// dx = w dy / rms - x (sum of w dy x) / (rms^3 width). The sum needs a pass of its own before the
+// result.
 template <typename T>
 inline void differentiate(const float* y_gradient, const float* x, const float* weight,
                           const float* inverse_rms, int64_t rows, int64_t width, float* x_gradient,
@@ -54,30 +56,28 @@ inline void differentiate(const float* y_gradient, const float* x, const float* 
 
 }  // namespace
 
-FARSTEP_VECTOR_CODE
 void rms_norm(const float* x, const float* weight, int64_t rows, int64_t width, float epsilon,
               BF16* y, float* inverse_rms, float* copy) {
-  normalise(x, weight, rows, width, epsilon, y, inverse_rms, copy);
+  run_vector_code<normalise<BF16>>(x, weight, rows, width, epsilon, y, inverse_rms, copy);
 }
 
-FARSTEP_VECTOR_CODE
 void rms_norm(const float* x, const float* weight, int64_t rows, int64_t width, float epsilon,
               float* y, float* inverse_rms, float* copy) {
-  normalise(x, weight, rows, width, epsilon, y, inverse_rms, copy);
+  run_vector_code<normalise<float>>(x, weight, rows, width, epsilon, y, inverse_rms, copy);
 }
 
-FARSTEP_VECTOR_CODE
 void rms_norm_backward(const float* y_gradient, const float* x, const float* weight,
                        const float* inverse_rms, int64_t rows, int64_t width, float* x_gradient,
                        float* weight_gradient, BF16* copy) {
-  differentiate(y_gradient, x, weight, inverse_rms, rows, width, x_gradient, weight_gradient, copy);
+  run_vector_code<differentiate<BF16>>(y_gradient, x, weight, inverse_rms, rows, width, x_gradient,
+                                       weight_gradient, copy);
 }
 
-FARSTEP_VECTOR_CODE
 void rms_norm_backward(const float* y_gradient, const float* x, const float* weight,
                        const float* inverse_rms, int64_t rows, int64_t width, float* x_gradient,
                        float* weight_gradient, float* copy) {
-  differentiate(y_gradient, x, weight, inverse_rms, rows, width, x_gradient, weight_gradient, copy);
+  run_vector_code<differentiate<float>>(y_gradient, x, weight, inverse_rms, rows, width, x_gradient,
+                                        weight_gradient, copy);
 }
 
 }  // namespace farstep

@@ -1,5 +1,6 @@
 #include "trainer/kernels/rotary.h"
 
+#include "trainer/base/vector_dispatch.h"
 #include "trainer/kernels/arithmetic.h"
 #include "trainer/kernels/vector_code.h"
 
@@ -7,6 +8,7 @@ namespace farstep {
 
 namespace {
 
+// All heads of a row share the cosines and sines of its position. Backward negates the sines.
 template <typename T>
 inline void rotate_rows(const RotaryRows& shape, float sign, const float* from, int64_t begin,
                         int64_t end, T* to) {
@@ -39,16 +41,14 @@ float sign_of(Rotation rotation) {
 
 }  // namespace
 
-FARSTEP_VECTOR_CODE
 void rotate(const RotaryRows& shape, Rotation rotation, const float* from, int64_t begin,
             int64_t end, BF16* to) {
-  rotate_rows(shape, sign_of(rotation), from, begin, end, to);
+  run_vector_code<rotate_rows<BF16>>(shape, sign_of(rotation), from, begin, end, to);
 }
 
-FARSTEP_VECTOR_CODE
 void rotate(const RotaryRows& shape, Rotation rotation, const float* from, int64_t begin,
             int64_t end, float* to) {
-  rotate_rows(shape, sign_of(rotation), from, begin, end, to);
+  run_vector_code<rotate_rows<float>>(shape, sign_of(rotation), from, begin, end, to);
 }
 
 }  // namespace farstep

@@ -1,5 +1,5 @@
-// Rotary positions on queries and keys together: element i of a head is rotated with element
-// i + D/2, as `transformers` has it.
+// Rotary position embedding (Su et al. 2021) of queries and keys together. Element i of a head is
+// rotated with element i + D/2, as in `transformers`.
 //
 // Pure functions over ranges of rows; thread-safe.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace farstep {
 
-// A row holds all heads of one token: first those that are rotated (queries and keys), then those
-// that are only rounded (values).
+// A row has all heads of one token: first the rotated ones (queries and keys), then those that are
+// only rounded (values).
 struct RotaryRows {
   int64_t sequence_length = 0;  // T; row r is at position r modulo T
   int64_t rotated_heads = 0, other_heads = 0;
@@ -24,8 +24,8 @@ struct RotaryRows {
 
 enum class Rotation { kForward, kBackward };
 
-// Rows `begin` to `end` of `from` (rows, width), rotated and rounded to the type of `to` (rows,
-// width), which may be `from`. Backward undoes forward, and so takes gradients back.
+// Rotates rows `begin` to `end` of `from` (rows, width) and rounds them to the type of `to` (rows,
+// width), which may be `from`. Backward is the inverse rotation, and so maps gradients back.
 void rotate(const RotaryRows& shape, Rotation rotation, const float* from, int64_t begin,
             int64_t end, BF16* to);
 void rotate(const RotaryRows& shape, Rotation rotation, const float* from, int64_t begin,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainer/base/vector_dispatch.h"
 #include "trainer/kernels/largest.h"
 #include "trainer/kernels/vector_code.h"
 
@@ -10,6 +11,7 @@ namespace farstep {
 
 namespace {
 
+// Subtracting the largest score avoids overflow; unseen keys get probability 0.
 template <typename T>
 inline void softmax_rows(const ScoreTile& tile, float* scores, T* probabilities, float* log_sums) {
   for (int64_t row = 0; row < tile.rows; ++row) {
@@ -20,7 +22,7 @@ inline void softmax_rows(const ScoreTile& tile, float* scores, T* probabilities,
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < seen; ++i) {
-      exponentials[i] = vector_exp((exponentials[i] - largest) * tile.scale);
+      exponentials[i] = vector_exp_of_negative((exponentials[i] - largest) * tile.scale);
       sum += exponentials[i];
     }
     const float log_sum = largest * tile.scale + std::log(sum);
@@ -42,10 +44,11 @@ inline void differentiate(const ScoreTile& tile, float* scores, const float* log
     T* const p = probabilities + row * tile.columns;
     T* const d_score = score_gradient + row * tile.columns;
     const float log_sum = log_sums[row];
+    // The gradient of a softmax: dscore = p (dp - sum of p dp).
     float mean = 0;
 #pragma omp simd reduction(+ : mean)
     for (int64_t i = 0; i < seen; ++i) {
-      exact[i] = vector_exp(exact[i] * tile.scale - log_sum);
+      exact[i] = vector_exp_of_negative(exact[i] * tile.scale - log_sum);
       p[i] = rounded<T>(exact[i]);
       mean += exact[i] * d_p[i];
     }
@@ -60,28 +63,26 @@ inline void differentiate(const ScoreTile& tile, float* scores, const float* log
 
 }  // namespace
 
-FARSTEP_VECTOR_CODE
 void causal_softmax(const ScoreTile& tile, float* scores, BF16* probabilities, float* log_sums) {
-  softmax_rows(tile, scores, probabilities, log_sums);
+  run_vector_code<softmax_rows<BF16>>(tile, scores, probabilities, log_sums);
 }
 
-FARSTEP_VECTOR_CODE
 void causal_softmax(const ScoreTile& tile, float* scores, float* probabilities, float* log_sums) {
-  softmax_rows(tile, scores, probabilities, log_sums);
+  run_vector_code<softmax_rows<float>>(tile, scores, probabilities, log_sums);
 }
 
-FARSTEP_VECTOR_CODE
 void causal_softmax_backward(const ScoreTile& tile, float* scores, const float* log_sums,
                              const float* probability_gradient, BF16* probabilities,
                              BF16* score_gradient) {
-  differentiate(tile, scores, log_sums, probability_gradient, probabilities, score_gradient);
+  run_vector_code<differentiate<BF16>>(tile, scores, log_sums, probability_gradient, probabilities,
+                                       score_gradient);
 }
 
-FARSTEP_VECTOR_CODE
 void causal_softmax_backward(const ScoreTile& tile, float* scores, const float* log_sums,
                              const float* probability_gradient, float* probabilities,
                              float* score_gradient) {
-  differentiate(tile, scores, log_sums, probability_gradient, probabilities, score_gradient);
+  run_vector_code<differentiate<float>>(tile, scores, log_sums, probability_gradient, probabilities,
+                                        score_gradient);
 }
 
 }  // namespace farstep

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trainer/base/vector_dispatch.h"
 #include "trainer/kernels/arithmetic.h"
 #include "trainer/kernels/vector_code.h"
 
@@ -9,9 +10,10 @@ namespace farstep {
 
 namespace {
 
-// Values that are computed at once, and asked for two blocks ahead.
+// Values in one inner loop; the values of two loops later are fetched meanwhile.
 constexpr int64_t kBlock = 128;
 
+// Backward is bound by memory, hence the prefetching and the recomputed output.
 template <typename T>
 inline void differentiate(const float* out_gradient, const T* kept, int64_t rows, int64_t width,
                           T* gate_up_gradient, T* out) {
@@ -37,10 +39,9 @@ inline void differentiate(const float* out_gradient, const T* kept, int64_t rows
   }
 }
 
-}  // namespace
-
-FARSTEP_VECTOR_CODE
-void swiglu(const float* gate_up, int64_t rows, int64_t width, BF16* kept, BF16* out) {
+// Computes `out` from the rounded gate and up, because backward starts from these.
+inline void gate_and_round(const float* gate_up, int64_t rows, int64_t width, BF16* kept,
+                           BF16* out) {
   for (int64_t row = 0; row < rows; ++row) {
     const float* const from = gate_up + row * 2 * width;
     BF16* const gates = kept + row * 2 * width;
@@ -59,8 +60,7 @@ void swiglu(const float* gate_up, int64_t rows, int64_t width, BF16* kept, BF16*
   }
 }
 
-FARSTEP_VECTOR_CODE
-void swiglu(const float* gate_up, int64_t rows, int64_t width, float* out) {
+inline void gate(const float* gate_up, int64_t rows, int64_t width, float* out) {
   for (int64_t row = 0; row < rows; ++row) {
     const float* const gates = gate_up + row * 2 * width;
 #pragma omp simd
@@ -70,16 +70,24 @@ void swiglu(const float* gate_up, int64_t rows, int64_t width, float* out) {
   }
 }
 
-FARSTEP_VECTOR_CODE
-void swiglu_backward(const float* out_gradient, const BF16* kept, int64_t rows, int64_t width,
-                     BF16* gate_up_gradient, BF16* out) {
-  differentiate(out_gradient, kept, rows, width, gate_up_gradient, out);
+}  // namespace
+
+void swiglu(const float* gate_up, int64_t rows, int64_t width, BF16* kept, BF16* out) {
+  run_vector_code<gate_and_round>(gate_up, rows, width, kept, out);
 }
 
-FARSTEP_VECTOR_CODE
+void swiglu(const float* gate_up, int64_t rows, int64_t width, float* out) {
+  run_vector_code<gate>(gate_up, rows, width, out);
+}
+
+void swiglu_backward(const float* out_gradient, const BF16* kept, int64_t rows, int64_t width,
+                     BF16* gate_up_gradient, BF16* out) {
+  run_vector_code<differentiate<BF16>>(out_gradient, kept, rows, width, gate_up_gradient, out);
+}
+
 void swiglu_backward(const float* out_gradient, const float* kept, int64_t rows, int64_t width,
                      float* gate_up_gradient, float* out) {
-  differentiate(out_gradient, kept, rows, width, gate_up_gradient, out);
+  run_vector_code<differentiate<float>>(out_gradient, kept, rows, width, gate_up_gradient, out);
 }
 
 }  // namespace farstep

@@ -1,4 +1,4 @@
-// One piece of a device's memory, from which whoever works in it cuts arrays.
+// A block of a device's memory that is cut into arrays.
 //
 // Not thread-safe.
 #pragma once
@@ -16,15 +16,15 @@ class Arena {
  public:
   explicit Arena(at::Device device) : device_(device) {}
 
-  // What `layout` returns, which cuts all arrays it wants from the ArenaCutter it is given; called
-  // twice, first to count. Arrays hold undefined values and are valid until the next call. Memory
-  // is used again, and only grows.
+  // Returns the result of `layout`, which cuts all its arrays from the given ArenaCutter. Calls it
+  // twice, first to count the bytes. Arrays are not initialised and are valid until the next call.
+  // The memory is reused and only grows.
   template <typename Layout>
   auto cut(const Layout& layout) {
     ArenaCutter counter(nullptr);
     layout(counter);
     if (bytes() < counter.bytes()) {
-      memory_.reset();  // first: both at once might not fit
+      memory_.reset();  // before the new allocation, as both may not fit
       memory_ = at::empty({counter.bytes()}, at::TensorOptions(device_).dtype(at::kByte));
     }
     ArenaCutter cutter(bytes() == 0 ? nullptr

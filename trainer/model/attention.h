@@ -1,4 +1,4 @@
-// Causal self-attention with rotary positions and grouped queries.
+// Causal self-attention with rotary positions and grouped queries, by LibTorch's operations.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,8 +9,8 @@
 
 namespace farstep {
 
-// Weights of one layer, fp32: H query heads of size D, C = H D, and G heads of keys and values,
-// each for H / G neighbouring query heads.
+// Weights of one layer, fp32. There are H query heads of size D, with C = H D, and G heads of keys
+// and values. Each of these serves H / G neighbouring query heads.
 struct AttentionWeights {
   at::Tensor query;   // (C, C)
   at::Tensor key;     // (G D, C)
@@ -18,7 +18,7 @@ struct AttentionWeights {
   at::Tensor output;  // (C, C)
 };
 
-// x (B, T, C) -> (B, T, C), computed in x's type.
+// Returns (B, T, C) from x (B, T, C), computed in the type of x.
 at::Tensor attention(const AttentionWeights& weights, int64_t head_size, RotaryTable& rotary,
                      const at::Tensor& x);
 

@@ -1,4 +1,4 @@
-// What attention works on: the rows of queries, keys and values of some sequences.
+// The shape of attention's input: rows of queries, keys and values of some sequences.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct AttentionShape {
   int64_t head_size = 0;              // D
 
   int64_t rows() const { return sequences * length; }
-  int64_t width() const { return (heads + 2 * kv_heads) * head_size; }  // of a row of all heads
+  int64_t width() const { return (heads + 2 * kv_heads) * head_size; }  // of a row
   int64_t mixed_width() const { return heads * head_size; }
 };
 

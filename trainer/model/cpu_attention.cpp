@@ -16,7 +16,7 @@ float score_scale(const AttentionShape& shape) {
   return 1.0F / std::sqrt(static_cast<float>(shape.head_size));
 }
 
-// The scratch of the calling thread.
+// Returns the calling thread's part of the working memory.
 template <typename T>
 AttentionScratch<T> own_part(const AttentionShape& shape, const AttentionScratch<T>& all) {
   const int64_t thread = at::get_thread_num();
@@ -26,7 +26,8 @@ AttentionScratch<T> own_part(const AttentionShape& shape, const AttentionScratch
           .probabilities = all.probabilities + tile,
           .d_scores = all.d_scores + tile,
           .mixed = all.mixed + thread * tile_rows(shape) * shape.head_size,
-          .amx = {}};
+          .by = {},
+          .heads = {}};
 }
 
 ScoreTile tile_at(const AttentionShape& shape, int64_t first) {
@@ -34,9 +35,11 @@ ScoreTile tile_at(const AttentionShape& shape, int64_t first) {
   return {.first = first, .rows = rows, .columns = first + rows, .scale = score_scale(shape)};
 }
 
+// Scores, softmax and the product with the values, tile by tile, so that a tile's scores stay in
+// the cache.
 template <typename T>
-void attend_head(const AttentionShape& shape, const T* query, const T* key, const T* value,
-                 const AttentionScratch<T>& own, T* mixed, float* log_sums) {
+void attend_tiles(const AttentionShape& shape, const T* query, const T* key, const T* value,
+                  const AttentionScratch<T>& own, T* mixed, float* log_sums) {
   const int64_t width = shape.width(), size = shape.head_size;
   for (int64_t first = 0; first < shape.length; first += tile_rows(shape)) {
     const auto tile = tile_at(shape, first);
@@ -50,7 +53,7 @@ void attend_head(const AttentionShape& shape, const T* query, const T* key, cons
   }
 }
 
-AmxHead amx_head(const AttentionShape& shape) {
+HeadShape head_shape(const AttentionShape& shape) {
   return {.length = shape.length,
           .size = shape.head_size,
           .stride = shape.width(),
@@ -58,23 +61,24 @@ AmxHead amx_head(const AttentionShape& shape) {
           .scale = score_scale(shape)};
 }
 
-const AmxAttentionScratch& own_amx(const AttentionScratch<BF16>& scratch) {
-  return scratch.amx[static_cast<std::size_t>(at::get_thread_num())];
+const HeadScratch& own_head(const AttentionScratch<BF16>& scratch) {
+  return scratch.heads[static_cast<std::size_t>(at::get_thread_num())];
 }
 
 template <typename T>
 void differentiate_head(const AttentionShape& shape, const HeadBackward<T>& head,
                         const AttentionScratch<T>& scratch) {
   if constexpr (std::is_same_v<T, BF16>) {
-    if (!scratch.amx.empty()) {
-      amx_attend_backward(amx_head(shape), head, own_amx(scratch));
+    if (scratch.by) {
+      attend_head_backward(*scratch.by, head_shape(shape), head, own_head(scratch));
       return;
     }
   }
   const auto own = own_part(shape, scratch);
   const int64_t width = shape.width(), mixed_width = shape.mixed_width(), size = shape.head_size;
   const int64_t last = (shape.length - 1) / tile_rows(shape) * tile_rows(shape);
-  // The last tile comes first: it alone sees all keys, and so begins their gradients.
+  // The last tile comes first, because only it sees all keys: it sets their gradients, and the
+  // others add to them.
   for (int64_t first = last; first >= 0; first -= tile_rows(shape)) {
     const auto tile = tile_at(shape, first);
     const bool adds = head.adds || first != last;
@@ -97,13 +101,15 @@ void differentiate_head(const AttentionShape& shape, const HeadBackward<T>& head
 
 }  // namespace
 
+// One part for each thread, cut once for a pass.
 template <typename T>
 AttentionScratch<T> cut_attention_scratch(ArenaCutter& cutter, const AttentionShape& shape,
-                                          int64_t threads, bool by_amx) {
+                                          int64_t threads, std::optional<InstructionSet> by) {
   AttentionScratch<T> scratch;
-  if (by_amx) {
+  if (by && std::is_same_v<T, BF16>) {
+    scratch.by = by;
     for (int64_t thread = 0; thread < threads; ++thread) {
-      scratch.amx.push_back(cut_amx_attention_scratch(cutter, amx_head(shape)));
+      scratch.heads.push_back(cut_head_scratch(cutter, head_shape(shape)));
     }
     return scratch;
   }
@@ -121,6 +127,7 @@ void attend(const AttentionShape& shape, const T* heads, const AttentionScratch<
             T* mixed, float* log_sums) {
   const int64_t group = shape.heads / shape.kv_heads, size = shape.head_size;
   for_rows(shape.sequences * shape.heads, [&](int64_t begin, int64_t end) {
+    // A task is one query head of one sequence. Heads are independent in forward.
     for (int64_t task = begin; task < end; ++task) {
       const int64_t row = task / shape.heads * shape.length, head = task % shape.heads;
       const T* const first = heads + row * shape.width();
@@ -130,12 +137,13 @@ void attend(const AttentionShape& shape, const T* heads, const AttentionScratch<
       T* const to = mixed + row * shape.mixed_width() + head * size;
       float* const sums = log_sums + task * shape.length;
       if constexpr (std::is_same_v<T, BF16>) {
-        if (!scratch.amx.empty()) {
-          amx_attend(amx_head(shape), query, key, value, own_amx(scratch), to, sums);
+        if (scratch.by) {
+          attend_head(*scratch.by, head_shape(shape), query, key, value, own_head(scratch), to,
+                      sums);
           continue;
         }
       }
-      attend_head(shape, query, key, value, own_part(shape, scratch), to, sums);
+      attend_tiles(shape, query, key, value, own_part(shape, scratch), to, sums);
     }
   });
 }
@@ -146,6 +154,8 @@ void attend_backward(const AttentionShape& shape, const AttentionKept<T>& kept,
                      float* heads_gradient) {
   const int64_t group = shape.heads / shape.kv_heads, size = shape.head_size;
   for_rows(shape.sequences * shape.kv_heads, [&](int64_t begin, int64_t end) {
+    // A task is one key head: its query heads add to the same gradients, so one thread does them
+    // all.
     for (int64_t task = begin; task < end; ++task) {
       const int64_t sequence = task / shape.kv_heads, kv_head = task % shape.kv_heads;
       const int64_t row = sequence * shape.length;
@@ -173,9 +183,9 @@ void attend_backward(const AttentionShape& shape, const AttentionKept<T>& kept,
 }
 
 template AttentionScratch<float> cut_attention_scratch(ArenaCutter&, const AttentionShape&, int64_t,
-                                                       bool);
+                                                       std::optional<InstructionSet>);
 template AttentionScratch<BF16> cut_attention_scratch(ArenaCutter&, const AttentionShape&, int64_t,
-                                                      bool);
+                                                      std::optional<InstructionSet>);
 template void attend(const AttentionShape&, const float*, const AttentionScratch<float>&, float*,
                      float*);
 template void attend(const AttentionShape&, const BF16*, const AttentionScratch<BF16>&, BF16*,

@@ -11,28 +11,31 @@ namespace farstep {
 
 namespace {
 
-// The default stream cannot be recorded, and another thread's work may be on it.
+// The default stream cannot be recorded as a graph, and it may have work of other threads.
 void use_own_stream(at::Device device) {
   const c10::impl::VirtualGuardImpl guard(device.type());
   if (guard.getStream(device) != guard.getDefaultStream(device)) return;
   guard.exchangeStream(guard.getStreamFromGlobalPool(device));
 }
 
+// Loading registers the library's kernels; it is never unloaded.
+void load_library_for(const DeviceConfig& config) {
+  if (config.kind != DeviceKind::kCuda) return;
+  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
+  throw ConfigError(fmt::format(
+      "device cuda:{}: LibTorch's CUDA library cannot be loaded ({}); put the folder of a "
+      "LibTorch with CUDA, and its CUDA libraries, into LD_LIBRARY_PATH, or use a cpu device",
+      config.index, dlerror()));
+}
+
 at::Device open_gpu(int64_t index) {
-  // The library registers its kernels as it is loaded, and stays for the process's life.
-  if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
-    throw ConfigError(fmt::format(
-        "device cuda:{}: LibTorch's CUDA library cannot be loaded ({}); put the folder of a "
-        "LibTorch with CUDA, and its CUDA libraries, into LD_LIBRARY_PATH, or use a cpu device",
-        index, dlerror()));
-  }
   const auto& hooks = at::detail::getCUDAHooks();
   const int64_t present = hooks.hasCUDA() ? hooks.deviceCount() : 0;
   if (index >= present) {
     throw ConfigError(fmt::format("device cuda:{}: this machine has {} usable NVIDIA GPUs{}", index,
                                   present, present == 0 ? "; is its driver installed?" : ""));
   }
-  // Sums in fp32, also those of a product that cuBLAS splits.
+  // Makes cuBLAS add up in fp32 also when it splits a product.
   at::globalContext().setAllowBF16ReductionCuBLAS(false);
   const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(index));
   use_own_stream(device);
@@ -41,14 +44,19 @@ at::Device open_gpu(int64_t index) {
 
 }  // namespace
 
+void load_gpu_library(std::span<const DeviceConfig> devices) {
+  for (const auto& device : devices) load_library_for(device);
+}
+
 at::Device open_device(const DeviceConfig& config) {
+  load_library_for(config);
   if (config.kind == DeviceKind::kCuda) return open_gpu(config.index);
   at::set_num_threads(static_cast<int>(config.threads));
   return at::kCPU;
 }
 
 void synchronize(at::Device device) {
-  if (device.is_cpu()) return;  // its operations return when they are done
+  if (device.is_cpu()) return;  // CPU operations are synchronous
   c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
 }
 

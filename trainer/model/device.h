@@ -1,20 +1,26 @@
-// The device that a site's config asks for, as LibTorch knows it.
+// Opens the devices in a site's config for LibTorch.
 #pragma once
 
 #include <ATen/ATen.h>
 
-#include "trainer/config/site_config.h"
+#include <span>
+
+#include "trainer/model/device_config.h"
 
 namespace farstep {
 
-// Opens the device. Call it from the thread that trains: a cpu slice gives that its number of
-// threads, a GPU a stream of its own, which all that the thread asks of that GPU goes to, in order.
-// Other threads synchronize() first. A GPU loads LibTorch's CUDA library, which the program does
-// not link. Throws ConfigError that says what is missing: the library, a GPU, or the one of that
-// index.
+// Loads LibTorch's CUDA library, which the program does not link, if one of the devices is a GPU.
+// Such a process must call it before any other use of LibTorch: LibTorch looks for the library only
+// once, and would find no GPUs later. Throws ConfigError if the library cannot be loaded.
+void load_gpu_library(std::span<const DeviceConfig> devices);
+
+// Opens the device for the calling thread, which trains on it. A CPU slice sets the thread's number
+// of threads. A GPU gets a stream of its own, on which the thread's work runs in order; other
+// threads must synchronize() first. Calls load_gpu_library(). Throws a ConfigError that names what
+// is missing: the library, all GPUs, or the one with that index.
 at::Device open_device(const DeviceConfig& config);
 
-// Returns when the device has done all work given to it so far.
+// Waits until the device has done all its work.
 void synchronize(at::Device device);
 
 }  // namespace farstep

@@ -1,4 +1,4 @@
-// SwiGLU, the feed-forward part of a LLaMA block.
+// SwiGLU, the feed-forward part of a LLaMA block, by LibTorch's operations.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -12,7 +12,7 @@ struct FeedForwardWeights {
   at::Tensor down;  // (C, F)
 };
 
-// down(silu(gate(x)) * up(x)): x (B, T, C) -> (B, T, C), computed in x's type.
+// Returns down(silu(gate(x)) * up(x)): (B, T, C) from x (B, T, C), computed in the type of x.
 at::Tensor feed_forward(const FeedForwardWeights& weights, const at::Tensor& x);
 
 }  // namespace farstep

@@ -37,7 +37,7 @@ void Fp8CpuOps::begin(const Context& context, const FusedWeights<BF16>& weights)
     cutter.cut(scratch.gradient, rows * std::max(context.shape.width(), 2 * config.intermediate));
     return scratch;
   });
-  // Once a step: the micro-batches after the first add to its gradients.
+  // Once a step: later micro-batches add to the gradients and use the same weights.
   if (context.add && version_ == weights.version) return;
   round_weights(weights);
   version_ = weights.version;

@@ -1,8 +1,7 @@
-// The fused model's operations on a CPU slice with the linear layers' factors in FP8, as
-// fp8_layers.h has it.
+// The fused model's operations on a CPU slice with FP8 factors in the linear layers (fp8_layers.h).
 //
-// A CPU plays what a GPU does, to see what FP8 costs in loss: factors are rounded to what FP8 has
-// of them, and multiplied in bf16, which represents that exactly. It is slower than bf16.
+// Emulates a GPU's arithmetic to measure the cost of FP8 in loss: rounds factors to FP8 and
+// multiplies them in bf16, which represents them exactly. It is slower than bf16.
 #pragma once
 
 #include <vector>
@@ -34,8 +33,8 @@ class Fp8CpuOps final : public CpuOps<BF16> {
 
   Arena weights_arena_{at::kCPU}, arena_{at::kCPU};
   Scratch scratch_;
-  std::vector<BF16*> weights_;  // by their numbers; those that do not fit are there for nothing
-  int64_t version_ = -1;        // of the weights that they are
+  std::vector<BF16*> weights_;  // by number; unused for layers that do not fit FP8
+  int64_t version_ = -1;        // FusedWeights::version of weights_
 };
 
 }  // namespace farstep

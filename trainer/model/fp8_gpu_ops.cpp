@@ -16,6 +16,9 @@ Fp8Factor along_rows(const Fp8Matrix& matrix, Fp8Format format) {
 Fp8Factor along_columns(const Fp8Matrix& matrix, Fp8Format format) {
   return {matrix.transposed, matrix.inverse_scale, format};
 }
+std::size_t place_of(const MatrixWeight<BF16>& weight) {
+  return static_cast<std::size_t>(weight.number);
+}
 
 }  // namespace
 
@@ -25,28 +28,61 @@ int64_t Fp8GpuOps::scratch_bytes() const {
 
 void Fp8GpuOps::begin(const Context& context, const FusedWeights<BF16>& weights) {
   GpuOps::begin(context, weights);
-  const auto& config = context.config;
-  const int64_t rows = context.shape.rows();
-  scratch_ = arena_.cut([&](ArenaCutter& cutter) {
-    Scratch scratch;
-    cutter.cut(scratch.input.codes, rows * std::max(config.hidden, config.intermediate));
-    cutter.cut(scratch.input.inverse_scale, 1);
-    const int64_t gradients = rows * std::max(context.shape.width(), 2 * config.intermediate);
-    cutter.cut(scratch.gradient.codes, gradients);
-    cutter.cut(scratch.gradient.transposed, gradients);
-    cutter.cut(scratch.gradient.inverse_scale, 1);
-    cutter.cut(scratch.parts, kFp8Parts);
-    return scratch;
-  });
-  converted_ = nullptr;
-  // Once a step: the micro-batches after the first add to its gradients.
+  cut_scratch(context, weights);
+  taken_gradient_ = nullptr;
+  // Once a step: later micro-batches add to the gradients and use the same weights.
   if (context.add && version_ == weights.version) return;
   convert_weights(weights);
   version_ = weights.version;
 }
 
+void Fp8GpuOps::cut_scratch(const Context& context, const FusedWeights<BF16>& weights) {
+  const auto& config = context.config;
+  const int64_t rows = context.shape.rows();
+  const std::size_t layers = 4 * weights.blocks.size();
+  scratch_ = arena_.cut([&](ArenaCutter& cutter) {
+    Scratch scratch;
+    const int64_t inputs = rows * std::max(config.hidden, config.intermediate);
+    cutter.cut(scratch.input.codes, inputs);
+    cutter.cut(scratch.input.inverse_scale, 1);
+    cutter.cut(scratch.input_by_columns.transposed, inputs);
+    cutter.cut(scratch.input_by_columns.inverse_scale, 1);
+    const int64_t gradients = rows * std::max(context.shape.width(), 2 * config.intermediate);
+    for (auto& gradient : scratch.gradients) {
+      cutter.cut(gradient.transposed, gradients);
+      cutter.cut(gradient.inverse_scale, 1);
+    }
+    // Only products of the main stream read codes by rows, in order, so one array is enough.
+    cutter.cut(scratch.gradients[0].codes, gradients);
+    scratch.gradients[1].codes = scratch.gradients[0].codes;
+    cutter.cut(scratch.words, static_cast<int64_t>(2 * layers));
+    return scratch;
+  });
+  FARSTEP_CUDA_CHECK(cudaMemsetAsync(scratch_.words, 0, 2 * layers * sizeof(uint32_t), stream()));
+  inputs_.assign(layers, {});
+  gradients_.assign(layers, {});
+  for (const auto& block : weights.blocks) {
+    for (const auto& weight : linear_layers(block)) {
+      if (!takes_fp8(context, weight)) continue;
+      inputs_[place_of(weight)].word = scratch_.words + weight.number;
+      gradients_[place_of(weight)].word = scratch_.words + layers + weight.number;
+    }
+  }
+}
+
+uint32_t* Fp8GpuOps::found_by_kernel(Largests& all, int64_t layer) {
+  if (layer < 0) return nullptr;
+  auto& largest = all[static_cast<std::size_t>(layer)];
+  largest.found = true;
+  return largest.word;
+}
+
+// Both layouts, as forward reads the rows and backward the columns.
 void Fp8GpuOps::convert_weights(const FusedWeights<BF16>& weights) {
+  uint32_t* words = nullptr;
+  const auto layers = static_cast<int64_t>(4 * weights.blocks.size());
   weights_ = weights_arena_.cut([&](ArenaCutter& cutter) {
+    cutter.cut(words, layers);
     std::vector<Fp8Matrix> matrices;
     for (const auto& block : weights.blocks) {
       for (const auto& weight : linear_layers(block)) {
@@ -58,29 +94,45 @@ void Fp8GpuOps::convert_weights(const FusedWeights<BF16>& weights) {
     }
     return matrices;
   });
+  FARSTEP_CUDA_CHECK(
+      cudaMemsetAsync(words, 0, static_cast<std::size_t>(layers) * sizeof(uint32_t), stream()));
   for (const auto& block : weights.blocks) {
     for (const auto& weight : linear_layers(block)) {
       if (!fits_fp8(weight)) continue;
-      convert(kForwardFormat, weight.values, weight.out, weight.in,
-              weights_[static_cast<std::size_t>(weight.number)]);
+      Largest largest{.word = words + weight.number};
+      convert(kForwardFormat, weight.values, weight.out, weight.in, largest,
+              weights_[place_of(weight)], stream());
     }
   }
 }
 
-void Fp8GpuOps::convert(Fp8Format format, const BF16* x, int64_t rows, int64_t columns,
-                        const Fp8Matrix& to) {
-  FARSTEP_CUDA_CHECK(launch_to_fp8(format, x, rows, columns, scratch_.parts, to, stream()));
+void Fp8GpuOps::convert(Fp8Format format, const BF16* x, int64_t rows, int64_t columns, Largest& of,
+                        const Fp8Matrix& to, cudaStream_t stream) {
+  if (!of.found) {
+    FARSTEP_CUDA_CHECK(launch_largest_magnitude(x, rows * columns, of.word, stream));
+    of.found = true;
+  }
+  FARSTEP_CUDA_CHECK(launch_to_fp8(format, x, rows, columns, of.word, to, stream));
 }
 
 void Fp8GpuOps::forward_product(const Context& context, const MatrixWeight<BF16>& weight,
                                 const BF16* x, const GpuProduct& y) {
   if (!takes_fp8(context, weight)) return GpuOps::forward_product(context, weight, x, y);
   const int64_t rows = context.shape.rows();
-  convert(kForwardFormat, x, rows, weight.in, scratch_.input);
+  convert(kForwardFormat, x, rows, weight.in, inputs_[place_of(weight)], scratch_.input, stream());
   gpu_multiply_fp8(device(), rows, weight.out, weight.in,
                    along_rows(scratch_.input, kForwardFormat),
-                   along_rows(weights_[static_cast<std::size_t>(weight.number)], kForwardFormat),
-                   /*fast=*/true, y);
+                   along_rows(weights_[place_of(weight)], kForwardFormat), /*fast=*/true, y);
+}
+
+void Fp8GpuOps::take_gradient(const Context& context, const MatrixWeight<BF16>& weight,
+                              const BF16* y_gradient) {
+  if (!takes_fp8(context, weight)) return;
+  gradient_ = 1 - gradient_;
+  taken_gradient_ = y_gradient;
+  fork().let_write(stream(), gradient().transposed);
+  convert(kGradientFormat, y_gradient, context.shape.rows(), weight.out,
+          gradients_[place_of(weight)], gradient(), stream());
 }
 
 void Fp8GpuOps::input_gradient_product(const Context& context, const MatrixWeight<BF16>& weight,
@@ -88,29 +140,27 @@ void Fp8GpuOps::input_gradient_product(const Context& context, const MatrixWeigh
   if (!takes_fp8(context, weight)) {
     return GpuOps::input_gradient_product(context, weight, y_gradient, x_gradient);
   }
-  const int64_t rows = context.shape.rows();
-  convert(kGradientFormat, y_gradient, rows, weight.out, scratch_.gradient);
-  converted_ = y_gradient;
-  gpu_multiply_fp8(device(), rows, weight.in, weight.out,
-                   along_rows(scratch_.gradient, kGradientFormat),
-                   along_columns(weights_[static_cast<std::size_t>(weight.number)], kForwardFormat),
-                   /*fast=*/false, x_gradient);
+  FARSTEP_CHECK(taken_gradient_ == y_gradient, "another gradient was taken for the products");
+  gpu_multiply_fp8(device(), context.shape.rows(), weight.in, weight.out,
+                   along_rows(gradient(), kGradientFormat),
+                   along_columns(weights_[place_of(weight)], kForwardFormat), /*fast=*/false,
+                   x_gradient);
 }
 
+// The input is converted here, on the fork's stream, beside the input's gradient.
 void Fp8GpuOps::weight_gradient_product(const Context& context, const MatrixWeight<BF16>& weight,
-                                        const BF16* y_gradient, const BF16* x) {
+                                        const BF16* y_gradient, const BF16* x,
+                                        cudaStream_t stream) {
   if (!takes_fp8(context, weight)) {
-    return GpuOps::weight_gradient_product(context, weight, y_gradient, x);
+    return GpuOps::weight_gradient_product(context, weight, y_gradient, x, stream);
   }
-  FARSTEP_CHECK(converted_ == y_gradient, "the input's gradient comes before the weight's");
+  FARSTEP_CHECK(taken_gradient_ == y_gradient, "another gradient was taken for the products");
   const int64_t rows = context.shape.rows();
-  // Column by column, in the memory that took it row by row.
-  const Fp8Matrix input{.transposed = scratch_.input.codes,
-                        .inverse_scale = scratch_.input.inverse_scale};
-  convert(kForwardFormat, x, rows, weight.in, input);
+  convert(kForwardFormat, x, rows, weight.in, inputs_[place_of(weight)], scratch_.input_by_columns,
+          stream);
   gpu_multiply_fp8(device(), weight.out, weight.in, rows,
-                   along_columns(scratch_.gradient, kGradientFormat),
-                   along_columns(input, kForwardFormat), /*fast=*/false,
+                   along_columns(gradient(), kGradientFormat),
+                   along_columns(scratch_.input_by_columns, kForwardFormat), /*fast=*/false,
                    {.exact = weight.gradient, .add = context.add});
 }
 

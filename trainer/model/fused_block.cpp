@@ -26,18 +26,22 @@ void attention_backward(FusedOps<T>& ops, const PassContext<T>& context,
 
 }  // namespace
 
+// x + attention(norm(x)), then the same with the feed-forward. normalise() copies its input to
+// `sum`, and add_linear() adds the branch there.
 template <typename T>
 void block_forward(FusedOps<T>& ops, const PassContext<T>& context, const BlockWeights<T>& weights,
                    const BlockKept<T>& kept, float* output) {
   ops.normalise(context, weights.attention_norm, kept.attention_input, kept.attention_normal,
-                kept.attention_inverse_rms, /*copy=*/kept.feed_forward_input);
+                kept.attention_inverse_rms, /*sum=*/kept.feed_forward_input);
   ops.project_heads(context, weights.heads, kept);
   ops.attend(context, kept);
-  ops.add_linear(context, weights.output, kept.mixed, kept.feed_forward_input);
+  ops.add_linear(context, weights.output, ops.mixed(kept), kept.attention_input,
+                 kept.feed_forward_input);
   ops.normalise(context, weights.feed_forward_norm, kept.feed_forward_input,
-                kept.feed_forward_normal, kept.feed_forward_inverse_rms, /*copy=*/output);
+                kept.feed_forward_normal, kept.feed_forward_inverse_rms, /*sum=*/output);
   ops.gate(context, weights.gate_up, kept);
-  if (output != nullptr) ops.add_linear(context, weights.down, context.buffers.gated, output);
+  if (output == nullptr) return;
+  ops.add_linear(context, weights.down, context.buffers.gated, kept.feed_forward_input, output);
 }
 
 template <typename T>

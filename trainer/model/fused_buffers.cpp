@@ -6,10 +6,10 @@ namespace farstep {
 
 namespace {
 
-// All but attention_input.
+// Cuts all arrays of a block but attention_input.
 template <typename T>
-BlockKept<T> cut_block(ArenaCutter& cutter, const LlamaConfig& config,
-                       const AttentionShape& shape) {
+BlockKept<T> cut_block(ArenaCutter& cutter, const LlamaConfig& config, const BufferSizes& sizes) {
+  const auto& shape = sizes.shape;
   const int64_t rows = shape.rows(), hidden = config.hidden;
   BlockKept<T> kept;
   cutter.cut(kept.feed_forward_input, rows * hidden);
@@ -18,8 +18,10 @@ BlockKept<T> cut_block(ArenaCutter& cutter, const LlamaConfig& config,
   cutter.cut(kept.attention_normal, rows * hidden);
   cutter.cut(kept.feed_forward_normal, rows * hidden);
   cutter.cut(kept.heads, rows * shape.width());
-  cutter.cut(kept.log_sums, rows * config.heads);
-  cutter.cut(kept.mixed, rows * hidden);
+  if (!sizes.without_attention) {
+    cutter.cut(kept.log_sums, rows * config.heads);
+    cutter.cut(kept.mixed, rows * hidden);
+  }
   cutter.cut(kept.gate_up, rows * 2 * config.intermediate);
   return kept;
 }
@@ -30,7 +32,8 @@ std::vector<BlockKept<T>> cut_blocks(ArenaCutter& cutter, const LlamaConfig& con
   std::vector<BlockKept<T>> blocks;
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const bool shares = sizes.recompute && layer > 0;
-    blocks.push_back(shares ? blocks.front() : cut_block<T>(cutter, config, sizes.shape));
+    blocks.push_back(shares ? blocks.front() : cut_block<T>(cutter, config, sizes));
+    blocks.back().place = shares ? 0 : static_cast<std::size_t>(layer);
     cutter.cut(blocks.back().attention_input, sizes.shape.rows() * config.hidden);
   }
   return blocks;
@@ -38,6 +41,7 @@ std::vector<BlockKept<T>> cut_blocks(ArenaCutter& cutter, const LlamaConfig& con
 
 }  // namespace
 
+// In fp32 rounded copies would equal their originals, so they share memory.
 template <typename T>
 FusedBuffers<T> fused_buffers(Arena& arena, const LlamaConfig& config, const BufferSizes& sizes) {
   const int64_t rows = sizes.shape.rows(), hidden = config.hidden;
@@ -49,7 +53,6 @@ FusedBuffers<T> fused_buffers(Arena& arena, const LlamaConfig& config, const Buf
     cutter.cut(buffers.final_normal, rows * hidden);
     cutter.cut(buffers.losses, rows);
     cutter.cut(buffers.d_stream, rows * hidden);
-    cutter.cut(buffers.d_normal, rows * hidden);
     cutter.cut(buffers.d_mixed, rows * hidden);
     cutter.cut(buffers.d_heads, rows * width);
     cutter.cut(buffers.d_gate_up, rows * 2 * config.intermediate);

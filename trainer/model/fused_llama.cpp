@@ -4,6 +4,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/model/fused_block.h"
+#include "trainer/model/llama_layout.h"
 
 namespace farstep {
 
@@ -12,7 +13,7 @@ namespace {
 void require_batch(const at::Tensor& tokens, int64_t vocabulary) {
   FARSTEP_CHECK(tokens.dim() == 2 && tokens.size(0) > 0 && tokens.size(1) > 1,
                 "token ids are (B, T + 1), B and T above 0");
-  if (!tokens.is_cpu()) return;  // a look would wait for the device
+  if (!tokens.is_cpu()) return;  // reading them would wait for the device
   const auto [least, most] = at::aminmax(tokens);
   FARSTEP_CHECK(least.item<int64_t>() >= 0 && most.item<int64_t>() < vocabulary,
                 "token ids are 0 to {}, not {} to {}", vocabulary - 1, least.item<int64_t>(),
@@ -31,7 +32,7 @@ RotaryRows rotary_rows(const AttentionShape& shape, const at::Tensor& cosines,
 
 }  // namespace
 
-// One call's tokens, weights and memory.
+// The tokens, weights and memory of one call.
 template <typename T>
 struct FusedLlama<T>::Pass {
   at::Tensor inputs, targets;  // (R) each
@@ -42,8 +43,10 @@ struct FusedLlama<T>::Pass {
 
   const int64_t* input_ids() const { return inputs.const_data_ptr<int64_t>(); }
   const int64_t* target_ids() const { return targets.const_data_ptr<int64_t>(); }
-  void ready(int64_t begin, int64_t end) const {
-    if (gradients.ready) gradients.ready(begin, end);
+  void ready(FusedOps<T>& ops, int64_t begin, int64_t end) const {
+    if (!gradients.ready) return;
+    ops.finish_gradients();
+    gradients.ready(begin, end);
   }
 };
 
@@ -53,10 +56,11 @@ FusedLlama<T>::FusedLlama(const LlamaConfig& config, std::unique_ptr<FusedOps<T>
     : config_(config),
       ops_(std::move(ops)),
       recompute_(recompute),
-      parameters_(config, ops_->device()),
+      parameters_(llama_layout(config), ops_->device()),
       rotary_(config.head_size(), config.rope_theta, ops_->device()),
       arena_(ops_->device()) {}
 
+// Cuts all memory of the pass at once, before the first operation.
 template <typename T>
 auto FusedLlama<T>::begin_pass(const at::Tensor& tokens, const GradientPass& gradients) -> Pass {
   require_batch(tokens, config_.vocabulary);
@@ -65,7 +69,8 @@ auto FusedLlama<T>::begin_pass(const at::Tensor& tokens, const GradientPass& gra
   const auto [cosines, sines] = rotary_.tables(length);
   const BufferSizes sizes{.shape = shape,
                           .logit_rows = ops_->logit_rows(shape.rows(), config_.vocabulary),
-                          .recompute = recompute_};
+                          .recompute = recompute_,
+                          .without_attention = ops_->keeps_attention()};
   Pass pass{.inputs = tokens.narrow(1, 0, length).flatten(),
             .targets = tokens.narrow(1, 1, length).flatten(),
             .cosines = cosines,
@@ -81,6 +86,7 @@ auto FusedLlama<T>::begin_pass(const at::Tensor& tokens, const GradientPass& gra
   return pass;
 }
 
+// Each block writes its output to the next block's input.
 template <typename T>
 void FusedLlama<T>::forward(const Pass& pass) {
   const auto& buffers = pass.context.buffers;
@@ -93,34 +99,30 @@ void FusedLlama<T>::forward(const Pass& pass) {
     block_forward(*ops_, pass.context, pass.weights.blocks[layer], blocks[layer], output);
   }
   ops_->normalise(pass.context, pass.weights.final_norm, buffers.final_input, buffers.final_normal,
-                  buffers.final_inverse_rms, /*copy=*/nullptr);
+                  buffers.final_inverse_rms, /*sum=*/nullptr);
 }
 
 template <typename T>
 void FusedLlama<T>::head(const Pass& pass, bool gradient) {
-  const auto& buffers = pass.context.buffers;
   const auto& weight = pass.weights.head;
   const int64_t rows = pass.context.shape.rows();
-  const int64_t hidden = config_.hidden, vocabulary = config_.vocabulary;
-  const int64_t step = ops_->logit_rows(rows, vocabulary);
+  const int64_t step = ops_->logit_rows(rows, config_.vocabulary);
+  // In parts of rows: all logits at once would be the largest array by far.
   for (int64_t first = 0; first < rows; first += step) {
     const HeadRows part{.first = first, .count = std::min(step, rows - first)};
-    const T* const x = buffers.final_normal + first * hidden;
-    ops_->multiply(part.count, vocabulary, hidden, {x, hidden}, {weight.values, hidden, true},
-                   {buffers.logits, vocabulary});
+    ops_->project_head(pass.context, weight, part);
     if (!gradient) {
       ops_->cross_entropy(pass.context, part, pass.target_ids());
       continue;
     }
     ops_->cross_entropy_backward(pass.context, part, pass.target_ids(),
                                  static_cast<float>(pass.gradients.scale));
-    ops_->multiply(vocabulary, hidden, part.count, {buffers.d_logits, vocabulary, true},
-                   {x, hidden}, {weight.gradient, hidden, pass.context.add || first > 0});
-    ops_->multiply(part.count, hidden, vocabulary, {buffers.d_logits, vocabulary},
-                   {weight.values, hidden}, {buffers.d_normal + first * hidden, hidden});
+    ops_->head_backward(pass.context, weight, part, pass.context.add || first > 0);
   }
 }
 
+// In reverse order. Each range of the gradient is reported as soon as it is final, so that its
+// reduction can begin.
 template <typename T>
 void FusedLlama<T>::backward(const Pass& pass) {
   const auto& context = pass.context;
@@ -128,21 +130,21 @@ void FusedLlama<T>::backward(const Pass& pass) {
   ops_->clear(buffers.d_stream, context.shape.rows() * config_.hidden);
   ops_->normalise_backward(context, pass.weights.final_norm, buffers.final_input,
                            buffers.final_inverse_rms);
-  pass.ready(pass.weights.blocks_end, parameters_.size());
+  pass.ready(*ops_, pass.weights.blocks_end, parameters_.size());
   for (auto layer = buffers.blocks.size(); layer-- > 0;) {
     const auto& weights = pass.weights.blocks[layer];
     const auto& kept = buffers.blocks[layer];
-    // The last block's is the one that forward has just left there.
+    // The last block's arrays are still those of forward.
     if (recompute_ && layer + 1 < buffers.blocks.size()) {
       block_forward(*ops_, context, weights, kept, /*output=*/static_cast<float*>(nullptr));
     }
     block_backward(*ops_, context, weights, kept);
-    pass.ready(weights.begin, weights.end);
+    pass.ready(*ops_, weights.begin, weights.end);
   }
-  // A tied table holds the head's gradient by now.
+  ops_->finish_gradients();  // with a tied table its gradient has the head's part already
   ops_->embed_backward(context, pass.input_ids(), context.add || config_.tied_embeddings,
                        pass.weights.embedding.gradient);
-  pass.ready(0, config_.vocabulary * config_.hidden);
+  pass.ready(*ops_, 0, config_.vocabulary * config_.hidden);
 }
 
 template <typename T>
@@ -155,8 +157,8 @@ at::Tensor FusedLlama<T>::sum_losses(const Pass& pass, double scale) const {
 }
 
 template <typename T>
-at::Tensor FusedLlama<T>::backpropagate(const at::Tensor& tokens, const GradientPass& gradients) {
-  const auto pass = begin_pass(tokens, gradients);
+at::Tensor FusedLlama<T>::backpropagate(at::TensorList batch, const GradientPass& gradients) {
+  const auto pass = begin_pass(batch.front(), gradients);
   forward(pass);
   head(pass, /*gradient=*/true);
   backward(pass);
@@ -166,15 +168,20 @@ at::Tensor FusedLlama<T>::backpropagate(const at::Tensor& tokens, const Gradient
 template <typename T>
 std::optional<int64_t> FusedLlama<T>::recordable_memory() const {
   if (ops_->device().is_cpu()) return std::nullopt;
-  return activation_bytes() + rotary_.positions();  // each of which only grows
+  return activation_bytes() + rotary_.positions();  // both only grow
 }
 
 template <typename T>
-at::Tensor FusedLlama<T>::summed_loss(const at::Tensor& tokens) {
-  const auto pass = begin_pass(tokens, {});
+at::Tensor FusedLlama<T>::summed_loss(at::TensorList batch) {
+  const auto pass = begin_pass(batch.front(), {});
   forward(pass);
   head(pass, /*gradient=*/false);
   return sum_losses(pass, 1);
+}
+
+template <typename T>
+std::string FusedLlama<T>::config_text(const DataFacts& data) const {
+  return to_hugging_face(config_, data.sequence_length, data.eos).dump(2);
 }
 
 template class FusedLlama<float>;

@@ -1,14 +1,18 @@
 #include "trainer/model/gpu_library.h"
 
+#include <ATen/SDPBackend.h>
+#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <array>
+
+#include "trainer/cuda/cuda_check.h"
 
 namespace farstep {
 
 namespace {
 
-// Torch has no tensor of constant memory; what is const is only read.
+// LibTorch has no tensors of constant memory; constant memory is only read.
 at::Tensor tensor_of(const void* memory, at::IntArrayRef sizes, at::IntArrayRef strides,
                      at::ScalarType type, at::Device device) {
   return at::for_blob(const_cast<void*>(memory), sizes)
@@ -37,7 +41,7 @@ at::Tensor fp8_tensor(const Fp8Factor& factor, int64_t rows, int64_t columns, at
   return tensor_of(factor.codes, {rows, columns}, {columns, 1}, type, device);
 }
 
-// Queries, keys and values, (B, T, heads, D) each, where they lie side by side.
+// Views of queries, keys and values, (B, T, heads, D) each, which are side by side in memory.
 struct Heads {
   at::Tensor queries, keys, values;
 
@@ -51,17 +55,43 @@ struct Heads {
     keys = part(shape.heads, shape.kv_heads);
     values = part(shape.heads + shape.kv_heads, shape.kv_heads);
   }
+
+  // Returns views (B, heads, T, D), which cuDNN's attention and LibTorch's choice expect.
+  Heads by_head() const {
+    Heads turned = *this;
+    for (auto* part : {&turned.queries, &turned.keys, &turned.values}) {
+      *part = part->transpose(1, 2);
+    }
+    return turned;
+  }
 };
 
-at::Tensor mixed_tensor(const AttentionShape& shape, const BF16* mixed, at::Device device) {
-  const int64_t size = shape.head_size, width = shape.mixed_width();
-  return tensor_of(mixed, {shape.sequences, shape.length, shape.heads, size},
-                   {shape.length * width, width, size, 1}, at::kBFloat16, device);
+// Asks LibTorch, which knows the GPU, cuDNN's version and the limits of both in forward. In
+// backward cuDNN does not support larger heads on every GPU.
+bool prefers_cudnn(const Heads& by_head) {
+  if (by_head.queries.size(3) > 128) return false;
+  const auto choice =
+      at::_fused_sdp_choice(by_head.queries, by_head.keys, by_head.values, /*attn_mask=*/{},
+                            /*dropout_p=*/0, /*is_causal=*/true, /*scale=*/{}, /*enable_gqa=*/true);
+  return choice == static_cast<int64_t>(at::SDPBackend::cudnn_attention);
 }
 
-at::Tensor log_sums_tensor(const AttentionShape& shape, const float* log_sums, at::Device device) {
-  return tensor_of(log_sums, {shape.sequences, shape.heads, shape.length},
-                   {shape.heads * shape.length, shape.length, 1}, at::kFloat, device);
+AttentionResult attend_by_cudnn(const AttentionShape& shape, const Heads& by_head) {
+  const auto results = at::_cudnn_attention_forward(
+      by_head.queries, by_head.keys, by_head.values, /*attn_bias=*/{}, /*cum_seq_q=*/{},
+      /*cum_seq_k=*/{}, /*max_q=*/shape.length, /*max_k=*/shape.length,
+      /*compute_log_sumexp=*/true, /*dropout_p=*/0, /*is_causal=*/true);
+  // The result (B, H, T, D) has the memory layout of the queries: a token's heads side by side.
+  return {std::get<0>(results).transpose(1, 2).contiguous(), std::get<1>(results).contiguous(),
+          /*by_cudnn=*/true};
+}
+
+AttentionResult attend_by_flash(const AttentionShape& shape, const Heads& heads) {
+  const auto results = at::_flash_attention_forward(
+      heads.queries, heads.keys, heads.values, /*cum_seq_q=*/{}, /*cum_seq_k=*/{},
+      /*max_q=*/shape.length, /*max_k=*/shape.length, /*dropout_p=*/0, /*is_causal=*/true,
+      /*return_debug_mask=*/false, /*scale=*/std::optional<double>());
+  return {std::get<0>(results).contiguous(), std::get<1>(results).contiguous()};
 }
 
 }  // namespace
@@ -74,27 +104,43 @@ void use_gpu(at::Device device) {
   c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
 
+int64_t gpu_memory_bytes(at::Device device) {
+  use_gpu(device);
+  std::size_t free = 0, total = 0;
+  FARSTEP_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return static_cast<int64_t>(total);
+}
+
 cudaStream_t current_stream(at::Device device) {
   return static_cast<cudaStream_t>(
       c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle());
 }
 
-void gpu_multiply(at::Device device, int64_t m, int64_t n, int64_t k, const Factor<BF16>& a,
-                  const Factor<BF16>& b, const Product& c) {
-  auto product = tensor_of(c.values, {m, n}, {c.stride, 1}, at::kFloat, device);
-  const auto left = factor_tensor(a, m, k, device), right = factor_tensor(b, k, n, device);
-  if (c.add) {
-    at::addmm_out(product, product, left, right, at::kFloat);
-  } else {
-    at::mm_out(product, left, right, at::kFloat);
-  }
+SideStream::SideStream(at::Device device)
+    : stream_(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device)) {}
+
+SideStream::~SideStream() = default;  // the pool keeps it
+
+cudaStream_t SideStream::get() const {
+  return static_cast<cudaStream_t>(stream_.native_handle());
+}
+
+void SideStream::run(const std::function<void()>& work) const {
+  const c10::StreamGuard guard(stream_);
+  work();
 }
 
 void gpu_multiply(at::Device device, int64_t m, int64_t n, int64_t k, const Factor<BF16>& a,
                   const Factor<BF16>& b, const GpuProduct& c) {
-  if (c.rounded == nullptr) return gpu_multiply(device, m, n, k, a, b, {c.exact, n, c.add});
   auto product = product_tensor(c, m, n, device);
-  at::mm_out(product, factor_tensor(a, m, k, device), factor_tensor(b, k, n, device));
+  const auto left = factor_tensor(a, m, k, device), right = factor_tensor(b, k, n, device);
+  if (c.rounded != nullptr) {
+    at::mm_out(product, left, right);
+  } else if (c.add) {
+    at::addmm_out(product, product, left, right, at::kFloat);
+  } else {
+    at::mm_out(product, left, right, at::kFloat);
+  }
 }
 
 void gpu_multiply_fp8(at::Device device, int64_t m, int64_t n, int64_t k, const Fp8Factor& a,
@@ -103,7 +149,7 @@ void gpu_multiply_fp8(at::Device device, int64_t m, int64_t n, int64_t k, const 
     return tensor_of(factor.inverse_scale, {}, {}, at::kFloat, device);
   };
   auto product = product_tensor(c, m, n, device);
-  // It only sets.
+  // _scaled_mm cannot add to the present values.
   auto set = c.add ? at::empty_like(product) : product;
   at::_scaled_mm_out(set, fp8_tensor(a, m, k, device), fp8_tensor(b, n, k, device).t(), scale(a),
                      scale(b), /*bias=*/{}, /*scale_result=*/{}, /*out_dtype=*/set.scalar_type(),
@@ -115,30 +161,40 @@ bool gpu_attends(int64_t head_size) {
   return head_size % 8 == 0 && head_size <= 256;
 }
 
-void gpu_attend(at::Device device, const AttentionShape& shape, const BF16* heads, BF16* mixed,
-                float* log_sums) {
+AttentionResult gpu_attend(at::Device device, const AttentionShape& shape, const BF16* heads) {
   const Heads parts(shape, heads, device);
-  const auto results = at::_flash_attention_forward(
-      parts.queries, parts.keys, parts.values, /*cum_seq_q=*/{}, /*cum_seq_k=*/{},
-      /*max_q=*/shape.length, /*max_k=*/shape.length, /*dropout_p=*/0, /*is_causal=*/true,
-      /*return_debug_mask=*/false, /*scale=*/std::optional<double>());
-  // It has no form that writes where it is told to.
-  mixed_tensor(shape, mixed, device).copy_(std::get<0>(results));
-  log_sums_tensor(shape, log_sums, device).copy_(std::get<1>(results));
+  const auto by_head = parts.by_head();
+  return prefers_cudnn(by_head) ? attend_by_cudnn(shape, by_head) : attend_by_flash(shape, parts);
 }
 
 AttentionGradients gpu_attend_backward(at::Device device, const AttentionShape& shape,
-                                       const BF16* heads, const BF16* mixed, const float* log_sums,
+                                       const BF16* heads, const AttentionResult& result,
                                        const BF16* mixed_gradient) {
   const Heads parts(shape, heads, device);
-  // The state of a generator, which nothing reads without dropout.
-  const auto no_state = at::empty({2}, at::TensorOptions(device).dtype(at::kUInt64));
-  const auto [queries, keys, values] = at::_flash_attention_backward(
-      mixed_tensor(shape, mixed_gradient, device), parts.queries, parts.keys, parts.values,
-      mixed_tensor(shape, mixed, device), log_sums_tensor(shape, log_sums, device),
+  const int64_t size = shape.head_size, width = shape.mixed_width();
+  const auto d_mixed = tensor_of(mixed_gradient, {shape.sequences, shape.length, shape.heads, size},
+                                 {shape.length * width, width, size, 1}, at::kBFloat16, device);
+  const auto mixed = result.mixed.view(d_mixed.sizes());
+  // The state of a random generator, which is not read without dropout.
+  const auto state_type = result.by_cudnn ? at::kLong : at::kUInt64;
+  const auto no_state = at::empty({2}, at::TensorOptions(device).dtype(state_type));
+  if (!result.by_cudnn) {
+    const auto [queries, keys, values] = at::_flash_attention_backward(
+        d_mixed, parts.queries, parts.keys, parts.values, mixed, result.log_sums,
+        /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, /*max_q=*/shape.length, /*max_k=*/shape.length,
+        /*dropout_p=*/0, /*is_causal=*/true, no_state, no_state);
+    return {queries.contiguous(), keys.contiguous(), values.contiguous()};
+  }
+  const auto by_head = parts.by_head();
+  const auto [queries, keys, values] = at::_cudnn_attention_backward(
+      d_mixed.transpose(1, 2), by_head.queries, by_head.keys, by_head.values, mixed.transpose(1, 2),
+      result.log_sums, no_state, no_state, /*attn_bias=*/{},
       /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, /*max_q=*/shape.length, /*max_k=*/shape.length,
-      /*dropout_p=*/0, /*is_causal=*/true, no_state, no_state);
-  return {queries.contiguous(), keys.contiguous(), values.contiguous()};
+      /*dropout_p=*/0, /*is_causal=*/true);
+  const auto by_token = [](const at::Tensor& gradient) {
+    return gradient.transpose(1, 2).contiguous();
+  };
+  return {by_token(queries), by_token(keys), by_token(values)};
 }
 
 }  // namespace farstep

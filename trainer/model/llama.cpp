@@ -3,14 +3,16 @@
 #include <ATen/core/grad_mode.h>
 
 #include "trainer/base/error.h"
+#include "trainer/model/llama_layout.h"
 #include "trainer/model/project.h"
 
 namespace farstep {
 
+// Leaves are views into the flat vectors, so autograd adds into the flat gradient.
 Llama::Llama(const LlamaConfig& config, at::Device device, ComputeType compute)
     : config_(config),
       compute_(compute == ComputeType::kBF16 ? at::kBFloat16 : at::kFloat),
-      parameters_(config, device),
+      parameters_(llama_layout(config), device),
       rotary_(config.head_size(), config.rope_theta, device) {
   const auto leaf = [this](const std::string& name) { return parameters_.leaf(name + ".weight"); };
   embedding_ = leaf("model.embed_tokens");
@@ -54,13 +56,15 @@ at::Tensor Llama::loss(const at::Tensor& inputs, const at::Tensor& targets) {
   return summed_loss(inputs, targets) / static_cast<double>(targets.numel());
 }
 
-at::Tensor Llama::summed_loss(const at::Tensor& tokens) {
+at::Tensor Llama::summed_loss(at::TensorList batch) {
   const at::NoGradGuard no_grad;
+  const auto& tokens = batch.front();
   const int64_t length = tokens.size(1) - 1;  // T
   return summed_loss(tokens.narrow(1, 0, length), tokens.narrow(1, 1, length));
 }
 
-at::Tensor Llama::backpropagate(const at::Tensor& tokens, const GradientPass& pass) {
+at::Tensor Llama::backpropagate(at::TensorList batch, const GradientPass& pass) {
+  const auto& tokens = batch.front();
   if (!pass.add) parameters_.gradients().zero_();
   const int64_t length = tokens.size(1) - 1;  // T
   const auto loss =
@@ -68,6 +72,10 @@ at::Tensor Llama::backpropagate(const at::Tensor& tokens, const GradientPass& pa
   loss.backward();
   if (pass.ready) pass.ready(0, parameters_.gradients().numel());
   return loss.detach();
+}
+
+std::string Llama::config_text(const DataFacts& data) const {
+  return to_hugging_face(config_, data.sequence_length, data.eos).dump(2);
 }
 
 }  // namespace farstep

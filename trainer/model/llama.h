@@ -1,5 +1,4 @@
-// LLaMA by LibTorch's operations and autograd: plain, and the oracle for every faster
-// implementation.
+// LLaMA by LibTorch's operations and autograd: simple, and the oracle for faster implementations.
 //
 // Master weights are fp32. With bf16 compute the matrix products and the attention are bf16; the
 // residual stream, norms, rotations, softmax and loss stay fp32. On a CPU with a fixed number of
@@ -12,29 +11,34 @@
 
 #include "trainer/model/attention.h"
 #include "trainer/model/feed_forward.h"
+#include "trainer/model/llama_config.h"
 #include "trainer/model/trainable_model.h"
 
 namespace farstep {
 
 class Llama : public TrainableModel {
  public:
-  // All parameters are 0: initialise them, or write parameters().host_values().
+  // All parameters are 0 until they are initialised or written to parameters().host_values().
   Llama(const LlamaConfig& config, at::Device device, ComputeType compute);
 
   const LlamaConfig& config() const { return config_; }
   at::Device device() const { return parameters_.values().device(); }
   Parameters& parameters() override { return parameters_; }
 
-  // Logits (B, T, vocabulary), fp32, of int64 token ids (B, T) below vocabulary; position t sees
-  // ids 0 to t.
+  // Returns logits (B, T, vocabulary), fp32, of int64 token ids (B, T) below vocabulary. Position t
+  // sees ids 0 to t.
   at::Tensor logits(const at::Tensor& inputs);
 
-  // Mean cross-entropy of all B T targets, an fp32 scalar; inputs and targets (B, T) int64.
+  // Returns the mean cross-entropy of all B T targets, an fp32 scalar; inputs and targets are (B,
+  // T) int64.
   at::Tensor loss(const at::Tensor& inputs, const at::Tensor& targets);
 
-  at::Tensor summed_loss(const at::Tensor& tokens) override;
+  // A batch is token ids (B, T + 1), int64: columns 0 to T - 1 are inputs, 1 to T targets. The loss
+  // is the cross-entropy.
+  at::Tensor summed_loss(at::TensorList batch) override;
   // All parts are ready at once, at the end.
-  at::Tensor backpropagate(const at::Tensor& tokens, const GradientPass& pass) override;
+  at::Tensor backpropagate(at::TensorList batch, const GradientPass& pass) override;
+  std::string config_text(const DataFacts& data) const override;
 
  private:
   struct Block {
@@ -54,7 +58,7 @@ class Llama : public TrainableModel {
   at::Tensor embedding_;  // (V, C)
   std::vector<Block> blocks_;
   at::Tensor final_norm_;  // (C)
-  at::Tensor head_;        // (V, C); the embedding itself where it is tied
+  at::Tensor head_;        // (V, C); the embedding itself if it is tied
 };
 
 }  // namespace farstep

@@ -7,7 +7,7 @@ namespace farstep {
 
 namespace {
 
-// What is wrong between the members of a shape: the member to blame (its config name), and why.
+// The fault of a shape: the config's name of the wrong member, and the reason.
 struct ShapeFault {
   std::string_view member;
   std::string why;
@@ -30,7 +30,7 @@ std::optional<ShapeFault> find_fault(const LlamaConfig& config) {
   return std::nullopt;
 }
 
-// A config.json, read member by member.
+// Reads a config.json member by member.
 class HuggingFaceReader {
  public:
   HuggingFaceReader(const Json& json, const std::string& file) : json_(json), file_(file) {
@@ -41,7 +41,7 @@ class HuggingFaceReader {
     throw DataError(fmt::format("{}: {}: {}", file_, member, why));
   }
 
-  // The member, or null if it is absent.
+  // Returns the member, or null if it is absent.
   const Json& find(const std::string& name) const {
     static const Json null;
     const auto found = json_.find(name);
@@ -59,7 +59,7 @@ class HuggingFaceReader {
     return value.get<T>();
   }
 
-  // The flag; false if it is absent.
+  // Returns the flag; false if it is absent.
   bool flag(const std::string& name) const {
     const auto& value = find(name);
     if (!value.is_null() && !value.is_boolean()) fail(name, "is neither true nor false");
@@ -73,8 +73,8 @@ class HuggingFaceReader {
     }
   }
 
-  // The base of the rotary frequencies: a member of its own in older files, inside rope_parameters
-  // in newer ones, which hold the scaling as well.
+  // Returns the base of the rotary frequencies. Older files have it as a member of its own. Newer
+  // ones have it in rope_parameters, together with the scaling.
   double rope_theta() const {
     for (const std::string name : {"rope_scaling", "rope_parameters"}) {
       const auto& rope = find(name);
@@ -95,6 +95,8 @@ class HuggingFaceReader {
 
 }  // namespace
 
+// smollm2-135m has the shape of the published model; the others are scaled like LLaMA, with heads
+// of 32 or 64 values.
 LlamaConfig preset_config(ModelPreset preset) {
   switch (preset) {
     case ModelPreset::kTiny:
@@ -160,7 +162,7 @@ LlamaConfig resolve(const ModelConfig& model, const std::string& file) {
 }
 
 void require_no_shape(const ModelConfig& model, const std::string& file) {
-  auto copy = model;  // fields() is not const
+  auto copy = model;  // fields() is not a const method
   copy.fields([&]<typename T>(const char* name, const T& value, auto&&...) {
     if constexpr (OptionalField<T>) {
       if (value) {
@@ -170,6 +172,7 @@ void require_no_shape(const ModelConfig& model, const std::string& file) {
   });
 }
 
+// Refuses features that this model lacks, instead of computing something else.
 LlamaConfig from_hugging_face(const Json& json, const std::string& file) {
   const HuggingFaceReader reader(json, file);
   reader.require("model_type", "llama");
@@ -196,6 +199,7 @@ LlamaConfig from_hugging_face(const Json& json, const std::string& file) {
   return config;
 }
 
+// Every fact of the model is a member, so that no default of `transformers` can differ from it.
 Json to_hugging_face(const LlamaConfig& config, int64_t sequence_length, int64_t eos) {
   return {{"architectures", {"LlamaForCausalLM"}},
           {"model_type", "llama"},

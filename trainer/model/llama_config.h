@@ -1,4 +1,4 @@
-// The shape of a LLaMA: presets, a run's changes to them, and Hugging Face's config.json.
+// The shape of a LLaMA: presets, a run's own shape, and Hugging Face's config.json.
 //
 // Pure functions; thread-safe.
 #pragma once
@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "trainer/config/run_config.h"
+#include "trainer/config/json_fields.h"
+#include "trainer/model/model_config.h"
 
 namespace farstep {
 
@@ -19,31 +20,30 @@ struct LlamaConfig {
   int64_t kv_heads = 0;  // key and value heads, each shared by heads / kv_heads query heads
   double rope_theta = 10000;
   double norm_epsilon = 1e-5;
-  double init_std = 0.02;  // of fresh matrices
+  double init_std = 0.02;  // deviation of initial matrices
   bool tied_embeddings = false;
 
   int64_t head_size() const { return hidden / heads; }
   friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
 };
 
-// The preset's shape. 14m, 60m and 150m are named by their parameters outside the embeddings.
+// Returns the preset's shape. The names 14m, 60m and 150m count parameters outside the embeddings.
 LlamaConfig preset_config(ModelPreset preset);
 
-// The shape that a run's `model` describes, where it has no `from`. Throws ConfigError with `file`
-// and the JSON path unless hidden is a multiple of heads, heads of kv_heads, and the head size
-// even.
+// Returns the shape in a run's `model` without `from`. Throws ConfigError with `file` and JSON path
+// unless heads divides hidden, kv_heads divides heads, and the head size is even.
 LlamaConfig resolve(const ModelConfig& model, const std::string& file);
 
-// Throws ConfigError with `file` and the JSON path if `model` sets a member that `from` decides.
+// Throws ConfigError with `file` and JSON path if `model` sets a member that `from` determines.
 void require_no_shape(const ModelConfig& model, const std::string& file);
 
-// The shape that a config.json describes. Throws DataError with `file` if it is another
-// architecture, lacks a member, or asks for what is not here: rotary scaling, biases, an activation
-// other than SiLU, a head size of its own.
+// Returns the shape in a config.json. Throws DataError with `file` if it is another architecture,
+// lacks a member, or needs a missing feature: rotary scaling, biases, an activation other than
+// SiLU, another head size.
 LlamaConfig from_hugging_face(const Json& json, const std::string& file);
 
-// The config.json from which `transformers` builds the same model for sequences of up to
-// `sequence_length` tokens, in documents that `eos` ends.
+// Returns a config.json from which `transformers` builds the same model, for sequences of up to
+// `sequence_length` tokens in documents that `eos` ends.
 Json to_hugging_face(const LlamaConfig& config, int64_t sequence_length, int64_t eos);
 
 }  // namespace farstep

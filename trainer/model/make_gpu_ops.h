@@ -1,4 +1,4 @@
-// Whether the fused model runs on a GPU, and its operations there.
+// Creates the fused model's operations on a GPU, if the GPU and the build support them.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,10 @@
 
 namespace farstep {
 
-// The operations of a model of that shape on an open GPU, in bf16, its linear layers with FP8 if
-// so; null where the GPU, the libraries for it or this build cannot: it takes a GPU since Ampere
-// (sm_80), heads of a multiple of 8 values, 256 at most, and a build with CUDA. Throws ConfigError
-// where the GPU has no FP8.
+// Returns the operations for a model of that shape on an open GPU in bf16, with FP8 linear layers
+// if requested. Returns null if they are not supported. They need a GPU since Ampere (sm_80) with
+// its libraries, and a head size that is a multiple of 8 up to 256. Throws ConfigError if FP8 is
+// requested and the GPU has none. Only in builds with CUDA.
 std::unique_ptr<FusedOps<BF16>> make_gpu_ops(const LlamaConfig& shape, at::Device device, bool fp8);
 
 }  // namespace farstep

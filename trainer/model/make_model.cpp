@@ -21,10 +21,20 @@ std::unique_ptr<FusedOps<float>> make_ops(const LlamaConfig&, at::Device device,
   return std::make_unique<CpuOps<float>>();
 }
 template <>
-std::unique_ptr<FusedOps<BF16>> make_ops(const LlamaConfig& shape, at::Device device, bool fp8) {
+std::unique_ptr<FusedOps<BF16>> make_ops([[maybe_unused]] const LlamaConfig& shape,
+                                         at::Device device, bool fp8) {
+#ifdef FARSTEP_HAS_CUDA
   if (!device.is_cpu()) return make_gpu_ops(shape, device, fp8);
+#endif
+  if (!device.is_cpu()) return nullptr;
   if (fp8) return std::make_unique<Fp8CpuOps>();
   return std::make_unique<CpuOps<BF16>>();
+}
+
+// Of a device alone: a run's sites agree before.
+ComputeType compute_on(at::Device device, ComputeType asked) {
+  if (asked != ComputeType::kAuto) return asked;
+  return device.is_cpu() ? ComputeType::kFP32 : ComputeType::kBF16;
 }
 
 template <typename T>
@@ -38,12 +48,13 @@ std::unique_ptr<TrainableModel> make_fused(const LlamaConfig& shape, at::Device 
 }  // namespace
 
 std::unique_ptr<TrainableModel> make_model(const LlamaConfig& shape, at::Device device,
-                                           const InnerConfig& config, bool recompute) {
-  const bool fp8 = config.compute == ComputeType::kFP8;
+                                           ComputeType asked, StepKind step, bool recompute) {
+  const auto compute = compute_on(device, asked);
+  const bool fp8 = compute == ComputeType::kFP8;
   std::unique_ptr<TrainableModel> model;
-  if (config.step == StepKind::kFused) {
-    model = config.compute == ComputeType::kFP32 ? make_fused<float>(shape, device, fp8, recompute)
-                                                 : make_fused<BF16>(shape, device, fp8, recompute);
+  if (step == StepKind::kFused) {
+    model = compute == ComputeType::kFP32 ? make_fused<float>(shape, device, fp8, recompute)
+                                          : make_fused<BF16>(shape, device, fp8, recompute);
   }
   if (model) return model;
   if (fp8) {
@@ -56,7 +67,7 @@ std::unique_ptr<TrainableModel> make_model(const LlamaConfig& shape, at::Device 
         "devices[].recompute: only the fused step can compute again what it does not keep; set "
         "inner.step to fused (on a GPU with inner.compute bf16 or fp8), or recompute to false");
   }
-  return std::make_unique<Llama>(shape, device, config.compute);
+  return std::make_unique<Llama>(shape, device, compute);
 }
 
 }  // namespace farstep

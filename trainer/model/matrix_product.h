@@ -1,33 +1,27 @@
-// Matrix products into fp32: what a model spends its time on.
+// Matrix products with fp32 results, which take most of a step's time, by the way that this process
+// chose.
 //
-// bf16 factors are added up in fp32: by kernels/amx_product where the processor has its matrix
-// instructions, else, as fp32 ones, by the MKL inside LibTorch. Uses the calling thread's number of
-// threads, or one inside a parallel region. Thread-safe; equal calls with equal addresses modulo 64
-// give equal bits.
+// The way depends on the factors' type and the class of the product (product_choice.h). Uses the
+// calling thread's number of threads, or one thread in a parallel region. Thread-safe. Equal calls
+// with equal addresses modulo 64 give equal bits as long as the choice stays the same.
 #pragma once
 
 #include <cstdint>
 
-#include "trainer/kernels/bf16.h"
-#include "trainer/kernels/factor.h"
+#include "trainer/model/product_choice.h"
 
 namespace farstep {
 
-// c (m, n) from a (m, k) and b (k, n), all above 0.
-void multiply(int64_t m, int64_t n, int64_t k, const Factor<float>& a, const Factor<float>& b,
-              const Product& c);
-void multiply(int64_t m, int64_t n, int64_t k, const Factor<BF16>& a, const Factor<BF16>& b,
-              const Product& c);
-
-// By one way whether it is the best or not, for tests and measurements; the first is for where
-// has_amx(), the last is what is left where LibTorch comes without MKL.
-void multiply_by_amx(int64_t m, int64_t n, int64_t k, const Factor<BF16>& a, const Factor<BF16>& b,
-                     const Product& c);
-template <typename T>
-void multiply_by_mkl(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
-                     const Product& c);
-template <typename T>
-void multiply_by_libtorch(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
-                          const Product& c);
+// Computes c (m, n) from a (m, k) and b (k, n), all above 0; adds up products of bf16 in fp32.
+inline void multiply(int64_t m, int64_t n, int64_t k, const Factor<float>& a,
+                     const Factor<float>& b, const Product& c) {
+  const auto of = class_of(m, n, k, a.transposed, b.transposed);
+  multiply_by(chosen_way<float>(of), m, n, k, a, b, c);
+}
+inline void multiply(int64_t m, int64_t n, int64_t k, const Factor<BF16>& a, const Factor<BF16>& b,
+                     const Product& c) {
+  const auto of = class_of(m, n, k, a.transposed, b.transposed);
+  multiply_by(chosen_way<BF16>(of), m, n, k, a, b, c);
+}
 
 }  // namespace farstep

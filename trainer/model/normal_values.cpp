@@ -6,14 +6,18 @@
 #include <cmath>
 #include <random>
 
+#include "trainer/base/error.h"
+
 namespace farstep {
 
 namespace {
 
-constexpr int64_t kChunkValues = 1 << 16;  // values from one engine
+// Values from one engine: enough that seeding it, which takes as long as some thousand values, does
+// not count. Part of what the bits depend on.
+constexpr int64_t kChunkValues = 1 << 16;
 
-// Natural logarithm of x in (0, 1], by basic operations only, which IEEE 754 rounds alike
-// everywhere; std::log differs between libraries and processors in the last bit.
+// Returns the natural logarithm of x in (0, 1] by basic operations only, which IEEE 754 rounds
+// alike everywhere. std::log differs in the last bit between libraries and processors.
 double portable_log(double x) {
   constexpr double kLog2 = 0.693147180559945309;
   int exponent = 0;
@@ -26,7 +30,7 @@ double portable_log(double x) {
   return 2 * ratio * sum + kLogThreeQuarters + exponent * kLog2;
 }
 
-// Marsaglia's polar method.
+// Marsaglia's polar method (Marsaglia and Bray 1964).
 class NormalEngine {
  public:
   NormalEngine(uint64_t seed, uint64_t chunk) {
@@ -55,7 +59,7 @@ class NormalEngine {
   }
 
  private:
-  // In [-1, 1), in steps of 2^-52.
+  // Returns a value in [-1, 1), in steps of 2^-52.
   double uniform() { return static_cast<double>(engine_() >> 11) * 0x1p-52 - 1; }
 
   std::mt19937_64 engine_;
@@ -65,15 +69,22 @@ class NormalEngine {
 
 }  // namespace
 
-void fill_normal(std::span<float> values, double deviation, uint64_t seed) {
+// Chunks have engines of their own, seeded by their number, so the values do not depend on threads.
+void fill_normal(std::span<float> values, std::span<const NormalStretch> stretches, uint64_t seed) {
   const auto size = static_cast<int64_t>(values.size());
+  FARSTEP_CHECK(size == 0 || (!stretches.empty() && stretches.back().end == size),
+                "stretches for {} values", size);
   const int64_t chunks = (size + kChunkValues - 1) / kChunkValues;
   at::parallel_for(0, chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       NormalEngine engine(seed, static_cast<uint64_t>(chunk));
-      const int64_t last = std::min(size, (chunk + 1) * kChunkValues);
-      for (int64_t i = chunk * kChunkValues; i < last; ++i) {
-        values[static_cast<std::size_t>(i)] = static_cast<float>(deviation * engine.next());
+      const int64_t first = chunk * kChunkValues;
+      const int64_t last = std::min(size, first + kChunkValues);
+      auto stretch = std::ranges::upper_bound(stretches, first, {}, &NormalStretch::end);
+      for (int64_t i = first; i < last; ++i) {
+        while (i >= stretch->end) ++stretch;
+        values[static_cast<std::size_t>(i)] =
+            static_cast<float>(stretch->deviation * engine.next());
       }
     }
   });

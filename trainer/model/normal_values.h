@@ -1,7 +1,7 @@
-// Pseudo-random normal values that are the same bits on every machine.
+// Pseudo-random normal values with the same bits on every machine.
 //
-// Sites initialise on their own and must agree on every bit, so nothing here depends on a maths
-// library, on vector instructions or on the number of threads. Thread-safe.
+// Each site initialises the model itself, and all must agree on every bit. So nothing here depends
+// on a maths library, on vector instructions or on the number of threads. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,14 @@
 
 namespace farstep {
 
-// Fills `values` with normal values of mean 0 and deviation `deviation`, which `seed` and the
-// position decide.
-void fill_normal(std::span<float> values, double deviation, uint64_t seed);
+// Values up to element `end`, from where the stretch before ends.
+struct NormalStretch {
+  int64_t end = 0;
+  double deviation = 0;
+};
+
+// Fills `values` with normal values of mean 0, which `seed`, position and deviation decide. The
+// stretches end in rising order, the last at the end of the values.
+void fill_normal(std::span<float> values, std::span<const NormalStretch> stretches, uint64_t seed);
 
 }  // namespace farstep

@@ -1,4 +1,4 @@
-// Kernels on all threads of a CPU slice.
+// Runs kernels on all threads of a CPU slice.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -7,8 +7,8 @@
 
 namespace farstep {
 
-// Calls task(begin, end) for ranges that make up [0, rows), one a thread; the split depends on rows
-// and the number of threads alone.
+// Calls task(begin, end) for ranges that together cover [0, rows), one for each thread. The ranges
+// depend on rows and the number of threads only.
 template <typename Task>
 void for_rows(int64_t rows, const Task& task) {
   at::parallel_for(0, rows, /*grain_size=*/1, task);

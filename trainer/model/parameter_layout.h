@@ -1,38 +1,47 @@
-// Where each parameter of a LLaMA stands in the one flat vector that holds them all.
+// Where each parameter of a model stands in the one flat vector that holds them all.
 //
-// The order and the names are those of Hugging Face's LlamaForCausalLM.named_parameters(), so that
-// the flat vector means the same to every program. Pure functions; thread-safe.
+// A model lists its parameters once, with LayoutBuilder; memory, optimizers, checkpoints and the
+// sync take from the list what they need. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/base/named_buffers.h"
-#include "trainer/model/llama_config.h"
 
 namespace farstep {
 
 struct ParameterSpec {
   std::string name;  // "model.layers.0.self_attn.q_proj.weight"
   std::vector<int64_t> shape;
-  int64_t offset = 0;   // of its first element in the flat vector
-  bool decays = false;  // has weight decay: every matrix, embedding and head included; no norm
+  int64_t offset = 0;     // of its first element in the flat vector
+  bool decays = false;    // has weight decay
+  double init_std = 0;    // fresh values are normal of this deviation,
+  double init_value = 0;  // or all this one where the deviation is 0
 
   int64_t size() const { return num_elements(shape); }
   int64_t end() const { return offset + size(); }
 };
 
-// All parameters in order, without holes. A tied output head is the embedding and does not appear.
-std::vector<ParameterSpec> parameter_layout(const LlamaConfig& config);
+// Puts parameters one after the other, without holes.
+class LayoutBuilder {
+ public:
+  // A matrix, or the like: it decays, and begins with normal values.
+  void weight(std::string name, std::vector<int64_t> shape, double init_std);
+  // A norm or a bias: it does not decay, and begins with one value.
+  void constant(std::string name, std::vector<int64_t> shape, double init_value);
+  std::vector<ParameterSpec> finish() { return std::move(layout_); }
+
+ private:
+  void add(ParameterSpec spec);
+  std::vector<ParameterSpec> layout_;
+};
 
 // Elements of the flat vector.
 int64_t num_parameters(const std::vector<ParameterSpec>& layout);
-
-// Name of the parameter that holds element `index` of the flat vector. Throws InternalError if it
-// is out of range.
-const std::string& parameter_at(const std::vector<ParameterSpec>& layout, int64_t index);
 
 // The parameters as buffers in `flat` (num_parameters elements of host memory), which must outlive
 // them.

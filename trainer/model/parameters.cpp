@@ -1,6 +1,7 @@
 #include "trainer/model/parameters.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "trainer/base/error.h"
 #include "trainer/model/normal_values.h"
@@ -15,9 +16,8 @@ at::Tensor view_of(const at::Tensor& flat, const ParameterSpec& spec) {
 
 }  // namespace
 
-Parameters::Parameters(const LlamaConfig& config, at::Device device)
-    : config_(config),
-      layout_(parameter_layout(config)),
+Parameters::Parameters(std::vector<ParameterSpec> layout, at::Device device)
+    : layout_(std::move(layout)),
       values_(at::zeros({num_parameters(layout_)}, at::device(device).dtype(at::kFloat))),
       gradients_(at::zeros_like(values_)),
       host_values_(values_) {
@@ -31,9 +31,12 @@ Parameters::Parameters(const LlamaConfig& config, at::Device device)
 
 void Parameters::initialise(uint64_t seed) {
   const auto values = host_values_.pull();
-  fill_normal(values, config_.init_std, seed);
+  std::vector<NormalStretch> stretches;
+  for (const auto& spec : layout_) stretches.push_back({spec.end(), spec.init_std});
+  fill_normal(values, stretches, seed);
   for (const auto& spec : layout_) {
-    if (!spec.decays) std::fill_n(values.data() + spec.offset, spec.size(), 1.0F);
+    if (spec.init_std != 0) continue;
+    std::fill_n(values.data() + spec.offset, spec.size(), static_cast<float>(spec.init_value));
   }
   host_values_.push();
 }

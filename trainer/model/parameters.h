@@ -20,14 +20,13 @@ namespace farstep {
 
 class Parameters {
  public:
-  // Memory for the parameters of `config`; all values and gradients are 0.
-  Parameters(const LlamaConfig& config, at::Device device);
+  // Memory for the parameters of a layout; all values and gradients are 0.
+  Parameters(std::vector<ParameterSpec> layout, at::Device device);
 
-  // Sets matrices to normal values of deviation init_std and norms to 1. The bits depend on seed
-  // and shapes alone: not on device, processor or number of threads.
+  // Sets all values as the layout says they begin. The bits depend on seed and layout alone: not on
+  // device, processor or number of threads.
   void initialise(uint64_t seed);
 
-  const LlamaConfig& config() const { return config_; }
   const std::vector<ParameterSpec>& layout() const { return layout_; }
   int64_t size() const { return values_.numel(); }
 
@@ -37,7 +36,8 @@ class Parameters {
   // The values rounded to bf16, (size()), kept from the first call on. They are made anew if
   // values() has changed since: by tensors' operations, host_values().push() or note_update().
   const at::Tensor& bf16_values();
-  // What who updates values() through their memory must write as well; null if nothing is kept.
+  // The memory of bf16_values(), null before its first call. Code that updates values() through
+  // their memory must write the rounded values here as well.
   BF16* bf16_copy();
   // To be called after an update of all values() through their memory, and of bf16_copy().
   void note_update();
@@ -49,7 +49,6 @@ class Parameters {
   const at::Tensor& leaf(const std::string& name) const;
 
  private:
-  const LlamaConfig config_;
   const std::vector<ParameterSpec> layout_;
   at::Tensor values_, gradients_;
   HostMirror host_values_;

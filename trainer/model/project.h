@@ -1,4 +1,4 @@
-// The matrix product of every layer: master weights in fp32, products in the type of the
+// The matrix product of every linear layer: fp32 master weights, products in the type of the
 // activations.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace farstep {
 
-// x (..., in) times the transposed `weight` (out, in), which is cast to x's type: (..., out).
+// Returns x (..., in) times the transpose of `weight` (out, in), cast to the type of x: (..., out).
 inline at::Tensor project(const at::Tensor& x, const at::Tensor& weight) {
   return at::linear(x, weight.to(x.scalar_type()));
 }

@@ -10,7 +10,7 @@ RotaryTable::RotaryTable(int64_t head_size, double theta, at::Device device)
 }
 
 void RotaryTable::extend(int64_t positions) {
-  // Rounded to fp32 on the way just as `transformers` does it: at long positions it shows.
+  // Rounds to fp32 at the same places as `transformers`; at long positions it makes a difference.
   const auto fp32 = at::device(device_).dtype(at::kFloat);
   const auto exponents = at::arange(half_, fp32) * 2 / static_cast<double>(2 * half_);
   const auto frequencies = at::pow(at::Scalar(theta_), exponents).reciprocal();
@@ -19,6 +19,7 @@ void RotaryTable::extend(int64_t positions) {
   sines_ = angles.sin();
 }
 
+// Grows to powers of two, so that slowly growing sequences rarely recompute the tables.
 std::pair<at::Tensor, at::Tensor> RotaryTable::tables(int64_t positions) {
   if (cosines_.size(0) < positions) {
     extend(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(positions))));

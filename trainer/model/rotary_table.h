@@ -1,5 +1,5 @@
-// Rotary position embeddings as `transformers` has them: element i of a head is rotated with
-// element i + D/2, by the angle position * theta^(-2i/D).
+// Rotary position embeddings (Su et al. 2021) as in `transformers`: element i of a head is rotated
+// with element i + D/2 by the angle position * theta^(-2i/D).
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,18 +9,19 @@
 
 namespace farstep {
 
-// Cosines and sines of all positions, fp32, made as far as they are asked for. Not thread-safe.
+// Cosines and sines of positions, fp32, computed when they are first needed. Not thread-safe.
 class RotaryTable {
  public:
   RotaryTable(int64_t head_size, double theta, at::Device device);
 
-  // Cosines and sines of positions 0 to `positions` - 1, (positions, D / 2) each, contiguous.
+  // Returns cosines and sines of positions 0 to `positions` - 1, (positions, D / 2) each,
+  // contiguous.
   std::pair<at::Tensor, at::Tensor> tables(int64_t positions);
 
-  // So many are there by now.
+  // Returns the number of positions computed so far.
   int64_t positions() const { return cosines_.size(0); }
 
-  // x (B, heads, T, D) rotated, position 0 first; of x's type, computed in fp32.
+  // Returns x (B, heads, T, D) rotated, from position 0, in the type of x; computes in fp32.
   at::Tensor rotate(const at::Tensor& x);
 
  private:

@@ -1,7 +1,11 @@
 // What an inner step needs of a model: parameters, and gradients of micro-batches added to theirs.
 //
-// Implementations differ in speed and rounding, not in what they compute. Called by the training
-// thread only.
+// What a batch holds only the model knows, and the task that made both. To all others it is a list
+// of tensors on the model's device, whose first side counts the examples. The model has the loss:
+// a sum over the batch's targets.
+//
+// Implementations of one model differ in speed and rounding, not in what they compute. Called by
+// the device's thread only.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "trainer/model/parameters.h"
 
@@ -19,8 +24,14 @@ struct GradientPass {
   double scale = 1;
   bool add = false;  // to those that are there, instead of replacing them
   // Called during backward, once for every part: elements [begin, end) of the flat vector are as
-  // this pass leaves them (on a GPU: once what its stream was given so far is done).
+  // this pass leaves them (on a GPU: once the work that its stream has so far is done).
   std::function<void(int64_t begin, int64_t end)> ready = {};
+};
+
+// What a model's config file says of the data; of images there is nothing to say.
+struct DataFacts {
+  int64_t sequence_length = 0;
+  int64_t eos = 0;  // id of the token that ends a document
 };
 
 class TrainableModel {
@@ -29,25 +40,28 @@ class TrainableModel {
 
   virtual Parameters& parameters() = 0;
 
-  // Summed cross-entropy of all B T targets, an fp32 scalar on the device; `tokens` as below.
-  virtual at::Tensor summed_loss(const at::Tensor& tokens) = 0;
+  // The summed loss of all targets of `batch`, an fp32 scalar on the device.
+  virtual at::Tensor summed_loss(at::TensorList batch) = 0;
 
-  // Runs forward and backward on `tokens` (B, T + 1), int64, on the model's device: columns 0 to T
-  // - 1 are inputs, 1 to T targets. Leaves the gradient of `scale` times the summed cross-entropy
-  // of all B T targets in parameters().gradients(), as `pass` says, and returns `scale` times that
-  // sum: an fp32 scalar on the device, so that nobody waits for it.
-  virtual at::Tensor backpropagate(const at::Tensor& tokens, const GradientPass& pass) = 0;
+  // Runs forward and backward. Leaves the gradient of `scale` times the summed loss in
+  // parameters().gradients(), as `pass` says. Returns `scale` times that sum as an fp32 scalar on
+  // the device, so that nobody waits for it.
+  virtual at::Tensor backpropagate(at::TensorList batch, const GradientPass& pass) = 0;
 
-  // Not nothing if the model's work can be recorded: backpropagate() gives the device the same work
-  // for tokens of one shape at one place, once it has done so before, as long as this number, which
-  // grows whenever the model's memory moves, stays as it is, and bf16_values() are there.
+  // The config.json that a checkpoint keeps beside the parameters, for other programs to read. By
+  // default it is empty: no other program knows the model.
+  virtual std::string config_text(const DataFacts& /*data*/) const { return "{}"; }
+
+  // A version of the model's memory, if its work can be recorded; it grows whenever the memory
+  // moves. While it stays as it is, and bf16_values() are there, backpropagate() launches the same
+  // kernels for every batch of one shape at one place, but for the first such batch.
   virtual std::optional<int64_t> recordable_memory() const { return std::nullopt; }
 
-  at::Tensor add_gradients(const at::Tensor& tokens, double scale) {
-    return backpropagate(tokens, {.scale = scale, .add = true});
+  at::Tensor add_gradients(at::TensorList batch, double scale) {
+    return backpropagate(batch, {.scale = scale, .add = true});
   }
-  at::Tensor set_gradients(const at::Tensor& tokens, double scale) {
-    return backpropagate(tokens, {.scale = scale, .add = false});
+  at::Tensor set_gradients(at::TensorList batch, double scale) {
+    return backpropagate(batch, {.scale = scale, .add = false});
   }
 };
 

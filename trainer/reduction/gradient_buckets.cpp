@@ -8,13 +8,22 @@ namespace farstep {
 
 namespace {
 
-constexpr int64_t kMostValues = 1 << 20;
-constexpr int64_t kLeastBuckets = 16;
+// A bucket of 4 MiB can stay in the caches until it is summed. With 16 buckets most of the sum
+// overlaps with backward in a small model too.
+constexpr int64_t kMostHostValues = 1 << 20;
+constexpr int64_t kLeastHostBuckets = 16;
+// A reduction between GPUs has a latency of tens of microseconds, so its buckets are larger.
+constexpr int64_t kMostGpuValues = 8 << 20;
+constexpr int64_t kLeastGpuBuckets = 8;
 
 }  // namespace
 
-int64_t default_bucket_values(int64_t size) {
-  return std::clamp<int64_t>(size / kLeastBuckets, 1, kMostValues);
+int64_t host_bucket_values(int64_t size) {
+  return std::clamp<int64_t>(size / kLeastHostBuckets, 1, kMostHostValues);
+}
+
+int64_t gpu_bucket_values(int64_t size) {
+  return std::clamp<int64_t>(size / kLeastGpuBuckets, 1, kMostGpuValues);
 }
 
 GradientBuckets::GradientBuckets(int64_t size, int64_t bucket_values)

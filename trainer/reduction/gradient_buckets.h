@@ -1,8 +1,8 @@
-// The flat gradient cut into buckets, and how many of them one device has made final in a step.
+// Cuts the flat gradient into buckets, and counts those that one device has completed in a step.
 //
-// Buckets are numbered from the vector's end, where backward begins, and count only in that order:
-// so all devices hand over the same buckets in the same order, in whatever order their models
-// finish them. Not thread-safe.
+// Buckets are numbered from the end of the vector, where backward begins, and become final in that
+// order only. So all devices deliver the same buckets in the same order, although their models may
+// finish ranges in different orders. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,28 +17,31 @@ struct Bucket {
   int64_t size() const { return end - begin; }
 };
 
-// Values of a bucket for a gradient of `size`: 4 MiB of them, or fewer, so that there are several.
-int64_t default_bucket_values(int64_t size);
+// Returns the values in a bucket for a gradient of `size` in host memory: 4 MiB, or less if there
+// would be too few buckets.
+int64_t host_bucket_values(int64_t size);
+// Does the same for GPUs: 32 MiB, or less.
+int64_t gpu_bucket_values(int64_t size);
 
 class GradientBuckets {
  public:
-  // Of a gradient of `size` values; both above 0. The last bucket may be smaller.
+  // `size` values in all, above 0, as is `bucket_values`. The last bucket may be smaller.
   GradientBuckets(int64_t size, int64_t bucket_values);
 
   std::size_t count() const { return left_.size(); }
   Bucket bucket(std::size_t number) const;
 
-  // A step begins: no value is final.
+  // Begins a step, in which no value is final.
   void restart();
-  // Elements [begin, end) are final. Throws InternalError if they are not of the vector, or if a
-  // bucket would have more values than it holds.
+  // Marks elements [begin, end) as final. Throws InternalError if they are outside the vector or
+  // final already.
   void add(int64_t begin, int64_t end);
-  // So many buckets, from the first on, are final.
+  // Returns the number n for which buckets 0 to n - 1 are final.
   std::size_t num_final() const { return num_final_; }
 
  private:
   const int64_t size_, bucket_values_;
-  std::vector<int64_t> left_;  // values of each bucket that are not final
+  std::vector<int64_t> left_;  // number of values in each bucket that are not final
   std::size_t num_final_ = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace farstep {
 
 namespace {
-constexpr int64_t kBlockValues = 1024;  // stay in the first-level cache
+constexpr int64_t kBlockValues = 1024;  // 4 KiB, which stay in the first-level cache
 }  // namespace
 
 HostReduction::HostReduction(std::vector<std::span<float>> gradients, int64_t bucket_values,
@@ -34,10 +34,11 @@ void HostReduction::begin_step() {
 void HostReduction::ready(std::size_t device, int64_t begin, int64_t end) {
   std::unique_lock lock(mutex_);
   devices_.at(device).add(begin, end);
-  if (num_taken_ < num_final()) changed_.notify_all();  // who waits may help
+  if (num_taken_ < num_final()) changed_.notify_all();  // threads in finish() can help
   work(lock);
 }
 
+// While it waits for other devices, this thread adds up their final buckets.
 bool HostReduction::finish(std::size_t device) {
   std::unique_lock lock(mutex_);
   const auto count = devices_.at(device).count();
@@ -72,6 +73,7 @@ std::size_t HostReduction::num_final() const {
 void HostReduction::work(std::unique_lock<std::mutex>& lock) {
   while (!is_abandoned_ && num_taken_ < num_final()) {
     const auto bucket = devices_.front().bucket(num_taken_++);
+    // Other threads take other buckets meanwhile.
     lock.unlock();
     add_up(bucket);
     lock.lock();
@@ -80,6 +82,8 @@ void HostReduction::work(std::unique_lock<std::mutex>& lock) {
   }
 }
 
+// Each block of elements is summed in a local array, in order of the devices, and then written to
+// all.
 void HostReduction::add_up(const Bucket& bucket) const {
   spread_(bucket.begin, bucket.end, [this](int64_t begin, int64_t end) {
     std::array<float, kBlockValues> sum;

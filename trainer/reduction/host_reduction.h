@@ -1,8 +1,8 @@
-// The sum of gradients that lie in host memory: of CPU slices.
+// Adds up gradients in host memory, those of CPU slices.
 //
-// A bucket that is final on all devices is added up by the next thread that is here anyway: the one
-// that made it so, or one that waits for the rest. Every element is summed in order of the devices,
-// so the bits depend neither on timing nor on the buckets.
+// The thread that completes a bucket on the last device adds it up, or a thread that waits in
+// finish(). Every element is summed in order of the devices, so the bits do not depend on timing or
+// bucket size.
 #pragma once
 
 #include <condition_variable>
@@ -16,13 +16,13 @@
 
 namespace farstep {
 
-// Calls `work` for ranges that make up [begin, end), on the threads that the calling one has.
+// Calls `work` for ranges that together cover [begin, end), on the threads of the caller.
 using SpreadWork = std::function<void(int64_t begin, int64_t end,
                                       const std::function<void(int64_t, int64_t)>& work)>;
 
 class HostReduction : public SiteReduction {
  public:
-  // `gradients`: each device's, of one size above 0; they stay where they are.
+  // `gradients` has one span a device, all of one size above 0, which must stay valid.
   HostReduction(std::vector<std::span<float>> gradients, int64_t bucket_values, SpreadWork spread);
 
   void begin_step() override;
@@ -31,15 +31,15 @@ class HostReduction : public SiteReduction {
   void abandon() override;
 
  private:
-  // Buckets that are final on all devices. Needs mutex_.
+  // Returns the number of buckets that are final on all devices. The caller holds mutex_.
   std::size_t num_final() const;
-  // Adds up what is final and that nobody has taken, as long as there is any; `lock` holds mutex_.
+  // Adds up final buckets that no thread has taken until there are none; `lock` holds mutex_.
   void work(std::unique_lock<std::mutex>& lock);
   void add_up(const Bucket& bucket) const;
 
   const std::vector<std::span<float>> gradients_;
   const SpreadWork spread_;
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
   std::vector<GradientBuckets> devices_;
   std::size_t num_taken_ = 0, num_added_up_ = 0;  // buckets

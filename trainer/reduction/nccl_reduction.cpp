@@ -14,7 +14,7 @@ namespace farstep {
 
 namespace {
 
-// NCCL's functions, in the library that LibTorch brings: loaded when needed, and never unloaded.
+// NCCL's functions from the library that comes with LibTorch: loaded on first use, never unloaded.
 struct NcclLibrary {
   decltype(&ncclCommInitAll) init_all = function<decltype(&ncclCommInitAll)>("ncclCommInitAll");
   decltype(&ncclAllReduce) all_reduce = function<decltype(&ncclAllReduce)>("ncclAllReduce");
@@ -45,9 +45,10 @@ struct NcclLibrary {
   }
 };
 
-// Makes a GPU the calling thread's current one for a while.
+// Makes a GPU the calling thread's current one until it is destroyed.
 class CurrentGpu {
  public:
+  // The GPU that was current is restored at the end, because the caller's own work relies on it.
   explicit CurrentGpu(int gpu) {
     FARSTEP_CUDA_CHECK(cudaGetDevice(&before_));
     FARSTEP_CUDA_CHECK(cudaSetDevice(gpu));
@@ -60,13 +61,13 @@ class CurrentGpu {
   int before_ = 0;
 };
 
-// Made while its GPU is the current one.
+// One GPU's part. Must be constructed while that GPU is the current one.
 struct Rank {
   Rank(GpuGradients gpu_gradients, const GradientBuckets& all)
       : gradients(std::move(gpu_gradients)), buckets(all) {}
 
   cudaStream_t training() const { return static_cast<cudaStream_t>(gradients.current_stream()); }
-  // What `later` is given next runs after what `earlier` was given so far.
+  // Makes later work of `later` wait for the present work of `earlier`.
   void order(cudaStream_t earlier, cudaStream_t later) {
     event.record(earlier);
     event.hold(later);
@@ -77,7 +78,7 @@ struct Rank {
   std::size_t num_sent = 0;
   const GpuStream side;
   GpuEvent event;
-  std::mutex mutex;           // guards comm, which another thread may abort
+  std::mutex mutex;           // guards comm, because abandon() may run in another thread
   ncclComm_t comm = nullptr;  // null once aborted
 };
 
@@ -113,6 +114,7 @@ class NcclReduction : public SiteReduction {
     }
   }
 
+  // The side stream waits for the training stream once for all buckets that are final now.
   void ready(std::size_t device, int64_t begin, int64_t end) override {
     auto& rank = *ranks_.at(device);
     rank.buckets.add(begin, end);
@@ -134,7 +136,7 @@ class NcclReduction : public SiteReduction {
                   rank.buckets.count());
     ++num_finishing_;
     changed_.notify_all();
-    // Only what all GPUs were given does a GPU come to the end of.
+    // A GPU completes a reduction only if every GPU has launched it; so all threads wait here.
     changed_.wait(lock, [&] { return is_abandoned_ || num_finishing_ == ranks_.size(); });
     if (is_abandoned_) return false;
     const CurrentGpu current(rank.gradients.gpu);
@@ -142,6 +144,7 @@ class NcclReduction : public SiteReduction {
     return true;
   }
 
+  // Aborting the communicators releases GPUs that wait in a reduction for the failed one.
   void abandon() override {
     {
       const std::lock_guard lock(mutex_);
@@ -156,8 +159,8 @@ class NcclReduction : public SiteReduction {
   }
 
  private:
-  // NCCL connects at the first sum of a size, and waits for all ranks' calls then: a thread that
-  // waited so in a step could not be let go.
+  // NCCL opens connections at the first reduction of a size, and its call then waits for all ranks.
+  // In a step abandon() could not end such a wait.
   void connect(const GradientBuckets& buckets) {
     for (std::size_t number = 0; number < buckets.count(); ++number) {
       nccl_.check(nccl_.group_start(), "ncclGroupStart");
@@ -179,7 +182,7 @@ class NcclReduction : public SiteReduction {
 
   const NcclLibrary nccl_;
   std::vector<std::unique_ptr<Rank>> ranks_;
-  std::mutex mutex_;  // guards what is below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable changed_;
   std::size_t num_finishing_ = 0;  // devices
   bool is_abandoned_ = false;

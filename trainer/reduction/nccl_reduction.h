@@ -1,7 +1,7 @@
-// The sum of gradients that lie on GPUs, by NCCL: one thread a GPU in the one process.
+// Adds up gradients on GPUs with NCCL; one process has one thread for each GPU.
 //
-// A bucket travels on a stream of its own as soon as the GPU has made it, while the next ones are
-// made; host threads wait for each other when all is under way, and never for a GPU.
+// A bucket is reduced on a stream of its own as soon as the GPU has computed it, while the GPU
+// computes the next ones. Host threads wait for each other after all launches, and never for a GPU.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@
 namespace farstep {
 
 struct GpuGradients {
-  int gpu = 0;              // its index
-  float* values = nullptr;  // the flat gradient, which stays where it is
-  // The cudaStream_t that the calling thread gives the GPU its work by.
+  int gpu = 0;              // CUDA's index
+  float* values = nullptr;  // the flat gradient, which must stay valid
+  // Returns the cudaStream_t on which the calling thread launches work for the GPU.
   std::function<void*()> current_stream = {};
 };
 
-// Of GPUs all different, with `size` values each, both above 0. Adds up whatever the gradients hold
-// once, so that all connections are there. A step that was abandoned was the last. Null if the
-// program was built without NCCL; throws ConfigError if its library cannot be loaded, InternalError
-// if NCCL or CUDA fails, also in a step.
+// Returns a reduction over different GPUs with `size` values each; size and number are above 0.
+// Reduces the gradients' present content once, to open all connections. After an abandoned step it
+// cannot be used again. Throws ConfigError if NCCL's library cannot be loaded. Throws InternalError
+// if NCCL or CUDA fails, here or in a step. Only in builds with CUDA and NCCL's header.
 std::unique_ptr<SiteReduction> make_nccl_reduction(std::vector<GpuGradients> gpus, int64_t size,
                                                    int64_t bucket_values);
 

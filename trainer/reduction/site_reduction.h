@@ -1,8 +1,8 @@
-// How the gradients of a site's devices become their sum on every device, bucket by bucket while
-// backward is still under way.
+// Replaces the gradients of a site's devices by their sum, bucket by bucket during backward.
 //
-// begin_step() is called while no device is in a step. In a step every device's own thread says
-// which parts of its gradient are final, and then finishes; abandon() may be any thread's.
+// begin_step() must be called while no device is in a step. In a step each device's own thread
+// reports with ready() which parts of its gradient are final, and then calls finish(). Any thread
+// may call abandon().
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,17 @@ class SiteReduction {
 
   virtual void begin_step() = 0;
 
-  // Elements [begin, end) of the device's flat gradient are final, and not the device's to touch
-  // until it has finished; in a step every element becomes so once. Waits for no device.
+  // Reports that elements [begin, end) of the device's flat gradient are final. The device must not
+  // use them until finish() has returned. In a step every element is reported once. Does not wait.
   virtual void ready(std::size_t device, int64_t begin, int64_t end) = 0;
 
-  // Returns true once all devices are here and this one's gradient is the sum of all, the same bits
-  // on every device (on a GPU: for the work that its stream is given next); what each thread wrote
-  // before is seen by all then. Returns false if a device has abandoned the step.
+  // Waits until all devices are here. Returns true if this one's gradient is the sum of all then,
+  // with the same bits on every device; on a GPU, for later work of the thread's stream. Writes
+  // that a thread made before are visible to all threads afterwards. Returns false if a device has
+  // abandoned the step.
   virtual bool finish(std::size_t device) = 0;
 
-  // A device has failed: finish() returns false, to who waits in it and to who comes.
+  // Reports that a device has failed: makes present and later calls of finish() return false.
   virtual void abandon() = 0;
 };
 

@@ -10,8 +10,8 @@ namespace farstep {
 
 namespace {
 
-constexpr std::size_t kMostRoundRows = 200;
-constexpr std::size_t kMostLegendSites = 12;
+constexpr std::size_t kMostRoundRows = 200;   // bounds the size of the page
+constexpr std::size_t kMostLegendSites = 12;  // a longer legend is taller than its chart
 
 constexpr std::string_view kStyle = R"css(
 :root { color-scheme: light dark; --page: #f6f7f9; --card: #ffffff; --ink: #1c2330; --soft: #667085;
@@ -72,7 +72,7 @@ tr.sum td { font-weight: 600; border-top: 1px solid var(--line); }
 @media (max-width: 860px) { .pair { grid-template-columns: 1fr; } }
 )css";
 
-// The classes of fills and strokes that the charts use.
+// Returns the classes of fills and strokes that the charts use.
 std::string color_style() {
   std::string css = ".compute { fill: var(--compute); background: var(--compute); }\n";
   for (const auto cause : enum_names(SpanCause{})) {
@@ -154,6 +154,7 @@ std::string figure(std::string_view value, std::string_view label) {
                      escape_html(label));
 }
 
+// The figures that a reader wants first, above all tables.
 std::string figures(const RunReport& report) {
   TimeUse all;
   double tokens_per_second = 0;
@@ -174,6 +175,7 @@ std::string figures(const RunReport& report) {
 
 }  // namespace
 
+// From the whole to the details: figures, timeline, charts, tables, and each round last.
 std::string html_report(const RunReport& report) {
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -199,7 +201,7 @@ std::string html_report(const RunReport& report) {
     html += section("The last plan, and why", paragraphs(plan));
   }
   if (const auto changes = sync_lines(report); !changes.empty()) {
-    html += section("How the sites came to sync", paragraphs(changes));
+    html += section("Changes of the sync", paragraphs(changes));
   }
   html += table_section(work_table(report)) + table_section(traffic_table(report));
   if (const auto links = link_table(report); !links.rows.empty()) html += table_section(links);

@@ -1,5 +1,5 @@
-// The report as one self-contained page: no script, nothing from the network, light and dark.
-// Pure; thread-safe.
+// The report as one self-contained HTML page, without scripts or network access, in a light and a
+// dark style. A pure function; thread-safe.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace farstep {
 
-// The page's HTML; below a megabyte for runs of any length.
+// Returns the page; under a megabyte for a run of any length.
 std::string html_report(const RunReport& report);
 
 }  // namespace farstep

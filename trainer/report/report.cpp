@@ -12,12 +12,13 @@ namespace farstep {
 
 namespace {
 
+// A folder with an event file is one site's; otherwise its subfolders are sites.
 std::vector<std::filesystem::path> find_event_files(const std::filesystem::path& folder) {
   std::error_code error;
   if (std::filesystem::exists(folder / kEventFile, error)) return {folder / kEventFile};
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    std::error_code ignored;  // a folder that cannot be looked into holds no site
+    std::error_code ignored;  // a folder that cannot be read holds no site
     const auto file = entry.path() / kEventFile;
     if (std::filesystem::exists(file, ignored)) files.push_back(file);
   }
@@ -41,6 +42,7 @@ void add_link(const LinkEvent& event, LinkReport& link) {
   link.rtt_seconds = event.rtt_seconds;
 }
 
+// One pass over the records. A later `run` event begins a resumed process.
 SiteReport read_site(const std::filesystem::path& file, std::vector<std::string>& notes) {
   auto log = read_event_log(file);
   if (!log.note.empty()) notes.push_back(log.note);
@@ -79,7 +81,7 @@ SiteReport read_site(const std::filesystem::path& file, std::vector<std::string>
   return site;
 }
 
-// Refuses files that do not belong together, and notes sites whose file is not there.
+// Throws if the files do not belong together. Notes sites whose file is missing.
 void check_sites(RunReport& report) {
   std::set<std::string> found;
   for (const auto& site : report.sites) {
@@ -118,7 +120,7 @@ void collect_losses(RunReport& report) {
   std::map<int64_t, LossSum> training;
   std::map<int64_t, LossSum> validation;
   for (const auto& site : report.sites) {
-    std::map<int64_t, EvaluationEvent> shares;  // a share that was computed again counts once
+    std::map<int64_t, EvaluationEvent> shares;  // a repeated evaluation of a round counts once
     for (const auto& record : site.records) {
       if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
         if (!round->train_loss) continue;
@@ -137,6 +139,7 @@ void collect_losses(RunReport& report) {
     }
   }
   std::size_t all_sites = 0;
+  // A site may have evaluated a round that others have not reached: such a round has no mean.
   for (const auto& [round, loss] : validation) all_sites = std::max(all_sites, loss.sites);
   report.train_losses = means(training, 0);
   report.validation_losses = means(validation, all_sites);
@@ -230,6 +233,7 @@ std::vector<SyncChangeEvent> sync_changes(const RunReport& report) {
   return changes;
 }
 
+// Names and units are part of the interface for programs.
 Json report_json(const RunReport& report) {
   Json sites = Json::array();
   for (const auto& site : report.sites) {

@@ -1,7 +1,7 @@
-// What a run did, from the event files of its sites: idle time, losses, throughput, bytes.
+// Builds the report of a run from its sites' event files: idle time, losses, throughput, bytes.
 //
-// Figures are of the records that count (without_abandoned). Pure functions but for reading the
-// files; thread-safe.
+// Figures include only records that without_abandoned() keeps. Pure functions, except that
+// build_report() reads files; thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +15,7 @@
 
 namespace farstep {
 
-// Payload as Farstep counted it, and bytes on the sockets as the kernel did.
+// Payload as Farstep counts it, and bytes on the sockets as the kernel counts them.
 struct Traffic {
   int64_t wan_bytes_sent = 0, wan_bytes_received = 0;
   int64_t socket_bytes_sent = 0, socket_bytes_received = 0;
@@ -23,58 +23,59 @@ struct Traffic {
   Traffic& operator+=(const Traffic& other);
 };
 
-// The way to one peer: sums over the rounds, and what was known last.
+// The link to one peer: sums over the rounds, and the last known speed and round trip.
 struct LinkReport {
   int64_t bytes_sent = 0, bytes_received = 0, socket_bytes_sent = 0, retransmitted_bytes = 0;
   std::optional<double> bits_per_second, rtt_seconds;
 
-  // Of the bytes on the connections, those that had to be sent again.
+  // Returns the share of the bytes on the connections that was sent again.
   double retransmitted_share() const;
 };
 
 struct SiteReport {
   std::string site;
   RunEvent run;                 // of its newest process
-  std::vector<Record> records;  // those that count
+  std::vector<Record> records;  // without abandoned ones
   SiteTime time;
   int64_t rounds_done = 0, steps = 0, tokens = 0;
   Traffic traffic;
   std::map<std::string, LinkReport> links;      // by peer
   LinkReport uplink;                            // to all peers together
-  double hidden_wan_seconds = 0;                // of the syncs, while the site trained
+  double hidden_wan_seconds = 0;                // transfers while the site trained
   std::optional<double> first_loss, last_loss;  // of its first and its last step
-  std::optional<EndEvent> end;  // of its newest process; none while it runs or if it was killed
+  std::optional<EndEvent> end;  // of its newest process; empty if it runs or was killed
 
-  // What the device is, as far as the records tell.
+  // Returns the device's description from the records, or its number.
   std::string device_name(std::size_t device) const;
-  // Tokens a second of the time that the account explains; 0 if there is none.
+  // Returns tokens a second of the accounted time; 0 if there is none.
   double tokens_per_second() const;
-  // The share of the time that the account explains that is exposed WAN time; 0 if there is none.
+  // Returns exposed WAN time as a share of the accounted time; 0 if there is none.
   double exposed_wan_share() const;
 };
 
 struct RunReport {
   std::string run;
-  int64_t rounds_done = 0;         // committed by the site that is furthest
-  std::vector<SiteReport> sites;   // in the order of their ids
-  std::vector<std::string> notes;  // what is missing or was left out
-  // By round. Training: mean over the tokens of all sites; validation: all sites' shares together,
-  // of the rounds of which every share is there.
+  int64_t rounds_done = 0;         // the most that any site has committed
+  std::vector<SiteReport> sites;   // in order of their ids
+  std::vector<std::string> notes;  // missing sites and unfinished lines
+  // By round. Training loss: mean over the tokens of all sites. Validation loss: over the shares of
+  // all sites, in rounds for which every share is present.
   std::map<int64_t, double> train_losses, validation_losses;
 
-  // The last validation loss, else the last round's training loss.
+  // Returns the last validation loss, or without validation the last round's training loss.
   std::optional<double> final_loss() const;
   int64_t wan_bytes_sent() const;
 };
 
-// Reads RUN_FOLDER/*/events.jsonl, or the events.jsonl of one site's own folder. Throws DataError
-// if there is none, if a file is not an event file, or if they are of different runs.
+// Reads RUN_FOLDER/*/events.jsonl, or events.jsonl in the folder of one site. Throws DataError if
+// there is none, if a file is not an event file, or if files belong to different runs.
 RunReport build_report(const std::filesystem::path& run_folder);
 
-// How the sites have changed the way they sync, in order; of the first site, as all decide alike.
+// Returns the changes of how the sites sync, in order. They are the first site's, as all sites
+// decide alike.
 std::vector<SyncChangeEvent> sync_changes(const RunReport& report);
 
-// The report as `farstep report --json` prints it; seconds are totals over the run.
+// Returns the output of `farstep report --json`; seconds are totals over the run.
 Json report_json(const RunReport& report);
 
 }  // namespace farstep

@@ -13,10 +13,10 @@ namespace {
 
 using Points = std::vector<std::pair<double, double>>;
 
-constexpr std::size_t kMostPoints = 400;  // of one curve
-constexpr std::size_t kSiteColors = 8;
+constexpr std::size_t kMostPoints = 400;  // of one curve, on 578 pixels
+constexpr std::size_t kSiteColors = 8;    // in the style of the page
 
-// Loss of every step of a site against the rounds done when it was over.
+// Returns the loss of every step of a site against the rounds done at its end.
 Points training_curve(const SiteReport& site) {
   std::map<int64_t, int64_t> steps_of_round;
   for (const auto& record : site.records) {
@@ -38,7 +38,7 @@ Points training_curve(const SiteReport& site) {
   return points;
 }
 
-// Means of neighbouring points, so that kMostPoints at most are left.
+// Returns means of neighbouring points, at most kMostPoints.
 Points thinned(const Points& points) {
   const std::size_t group = (points.size() + kMostPoints - 1) / kMostPoints;
   if (group <= 1) return points;
@@ -83,7 +83,7 @@ Points scaled(const Points& points, const Scale& x, const Scale& y) {
   return scaled_points;
 }
 
-// The bar of one site, and its share of idle time behind it.
+// Draws the bar of one site, and its idle share beside it.
 void draw_idle_bar(SvgCanvas& canvas, const SiteReport& site, const Scale& x, double top,
                    double height) {
   const auto& time = site.time;
@@ -103,6 +103,7 @@ void draw_idle_bar(SvgCanvas& canvas, const SiteReport& site, const Scale& x, do
 
 }  // namespace
 
+// The axes cover all curves with a margin, so that none touches the border.
 std::string loss_chart(const RunReport& report) {
   SvgCanvas canvas(kLossPlot.width, kLossPlot.bottom + 44, "Loss by round");
   std::vector<Points> curves;
@@ -143,6 +144,7 @@ std::string loss_chart(const RunReport& report) {
   return canvas.finish();
 }
 
+// More than eight sites get thinner bars, so that the chart keeps its height.
 std::string idle_chart(const RunReport& report) {
   constexpr double kWidth = 480, kLeft = 92, kRight = 416, kTop = 12;
   const bool is_dense = report.sites.size() > 8;

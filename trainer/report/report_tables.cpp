@@ -16,7 +16,7 @@ double rounds_of(const SiteReport& site) {
   return static_cast<double>(std::max<int64_t>(site.rounds_done, 1));
 }
 
-// Digits behind the point with which the largest of a table's values reads well.
+// Returns the number of decimals for a table with this largest value.
 int digits_for(double largest) {
   return largest >= 10 ? 1 : largest >= 1 ? 2 : 3;
 }
@@ -29,7 +29,7 @@ std::string percent_text(double fraction) {
   return fmt::format("{:.1f} %", 100 * fraction);
 }
 
-// The rows of the idle table: means a round of one figure of every site, and their sum.
+// Adds rows to the idle table: the mean of one figure a round for each site, and their sum.
 class IdleRows {
  public:
   IdleRows(const RunReport& report, Table& table) : report_(report), table_(table) {
@@ -55,7 +55,7 @@ class IdleRows {
   }
 
  private:
-  // No "-0.0" for what is only the rounding of a sum.
+  // Avoids "-0.0" for a sum that differs from 0 only by rounding.
   static double without_rounding(double seconds) { return std::abs(seconds) < 5e-4 ? 0 : seconds; }
   std::string text(double seconds) const {
     return fmt::format("{:.{}f}", without_rounding(seconds), digits_);
@@ -72,7 +72,7 @@ bool has_any(const RunReport& report, SpanCause cause) {
                      [cause](const auto& site) { return site.time.total.seconds(cause) > 0; });
 }
 
-// What one round was, over all sites.
+// One round, added up over all sites.
 struct RoundSum {
   int64_t steps = 0, tokens = 0, bytes_sent = 0;
   double longest_seconds = 0;
@@ -80,6 +80,7 @@ struct RoundSum {
   std::string hash;
 };
 
+// Adds up each round over the sites; its length is that of the site that took longest.
 std::map<int64_t, RoundSum> sum_rounds(const RunReport& report) {
   std::map<int64_t, RoundSum> rounds;
   for (const auto& site : report.sites) {
@@ -112,7 +113,22 @@ std::string first_and_last(std::string_view what, const std::map<int64_t, double
                      loss_text(losses.rbegin()->second));
 }
 
-// "done at all sites", or who ended otherwise.
+// Does the same for the validation loss, and adds its share of the time.
+std::string validation_text(const RunReport& report) {
+  auto text = first_and_last("validation", report.validation_losses);
+  if (report.validation_losses.empty()) return text;
+  double seconds = 0;
+  double all_seconds = 0;
+  for (const auto& site : report.sites) {
+    seconds += site.time.total.seconds(SpanCause::kEvaluate);
+    all_seconds += site.time.total.total_seconds();
+  }
+  const auto times = report.validation_losses.size();
+  return text + fmt::format(", taken {} time{} in {} of all time", times, times == 1 ? "" : "s",
+                            percent_text(all_seconds > 0 ? seconds / all_seconds : 0));
+}
+
+// Returns "done at all sites", or the sites that ended otherwise.
 std::string ends_text(const RunReport& report) {
   std::string others;
   std::size_t done = 0;
@@ -138,10 +154,12 @@ std::vector<std::string> facts(const RunReport& report) {
           fmt::format("{} parameters, sequences of {} tokens",
                       short_count_text(static_cast<double>(run.parameters)),
                       count_text(run.sequence_length)),
-          first_and_last("validation", report.validation_losses),
-          first_and_last("training", report.train_losses), ends_text(report)};
+          validation_text(report), first_and_last("training", report.train_losses),
+          ends_text(report)};
 }
 
+// `wait` and `wan` always have a row, for comparison with the papers; other causes only if they
+// occur.
 Table idle_table(const RunReport& report) {
   Table table{.title = report.rounds_done > 0
                            ? fmt::format("Device idle time, seconds a round (mean of {})",
@@ -241,6 +259,7 @@ std::vector<std::string> sync_lines(const RunReport& report) {
   return lines;
 }
 
+// With one peer the uplink is that link, so it gets no row of its own.
 Table link_table(const RunReport& report) {
   Table table{
       .title = "Links as the run measured them",
@@ -296,6 +315,7 @@ Table traffic_table(const RunReport& report) {
   return table;
 }
 
+// Keeps every k-th round, and the last one always.
 Table round_table(const RunReport& report, std::size_t most_rows) {
   const auto rounds = sum_rounds(report);
   const std::size_t every = (rounds.size() + most_rows - 1) / most_rows;

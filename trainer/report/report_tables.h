@@ -1,4 +1,5 @@
-// The report's figures as words and tables, for whoever lays them out: as text or as a page.
+// The report's figures as sentences and tables, without a layout. The text report and the page lay
+// them out.
 //
 // Pure functions; thread-safe.
 #pragma once
@@ -17,39 +18,41 @@ struct Table {
   };
   std::string title;
   std::vector<std::string> header;
-  std::vector<Row> rows;             // as many cells as the header has
-  std::size_t left_columns = 1;      // aligned to the left; the others are numbers
-  std::size_t trailing_columns = 0;  // stay together at the end if the table must be split
+  std::vector<Row> rows;             // each has as many cells as the header
+  std::size_t left_columns = 1;      // aligned left; the others are numbers
+  std::size_t trailing_columns = 0;  // kept together at the end if the table is split
 };
 
-// What the run is, and how it ended: a few short sentences without a stop.
+// Returns short sentences, without full stops, about the run and its end.
 std::vector<std::string> facts(const RunReport& report);
 
 // Idle seconds a round by cause (rows) and site (columns), as in the papers, with the sites' total
-// and its share of all time; below it the time that is not idle, so that all of it is explained.
+// and its share of all time. Rows below have the times that are not idle, so that the table
+// explains all time.
 Table idle_table(const RunReport& report);
 
-// Steps, tokens, throughput and losses: a row a site.
+// Steps, tokens, throughput and losses; one row for each site.
 Table work_table(const RunReport& report);
 
-// What each device of sites with several did: a row a device; no rows if there is no such site.
+// Work of the devices of sites with several; one row for each device, no rows without such a site.
 Table device_table(const RunReport& report);
 
-// What the plan gave each site in the round that it began last, and why: a line a site.
+// Returns one line for each site: the plan of its last round and the reason.
 std::vector<std::string> plan_lines(const RunReport& report);
 
-// How the sites changed the way they sync, and why: a line a change.
+// Returns one line for each change of how the sites sync, with the reason.
 std::vector<std::string> sync_lines(const RunReport& report);
 
-// Bytes, speed, round trip and retransmissions of the ways between sites: a row for each and its
-// direction, and one for each site's uplink; no rows if nothing was measured.
+// Bytes, speed, round trip and retransmissions of the links. One row for each link and direction
+// and one for each site's uplink; no rows if nothing was measured.
 Table link_table(const RunReport& report);
 
-// Bytes a site sent and received, payload and as counted by the kernel, and how long its syncs kept
-// the WAN busy, exposed and hidden behind training: a row a site.
+// Bytes sent and received by each site, as payload and as the kernel counts them, and its WAN time,
+// exposed and hidden by training.
 Table traffic_table(const RunReport& report);
 
-// A row a round, at most about `most_rows` of them: evenly thinned out, the last one always there.
+// One row for each round. With more than about `most_rows` rounds it keeps evenly spaced ones and
+// the last.
 Table round_table(const RunReport& report, std::size_t most_rows);
 
 }  // namespace farstep

@@ -14,7 +14,7 @@ std::size_t width_of(const Table& table, std::size_t column) {
   return width;
 }
 
-// Which columns stand in which block, so that a block fits where it can.
+// Divides the columns into blocks that fit where possible.
 std::vector<std::vector<std::size_t>> blocks(const std::vector<std::size_t>& widths,
                                              const Table& table, std::size_t columns) {
   const std::size_t movable_end = widths.size() - table.trailing_columns;
@@ -48,7 +48,7 @@ std::string line_text(const std::vector<std::string>& cells, const std::vector<s
   return line + "\n";
 }
 
-// Breaks between words, so that no line is longer than the report is wide unless a word is.
+// Breaks lines between words at the report's width; a longer word stays whole.
 std::string wrapped(const std::string& text, const std::string& indent) {
   std::string lines = indent;
   std::size_t width = indent.size();
@@ -81,7 +81,7 @@ std::string plan_text(const RunReport& report) {
   if (!lines.empty()) text = "\nThe last plan, and why\n";
   for (const auto& line : lines) text += wrapped(line, "  ");
   const auto changes = sync_lines(report);
-  if (!changes.empty()) text += "\nHow the sites came to sync\n";
+  if (!changes.empty()) text += "\nChanges of the sync\n";
   for (const auto& line : changes) text += wrapped(line, "  ");
   return text;
 }

@@ -10,15 +10,15 @@ namespace farstep {
 
 inline constexpr std::size_t kReportColumns = 100;
 
-// The facts, then the tables of idle time, devices, work and traffic, the plan, and what was left
-// out.
+// Returns the facts, the tables of idle time, devices, work, traffic and links, the plan, and notes
+// on missing data.
 std::string report_text(const RunReport& report);
 
-// The facts, the table of idle time and the plan.
+// Returns the facts, the table of idle time and the plan.
 std::string idle_text(const RunReport& report);
 
-// The table with aligned columns. One that is wider than `columns` is split into blocks that each
-// repeat the first column, as long as a block has room for another one.
+// Returns the table with aligned columns. A table wider than `columns` is split into blocks; each
+// repeats the first column and has at least one other.
 std::string table_text(const Table& table, std::size_t columns);
 
 }  // namespace farstep

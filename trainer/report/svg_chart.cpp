@@ -9,7 +9,7 @@ namespace farstep {
 
 namespace {
 
-// Closes an element, around its tip if it has one.
+// Ends an element, with its tip if it has one.
 std::string closed(std::string_view element, std::string_view tip) {
   if (tip.empty()) return "/>\n";
   return fmt::format("><title>{}</title></{}>\n", escape_html(tip), element);
@@ -21,7 +21,7 @@ std::string time_label(double seconds, double step) {
   return fmt::format("{:g} h", seconds / 3600);
 }
 
-// The smallest of 1, 2, 5 times a power of ten that is not below `step`.
+// Returns the smallest of 1, 2, 5 times a power of ten that is at least `step`.
 double round_up(double step) {
   const double power = std::pow(10, std::floor(std::log10(step)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -103,12 +103,13 @@ std::vector<Tick> number_ticks(double low, double high, int most) {
   if (!(high > low)) return ticks;
   const double step = round_up((high - low) / (most - 1));
   for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k) {
-    // %g of the multiple hides the rounding of k * step; adding 0 turns -0 into 0.
+    // %g hides the rounding error of k * step; adding 0 turns -0 into 0.
     ticks.emplace_back(k * step + 0.0, fmt::format("{:g}", k * step + 0.0));
   }
   return ticks;
 }
 
+// Decimal steps up to 5 s; beyond that, divisors of minutes, hours and days.
 std::vector<Tick> time_ticks(double high_seconds, int most) {
   std::vector<Tick> ticks;
   if (!(high_seconds > 0)) return ticks;

@@ -12,11 +12,11 @@ namespace {
 
 constexpr double kWidth = 1160, kLeft = 104, kRight = 12, kTop = 30, kBottom = 30;
 constexpr double kPlotWidth = kWidth - kLeft - kRight;
-constexpr std::size_t kKinds = kSpanCauses + 1;  // the causes, then computing
+constexpr std::size_t kKinds = kSpanCauses + 1;  // the causes, and computing
 constexpr std::size_t kCompute = kSpanCauses;
-constexpr std::size_t kMostTips = 1500;       // of all lanes together
-constexpr std::size_t kMostColumns = 16'000;  // likewise
-constexpr double kLeastRoundWidth = 4;        // a narrower round cannot be told from the next
+constexpr std::size_t kMostTips = 1500;       // of all lanes; bounds the size of the page
+constexpr std::size_t kMostColumns = 16'000;  // of all lanes; bounds the size of the page
+constexpr double kLeastRoundWidth = 4;        // pixels; narrower rounds look like one
 
 std::string_view class_of(std::size_t kind) {
   return kind == kCompute ? "compute" : name_of(static_cast<SpanCause>(kind));
@@ -30,7 +30,7 @@ struct Interval {
   double start = 0, end = 0;
 };
 
-// What a site did from `start` to `end`, in the coordinator's time.
+// One activity of a site from `start` to `end`, in the coordinator's time.
 struct Activity : Interval {
   std::size_t kind = kCompute;
   int64_t round = 0;
@@ -38,10 +38,11 @@ struct Activity : Interval {
 
 struct Lane {
   std::vector<Activity> activities;
-  std::vector<Interval> processes;  // when a process of the site was alive
+  std::vector<Interval> processes;  // times during which a process of the site ran
   std::map<int64_t, double> commits;
 };
 
+// Adds the site's clock offset to all times, so that the lanes of different machines line up.
 Lane make_lane(const SiteReport& site) {
   Lane lane;
   double offset = 0;
@@ -67,9 +68,10 @@ Lane make_lane(const SiteReport& site) {
   return lane;
 }
 
-// Time of the run: the times at which no site's process was alive are cut out.
+// Maps time to run time, which leaves out the times at which no site's process ran.
 class RunTime {
  public:
+  // Joins overlapping lifetimes of all sites' processes; the gaps between them are cut out.
   explicit RunTime(const std::vector<Lane>& lanes) {
     std::vector<Interval> alive;
     for (const auto& lane : lanes) {
@@ -90,7 +92,7 @@ class RunTime {
     }
   }
 
-  // Seconds of run time before `time`.
+  // Returns the seconds of run time before `time`.
   double operator()(double time) const {
     double passed = 0;
     for (std::size_t i = 0; i < alive_.size() && alive_[i].start <= time; ++i) {
@@ -99,18 +101,19 @@ class RunTime {
     return passed;
   }
   double total() const { return total_; }
-  // Where a cut was made, in seconds of run time.
+  // Returns the places of the cuts, in seconds of run time.
   std::vector<double> cuts() const { return {begins_.begin() + 1, begins_.end()}; }
 
  private:
-  std::vector<Interval> alive_;  // in order, apart
+  std::vector<Interval> alive_;  // in order, disjoint
   std::vector<double> begins_;   // run time at the start of each
   double total_ = 0;
 };
 
-// For every column of a lane the share of its time that each kind has.
+// For every column of a lane, the share of its time that each kind has.
 using Shares = std::vector<std::array<double, kKinds>>;
 
+// An activity counts in each column by its overlap with the column's time.
 Shares share_out(const Lane& lane, const RunTime& time, std::size_t columns) {
   Shares shares(columns);
   const double columns_a_second = static_cast<double>(columns) / time.total();
@@ -126,14 +129,14 @@ Shares share_out(const Lane& lane, const RunTime& time, std::size_t columns) {
   return shares;
 }
 
-// Fills a lane: kinds are stacked from below in a column, in whole levels, so that most columns
-// are like their neighbours and become one rectangle with them.
+// Draws a lane. In each column the kinds are stacked from the bottom, in whole levels. So most
+// columns equal their neighbours, and one rectangle covers them.
 void draw_lane(SvgCanvas& canvas, const Shares& shares, double top, double height,
                const std::string& site) {
   constexpr double kLevels = 24;
   const double column_width = kPlotWidth / static_cast<double>(shares.size());
   std::array<std::string, kKinds> paths;
-  std::array<std::pair<double, double>, kKinds> open{};  // bottom and top of the current rectangle
+  std::array<std::pair<double, double>, kKinds> open{};  // bottom and top of the open rectangle
   std::array<std::size_t, kKinds> since{};
   for (std::size_t column = 0; column <= shares.size(); ++column) {
     double stacked = 0;
@@ -165,7 +168,7 @@ void draw_lane(SvgCanvas& canvas, const Shares& shares, double top, double heigh
   }
 }
 
-// Invisible boxes that say what a round was when the pointer rests on them.
+// Draws invisible boxes whose tips describe a round.
 void draw_round_tips(SvgCanvas& canvas, const SiteReport& site, const Lane& lane,
                      const RunTime& time, const Scale& x, double top, double height) {
   std::map<int64_t, Interval> extents;
@@ -188,7 +191,7 @@ void draw_round_tips(SvgCanvas& canvas, const SiteReport& site, const Lane& lane
   }
 }
 
-// Time below the lanes; above them a mark where the first site committed a round.
+// Draws the time axis below the lanes, and above them a mark at each commit of the first site.
 void draw_axes(SvgCanvas& canvas, const std::vector<Lane>& lanes, const RunTime& time,
                const Scale& x, double bottom) {
   for (const auto& [seconds, label] : time_ticks(time.total(), 10)) {
@@ -213,8 +216,9 @@ bool shows_rounds(const RunReport& report) {
   return static_cast<double>(report.rounds_done) * kLeastRoundWidth <= kPlotWidth;
 }
 
-// Columns of a lane: about a pixel wide, but where rounds cannot be told apart several rounds wide,
-// so that what is drawn are their means and not a beat of rounds against columns.
+// Returns the number of columns of a lane, about a pixel wide each. If rounds are too narrow to
+// see, a column covers several rounds. It then shows their mean, not a beat pattern of rounds
+// against columns.
 std::size_t count_columns(const RunReport& report) {
   constexpr std::size_t kLeast = 100, kRoundsOfColumn = 8;
   const auto most =
@@ -225,6 +229,8 @@ std::size_t count_columns(const RunReport& report) {
 
 }  // namespace
 
+// Tips for single rounds are left out when there are too many of them, or when rounds are too
+// narrow.
 std::string timeline_chart(const RunReport& report) {
   std::vector<Lane> lanes;
   std::size_t site_rounds = 0;

@@ -1,7 +1,8 @@
-// The timeline of a run: a lane a site that shows when it trained, when it stood idle and why.
+// The timeline of a run: one lane for each site shows when it trained, when it was idle, and why.
 //
-// A lane is cut into columns about a pixel wide; each is filled in proportion to what the site did
-// in that time, so that a run of any length is drawn truthfully and small. Pure; thread-safe.
+// A lane is divided into columns about a pixel wide. Each is filled in proportion to the site's
+// activities in that time, so that a run of any length gives a true and small drawing. A pure
+// function; thread-safe.
 #pragma once
 
 #include <string>
@@ -10,7 +11,8 @@
 
 namespace farstep {
 
-// The drawing as an <svg> element. Classes of its fills: "compute" and the names of the causes.
+// Returns the drawing as an <svg> element. Classes of its fills are "compute" and the names of the
+// causes.
 std::string timeline_chart(const RunReport& report);
 
 }  // namespace farstep

@@ -1,13 +1,27 @@
 #include "trainer/run/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace farstep {
+
+bool is_validation_due(int64_t sequences_before, int64_t sequences_after, int64_t windows) {
+  // A step's backward pass takes twice as long as the forward pass; validation has only the latter.
+  constexpr double kForwardShare = 1.0 / 3;
+  const double between =
+      std::max(1.0, static_cast<double>(windows) * kForwardShare / kValidationShare);
+  return std::floor(static_cast<double>(sequences_after) / between) >
+         std::floor(static_cast<double>(sequences_before) / between);
+}
+
+int64_t windows_taken(int64_t wanted, int64_t available) {
+  return wanted == 0 ? available : std::min(wanted, available);
+}
 
 EvaluationResult evaluate(TrainableModel& model, const TokenDataset& dataset,
                           const EvaluationShare& share) {
   const int64_t available = dataset.num_windows(share.sequence_length);
-  const int64_t taken = share.windows == 0 ? available : std::min(share.windows, available);
+  const int64_t taken = windows_taken(share.windows, available);
   const int64_t row = share.sequence_length + 1;
   std::vector<int64_t> tokens;
   EvaluationResult result;

@@ -9,14 +9,12 @@ namespace farstep {
 
 namespace {
 
-constexpr int kExitInterrupted = 130;
-
 sigset_t watched_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGUSR1);  // from the destructor: ends the watcher
+  sigaddset(&signals, SIGUSR1);  // the destructor sends it to end the watcher
   return signals;
 }
 

@@ -1,5 +1,5 @@
-// Ctrl-C and SIGTERM as a stop token: asked for once, a site ends its step, saves a checkpoint and
-// leaves; asked for twice, the process ends at once.
+// Turns SIGINT and SIGTERM into a stop token. After the first signal a site ends its step, saves a
+// checkpoint and leaves. The second signal ends the process at once.
 #pragma once
 
 #include <stop_token>
@@ -7,8 +7,11 @@
 
 namespace farstep {
 
-// Make one in the process's first thread before any other thread: threads inherit its blocked
-// signals, so that only the thread in here takes them.
+// The exit code of a process that ended after a signal: 128 + SIGINT, as in shells.
+inline constexpr int kExitInterrupted = 130;
+
+// Must be made in the process's first thread, before any other thread. Later threads inherit its
+// blocked signals, so only its own thread receives them.
 class Interrupt {
  public:
   Interrupt();
@@ -16,7 +19,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  // Stop is requested at the first signal.
+  // The token of the stop that the first signal requests.
   std::stop_token token() const { return source_.get_token(); }
 
  private:

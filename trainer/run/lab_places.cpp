@@ -13,8 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A descriptor of the network namespace that process `pid` is in; -1 if there is none, or it is our
-// own, as that of a process that took the number of one that ended would be.
+// Returns a descriptor of the network namespace of process `pid`; -1 if there is none. Also -1 if
+// it is this process's own namespace: then `pid` now belongs to another process.
 int open_namespace(int64_t pid) {
   const int opened = ::open(fmt::format("/proc/{}/ns/net", pid).c_str(), O_RDONLY | O_CLOEXEC);
   struct stat theirs {};

@@ -1,6 +1,4 @@
-// Where `farstep launch` puts the sites of a run: the sites of a running wan_lab.
-//
-// Immutable once made; thread-safe.
+// The places in which `farstep launch` starts a run's sites: the sites of a running wan_lab.
 #pragma once
 
 #include <filesystem>
@@ -13,17 +11,17 @@ namespace farstep {
 
 class LabPlaces {
  public:
-  // Opens the lab that `lab_file` (its lab.json) speaks of, for a run of `num_sites`. Throws
-  // ConfigError that says what to do if there is no such file, it has too few sites, the user is
-  // not root, or the lab has ended.
+  // Opens the lab of `lab_file` (its lab.json) for a run of `num_sites`. Throws ConfigError with
+  // the remedy if the file is missing, the lab has too few sites or has ended, or the user is not
+  // root.
   LabPlaces(const std::filesystem::path& lab_file, std::size_t num_sites);
   ~LabPlaces();
   LabPlaces(const LabPlaces&) = delete;
   LabPlaces& operator=(const LabPlaces&) = delete;
 
-  // The IP address of site `site`, counted from 0.
+  // Returns the IP address of site `site`, counted from 0.
   const std::string& address(std::size_t site) const { return lab_.sites[site].address; }
-  // A descriptor of its network namespace, valid while this lives.
+  // Returns a descriptor of the site's network namespace, valid while this object lives.
   int network_namespace(std::size_t site) const { return namespaces_[site]; }
 
  private:

@@ -8,12 +8,12 @@
 #include <memory>
 #include <optional>
 
+#include "trainer/base/child_process.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
-#include "trainer/config/site_config.h"
-#include "trainer/run/child_process.h"
 #include "trainer/run/lab_places.h"
+#include "trainer/settings/load_config.h"
 #include "trainer/telemetry/event_log.h"
 #include "trainer/telemetry/progress.h"
 #include "trainer/telemetry/recorder.h"
@@ -27,8 +27,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kRunFile = "run.json";
 constexpr std::string_view kCoordinatorFile = "coordinator.json";
 constexpr std::string_view kProfileSuffix = ".profile.json";
-constexpr int kLookMilliseconds = 100;   // between two looks at the sites' records
-constexpr double kGraceSeconds = 60;     // for the other sites to end, after one has failed
+constexpr int kLookMilliseconds = 100;   // between two reads of the sites' records
+constexpr double kGraceSeconds = 60;     // for the other sites to end after one has failed
 constexpr std::size_t kShownLines = 15;  // of a failed site's output
 
 struct Launched {
@@ -65,7 +65,7 @@ struct Cluster {
   std::optional<RunConfig> run;  // if a config names the run file
 };
 
-// Reads all configs before anything is started, so that a mistake in one starts none.
+// Reads all configs before any process starts, so that a mistake in one config starts no process.
 Cluster prepare(const LaunchRequest& request) {
   Cluster cluster;
   for (const auto& file : configs_of(request.folder)) {
@@ -94,13 +94,13 @@ Cluster prepare(const LaunchRequest& request) {
                                 .events = EventFollower(output / kEventFile)});
     auto& site = cluster.launched.back();
     site.arguments.insert(site.arguments.end(), request.options.begin(), request.options.end());
-    site.events->poll();  // what an earlier process wrote is not news
+    site.events->poll();  // skips the records of an earlier process
   }
   return cluster;
 }
 
-// Gives every process the network, and the address in it, of its site in the lab. The coordinator
-// is where a site hosts it, or beside the first site.
+// Assigns to every process the network and the address of its site in the lab. The coordinator runs
+// at the site that hosts it, or beside the first site.
 void place_in_lab(std::vector<Launched>& launched, const RunConfig& run, const LabPlaces& places) {
   const auto place_of = [&run](const Launched& one) {
     return one.events ? run.site_id(one.name) : 0;
@@ -132,12 +132,13 @@ void place_in_lab(std::vector<Launched>& launched, const RunConfig& run, const L
 void start(std::vector<Launched>& launched) {
   const auto program = fs::read_symlink("/proc/self/exe");
   for (auto& one : launched) {
-    one.process =
-        std::make_unique<ChildProcess>(program, one.arguments, one.console, one.network_namespace);
+    const ChildOptions options{.output_file = one.console,
+                               .network_namespace = one.network_namespace};
+    one.process = std::make_unique<ChildProcess>(program, one.arguments, options);
   }
 }
 
-// Returns when a process has ended, or it is time for the next look.
+// Returns when a process has ended, or after kLookMilliseconds.
 void wait_a_little(const std::vector<Launched>& launched) {
   std::vector<pollfd> running;
   for (const auto& one : launched) {
@@ -160,7 +161,7 @@ void show_end_of_output(const Launched& failed) {
              text.substr(begin == 0 ? 0 : begin + 1));
 }
 
-// Shows the bars until all have ended; returns the first that failed, or null.
+// Shows the bars until all have ended. Returns the first that failed, or null.
 const Launched* watch(std::vector<Launched>& launched, const std::stop_token& stop) {
   RealClock clock;
   std::vector<std::string> sites;

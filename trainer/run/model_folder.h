@@ -1,5 +1,5 @@
-// A trained model as other commands than `train` open it: a checkpoint, a Hugging Face folder, or
-// the folder of a site, whose newest whole checkpoint is taken.
+// Opens a trained model for commands other than `train`: from a checkpoint, a Hugging Face folder,
+// or a site's folder. Of a site's folder it takes the newest complete checkpoint.
 #pragma once
 
 #include <filesystem>
@@ -9,11 +9,11 @@
 
 namespace farstep {
 
-// The folder with config.json and model.safetensors that `folder` means. Throws DataError if there
+// Returns the folder with config.json and model.safetensors for `folder`. Throws DataError if there
 // is none.
 std::filesystem::path find_model(const std::filesystem::path& folder);
 
-// Opens the model of such a folder on a CPU slice of `threads`, in fp32. Throws DataError.
+// Opens the model of such a folder in fp32, on a CPU slice of `threads`. Throws DataError.
 std::unique_ptr<Llama> open_model(const std::filesystem::path& folder, int64_t threads);
 
 }  // namespace farstep

@@ -9,10 +9,11 @@
 #include "heterogeneity/profile/links.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
-#include "trainer/model/parameter_layout.h"
+#include "trainer/model/llama_layout.h"
+#include "trainer/peers/agreed_compute.h"
+#include "trainer/peers/site_peers.h"
+#include "trainer/probe/profile_device.h"
 #include "trainer/run/model_shape.h"
-#include "trainer/run/profile_device.h"
-#include "trainer/run/site_network.h"
 
 namespace farstep {
 
@@ -27,39 +28,51 @@ Workload workload_of(const LoadedSite& loaded, double seconds) {
   workload.micro_batch =
       std::min(batch, pinned.micro_batch.value_or(run.plan.micro_batch.value_or(batch)));
   const auto is_slice = [](const auto& device) { return device.kind == DeviceKind::kCpu; };
+  workload.products = loaded.site.cpu.products;
   workload.cpu_slices = std::ranges::count_if(loaded.site.devices, is_slice);
   workload.seconds = seconds;
+  workload.run.inner.compute = own_compute(run.inner.compute, loaded.site);
+  if (is_slow_compute(run.inner.compute, loaded.site)) spdlog::warn(kSlowComputeText);
   return workload;
 }
 
-// Meets the other sites and measures the ways to them; nothing if stop was requested meanwhile.
-std::optional<std::vector<LinkProfile>> profile_links(const LoadedSite& loaded, double seconds,
-                                                      Clock& clock, const std::stop_token& stop) {
+// The sites' knowledge of each other after they have met.
+struct Meeting {
+  std::vector<LinkProfile> links;
+  ComputeType compute;  // the agreed type
+};
+
+// Meets the other sites and measures the links to them. Returns nullopt if a stop was requested
+// meanwhile.
+std::optional<Meeting> meet_sites(const LoadedSite& loaded, double seconds, Clock& clock,
+                                  const std::stop_token& stop) {
   JoinRequest request;
   request.run = loaded.run;
-  request.facts["command"] = "profile";  // keeps a site that trains apart
-  const auto network = SiteNetwork::join(loaded, request, clock, stop);
-  if (!network) return std::nullopt;
-  const auto& sites = network->welcome().sites;
-  const auto& deadlines = network->run().deadlines;
+  request.facts["command"] = "profile";  // so that a site that trains is refused
+  const auto peers = SitePeers::join(loaded, request, clock, stop);
+  if (!peers) return std::nullopt;
+  const auto& members = peers->view().members;
+  const auto& deadlines = peers->run().deadlines;
   const LinkProbe probe{.seconds = seconds};
-  auto& transport = network->connect(longest_turn_seconds(static_cast<int>(sites.size()), probe) +
-                                     deadlines.transfer_stall_seconds);
+  auto& transport = peers
+                        ->connect(longest_turn_seconds(static_cast<int>(members.size()), probe) +
+                                  deadlines.transfer_stall_seconds)
+                        .transport();
   const auto links = measure_links(transport, probe, clock, stop);
   if (!links) {
-    network->leave(Outcome::kInterrupted, "interrupted", deadlines.leave_seconds);
+    peers->leave(Outcome::kInterrupted, "interrupted", deadlines.leave_seconds);
     return std::nullopt;
   }
-  // Who is done keeps its connections until all are.
+  // A site that is done keeps its connections until all are done.
   const auto key = [](const std::string& site) { return "profile/links/" + site; };
-  network->member().put(key(loaded.site.name), "measured");
-  for (const auto& site : sites) network->member().get(key(site));
-  network->leave(Outcome::kDone, "", deadlines.join_seconds);
-  return links;
+  peers->store().put(key(loaded.site.name), "measured");
+  for (const auto& site : members) peers->store().get(key(site));
+  peers->leave(Outcome::kDone, "", deadlines.join_seconds);
+  return Meeting{*links, peers->run().inner.compute};
 }
 
-// The device's profile, as far as it got, measured in a copy of the process that leaves nothing
-// behind on the device; nothing if stop was requested before the first figure.
+// Returns the device's profile as far as it was measured, in a copy of the process that leaves no
+// state on the device. Returns nullopt if a stop was requested before the first figure.
 struct ProfiledDevice {
   std::optional<DeviceProfile> profile;
   ForkEnd end = ForkEnd::kDone;
@@ -96,18 +109,19 @@ ProfiledDevice profile_apart(const Workload& workload, const DeviceConfig& confi
 ProfiledSite profile_site(const LoadedSite& loaded, const ProfileRequest& request,
                           const std::stop_token& stop) {
   RealClock clock;
-  const auto workload = workload_of(loaded, request.seconds);
+  auto workload = workload_of(loaded, request.seconds);
   ProfiledSite result;
   auto& profile = result.profile;
   profile.site = loaded.site.name;
-  profile.model = ProfiledModel{.parameters = num_parameters(parameter_layout(workload.shape)),
+  if (request.links) {
+    const auto meeting = meet_sites(loaded, request.seconds, clock, stop);
+    if (!meeting) return result;
+    profile.links = meeting->links;
+    workload.run.inner.compute = meeting->compute;
+  }
+  profile.model = ProfiledModel{.parameters = num_parameters(llama_layout(workload.shape)),
                                 .sequence_length = workload.run.data.sequence_length,
                                 .compute = std::string(name_of(workload.run.inner.compute))};
-  if (request.links) {
-    const auto links = profile_links(loaded, request.seconds, clock, stop);
-    if (!links) return result;
-    profile.links = *links;
-  }
   const auto& devices = loaded.site.devices;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     spdlog::info("device {} of {}", i + 1, devices.size());

@@ -8,87 +8,107 @@
 
 namespace farstep {
 
-EagerUpdates::EagerUpdates(const RunConfig& run, std::size_t site_id, std::span<const float> theta,
-                           std::vector<TensorPlace> tensors, const Surroundings& surroundings)
-    : rounds_(run.outer.rounds),
-      settings_{.learning_rate = static_cast<float>(run.outer.learning_rate),
-                .momentum = static_cast<float>(run.outer.momentum)},
+EagerUpdates::EagerUpdates(const StrategySettings& settings, const View& view, StartValues values,
+                           const Surroundings& surroundings)
+    : rounds_(settings.outer.rounds),
+      settings_{.learning_rate = static_cast<float>(settings.outer.learning_rate),
+                .momentum = static_cast<float>(settings.outer.momentum)},
       recorder_(surroundings.recorder),
-      offset_(theta.size()),
-      offset_momentum_(theta.size()),
-      sent_delta_(theta.size()),
-      sync_(run, site_id, theta, std::move(tensors), surroundings) {
-  progress_.coefficient = 1.0 / static_cast<double>(run.sites.size());
+      offset_(values.theta.size()),
+      offset_momentum_(values.theta.size()),
+      sent_delta_(values.theta.size()),
+      sync_(settings, view, std::move(values), surroundings) {
+  progress_.coefficient = 1.0 / static_cast<double>(view.size());
+}
+
+void EagerUpdates::check(const StrategySettings& settings, const JsonPlace& place) {
+  const auto& sync = settings.sync;
+  if (sync.fragments == 1 && sync.delay_steps == 0 && sync.alpha == 0) return;
+  place.member("kind").fail(
+      "an eager update is of the whole model and lasts a whole round: sync.fragments must be 1, "
+      "sync.delay_steps and sync.alpha 0");
 }
 
 void EagerUpdates::retune(const SyncConfig& sync, std::span<const double> shares) {
-  FARSTEP_CHECK(round_ == 0, "a round is under way");
-  FARSTEP_CHECK(sync.eager && sync.fragments == 1 && sync.delay_steps == 0 && sync.alpha == 0,
+  FARSTEP_CHECK(!start_, "a round is under way");
+  FARSTEP_CHECK(sync.fragments == 1 && sync.delay_steps == 0 && sync.alpha == 0,
                 "this run is eager");
   sync_.retune(sync, shares);
 }
 
-void EagerUpdates::begin_round(int64_t round, int64_t /*local_steps*/) {
-  round_ = round;
+Synced EagerUpdates::begin(const RoundStart& start, const RoundTiming& /*so_far*/,
+                           const std::stop_token& stop) {
+  start_ = start;
+  sync_.meet(start.view, *start.exchange);
+  return {.applied = {}, .is_stopped = !start.is_measuring && !send_if_due(stop)};
 }
 
-void EagerUpdates::count_step(int64_t tokens) {
+Synced EagerUpdates::after_step(const RoundTiming& /*so_far*/, const std::stop_token& /*stop*/) {
+  FARSTEP_CHECK(start_, "no round has begun");
   ++progress_.work.steps;
-  progress_.work.tokens += tokens;
+  progress_.work.tokens += start_->tokens_per_step;
+  return {};
 }
 
-Synced EagerUpdates::sync(const Contribution& so_far, bool round_ends, LocalTheta& theta,
-                          const std::stop_token& stop) {
-  FARSTEP_CHECK(round_ > 0, "no round has begun");
-  Synced synced;
-  if (has_sent() && !progress_.received && !sync_.is_under_way()) {
-    synced.is_stopped = stop.stop_requested();
-    if (synced.is_stopped) return synced;
-    send();
-  }
-  if (!round_ends) return synced;
-  if (progress_.sent_round < round_) {
-    synced.is_stopped = has_sent() && !receive(stop);
-    if (synced.is_stopped) return synced;
+Synced EagerUpdates::end(const RoundTiming& so_far, const std::stop_token& stop) {
+  FARSTEP_CHECK(start_, "no round has begun");
+  Synced synced{.applied = {}, .is_stopped = true};
+  if (!send_if_due(stop)) return synced;  // again, if try_give_up() gave it up
+  if (progress_.sent_round < start_->round) {
+    if (has_sent() && !receive(stop)) return synced;
     if (progress_.received) synced.applied.push_back(*progress_.received);
-    step(so_far, theta);
+    step(so_far);
   }
-  if (round_ == rounds_) {
+  if (start_->round == rounds_) {
     if (!progress_.received && !sync_.is_under_way()) send();
-    synced.is_stopped = !receive(stop);
-    if (synced.is_stopped) return synced;
+    if (!receive(stop)) return synced;
     synced.applied.push_back(*progress_.received);
-    adopt_global(theta);
+    adopt_global();
   }
-  round_ = 0;
+  start_.reset();
+  synced.is_stopped = false;
   return synced;
 }
 
+bool EagerUpdates::send_if_due(const std::stop_token& stop) {
+  if (!has_sent() || progress_.received || sync_.is_under_way()) return true;
+  if (stop.stop_requested()) return false;
+  send();
+  return true;
+}
+
 void EagerUpdates::send() {
-  auto span = recorder_.span(SpanCause::kOuter, round_);
-  // theta_global moves when the round ends: until then the deltas of this one count from it.
-  sync_.send({.round = progress_.sent_round, .fragment = 0}, *progress_.sent,
-             {.take_delta = [this](std::span<float> delta) {
-               std::ranges::copy(sent_delta_, delta.begin());
-             }});
+  auto span = recorder_.span(SpanCause::kOuter, start_->round);
+  // theta_global changes only at the round's end, so the sync's hash covers the theta_global that
+  // this round's deltas refer to.
+  const SyncId id{.round = progress_.sent_round, .fragment = 0};
+  sync_.send(id, *progress_.sent,
+             {.take_delta =
+                  [this](std::span<float> delta) { std::ranges::copy(sent_delta_, delta.begin()); },
+              .check_plan =
+                  [id, planned = sent_plan_](std::span<const Contribution> contributions) {
+                    if (planned.empty()) return;  // unknown after a resume
+                    check_planned(id, contributions, planned,
+                                  [](const PlannedWork& plan) { return plan.local_steps; });
+                  }});
   span.finish();
 }
 
 bool EagerUpdates::receive(const std::stop_token& stop) {
   if (progress_.received) return true;
-  progress_.received = sync_.receive(round_, stop);
+  progress_.received = sync_.receive(start_->round, stop);
   if (!progress_.received) return false;
   ++progress_.syncs_done;
   return true;
 }
 
-void EagerUpdates::step(const Contribution& so_far, LocalTheta& theta) {
-  auto span = recorder_.span(SpanCause::kOuter, round_);
+void EagerUpdates::step(const RoundTiming& so_far) {
+  auto span = recorder_.span(SpanCause::kOuter, start_->round);
   const auto global = theta_global();
-  const auto local = theta.pull(whole());
+  const auto local = theta().pull(whole());
   for (std::size_t k = 0; k < local.size(); ++k) {
     if (!std::isfinite((global[k] + offset_[k]) - local[k])) {
-      sync_.refuse_delta({.round = round_, .fragment = 0}, static_cast<int64_t>(k));
+      sync_.refuse_delta({.round = start_->round, .fragment = 0}, static_cast<int64_t>(k));
     }
   }
   const auto before = static_cast<float>(progress_.coefficient);
@@ -102,22 +122,22 @@ void EagerUpdates::step(const Contribution& so_far, LocalTheta& theta) {
   nesterov_step(settings_, local, offset_, offset_momentum_);
   if (progress_.received) sync_.outer().apply(whole(), sync_.values(0));
   for (std::size_t k = 0; k < local.size(); ++k) local[k] = global[k] + offset_[k];
-  theta.push(whole(), local);
+  theta().push(whole(), local);
 
-  progress_.sent = so_far;
-  progress_.sent->steps = progress_.work.steps;
-  progress_.sent->tokens = progress_.work.tokens;
-  progress_.sent_round = round_;
+  progress_.work.batch = so_far.batch;
+  progress_.sent = Contribution{.work = progress_.work, .timing = so_far, .fragments = 1};
+  progress_.sent_round = start_->round;
+  sent_plan_ = start_->planned;
   progress_.work = {};
   progress_.received.reset();
   sync_.drop_spent_residuals();
   span.finish();
 }
 
-void EagerUpdates::adopt_global(LocalTheta& theta) {
-  auto span = recorder_.span(SpanCause::kOuter, round_);
+void EagerUpdates::adopt_global() {
+  auto span = recorder_.span(SpanCause::kOuter, start_->round);
   sync_.outer().apply(whole(), sync_.values(0));
-  theta.push(whole(), theta_global());
+  theta().push(whole(), theta_global());
   progress_.sent.reset();
   progress_.received.reset();
   for (auto* values : {&offset_, &offset_momentum_, &sent_delta_}) {

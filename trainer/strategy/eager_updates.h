@@ -1,20 +1,22 @@
-// A whole round's exchange hidden behind the next round (Eager Updates for Overlapped Communication
-// and Computation in DiLoCo, Kale et al. 2025): a site steps by
+// The strategy that hides a whole round's exchange behind the next round. A site steps by
 //
 //   delta~_i(t) = mean(t-1) + c_i delta_i(t) - c_i delta_i(t-1)
 //
-// so that its own delta counts at once and those of the others a round later; c_i is what its delta
-// counts in the newest mean that it has, 1/N before the first.
+// So its own delta counts at once, and the other sites' deltas count a round later. c_i is the
+// averaging weight of its delta in the newest mean that the site has received; 1/N before the
+// first.
 //
-// The outer step is linear. So theta_i = theta_global + offset_i, where theta_global gets the
-// means, a round late and with the same bits at every site, and the offset, a site's own, goes by
-// the same Nesterov step driven by what is left of delta~_i. A round's delta is theta_i at its
-// start less theta_i at its end; its sync is under way during the next round and applied when that
-// ends. In the run's last round it is waited for at once, and the site adopts theta_global, which
-// has all deltas then.
+// The outer step is linear, so theta_i = theta_global + offset_i. theta_global takes the means, a
+// round late and with the same bits at every site. The offset is the site's own; the same Nesterov
+// step updates it by the rest of delta~_i. A round's delta is theta_i at its start minus theta_i at
+// its end. Its sync runs during the next round and is applied when that round ends. After the run's
+// last round the site waits for the sync at once. Then theta_global has all deltas, and the site
+// adopts it.
 //
-// Memory beside that of outer_sync.h: three times the model's size, for the offset, its momentum
+// Memory besides that of outer_sync.h: three times the model's size, for the offset, its momentum
 // and the delta that was sent.
+//
+// Source: Eager Updates for Overlapped Communication and Computation in DiLoCo, Kale et al. 2025.
 #pragma once
 
 #include <optional>
@@ -25,24 +27,28 @@ namespace farstep {
 
 class EagerUpdates : public Strategy {
  public:
-  // As OuterSync.
-  EagerUpdates(const RunConfig& run, std::size_t site_id, std::span<const float> theta,
-               std::vector<TensorPlace> tensors, const Surroundings& surroundings);
+  // As for OuterSync.
+  EagerUpdates(const StrategySettings& settings, const View& view, StartValues values,
+               const Surroundings& surroundings);
+
+  // Throws ConfigError, with the member under `place`, unless the run syncs the model as one
+  // fragment without delay and without mixing (alpha).
+  static void check(const StrategySettings& settings, const JsonPlace& place);
 
   std::span<float> theta_global() override { return sync_.outer().mutable_theta_global(); }
   std::span<float> outer_momentum() override { return sync_.outer().mutable_momentum(); }
-  // The delta of the round before is not under way yet: it is sent as the new config says.
+  // Takes effect for the delta of the round before, which begin() sends later.
   void retune(const SyncConfig& sync, std::span<const double> shares) override;
   const SyncConfig& sync_config() const override { return sync_.config(); }
-  void begin_round(int64_t round, int64_t local_steps) override;
-  void count_step(int64_t tokens) override;
-  // Sends the delta of the round before at the first call of a round. What it tells of, at a
-  // round's end, is the sync of the round before; of the run's last round, that one's as well.
-  Synced sync(const Contribution& so_far, bool round_ends, LocalTheta& theta,
-              const std::stop_token& stop) override;
-  // A sync that counts is kept as it is, to be applied after a resume.
+  // Sends the delta of the round before.
+  Synced begin(const RoundStart& start, const RoundTiming& so_far,
+               const std::stop_token& stop) override;
+  Synced after_step(const RoundTiming& so_far, const std::stop_token& stop) override;
+  // Applies the sync of the round before; at the end of the run's last round, that one's as well.
+  Synced end(const RoundTiming& so_far, const std::stop_token& stop) override;
+  // Keeps the mean of a committed sync, to apply it after a resume.
   bool try_give_up() override;
-  int64_t fragments_applied() const override { return 0; }
+  int64_t syncs_of_round() const override { return 0; }
   int64_t syncs_done() const override { return progress_.syncs_done; }
   bool local_is_global() const override { return false; }
   Json state() const override;
@@ -52,18 +58,25 @@ class EagerUpdates : public Strategy {
  private:
   Range whole() const { return sync_.fragment_range(0); }
   bool has_sent() const { return progress_.sent.has_value(); }
+  LocalTheta& theta() const { return *start_->theta; }
+  // Sends the delta of the round before, unless that was done. Returns false if a stop was
+  // requested.
+  bool send_if_due(const std::stop_token& stop);
   void send();
-  // Waits for the mean of the delta that was sent; false if it was given up.
+  // Waits for the mean of the delta that was sent; returns false if the sync was given up.
   bool receive(const std::stop_token& stop);
-  // The round's end: takes its delta, and does the outer step by delta~.
-  void step(const Contribution& so_far, LocalTheta& theta);
-  // The run's end: theta_local and theta_global become one.
-  void adopt_global(LocalTheta& theta);
+  // Ends the round: computes its delta, and takes the outer step by delta~.
+  void step(const RoundTiming& so_far);
+  // Ends the run: sets theta_local to theta_global.
+  void adopt_global();
 
   const int64_t rounds_;
   const NesterovSettings settings_;
   Recorder& recorder_;
-  int64_t round_ = 0;
+  std::optional<RoundStart> start_;  // the round under way; null between two rounds
+  // The plan of the round whose delta was sent. Empty before the first round, and for a delta from
+  // before a resume.
+  std::vector<PlannedWork> sent_plan_;
   EagerProgress progress_;
   std::vector<float> offset_, offset_momentum_;
   std::vector<float> sent_delta_;  // zeros before the first

@@ -10,11 +10,11 @@ namespace farstep {
 
 namespace {
 
-// What `num_fragments` equal fragments of `size` elements have to bring of the work that is in
-// others: the mean over their elements.
-std::vector<FragmentWork> redistributed(const std::vector<FragmentWork>& work, int64_t size,
-                                        int64_t num_fragments) {
-  std::vector<FragmentWork> result;
+// Spreads the work of the old fragments over `num_fragments` equal fragments of `size` elements in
+// all: each gets the mean of the work over its elements.
+std::vector<Work> redistributed(const std::vector<Work>& work, int64_t size,
+                                int64_t num_fragments) {
+  std::vector<Work> result;
   for (int64_t to = 0; to < num_fragments; ++to) {
     const auto range = equal_part(size, static_cast<int>(to), static_cast<int>(num_fragments));
     double steps = 0, tokens = 0;
@@ -26,63 +26,76 @@ std::vector<FragmentWork> redistributed(const std::vector<FragmentWork>& work, i
       tokens += common * static_cast<double>(work[from].tokens);
     }
     const auto elements = static_cast<double>(std::max<int64_t>(1, range.size()));
-    result.push_back({std::llround(steps / elements), std::llround(tokens / elements)});
+    result.push_back(
+        {.steps = std::llround(steps / elements), .tokens = std::llround(tokens / elements)});
   }
   return result;
 }
 
 }  // namespace
 
-LowCommunication::LowCommunication(const RunConfig& run, std::size_t site_id,
-                                   std::span<const float> theta, std::vector<TensorPlace> tensors,
-                                   const Surroundings& surroundings)
-    : base_steps_(run.plan.base_steps),
+LowCommunication::LowCommunication(const StrategySettings& settings, const View& view,
+                                   StartValues values, const Surroundings& surroundings)
+    : base_steps_(settings.base_steps),
       recorder_(surroundings.recorder),
-      sync_(run, site_id, theta, std::move(tensors), surroundings) {
+      sync_(settings, view, std::move(values), surroundings) {
   progress_.work.resize(static_cast<std::size_t>(num_fragments()));
 }
 
 void LowCommunication::retune(const SyncConfig& sync, std::span<const double> shares) {
-  FARSTEP_CHECK(!schedule_ && progress_.fragments_applied == 0 && !progress_.sent,
+  FARSTEP_CHECK(!start_ && progress_.fragments_applied == 0 && !progress_.sent,
                 "a round is under way");
-  FARSTEP_CHECK(!sync.eager, "this run is not eager");
   sync_.retune(sync, shares);
   progress_.work = redistributed(progress_.work, std::ssize(theta_global()), num_fragments());
 }
 
-void LowCommunication::begin_round(int64_t round, int64_t local_steps) {
+FragmentSchedule LowCommunication::schedule_of(int64_t local_steps) const {
   const auto& config = sync_.config();
-  round_ = round;
-  local_steps_ = local_steps;
-  schedule_.emplace(local_steps, config.fragments, config.delay_steps, base_steps_);
+  return FragmentSchedule(local_steps, config.fragments, config.delay_steps, base_steps_);
 }
 
-void LowCommunication::count_step(int64_t tokens) {
+Synced LowCommunication::begin(const RoundStart& start, const RoundTiming& so_far,
+                               const std::stop_token& stop) {
+  start_ = start;
+  sync_.meet(start.view, *start.exchange);
+  return sync(so_far, false, stop);
+}
+
+Synced LowCommunication::after_step(const RoundTiming& so_far, const std::stop_token& stop) {
+  FARSTEP_CHECK(start_, "no round has begun");
   for (auto& work : progress_.work) {
     ++work.steps;
-    work.tokens += tokens;
+    work.tokens += start_->tokens_per_step;
   }
+  return sync(so_far, false, stop);
 }
 
-Synced LowCommunication::sync(const Contribution& so_far, bool round_ends, LocalTheta& theta,
+Synced LowCommunication::end(const RoundTiming& so_far, const std::stop_token& stop) {
+  FARSTEP_CHECK(start_, "no round has begun");
+  return sync(so_far, true, stop);
+}
+
+Synced LowCommunication::sync(const RoundTiming& so_far, bool round_ends,
                               const std::stop_token& stop) {
-  FARSTEP_CHECK(schedule_, "no round has begun");
-  // What is planned for the round's last step is done when the round ends, be that earlier or
-  // later.
-  const auto is_due = [&](int64_t step) {
-    return round_ends || (step <= so_far.round_steps && step < local_steps_);
-  };
   Synced synced;
+  if (start_->is_measuring) return synced;
+  const int64_t local_steps = start_->planned[start_->view.self].local_steps;
+  const auto schedule = schedule_of(local_steps);
+  // Syncs that are planned for the round's last step wait for the round's end, which may be earlier
+  // or later.
+  const auto is_due = [&](int64_t step) {
+    return round_ends || (step <= so_far.steps && step < local_steps);
+  };
   auto& applied = progress_.fragments_applied;
   while (applied < num_fragments()) {
     if (!sync_.is_under_way()) {
-      if (!progress_.sent && !is_due(schedule_->send_step(applied))) break;
+      if (!progress_.sent && !is_due(schedule.send_step(applied))) break;
       synced.is_stopped = stop.stop_requested();
       if (synced.is_stopped) return synced;
-      send(so_far, theta);
+      send(so_far);
     }
-    if (!is_due(schedule_->apply_step(applied))) break;
-    auto record = apply(theta, stop);
+    if (!is_due(schedule.apply_step(applied))) break;
+    auto record = apply(stop);
     synced.is_stopped = !record;
     if (!record) return synced;
     synced.applied.push_back(std::move(*record));
@@ -91,63 +104,72 @@ Synced LowCommunication::sync(const Contribution& so_far, bool round_ends, Local
     applied = 0;
     progress_.is_mixed = sync_.config().alpha > 0;
     sync_.drop_spent_residuals();
-    schedule_.reset();
+    start_.reset();
   }
   return synced;
 }
 
-void LowCommunication::send(const Contribution& so_far, LocalTheta& theta) {
-  auto span = recorder_.span(SpanCause::kOuter, round_);
-  const SyncId id{.round = round_, .fragment = progress_.fragments_applied};
+void LowCommunication::send(const RoundTiming& so_far) {
+  auto span = recorder_.span(SpanCause::kOuter, start_->round);
+  const SyncId id{.round = start_->round, .fragment = progress_.fragments_applied};
   const auto range = sync_.fragment_range(id.fragment);
   const bool is_delayed = sync_.config().delay_steps > 0;
   const bool is_taken = progress_.sent.has_value();  // before an interruption
-  Contribution contribution = is_taken ? *progress_.sent : so_far;
+  Contribution contribution;
   std::span<const float> local;
-  if (!is_taken) {
-    const auto& work = progress_.work[static_cast<std::size_t>(id.fragment)];
-    contribution.steps = work.steps;
-    contribution.tokens = work.tokens;
-    if (is_delayed) {  // theta_local will not be what it was
-      theta.start_pull(range);
+  if (is_taken) {
+    contribution = *progress_.sent;
+  } else {
+    contribution = {.work = progress_.work[static_cast<std::size_t>(id.fragment)],
+                    .timing = so_far,
+                    .fragments = num_fragments()};
+    contribution.work.batch = so_far.batch;
+    if (is_delayed) {  // the worker reads it while training changes theta_local
+      theta().start_pull(range);
       progress_.sent = contribution;
     } else {
-      local = theta.pull(range);
+      local = theta().pull(range);
     }
   }
-  const auto take_delta = [=, this, &theta](std::span<float> delta) {
+  const auto take_delta = [=, this, theta = &theta()](std::span<float> delta) {
     if (is_delayed && !is_taken) {
-      const auto pulled = theta.finish_pull();
+      const auto pulled = theta->finish_pull();
       sent_theta_.assign(pulled.begin(), pulled.end());
     }
     const int64_t bad =
         sync_.outer().delta(range, is_delayed ? std::span<const float>(sent_theta_) : local, delta);
     if (bad >= 0) sync_.refuse_delta(id, bad);
   };
+  const auto check_plan = [=, this](std::span<const Contribution> contributions) {
+    check_planned(id, contributions, start_->planned, [&](const PlannedWork& plan) {
+      return schedule_of(plan.local_steps).send_step(id.fragment);
+    });
+  };
   const auto apply_mean = [this, range](std::span<const float> mean) {
     sync_.outer().apply(range, mean);
   };
-  sync_.send(id, contribution, {.take_delta = take_delta, .apply_mean = apply_mean});
+  sync_.send(id, contribution,
+             {.take_delta = take_delta, .check_plan = check_plan, .apply_mean = apply_mean});
   span.finish();
 }
 
-std::optional<SyncRecord> LowCommunication::apply(LocalTheta& theta, const std::stop_token& stop) {
-  auto record = sync_.receive(round_, stop);
-  if (record) adopt_global(record->id.fragment, theta);
+std::optional<SyncRecord> LowCommunication::apply(const std::stop_token& stop) {
+  auto record = sync_.receive(start_->round, stop);
+  if (record) adopt_global(record->id.fragment);
   return record;
 }
 
-void LowCommunication::adopt_global(int64_t fragment, LocalTheta& theta) {
-  auto span = recorder_.span(SpanCause::kOuter, round_);
+void LowCommunication::adopt_global(int64_t fragment) {
+  auto span = recorder_.span(SpanCause::kOuter, start_->round);
   const auto range = sync_.fragment_range(fragment);
   const double alpha = sync_.config().alpha;
   if (alpha > 0) {
-    const auto local = theta.pull(range);
+    const auto local = theta().pull(range);
     sync_.outer().merge(range, static_cast<float>(alpha), local);
-    theta.push(range, local);
+    theta().push(range, local);
     progress_.is_mixed = true;
   } else {
-    theta.push(range, part(theta_global(), range));
+    theta().push(range, part(theta_global(), range));
   }
   progress_.work[static_cast<std::size_t>(fragment)] = {};
   progress_.sent.reset();

@@ -13,13 +13,15 @@ namespace farstep {
 
 namespace {
 
-std::vector<double> reduction_shares(const RunConfig& run) {
-  if (run.sync.exchange != ExchangeKind::kParameterServer) {
-    return std::vector<double>(run.sites.size(), 1);
+// Returns the shares of the run's config. With servers, each server has share 1 and any other
+// member 0; without servers all have the same share.
+std::vector<double> configured_shares(const SyncConfig& sync, const View& view) {
+  if (sync.exchange != ExchangeKind::kParameterServer) return std::vector<double>(view.size(), 1);
+  std::vector<double> shares;
+  for (const auto& member : view.members) {
+    shares.push_back(std::ranges::count(sync.servers, member) > 0 ? 1 : 0);
   }
-  std::vector<double> shares(run.sites.size(), 0);
-  for (const auto& server : run.sync.servers) shares[run.site_id(server)] = 1;
-  if (run.sync.servers.empty()) shares.front() = 1;
+  if (sync.servers.empty()) shares.front() = 1;
   return shares;
 }
 
@@ -30,18 +32,16 @@ bool is_ready(const Future& future) {
 
 }  // namespace
 
-OuterSync::OuterSync(const RunConfig& run, std::size_t site_id, std::span<const float> theta,
-                     std::vector<TensorPlace> tensors, const Surroundings& surroundings)
-    : averaging_(run.outer.averaging),
-      site_id_(site_id),
-      run_shares_(reduction_shares(run)),
-      tensors_(std::move(tensors)),
+OuterSync::OuterSync(const StrategySettings& settings, const View& view, StartValues start,
+                     const Surroundings& surroundings)
+    : averaging_(settings.outer.averaging),
+      tensors_(std::move(start.tensors)),
       outside_(surroundings),
-      outer_({.learning_rate = static_cast<float>(run.outer.learning_rate),
-              .momentum = static_cast<float>(run.outer.momentum)},
-             theta),
-      sync_(run.sync),
-      shares_(run_shares_) {
+      outer_({.learning_rate = static_cast<float>(settings.outer.learning_rate),
+              .momentum = static_cast<float>(settings.outer.momentum)},
+             start.theta),
+      view_(view),
+      sync_(settings.sync) {
   apply_config();
 }
 
@@ -53,17 +53,32 @@ void OuterSync::retune(const SyncConfig& sync, std::span<const double> shares) {
   FARSTEP_CHECK(!flight_, "a sync is under way");
   FARSTEP_CHECK(sync.exchange == sync_.exchange && sync.lanes == sync_.lanes,
                 "exchange and lanes are the whole run's");
-  FARSTEP_CHECK(shares.empty() || shares.size() == run_shares_.size(), "{} shares for {} sites",
-                shares.size(), run_shares_.size());
+  FARSTEP_CHECK(shares.empty() || shares.size() == view_.size(), "{} shares for {} sites",
+                shares.size(), view_.size());
   tuning_ = SyncTuning{.sync = sync, .shares = {shares.begin(), shares.end()}};
   sync_ = sync;
-  shares_ = shares.empty() ? run_shares_ : tuning_->shares;
   apply_config();
+}
+
+void OuterSync::meet(const View& view, Exchange& exchange) {
+  FARSTEP_CHECK(!flight_, "a sync is under way");
+  exchange_ = &exchange;
+  if (view == view_) return;
+  const bool same_members = view.members == view_.members;
+  view_ = view;
+  if (same_members) return;
+  // The shares are by place, and the places of the old members are no longer valid.
+  if (tuning_) tuning_->shares.clear();
+  if (!residuals_.empty()) keep_residuals();
+}
+
+std::vector<double> OuterSync::shares() const {
+  return tuning_ && !tuning_->shares.empty() ? tuning_->shares : configured_shares(sync_, view_);
 }
 
 void OuterSync::apply_config() {
   codec_ = make_codec(sync_.codec);
-  // equal_part's last is the largest.
+  // The last fragment of equal_part is the largest.
   values_.resize(static_cast<std::size_t>(fragment_range(sync_.fragments - 1).size()));
   make_room_for_residuals();
 }
@@ -71,7 +86,8 @@ void OuterSync::apply_config() {
 void OuterSync::make_room_for_residuals() {
   if (codec_->is_lossy() && !sync_.codec.error_feedback) {
     residuals_.drop();
-  } else if (codec_->is_lossy() || !residuals_.empty()) {  // these may still travel without loss
+  } else if (codec_->is_lossy() ||
+             !residuals_.empty()) {  // a lossless codec still sends these residuals
     keep_residuals();
   }
 }
@@ -80,7 +96,7 @@ void OuterSync::keep_residuals() {
   std::vector<Range> fragments, own;
   for (int64_t fragment = 0; fragment < sync_.fragments; ++fragment) {
     const auto range = fragment_range(fragment);
-    const auto part = partitions(range)[site_id_];
+    const auto part = partitions(range)[view_.self];
     fragments.push_back(range);
     own.push_back({range.begin + part.begin, range.begin + part.end});
   }
@@ -119,8 +135,8 @@ std::vector<Range> OuterSync::partitions(const Range& fragment) const {
   std::vector<int64_t> borders;
   for (const auto& tensor : tensors_) borders.push_back(tensor.begin);
   auto parts = sync_.partition == PartitionRule::kBytes
-                   ? cut_by_shares(fragment, shares_)
-                   : cut_at_borders(fragment, shares_, borders);
+                   ? cut_by_shares(fragment, shares())
+                   : cut_at_borders(fragment, shares(), borders);
   for (auto& part : parts) part = {part.begin - fragment.begin, part.end - fragment.begin};
   return parts;
 }
@@ -133,17 +149,19 @@ void OuterSync::refuse_delta(const SyncId& id, int64_t index) const {
                   text_of(id, sync_.fragments), std::prev(after)->name, index));
 }
 
-void OuterSync::send(const SyncId& id, const Contribution& contribution, Work work) {
+void OuterSync::send(const SyncId& id, const Contribution& contribution, Steps steps) {
+  FARSTEP_CHECK(exchange_, "no round has begun");
   FARSTEP_CHECK(!flight_, "a sync is under way");
   is_committed_ = false;
   flight_.emplace(Flight{.id = id, .give_up = {}, .arrival = {}, .outcome = {}});
-  const auto shared = std::make_shared<const Work>(std::move(work));
+  const auto shared = std::make_shared<const Steps>(std::move(steps));
   flight_->arrival =
       worker_
           .submit([this, id, contribution, shared, stop = flight_->give_up.get_token()] {
             return arrive(id, contribution, *shared, stop);
           })
           .share();
+  // Two tasks, so that receive() and try_give_up() can wait for the arrival alone.
   flight_->outcome = worker_.submit([this, id, shared, arrival = flight_->arrival] {
     const auto& go = arrival.get().go;
     return go ? exchange(id, *go, *shared) : Outcome{};
@@ -151,6 +169,7 @@ void OuterSync::send(const SyncId& id, const Contribution& contribution, Work wo
 }
 
 std::optional<SyncRecord> OuterSync::receive(int64_t round, const std::stop_token& stop) {
+  outside_.finish_checkpoint();
   auto flight = std::exchange(flight_, std::nullopt);
   FARSTEP_CHECK(flight, "no sync is under way");
   const std::stop_callback give_up(stop, [&flight] { flight->give_up.request_stop(); });
@@ -183,7 +202,8 @@ bool OuterSync::try_give_up() {
   auto flight = std::exchange(flight_, std::nullopt);
   flight->give_up.request_stop();
   if (!flight->arrival.get().go) return true;
-  if (is_ready(flight->outcome) && !is_committed_) flight->outcome.get();  // throws why it failed
+  if (is_ready(flight->outcome) && !is_committed_)
+    flight->outcome.get();  // throws the sync's failure
   flight_ = std::move(flight);
   return false;
 }
@@ -192,41 +212,44 @@ bool OuterSync::is_over() const {
   return flight_ && is_ready(flight_->outcome);
 }
 
-// ---- the worker's ----
+// ---- on the worker ----
 
 OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contribution,
-                                     const Work& work, std::stop_token give_up) {
+                                     const Steps& steps, std::stop_token give_up) {
   const auto delta = values(id.fragment);
-  work.take_delta(delta);
-  leftovers_ = residuals_.begin(id.fragment, delta);
+  steps.take_delta(delta);
+  outside_.wait_for_checkpoint();
+  residual_places_ = residuals_.begin(id.fragment, delta);
   const auto start_hash = checksum_text(outer_.checksum(fragment_range(id.fragment)));
   const double began = outside_.clock.now_seconds();
   auto go = outside_.rendezvous.arrive(id, contribution, start_hash, std::move(give_up));
   return {.go = std::move(go), .seconds = outside_.clock.now_seconds() - began};
 }
 
-OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Work& work) {
+OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Steps& steps) {
   const double began = outside_.clock.now_seconds();
+  steps.check_plan(go.contributions);  // before the exchange, so that a failure changes no state
   const auto range = fragment_range(id.fragment);
   const auto mean = values(id.fragment);
-  std::vector<farstep::Work> works;
-  for (const auto& sent : go.contributions) works.push_back({sent.steps, sent.batch, sent.tokens});
+  std::vector<Work> works;
+  for (const auto& sent : go.contributions) works.push_back(sent.work);
   const auto coefficients = averaging_coefficients(averaging_, works);
-  outside_.exchange.average({.generation = go.generation,
-                             .round = id.round,
-                             .fragment = id.fragment,
-                             .coefficients = coefficients,
-                             .partitions = partitions(range),
-                             .codec = codec_.get()},
-                            mean, leftovers_);
-  // With the last fragment of a round the sites prove that all of theta_global is the same.
+  exchange_->average({.generation = go.generation,
+                      .round = id.round,
+                      .fragment = id.fragment,
+                      .coefficients = coefficients,
+                      .partitions = partitions(range),
+                      .codec = codec_.get()},
+                     mean, residual_places_);
+  // With a round's last fragment the hash covers all of theta_global, so the vote proves that all
+  // of it is equal.
   const int64_t from = id.fragment + 1 == sync_.fragments ? 0 : range.begin;
   auto theta_hash = checksum_text(outer_.checksum_after(from, range, mean));
   outside_.rendezvous.vote(id, theta_hash);
   is_committed_ = true;
   residuals_.commit(id.fragment);
-  work.apply_mean(mean);
-  return {.averaging_weight = coefficients[site_id_],
+  steps.apply_mean(mean);
+  return {.averaging_weight = coefficients[view_.self],
           .theta_hash = std::move(theta_hash),
           .seconds = outside_.clock.now_seconds() - began};
 }

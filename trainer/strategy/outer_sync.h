@@ -1,14 +1,17 @@
-// One sync of a fragment, from a delta to the outer step: what all ways to spread syncs over the
-// training share.
+// One sync of a fragment, from the delta to the outer step. All strategies that average deltas
+// share it.
 //
-// delta -> arrive at the coordinator -> exchange -> vote on the hash that theta_global would have
-// -> outer step. From send() to receive() a worker does it, and has theta_global and momentum to
-// itself, while the training thread, whose all methods are, trains on; only one sync is under way
-// at a time. What the training thread waits in receive() for peers is the site's idle time in the
-// papers' sense; what it waits there for exchange and vote is exposed WAN time.
+// delta -> arrive at the coordinator -> exchange -> vote on the hash of the next theta_global ->
+// outer step.
 //
-// Memory beside theta_global and momentum: a fragment's size for the delta that becomes the mean,
-// and the residuals (residuals.h).
+// Threads: the training thread calls all methods. A worker does the sync between send() and
+// receive(), while the training thread trains on; during that time theta_global and momentum belong
+// to the worker. Only one sync is under way at a time. The time that receive() waits for peers is
+// the site's idle time, as in the papers. The time that it waits for exchange and vote is exposed
+// WAN time.
+//
+// Memory besides theta_global and momentum: a fragment's size for the delta, which the mean
+// replaces, and the residuals (residuals.h).
 #pragma once
 
 #include <atomic>
@@ -18,10 +21,12 @@
 #include <optional>
 
 #include "outer_optimizer/exchange/exchange.h"
+#include "outer_optimizer/outer_config.h"
 #include "outer_optimizer/outer_optimizer.h"
+#include "outer_optimizer/sync_config.h"
 #include "trainer/base/clock.h"
+#include "trainer/base/view.h"
 #include "trainer/base/worker.h"
-#include "trainer/config/run_config.h"
 #include "trainer/strategy/residuals.h"
 #include "trainer/strategy/strategy.h"
 #include "trainer/strategy/sync_progress.h"
@@ -30,72 +35,96 @@
 
 namespace farstep {
 
-// Where a tensor begins in the flat vector.
+// A tensor's name and its first element in the flat vector.
 struct TensorPlace {
   std::string name;
   int64_t begin = 0;
 };
 
-// What a strategy works with; all of it must outlive the strategy.
+// The settings of a strategy.
+struct StrategySettings {
+  OuterConfig outer;
+  SyncConfig sync;
+  int64_t base_steps = 1;  // steps of a round, the unit of sync.delay_steps
+};
+
+// The values that a strategy starts from: theta_global, and its tensors in order and without gaps.
+struct StartValues {
+  std::span<const float> theta;
+  std::vector<TensorPlace> tensors;
+};
+
+// The objects that a strategy uses; all of them must outlive it.
 struct Surroundings {
   Rendezvous& rendezvous;
-  Exchange& exchange;
   Recorder& recorder;
   const Clock& clock;
+  // Returns when the site's newest checkpoint is complete. The sync's worker calls it before the
+  // site arrives at a sync. So no sync changes state of the strategy that is still being saved.
+  std::function<void()> wait_for_checkpoint = [] {};
+  // The same; the training thread calls it before it waits for a sync.
+  std::function<void()> finish_checkpoint = [] {};
 };
 
 class OuterSync {
  public:
-  // Of site `site_id`; starts from theta_global = `theta`, whose tensors are `tensors`, in order
-  // and without gaps.
-  OuterSync(const RunConfig& run, std::size_t site_id, std::span<const float> theta,
-            std::vector<TensorPlace> tensors, const Surroundings& surroundings);
-  // Gives up a sync that waits for sites; one that has begun ends by its own deadlines first.
+  // Makes syncs among the members of `view`, from the values `start`.
+  OuterSync(const StrategySettings& settings, const View& view, StartValues start,
+            const Surroundings& surroundings);
+  // Gives up a sync that waits for sites. Waits for a sync that has begun, which ends by its own
+  // deadlines.
   ~OuterSync();
 
   OuterOptimizer& outer() { return outer_; }
   const OuterOptimizer& outer() const { return outer_; }
   const SyncConfig& config() const { return sync_; }
 
-  // Strategy::retune(), for what concerns one sync.
+  // Does the part of Strategy::retune() that concerns one sync.
   void retune(const SyncConfig& sync, std::span<const double> shares);
+  // Makes the following syncs run among the members of `view`, over `exchange`. The exchange
+  // belongs to that view, and outlives every sync that is sent until the next call. No sync may be
+  // under way.
+  void meet(const View& view, Exchange& exchange);
 
   Range fragment_range(int64_t fragment) const;
-  // A fragment's mean once it is received.
+  // Returns a fragment's mean, after receive().
   std::span<float> values(int64_t fragment);
 
-  // Throws InternalError that names the tensor of element `index` of the model, whose delta is not
-  // finite.
+  // Throws InternalError: the delta is not finite at element `index` of the model. The message
+  // names the tensor.
   [[noreturn]] void refuse_delta(const SyncId& id, int64_t index) const;
 
-  // What the worker does for a strategy.
-  struct Work {
-    // Writes the fragment's delta, or throws what receive() is to throw.
+  // The strategy's part of a sync, called by the worker.
+  struct Steps {
+    // Writes the fragment's delta. receive() throws the exceptions of this function.
     std::function<void(std::span<float> delta)> take_delta;
-    // Called when the sync counts, with the mean.
+    // Throws if one of the sites did not train by the plan. Called when all have arrived.
+    std::function<void(std::span<const Contribution>)> check_plan = [](auto) {};
+    // Called with the mean when the sync is committed.
     std::function<void(std::span<const float> mean)> apply_mean = [](auto) {};
   };
-  // Begins a sync, which `contribution` goes with. No other may be under way.
-  void send(const SyncId& id, const Contribution& contribution, Work work);
+  // Begins a sync and sends `contribution` with it. No other sync may be under way.
+  void send(const SyncId& id, const Contribution& contribution, Steps steps);
   bool is_under_way() const { return flight_.has_value(); }
-  // Whether receive() would not wait.
+  // Returns whether receive() would return at once.
   bool is_over() const;
-  // Waits in `round` for the sync under way, which counts at all sites when this returns; nothing
-  // if a stop was asked for before all sites had begun it. Throws what it failed with.
+  // Waits in `round` for the sync under way. When it returns a record, the sync is committed at all
+  // sites. Returns nullopt if a stop was requested before all sites had begun the sync. Throws the
+  // sync's failure.
   std::optional<SyncRecord> receive(int64_t round, const std::stop_token& stop);
   // As Strategy::try_give_up().
   bool try_give_up();
 
-  // As Strategy's: state() needs that no sync is under way, restore() makes room for residuals.
+  // As in Strategy. state() requires that no sync is under way; restore() allocates the residuals.
   OuterSyncState state() const;
   void restore(const OuterSyncState& state);
   void add_residuals_to(NamedBuffers& buffers) { residuals_.add_to(buffers); }
-  // Between two rounds: forgets residuals that a codec without loss has brought to 0.
+  // Drops residuals that a lossless codec has brought to 0. Called between two rounds.
   void drop_spent_residuals();
 
  private:
   struct Arrival {
-    std::optional<Go> go;  // nothing if it was given up
+    std::optional<Go> go;  // nullopt if the site gave up
     double seconds = 0;
   };
   struct Outcome {
@@ -103,7 +132,7 @@ class OuterSync {
     std::string theta_hash;
     double seconds = 0;
   };
-  // A sync that the worker does.
+  // The sync that the worker does.
   struct Flight {
     SyncId id;
     std::stop_source give_up;
@@ -111,34 +140,35 @@ class OuterSync {
     std::future<Outcome> outcome;
   };
 
-  // What each site adds up of a fragment, counted from the fragment's begin.
+  // Returns the members' shares of the reduction, by place.
+  std::vector<double> shares() const;
+  // Returns the range of a fragment that each member reduces, relative to the fragment's begin.
   std::vector<Range> partitions(const Range& fragment) const;
   void apply_config();
   void make_room_for_residuals();
   void keep_residuals();
 
-  // The worker's.
-  Arrival arrive(const SyncId& id, const Contribution& contribution, const Work& work,
+  // Run on the worker.
+  Arrival arrive(const SyncId& id, const Contribution& contribution, const Steps& steps,
                  std::stop_token give_up);
-  Outcome exchange(const SyncId& id, const Go& go, const Work& work);
+  Outcome exchange(const SyncId& id, const Go& go, const Steps& steps);
 
   const AveragingRule averaging_;
-  const std::size_t site_id_;
-  const std::vector<double> run_shares_;  // of the reduction, by site, as the run has them
   const std::vector<TensorPlace> tensors_;
   const Surroundings outside_;
   OuterOptimizer outer_;
+  View view_;
+  Exchange* exchange_ = nullptr;  // made for view_
   SyncConfig sync_;
-  std::vector<double> shares_;
-  std::optional<SyncTuning> tuning_;  // what the latest retune() asked for
+  std::optional<SyncTuning> tuning_;  // as the latest retune() set it
   std::unique_ptr<Codec> codec_;
-  // The worker's while a sync is under way, as theta_global and momentum are.
+  // Belong to the worker while a sync is under way, like theta_global and momentum.
   Residuals residuals_;
-  Leftovers leftovers_;
+  ResidualPlaces residual_places_;
   std::vector<float> values_;  // the delta, then the mean
   std::optional<Flight> flight_;
-  std::atomic<bool> is_committed_ = false;  // the flight's sync counts at every site
-  Worker worker_;                           // last: ends before what its tasks use
+  std::atomic<bool> is_committed_ = false;  // the sync in flight_ is committed at every site
+  Worker worker_;                           // joins first, before its tasks' data goes
 };
 
 }  // namespace farstep

@@ -18,8 +18,8 @@ std::size_t largest(const std::vector<Range>& ranges) {
   return static_cast<std::size_t>(size);
 }
 
-// Values of the elements of `from`, one range after the other, as those of `to`; 0 where they were
-// not.
+// Returns the values of the elements of `from`, in the layout of `to`. Elements that `from` lacks
+// are 0.
 std::vector<float> moved(std::span<const float> values, const std::vector<Range>& from,
                          const std::vector<Range>& to) {
   std::vector<float> result(static_cast<std::size_t>(total(to)));
@@ -54,7 +54,7 @@ void Residuals::drop() {
   *this = {};
 }
 
-Leftovers Residuals::begin(int64_t fragment, std::span<float> delta) {
+ResidualPlaces Residuals::begin(int64_t fragment, std::span<float> delta) {
   if (empty()) return {};
   const auto left = part(of_deltas_, fragments_[static_cast<std::size_t>(fragment)]);
   for (std::size_t k = 0; k < delta.size(); ++k) delta[k] += left[k];

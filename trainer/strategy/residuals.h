@@ -1,11 +1,11 @@
-// What lossy encodings have left out so far (outer_optimizer/codec/feedback.h): of this site's
-// deltas, and of the means that it encodes for all. Each is added to the next one of its kind, and
-// what that leaves out replaces it when the sync counts.
+// The residuals of error feedback (outer_optimizer/codec/feedback.h): those of this site's deltas,
+// and those of the means that it encodes for all sites. A residual is added to the next value of
+// its kind. When that sync is committed, its own residual replaces the old one.
 //
-// Memory: the model's size for the deltas and this site's part of it for the means; beside them,
-// for the sync under way, a fragment's size and this site's part of a fragment. Belongs to one
-// thread, but for the places that begin() gives out, which are another one's until commit() or the
-// next begin().
+// Memory: the model's size for the deltas, and this site's part of it for the means. Besides, for
+// the sync under way, a fragment's size and this site's part of a fragment. Belongs to one thread,
+// except the buffers that begin() returns: they belong to the exchange until commit() or the next
+// begin().
 #pragma once
 
 #include <vector>
@@ -17,22 +17,23 @@ namespace farstep {
 
 class Residuals {
  public:
-  // Whether nothing is kept, as without feedback; all calls below but keep() are no-ops then.
+  // Returns whether there are no residuals, as without error feedback. Then all calls but keep()
+  // are no-ops.
   bool empty() const { return of_deltas_.empty(); }
-  // Keeps, from here on, what is left out of a model that is synced in `fragments`, of which this
-  // site encodes the means of `own`, by fragment. What is kept already stays; of means, where this
-  // site still encodes them.
+  // Keeps residuals from here on, for a model that is synced in `fragments`. `own` are the ranges
+  // whose means this site encodes, by fragment. Present residuals stay; those of means stay where
+  // this site still encodes the mean.
   void keep(std::vector<Range> fragments, std::vector<Range> own);
-  // Forgets all.
+  // Drops all residuals.
   void drop();
 
-  // Adds what is left of the fragment to its `delta`, which is to be encoded. Returns the places
-  // for the exchange; empty without feedback.
-  Leftovers begin(int64_t fragment, std::span<float> delta);
-  // The sync of the fragment counts: what its exchange left out replaces what was left.
+  // Adds the fragment's residual to its `delta` before encoding. Returns the buffers for the
+  // residuals that the exchange leaves; empty without error feedback.
+  ResidualPlaces begin(int64_t fragment, std::span<float> delta);
+  // Replaces the fragment's residuals by those of its sync, which is committed.
   void commit(int64_t fragment);
 
-  // What a checkpoint keeps, while no sync is under way.
+  // Adds the residuals to a checkpoint's `buffers`. No sync may be under way.
   void add_to(NamedBuffers& buffers);
 
  private:

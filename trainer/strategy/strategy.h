@@ -1,8 +1,7 @@
-// How the replicas of the sites stay together: the one place that decides what crosses the WAN, and
-// when.
+// The strategy: how the sites' replicas stay together. It decides what crosses the WAN, and when.
 //
-// The training loop owns theta_local and calls the strategy between its inner steps. All methods
-// are called by the training thread.
+// A round calls begin(), then after_step() after each inner step, then end(). Between these calls
+// the site trains on. The training thread calls all methods.
 #pragma once
 
 #include <cstdint>
@@ -11,40 +10,45 @@
 #include <string>
 #include <vector>
 
+#include "outer_optimizer/exchange/exchange.h"
 #include "outer_optimizer/schedule/partition.h"
+#include "outer_optimizer/sync_config.h"
 #include "trainer/base/named_buffers.h"
+#include "trainer/base/view.h"
 #include "trainer/config/json_fields.h"
-#include "trainer/config/run_config.h"
+#include "trainer/reduction/site_reduction.h"
+#include "trainer/strategy/planned_work.h"
 #include "wan/membership/protocol.h"
 
 namespace farstep {
 
-// theta_local, wherever it lives, range by range of the flat vector.
+// theta_local on any device, accessed by ranges of the flat vector.
 class LocalTheta {
  public:
   virtual ~LocalTheta() = default;
-  // The range's values as they are now, in host memory that may be written and holds until the next
-  // call; what is written there reaches theta_local by push() at the latest.
+  // Returns the range's present values in host memory, which is writable and valid until the next
+  // call. Written values reach theta_local by push() at the latest.
   virtual std::span<float> pull(const Range& range) = 0;
-  // The same in two steps, so that training can go on: the values are those of start_pull(), and
-  // finish_pull(), which may be another thread's, waits for them. One at a time.
+  // The same in two calls, so that training can go on: finish_pull() waits for the values as they
+  // were at start_pull(). Any thread may call finish_pull(). Only one pull at a time.
   virtual void start_pull(const Range& range) = 0;
   virtual std::span<float> finish_pull() = 0;
-  // Makes `values` the range's; they may be those that pull() gave.
+  // Writes `values` to the range. They may be the memory that pull() returned.
   virtual void push(const Range& range, std::span<const float> values) = 0;
 };
 
-// What a finished sync tells.
+// A committed sync.
 struct SyncRecord {
   SyncId id;
   int64_t generation = 0;
   double averaging_weight = 0;  // of this site's delta
-  std::string theta_hash;  // that the sites voted on: after a round's last fragment theta_global's
-  // From the delta's being taken: until all sites had theirs, and from then until the commit.
+  // The hash that the sites voted on. With a round's last fragment it covers all of theta_global.
+  std::string theta_hash;
+  // The time from this site's delta until all sites had theirs, and from then until the commit.
   double wait_seconds = 0, wan_seconds = 0;
-  // The parts of these that no training hid.
+  // The parts of these times that training did not hide.
   double exposed_wait_seconds = 0, exposed_wan_seconds = 0;
-  std::vector<Contribution> contributions;  // of all sites, in order of site ids
+  std::vector<Contribution> contributions;  // of all members, in the order of the view
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -55,61 +59,82 @@ struct SyncRecord {
     visit("theta_hash", theta_hash, "that the sites voted on", kRequired);
     visit("wait_seconds", wait_seconds, "until all sites had their delta", kRequired);
     visit("wan_seconds", wan_seconds, "from then to the commit", kRequired);
-    visit("exposed_wait_seconds", exposed_wait_seconds, "what no training hid", kRequired);
-    visit("exposed_wan_seconds", exposed_wan_seconds, "what no training hid", kRequired);
+    visit("exposed_wait_seconds", exposed_wait_seconds, "of it, not hidden by training", kRequired);
+    visit("exposed_wan_seconds", exposed_wan_seconds, "of it, not hidden by training", kRequired);
     visit("contributions", contributions, "of all sites", kRequired);
   }
 };
 
-// What became due at a point of a round.
+// The syncs that one call of a strategy applied.
 struct Synced {
-  std::vector<SyncRecord> applied;  // in order
-  bool is_stopped = false;          // a stop was asked for before all that was due could begin
+  std::vector<SyncRecord> applied;  // in the order of application
+  bool is_stopped = false;          // a stop was requested before all due syncs had begun
+};
+
+// A round that begins, or continues after a resume. All references stay valid until the round has
+// ended and no sync is under way.
+struct RoundStart {
+  int64_t round = 1;
+  View view;
+  std::vector<PlannedWork> planned;  // by place in the view
+  int64_t tokens_per_step = 0;       // of this site
+  // The round's first steps measure the sites. Nothing is synced until begin() is called once more,
+  // with the plan for the rest of the round.
+  bool is_measuring = false;
+  Exchange* exchange = nullptr;  // of the view
+  LocalTheta* theta = nullptr;
+  // A step's gradient for Strategy::gradients(): flat, in host memory. Empty if it is on a device.
+  std::span<float> gradients = {};
 };
 
 class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // The state that all replicas share, and the outer optimizer's own; host memory, flat, fp32. Not
-  // to be touched while a sync is under way.
+  // The state that all replicas share, and the outer optimizer's momentum. In host memory, flat,
+  // fp32. Not to be accessed while a sync is under way.
   virtual std::span<float> theta_global() = 0;
   virtual std::span<float> outer_momentum() = 0;
 
-  // From the next round on the model is synced as `sync` says, which has the run's exchange, lanes
-  // and eager; site i adds up a part in proportion to shares[i], empty: as the run has it. Called
-  // between two rounds, with the same at every site. What codecs have left out so far is kept while
-  // it has a way to travel.
+  // Changes how the model is synced from the next round on. Exchange and lanes of `sync` must be
+  // the run's. The member at place i reduces a part in proportion to shares[i]; empty shares mean
+  // those of the run's config. Called between two rounds, with the same arguments at every site.
+  // Residuals are kept as long as a codec can still send them.
   virtual void retune(const SyncConfig& sync, std::span<const double> shares) = 0;
-  // How the model is synced now.
+  // Returns the present settings of the syncs.
   virtual const SyncConfig& sync_config() const = 0;
 
-  // A round begins, or goes on after a resume, in which the site plans to do `local_steps` steps.
-  virtual void begin_round(int64_t round, int64_t local_steps) = 0;
-  // An inner step on `tokens` tokens is done.
-  virtual void count_step(int64_t tokens) = 0;
+  // Each of the three calls of a round sends and applies the syncs that are due. `so_far` is the
+  // site's round; its link figures and step times go to the other sites unchanged. If a sync is
+  // stopped or throws, it has changed no state. It can be repeated from there or from a checkpoint.
+  // Throws PeerError; InternalError if hashes or plans differ or a delta is not finite.
+  //
+  // begin(): the round begins, or continues after a resume with the steps of `so_far`.
+  virtual Synced begin(const RoundStart& start, const RoundTiming& so_far,
+                       const std::stop_token& stop) = 0;
+  // Returns the reduction that sums a step's gradients with other sites' during backward; null if
+  // the strategy does not change gradients.
+  virtual SiteReduction* gradients() { return nullptr; }
+  // after_step(): one more inner step is done.
+  virtual Synced after_step(const RoundTiming& so_far, const std::stop_token& stop) = 0;
+  // end(): the round's last step is done. Sends and applies all syncs that are left.
+  virtual Synced end(const RoundTiming& so_far, const std::stop_token& stop) = 0;
 
-  // Sends and applies what is due after the round's steps so far, of which `so_far` tells; with
-  // `round_ends`, all that is left of the round. A sync that throws (PeerError; InternalError if
-  // the sites' hashes or a delta are wrong) or is stopped has changed nothing, and can be done
-  // again from here or from a checkpoint. `theta` is to stay until no sync is under way.
-  virtual Synced sync(const Contribution& so_far, bool round_ends, LocalTheta& theta,
-                      const std::stop_token& stop) = 0;
-
-  // Called when the site would end: gives up a sync that still waits for sites, so that none is
-  // under way. False if one has begun at all sites and has not failed: sync() is to apply it first.
-  // Throws what a sync under way has failed with.
+  // Gives up a sync that still waits for sites, so that none is under way. Called before the site
+  // ends. Returns false if a sync has begun at all sites and has not failed; the round's next call
+  // must apply it first. Throws the failure of a sync under way.
   virtual bool try_give_up() = 0;
 
-  // Fragments of the present round that are applied; 0 between two rounds.
-  virtual int64_t fragments_applied() const = 0;
-  // Syncs of the run that count: the same number at all sites that go on together.
+  // Returns how many syncs of the present round are applied; 0 between two rounds.
+  virtual int64_t syncs_of_round() const = 0;
+  // Returns how many syncs of the run are committed; equal at all sites that continue together.
   virtual int64_t syncs_done() const = 0;
-  // Whether theta_local is theta_global, as between two rounds without fragments and mixing.
+  // Returns whether theta_local equals theta_global, as between two rounds without fragments and
+  // mixing.
   virtual bool local_is_global() const = 0;
-  // What a resumed site needs besides theta_global and momentum, while no sync is under way: state,
-  // and buffers, which are there after restore() of the state. restore() takes over what
-  // the strategy was retuned to, and throws DataError if the state is not of such a run.
+  // The state that a checkpoint saves besides theta_global and momentum; no sync may be under way.
+  // own_buffers() has the same buffers after restore() as when the state was saved. restore() also
+  // restores the last retune(). It throws DataError if `state` is not of such a run.
   virtual Json state() const = 0;
   virtual void restore(const Json& state) = 0;
   virtual NamedBuffers own_buffers() = 0;

@@ -1,31 +1,19 @@
-// How far a site's syncs have come: what a checkpoint keeps of a strategy besides its tensors.
-// Values; thread-safe.
+// The progress of a site's syncs: a checkpoint's values of a strategy besides its tensors. Values;
+// thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "outer_optimizer/sync_config.h"
 #include "trainer/base/error.h"
-#include "trainer/config/run_config.h"
 #include "trainer/strategy/strategy.h"
 #include "wan/membership/protocol.h"
 
 namespace farstep {
 
-// A site's work that is in a fragment of its theta_local, but not yet in theta_global.
-struct FragmentWork {
-  int64_t steps = 0;
-  int64_t tokens = 0;
-
-  template <typename Visitor>
-  void fields(Visitor&& visit) {
-    visit("steps", steps, "inner steps since the fragment was last applied", required(at_least(0)));
-    visit("tokens", tokens, "tokens of these steps", required(at_least(0)));
-  }
-};
-
-// How syncs are done, where that is no longer what the run's config says.
+// Settings of the syncs that differ from the run's config after a retune.
 struct SyncTuning {
   SyncConfig sync;
   std::vector<double> shares;
@@ -37,7 +25,7 @@ struct SyncTuning {
   }
 };
 
-// What a checkpoint keeps of an OuterSync.
+// A checkpoint's state of an OuterSync.
 struct OuterSyncState {
   std::optional<SyncTuning> tuning = {};
   bool has_residuals = false;
@@ -50,11 +38,11 @@ struct OuterSyncState {
   }
 };
 
-// Of syncs that end in the round in which they began.
+// Progress of syncs that end in the round in which they began.
 struct SyncProgress {
   int64_t syncs_done = 0;
   int64_t fragments_applied = 0;
-  std::vector<FragmentWork> work = {};
+  std::vector<Work> work = {};  // by fragment: in theta_local, not yet in theta_global
   bool is_mixed = false;
   std::optional<Contribution> sent = {};
   OuterSyncState sync = {};
@@ -72,10 +60,10 @@ struct SyncProgress {
   }
 };
 
-// Of syncs that end in the round after.
+// Progress of syncs that end in the round after.
 struct EagerProgress {
   int64_t syncs_done = 0;
-  FragmentWork work = {};
+  Work work = {};
   double coefficient = 1;
   int64_t sent_round = 0;
   std::optional<Contribution> sent = {};
@@ -96,7 +84,7 @@ struct EagerProgress {
   }
 };
 
-// A strategy's state as its state() wrote it; throws DataError if it is not.
+// Reads a strategy's state as its state() wrote it. Throws DataError if it is malformed.
 template <typename Progress>
 Progress read_progress(const Json& state) {
   try {

@@ -8,7 +8,7 @@ namespace farstep {
 
 namespace {
 
-// A line as one field list: the members common to all events, then the event's own.
+// A line as one field list: the fields common to all events, then the event's own.
 template <typename Body>
 struct Line {
   std::string event;
@@ -53,6 +53,7 @@ std::span<const std::string_view> enum_names(EndOutcome) {
   return kNames;
 }
 
+// JSON has no infinities or NaN: printing one would give an unreadable file later.
 Json to_record(const Record& record) {
   Json json = std::visit(
       [&record](const auto& body) {
@@ -67,6 +68,7 @@ Json to_record(const Record& record) {
   return json;
 }
 
+// An event file is data, so a ConfigError of the strict reader becomes a DataError.
 Record parse_record(std::string_view line, const std::string& file, int64_t line_number) {
   const std::string place = fmt::format("{}:{}", file, line_number);
   const Json json = Json::parse(line, nullptr, false);

@@ -1,9 +1,8 @@
-// The event record: what a site writes down while it trains, one JSON object a line, and the only
-// source of every figure that Farstep shows. docs/events.md describes it for other programs.
+// The event record of a site: one JSON object a line, the only source of every figure that Farstep
+// shows. docs/events.md describes it for other programs.
 //
-// Times are unix seconds of the site's own clock; rounds and steps are counted from 1,
-// fragments from 0. The field
-// lists drive writing, reading and the documentation. Values only; thread-safe.
+// Times are unix seconds of the site's own clock. Rounds and steps count from 1, fragments from 0.
+// The field lists drive writing, reading and docs/reference/events.md. Values only; thread-safe.
 #pragma once
 
 #include <array>
@@ -13,11 +12,12 @@
 #include <variant>
 #include <vector>
 
-#include "trainer/config/run_config.h"
+#include "outer_optimizer/codec/codec_config.h"
+#include "trainer/config/json_fields.h"
 
 namespace farstep {
 
-// What a site did while it had no training work. Computing is no cause: the steps tell it.
+// Why a site had no training work. Computing is not a cause; step events record it.
 enum class SpanCause { kWait, kWan, kOuter, kData, kCheckpoint, kEvaluate, kRecovery };
 inline constexpr std::size_t kSpanCauses = 7;
 std::span<const std::string_view> enum_names(SpanCause);
@@ -25,9 +25,10 @@ std::span<const std::string_view> enum_names(SpanCause);
 enum class EndOutcome { kDone, kInterrupted, kPeerLost, kFailed };
 std::span<const std::string_view> enum_names(EndOutcome);
 
-// A process of the site starts to train, or goes on after a resume.
 struct RunEvent {
   static constexpr std::string_view kName = "run";
+  static constexpr std::string_view kDoc =
+      "a process of the site starts to train, or goes on after a resume";
   std::string version, run;
   int64_t site_id = 0;
   std::vector<std::string> sites, devices;
@@ -45,7 +46,7 @@ struct RunEvent {
     visit("devices", devices, "the site's devices, each as text", required(at_least(1)));
     visit("parameters", parameters, "parameters of the model", required(at_least(0)));
     visit("sequence_length", sequence_length, "tokens of one sequence", required(at_least(1)));
-    visit("rounds", rounds, "outer rounds that the run is to have", required(at_least(0)));
+    visit("rounds", rounds, "outer rounds of the whole run", required(at_least(0)));
     visit("generation", generation, "version of the membership", required(at_least(0)));
     visit("start_round", start_round, "rounds that were done before this start",
           required(at_least(0)));
@@ -58,9 +59,10 @@ struct RunEvent {
   }
 };
 
-// A round begins, or goes on after a resume: what the site has to do in it.
 struct PlanEvent {
   static constexpr std::string_view kName = "plan";
+  static constexpr std::string_view kDoc =
+      "a round begins, or goes on after a resume: the work of the site in it";
   int64_t round = 0, local_steps = 0, batch = 0, micro_batch = 0;
   std::string reason = {};
   std::optional<double> step_seconds = {}, idle_seconds = {};
@@ -82,9 +84,9 @@ struct PlanEvent {
   }
 };
 
-// One inner step.
 struct StepEvent {
   static constexpr std::string_view kName = "step";
+  static constexpr std::string_view kDoc = "one inner step";
   int64_t round = 0, step = 0;
   double start = 0, seconds = 0, data_seconds = 0;
   std::optional<double> loss = {}, gradient_norm = {}, learning_rate = {};
@@ -114,25 +116,25 @@ struct StepEvent {
   }
 };
 
-// A time without training work.
 struct SpanEvent {
   static constexpr std::string_view kName = "span";
+  static constexpr std::string_view kDoc = "a time without training work";
   SpanCause cause = SpanCause::kWait;
   int64_t round = 0;
   double start = 0, seconds = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("cause", cause, "why there was none", kRequired);
+    visit("cause", cause, "why there was no training work", kRequired);
     visit("round", round, "the round it belongs to; 0 is before the first", required(at_least(0)));
     visit("start", start, "when it began, unix seconds", kRequired);
     visit("seconds", seconds, "how long it was", required(at_least(0)));
   }
 };
 
-// A committed sync of one fragment of the model.
 struct SyncEvent {
   static constexpr std::string_view kName = "sync";
+  static constexpr std::string_view kDoc = "a committed sync of one fragment of the model";
   int64_t round = 0, fragment = 0;
   double wait_seconds = 0, wan_seconds = 0;
   double exposed_wait_seconds = 0, exposed_wan_seconds = 0;
@@ -155,9 +157,9 @@ struct SyncEvent {
   }
 };
 
-// A committed outer round.
 struct RoundEvent {
   static constexpr std::string_view kName = "round";
+  static constexpr std::string_view kDoc = "a committed outer round";
   int64_t round = 0, generation = 0, local_steps = 0, batch = 0, micro_batch = 0, tokens = 0;
   double averaging_weight = 0;
   std::string theta_hash;
@@ -195,9 +197,10 @@ struct RoundEvent {
   }
 };
 
-// The link to a peer in a committed outer round, or all links of the site together.
 struct LinkEvent {
   static constexpr std::string_view kName = "link";
+  static constexpr std::string_view kDoc =
+      "the link to a peer in a committed outer round, or all links of the site together";
   int64_t round = 0;
   std::optional<std::string> peer = {};
   int64_t bytes_sent = 0, bytes_received = 0, socket_bytes_sent = 0, retransmitted_bytes = 0;
@@ -219,16 +222,16 @@ struct LinkEvent {
     visit("sending_seconds", sending_seconds, "time in which something was being sent to it",
           required(at_least(0)));
     visit("bits_per_second", bits_per_second,
-          "what the link is known to carry; null if nothing has told", required(at_least(0)));
+          "measured speed of the link; null if it is not measured yet", required(at_least(0)));
     visit("rtt_seconds", rtt_seconds,
           "round trip at the end of the round, the longest one of all; null if not known",
           required(at_least(0)));
   }
 };
 
-// The sites change how they sync.
 struct SyncChangeEvent {
   static constexpr std::string_view kName = "sync_change";
+  static constexpr std::string_view kDoc = "the sites change how they sync";
   int64_t round = 0;
   CodecKind codec = CodecKind::kFp32;
   int64_t fragments = 1, delay_steps = 0;
@@ -245,15 +248,16 @@ struct SyncChangeEvent {
           "inner steps between sending a delta and applying the mean, of a site that takes the "
           "base steps",
           required(at_least(0)));
-    visit("shares", shares, "what each site adds up, by site id; empty: as the run file says",
+    visit("shares", shares,
+          "share of the model that each site reduces, by site id; empty: as in the run file",
           kRequired);
     visit("reason", reason, "why", kRequired);
   }
 };
 
-// A site's share of a validation of theta_global.
 struct EvaluationEvent {
   static constexpr std::string_view kName = "evaluation";
+  static constexpr std::string_view kDoc = "a site's share of a validation of theta_global";
   int64_t round = 0;
   double loss_sum = 0;
   int64_t tokens = 0;
@@ -267,9 +271,9 @@ struct EvaluationEvent {
   }
 };
 
-// A checkpoint that is whole on the disk.
 struct CheckpointEvent {
   static constexpr std::string_view kName = "checkpoint";
+  static constexpr std::string_view kDoc = "a checkpoint that is whole on the disk";
   int64_t round = 0, step = 0;
   std::string folder;
   int64_t bytes = 0;
@@ -283,9 +287,9 @@ struct CheckpointEvent {
   }
 };
 
-// The process ends in good order.
 struct EndEvent {
   static constexpr std::string_view kName = "end";
+  static constexpr std::string_view kDoc = "the process ends in good order";
   EndOutcome outcome = EndOutcome::kDone;
   std::string message;
 
@@ -299,19 +303,20 @@ struct EndEvent {
 using Event = std::variant<RunEvent, PlanEvent, StepEvent, SpanEvent, SyncEvent, RoundEvent,
                            LinkEvent, SyncChangeEvent, EvaluationEvent, CheckpointEvent, EndEvent>;
 
-// One line of the file: an event, who wrote it, and when (unix seconds, the event being over).
+// One line of the file: an event, its site, and the unix time at which it was written, after its
+// end.
 struct Record {
   double time = 0;
   std::string site;
   Event event;
 };
 
-// {"event":"step","time":...,"site":"node1", then the event's fields}. Throws InternalError if a
-// number is not finite, as JSON cannot hold it.
+// Returns {"event":"step","time":...,"site":"node1", ...the event's fields...}. Throws
+// InternalError if a number is not finite, because JSON has no such numbers.
 Json to_record(const Record& record);
 
-// The record that `line` holds. Throws DataError with `file`, `line_number` (from 1) and what is
-// wrong: not JSON, an unknown event, a missing, unknown or impossible field.
+// Returns the record in `line`. Throws DataError with `file`, `line_number` (from 1) and the fault:
+// not JSON, an unknown event, or a missing, unknown or impossible field.
 Record parse_record(std::string_view line, const std::string& file, int64_t line_number);
 
 }  // namespace farstep

@@ -9,7 +9,7 @@ namespace farstep {
 
 namespace {
 
-// Parses the complete lines of `text`, the first being line `first_line`, and returns their bytes.
+// Parses the complete lines of `text`, which begins with line `first_line`. Returns their bytes.
 std::size_t parse_lines(std::string_view text, const std::string& file, int64_t first_line,
                         std::vector<Record>& into) {
   std::size_t begin = 0;
@@ -20,8 +20,8 @@ std::size_t parse_lines(std::string_view text, const std::string& file, int64_t 
   return begin;
 }
 
-// Whether a record lies beyond the point where `start.start_round` rounds are done and of the next
-// `start.start_step` steps and `start.start_fragments` syncs, which is just reached if `at_point`.
+// Whether a record is beyond the point of `start` (see without_abandoned()). `at_point`: the record
+// comes after the last step and sync before that point.
 bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
   const int64_t next_round = start.start_round + 1;
   if (const auto* step = std::get_if<StepEvent>(&event)) {
@@ -46,6 +46,8 @@ bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
   return false;
 }
 
+// Plans and spans have no step number. They are beyond the point once its last step and sync have
+// passed.
 std::size_t kept_before(const std::vector<Record>& records, const RunEvent& start) {
   if (start.start_round == 0 && start.start_step == 0) return 0;
   bool has_steps = start.start_step == 0;
@@ -102,7 +104,7 @@ std::vector<Record> EventFollower::poll() {
   if (!in.seekg(static_cast<std::streamoff>(read_bytes_))) {
     throw DataError(fmt::format("{}: cannot be read", file_.string()));
   }
-  // Fewer bytes may come: a restarted site cuts off the line that its predecessor left unfinished.
+  // Fewer bytes may come: a restarted site removes the line that its predecessor left unfinished.
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
   read_bytes_ += parse_lines(text, file_.string(), read_lines_ + 1, records);

@@ -1,4 +1,4 @@
-// How single figures read for a person: counts, bytes, losses, names.
+// Formats single figures for people: counts, bytes, losses, names.
 //
 // Pure functions; thread-safe.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace farstep {
 
-// What a person calls a cause: "waiting for peers".
+// Returns a cause in words: "waiting for peers".
 std::string_view label_of(SpanCause cause);
 
 // 1234567 -> "1,234,567".
@@ -21,10 +21,10 @@ std::string count_text(int64_t count);
 std::string short_count_text(double count);
 // 1234567 -> "1.23 MB", in powers of 1000.
 std::string bytes_text(int64_t bytes);
-// "7.624"; "-" if there is none.
+// "7.624"; "-" if there is no loss.
 std::string loss_text(std::optional<double> loss);
 
-// A site's name with room for 12 letters: the middle of a longer one is left out.
+// Returns a site's name in at most 12 letters, without the middle of a longer one.
 std::string short_name(const std::string& site);
 
 }  // namespace farstep

@@ -25,6 +25,7 @@ double SiteTime::device_idle_fraction(std::size_t device) const {
   return seconds > 0 ? 1 - device_seconds[device] / seconds : 0;
 }
 
+// A `run` record begins a process. The time between a crash and the restart belongs to no process.
 SiteTime account_time(std::span<const Record> records) {
   SiteTime site;
   double process_start = 0;

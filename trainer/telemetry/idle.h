@@ -1,7 +1,7 @@
-// Accounting: where the time of a site went, by cause and by round.
+// Accounts for a site's time by cause and by round.
 //
-// Idle is all time in which the site's devices had no training work, whatever the cause; what
-// neither computing nor a cause explains is shown, not hidden. Pure functions; thread-safe.
+// Idle is all time in which the site's devices had no training work, whatever the cause. Time that
+// neither computing nor a cause explains is reported too. Pure functions; thread-safe.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace farstep {
 
-// Seconds of training work, and of everything else by cause.
+// Seconds of training work, and idle seconds by cause.
 struct TimeUse {
   double compute_seconds = 0;
   std::array<double, kSpanCauses> seconds_by_cause{};
@@ -25,7 +25,7 @@ struct TimeUse {
   }
   double idle_seconds() const;
   double total_seconds() const { return compute_seconds + idle_seconds(); }
-  // Idle by total; 0 if there is no time at all.
+  // Returns idle over total seconds; 0 if there are none.
   double idle_fraction() const;
   TimeUse& operator+=(const TimeUse& other);
 };
@@ -34,19 +34,19 @@ struct TimeUse {
 struct SiteTime {
   TimeUse total;
   std::map<int64_t, TimeUse> rounds;  // by round; 0 is before the first
-  // Seconds of training work of each device; empty where one device did all of it.
+  // Seconds of training work of each device; empty if the site has one device.
   std::vector<double> device_seconds;
-  // From each start of the site's process to its last record that counts, added up.
+  // Sum over the site's processes: from the start to the last record that was not abandoned.
   double wall_seconds = 0;
 
-  // Idle by total of one device, whose idle time includes what it waits for the others in a step.
+  // Returns one device's idle over total time. Its idle time includes waits for other devices.
   double device_idle_fraction(std::size_t device) const;
-  // Wall time in no step and no span.
+  // Returns the wall time outside all steps and spans.
   double unexplained_seconds() const { return wall_seconds - total.total_seconds(); }
 };
 
-// The account of one site's records, which without_abandoned() has gone through. A step's wait for
-// its batch counts as `data`.
+// Returns the account of one site's records, after without_abandoned(). A step's wait for its batch
+// counts as `data`.
 SiteTime account_time(std::span<const Record> records);
 
 }  // namespace farstep

@@ -12,7 +12,7 @@ namespace farstep {
 
 namespace {
 
-constexpr double kDrawSeconds = 0.1;
+constexpr double kDrawSeconds = 0.1;  // slower than this an eye sees steps; faster costs only time
 constexpr std::size_t kLeastBar = 8, kMostBar = 40;
 constexpr std::string_view kUp = "\x1b[{}A";
 constexpr std::string_view kClearLine = "\r\x1b[2K";
@@ -20,7 +20,7 @@ constexpr std::string_view kFaint = "\x1b[2m", kPlain = "\x1b[0m";
 constexpr std::string_view kRed = "\x1b[31m", kGreen = "\x1b[32m", kYellow = "\x1b[33m",
                            kBlue = "\x1b[34m", kCyan = "\x1b[36m";
 
-// A bar of `width` columns, filled in `color` up to `fraction`.
+// Returns a bar of `width` columns, filled in `color` up to `fraction`.
 std::string bar_text(double fraction, std::size_t width, std::string_view color) {
   const double clamped = std::clamp(fraction, 0.0, 1.0);
   const auto filled = static_cast<std::size_t>(std::lround(clamped * static_cast<double>(width)));
@@ -31,7 +31,7 @@ std::string bar_text(double fraction, std::size_t width, std::string_view color)
   return bar + std::string(kPlain);
 }
 
-// "1:05", "2:03:04"; blank if unknown.
+// Returns "1:05" or "2:03:04"; empty if unknown.
 std::string time_left_text(std::optional<double> seconds) {
   if (!seconds) return "";
   const auto whole = static_cast<int64_t>(std::lround(std::min(*seconds, 359'999.0)));
@@ -39,6 +39,7 @@ std::string time_left_text(std::optional<double> seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
+// Yellow while waiting, so that waste stands out.
 std::string_view color_of(const SiteProgress& site) {
   switch (site.activity()) {
     case SiteActivity::kWaiting:
@@ -77,7 +78,7 @@ std::string board_line(const SiteProgress& site, std::size_t name_width, std::si
   const auto speed = fmt::format("  {:>6} tok/s", short_count_text(site.tokens_per_second()));
   const auto now = fmt::format("  {:<11}", site.activity_text());
   const auto left = fmt::format(" {:>7}", time_left_text(site.seconds_left()));
-  // From everything to the bare minimum: the first that leaves room for the bar.
+  // From all details to the least: the first choice that leaves room for the bar.
   const std::vector<std::string> choices = {round + step + loss + speed + now + left,
                                             round + loss + speed + now + left,
                                             round + loss + now + left, round + now, round};
@@ -100,6 +101,7 @@ ProgressBoard::ProgressBoard(std::FILE* out, bool is_terminal, const Clock& cloc
   }
 }
 
+// Keeps the waiting time before the update, as a round event resets it.
 void ProgressBoard::update(const Record& record) {
   const auto site = std::find_if(sites_.begin(), sites_.end(),
                                  [&](const auto& each) { return each.site() == record.site; });
@@ -129,7 +131,7 @@ void ProgressBoard::finish() {
 void ProgressBoard::redraw() {
   next_draw_seconds_ = clock_.now_seconds() + kDrawSeconds;
   const auto size = terminal_size(out_);
-  // The board must fit the screen: the cursor cannot go up beyond its top.
+  // The board must fit the screen, because the cursor cannot move above its top.
   const std::size_t most_lines = std::max<std::size_t>(size.rows - 1, 2);
   const std::size_t shown = sites_.size() <= most_lines ? sites_.size() : most_lines - 1;
   std::string text;

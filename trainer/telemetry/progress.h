@@ -1,7 +1,7 @@
-// Progress on the console: a board with a bar a site, and a single bar.
+// Progress on the console: a board with a bar for each site, and a single bar.
 //
-// On a terminal they are redrawn in place, ten times a second at most, and fit its width; anywhere
-// else they print plain lines, a site and round each, that read well in a log. Not thread-safe.
+// On a terminal they are redrawn in place, at most ten times a second, and fit its width. Elsewhere
+// they print one line for each site and round, as a log does. Not thread-safe.
 #pragma once
 
 #include <cstdio>
@@ -17,11 +17,11 @@ struct TerminalSize {
   std::size_t columns = 80, rows = 24;
 };
 
-// The size of the terminal that `out` is; the default if it is none or does not tell.
+// Returns the size of the terminal `out`; the default if it is not a terminal or has no size.
 TerminalSize terminal_size(std::FILE* out);
 
-// A site's line in `columns`, colours not counted: name (padded to `name_width`), bar, round, step,
-// loss, speed, activity and time left; details that do not fit are left out.
+// Returns a site's line in `columns`, not counting colours: name (padded to `name_width`), bar,
+// round, step, loss, speed, activity and time left. Leaves out details that do not fit.
 std::string board_line(const SiteProgress& site, std::size_t name_width, std::size_t columns);
 
 class ProgressBoard {
@@ -30,10 +30,10 @@ class ProgressBoard {
   ProgressBoard(std::FILE* out, bool is_terminal, const Clock& clock,
                 const std::vector<std::string>& sites);
 
-  // Takes in a record of one of the sites; off a terminal, prints a line when a round is over or
-  // the site ends. Throws InternalError if the site is none of them.
+  // Processes a record of one of the sites. Without a terminal, prints a line at the end of a round
+  // and of the site's run. Throws InternalError for an unknown site.
   void update(const Record& record);
-  // Redraws on a terminal, unless that was done less than a tenth of a second ago.
+  // Redraws on a terminal, at most ten times a second.
   void draw();
   // Draws the last state.
   void finish();
@@ -52,13 +52,13 @@ class ProgressBoard {
 
 class ProgressBar {
  public:
-  // `label` says what goes on. `out` and `clock` must outlive the bar.
+  // `label` names the work. `out` and `clock` must outlive the bar.
   ProgressBar(std::FILE* out, bool is_terminal, const Clock& clock, std::string label);
 
-  // Shows on a terminal that `fraction` (0 to 1) is done, with a few words, unless the bar was
-  // drawn less than a tenth of a second ago.
+  // On a terminal, shows that `fraction` (0 to 1) is done, with a few words. Draws at most ten
+  // times a second.
   void show(double fraction, const std::string& words);
-  // Replaces the bar with "label: words" for good; prints just that off a terminal.
+  // Replaces the bar by "label: words" at the end; without a terminal prints only that.
   void finish(const std::string& words);
 
  private:

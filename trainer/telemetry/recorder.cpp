@@ -13,7 +13,7 @@ namespace farstep {
 
 namespace {
 
-// Bytes of the file's complete lines.
+// Returns the bytes of the file's complete lines.
 off_t complete_bytes(int descriptor) {
   off_t end = ::lseek(descriptor, 0, SEEK_END);
   char last = '\n';
@@ -23,6 +23,7 @@ off_t complete_bytes(int descriptor) {
 
 }  // namespace
 
+// O_APPEND makes one write() one line at the end, for every reader.
 Recorder::Recorder(const std::filesystem::path& folder, std::string site, const Clock& clock)
     : path_(folder / kEventFile), site_(std::move(site)), clock_(clock) {
   make_folder(folder);
@@ -43,6 +44,7 @@ void Recorder::record(const Event& event) {
   throw_failure();
 }
 
+// After a failed write nothing more is written, so that the file has no gap.
 void Recorder::append(const Event& event) {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) return;

@@ -1,7 +1,7 @@
-// Writes a site's event records: FOLDER/events.jsonl, one line an event.
+// Writes a site's event records to FOLDER/events.jsonl, one line for each event.
 //
-// A line is appended with one write(2), so a reader never sees two lines mixed, and what was
-// recorded survives the process. A resumed run goes on in the same file. Thread-safe.
+// One write(2) appends a line, so readers never see two lines mixed, and recorded events survive
+// the process. A resumed run appends to the same file. Thread-safe.
 #pragma once
 
 #include <filesystem>
@@ -17,12 +17,12 @@ inline constexpr std::string_view kEventFile = "events.jsonl";
 
 class Recorder;
 
-// Measures a time without training work, and records it when it ends. Belongs to one thread; the
+// Measures a time without training work and records it when it ends. One thread uses it; the
 // recorder must outlive it.
 class Span {
  public:
   Span(Recorder& recorder, SpanCause cause, int64_t round);
-  // Finishes, unless that was done. A failed write is thrown by the recorder's next record().
+  // Ends the span if finish() was not called. The recorder's next record() throws a failed write.
   ~Span();
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
@@ -42,23 +42,23 @@ class Span {
 
 class Recorder {
  public:
-  // Appends to the file in `folder`, made if need be; a line that a killed process left unfinished
-  // is cut off. Throws DataError.
+  // Appends to the file in `folder`, which is created if necessary. Removes a line that a killed
+  // process left unfinished. Throws DataError.
   Recorder(const std::filesystem::path& folder, std::string site, const Clock& clock);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Writes the event down, with the present time. Throws DataError if it, or an event before it,
-  // cannot be written; InternalError if one of its numbers is not finite.
+  // Writes the event with the present time. Throws DataError if it or an earlier event cannot be
+  // written, InternalError if one of its numbers is not finite.
   void record(const Event& event);
 
-  // Starts to measure; use as `const auto span = recorder.span(...)`.
+  // Starts a span; use as `const auto span = recorder.span(...)`.
   [[nodiscard]] Span span(SpanCause cause, int64_t round) { return Span(*this, cause, round); }
 
  private:
   friend class Span;
-  // Writes, and keeps the reason of the first failure in failure_.
+  // Writes; keeps the reason of the first failure in failure_.
   void append(const Event& event);
   void throw_failure();
 

@@ -17,7 +17,7 @@ void SiteProgress::take(const RunEvent& run) {
   loss_.reset();
   tokens_per_second_ = waited_seconds_ = 0;
   start_time_ = time_;
-  start_fraction_ = -1;  // known when the plan is
+  start_fraction_ = -1;  // set by the first plan
 }
 
 void SiteProgress::take(const PlanEvent& plan) {
@@ -33,6 +33,7 @@ void SiteProgress::take(const StepEvent& step) {
   const double seconds = step.seconds + step.data_seconds;
   if (seconds > 0) {
     const double now = static_cast<double>(step.tokens) / seconds;
+    // Smoothed over about ten steps, so that the figure can be read.
     tokens_per_second_ = tokens_per_second_ > 0 ? 0.9 * tokens_per_second_ + 0.1 * now : now;
   }
   activity_ = step_ < local_steps_ ? SiteActivity::kTraining : SiteActivity::kWaiting;

@@ -1,6 +1,7 @@
-// Where a site is in its run and what it does now, told by its events alone.
+// A site's position in its run and its present activity, from its events alone.
 //
-// Events tell what is over; what comes next follows from the order of a round. Not thread-safe.
+// Events report what has ended. The present activity follows from the order of a round. Not
+// thread-safe.
 #pragma once
 
 #include <optional>
@@ -16,23 +17,23 @@ class SiteProgress {
  public:
   explicit SiteProgress(std::string site) : site_(std::move(site)) {}
 
-  // Takes in the site's next record.
+  // Processes the site's next record.
   void update(const Record& record);
 
   const std::string& site() const { return site_; }
   SiteActivity activity() const { return activity_; }
-  // "training", "waiting", "sending", "next round", or how it ended.
+  // Returns "training", "waiting", "sending", "next round", or how it ended.
   std::string activity_text() const;
-  int64_t rounds() const { return run_.rounds; }                   // that the run is to have
-  int64_t round() const { return round_; }                         // that the site is in, from 1
+  int64_t rounds() const { return run_.rounds; }                   // of the whole run
+  int64_t round() const { return round_; }                         // the present one, from 1
   int64_t step() const { return step_; }                           // steps done in it
-  int64_t local_steps() const { return local_steps_; }             // steps that it has to do
+  int64_t local_steps() const { return local_steps_; }             // steps planned for it
   std::optional<double> loss() const { return loss_; }             // of the last step
   double tokens_per_second() const { return tokens_per_second_; }  // while training, smoothed
   double waited_seconds() const { return waited_seconds_; }        // for peers, in this round
-  // Share of the run that is done, 0 to 1.
+  // Returns the completed share of the run, 0 to 1.
   double fraction() const;
-  // Until the run is done if it goes on as it did since this process started; none if unknown.
+  // Returns the time until the end at the mean speed of this process; nullopt if unknown.
   std::optional<double> seconds_left() const;
 
  private:

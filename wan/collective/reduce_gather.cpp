@@ -9,7 +9,8 @@ namespace {
 
 enum Phase : uint32_t { kScatter, kGather };
 
-// Steps that are under way at once: enough for each of the three stages to have some.
+// Least number of chunks under way: each of the three stages (begin, reduce, finish) has one, and
+// one more travels.
 constexpr int64_t kLeastSteps = 4;
 
 Tag tag_of(Tag tag, Phase phase, int64_t chunk) {
@@ -20,7 +21,8 @@ Tag tag_of(Tag tag, Phase phase, int64_t chunk) {
 
 }  // namespace
 
-// One chunk of every partition on its way. Transfers go before the memory that they use.
+// The buffers and transfers of one chunk of every partition. Members are destroyed in reverse
+// order, so transfers end before their memory is freed.
 class ReduceGather::Step {
  public:
   std::vector<std::byte> memory;
@@ -30,7 +32,7 @@ class ReduceGather::Step {
   std::vector<std::unique_ptr<Transfer>> sends;
   std::vector<std::unique_ptr<Transfer>> arrivals, result_arrivals;  // by site
 
-  // Cuts the memory for the chunk: empty spans where a partition has no such chunk.
+  // Divides the memory into spans for the chunk. A partition without such a chunk gets empty spans.
   void lay_out(const ReduceGatherWork& work, int64_t chunk, int rank, int size) {
     std::vector<std::size_t> bytes;
     for (int site = 0; site < size; ++site) {
@@ -51,7 +53,7 @@ class ReduceGather::Step {
     for (int site = 0; site < size; ++site) {
       outgoing.push_back(take(bytes[site]));
       results.push_back(take(bytes[site]));
-      // What this site has itself is where it encoded it.
+      // This site's own contribution stays where it was encoded; nothing is copied.
       incoming.push_back(site == rank ? outgoing[rank] : take(bytes[rank]));
     }
     sends.clear();
@@ -67,10 +69,12 @@ ReduceGather::ReduceGather(Transport& transport, std::size_t window_bytes)
 
 ReduceGather::~ReduceGather() = default;
 
+// Chunk c is begun, reduced `reduce_after` turns later, and finished `num_steps` turns later. Its
+// step is then free for chunk c + num_steps.
 void ReduceGather::run(const Tag& tag, ReduceGatherWork& work) {
   const int size = transport_.size();
   int64_t num_chunks = 0;
-  std::size_t bytes = 1;  // of the largest step
+  std::size_t bytes = 1;  // of the largest step; 1 avoids a division by zero
   for (int site = 0; site < size; ++site) {
     num_chunks = std::max(num_chunks, work.num_chunks(site));
     if (work.num_chunks(site) == 0) continue;
@@ -83,7 +87,7 @@ void ReduceGather::run(const Tag& tag, ReduceGatherWork& work) {
   for (auto& step : steps_) {
     if (!step) step = std::make_unique<Step>();
   }
-  // Half of the steps wait to be reduced, the other half to be finished.
+  // Half of the steps wait for the sites' chunks, the other half for results, as both take one hop.
   const int64_t reduce_after = (num_steps - 1) / 2;
   try {
     for (int64_t chunk = 0; chunk < num_chunks + num_steps; ++chunk) {
@@ -103,8 +107,8 @@ void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherWork& work) 
   const int rank = transport_.rank();
   auto& now = step(chunk);
   now.lay_out(work, chunk, rank, size);
-  // All receives are there before anything can arrive. Site after site starts with another peer,
-  // so that none is everybody's first.
+  // Receives are posted before anything can arrive, so that no bytes wait in a socket. Each site
+  // starts with another peer, so that no peer gets the first message of all sites.
   for (int turn = 1; turn < size; ++turn) {
     const int peer = (rank - turn + size) % size;
     now.arrivals[peer] = transport_.receive(peer, tag_of(tag, kScatter, chunk), now.incoming[peer]);
@@ -120,6 +124,7 @@ void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherWork& work) 
   }
 }
 
+// Waits for the sites' chunks of this site's partition, and sends their result to all.
 void ReduceGather::reduce(int64_t chunk, const Tag& tag, ReduceGatherWork& work) {
   const int size = transport_.size();
   const int rank = transport_.rank();
@@ -137,6 +142,7 @@ void ReduceGather::reduce(int64_t chunk, const Tag& tag, ReduceGatherWork& work)
   }
 }
 
+// Results first, sends last: a send only has to be complete before its memory is used again.
 void ReduceGather::finish(int64_t chunk, ReduceGatherWork& work) {
   auto& now = step(chunk);
   for (int site = 0; site < transport_.size(); ++site) {

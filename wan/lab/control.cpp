@@ -89,7 +89,7 @@ LabControl::LabControl(const std::filesystem::path& path) : path_(path) {
     throw ConfigError(fmt::format("{}: a lab runs in this folder: end it, or choose another folder",
                                   path.parent_path().string()));
   }
-  ::unlink(path.c_str());  // of a lab that was killed
+  ::unlink(path.c_str());  // left by a lab that was killed
   listener_ = ::socket(AF_UNIX, kSocketType, 0);
   const bool listens =
       ::bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
@@ -125,7 +125,7 @@ void LabControl::serve(Router& router) {
     if (bytes > 0) {
       request.resize(static_cast<std::size_t>(bytes));
       const auto answer = answer_request(router, request);
-      // A client that does not take its answer has left.
+      // A client that does not receive its answer has left.
       ::send(descriptor, answer.data(), answer.size(), MSG_NOSIGNAL);
     }
     ::close(descriptor);

@@ -1,6 +1,6 @@
-// Commands to a running lab: look at its counters, change a site's access link, cut and heal it.
+// Commands to a running lab: read its counters, change a site's access link, cut and heal it.
 //
-// A unix socket (SOCK_SEQPACKET): a client connects, sends one JSON request and gets one JSON
+// A unix socket (SOCK_SEQPACKET): a client connects, sends one JSON request and receives one JSON
 // answer. Never blocks. Not thread-safe.
 #pragma once
 
@@ -33,22 +33,22 @@ struct ControlRequest {
   }
 };
 
-// Does what the request (JSON) asks for and returns the answer (JSON): the counters, or the site's
-// access link as it is now, or {"error": ...}.
+// Executes a request (JSON) and returns the answer (JSON): the counters, the site's present access
+// link, or {"error": ...}.
 std::string answer_request(Router& router, const std::string& request);
 
 class LabControl {
  public:
-  // Listens at `path`. Throws ConfigError if another lab does, or the path cannot be used.
+  // Listens at `path`. Throws ConfigError if another lab listens there or the path cannot be used.
   explicit LabControl(const std::filesystem::path& path);
   // Removes the path.
   ~LabControl();
   LabControl(const LabControl&) = delete;
   LabControl& operator=(const LabControl&) = delete;
 
-  // Readable in poll(2) when serve() has something to do.
+  // A descriptor that poll(2) reports as readable when serve() has requests to answer.
   int descriptor() const { return events_; }
-  // Answers the requests that are there.
+  // Answers the requests that have arrived.
   void serve(Router& router);
 
  private:

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 
+#include "trainer/base/child_process.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -32,8 +33,7 @@ namespace farstep {
 
 namespace {
 
-constexpr int kExitCannotExecute = 127;
-constexpr int kBatchPackets = 64;        // of one site, before the others have a turn
+constexpr int kBatchPackets = 64;        // of one site before the others have a turn
 constexpr double kTurnSeconds = 200e-6;  // between two turns: a busy lab moves packets in bunches
 constexpr double kLongestWaitSeconds = 3600;
 
@@ -44,7 +44,7 @@ sigset_t watched_signals() {
   return signals;
 }
 
-// A packet is moved when it is due, whatever else the machine computes.
+// Asks for real-time scheduling, so that packets move on time on a busy machine.
 void ask_for_punctuality() {
   ::prctl(PR_SET_TIMERSLACK, 1);
   const sched_param priority{.sched_priority = 1};
@@ -52,18 +52,6 @@ void ask_for_punctuality() {
     spdlog::warn("no real-time priority ({}): delays vary when the machine is busy",
                  std::strerror(errno));
   }
-}
-
-// Runs in the child between fork and exec.
-[[noreturn]] void become(char* const* arguments, pid_t parent) {
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(kExitCannotExecute);  // it died before the line above
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::execvp(arguments[0], arguments);
-  std::perror(arguments[0]);
-  ::_exit(kExitCannotExecute);
 }
 
 class Lab {
@@ -122,19 +110,14 @@ class Lab {
       return;
     }
     ::setenv("FARSTEP_LAB", lab_file_.c_str(), 1);
-    std::vector<char*> arguments;
-    for (const auto& argument : request_.command) {
-      arguments.push_back(const_cast<char*>(argument.c_str()));
-    }
-    arguments.push_back(nullptr);
-    const pid_t parent = ::getpid();
-    command_ = ::fork();
-    if (command_ == 0) become(arguments.data(), parent);
-    FARSTEP_CHECK(command_ > 0, "{} cannot be started: {}", arguments[0], std::strerror(errno));
+    const auto& command = request_.command;
+    // The command is in the lab's process group: the terminal sends SIGINT to both.
+    command_.emplace(command.front(), std::vector<std::string>(command.begin() + 1, command.end()),
+                     ChildOptions{.has_own_group = false});
   }
 
-  // Returns when a site has sent something, a packet is due, or there is something else to do.
-  // After a quiet time that is at once, which is when delays can be told apart.
+  // Waits until a site has sent a packet, a packet is due, or another event occurs. Returns at once
+  // after a quiet time, so that delays stay exact.
   void wait(std::vector<pollfd>& entries) {
     const double left = router_.next_due_seconds() - clock_.now_seconds();
     const double seconds = std::clamp(left, 0.0, kLongestWaitSeconds);
@@ -168,27 +151,20 @@ class Lab {
       const int signal = static_cast<int>(info.ssi_signo);
       if (signal == SIGCHLD) {
         reap();
-      } else if (command_ < 0) {
+      } else if (!command_) {
         exit_code_ = 0;
-      } else if (info.ssi_code != SI_KERNEL) {  // the terminal has told the command already
-        ::kill(command_, signal);
+      } else if (info.ssi_code != SI_KERNEL) {  // SI_KERNEL: the terminal has sent it to both
+        command_->send_signal(signal);
       }
     }
   }
 
   void reap() {
-    int status = 0;
-    while (const pid_t ended = ::waitpid(-1, &status, WNOHANG)) {
-      if (ended < 0) return;
-      if (ended == command_) {
-        exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-        command_ = -1;
-        continue;
-      }
-      for (std::size_t i = 0; i < sites_.size(); ++i) {
-        FARSTEP_CHECK(sites_[i]->holder() != ended,
-                      "process {}, which holds the namespace of site {}, was killed", ended, i + 1);
-      }
+    if (command_) exit_code_ = command_->exit_code();
+    for (std::size_t i = 0; i < sites_.size(); ++i) {
+      const auto holder = sites_[i]->holder();
+      FARSTEP_CHECK(::waitpid(holder, nullptr, WNOHANG) != holder,
+                    "process {}, which holds the namespace of site {}, was killed", holder, i + 1);
     }
   }
 
@@ -200,7 +176,7 @@ class Lab {
   int signals_ = -1;
   std::vector<std::unique_ptr<SiteNamespace>> sites_;
   double turn_seconds_ = 0;  // when the last turn began
-  pid_t command_ = -1;       // while it runs
+  std::optional<ChildProcess> command_;
   std::optional<int> exit_code_;
 };
 

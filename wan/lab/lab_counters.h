@@ -1,11 +1,12 @@
-// What passed the links of a lab and what did not, as JSON and as a table. Pure functions.
+// Counts the packets that passed the links of a lab or were dropped, as JSON and as a table. Pure
+// functions.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "trainer/config/fields.h"
-#include "wan/link/link_model.h"
+#include "wan/lab/packet_link.h"
 
 namespace farstep {
 
@@ -35,7 +36,7 @@ struct LabCounters {
   }
 };
 
-// A row a link, with a heading.
+// Returns a table with a heading and one row per link.
 std::string counters_table(const LabCounters& counters);
 
 }  // namespace farstep

@@ -1,4 +1,4 @@
-// What a lab is to be: its sites, and the way of each to the core of the internet.
+// The specification of a lab: its sites, and the access link of each to the core of the internet.
 //
 // A config struct, read from spec.json in the lab's folder.
 #pragma once

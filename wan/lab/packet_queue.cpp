@@ -10,7 +10,7 @@ constexpr std::size_t kSlabPackets = 1024;
 
 Packet* PacketPool::take() {
   if (free_ == nullptr) {
-    // Memory that nobody has touched costs nothing until then.
+    // Uninitialised: the system allocates the memory only at its first use.
     slabs_.push_back({std::make_unique<Packet[]>(kSlabPackets),
                       std::make_unique_for_overwrite<std::byte[]>(kSlabPackets * capacity_bytes_)});
     auto& slab = slabs_.back();

@@ -1,7 +1,7 @@
-// Packets under way, without an allocation a packet: a pool that grows to the most that were ever
-// under way at once, and queues that are linked through the packets themselves.
+// Packets under way, without an allocation per packet. A pool grows to the largest number of
+// packets under way at once. Queues are linked lists through the packets.
 //
-// A packet belongs to the pool, and is in one queue at most. Not thread-safe.
+// A packet belongs to the pool, and is in at most one queue. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ struct Packet {
 
 class PacketPool {
  public:
-  // Every packet has room for `capacity_bytes`.
+  // Every packet has `capacity_bytes` of memory.
   explicit PacketPool(std::size_t capacity_bytes) : capacity_bytes_(capacity_bytes) {}
-  // A packet whose content is as long as its room; valid until it is given back.
+  // Returns a packet whose content spans its whole memory; valid until give_back().
   Packet* take();
   void give_back(Packet* packet);
 

@@ -14,7 +14,7 @@ Router::Router(const LabSpec& spec)
   const auto link = [&spec](std::size_t site, bool is_up) {
     const uint64_t number = 2 * site + (is_up ? 0 : 1);
     const uint64_t seed = mix(static_cast<uint64_t>(spec.seed)) + number;
-    return Link{LinkModel(spec.sites[site], seed), site, is_up, {}};
+    return Link{PacketLink(spec.sites[site], seed), site, is_up, {}};
   };
   for (std::size_t i = 0; i < spec.sites.size(); ++i) {
     sites_.push_back(
@@ -43,7 +43,7 @@ void Router::accept(std::size_t site, std::size_t bytes, double now_seconds) {
 }
 
 void Router::enter(Link& link, Packet* packet, double now_seconds) {
-  const auto transit = link.model.enter(now_seconds, static_cast<int64_t>(packet->content.size()));
+  const auto transit = link.access.enter(now_seconds, static_cast<int64_t>(packet->content.size()));
   if (transit.fate != Fate::kArrives) {
     pool_.give_back(packet);
     return;
@@ -52,7 +52,7 @@ void Router::enter(Link& link, Packet* packet, double now_seconds) {
   link.queue.push(packet);
 }
 
-// A look at every link: there are few, and the queues keep themselves in order.
+// Checks every link: there are few, and each queue is in order.
 const Router::Link* Router::next_link() const {
   const Link* next = nullptr;
   for (const auto& site : sites_) {
@@ -72,7 +72,7 @@ void Router::deliver(double now_seconds, const Sink& sink) {
     auto& from = sites_[next->site];
     Packet* packet = (next->is_up ? from.up : from.down).queue.pop();
     if (next->is_up) {
-      // At the time when it was due: a caller that comes late costs the packet nothing here.
+      // Enters the next link at its due time, so a late caller does not delay the packet.
       enter(sites_[packet->destination].down, packet, packet->due_seconds);
     } else {
       sink(next->site, packet->content);
@@ -88,8 +88,8 @@ double Router::next_due_seconds() const {
 }
 
 void Router::set_shape(std::size_t site, const LinkShape& shape) {
-  sites_[site].up.model.set_shape(shape);
-  sites_[site].down.model.set_shape(shape);
+  sites_[site].up.access.set_shape(shape);
+  sites_[site].down.access.set_shape(shape);
 }
 
 LabCounters Router::counters() const {
@@ -98,8 +98,8 @@ LabCounters Router::counters() const {
     const auto& site = sites_[i];
     counters.sites.push_back({.site = static_cast<int64_t>(i) + 1,
                               .address = ipv4_text(address(i)),
-                              .up = site.up.model.counters(),
-                              .down = site.down.model.counters(),
+                              .up = site.up.access.counters(),
+                              .down = site.down.access.counters(),
                               .malformed = site.malformed,
                               .no_such_site = site.no_such_site});
   }

@@ -1,8 +1,9 @@
-// The internet of a lab: takes packets from sites, and gives them to others when they are due.
+// The internet of a lab: accepts packets from sites, and delivers them to other sites when they are
+// due.
 //
-// A packet passes the uplink of the site that sent it and the downlink of the one it is for, each a
-// link model; nothing else limits it. The router keeps no time and opens nothing: its caller says
-// what comes from where when, and carries away what is due. Times never go back. Not thread-safe.
+// A packet passes the uplink of its sender and the downlink of its destination; each is a link
+// model. It has no other limit. The router has no clock and does no I/O: its caller passes packets
+// and times, and takes the packets that are due. Times must not decrease. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@
 
 #include "wan/lab/lab_counters.h"
 #include "wan/lab/lab_spec.h"
+#include "wan/lab/packet_link.h"
 #include "wan/lab/packet_queue.h"
-#include "wan/link/link_model.h"
 
 namespace farstep {
 
@@ -30,38 +31,38 @@ class Router {
   // The address of site `site` (from 0), in host order.
   uint32_t address(std::size_t site) const { return subnet_ + static_cast<uint32_t>(site) + 1; }
 
-  // Where the next packet is to be written for accept(): room for the largest one.
+  // The memory for the next packet of accept(), large enough for the largest packet.
   std::span<std::byte> room() const { return blank_->content; }
-  // `site` has sent the first `bytes` of room(). What is no IPv4 packet, or for no site, is counted
-  // and dropped.
+  // Accepts the first `bytes` of room() as a packet from `site`. A packet that is not IPv4, or for
+  // no site, is counted and dropped.
   void accept(std::size_t site, std::size_t bytes, double now_seconds);
 
-  // Gives all packets that are due at `now_seconds` to `sink`, in the order of their times.
+  // Passes all packets that are due at `now_seconds` to `sink`, in the order of their times.
   void deliver(double now_seconds, const Sink& sink);
-  // When deliver() has something to do next; infinity if nothing is under way.
+  // Returns when the next packet is due; infinity if none is under way.
   double next_due_seconds() const;
 
-  // The access link of `site`, both its directions.
-  const LinkShape& shape(std::size_t site) const { return sites_[site].up.model.shape(); }
+  // The access link of `site`, in both directions.
+  const LinkShape& shape(std::size_t site) const { return sites_[site].up.access.shape(); }
   void set_shape(std::size_t site, const LinkShape& shape);
 
   LabCounters counters() const;
 
  private:
   struct Link {
-    LinkModel model;
+    PacketLink access;
     std::size_t site;
     bool is_up;
-    PacketQueue queue;  // what is on it, in order of due_seconds
+    PacketQueue queue;  // its packets, in order of due_seconds
   };
   struct Site {
     Link up, down;
     PacketCount malformed, no_such_site;
   };
 
-  // Drops the packet, or puts it on the link.
+  // Drops the packet or adds it to the link.
   void enter(Link& link, Packet* packet, double now_seconds);
-  // The link with the packet that is due first; null if nothing is under way.
+  // Returns the link whose packet is due first; null if none is under way.
   const Link* next_link() const;
 
   const uint32_t subnet_;

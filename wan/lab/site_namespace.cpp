@@ -23,7 +23,7 @@ namespace farstep {
 
 namespace {
 
-// Packets that wait for us to read them: room for the burst of a TCP window.
+// The queue of packets that the lab has not read: room for the burst of a TCP window.
 constexpr int kInterfaceQueuePackets = 10'000;
 
 void require(bool is_done, const char* what) {
@@ -33,7 +33,7 @@ void require(bool is_done, const char* what) {
       std::strerror(errno)));
 }
 
-// Goes into a new network namespace, and back at the end.
+// Enters a new network namespace, and returns at the end of the scope.
 class Excursion {
  public:
   Excursion() : home_(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) {
@@ -53,7 +53,7 @@ class Excursion {
   const int home_;
 };
 
-// An interface of the namespace that this thread is in.
+// Makes an interface in the thread's namespace.
 class Interface {
  public:
   explicit Interface(const char* name) : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
@@ -113,7 +113,8 @@ int open_tun() {
   return -1;
 }
 
-// Else the kernel speaks IPv6 on the interface unasked. Without IPv6 there is no such file.
+// Disables IPv6 on the interface, which the kernel would use by default. Without IPv6 the file does
+// not exist.
 void silence_ipv6() {
   std::ofstream(fmt::format("/proc/sys/net/ipv6/conf/{}/disable_ipv6", kSiteInterface)) << 1;
 }
@@ -163,7 +164,7 @@ std::size_t SiteNamespace::read_packet(std::span<std::byte> room) {
 
 void SiteNamespace::write_packet(std::span<const std::byte> packet) {
   const auto written = ::write(tun_, packet.data(), packet.size());
-  // Somebody in the site may have taken the interface down.
+  // A program in the site may have taken the interface down.
   FARSTEP_CHECK(written == static_cast<ssize_t>(packet.size()) || errno == EIO, "writing to {}: {}",
                 kSiteInterface, std::strerror(errno));
 }

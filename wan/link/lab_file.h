@@ -1,6 +1,6 @@
-// lab.json: what a running wan_lab says of itself, so that others can enter its sites.
+// lab.json: a running wan_lab's description of itself, so that other programs can enter its sites.
 //
-// A config struct: the lab prints it, `farstep launch` and scripts/wan_lab read it.
+// A config struct: the lab writes it, `farstep launch` and scripts/wan_lab read it.
 #pragma once
 
 #include <string>

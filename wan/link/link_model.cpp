@@ -1,37 +1,33 @@
 #include "wan/link/link_model.h"
 
-#include <algorithm>
-
 #include "trainer/base/mix.h"
 
 namespace farstep {
 
 namespace {
 
-// A number of [0, 1) for the n-th packet.
-double draw(uint64_t seed, uint64_t n) {
-  return static_cast<double>(mix(mix(seed) + n) >> 11) * 0x1p-53;
-}
+constexpr double kBitsPerByte = 8;
 
 }  // namespace
 
-Transit LinkModel::enter(double now_seconds, int64_t bytes) {
-  const bool is_unlucky = draw(seed_, entered_++) < shape_.loss;
-  if (shape_.is_cut) {
-    counters_.cut.add(bytes);
-    return {.fate = Fate::kCut};
-  }
-  const double start_seconds = std::max(now_seconds, free_seconds_);
-  if (start_seconds - now_seconds > shape_.queue_seconds) {
-    counters_.queue_full.add(bytes);
-    return {.fate = Fate::kQueueFull};
-  }
-  free_seconds_ = start_seconds + 8.0 * static_cast<double>(bytes) / shape_.rate_bits_per_second;
+Transit LinkModel::send(double start_seconds, int64_t bytes, double most_bits_per_second,
+                        double pause_seconds) {
+  const double rate = std::min(most_bits_per_second, shape_.rate_bits_per_second);
+  const double bits = kBitsPerByte * static_cast<double>(bytes);
+  free_seconds_ = start_seconds + bits / rate + pause_seconds;
   last_arrival_seconds_ = std::max(last_arrival_seconds_, free_seconds_ + shape_.delay_seconds);
-  (is_unlucky ? counters_.lost : counters_.passed).add(bytes);
-  return {.fate = is_unlucky ? Fate::kLost : Fate::kArrives,
-          .leave_seconds = free_seconds_,
-          .arrive_seconds = last_arrival_seconds_};
+  return {.leave_seconds = free_seconds_, .arrive_seconds = last_arrival_seconds_};
+}
+
+bool LinkModel::loses_packet() {
+  // 53 bits fill a double's mantissa: a number in [0, 1).
+  const double drawn = static_cast<double>(mix(loss_key_ + packets_++) >> 11) * 0x1p-53;
+  return drawn < shape_.loss;
+}
+
+void LinkModel::set_shape(const LinkShape& shape, double from_seconds) {
+  shape_ = shape;
+  free_seconds_ = std::max(free_seconds_, from_seconds);
 }
 
 }  // namespace farstep

@@ -1,85 +1,64 @@
-// One direction of one link, as arithmetic: packets leave one after the other at the link's rate,
-// then travel for its delay; the queue before it is drop-tail.
+// One direction of a link, as arithmetic: Farstep's only model of a link.
 //
-// It keeps no time and moves no bytes: its caller says when what enters, and does with the answer
-// what it wants. The same calls with the same seed give the same answers. Packets never overtake
-// each other. Not thread-safe.
+// Packets, pieces or messages leave in order at the link's rate, then travel for its delay. They
+// never overtake each other. The model has no clock and moves no bytes: its caller passes the
+// times. The same calls with the same key return the same results. Not thread-safe.
+//
+// It has four callers, which differ for these reasons:
+// - The lab sends IP packets (wan/lab/packet_link.h). It drops packets that are lost or would wait
+//   too long in the queue, as the internet does: TCP above it sends them again.
+// - The emulating transport sends pieces of messages over an uplink (uplink.h). It drops nothing,
+//   since no layer above it sends again. A lost piece arrives a round trip late. Waiting pieces
+//   stay in their sender's memory, so no queue is ever full.
+// - The simulator and the planner compute the times of whole messages (link_time.h), the limit of
+//   small pieces. They have no loss, as no site measures any, and no queue, as TCP fills none for
+//   long.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 
-#include "trainer/config/fields.h"
 #include "wan/link/link_shape.h"
 
 namespace farstep {
 
-// What becomes of a packet.
-enum class Fate {
-  kArrives,
-  kCut,        // the link is cut
-  kQueueFull,  // it would have had to wait longer than the queue allows
-  kLost,       // it left, and took its time at the rate, but does not arrive
-};
-
 struct Transit {
-  Fate fate = Fate::kArrives;
-  double leave_seconds = 0;   // its last bit is sent; if it arrives or is lost
-  double arrive_seconds = 0;  // its last bit is there; if it arrives, or would if it is lost
-};
-
-struct PacketCount {
-  int64_t packets = 0;
-  int64_t bytes = 0;
-
-  template <typename Visitor>
-  void fields(Visitor&& visit) {
-    visit("packets", packets, "packets");
-    visit("bytes", bytes, "their bytes");
-  }
-
-  void add(int64_t packet_bytes) {
-    ++packets;
-    bytes += packet_bytes;
-  }
-  bool operator==(const PacketCount&) const = default;
-};
-
-// What has entered a link, by its fate.
-struct PacketCounters {
-  PacketCount passed, cut, queue_full, lost;
-
-  template <typename Visitor>
-  void fields(Visitor&& visit) {
-    visit("passed", passed, "arrived, or on their way");
-    visit("cut", cut, "dropped because the link was cut");
-    visit("queue_full", queue_full, "dropped because the queue was full");
-    visit("lost", lost, "lost on the way");
-  }
-
-  bool operator==(const PacketCounters&) const = default;
+  double leave_seconds = 0;   // when the last bit is sent
+  double arrive_seconds = 0;  // when the last bit arrives
 };
 
 class LinkModel {
  public:
-  LinkModel(const LinkShape& shape, uint64_t seed) : shape_(shape), seed_(seed) {}
+  // `loss_key` decides which packets are lost.
+  LinkModel(const LinkShape& shape, uint64_t loss_key) : shape_(shape), loss_key_(loss_key) {}
 
-  // A packet of `bytes` comes to the link at `now_seconds`, which never goes back. The n-th packet
-  // ever is lost or not by seed and n alone, so a change of the rate does not change who is lost.
-  Transit enter(double now_seconds, int64_t bytes);
+  // Returns when data that is ready at `ready_seconds` can begin to leave.
+  double start_seconds(double ready_seconds) const {
+    return std::max(ready_seconds, free_seconds_);
+  }
 
-  // Holds for packets that enter from now on; those that have entered arrive as was said.
-  void set_shape(const LinkShape& shape) { shape_ = shape; }
+  // Sends `bytes`, which begin to leave at `start_seconds`; start_seconds() must allow that. They
+  // leave at the lower of the link's rate and `most_bits_per_second`. Then the link pauses for
+  // `pause_seconds`, which count as part of their leaving.
+  Transit send(double start_seconds, int64_t bytes,
+               double most_bits_per_second = std::numeric_limits<double>::infinity(),
+               double pause_seconds = 0);
+
+  // Returns whether the next packet is lost. This depends on key and packet number alone, so a
+  // change of the rate does not change which packets are lost.
+  bool loses_packet();
+
+  // Sets the shape for data that leaves from now on, no earlier than `from_seconds`.
+  void set_shape(const LinkShape& shape, double from_seconds = 0);
   const LinkShape& shape() const { return shape_; }
-
-  const PacketCounters& counters() const { return counters_; }
 
  private:
   LinkShape shape_;
-  const uint64_t seed_;
-  uint64_t entered_ = 0;
-  double free_seconds_ = 0;          // when all that has entered will have left
-  double last_arrival_seconds_ = 0;  // none arrives earlier, even if the delay was shortened
-  PacketCounters counters_;
+  uint64_t loss_key_;
+  uint64_t packets_ = 0;             // calls of loses_packet()
+  double free_seconds_ = 0;          // when all sent data has left
+  double last_arrival_seconds_ = 0;  // nothing arrives earlier, even if the delay was shortened
 };
 
 }  // namespace farstep

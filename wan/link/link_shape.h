@@ -1,4 +1,4 @@
-// What one direction of a way through the internet does to what is sent over it.
+// The properties of one direction of a way through the internet: rate, delay, loss and queue.
 //
 // A config struct: it can be read from JSON, printed, and listed in help.
 #pragma once

@@ -16,6 +16,7 @@ std::optional<std::string> objection_to_run(const RegisterMessage& newcomer, con
                      newcomer.site, *difference);
 }
 
+// The names "here" and "there" tell the reader which site has which value.
 std::optional<std::string> objection_to_site(const RegisterMessage& newcomer,
                                              const RegisterMessage& registered) {
   if (const auto difference = first_difference(newcomer.facts, registered.facts)) {
@@ -30,6 +31,7 @@ std::optional<std::string> objection_to_site(const RegisterMessage& newcomer,
   return std::nullopt;
 }
 
+// The set of sync counts that all sites offer; its largest member loses the least work.
 std::optional<int64_t> start_syncs_of(const std::vector<RegisterMessage>& sites) {
   if (!sites.front().resume) return 0;
   std::optional<int64_t> highest;

@@ -15,7 +15,11 @@ namespace farstep {
 
 namespace {
 
+// The largest message is a welcome with the run and all profiles; this is far above it, and stops a
+// stranger from filling the memory.
 constexpr int64_t kLargestMessageBytes = int64_t{16} << 20;
+// Together a dead connection is noticed after a minute, and routers keep an idle one. Heartbeats
+// notice a dead site sooner.
 constexpr int kKeepaliveIdleSeconds = 30;
 constexpr int kKeepaliveIntervalSeconds = 10;
 constexpr int kKeepaliveProbes = 3;
@@ -24,14 +28,14 @@ int milliseconds(double seconds) {
   return static_cast<int>(std::ceil(1000 * std::clamp(seconds, 0.0, 1e6)));
 }
 
-// A name of the site's own lets the coordinator recognise it when its connection was cut and made
-// again. It is random: a restarted site is not the one that it was.
+// By this id the coordinator recognises a site whose connection broke and was opened again. The id
+// is random, because a restarted site must not pass for the one before.
 std::string random_routing_id() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
 }
 
-// ZeroMQ takes a port modulo 65536, and would listen where nobody looks.
+// ZeroMQ takes a port modulo 65536, and would then listen on an unexpected one.
 void check_port(const std::string& endpoint) {
   const auto port = endpoint.substr(endpoint.rfind(':') + 1);
   const bool is_number = port.find_first_not_of("0123456789") == std::string::npos;
@@ -40,7 +44,7 @@ void check_port(const std::string& endpoint) {
   }
 }
 
-// A signal of the process may end any of ZeroMQ's calls before it did anything.
+// A signal may interrupt any call of ZeroMQ before it has an effect.
 template <typename Call>
 auto uninterrupted(Call call) {
   while (true) {
@@ -83,11 +87,11 @@ void ControlSocket::set_up(Role role, const Deadlines& deadlines) {
   socket_.set(zmq::sockopt::tcp_keepalive_cnt, kKeepaliveProbes);
   socket_.set(zmq::sockopt::maxmsgsize, kLargestMessageBytes);
   if (role == Role::kCoordinator) {
-    // The last farewells must reach the sites; a reconnecting site takes its old place.
+    // Messages to sites that are leaving are still delivered. A site that reconnects keeps its id.
     socket_.set(zmq::sockopt::linger, milliseconds(deadlines.leave_seconds));
     socket_.set(zmq::sockopt::router_handover, true);
   } else {
-    // A farewell is acknowledged, so nothing that is still queued at the end matters.
+    // The coordinator acknowledges a site's goodbye, so later messages in the queue do not matter.
     socket_.set(zmq::sockopt::linger, 0);
     socket_.set(zmq::sockopt::connect_timeout, milliseconds(deadlines.connect_seconds));
     socket_.set(zmq::sockopt::routing_id, random_routing_id());
@@ -102,6 +106,8 @@ std::string ControlSocket::endpoint() const {
   return socket_.get(zmq::sockopt::last_endpoint);
 }
 
+// An event descriptor beside the socket lets other threads end the wait: ZeroMQ's sockets may be
+// used by one thread only.
 void ControlSocket::wait(double timeout_seconds) {
   std::array<zmq_pollitem_t, 2> items{
       {{socket_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, wake_event_, ZMQ_POLLIN, 0}}};
@@ -109,13 +115,14 @@ void ControlSocket::wait(double timeout_seconds) {
   FARSTEP_CHECK(ready >= 0 || errno == EINTR, "waiting on the control socket failed: {}",
                 zmq_strerror(errno));
   eventfd_t ignored = 0;
-  ::eventfd_read(wake_event_, &ignored);  // fails if nobody called wake(), which is as well
+  ::eventfd_read(wake_event_, &ignored);  // fails if nobody called wake(), which is harmless
 }
 
 void ControlSocket::wake() {
-  ::eventfd_write(wake_event_, 1);  // can fail only when a wake-up is due already
+  ::eventfd_write(wake_event_, 1);  // fails only if a wake-up is pending already
 }
 
+// ZeroMQ delivers all frames of a message or none, so only the first receive can find nothing.
 std::optional<ControlSocket::Frames> ControlSocket::receive() {
   Frames frames;
   bool more = true;

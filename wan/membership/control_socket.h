@@ -1,8 +1,8 @@
-// A ZeroMQ socket of the control plane, with the means to wake the thread that waits on it. This is
-// the one place where such sockets are set up: TCP keepalive, linger, limits.
+// A ZeroMQ socket of the control plane that other threads can wake. All settings of such sockets
+// (TCP keepalive, linger, limits) are made here.
 //
-// One thread uses it at a time (the maker may hand it to another); only wake() may be called from
-// any thread. Nothing here blocks but wait().
+// One thread at a time uses it, not necessarily the one that constructed it; any thread may call
+// wake(). Only wait() blocks.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "trainer/config/deadlines.h"
+#include "wan/membership/deadlines.h"
 
 namespace farstep {
 
@@ -18,26 +18,27 @@ class ControlSocket {
  public:
   using Frames = std::vector<std::string>;
   enum class Role {
-    kCoordinator,  // listens; the first frame of every message is the sender's or receiver's name
-    kSite,         // connects, and goes on trying; what it sends meanwhile is kept
+    kCoordinator,  // listens; the first frame of a message names the connection
+    kSite,         // connects and retries; messages sent meanwhile are queued
   };
 
-  // Throws ConfigError that names the endpoint if it is malformed or cannot be listened on.
+  // Throws a ConfigError that names the endpoint if it is malformed or cannot be listened on.
   ControlSocket(Role role, const std::string& endpoint, const Deadlines& deadlines);
   ~ControlSocket();
   ControlSocket(const ControlSocket&) = delete;
   ControlSocket& operator=(const ControlSocket&) = delete;
 
-  // Where a coordinator listens, with its real port; where a site connects to.
+  // Returns the endpoint: for a coordinator with its real port, for a site as it was given.
   std::string endpoint() const;
 
-  // Returns when a message may be there, after a wake(), on a signal, or after `timeout_seconds`.
+  // Waits until a message may have come, wake() was called, a signal arrived, or `timeout_seconds`
+  // have passed.
   void wait(double timeout_seconds);
-  // Ends the present wait() or the next one; callable from any thread and any time.
+  // Ends the current or the next wait(). Any thread may call it at any time.
   void wake();
-  // The next message, if one has come.
+  // Returns the next message, or nullopt if none has come.
   std::optional<Frames> receive();
-  // Queues a message; drops it if the queue is full or the receiver is gone.
+  // Queues a message. Drops it if the queue is full or the receiver has gone.
   void send(const Frames& frames);
 
  private:

@@ -8,9 +8,10 @@
 
 namespace farstep {
 
-Coordinator::Coordinator(const std::string& endpoint, Json run, const Deadlines& deadlines,
+Coordinator::Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines,
                          Clock& clock)
     : clock_(clock),
+      // Half a heartbeat, so that a lost site is noticed at most that much too late.
       tick_seconds_(deadlines.heartbeat_seconds / 2),
       roster_(std::move(run), deadlines),
       socket_(ControlSocket::Role::kCoordinator, endpoint, deadlines),
@@ -39,6 +40,7 @@ std::string Coordinator::failure() const {
   return failure_;
 }
 
+// All work on the roster happens on this thread, so the roster needs no lock.
 void Coordinator::run() {
   try {
     spdlog::info("coordinator listens at {}", endpoint_);
@@ -60,8 +62,8 @@ void Coordinator::run() {
   }
 }
 
-// What a stranger sends must not disturb the run: it is dropped, or answered if it looks like a
-// site's.
+// A stranger's message must not disturb the run. Bytes that are no message are dropped; a wrong
+// message of a site is answered with an error.
 void Coordinator::handle(const ControlSocket::Frames& frames) {
   if (frames.size() != 2) {
     spdlog::warn("coordinator: dropped a message of {} frames; a site's has one",
@@ -80,6 +82,7 @@ void Coordinator::handle(const ControlSocket::Frames& frames) {
   }
 }
 
+// A message to a connection that has gone is dropped; the site repeats its request.
 void Coordinator::deliver(const std::vector<Outgoing>& messages) {
   for (const auto& [connection, message] : messages) {
     if (const auto* refusal = std::get_if<RefusedMessage>(&message)) {
@@ -89,6 +92,7 @@ void Coordinator::deliver(const std::vector<Outgoing>& messages) {
   }
 }
 
+// Copies the roster's state for the other threads, and logs its changes.
 void Coordinator::publish() {
   const std::lock_guard lock(mutex_);
   if (!has_begun_ && roster_.has_begun()) spdlog::info("coordinator: all sites have joined");

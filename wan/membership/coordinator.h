@@ -1,7 +1,7 @@
-// The coordinator: a thread that listens for sites and lets a Roster decide. It holds no tensors
-// and writes no files; it can live in a site's process or alone.
+// The coordinator: a thread that receives the sites' messages and applies a Roster to them. It
+// holds no tensors and writes no files. It runs in a site's process or in one of its own.
 //
-// All methods may be called from any thread.
+// All methods are thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -10,31 +10,31 @@
 #include <thread>
 
 #include "trainer/base/clock.h"
-#include "trainer/config/deadlines.h"
-#include "trainer/config/json_fields.h"
 #include "wan/membership/control_socket.h"
+#include "wan/membership/deadlines.h"
 #include "wan/membership/roster.h"
+#include "wan/membership/served_run.h"
 
 namespace farstep {
 
 class Coordinator {
  public:
-  // Listens at `endpoint` (tcp://ADDRESS:PORT; port * or 0 takes a free one) and serves the run
-  // `run`, which has every default written out. `clock` must outlive it. Throws ConfigError if the
-  // endpoint cannot be listened on or the run is not valid.
-  Coordinator(const std::string& endpoint, Json run, const Deadlines& deadlines, Clock& clock);
-  // Stops listening; sites that are still in the run lose it. Takes leave_seconds at most.
+  // Listens at `endpoint` (tcp://ADDRESS:PORT; port * or 0 takes a free one) and serves `run`.
+  // `clock` must outlive the coordinator. Throws ConfigError if
+  // it cannot listen there.
+  Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines, Clock& clock);
+  // Stops listening. Sites still in the run lose it. Takes at most leave_seconds.
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
-  // Where it listens, with the real port.
+  // Returns the endpoint with its real port.
   const std::string& endpoint() const { return endpoint_; }
 
-  // Waits until all sites have taken part and left, or are lost; false after `timeout_seconds`.
-  // Throws InternalError if the coordinator's own thread failed.
+  // Waits until all sites have taken part and left, or are lost. Returns false after
+  // `timeout_seconds`. Throws InternalError if the coordinator's thread failed.
   bool wait_until_over(double timeout_seconds);
-  // Why the run ended early (a lost site, differing weights); empty if it did not.
+  // Returns why the run ended early (a lost site, differing weights); empty if it did not.
   std::string failure() const;
 
  private:
@@ -45,18 +45,18 @@ class Coordinator {
 
   Clock& clock_;
   const double tick_seconds_;
-  Roster roster_;         // the thread's
-  ControlSocket socket_;  // the thread's, but for wake()
+  Roster roster_;         // used by the thread only
+  ControlSocket socket_;  // used by the thread only, except wake()
   const std::string endpoint_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  bool stopping_ = false;  // this and the following: guarded by mutex_
+  bool stopping_ = false;  // guarded by mutex_, as all members below
   bool has_begun_ = false;
   bool is_over_ = false;
   std::string failure_, summary_;
-  std::string defect_;  // what made the thread fail
-  std::thread thread_;  // last: starts when all else is ready
+  std::string defect_;  // the exception that ended the thread
+  std::thread thread_;  // the last member: it uses all others
 };
 
 }  // namespace farstep

@@ -12,7 +12,7 @@ namespace farstep {
 
 namespace {
 
-constexpr double kReportSeconds = 5;  // between two lines that say why joining takes so long
+constexpr double kReportSeconds = 5;  // between two log lines that explain a long join
 
 }  // namespace
 
@@ -36,6 +36,7 @@ Member::~Member() {
 
 // ---- calls of the site ----
 
+// Waits in intervals, to log the missing sites. The thread repeats the request meanwhile.
 std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token stop) {
   RegisterMessage message;
   static_cast<JoinRequest&>(message) = request;
@@ -61,7 +62,7 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
     throw ConfigError(
         fmt::format("coordinator at {} refused site {}: {}", endpoint_, site_, refusal->message));
   }
-  std::unique_lock lock(mutex_);  // the first heartbeat tells the clock offset
+  std::unique_lock lock(mutex_);  // the first heartbeat's answer brings the clock offset
   wait(lock, deadline_seconds, stop,
        [this] { return failure_ || best_round_trip_seconds_ < kNever; });
   throw_failure();
@@ -117,6 +118,7 @@ void Member::leave(Outcome outcome, const std::string& message) {
   bool is_reachable = false;
   {
     const std::lock_guard lock(mutex_);
+    // Set first, so that the goodbye's own consequences do not reach the listener.
     is_leaving_ = true;
     is_reachable = !is_coordinator_silent();
   }
@@ -145,6 +147,7 @@ void Member::on_peer_lost(LossListener listener) {
 
 // ---- waiting for answers ----
 
+// The request is on this stack. The thread finds it in requests_, sends it, and stores its answer.
 std::optional<CoordinatorMessage> Member::ask(SiteMessage message, double deadline_seconds,
                                               std::stop_token stop, bool despite_failure) {
   std::unique_lock lock(mutex_);
@@ -154,6 +157,7 @@ std::optional<CoordinatorMessage> Member::ask(SiteMessage message, double deadli
   socket_.wake();
   wait(lock, deadline_seconds, std::move(stop),
        [&] { return request.answer || (failure_ && !despite_failure); });
+  // Under the lock: the thread must not answer a request whose stack frame has gone.
   std::erase(requests_, &request);
   if (!request.answer && !despite_failure) throw_failure();
   return std::move(request.answer);
@@ -181,6 +185,7 @@ void Member::throw_if_failed() const {
   throw_failure();
 }
 
+// Each kind keeps its class, as it decides the exit code.
 void Member::throw_failure() const {
   if (!failure_) return;
   switch (failure_->kind) {
@@ -217,6 +222,8 @@ std::string Member::obstacle_to_joining() const {
 
 // ---- the member's thread ----
 
+// One loop: sends all due messages, waits for a message or the next heartbeat, handles all
+// messages, and checks for silence. An exception becomes the member's failure.
 void Member::run() {
   try {
     while (true) {
@@ -251,6 +258,7 @@ void Member::send_due_messages() {
   for (const auto& report : reports_) socket_.send({encode(report)});
   reports_.clear();
   for (auto* request : requests_) {
+    // New requests go out at once; unanswered ones again with every heartbeat.
     if (request->is_sent && !is_beat) continue;
     socket_.send({encode(request->message)});
     request->is_sent = true;
@@ -261,6 +269,7 @@ void Member::send_due_messages() {
   }
 }
 
+// The effects of a message come before its answers, so that a thread with an answer sees them.
 void Member::handle(const CoordinatorMessage& message) {
   const std::lock_guard lock(mutex_);
   heard_seconds_ = clock_.now_seconds();
@@ -274,7 +283,7 @@ void Member::handle(const CoordinatorMessage& message) {
 void Member::on(const Welcome& message) {
   if (welcome_) return;  // a repetition
   welcome_ = message;
-  next_beat_seconds_ = 0;
+  next_beat_seconds_ = 0;  // join() waits for the first heartbeat's answer
   if (const auto own = message.run.find("deadlines"); own != message.run.end()) {
     deadlines_ = read_json<Deadlines>(*own, "the run's deadlines");
   }
@@ -287,6 +296,7 @@ void Member::on(const WaitingMessage& message) {
 void Member::on(const HeartbeatAckMessage& message) {
   const double now_seconds = clock_.unix_seconds();
   const double round_trip_seconds = now_seconds - message.sent_seconds;
+  // The offset's error is at most half the round trip, so the shortest one gives the best figure.
   if (round_trip_seconds >= best_round_trip_seconds_) return;
   best_round_trip_seconds_ = round_trip_seconds;
   clock_offset_seconds_ = message.coordinator_seconds - (message.sent_seconds + now_seconds) / 2;
@@ -296,19 +306,21 @@ void Member::on(const PeerLostMessage& message) {
   fail(ErrorKind::kPeer, message.site, fmt::format("site {}: {}", message.site, message.reason));
 }
 
-// Sites that computed the same step from the same bytes hold the same weights: a difference is a
-// defect or a memory fault, no loss of a peer.
+// Sites that compute the same step from the same bytes hold the same weights. So a difference is a
+// defect or a memory fault, not the loss of a peer.
 void Member::on(const StopMessage& message) {
   fail(ErrorKind::kInternal, "", message.reason);
 }
 
+// Before the welcome join() continues to register, which is the remedy.
 void Member::on(const UnknownSiteMessage& message) {
-  if (!welcome_) return;  // join() goes on registering
+  if (!welcome_) return;
   fail(ErrorKind::kPeer, "",
        fmt::format("coordinator at {} does not count site {} as a member: {}", endpoint_, site_,
                    message.message));
 }
 
+// A refused message before the welcome is a wrong configuration; afterwards it is a defect.
 void Member::on(const ErrorMessage& message) {
   fail(welcome_ ? ErrorKind::kInternal : ErrorKind::kConfig, "",
        fmt::format("coordinator at {} refused a message: {}", endpoint_, message.message));
@@ -318,6 +330,7 @@ bool Member::is_coordinator_silent() const {
   return clock_.now_seconds() - heard_seconds_ > deadlines_.lost_after_seconds;
 }
 
+// Any message counts as a sign of life, not only heartbeat answers.
 void Member::check_coordinator() {
   const std::lock_guard lock(mutex_);
   if (!welcome_ || !is_coordinator_silent()) return;
@@ -339,6 +352,7 @@ void Member::tell_listener() {
     failure = failure_;
   }
   if (!failure) return;
+  // Not under mutex_: the listener aborts transports, whose threads may call the member.
   const std::lock_guard lock(listener_mutex_);
   if (const auto listener = std::exchange(listener_, nullptr)) {
     listener(failure->site, failure->message);

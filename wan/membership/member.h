@@ -1,10 +1,11 @@
-// A site's side of the control plane: it joins the run, meets the other sites at each sync, and
-// knows at once when the run cannot go on.
+// A site's side of the control plane. It joins the run, meets the other sites at each sync, and
+// reports at once when the run cannot continue.
 //
-// A thread of its own holds the connection, sends heartbeats and repeats what the coordinator has
-// not answered, so that a connection that is cut and made again loses nothing. Methods may be
-// called from any thread; those that wait end when a peer or the coordinator is lost. After a loss
-// every one of them but leave() throws: PeerError that names the lost site (empty for the
+// A thread of its own owns the connection. It sends heartbeats and repeats unanswered requests, so
+// a connection that breaks and is opened again loses nothing.
+//
+// All methods are thread-safe. Methods that wait end when a peer or the coordinator is lost. After
+// a loss every method but leave() throws: PeerError that names the lost site (empty for the
 // coordinator), or InternalError if the sites' weights differ.
 #pragma once
 
@@ -20,8 +21,8 @@
 
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
-#include "trainer/config/deadlines.h"
 #include "wan/membership/control_socket.h"
+#include "wan/membership/deadlines.h"
 #include "wan/membership/protocol.h"
 #include "wan/membership/rendezvous.h"
 #include "wan/transport/store.h"
@@ -30,47 +31,48 @@ namespace farstep {
 
 class Member : public Store, public Rendezvous {
  public:
-  // Is told of a lost peer or coordinator (`site` empty), or of differing weights (`site` empty).
+  // Receives a lost peer's name and the reason. `site` is empty for the coordinator and for
+  // differing weights.
   using LossListener = std::function<void(const std::string& site, const std::string& reason)>;
 
-  // Speaks for `site` to the coordinator at `endpoint`, which need not be up yet. `deadlines` hold
-  // until the welcome brings the run's own. `clock` must outlive it and be a real one. Throws
-  // ConfigError if the endpoint is malformed.
+  // Represents `site` at the coordinator at `endpoint`, which need not run yet. `deadlines` apply
+  // until the welcome brings the run's own. `clock` must outlive this object and run in real time.
+  // Throws ConfigError if the endpoint is malformed.
   Member(const std::string& endpoint, std::string site, const Deadlines& deadlines, Clock& clock);
-  // Without leave() before it, the other sites will count this one as lost.
+  // Without a leave() before, the other sites count this one as lost.
   ~Member() override;
 
-  // Registers and waits until all sites have; nothing if stop was requested meanwhile. Throws
-  // ConfigError if the coordinator refuses, and PeerError if after join_seconds it was not reached
-  // or other sites, which are named, have not come.
+  // Registers and waits until all sites have registered. Returns nullopt if a stop was requested.
+  // Throws ConfigError if the coordinator refuses. After join_seconds it throws PeerError: the
+  // coordinator was not reached, or it names the sites that have not come.
   std::optional<Welcome> join(const JoinRequest& request, std::stop_token stop = {});
 
-  // A key is written once in a run; returns when the coordinator has it.
+  // Returns when the coordinator has the value. A key is written once in a run.
   void put(const std::string& key, const std::string& value) override;
-  // Waits until the key exists; PeerError after join_seconds.
+  // Waits until the key exists. Throws PeerError after join_seconds.
   std::string get(const std::string& key) override;
 
   std::optional<Go> arrive(const SyncId& sync, const Contribution& contribution,
                            const std::string& theta_hash, std::stop_token stop) override;
   void vote(const SyncId& sync, const std::string& theta_hash) override;
 
-  // Whether the run cannot go on, and throws then what the waiting methods would; never waits.
+  // Whether the run cannot continue. throw_if_failed() throws the failure. Neither waits.
   bool has_failed() const;
   void throw_if_failed() const;
-  // What the next heartbeats say.
+  // Sets the content of the next heartbeats.
   void set_activity(int64_t round, int64_t step, const std::string& text);
-  // Tells the coordinator the figures of a round; waits for nothing.
+  // Sends the coordinator the figures of a round, without waiting.
   void report(const MetricsMessage& metrics);
-  // Says goodbye and waits for the answer, leave_seconds at most. The last call but the destructor:
-  // any other throws afterwards. Never throws on account of a loss; logs if nobody answered.
+  // Says goodbye and waits for the answer, at most leave_seconds. After it only the destructor may
+  // be called; any other call throws. A loss does not make it throw; it logs a missing answer.
   void leave(Outcome outcome, const std::string& message);
 
-  // What to add to this machine's unix time to get the coordinator's, to about half the round trip.
+  // Returns the coordinator's unix time minus this machine's, accurate to about half a round trip.
   double clock_offset_seconds() const;
 
-  // `listener` is called once, from the member's thread, when the run cannot go on, also if that
-  // was known before; it must return soon and not call the member. Setting another one, or an empty
-  // one, waits for a call that runs.
+  // Sets the function that is called once, by the member's thread, when the run cannot continue. It
+  // is called too if that is known already. It must return soon and must not call the member.
+  // Setting another or an empty one waits for a call in progress.
   void on_peer_lost(LossListener listener);
 
  private:
@@ -86,24 +88,25 @@ class Member : public Store, public Rendezvous {
   };
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  // Sends, repeats and waits for the answer; nothing if the deadline (on the clock) passed or stop
-  // was requested. Throws the failure if there is one, unless `despite_failure`.
+  // Sends and repeats a request until it is answered. Returns nullopt if the deadline (on the
+  // clock) passes or a stop is requested. Throws the failure if there is one, unless
+  // `despite_failure`.
   std::optional<CoordinatorMessage> ask(SiteMessage message, double deadline_seconds,
                                         std::stop_token stop = {}, bool despite_failure = false);
-  void throw_failure() const;  // if there is one; mutex_ is held
-  // Waits under `lock` for `condition`, the deadline or stop, whichever comes first.
+  void throw_failure() const;  // if there is one; the caller holds mutex_
+  // Waits under `lock` until `condition`, the deadline or a stop.
   template <typename Condition>
   void wait(std::unique_lock<std::mutex>& lock, double deadline_seconds, std::stop_token stop,
             Condition condition);
   int64_t generation() const;
   Deadlines deadlines() const;
-  // What join() waits for, in words.
+  // Returns what keeps join() waiting, for the user.
   std::string obstacle_to_joining() const;
 
   void run();
   void send_due_messages();
   void handle(const CoordinatorMessage& message);
-  // What a message means beside answering a request; mutex_ is held.
+  // Handle the effects of a message beyond answering a request; the caller holds mutex_.
   void on(const Welcome& message);
   void on(const WaitingMessage& message);
   void on(const HeartbeatAckMessage& message);
@@ -113,28 +116,28 @@ class Member : public Store, public Rendezvous {
   void on(const ErrorMessage& message);
   template <typename Message>
   void on(const Message&) {}
-  bool is_coordinator_silent() const;  // mutex_ is held
+  bool is_coordinator_silent() const;  // the caller holds mutex_
   void check_coordinator();
-  // Keeps the first failure and ends all waits; mutex_ is held.
+  // Keeps the first failure and ends all waits; the caller holds mutex_.
   void fail(ErrorKind kind, const std::string& site, const std::string& message);
   void tell_listener();
 
   const std::string endpoint_;
   const std::string site_;
   Clock& clock_;
-  ControlSocket socket_;          // the thread's, but for wake()
-  double next_beat_seconds_ = 0;  // the thread's
+  ControlSocket socket_;          // used by the thread only, except wake()
+  double next_beat_seconds_ = 0;  // used by the thread only
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::vector<Request*> requests_;  // this and the following: guarded by mutex_
+  std::vector<Request*> requests_;  // guarded by mutex_, as are the members below
   std::vector<SiteMessage> reports_;
-  Deadlines deadlines_;  // the run's own from the welcome on
+  Deadlines deadlines_;  // those of the run after the welcome
   HeartbeatMessage activity_;
   std::optional<Welcome> welcome_;
-  std::vector<std::string> missing_;  // who has not registered, as last heard
+  std::vector<std::string> missing_;  // sites not registered, from the last message
   std::optional<Failure> failure_;
-  double heard_seconds_ = -kNever;  // when the coordinator last said anything
+  double heard_seconds_ = -kNever;  // time of the coordinator's last message
   double clock_offset_seconds_ = 0;
   double best_round_trip_seconds_ = kNever;
   bool is_leaving_ = false;
@@ -142,7 +145,7 @@ class Member : public Store, public Rendezvous {
 
   std::mutex listener_mutex_;
   LossListener listener_;  // guarded by listener_mutex_
-  std::thread thread_;     // last: starts when all else is ready
+  std::thread thread_;     // the last member: it uses all others
 };
 
 }  // namespace farstep

@@ -8,6 +8,7 @@ namespace farstep {
 
 namespace {
 
+// A fault changes the hash of few sites, so the majority counts as right.
 template <typename Message>
 std::string differing(const std::map<std::string, Message>& messages) {
   std::map<std::string, std::size_t> counts;

@@ -1,5 +1,4 @@
-// One sync as the coordinator sees it: first all sites arrive, then all vote. Not thread-safe: one
-// owner.
+// The coordinator's state of one sync: first all sites arrive, then all vote. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +12,13 @@ namespace farstep {
 
 class OpenSync {
  public:
-  // One that needs every one of `sites`, given in order of site ids.
+  // A sync that needs every one of `sites`, which are in order of site ids.
   OpenSync(int64_t generation, const SyncId& id, std::vector<std::string> sites);
 
   int64_t generation() const { return generation_; }
   const SyncId& id() const { return id_; }
 
-  // Takes note of a site's message of this sync; a repetition changes nothing.
+  // Records a site's message of this sync. A repetition has no effect.
   void arrive(const std::string& site, const ArriveMessage& message);
   void vote(const std::string& site, const VoteMessage& message);
 
@@ -27,13 +26,13 @@ class OpenSync {
   bool all_arrived() const { return arrivals_.size() == sites_.size(); }
   bool all_voted() const { return votes_.size() == sites_.size(); }
 
-  // The sites whose theta_global before the sync (after the exchange) is not that of more than half
-  // of them, each with its hash; without such a majority all of them, as nobody can tell who is
-  // wrong; empty if all are equal.
+  // Return the sites whose theta_global before the sync (after the exchange) differs from that of
+  // more than half of the sites, each with its hash. Without such a majority they return all sites,
+  // because the right value is unknown. Empty if all are equal.
   std::string differing_arrivals() const;
   std::string differing_votes() const;
 
-  // The signal to start the exchange; all must have arrived.
+  // Returns the signal that starts the exchange; all sites must have arrived.
   Go go() const;
 
  private:

@@ -8,7 +8,8 @@ namespace farstep {
 
 namespace {
 
-// Recursive code walks over the messages; nesting deeper than any run needs is a stranger's.
+// Code that visits a message is recursive, so deep nesting by a stranger would overflow the stack.
+// No run needs more.
 constexpr int kDeepestNesting = 64;
 
 Json parse_frame(const std::string& frame) {
@@ -22,6 +23,7 @@ Json parse_frame(const std::string& frame) {
   }
 }
 
+// Compares the type with each alternative of the variant in turn.
 template <typename Variant, std::size_t I = 0>
 Variant read_message(const std::string& type, const Json& body) {
   if constexpr (I == std::variant_size_v<Variant>) {
@@ -33,6 +35,7 @@ Variant read_message(const std::string& type, const Json& body) {
   }
 }
 
+// The version is checked before the members, so that another version gets a message about that.
 template <typename Variant>
 Variant decode(const std::string& frame) {
   Json json = parse_frame(frame);
@@ -52,11 +55,13 @@ Variant decode(const std::string& frame) {
   return read_message<Variant>(type, json);
 }
 
+// Text of a user, such as a path, may not be UTF-8; such bytes are replaced.
 template <typename Variant>
 std::string encode_message(const Variant& message) {
   return std::visit(
       [](const auto& content) {
         Json json{{"protocol", kProtocolVersion}, {"type", content.kType}};
+        // The envelope is not one of the fields, so the content may not overwrite it.
         json.update(to_json(content));
         return json.dump(-1, ' ', false, Json::error_handler_t::replace);
       },
@@ -69,7 +74,7 @@ bool same_sync(const Answer& answer, const Request& request) {
          answer.fragment == request.fragment;
 }
 
-// Which kinds of answer fit which kinds of request.
+// Says which kind of answer completes which kind of request.
 struct AnswerMatcher {
   bool operator()(const Welcome&, const RegisterMessage&) const { return true; }
   bool operator()(const RefusedMessage&, const RegisterMessage&) const { return true; }
@@ -93,6 +98,7 @@ int digit_value(char digit) {
 }  // namespace
 
 std::string text_of(const SyncId& sync, int64_t num_fragments) {
+  if (sync == kMeasuringSync) return "the measuring sync";
   return num_fragments == 1 ? fmt::format("round {}", sync.round)
                             : fmt::format("round {}, fragment {}", sync.round, sync.fragment);
 }

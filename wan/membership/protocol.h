@@ -1,10 +1,10 @@
-// The messages between the coordinator and the sites: one JSON object a message, in one frame,
-// {"protocol": 3, "type": "arrive", ...the fields below...}. docs/protocol.md tells who waits for
-// what.
+// The messages between the coordinator and the sites. A message is one JSON object in one frame:
+// {"protocol": 5, "type": "arrive", ...the fields below...}. docs/internals/protocol.md lists which
+// message answers which.
 //
-// Each message lists its fields once, for reading, writing and documentation alike. A message with
-// an unknown type, an unknown member or another protocol version is refused, never guessed at.
-// Pure functions; thread-safe.
+// Each message lists its fields once, for reading, writing and documentation. A message with an
+// unknown type, an unknown member or another protocol version is refused. Pure functions;
+// thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,33 @@
 #include <variant>
 #include <vector>
 
+#include "heterogeneity/plan/round_timing.h"
+#include "outer_optimizer/schedule/work.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 
 namespace farstep {
 
-inline constexpr int64_t kProtocolVersion = 3;
+inline constexpr int64_t kProtocolVersion = 5;
 
-// Which sync of a run: of one fragment of the model, in one outer round. They follow each other
-// fragment by fragment, round by round.
+// Identifies a sync of a run: of one fragment of the model, in one outer round. Syncs follow each
+// other fragment by fragment, round by round.
 struct SyncId {
   int64_t round = 1;     // from 1
   int64_t fragment = 0;  // from 0
   auto operator<=>(const SyncId&) const = default;
 };
 
-// "round 3", or "round 3, fragment 1" where there are several.
+// Comes before the first sync of a run if the planner knows nothing of the sites. Sites arrive and
+// vote as at any sync; they report their step times and exchange nothing else.
+inline constexpr SyncId kMeasuringSync{.round = 0, .fragment = 0};
+
+// Returns "the measuring sync", "round 3", or "round 3, fragment 1" if there are several fragments.
 std::string text_of(const SyncId& sync, int64_t num_fragments);
 
 // ---- from a site to the coordinator ----
 
-// What a site brings when it joins.
+// The data that a site brings when it joins.
 struct JoinRequest {
   std::optional<Json> run;
   bool resume = false;
@@ -45,11 +51,11 @@ struct JoinRequest {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("run", run, "the site's own copy of the run, every default written out; null has none");
-    visit("resume", resume, "the site means to continue from a checkpoint");
-    visit("resumable_syncs", resumable_syncs,
-          "numbers of syncs done, fragment by fragment, that it has checkpoints of");
-    visit("facts", facts, "what must be equal at all sites: digest of the data, parameters, ...");
-    visit("profile", profile, "what was measured of the site, for the plan; null if nothing was");
+    visit("resume", resume, "the site continues from a checkpoint");
+    visit("resumable_syncs", resumable_syncs, "numbers of completed syncs of its checkpoints");
+    visit("facts", facts,
+          "facts that must be equal at all sites: digest of the data, parameters, ...");
+    visit("profile", profile, "the site's profile, for the plan; null if it has none");
   }
 };
 
@@ -97,41 +103,22 @@ struct HeartbeatMessage {
     visit("sent_seconds", sent_seconds, "the site's unix time, echoed in the answer", kRequired);
     visit("round", round, "outer round that the site is in");
     visit("step", step, "inner steps of the round that it has done");
-    visit("activity", activity, "what it does, in a word or two");
+    visit("activity", activity, "its activity, in a word or two");
   }
 };
 
-// What a site brings to a sync, for the averaging weights: the work in its delta. And what it did
-// in the round so far, and what it knows of its links, for the next plan.
+// What a site brings to a sync: the work in its delta, for the averaging weights, and the timing of
+// its round, for the next plan. Membership hands both on unread.
 struct Contribution {
-  int64_t steps = 0;
-  int64_t batch = 0;
-  int64_t tokens = 0;
-  int64_t round_steps = 0;
-  int64_t micro_batch = 0;
-  double step_seconds = 0;
-  double overhead_seconds = 0;
+  Work work = {};
+  RoundTiming timing = {};
   int64_t fragments = 1;
-  double uplink_bits_per_second = 0;
-  double rtt_seconds = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("steps", steps, "local steps since the fragment was last applied", required(at_least(0)));
-    visit("batch", batch, "sequences of an inner step", required(at_least(0)));
-    visit("tokens", tokens, "tokens trained on in these steps", required(at_least(0)));
-    visit("round_steps", round_steps, "local steps of the round so far", at_least(0));
-    visit("micro_batch", micro_batch, "sequences of one forward and backward", at_least(0));
-    visit("step_seconds", step_seconds, "what an inner step typically took; 0 if none was timed",
-          at_least(0));
-    visit("overhead_seconds", overhead_seconds,
-          "the site's own time between the rounds' syncs that was not inner steps", at_least(0));
+    visit("work", work, "the training that the delta stands for", kRequired);
+    visit("timing", timing, "the site's round so far, and its links", kRequired);
     visit("fragments", fragments, "fragments that the site syncs in the round", at_least(1));
-    visit("uplink_bits_per_second", uplink_bits_per_second,
-          "what the site is known to send to all peers together; 0 if that is not known",
-          at_least(0));
-    visit("rtt_seconds", rtt_seconds, "round trip to its farthest peer; 0 if it is not known",
-          at_least(0));
   }
   bool operator==(const Contribution&) const = default;
 };
@@ -149,7 +136,7 @@ struct ArriveMessage {
     visit("generation", generation, "generation of the membership", kRequired);
     visit("round", round, "the round", kRequired);
     visit("fragment", fragment, "the fragment whose delta is taken", kRequired);
-    visit("contribution", contribution, "what the site brings", kRequired);
+    visit("contribution", contribution, "the site's contribution", kRequired);
     visit("theta_hash", theta_hash, "checksum of the fragment of theta_global before the sync",
           kRequired);
   }
@@ -238,7 +225,7 @@ struct Welcome {
     visit("generation", generation, "generation of the membership", kRequired);
     visit("start_syncs", start_syncs, "syncs done before; above 0 every site resumes from there",
           required(at_least(0)));
-    visit("profiles", profiles, "what each site brought as its profile, in order of site id");
+    visit("profiles", profiles, "the sites' profiles, in order of site id");
   }
 };
 
@@ -297,7 +284,8 @@ struct Go {
     visit("generation", generation, "generation of the membership", kRequired);
     visit("round", round, "the round", kRequired);
     visit("fragment", fragment, "the fragment whose exchange begins", kRequired);
-    visit("contributions", contributions, "what each site brings, in order of site id", kRequired);
+    visit("contributions", contributions, "the sites' contributions, in order of site id",
+          kRequired);
   }
 };
 
@@ -322,7 +310,7 @@ struct PeerLostMessage {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("site", site, "the site that is gone", kRequired);
-    visit("reason", reason, "what happened to it", kRequired);
+    visit("reason", reason, "why it is gone", kRequired);
   }
 };
 
@@ -352,7 +340,7 @@ struct ErrorMessage {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("message", message, "what is wrong with a message of the site", kRequired);
+    visit("message", message, "the fault of a message of the site", kRequired);
   }
 };
 
@@ -369,19 +357,19 @@ using CoordinatorMessage =
 
 // ---- text ----
 
-// The frame of a message; text that is not UTF-8 is mended, not refused.
+// Returns the frame of a message. Replaces bytes that are not UTF-8.
 std::string encode(const SiteMessage& message);
 std::string encode(const CoordinatorMessage& message);
 
-// The message of a frame. Throws DataError if it is none of Farstep's messages at all, and
-// ConfigError if it is one of another protocol version, of unknown type or with wrong members.
+// Return the message of a frame. Throw DataError if it is not a message of Farstep, and ConfigError
+// if it has another protocol version, an unknown type or wrong members.
 SiteMessage decode_site_message(const std::string& frame);
 CoordinatorMessage decode_coordinator_message(const std::string& frame);
 
-// Whether `answer` is what a site that sent `request` waits for.
+// Whether `answer` completes `request`.
 bool answers(const CoordinatorMessage& answer, const SiteMessage& request);
 
-// Bytes as lower-case hexadecimal digits, and back; throws DataError on other text.
+// Convert bytes to lower-case hexadecimal digits and back; throw DataError for other text.
 std::string to_hex(std::string_view bytes);
 std::string from_hex(std::string_view digits);
 

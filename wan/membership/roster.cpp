@@ -6,17 +6,15 @@
 #include <utility>
 
 #include "trainer/base/error.h"
-#include "trainer/config/run_config.h"
 #include "wan/membership/admission.h"
 
 namespace farstep {
 
-Roster::Roster(Json run, const Deadlines& deadlines)
-    : run_(std::move(run)), lost_after_seconds_(deadlines.lost_after_seconds) {
-  const auto config = run_config_from_json(run_, "the coordinator's run");
-  for (const auto& site : config.sites) seats_.emplace_back(site.name);
-  num_fragments_ = config.sync.fragments;
-}
+Roster::Roster(ServedRun run, const Deadlines& deadlines)
+    : run_(std::move(run.config)),
+      lost_after_seconds_(deadlines.lost_after_seconds),
+      seats_(run.sites.begin(), run.sites.end()),
+      num_fragments_(run.fragments) {}
 
 std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteMessage& message,
                                       double now_seconds) {
@@ -123,6 +121,7 @@ void Roster::begin() {
   }
   start_syncs_ = *start_syncs;
   takes_any_sync_ = start_syncs_ > 0;
+  may_measure_ = !takes_any_sync_;
   open_sync(1, SyncId{});
   for (const auto& seat : seats_) send(seat.connection, welcome(seat));
 }
@@ -225,6 +224,10 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
   if (takes_any_sync_ && message.generation == sync_->generation()) {
     takes_any_sync_ = false;
     open_sync(message.generation, id);
+  }
+  if (may_measure_ && message.generation == sync_->generation()) {
+    may_measure_ = false;
+    if (id == kMeasuringSync) open_sync(message.generation, id);
   }
   if (!is_current(seat, message.kType, message.generation, id)) return;
   for (auto& other : seats_) {

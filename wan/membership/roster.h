@@ -17,9 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "trainer/config/deadlines.h"
+#include "wan/membership/deadlines.h"
 #include "wan/membership/open_sync.h"
 #include "wan/membership/protocol.h"
+#include "wan/membership/served_run.h"
 
 namespace farstep {
 
@@ -31,9 +32,8 @@ struct Outgoing {
 
 class Roster {
  public:
-  // `run` is the whole run with every default written out; its sites are the ones expected. Throws
-  // ConfigError if it is not a valid run.
-  Roster(Json run, const Deadlines& deadlines);
+  // Waits for the sites of `run`, which are all different.
+  Roster(ServedRun run, const Deadlines& deadlines);
 
   // What follows from a message that came over `connection`.
   std::vector<Outgoing> receive(const std::string& connection, const SiteMessage& message,
@@ -98,10 +98,11 @@ class Roster {
 
   const Json run_;
   const double lost_after_seconds_;
-  std::vector<Seat> seats_;    // in the order of site ids
-  int64_t num_fragments_ = 1;  // of the round of the open sync, as far as that is known
+  std::vector<Seat> seats_;  // in the order of site ids
+  int64_t num_fragments_;    // of the round of the open sync, as far as that is known
   int64_t start_syncs_ = 0;
   bool takes_any_sync_ = false;      // of sites that resume, which know where they are
+  bool may_measure_ = false;         // the first sync may be kMeasuringSync
   std::optional<SyncId> last_sync_;  // that was committed here
   std::optional<OpenSync> sync_;     // nothing while joining
   std::map<std::string, std::string> values_;

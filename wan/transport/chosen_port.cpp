@@ -25,6 +25,7 @@ int bind_to_chosen_port(int fd, const sockaddr* address, socklen_t length) {
     if (changed.ss_family == AF_INET6 && ip6->sin6_port == 0) ip6->sin6_port = port;
     address = reinterpret_cast<const sockaddr*>(&changed);
   }
+  // The system call itself: bind() of the C library is the function that this one replaces.
   return static_cast<int>(::syscall(SYS_bind, fd, address, length));
 }
 

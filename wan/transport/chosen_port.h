@@ -1,15 +1,16 @@
-// Lets Gloo listen on a port that we choose.
+// Makes Gloo listen on a given port.
 //
-// Gloo always asks the system for any free port, and has no setting for it. This unit therefore
-// stands before the C library's bind(): while a ChosenPort lives, sockets that its thread binds to
-// port 0 get the chosen one. All other calls pass through.
+// Gloo asks the system for any free port and has no setting for another. This unit therefore
+// replaces the C library's bind(). While a ChosenPort exists, every socket that its thread binds to
+// port 0 gets the chosen port. All other calls pass through unchanged.
 #pragma once
 
 namespace farstep {
 
 class ChosenPort {
  public:
-  // For this thread; 0 leaves the choice to the system. One at a time.
+  // Applies to the calling thread only; 0 leaves the choice to the system. A thread has at most one
+  // ChosenPort at a time.
   explicit ChosenPort(int port);
   ~ChosenPort();
   ChosenPort(const ChosenPort&) = delete;

@@ -19,13 +19,16 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kForever = std::chrono::hours(24 * 365);
+// Between two readings of the kernel's counts: a reading costs three system calls a lane.
 constexpr double kLookSeconds = 0.05;
-// Where the mesh leaves the choice. CUBIC keeps a line full; BBR leaves some of it free again and
-// again to measure it, but does not mind losses.
+// The congestion controls used when the mesh's options state none. CUBIC keeps a line full; BBR
+// regularly leaves part of it free to measure it, and took 5 % longer (docs/results.md), but losses
+// do not slow it down.
 constexpr const char* kControl = "cubic";
 constexpr const char* kLossyControl = "bbr";
-constexpr uint64_t kWatchSlot = ~uint64_t{0};  // beside the slots of messages
+constexpr uint64_t kWatchSlot = ~uint64_t{0};  // not used by messages
 
+// Gives Gloo the address itself, so that it resolves no host name.
 gloo::transport::tcp::attr listening_attributes(const SocketAddress& address) {
   gloo::transport::tcp::attr attributes;
   attributes.ai_family = address.family();
@@ -51,6 +54,7 @@ milliseconds to_milliseconds(double seconds) {
   return std::max(milliseconds(1), milliseconds(static_cast<int64_t>(seconds * 1e3)));
 }
 
+// Watchers end before the connections close: to them a closing connection would be a lost peer.
 GlooConnections::~GlooConnections() {
   for (auto& link : links_) {
     if (link.watcher.joinable()) link.watch->abortWaitRecv();
@@ -67,6 +71,8 @@ GlooConnections::~GlooConnections() {
   }
 }
 
+// Publishes the addresses for all peers before it waits for any peer's: otherwise two sites could
+// wait for each other.
 void GlooConnections::open(const std::vector<PeerLink>& links, Store& store) {
   for (const int peer : peers()) {
     listen_for(peer, links.empty() ? "" : links[peer].source_address, store);
@@ -89,6 +95,7 @@ GlooConnection& GlooConnections::to(int peer) {
   return links_[peer];
 }
 
+// A peer that lost another site sends that site's rank and closes. The lost site is then the cause.
 void GlooConnections::fail(int peer, const std::string& reason) {
   const auto& own = mesh_.sites[mesh_.rank];
   const auto& name = mesh_.sites[peer];
@@ -105,6 +112,7 @@ void GlooConnections::abort(const std::string& site, const std::string& reason) 
   end(site, reason, true);
 }
 
+// The closed connection is the farewell: the peers need no other.
 void GlooConnections::give_up(int peer) {
   const auto& site = mesh_.sites[peer];
   close_all(links_[peer], peer);
@@ -112,8 +120,8 @@ void GlooConnections::give_up(int peer) {
 }
 
 void GlooConnections::end(const std::string& site, const std::string& reason, bool tell_peers) {
-  // Whoever comes second leaves when the transport is dead. The peers are told first: a woken wait
-  // closes connections.
+  // The first failure wins; a second caller returns only when the transport is dead. Peers hear of
+  // the failure before any wait ends, because a thread that wakes up may close connections.
   const std::lock_guard ending(ending_mutex_);
   {
     const std::lock_guard lock(mutex_);
@@ -150,6 +158,7 @@ void GlooConnections::begin_send() {
   if (now_seconds >= looked_seconds_ + kLookSeconds) look(now_seconds);
 }
 
+// The pacer gets a fresh sample before the last end(), which may evaluate the busy time.
 void GlooConnections::end_send(int peer, uint64_t bytes) {
   const std::lock_guard pacing(pacing_mutex_);
   const double now_seconds = clock_.now_seconds();
@@ -163,8 +172,7 @@ void GlooConnections::end_send(int peer, uint64_t bytes) {
     }
   }
 }
-
-// Sees how the lines do; the caller has the pacing mutex.
+// Reads the kernel's counts of all lanes. The caller holds pacing_mutex_.
 void GlooConnections::look(double now_seconds) {
   looked_seconds_ = now_seconds;
   const std::lock_guard lock(mutex_);
@@ -183,14 +191,14 @@ void GlooConnections::look(double now_seconds) {
   pacer_.look(all);
 }
 
-// The caller has both mutexes.
+// Continues with BBR on all lanes of a peer. The caller holds both mutexes.
 void GlooConnections::mind_losses(GlooConnection& lossy) {
   lossy.losses.reset();
   for (auto& lane : lossy.lanes) {
     if (lane.socket) lane.socket->pace_with(kLossyControl);
   }
   if (mesh_.uplink_bits_per_second) return;
-  pacer_.forget();  // what got through so far is not what the line can do
+  pacer_.forget();  // CUBIC reached less than the line carries
   for (auto& link : links_) {
     for (auto& lane : link.lanes) {
       if (lane.socket) lane.socket->limit_pace(std::numeric_limits<double>::infinity());
@@ -209,7 +217,7 @@ LinkState GlooConnections::link(int peer) {
     state.socket_sent_bytes += facts.bytes.sent;
     state.socket_received_bytes += facts.bytes.received;
     state.retransmitted_bytes += facts.bytes.retransmitted;
-    // The lanes share every message of some size, and so send at the same times.
+    // A message of some size uses all lanes at the same time, so the times overlap and do not add.
     state.sending_seconds = std::max(state.sending_seconds, facts.sending_seconds);
     least_rtt_seconds = std::min(least_rtt_seconds, facts.rtt_seconds);
   }
@@ -217,7 +225,7 @@ LinkState GlooConnections::link(int peer) {
   return state;
 }
 
-// Listens for a peer's connections and leaves the addresses in the store, one after the other.
+// Listens for a peer's connections and publishes the addresses in the store, in order of lanes.
 void GlooConnections::listen_for(int peer, const std::string& source_ip, Store& store) {
   auto& lanes = links_[peer].lanes;
   lanes.resize(static_cast<std::size_t>(mesh_.lanes));
@@ -229,7 +237,7 @@ void GlooConnections::listen_for(int peer, const std::string& source_ip, Store& 
   store.put(key(mesh_.rank, peer), addresses);
 }
 
-// Listens on a port, out of reach of all but the peer.
+// Listens on a port that only the peer's source address reaches.
 void GlooConnections::listen(GlooLane& lane, int peer, int port, const std::string& source_ip) {
   const SocketAddress address(mesh_.address, port);
   try {
@@ -237,7 +245,7 @@ void GlooConnections::listen(GlooLane& lane, int peer, int port, const std::stri
     lane.device = std::make_shared<gloo::transport::tcp::Device>(
         listening_attributes(SocketAddress(address.ip(), 0)));
     lane.context = lane.device->createContext(mesh_.rank, mesh_.size());
-    // Gloo waits five times this for a connection.
+    // Gloo waits five times its timeout for a connection.
     lane.context->setTimeout(to_milliseconds(mesh_.connect_seconds / 5));
     lane.own_address = lane.context->createPair(peer)->address().bytes();
   } catch (const std::exception& error) {
@@ -251,6 +259,7 @@ void GlooConnections::listen(GlooLane& lane, int peer, int port, const std::stri
   accept_only_from(fd, source_ip);
 }
 
+// The store has the addresses of all lanes in one value, of equal lengths.
 void GlooConnections::connect_to(int peer, Store& store) {
   auto& link = links_[peer];
   const auto addresses = store.get(key(peer, mesh_.rank));
@@ -267,10 +276,10 @@ void GlooConnections::connect_to(int peer, Store& store) {
   });
 }
 
-// Connects to a peer that listens too; Gloo picks who of the two dials.
+// Connects to a peer that listens too. Gloo decides which of the two dials.
 void GlooConnections::connect(GlooLane& lane, int peer, const std::vector<char>& peer_address) {
   lane.context->getPair(peer)->connect(peer_address);
-  // One of the two ends has the address that it listened on.
+  // The accepting end keeps the address that it listened on; so one of these two matches.
   const auto here = address_in(lane.own_address);
   const auto there = address_in(peer_address);
   const int fd = find_socket([&](const auto& local, const auto& remote) {
@@ -286,21 +295,22 @@ void GlooConnections::connect(GlooLane& lane, int peer, const std::vector<char>&
   lane.socket.emplace(fd);
 }
 
-// Starts to notice the end of a connection. All peers are connected by now.
+// Starts to watch the first lane of a peer. All peers are connected by now.
 void GlooConnections::watch(int peer) {
   auto& link = links_[peer];
   link.watcher = std::thread([this, peer, &link] {
     try {
       if (link.watch->waitRecv(nullptr, kForever)) fail(peer, "it gave up");
     } catch (const std::exception& error) {
-      // A wait that timed out closes the connection, and can tell more.
+      // A thread whose wait timed out closes the connection; that thread reports the better reason.
       const std::string reason = error.what();
       if (reason.find("Application timeout") == std::string::npos) fail(peer, reason);
     }
   });
 }
 
-// As far as the sockets take it at once; a peer that misses it sees the connection close.
+// Sends the lost rank as far as the sockets accept it now. A peer that misses it sees the
+// connection close.
 void GlooConnections::say_farewell(const std::string& lost_site) {
   const auto lost =
       std::find(mesh_.sites.begin(), mesh_.sites.end(), lost_site) - mesh_.sites.begin();
@@ -312,7 +322,7 @@ void GlooConnections::say_farewell(const std::string& lost_site) {
     try {
       link.farewell->send(peer, kWatchSlot);
     } catch (const std::exception&) {
-      // This connection is gone as well, which its peer knows.
+      // This connection is broken too, and its peer notices that.
     }
   }
 }

@@ -1,6 +1,7 @@
-// The connections of a GlooTransport: made, watched, and ended together. Private to that unit.
+// The connections of a GlooTransport: opens, watches and ends them. Private to that unit.
 //
-// Thread-safe once open() has returned. Gloo's exceptions end all waits and leave as PeerErrors.
+// Thread-safe after open() has returned. An exception of Gloo ends all waits of the site and
+// becomes a PeerError.
 #pragma once
 
 #include <gloo/transport/context.h>
@@ -27,11 +28,11 @@
 
 namespace farstep {
 
-// At least one millisecond, as 0 means "for ever" in places of Gloo.
+// Returns at least one millisecond, because Gloo reads 0 as "for ever" in some places.
 std::chrono::milliseconds to_milliseconds(double seconds);
 
-// One TCP connection with a peer. Gloo takes the listening port from the device, so each has its
-// own; that also gives each its own event thread.
+// One TCP connection with a peer. Gloo binds the listening port to the device. So each lane has a
+// device, and an event thread, of its own.
 struct GlooLane {
   std::shared_ptr<gloo::transport::Device> device;
   std::shared_ptr<gloo::transport::Context> context;
@@ -39,15 +40,16 @@ struct GlooLane {
   std::optional<SocketCounter> socket;  // guarded by the mutex of GlooConnections
 };
 
-// The way to one peer.
+// All connections with one peer.
 struct GlooConnection {
   std::vector<GlooLane> lanes;
   std::atomic<uint64_t> sent_bytes{0}, received_bytes{0};
-  // Guarded by the pacing mutex of GlooConnections.
-  std::optional<LossWatch> losses = LossWatch();  // until there are some
+  // Detects losses; empty after it has found some. Guarded by the pacing mutex of GlooConnections.
+  std::optional<LossWatch> losses = LossWatch();
 
-  // A standing receive on the first lane: it ends the moment that breaks, whoever else waits for
-  // whatever, or with the rank that the peer lost, so that all sites name the same one.
+  // A receive that is always pending on the first lane. It fails as soon as that lane breaks,
+  // whether or not a message is being waited for. It succeeds when the peer gives up and sends the
+  // rank that it lost, so that all sites name the same one.
   int64_t lost_by_peer = -1;
   int64_t lost_by_us = -1;
   std::unique_ptr<gloo::transport::UnboundBuffer> watch, farewell;
@@ -59,7 +61,7 @@ class GlooConnections {
   explicit GlooConnections(const MeshOptions& mesh) : mesh_(mesh), links_(mesh.sites.size()) {}
   ~GlooConnections();
 
-  // Connects to all peers and starts to watch them; see GlooTransport's constructor.
+  // Connects to all peers and starts to watch them. GlooTransport's constructor has the contract.
   void open(const std::vector<PeerLink>& links, Store& store);
 
   const MeshOptions& mesh() const { return mesh_; }
@@ -67,7 +69,7 @@ class GlooConnections {
   // Throws InternalError unless `peer` is the rank of a peer.
   GlooConnection& to(int peer);
 
-  // Runs `operation` of Gloo with a peer; what it throws counts as the end of that connection.
+  // Runs `operation` of Gloo with a peer. An exception of it counts as the end of that connection.
   template <typename Operation>
   void run(int peer, Operation operation) {
     try {
@@ -78,26 +80,27 @@ class GlooConnections {
     }
   }
 
-  // The connection to `peer` failed, perhaps because that lost somebody else.
+  // Ends all waits because the connection to `peer` failed. Names the site that the peer lost, if
+  // the peer sent one.
   void fail(int peer, const std::string& reason);
-  // Ends all waits of this site, and tells the peers whom it lost.
+  // Ends all waits of this site, and sends the peers the rank of the lost site.
   void abort(const std::string& site, const std::string& reason);
   // Ends all waits of this site by closing the connection to `peer` in the middle of a message.
   void give_up(int peer);
   // Throws the PeerError that ended all waits, if any.
   void throw_if_dead() const;
 
-  // Buffers whose waits a failure wakes.
+  // Adds and removes a buffer whose waits a failure ends.
   void enroll(gloo::transport::UnboundBuffer* buffer);
   void dismiss(gloo::transport::UnboundBuffer* buffer);
 
-  // A message to a peer starts to be sent, or is gone. What these times teach of the line paces the
-  // lanes, unless the mesh states the uplink, and chooses how the kernel controls them, unless the
-  // mesh states that.
+  // Must be called when a message to a peer starts to be sent, and when it has been sent. From
+  // these times the pacer learns the uplink, and LossWatch the losses. They set the pace of the
+  // lanes and their congestion control, except where the mesh's options state these.
   void begin_send();
   void end_send(int peer, uint64_t bytes);
 
-  // What was counted of a peer's messages, and what the kernel knows of its connections.
+  // Returns the counts of the peer's messages and the kernel's figures of its connections.
   LinkState link(int peer);
 
  private:
@@ -113,14 +116,14 @@ class GlooConnections {
   std::string key(int from, int to) const;
 
   const MeshOptions mesh_;
-  std::vector<GlooConnection> links_;  // by rank; the own one stays empty
-  std::mutex ending_mutex_;            // one failure at a time; taken before mutex_
+  std::vector<GlooConnection> links_;  // by rank; the entry of this site stays empty
+  std::mutex ending_mutex_;            // held while one failure is handled; taken before mutex_
   mutable std::mutex mutex_;
   std::optional<PeerError> failure_;                    // guarded by mutex_
   std::set<gloo::transport::UnboundBuffer*> enrolled_;  // guarded by mutex_
   const RealClock clock_;
   std::mutex pacing_mutex_;  // taken before mutex_
-  UplinkPacer pacer_;        // guarded by pacing_mutex_, as is what follows
+  UplinkPacer pacer_;        // guarded by pacing_mutex_, as is looked_seconds_
   double looked_seconds_ = 0;
 };
 

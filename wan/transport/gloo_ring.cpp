@@ -15,7 +15,7 @@ namespace farstep {
 
 namespace {
 
-// Gloo's addresses in our store.
+// Gives Gloo's rendezvous our store, with keys of this generation.
 class RendezvousStore : public gloo::rendezvous::Store {
  public:
   RendezvousStore(farstep::Store& store, uint64_t generation)
@@ -27,6 +27,7 @@ class RendezvousStore : public gloo::rendezvous::Store {
     const auto value = store_.get(prefix_ + key);
     return {value.begin(), value.end()};
   }
+  // get() waits until the key exists. The store's own deadline applies, not Gloo's.
   void wait(const std::vector<std::string>& keys) override {
     for (const auto& key : keys) store_.get(prefix_ + key);
   }
@@ -44,6 +45,7 @@ class RendezvousStore : public gloo::rendezvous::Store {
 GlooRing::GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store) : mesh_(mesh) {
   ::signal(SIGPIPE, SIG_IGN);
   const auto ip = SocketAddress(mesh.address, 0).ip();
+  // Gloo does not return its sockets: the ring's are those that appear while it connects.
   const auto others = connections_from(ip);
   run([&] {
     gloo::transport::tcp::attr attributes;
@@ -60,7 +62,7 @@ GlooRing::GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store) 
     if (std::ranges::find(others, fd) != others.end()) continue;
     keep_alive(fd);
     pace_with(fd, mesh.congestion_control);
-    // To its neighbour alone a site sends anything.
+    // In a ring a site sends to one neighbour only, so each connection may use the whole uplink.
     if (mesh.uplink_bits_per_second) limit_pace(fd, *mesh.uplink_bits_per_second);
     sockets_.emplace_back(fd);
   }
@@ -68,6 +70,7 @@ GlooRing::GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store) 
 
 GlooRing::~GlooRing() = default;
 
+// Tags rise at every site alike, so that operations cannot be confused.
 void GlooRing::all_reduce(std::span<float> values) {
   if (values.empty()) return;
   run([&] {
@@ -82,6 +85,7 @@ void GlooRing::all_reduce(std::span<float> values) {
   });
 }
 
+// Closing the connections makes Gloo's operation throw, and run() turns that into failure_.
 void GlooRing::abort(const std::string& site, const std::string& reason) {
   {
     const std::lock_guard lock(mutex_);
@@ -103,7 +107,7 @@ void GlooRing::run(Operation operation) {
     operation();
   } catch (const std::exception& error) {
     const std::lock_guard lock(mutex_);
-    // Gloo does not tell which connection broke.
+    // Gloo's exception does not name the connection that broke.
     if (!failure_) failure_.emplace("", fmt::format("the ring of Gloo broke: {}", error.what()));
     throw PeerError(*failure_);
   }

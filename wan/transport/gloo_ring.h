@@ -1,8 +1,7 @@
-// Gloo's own ring all-reduce over connections of its own: the baseline that the direct exchange is
-// measured against.
+// Gloo's own ring all-reduce over connections of its own: the baseline for the direct exchange.
 //
-// all_reduce() is one thread's, socket_bytes() one thread's, perhaps another; abort() may come from
-// any.
+// Threads: one thread calls all_reduce(), one thread (the same or another) calls socket_bytes().
+// Any thread may call abort().
 #pragma once
 
 #include <memory>
@@ -24,24 +23,25 @@ namespace farstep {
 
 class GlooRing {
  public:
-  // Connects to every peer, as GlooTransport does, with keys of the mesh's generation in `store`;
-  // once in a generation. Ports are the system's, lanes mean nothing. An operation whose bytes stop
-  // for `stall_seconds` fails. Throws PeerError.
+  // Connects to every peer as GlooTransport does, once in a generation. The keys in `store` contain
+  // the mesh's generation. The system chooses the ports; mesh.lanes is ignored. An operation fails
+  // when no byte moves for `stall_seconds`. Throws PeerError.
   GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store);
   ~GlooRing();
 
-  // Sums the sites' values, the same bits everywhere. Throws PeerError; the ring is dead then.
+  // Replaces the values by the sum over all sites, with the same bits at each. Throws PeerError;
+  // the ring cannot be used afterwards.
   void all_reduce(std::span<float> values);
 
-  // Ends all_reduce() with PeerError(site, reason); only the first counts.
+  // Ends all_reduce() with PeerError(site, reason). Only the first call has an effect.
   void abort(const std::string& site, const std::string& reason);
 
-  // What the kernel counted on the connections.
+  // Returns the kernel's byte counts of all connections.
   SocketBytes socket_bytes();
 
  private:
-  // Runs an operation of Gloo; what it throws leaves as the PeerError of abort(), or one of its
-  // own.
+  // Runs an operation of Gloo. Turns its exception into the PeerError of abort(), or into one that
+  // names no site.
   template <typename Operation>
   void run(Operation operation);
 

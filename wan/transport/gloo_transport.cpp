@@ -15,13 +15,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A message is cut, so that its deadline is by progress: each piece has stall_seconds; and so that
-// several lanes share it.
+// A message is cut for two reasons: stall_seconds limits each piece, so a long message may take
+// longer; and several lanes share it.
 constexpr std::size_t kPieceBytes = 1 << 20;
 constexpr Tag kHelloTag{.phase = ~uint32_t{0}};
 
-// Gloo calls std::terminate when a message is longer than the receive that it meets. With the size
-// in the slot such a pair never meets, and its deadline reports it.
+// Gloo calls std::terminate() when a message is longer than the receive that it matches. The slot
+// contains the size, so such a pair never matches, and the deadline reports it.
 uint64_t slot_for(const Tag& tag, std::size_t bytes) {
   uint64_t slot = mix(bytes);
   for (const uint64_t part : {tag.generation, tag.round, uint64_t{tag.fragment},
@@ -31,7 +31,8 @@ uint64_t slot_for(const Tag& tag, std::size_t bytes) {
   return slot;
 }
 
-// What two sites tell each other first: proof that messages pass, and between the right two.
+// The first message in each direction. It proves that messages pass, and that the right peer
+// answers.
 struct Hello {
   uint64_t generation;
   uint64_t rank;
@@ -54,10 +55,12 @@ class Message : public Transfer {
   ~Message() override {
     for (auto& buffer : buffers_) connections_.dismiss(buffer.get());
     if (buffers_.empty() || waited_pieces_ == pieces_) return;
-    // Before the buffers go: Gloo's event thread would spin on bytes that have nowhere to go.
+    // Closes the connection before the buffers are freed: otherwise Gloo's event thread would spin
+    // on bytes without a destination.
     connections_.give_up(peer_);
   }
 
+  // All pieces start at once, so that every lane is busy; wait() then takes them in order.
   void start() {
     connections_.throw_if_dead();
     if (is_send_ && pieces_ > 0) connections_.begin_send();
@@ -97,6 +100,7 @@ class Message : public Transfer {
     return *buffers_[piece % link_.lanes.size()];
   }
 
+  // The elapsed time tells a stall from a broken connection; Gloo reports both as exceptions.
   void wait_for(std::size_t piece) {
     const auto start = std::chrono::steady_clock::now();
     try {
@@ -120,7 +124,7 @@ class Message : public Transfer {
   const std::size_t pieces_;
   const milliseconds stall_;
   std::size_t waited_pieces_ = 0;
-  // One for each lane that has a piece, in order of the first pieces.
+  // One for each lane that carries a piece, in order of the first pieces.
   std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>> buffers_;
 };
 
@@ -151,6 +155,7 @@ void exchange_hellos(GlooConnections& connections) {
     if (hellos[peer] != Hello{mesh.generation, static_cast<uint64_t>(peer)}) {
       connections.fail(peer, "another site or generation answers there");
     }
+    // The counts of a transport do not include the hellos.
     connections.to(peer).sent_bytes = connections.to(peer).received_bytes = 0;
   }
   connections.throw_if_dead();
@@ -184,7 +189,7 @@ const std::string& GlooTransport::site(int rank) const {
 
 std::unique_ptr<Transfer> GlooTransport::send(int peer, const Tag& tag,
                                               std::span<const std::byte> bytes) {
-  const std::span writable(const_cast<std::byte*>(bytes.data()), bytes.size());  // Gloo asks for it
+  const std::span writable(const_cast<std::byte*>(bytes.data()), bytes.size());  // Gloo's interface
   return start_message(*connections_, peer, true, tag, writable, stall_seconds_);
 }
 

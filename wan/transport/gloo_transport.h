@@ -1,12 +1,12 @@
-// The data path between processes: Gloo's TCP transport as a full mesh, one connection a lane.
+// The data path between processes: a full mesh of Gloo's TCP connections, one or more to each peer.
 //
-// A message travels in pieces over the lanes in turn, its first over lane tag.chunk modulo their
-// number: one connection carries at most its window a round trip, and one that lost a packet holds
-// up only its own pieces. Over long ways the lanes are paced to the site's uplink, which the mesh's
-// options state or which is learned (uplink_pacer.h).
+// A message travels in pieces over the lanes in turn; the first piece takes lane tag.chunk modulo
+// their number. Several lanes help for two reasons. One connection carries at most one window each
+// round trip. A connection that lost a packet delays only its own pieces. On long ways the lanes
+// are paced to the site's uplink, which the mesh's options state or UplinkPacer learns.
 //
-// Of two sites the one with the lower address (or port) listens; Gloo stops listening once the
-// connection is there. docs/data_path.md says what a stranger on such a port can do.
+// Of two sites the one with the lower address (or port) listens. Gloo stops listening once the
+// connection exists. docs/internals/data_path.md lists what a stranger on such a port can do.
 #pragma once
 
 #include <memory>
@@ -22,12 +22,13 @@ class GlooConnections;
 
 class GlooTransport : public Transport {
  public:
-  // Connects to every peer; all sites construct theirs at the same time, with keys of the mesh's
-  // generation in `store`. `links` is what check_network() returned: only those source addresses
-  // can reach the ports; empty lets anybody connect. A transfer whose bytes stop for
-  // `stall_seconds` fails. Ignores SIGPIPE in this process, as Gloo would die of it. A transport
-  // with the same ports must have been destroyed before. Throws ConfigError if it cannot listen,
-  // PeerError naming the site that cannot be connected or is of another generation.
+  // Connects to every peer. All sites construct their transports at the same time; the keys in
+  // `store` contain the mesh's generation. `links` is the result of check_network(): only its
+  // source addresses can reach the ports. With empty `links` any address can. A transfer fails when
+  // no byte moves for `stall_seconds`. Ignores SIGPIPE in this process, because Gloo's writes can
+  // raise it. An earlier transport with the same ports must have been destroyed. Throws ConfigError
+  // if it cannot listen. Throws PeerError naming the site that cannot be connected or has another
+  // generation.
   GlooTransport(const MeshOptions& mesh, const std::vector<PeerLink>& links, double stall_seconds,
                 Store& store);
   ~GlooTransport() override;
@@ -39,8 +40,9 @@ class GlooTransport : public Transport {
                                  std::span<const std::byte> bytes) override;
   std::unique_ptr<Transfer> receive(int peer, const Tag& tag, std::span<std::byte> bytes) override;
   void abort(const std::string& site, const std::string& reason) override;
-  // The round trip is the kernel's, smoothed, on the quickest lane; sending ends when the peer's
-  // kernel has acknowledged all, and is that of the lane on which it took longest.
+  // rtt_seconds is the kernel's smoothed round trip on the lane where that is least.
+  // sending_seconds ends when the peer's kernel has acknowledged everything; it is that of the
+  // slowest lane.
   LinkState link(int peer) const override;
 
  private:

@@ -1,7 +1,7 @@
-// What the kernel saw of some connections at one moment.
+// The kernel's figures of one or more connections at one moment.
 //
-// A round trip well above the least one means that packets wait in a queue on the way. If they do
-// on all ways, the line that these begin with is full.
+// A round trip well above the least one means that packets wait in a queue. If they wait on the
+// ways to all peers, the site's own line is full.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,16 @@ namespace farstep {
 
 struct LineSample {
   double now_seconds = 0;
-  // Since they were connected: what arrived, also where something before it got lost; what was sent
-  // once more.
+  // Since the connections opened. Delivered bytes include those that arrived behind a lost packet.
   uint64_t delivered_bytes = 0, retransmitted_bytes = 0;
-  double least_rtt_seconds = 0;  // since they were connected; of the longest way
-  // The smoothed round trip over the least one, on the way where that is least, and most.
+  double least_rtt_seconds = 0;  // since they opened; of the connection where it is longest
+  // Smoothed round trip over least round trip: the smallest and the largest of all connections.
   double least_stretch = 1, most_stretch = 1;
 
   bool has_queue_everywhere() const { return least_stretch > kStretched; }
   bool has_queue_somewhere() const { return most_stretch > kStretched; }
 
-  // Takes in another connection's sample of the same moment.
+  // Adds another connection's sample of the same moment.
   LineSample& operator+=(const LineSample& other) {
     const bool is_first = least_rtt_seconds == 0;
     now_seconds = other.now_seconds;
@@ -33,6 +32,7 @@ struct LineSample {
     return *this;
   }
 
+  // Above the variation of round trips without a queue, and far below a queue that drops packets.
   static constexpr double kStretched = 1.25;
 };
 

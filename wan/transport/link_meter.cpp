@@ -14,6 +14,7 @@ LinkState since(const LinkState& before, const LinkState& now) {
           .rtt_seconds = now.rtt_seconds};
 }
 
+// A send that fills the line replaces the known speed; a shorter one can only raise it.
 void LinkMeter::look(const LinkState& now) {
   const auto sent = since(last_, now);
   last_ = now;

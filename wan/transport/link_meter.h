@@ -1,14 +1,13 @@
-// How fast a site's links are, from what its own messages took.
+// Measures the speed of a site's links from the times of its own messages.
 //
-// The sends between two looks are trusted if they filled the line: if something was being sent for
-// at least kTrustedRoundTrips round trips, so that what is lost at their beginning and end is a
-// small part. Their speed then replaces what was known. Shorter ones (few bytes, or many in many
-// small pieces) only show that a link is at least as fast as they were: they can raise what is
-// known, never lower it. So a figure that was measured with large messages holds while messages are
-// small, until the line gets so slow that even these fill it. Less than kLeastSeconds, a few ticks
-// of the kernel's clock, teaches nothing.
+// Sends are trusted if they filled the line: if sending took at least kTrustedRoundTrips round
+// trips since the last sample. Then the slow start and the last acknowledgement are a small part of
+// the time, and the measured speed replaces the known one. Shorter sends (few bytes, or many small
+// pieces) only give a lower bound: they can raise the known speed and never lower it. So a speed
+// measured with large messages stays while messages are small, until the line is so slow that small
+// ones fill it too. Times under kLeastSeconds, a few ticks of the kernel's clock, are ignored.
 //
-// Not thread-safe: one owner.
+// Not thread-safe.
 #pragma once
 
 #include <optional>
@@ -18,7 +17,7 @@
 
 namespace farstep {
 
-// What went over a link between two looks at it, with the round trip of the second.
+// Returns the difference of two states of a link, with the round trip of the second.
 LinkState since(const LinkState& before, const LinkState& now);
 
 class LinkMeter {
@@ -27,10 +26,10 @@ class LinkMeter {
 
   explicit LinkMeter(const LinkState& now) : last_(now) {}
 
-  // Learns from what was sent since the last look.
+  // Learns from the sends since the last call.
   void look(const LinkState& now);
 
-  // What the link is known to carry; nothing until something was sent that can tell.
+  // Returns the measured speed; nullopt before the first send that can be measured.
   std::optional<double> bits_per_second() const { return bits_per_second_; }
 
  private:
@@ -38,12 +37,13 @@ class LinkMeter {
   std::optional<double> bits_per_second_;
 };
 
-// The meters of all links of a transport, which must outlive them, and of the links together.
+// One meter for each link of a transport and one for all links together. The transport must outlive
+// them.
 class LinkMeters {
  public:
   explicit LinkMeters(const Transport& transport);
 
-  // To be called when a sync is over, and nothing is being sent.
+  // Must be called when a sync has ended and no message is under way.
   void look();
 
   const LinkMeter& link(int peer) const { return links_.at(static_cast<std::size_t>(peer)); }
@@ -51,7 +51,7 @@ class LinkMeters {
 
  private:
   const Transport& transport_;
-  std::vector<LinkMeter> links_;  // by rank; the own one stays as it is
+  std::vector<LinkMeter> links_;  // by rank; the entry of this site is not used
   LinkMeter uplink_;
 };
 

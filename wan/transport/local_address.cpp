@@ -20,7 +20,8 @@ struct InterfaceAddress {
   SocketAddress address;
 };
 
-// What peers could use: no link-local addresses, as they mean nothing without an interface.
+// Returns the addresses that peers could use. A link-local address means nothing without an
+// interface.
 std::vector<InterfaceAddress> interface_addresses() {
   ifaddrs* list = nullptr;
   FARSTEP_CHECK(getifaddrs(&list) == 0, "getifaddrs: {}", std::system_category().message(errno));
@@ -70,7 +71,8 @@ std::string resolve_address(const std::string& address, const std::string& inter
                     address, list_interfaces(interfaces)));
   }
   try {
-    listen_tcp(wanted);  // the system knows best: 127.0.0.2 is here too, but on no interface's list
+    // Listening is the proof: 127.0.0.2 is an address of this machine, but no interface lists it.
+    listen_tcp(wanted);
   } catch (const TcpError& error) {
     throw ConfigError(fmt::format("network.address: cannot listen on {} ({}); {}", address,
                                   error.what(), list_interfaces(interfaces)));

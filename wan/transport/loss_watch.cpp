@@ -4,16 +4,20 @@ namespace farstep {
 
 namespace {
 
+// CUBIC's response function (RFC 9438, section 5.1) gives 94 packets a round trip for this loss at
+// 80 ms. So six connections reach about 80 Mbit/s.
 constexpr double kLossyShare = 2e-4;
+// A single burst of losses can be an accident.
 constexpr double kLeastLosses = 4;
-constexpr double kLossRoundTrips = 2;  // losses nearer than that may be one
-constexpr double kMemoryBytes = 1 << 28;
+constexpr double kLossRoundTrips = 2;     // losses that are closer may be one loss and its repair
+constexpr double kMemoryBytes = 1 << 28;  // bytes after which the counts are halved
 
 }  // namespace
 
 bool LossWatch::is_lossy(const LineSample& sample) {
   const auto before = last_;
   last_ = sample;
+  // A loss while a queue stands is congestion: the queue overflowed.
   if (!before || before->has_queue_somewhere() || sample.has_queue_somewhere()) return false;
   delivered_bytes_ += static_cast<double>(sample.delivered_bytes - before->delivered_bytes);
   const auto resent = sample.retransmitted_bytes - before->retransmitted_bytes;

@@ -1,21 +1,12 @@
 // Who takes part in the data path, and where this site listens for its peers.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace farstep {
-
-// Connections between two sites where nothing tells how many they need: about six of a site in all,
-// as many more would share its line in parts too small to fill it; and two at most, which are
-// enough for 400 Mbit/s over 80 ms.
-inline int usual_lanes(int num_sites) {
-  constexpr int kOfSite = 6, kMost = 2;
-  return std::clamp(kOfSite / std::max(1, num_sites - 1), 1, kMost);
-}
 
 struct MeshOptions {
   int rank = 0;                    // of this site

@@ -19,20 +19,20 @@ namespace farstep {
 
 namespace {
 
-constexpr std::size_t kMostVisitors = 64;  // connections held open at a time
+constexpr std::size_t kMostVisitors = 64;  // so that strangers cannot use up the descriptors
 
 std::string new_nonce() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
-// What a site publishes: where it listens for each peer, by rank.
+// The values that a site publishes; ports by the rank of the peer for whom it listens.
 struct Notice {
   std::string address, nonce;
   std::vector<int> ports;
 };
 
-// Answers with the own nonce whoever shows the nonce of a site, and notes where that came from.
+// Answers a visitor who sends a site's nonce with the own nonce, and records the visitor's address.
 class Reception {
  public:
   Reception(std::vector<Socket> listeners, std::string nonce, std::map<std::string, int> ranks,
@@ -45,7 +45,7 @@ class Reception {
         thread_([this] { run(); }) {}
   ~Reception() { close(); }
 
-  // Stops to answer; returns where each site came from.
+  // Stops answering; returns the source address of each site.
   std::map<int, std::string> close() {
     if (thread_.joinable()) {
       eventfd_write(stop_.fd(), 1);
@@ -80,6 +80,8 @@ class Reception {
     }
   }
 
+  // With too many visitors the oldest one goes: a stranger that connects and stays silent is
+  // dropped.
   void admit(const Socket& listener) {
     Socket socket(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.fd() < 0) return;
@@ -89,7 +91,7 @@ class Reception {
 
   void answer(const Socket& socket) {
     try {
-      const auto now = deadline_after(0);  // a site sends its line in one piece
+      const auto now = deadline_after(0);  // poll() reported data, and a line arrives in one piece
       const auto rank = ranks_.find(receive_line(socket, now));
       if (rank == ranks_.end()) return;
       if (const auto source = SocketAddress::remote_of(socket.fd())) {
@@ -97,7 +99,7 @@ class Reception {
       }
       send_line(socket, nonce_, deadline_after(line_seconds_));
     } catch (const TcpError&) {
-      // A stranger; a site that fails here reports it from its own end.
+      // A stranger, or a site whose own probe reports the failure.
     }
   }
 
@@ -106,9 +108,9 @@ class Reception {
   const std::map<std::string, int> ranks_;
   const double line_seconds_;
   const Socket stop_;
-  std::list<Visitor> visitors_;         // oldest first; the thread's own
-  std::map<int, std::string> sources_;  // the thread's own until it is joined
-  std::thread thread_;                  // last: starts when all else is ready
+  std::list<Visitor> visitors_;         // oldest first; used by the thread only
+  std::map<int, std::string> sources_;  // used by the thread only, until it is joined
+  std::thread thread_;                  // the last member: it uses all others
 };
 
 class NetworkCheck {
@@ -124,6 +126,7 @@ class NetworkCheck {
     for (int rank = 0; rank < mesh_.size(); ++rank) ranks[notices[rank].nonce] = rank;
     Reception reception(std::move(listeners), nonce, ranks, mesh_.connect_seconds);
 
+    // The reception answers until all sites have shared their verdicts: a slow site may probe late.
     const auto links = probe_all(notices, ranks);
     agree(links);
     const auto sources = reception.close();
@@ -161,6 +164,7 @@ class NetworkCheck {
                               mesh_.sites[mesh_.rank], address.text(), error.what());
       }
     }
+    // A failure is published too, so that the peers do not wait for this site.
     const Json notice{
         {"address", mesh_.address}, {"ports", ports}, {"nonce", nonce}, {"failure", failure}};
     store_.put(key("notice", mesh_.rank), notice.dump());
@@ -180,6 +184,7 @@ class NetworkCheck {
     }
   }
 
+  // All peers at the same time: one that does not answer costs connect_seconds only once.
   std::vector<Probe> probe_all(const std::vector<Notice>& notices,
                                const std::map<std::string, int>& ranks) {
     std::vector<std::future<Probe>> pending(mesh_.sites.size());
@@ -196,6 +201,7 @@ class NetworkCheck {
     return probes;
   }
 
+  // Connects to the peer's advertised address as the data path will, and exchanges nonces.
   Probe probe(int peer, const std::vector<Notice>& notices,
               const std::map<std::string, int>& ranks) const {
     const SocketAddress address(notices[peer].address, notices[peer].ports[mesh_.rank]);
@@ -232,7 +238,7 @@ class NetworkCheck {
         address.port());
   }
 
-  // Publishes what this site found; throws what all sites found if any link failed.
+  // Publishes the failures of this site. Throws a ConfigError with those of all sites, if any.
   void agree(const std::vector<Probe>& probes) {
     std::string own;
     for (const auto& probe : probes) {

@@ -1,4 +1,4 @@
-// Proves before training that every site can reach every other at the address it advertises.
+// Proves before training that every site can reach every other at its advertised address.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,12 @@
 
 namespace farstep {
 
-// Every site listens where its data path will, publishes that and a nonce through `store`, and
-// connects to all others; the nonce tells a peer from another machine that answers. All sites run
-// it at the same time and share their verdicts, so that they pass or fail together. Strangers that
-// connect are ignored. Returns the way to each peer by rank (empty for this site). Throws
-// ConfigError listing all failed links and what to change, PeerError if a site does not take part.
+// Listens on the ports of the data path, publishes address, ports and a nonce through `store`, and
+// connects to all peers. The nonce distinguishes a peer from another machine that answers. All
+// sites call it at the same time and share their verdicts, so that all pass or all fail. Ignores
+// strangers that connect. Returns one entry for each peer by rank, and an empty one for this site.
+// Throws a ConfigError that lists all failed links and the remedy. Throws PeerError if a site does
+// not take part.
 std::vector<PeerLink> check_network(const MeshOptions& mesh, Store& store);
 
 }  // namespace farstep

@@ -18,6 +18,7 @@ namespace farstep {
 
 namespace {
 
+// Returns nullopt for a descriptor that is no TCP socket any more.
 std::optional<tcp_info> kernel_facts(int fd) {
   tcp_info info{};
   socklen_t length = sizeof(info);
@@ -30,10 +31,11 @@ void set_option(int fd, int level, int name, int value) {
                 std::system_category().message(errno));
 }
 
-// "Pass a packet if these words of its IP header are the source address."
+// Returns a packet filter that passes packets whose source address equals `source`: it compares the
+// address word by word and jumps to the last statement, "drop", at the first difference.
 std::vector<sock_filter> source_filter(const SocketAddress& source) {
   const bool is_v4 = source.family() == AF_INET;
-  const uint32_t source_offset = is_v4 ? 12 : 8;
+  const uint32_t source_offset = is_v4 ? 12 : 8;  // of the source address in the IP header
   uint32_t words[4];
   const std::size_t count = is_v4 ? 1 : 4;
   std::memcpy(words,
@@ -82,6 +84,7 @@ void accept_only_from(int fd, const std::string& source_ip) {
                 "SO_ATTACH_FILTER: {}", std::system_category().message(errno));
 }
 
+// A peer that vanished is detected after 30 s and three probes 30 s apart: two minutes.
 void keep_alive(int fd) {
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 30);
@@ -90,6 +93,7 @@ void keep_alive(int fd) {
 }
 
 std::string pace_with(int fd, const std::string& congestion_control) {
+  // An error is ignored on purpose: the caller learns from the result which control is in use.
   setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion_control.data(),
              static_cast<socklen_t>(congestion_control.size()));
   char name[16] = {};
@@ -127,7 +131,8 @@ void SocketCounter::pace_with(const std::string& congestion_control) {
   if (is_open()) farstep::pace_with(fd_, congestion_control);
 }
 
-// The descriptor may have been closed, and its number taken by another socket.
+// Compares addresses, because the owner may have closed the descriptor and the kernel reused its
+// number.
 bool SocketCounter::is_open() const {
   return SocketAddress::local_of(fd_) == local_ && SocketAddress::remote_of(fd_) == remote_;
 }

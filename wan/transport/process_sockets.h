@@ -1,4 +1,4 @@
-// The TCP sockets of this process, those that a library opened and does not show included.
+// Finds and tunes TCP sockets of this process, including those that a library opened and hides.
 //
 // Free functions are thread-safe; SocketCounter is not.
 #pragma once
@@ -14,34 +14,35 @@
 
 namespace farstep {
 
-// The descriptor of a socket whose local and remote address (nothing if it is not connected)
-// satisfy `wanted`; -1 if there is none.
+// Returns the descriptor of a socket whose addresses satisfy `wanted`, or -1. `remote` is empty if
+// the socket is not connected.
 int find_socket(const std::function<bool(const SocketAddress& local,
                                          const std::optional<SocketAddress>& remote)>& wanted);
 
-// The descriptors of the connections from `ip`.
+// Returns the descriptors of all connections whose local address is `ip`.
 std::vector<int> connections_from(const std::string& ip);
 
-// Makes the kernel drop what comes to this socket from any address but `source_ip`: on a listening
-// socket, strangers see a port that does not answer. Throws InternalError if the kernel refuses.
+// Makes the kernel drop packets to this socket from any address but `source_ip`. On a listening
+// socket strangers then see a port that does not answer. Throws InternalError if the kernel
+// refuses.
 void accept_only_from(int fd, const std::string& source_ip);
 
-// Probes an idle connection every half minute, so that routers and firewalls do not forget it and a
-// peer that vanished is noticed within two minutes.
+// Probes an idle connection every 30 s. Routers and firewalls then keep it, and a peer that
+// vanished is noticed within two minutes.
 void keep_alive(int fd);
 
-// Lets the kernel's `congestion_control` ("bbr", "cubic") pace what this socket sends, if the
-// kernel has it and allows it; what it paces with now. Empty changes nothing.
+// Sets the kernel's congestion control ("bbr", "cubic") of a socket, if the kernel has it and
+// allows it; an empty name changes nothing. Returns the one in use afterwards.
 std::string pace_with(int fd, const std::string& congestion_control);
 
-// Lets the kernel send no faster on this socket, packets evenly spread; infinity sets no
-// limit. Throws InternalError.
+// Limits the rate of a socket; the kernel spreads its packets evenly. Infinity removes the limit.
+// Throws InternalError.
 void limit_pace(int fd, double bits_per_second);
 
-// The least round trip that the kernel saw on a connection.
+// Returns the least round trip that the kernel measured on a connection.
 double kernel_rtt_seconds(int fd);
 
-// TCP payload, as the kernel counted it, without headers.
+// TCP payload as the kernel counts it, without headers.
 struct SocketBytes {
   uint64_t sent = 0;  // without retransmissions
   uint64_t received = 0;
@@ -54,21 +55,21 @@ struct SocketBytes {
   }
 };
 
-// What the kernel knows of a connection since it was made.
+// The kernel's figures of a connection since it opened.
 struct SocketFacts {
   SocketBytes bytes;
-  double rtt_seconds = 0;      // the round trip that it last saw, smoothed
-  double sending_seconds = 0;  // in which something was not acknowledged, to a few milliseconds
-  LineSample line;             // without its time
+  double rtt_seconds = 0;      // smoothed round trip
+  double sending_seconds = 0;  // with unacknowledged bytes; resolution a few milliseconds
+  LineSample line;             // now_seconds is not set
 };
 
-// Follows a connected socket that somebody else owns, and may close.
+// Reads the figures of a connected socket that another object owns and may close.
 class SocketCounter {
  public:
   explicit SocketCounter(int fd);
-  // What the kernel knows now; once the socket is closed, what it knew at the last look.
+  // Returns the kernel's figures now, or the last ones once the socket is closed.
   const SocketFacts& look();
-  // limit_pace() and pace_with(), if the socket is still there.
+  // Do the same as the free functions, and nothing once the socket is closed.
   void limit_pace(double bits_per_second);
   void pace_with(const std::string& congestion_control);
 

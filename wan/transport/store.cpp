@@ -18,7 +18,7 @@ std::string MemoryStore::get(const std::string& key) {
   const auto is_there = [&] { return values_.contains(key); };
   if (!changed_.wait_for(lock, std::chrono::duration<double>(deadline_seconds_), is_there)) {
     throw PeerError(
-        "", fmt::format("nobody wrote {} to the store within {} s", key, deadline_seconds_));
+        "", fmt::format("no site wrote {} to the store within {} s", key, deadline_seconds_));
   }
   return values_.at(key);
 }

@@ -1,8 +1,8 @@
-// Where sites leave small values for each other before they have connections of their own:
-// listening addresses, nonces, verdicts. Real runs keep it on the control plane; tests keep it in
+// A small key-value store that sites share before they have connections of their own. It holds
+// listening addresses, nonces and verdicts. Real runs keep it on the control plane, tests in
 // memory.
 //
-// All methods may be called from any thread.
+// All methods are thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -15,14 +15,14 @@ namespace farstep {
 class Store {
  public:
   virtual ~Store() = default;
-  // Sets `key` to `value` (any bytes). A key is written once; writing it again with the same value
-  // is allowed. Throws PeerError if the store cannot be reached.
+  // Sets `key` to `value` (any bytes). A key is written once; a second write must have the same
+  // value. Throws PeerError if the store cannot be reached.
   virtual void put(const std::string& key, const std::string& value) = 0;
-  // The value of `key`; waits until it exists. Throws PeerError after the store's deadline.
+  // Returns the value of `key`; waits until it exists. Throws PeerError after the store's deadline.
   virtual std::string get(const std::string& key) = 0;
 };
 
-// A store for sites that are threads of one process.
+// A store for sites that are threads of one process. put() throws InternalError for a second value.
 class MemoryStore : public Store {
  public:
   // get() waits at most `deadline_seconds`.

@@ -40,6 +40,7 @@ Socket new_socket(int family) {
   return socket;
 }
 
+// A signal may interrupt poll(); the wait then continues until the deadline.
 void wait_ready(const Socket& socket, short events, Deadline deadline) {
   pollfd entry{socket.fd(), events, 0};
   int ready = 0;
@@ -52,6 +53,7 @@ void wait_ready(const Socket& socket, short events, Deadline deadline) {
 
 }  // namespace
 
+// Accepts addresses only, not host names: those could mean another address at another site.
 SocketAddress::SocketAddress(const std::string& ip, int port) {
   auto& v4 = reinterpret_cast<sockaddr_in&>(storage_);
   auto& v6 = reinterpret_cast<sockaddr_in6&>(storage_);
@@ -111,6 +113,7 @@ Deadline deadline_after(double seconds) {
              std::chrono::duration<double>(seconds));
 }
 
+// Rounded up: a poll() that wakes before the deadline would spin through its last millisecond.
 int milliseconds_until(Deadline deadline) {
   const auto left =
       std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -121,6 +124,7 @@ Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
 }
 
+// SO_REUSEADDR: a port whose process has just ended can be used again at once.
 Socket listen_tcp(const SocketAddress& address) {
   Socket socket = new_socket(address.family());
   const int on = 1;
@@ -151,6 +155,7 @@ void send_line(const Socket& socket, const std::string& line, Deadline deadline)
   if (static_cast<std::size_t>(sent) != text.size()) throw TcpError("the send buffer is full");
 }
 
+// Limits the length, because a stranger may send anything.
 std::string receive_line(const Socket& socket, Deadline deadline) {
   std::string line;
   while (line.empty() || line.back() != '\n') {

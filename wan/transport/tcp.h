@@ -1,7 +1,7 @@
-// IP addresses, and TCP sockets with deadlines: as much as the address check before training needs.
+// IP addresses, and TCP sockets with deadlines, for the address check before training.
 //
-// The functions throw TcpError with the system's words; their callers know what these mean for the
-// user. Thread-safe: a Socket is used by one thread at a time.
+// Functions throw TcpError with the system's message; callers add what the user can do.
+// Thread-safe, but one thread at a time uses a Socket.
 #pragma once
 
 #include <sys/socket.h>
@@ -17,10 +17,10 @@ namespace farstep {
 // An IPv4 or IPv6 address with a port.
 class SocketAddress {
  public:
-  // Throws ConfigError unless `ip` is the text of an IP address.
+  // Throws ConfigError unless `ip` is an IP address in text form.
   SocketAddress(const std::string& ip, int port);
   explicit SocketAddress(const sockaddr_storage& storage) : storage_(storage) {}
-  // Of a socket's own end, and of its other end; nothing if `fd` has none.
+  // The address of a socket's own end and of its other end; nullopt if `fd` has none.
   static std::optional<SocketAddress> local_of(int fd);
   static std::optional<SocketAddress> remote_of(int fd);
 
@@ -45,7 +45,7 @@ class TcpError : public std::runtime_error {
 
 using Deadline = std::chrono::steady_clock::time_point;
 Deadline deadline_after(double seconds);
-// Milliseconds from now to `deadline`, rounded up; 0 if it is past. For poll(2).
+// Returns milliseconds until `deadline`, rounded up, 0 if it has passed; for poll(2).
 int milliseconds_until(Deadline deadline);
 
 // Owns a file descriptor.
@@ -65,16 +65,17 @@ class Socket {
   int fd_ = -1;
 };
 
-// A non-blocking socket that listens on `address`.
+// Returns a non-blocking socket that listens on `address`.
 Socket listen_tcp(const SocketAddress& address);
 
-// A non-blocking connection to `address`.
+// Returns a non-blocking connection to `address`. Waits until it exists, or throws at the deadline.
 Socket connect_tcp(const SocketAddress& address, Deadline deadline);
 
 // Sends `line` and a line feed.
 void send_line(const Socket& socket, const std::string& line, Deadline deadline);
 
-// The next line, without its line feed; at most kLongestLine bytes. Nothing may follow it.
+// Returns the next line of at most kLongestLine bytes, without its line feed. The sender must not
+// send more before it gets an answer.
 std::string receive_line(const Socket& socket, Deadline deadline);
 inline constexpr std::size_t kLongestLine = 256;
 

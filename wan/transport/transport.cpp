@@ -4,6 +4,7 @@
 
 namespace farstep {
 
+// Bytes add up; times overlap, so the longest is that of all links.
 LinkState Transport::uplink() const {
   LinkState sum;
   for (int peer = 0; peer < size(); ++peer) {

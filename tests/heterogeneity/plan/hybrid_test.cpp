@@ -14,7 +14,7 @@ RoundPlan hybrid(const std::vector<SiteKnowledge>& sites, int64_t base_steps = 1
   auto config = plan_config(Policy::kHybrid);
   config.base_steps = base_steps;
   config.critical_batch = critical_batch;
-  return make_plan(config, sites, "run.json");
+  return make_plan(config, sites);
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ TEST_CASE("a site of which nothing is known gets the base work and is measured")
 
 TEST_CASE("hybrid without any knowledge is refused with what to do") {
   REQUIRE_THROWS_WITH(hybrid({unknown_site("a"), unknown_site("b")}),
-                      Contains("run.json: plan.policy") && Contains("farstep profile"));
+                      Contains("plan.policy") && Contains("farstep profile"));
 }
 
 TEST_CASE("batches are raised within the critical batch while that brings tokens a second") {
@@ -140,7 +140,7 @@ TEST_CASE("micro-batches leave no small remainder where even ones take no more p
   auto config = plan_config(Policy::kHybrid);
   config.base_batch = 6;
   const auto micro_batch = [&](int64_t most) {
-    return make_plan(config, std::vector{slow_pass(most)}, "run.json").sites[0].micro_batch;
+    return make_plan(config, std::vector{slow_pass(most)}).sites[0].micro_batch;
   };
   REQUIRE(micro_batch(6) == 6);
   REQUIRE(micro_batch(5) == 3);

@@ -7,7 +7,7 @@ using namespace farstep;
 using Catch::Contains;
 
 TEST_CASE("the JSON of a plan has the members that scripts rely on") {
-  const auto plan = make_plan(plan_config(Policy::kStepsByTflops), paper_sites(), "run.json");
+  const auto plan = make_plan(plan_config(Policy::kStepsByTflops), paper_sites());
   const auto json = plan_json(Policy::kStepsByTflops, AveragingRule::kTokens, plan);
   REQUIRE(json["policy"] == "steps_by_tflops");
   REQUIRE(json["sites"].size() == 4);
@@ -29,8 +29,7 @@ TEST_CASE("the JSON of a plan has the members that scripts rely on") {
 }
 
 TEST_CASE("seconds that are not known are null and a dash") {
-  const auto plan =
-      make_plan(plan_config(Policy::kUniform), std::vector{unknown_site("alone")}, "run.json");
+  const auto plan = make_plan(plan_config(Policy::kUniform), std::vector{unknown_site("alone")});
   const auto json = plan_json(Policy::kUniform, AveragingRule::kUniform, plan);
   REQUIRE(json["sites"][0]["predicted_compute_seconds"].is_null());
   REQUIRE(json["sites"][0]["predicted_idle_seconds"].is_null());
@@ -39,7 +38,7 @@ TEST_CASE("seconds that are not known are null and a dash") {
 }
 
 TEST_CASE("the table has a line a site and a line that says why") {
-  const auto plan = make_plan(plan_config(Policy::kHybrid), paper_sites(), "run.json");
+  const auto plan = make_plan(plan_config(Policy::kHybrid), paper_sites());
   const auto text = plan_text(Policy::kHybrid, AveragingRule::kBatch, plan);
   for (const auto& site : plan.sites) {
     REQUIRE_THAT(text,

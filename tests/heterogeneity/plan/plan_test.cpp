@@ -7,15 +7,20 @@ using namespace farstep;
 
 namespace {
 
-RunConfig run_of(std::vector<RunSite> sites) {
-  RunConfig run;
-  run.sites = std::move(sites);
+// What a run file says of the plan.
+struct Run {
+  std::vector<RunSite> sites;
+  PlanConfig plan;
+};
+
+Run run_of(std::vector<RunSite> sites) {
+  Run run{.sites = std::move(sites), .plan = {}};
   run.plan.micro_batch = 2;
   return run;
 }
 
-RoundPlan plan_of(const RunConfig& run) {
-  return make_plan(run.plan, sites_of(run), "run.json");
+RoundPlan plan_of(const Run& run) {
+  return make_plan(run.plan, sites_of(run.sites));
 }
 
 }  // namespace
@@ -43,8 +48,8 @@ TEST_CASE("without a micro-batch the whole batch is one") {
 TEST_CASE("a micro-batch above its batch is refused with its JSON path") {
   using Catch::Contains;
   REQUIRE_THROWS_WITH(plan_of(run_of({{"a", {}, {}, {}}, {"b", {}, 4, 5}})),
-                      Contains("run.json: sites[1].micro_batch"));
-  REQUIRE_THROWS_WITH(plan_of(run_of({{"a", {}, 1, {}}})), Contains("run.json: plan.micro_batch"));
+                      Contains("sites[1].micro_batch"));
+  REQUIRE_THROWS_WITH(plan_of(run_of({{"a", {}, 1, {}}})), Contains("plan.micro_batch"));
 }
 
 TEST_CASE("a policy other than uniform refuses work that the run file gives a site") {
@@ -53,7 +58,7 @@ TEST_CASE("a policy other than uniform refuses work that the run file gives a si
   for (const auto policy :
        {Policy::kBatchByTflops, Policy::kBatchByMemory, Policy::kStepsByTflops, Policy::kHybrid}) {
     run.plan.policy = policy;
-    REQUIRE_THROWS_WITH(plan_of(run), Contains("run.json: sites[1].local_steps"));
+    REQUIRE_THROWS_WITH(plan_of(run), Contains("sites[1].local_steps"));
   }
 }
 

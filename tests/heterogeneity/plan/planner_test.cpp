@@ -1,5 +1,6 @@
 #include "heterogeneity/plan/planner.h"
 
+#include <algorithm>
 #include <functional>
 #include <random>
 
@@ -67,11 +68,104 @@ const std::vector<double> kSeconds(std::begin(kPaperSeconds), std::end(kPaperSec
 }  // namespace
 
 TEST_CASE("without profiles a run begins alike and is balanced from its second round on") {
-  Planner planner(plan_config(Policy::kHybrid), unknown_sites(4), "run.json");
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(4));
   REQUIRE(steps_of(planner.plan()) == std::vector<int64_t>(4, 100));
-  REQUIRE_THAT(planner.plan().sites[0].reason, Contains("until the round has measured them"));
+  REQUIRE_THAT(planner.plan().sites[0].reason,
+               Contains("until 4 steps of the round have measured them"));
   planner.observe(timings_of(planner.plan(), kSeconds));
   REQUIRE(true_idle(planner.plan(), kSeconds) < 0.004);
+}
+
+TEST_CASE("without profiles the first round is planned again after a few steps") {
+  for (const auto& seconds : {kSeconds, std::vector<double>{1, 1, 1, 1}, {0.1, 3, 0.7, 0.2}}) {
+    Planner planner(plan_config(Policy::kHybrid), unknown_sites(4));
+    const auto first = planner.plan();
+    const int64_t measuring = first.measuring_steps;
+    REQUIRE(measuring == 4);
+    CHECK(total_sequences(first) == 4 * measuring * first.sites[0].batch);
+    auto timings = timings_of(first, seconds);
+    for (auto& timing : timings) timing.steps = measuring;
+    planner.plan_rest(timings);
+
+    const auto& plan = planner.plan();
+    CHECK(plan.measuring_steps == 0);
+    const double slowest = *std::max_element(seconds.begin(), seconds.end());
+    double last = 0, sum = 0;  // of the rest, which all begin together
+    for (std::size_t id = 0; id < 4; ++id) {
+      const auto& site = plan.sites[id];
+      CHECK(site.steps_before == measuring);
+      CHECK(site.batch == first.sites[id].batch);
+      CHECK(site.micro_batch == first.sites[id].micro_batch);
+      CHECK(site.sequences() == (site.local_steps - measuring) * site.batch);
+      const double rest = static_cast<double>(site.local_steps - measuring) * seconds[id];
+      last = std::max(last, rest);
+      sum += rest;
+    }
+    CHECK(1 - sum / (4 * last) < 0.02);
+    CHECK(last == Approx(96 * slowest).epsilon(0.06));
+    CHECK(*plan.round_seconds == Approx(static_cast<double>(measuring) * slowest + last));
+    CHECK_THAT(plan.sites[0].reason, Contains("measured in the run"));
+
+    planner.observe(timings_of(plan, seconds));
+    CHECK(planner.plan().sites[0].steps_before == 0);
+    CHECK(true_idle(planner.plan(), seconds) < 0.02);
+  }
+}
+
+TEST_CASE("a round of few steps is measured as a whole") {
+  for (const int64_t steps : {1, 7, 8}) {
+    auto config = plan_config(Policy::kHybrid);
+    config.base_steps = steps;
+    const Planner planner(config, unknown_sites(2));
+    CHECK(planner.plan().measuring_steps == (steps < 8 ? 0 : 4));
+    CHECK(total_sequences(planner.plan()) ==
+          2 * std::min<int64_t>(steps, steps < 8 ? steps : 4) * planner.plan().sites[0].batch);
+  }
+  for (const auto policy : {Policy::kUniform, Policy::kStepsByTflops}) {
+    CHECK(Planner(plan_config(policy), paper_sites()).plan().measuring_steps == 0);
+  }
+  CHECK(Planner(plan_config(Policy::kHybrid), paper_sites()).plan().measuring_steps == 0);
+}
+
+TEST_CASE("a site that could not be timed keeps the base work for the rest of the round") {
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(2));
+  auto timings = timings_of(planner.plan(), {0.5, 0.25});
+  timings[1].steps = 0;
+  planner.plan_rest(timings);
+  CHECK(steps_of(planner.plan()) == std::vector<int64_t>{100, 100});
+
+  Planner blind(plan_config(Policy::kHybrid), unknown_sites(2));
+  for (auto& timing : timings) timing.steps = 0;
+  blind.plan_rest(timings);
+  CHECK(steps_of(blind.plan()) == std::vector<int64_t>{100, 100});
+  CHECK(blind.plan().measuring_steps == 0);
+  CHECK(blind.plan().sites[0].steps_before == 4);
+}
+
+TEST_CASE("a planner that is restored within the first round goes on with its plan") {
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(4));
+  Planner before(plan_config(Policy::kHybrid), unknown_sites(4));
+  before.restore(planner.state());
+  CHECK(before.plan().measuring_steps == 4);
+  auto timings = timings_of(planner.plan(), kSeconds);
+  for (auto& timing : timings) timing.steps = 4;
+  planner.plan_rest(timings);
+  Planner after(plan_config(Policy::kHybrid), unknown_sites(4));
+  after.restore(planner.state());
+  CHECK(after.plan().measuring_steps == 0);
+  for (std::size_t id = 0; id < 4; ++id) {
+    CHECK(after.plan().sites[id].local_steps == planner.plan().sites[id].local_steps);
+    CHECK(after.plan().sites[id].most_steps == planner.plan().sites[id].most_steps);
+    CHECK(after.plan().sites[id].steps_before == 4);
+  }
+  Planner kept(plan_config(Policy::kHybrid), unknown_sites(4));
+  kept.restore(planner.state());
+  kept.keep_plan();
+  CHECK(kept.plan().sites[0].steps_before == 0);
+  CHECK(steps_of(kept.plan()) == steps_of(planner.plan()));
+  planner.observe(timings_of(planner.plan(), kSeconds));
+  after.observe(timings_of(after.plan(), kSeconds));
+  require_same(after.plan(), planner.plan());
 }
 
 TEST_CASE("profiles that are wrong are mended by the first round") {
@@ -79,14 +173,14 @@ TEST_CASE("profiles that are wrong are mended by the first round") {
   for (auto& site : sites) {
     for (auto& device : site.profile->devices) device.step_seconds[0].seconds = 0.02;
   }
-  Planner planner(plan_config(Policy::kHybrid), sites, "run.json");
+  Planner planner(plan_config(Policy::kHybrid), sites);
   planner.observe(timings_of(planner.plan(), kSeconds));
   REQUIRE(true_idle(planner.plan(), kSeconds) < 0.004);
 }
 
 TEST_CASE("a site that changes its speed is planned right in the next round") {
   for (const double times : {2.0, 0.5, 1.3, 0.7, 3.9}) {
-    Planner planner(plan_config(Policy::kHybrid), paper_sites(), "run.json");
+    Planner planner(plan_config(Policy::kHybrid), paper_sites());
     for (int round = 0; round < 3; ++round) planner.observe(timings_of(planner.plan(), kSeconds));
     auto seconds = kSeconds;
     seconds[2] *= times;
@@ -98,7 +192,7 @@ TEST_CASE("a site that changes its speed is planned right in the next round") {
 }
 
 TEST_CASE("a step time changes by a factor of four a round at most") {
-  Planner planner(plan_config(Policy::kHybrid), paper_sites(), "run.json");
+  Planner planner(plan_config(Policy::kHybrid), paper_sites());
   planner.observe(timings_of(planner.plan(), kSeconds));
   auto seconds = kSeconds;
   seconds[0] = 100 * kSeconds[0];
@@ -112,7 +206,7 @@ TEST_CASE("a step time changes by a factor of four a round at most") {
 TEST_CASE("noise of three percent moves the plan little and seldom") {
   std::mt19937 random(13);
   std::uniform_real_distribution<double> noise(0.97, 1.03);
-  Planner planner(plan_config(Policy::kHybrid), unknown_sites(4), "run.json");
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(4));
   int changes = 0;
   double idle_sum = 0;
   constexpr int kRounds = 200;
@@ -132,7 +226,7 @@ TEST_CASE("noise of three percent moves the plan little and seldom") {
 TEST_CASE("steps that jitter by three percent hardly move the plan") {
   std::mt19937 random(13);
   std::uniform_real_distribution<double> noise(0.97, 1.03);
-  Planner planner(plan_config(Policy::kHybrid), unknown_sites(4), "run.json");
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(4));
   int changes = 0;
   for (int round = 0; round < 100; ++round) {
     std::vector<double> typical;
@@ -151,7 +245,7 @@ TEST_CASE("steps that jitter by three percent hardly move the plan") {
 }
 
 TEST_CASE("a site that has no part leaves what is known of it") {
-  Planner planner(plan_config(Policy::kHybrid), unknown_sites(3), "run.json");
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(3));
   const std::vector<double> seconds{0.2, 0.1, 0.4};
   auto timings = timings_of(planner.plan(), seconds);
   timings[1] = {};
@@ -171,7 +265,7 @@ TEST_CASE("a site that has no part leaves what is known of it") {
 }
 
 TEST_CASE("time besides the steps is learned and its mean is planned with") {
-  Planner planner(plan_config(Policy::kHybrid), unknown_sites(2), "run.json");
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(2));
   const std::vector<double> seconds{0.25, 0.25};
   for (int round = 0; round < 12; ++round) {
     auto timings = timings_of(planner.plan(), seconds);
@@ -188,7 +282,7 @@ TEST_CASE("without re-planning and under other policies the work stays") {
       auto config = plan_config(policy);
       config.replan = replan;
       if (policy == Policy::kHybrid && replan) continue;
-      Planner planner(config, paper_sites(), "run.json");
+      Planner planner(config, paper_sites());
       const auto before = planner.plan();
       planner.observe(timings_of(before, {1, 2, 3, 4}));
       REQUIRE(steps_of(planner.plan()) == steps_of(before));
@@ -201,9 +295,8 @@ TEST_CASE("without re-planning and under other policies the work stays") {
 TEST_CASE("a policy that lacks its profiles refuses the run") {
   auto config = plan_config(Policy::kHybrid);
   config.replan = false;
-  REQUIRE_THROWS_AS(Planner(config, unknown_sites(2), "run.json"), ConfigError);
-  REQUIRE_THROWS_AS(Planner(plan_config(Policy::kStepsByTflops), unknown_sites(2), "run.json"),
-                    ConfigError);
+  REQUIRE_THROWS_AS(Planner(config, unknown_sites(2)), ConfigError);
+  REQUIRE_THROWS_AS(Planner(plan_config(Policy::kStepsByTflops), unknown_sites(2)), ConfigError);
 }
 
 TEST_CASE("a planner that was saved at any round goes on as the one that was not") {
@@ -215,9 +308,9 @@ TEST_CASE("a planner that was saved at any round goes on as the one that was not
       auto config = plan_config(policy);
       config.round_end = with_profiles ? RoundEnd::kDeadline : RoundEnd::kSteps;
       const auto sites = with_profiles ? paper_sites() : unknown_sites(4);
-      Planner planner(config, sites, "run.json");
+      Planner planner(config, sites);
       for (int round = 0; round < 20; ++round) {
-        Planner resumed(config, sites, "run.json");
+        Planner resumed(config, sites);
         resumed.restore(Json::parse(planner.state().dump()));
         require_same(resumed.plan(), planner.plan());
         REQUIRE(resumed.state() == planner.state());
@@ -235,12 +328,12 @@ TEST_CASE("a planner that was saved at any round goes on as the one that was not
 }
 
 TEST_CASE("a state of other sites or of another shape is bad data") {
-  Planner planner(plan_config(Policy::kHybrid), unknown_sites(3), "run.json");
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(3));
   const auto state = planner.state();
-  Planner other(plan_config(Policy::kHybrid), unknown_sites(2), "run.json");
+  Planner other(plan_config(Policy::kHybrid), unknown_sites(2));
   REQUIRE_THROWS_AS(other.restore(state), DataError);
   Planner renamed(plan_config(Policy::kHybrid),
-                  {unknown_site("a"), unknown_site("b"), unknown_site("c")}, "run.json");
+                  {unknown_site("a"), unknown_site("b"), unknown_site("c")});
   REQUIRE_THROWS_AS(renamed.restore(state), DataError);
   REQUIRE_THROWS_AS(planner.restore(Json::array()), DataError);
   REQUIRE_THROWS_AS(planner.restore(Json::object()), DataError);
@@ -251,7 +344,7 @@ TEST_CASE("a state of other sites or of another shape is bad data") {
 }
 
 TEST_CASE("one site is never idle and a thousand sites are balanced") {
-  Planner alone(plan_config(Policy::kHybrid), unknown_sites(1), "run.json");
+  Planner alone(plan_config(Policy::kHybrid), unknown_sites(1));
   for (const double seconds : {0.1, 0.4, 0.05}) {
     alone.observe(timings_of(alone.plan(), {seconds}));
     REQUIRE(steps_of(alone.plan()) == std::vector<int64_t>{100});
@@ -261,13 +354,13 @@ TEST_CASE("one site is never idle and a thousand sites are balanced") {
   std::uniform_real_distribution<double> step(0.1, 0.4);
   std::vector<double> seconds(1000);
   for (auto& each : seconds) each = step(random);
-  Planner planner(plan_config(Policy::kHybrid), unknown_sites(1000), "run.json");
+  Planner planner(plan_config(Policy::kHybrid), unknown_sites(1000));
   planner.observe(timings_of(planner.plan(), seconds));
   REQUIRE(true_idle(planner.plan(), seconds) < 0.005);
 }
 
 TEST_CASE("links are learned when they differ by more than noise and survive a restart") {
-  Planner planner(plan_config(Policy::kUniform), unknown_sites(2), "run.json");
+  Planner planner(plan_config(Policy::kUniform), unknown_sites(2));
   auto timings = timings_of(planner.plan(), {0.1, 0.1});
   const auto learn = [&](double uplink, double rtt_seconds) {
     timings[1].uplink_bits_per_second = uplink;
@@ -282,7 +375,7 @@ TEST_CASE("links are learned when they differ by more than noise and survive a r
   CHECK(learn(1.21e7, 0.13).uplink_bits_per_second == 1.21e7);
   CHECK(learn(0, 0).rtt_seconds == 0.13);
   CHECK_FALSE(planner.sites()[0].seen_links.uplink_bits_per_second);
-  Planner resumed(plan_config(Policy::kUniform), unknown_sites(2), "run.json");
+  Planner resumed(plan_config(Policy::kUniform), unknown_sites(2));
   resumed.restore(planner.state());
   CHECK(resumed.sites()[1].seen_links.uplink_bits_per_second == 1.21e7);
   CHECK(resumed.sites()[1].seen_links.rtt_seconds == 0.13);

@@ -15,12 +15,12 @@ std::vector<int64_t> column(const RoundPlan& plan, int64_t SitePlan::*member) {
 }
 
 RoundPlan plan_by(Policy policy, const std::vector<SiteKnowledge>& sites) {
-  return make_plan(plan_config(policy), sites, "run.json");
+  return make_plan(plan_config(policy), sites);
 }
 
 std::string refusal(const PlanConfig& config, const std::vector<SiteKnowledge>& sites) {
   try {
-    make_plan(config, sites, "run.json");
+    make_plan(config, sites);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -73,9 +73,7 @@ TEST_CASE("micro-batches are no larger than a device's share and memory") {
   auto config = plan_config(Policy::kUniform);
   config.base_batch = 8;
   const auto micro_batch = [&](std::vector<DeviceProfile> devices) {
-    return make_plan(config, std::vector{site_of("a", std::move(devices))}, "run.json")
-        .sites[0]
-        .micro_batch;
+    return make_plan(config, std::vector{site_of("a", std::move(devices))}).sites[0].micro_batch;
   };
   REQUIRE(micro_batch({device_of({}, {})}) == 8);
   REQUIRE(micro_batch({device_of({}, 3)}) == 3);
@@ -99,7 +97,7 @@ TEST_CASE("a policy without its figure names the site and the device and the mem
   sites[2].profile->devices[1].fp16_tflops.reset();
   sites[2].profile->devices[1].max_micro_batch.reset();
   for (const auto policy : {Policy::kBatchByTflops, Policy::kStepsByTflops}) {
-    REQUIRE_THAT(refusal(plan_config(policy), sites), Contains("run.json: plan.policy") &&
+    REQUIRE_THAT(refusal(plan_config(policy), sites), Contains("plan.policy") &&
                                                           Contains("node3") && Contains("A30") &&
                                                           Contains("fp16_tflops"));
   }
@@ -134,15 +132,13 @@ TEST_CASE("a micro-batch above the base batch is refused under any policy") {
                             Policy::kStepsByTflops, Policy::kHybrid}) {
     auto config = plan_config(policy);
     config.micro_batch = 64;
-    REQUIRE_THAT(refusal(config, paper_sites()), Contains("run.json: plan.micro_batch: is 64"));
+    REQUIRE_THAT(refusal(config, paper_sites()), Contains("plan.micro_batch: is 64"));
   }
 }
 
 TEST_CASE("a round that ends by its deadline has room for more steps than planned") {
   auto config = plan_config(Policy::kUniform);
-  const auto most_steps = [&] {
-    return make_plan(config, paper_sites(), "run.json").sites[0].most_steps;
-  };
+  const auto most_steps = [&] { return make_plan(config, paper_sites()).sites[0].most_steps; };
   REQUIRE(most_steps() == 100);
   config.round_end = RoundEnd::kDeadline;
   REQUIRE(most_steps() == 126);

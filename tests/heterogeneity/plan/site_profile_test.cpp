@@ -11,7 +11,7 @@ namespace {
 
 Json profile_json() {
   return Json::parse(R"({"site": "node2",
-    "devices": [{"name": "RTX 2080 Ti", "fp16_tflops": 113.8, "bf16_tflops": null,
+    "devices": [{"name": "RTX 2080 Ti", "instructions": null, "products": null, "fp16_tflops": 113.8, "bf16_tflops": null,
                  "memory_bytes": 11811160064, "max_micro_batch": 8,
                  "step_seconds": [{"micro_batch": 4, "seconds": 0.25},
                                   {"micro_batch": 4, "batch": 8, "seconds": 0.5}]}],
@@ -34,12 +34,21 @@ TEST_CASE("a profile is read and printed without loss") {
   REQUIRE(profile.site == "node2");
   REQUIRE_FALSE(profile.model);
   REQUIRE(profile.devices.size() == 1);
+  REQUIRE_FALSE(profile.devices[0].instructions);
   REQUIRE(profile.devices[0].fp16_tflops == 113.8);
   REQUIRE_FALSE(profile.devices[0].bf16_tflops);
   REQUIRE(profile.devices[0].step_seconds[1].batch == 8);
   REQUIRE(profile.links[0].bandwidth_bits_per_second == 2e8);
   const auto printed = to_json(profile);
   REQUIRE(to_json(site_profile_from_json(printed, "p.json")) == printed);
+}
+
+TEST_CASE("a profile names the instructions of a cpu slice") {
+  auto json = profile_json();
+  json["devices"][0]["instructions"] = "avx2";
+  REQUIRE(site_profile_from_json(json, "p.json").devices[0].instructions == InstructionSet::kAvx2);
+  json["devices"][0]["instructions"] = "sse";
+  REQUIRE_THAT(refusal(json), Contains("devices[0].instructions") && Contains("avx512_bf16"));
 }
 
 TEST_CASE("the larger of FP16 and BF16 is a device's speed") {

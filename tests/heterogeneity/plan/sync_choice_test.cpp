@@ -23,8 +23,13 @@ std::vector<SiteKnowledge> sites(const std::vector<double>& mbits) {
   return known;
 }
 
-RunConfig run_of(std::optional<double> target, SharesRule shares = SharesRule::kEqual) {
-  RunConfig run;
+struct Run {
+  PlanConfig plan;
+  SyncConfig sync;
+};
+
+Run run_of(std::optional<double> target, SharesRule shares = SharesRule::kEqual) {
+  Run run;
   run.plan.base_steps = 50;
   run.plan.wan_target = target;
   run.sync.shares = shares;
@@ -35,18 +40,19 @@ RunConfig run_of(std::optional<double> target, SharesRule shares = SharesRule::k
 
 TEST_CASE("nothing changes that nobody asked to change") {
   const auto run = run_of(std::nullopt);
-  CHECK_FALSE(change_of_sync(run, sites({1, 1, 1}), kParameters, run.sync, {}));
+  CHECK_FALSE(
+      change_of_sync(run.plan, run.sync.shares, sites({1, 1, 1}), kParameters, run.sync, {}));
 }
 
 TEST_CASE("a slow line gets a sync that keeps the target") {
   const auto run = run_of(0.05);
   const auto known = sites({100, 20});
-  const auto change = change_of_sync(run, known, kParameters, run.sync, {});
+  const auto change = change_of_sync(run.plan, run.sync.shares, known, kParameters, run.sync, {});
   REQUIRE(change);
   CHECK(change->shares.empty());
   CHECK_THAT(change->reason, Contains("20 Mbit/s") && Contains("would expose"));
   // What was chosen stays, and the rest of the config with it.
-  CHECK_FALSE(change_of_sync(run, known, kParameters, change->sync, {}));
+  CHECK_FALSE(change_of_sync(run.plan, run.sync.shares, known, kParameters, change->sync, {}));
   CHECK(change->sync.alpha == run.sync.alpha);
   CHECK(change->sync.lanes == run.sync.lanes);
   CHECK(change->sync.fragments * std::max<int64_t>(1, change->sync.delay_steps) <=
@@ -55,10 +61,11 @@ TEST_CASE("a slow line gets a sync that keeps the target") {
 
 TEST_CASE("what is not known changes nothing") {
   const auto run = run_of(0.05, SharesRule::kBandwidth);
-  CHECK_FALSE(change_of_sync(run, sites({100, 0, 3}), kParameters, run.sync, {}));
+  CHECK_FALSE(
+      change_of_sync(run.plan, run.sync.shares, sites({100, 0, 3}), kParameters, run.sync, {}));
   auto untimed = sites({1, 1, 1});
   untimed[1].seen.reset();
-  const auto change = change_of_sync(run, untimed, kParameters, run.sync, {});
+  const auto change = change_of_sync(run.plan, run.sync.shares, untimed, kParameters, run.sync, {});
   REQUIRE(change);  // shares need no step times
   CHECK(change->sync.fragments == run.sync.fragments);
   CHECK(change->sync.codec.kind == run.sync.codec.kind);
@@ -66,14 +73,15 @@ TEST_CASE("what is not known changes nothing") {
 
 TEST_CASE("shares follow the uplinks of three sites or more") {
   const auto run = run_of(std::nullopt, SharesRule::kBandwidth);
-  CHECK(shares_by_uplinks(run, sites({1, 10})).empty());
-  CHECK(shares_by_uplinks(run_of(0.1), sites({1, 10, 10})).empty());
+  CHECK(shares_by_uplinks(run.sync.shares, sites({1, 10})).empty());
+  CHECK(shares_by_uplinks(SharesRule::kEqual, sites({1, 10, 10})).empty());
   const auto known = sites({100, 20, 100, 100});
-  const auto change = change_of_sync(run, known, kParameters, run.sync, {});
+  const auto change = change_of_sync(run.plan, run.sync.shares, known, kParameters, run.sync, {});
   REQUIRE(change);
   REQUIRE(change->shares.size() == 4);
   CHECK(change->shares[1] < change->shares[0]);
   CHECK(std::accumulate(change->shares.begin(), change->shares.end(), 0.0) == Approx(1));
   CHECK_THAT(change->reason, Contains("uplinks"));
-  CHECK_FALSE(change_of_sync(run, known, kParameters, run.sync, change->shares));
+  CHECK_FALSE(
+      change_of_sync(run.plan, run.sync.shares, known, kParameters, run.sync, change->shares));
 }

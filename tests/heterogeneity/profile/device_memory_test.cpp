@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 
 #include <cmath>
+#include <new>
+#include <stdexcept>
 
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
@@ -45,15 +47,15 @@ TEST_CASE("The largest that fits is found whatever it is") {
 }
 
 TEST_CASE("A processor's memory is a share of what is free unless it is given") {
-  CHECK(open_device_memory(at::kCPU, 12345, 1)->bytes() == 12345);
-  const auto whole = open_device_memory(at::kCPU, std::nullopt, 1)->bytes();
-  const auto third = open_device_memory(at::kCPU, std::nullopt, 3)->bytes();
+  CHECK(open_cpu_memory(12345, 1)->bytes() == 12345);
+  const auto whole = open_cpu_memory(std::nullopt, 1)->bytes();
+  const auto third = open_cpu_memory(std::nullopt, 3)->bytes();
   CHECK(whole > 100 * kMebibyte);
   CHECK(static_cast<double>(third) == Approx(static_cast<double>(whole) / 3).epsilon(0.2));
 }
 
 TEST_CASE("A step fits if its peak stays within the budget") {
-  const auto memory = open_device_memory(at::kCPU, 40 * kMebibyte, 1);
+  const auto memory = open_cpu_memory(40 * kMebibyte, 1);
   const auto fits = [&](int64_t n) { return memory->holds(n, [n] { take_memory(n); }); };
   const auto edge = largest_that_fits(fits, 1000);
   // 8 + 2 n MiB, and a little that the process takes besides.
@@ -62,7 +64,7 @@ TEST_CASE("A step fits if its peak stays within the budget") {
 }
 
 TEST_CASE("A step far beyond the budget is not even tried") {
-  const auto memory = open_device_memory(at::kCPU, 20 * kMebibyte, 1);
+  const auto memory = open_cpu_memory(20 * kMebibyte, 1);
   const auto holds = [&](int64_t n) { return memory->holds(n, [n] { take_memory(n); }); };
   CHECK(holds(1));
   CHECK(holds(2));
@@ -71,13 +73,14 @@ TEST_CASE("A step far beyond the budget is not even tried") {
 }
 
 TEST_CASE("Memory that the system refuses does not fit and other errors pass") {
-  const auto memory = open_device_memory(at::kCPU, 20 * kMebibyte, 1);
-  CHECK(!memory->holds(1, [] { at::empty({int64_t{1} << 60}, at::kByte); }));
-  CHECK_THROWS_WITH(memory->holds(1, [] { at::empty({2}).view({3}); }), Catch::Contains("shape"));
+  const auto memory = open_cpu_memory(20 * kMebibyte, 1);
+  CHECK(!memory->holds(1, [] { throw std::bad_alloc(); }));
+  CHECK_THROWS_WITH(memory->holds(1, [] { throw std::invalid_argument("shape"); }),
+                    Catch::Contains("shape"));
 }
 
 TEST_CASE("What steps take is given back") {
-  const auto memory = open_device_memory(at::kCPU, 100 * kMebibyte, 1);
+  const auto memory = open_cpu_memory(100 * kMebibyte, 1);
   int steps = 0;
   CHECK(memory->holds(1, [&] {
     take_memory(1);
@@ -87,14 +90,57 @@ TEST_CASE("What steps take is given back") {
 }
 
 TEST_CASE("The peak of several steps counts") {
-  const auto memory = open_device_memory(at::kCPU, 60 * kMebibyte, 1);
+  const auto memory = open_cpu_memory(60 * kMebibyte, 1);
   int steps = 0;
   CHECK(!memory->holds(1, [&] { take_memory(++steps == 2 ? 40 : 1); }));
 }
 
 TEST_CASE("Steps that get the process killed do not fit") {
-  const auto memory = open_device_memory(at::kCPU, 60 * kMebibyte, 1);
+  const auto memory = open_cpu_memory(60 * kMebibyte, 1);
   CHECK(!memory->holds(1, [] { raise(SIGKILL); }));
+}
+
+namespace {
+
+// A heap of so many bytes, and what a step leaves of it.
+struct PlayedHeap {
+  int64_t free = 0;
+  int64_t caches_emptied = 0;
+
+  void take(int64_t bytes) {
+    if (bytes > free) throw std::bad_alloc();
+    free -= bytes;
+  }
+  DeviceHeap heap() {
+    return {.free_bytes = [this] { return free; },
+            .occupy = [this](int64_t bytes) -> std::shared_ptr<void> {
+              take(bytes);
+              return {this, [bytes](PlayedHeap* heap) { heap->free += bytes; }};
+            },
+            .empty_cache = [this] { ++caches_emptied; }};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("On a heap steps have what training may use and no more") {
+  PlayedHeap played{.free = 10'000};
+  CHECK(open_heap_memory(played.heap(), std::nullopt)->bytes() == 10'000);
+  CHECK(open_heap_memory(played.heap(), 20'000)->bytes() == 10'000);
+  const auto memory = open_heap_memory(played.heap(), 4'000);
+  CHECK(memory->bytes() == 4'000);
+  const auto step = [&](int64_t bytes) {
+    return [&played, bytes] {
+      played.take(bytes);
+      played.free += bytes;
+    };
+  };
+  CHECK(memory->holds(1, step(3'960)));  // all but the head-room of 1 %
+  CHECK(!memory->holds(1, step(3'961)));
+  CHECK(played.free == 10'000);
+  CHECK(played.caches_emptied == 5);
+  CHECK_THROWS_AS(memory->holds(1, [] { throw std::invalid_argument("shape"); }),
+                  std::invalid_argument);
 }
 
 }  // namespace farstep

@@ -1,18 +1,30 @@
 #include "heterogeneity/profile/matrix_products.h"
 
+#include <cmath>
+
 #include "tests/support/catch.h"
 
 namespace farstep {
 
 namespace {
 
-ProductProbe small_probe() {
-  return {.device = at::kCPU,
-          .products = {{.inner = 32, .columns = 48, .times = 2}, {.inner = 48, .columns = 32}},
-          .rows = 64,
-          .seconds = 0.01,
-          .finish = [] {}};
-}
+// A device of a steady speed, on a clock of its own.
+struct PlayedDevice {
+  FakeClock clock;
+  double flops_per_second = 1e9;
+  int64_t most_rows = 0;
+
+  ProductProbe probe(std::vector<MatrixProduct> products, int64_t rows, double seconds) {
+    const auto prepare = [this, products](int64_t rows_now) -> RunProducts {
+      most_rows = rows_now;
+      return [this, products, rows_now](std::size_t i, int64_t repeats) {
+        const std::vector<MatrixProduct> one{{products[i].inner, products[i].columns}};
+        clock.advance(static_cast<double>(repeats) * total_flops(one, rows_now) / flops_per_second);
+      };
+    };
+    return {.products = products, .rows = rows, .seconds = seconds, .prepare = prepare};
+  }
+};
 
 }  // namespace
 
@@ -29,30 +41,33 @@ TEST_CASE("Operations are a multiplication and an addition for every pair of ele
   CHECK(total_flops(large, 1 << 20) == Approx(2e3 * std::pow(2.0, 60)));
 }
 
-TEST_CASE("A processor's products are measured in every type that it has") {
-  const RealClock clock;
-  for (const auto type : {ProductType::kFP32, ProductType::kBF16}) {
-    const auto tflops = measure_tflops(small_probe(), type, clock);
-    REQUIRE(tflops);
-    CHECK(*tflops > 0);
-    CHECK(*tflops < 1000);
+TEST_CASE("The speed of a device is what its products show") {
+  const std::vector<MatrixProduct> products{{.inner = 32, .columns = 48, .times = 2},
+                                            {.inner = 48, .columns = 32}};
+  for (const double flops_per_second : {1e6, 1e9, 1e12}) {
+    PlayedDevice device;
+    device.flops_per_second = flops_per_second;
+    const auto tflops = measure_tflops(device.probe(products, 64, 1), device.clock);
+    CHECK(tflops == Approx(flops_per_second / 1e12));
   }
-  CHECK(!measure_tflops(small_probe(), ProductType::kTF32, clock));
 }
 
-TEST_CASE("The setting of TF32 is as before a measurement") {
-  const RealClock clock;
-  const bool before = at::globalContext().allowTF32CuBLAS();
-  measure_tflops(small_probe(), ProductType::kFP32, clock);
-  CHECK(at::globalContext().allowTF32CuBLAS() == before);
+TEST_CASE("A device that would take too long gets fewer rows") {
+  const std::vector<MatrixProduct> products{{.inner = 1000, .columns = 1000}};
+  PlayedDevice fast;
+  measure_tflops(fast.probe(products, 4096, 100), fast.clock);
+  CHECK(fast.most_rows == 4096);
+  PlayedDevice slow;
+  slow.flops_per_second = 1e7;
+  measure_tflops(slow.probe(products, 4096, 100), slow.clock);
+  CHECK(slow.most_rows < 100);
 }
 
-TEST_CASE("One row and a single column are measured as well") {
-  const RealClock clock;
-  auto probe = small_probe();
-  probe.rows = 1;
-  probe.products = {{.inner = 1, .columns = 1}};
-  CHECK(measure_tflops(probe, ProductType::kFP32, clock).value() > 0);
+TEST_CASE("What a device throws passes through") {
+  PlayedDevice device;
+  auto probe = device.probe({{.inner = 1, .columns = 1}}, 1, 1);
+  probe.prepare = [](int64_t) -> RunProducts { throw std::invalid_argument("no such products"); };
+  CHECK_THROWS_AS(measure_tflops(probe, device.clock), std::invalid_argument);
 }
 
 }  // namespace farstep

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "outer_optimizer/schedule/partition.h"
+#include "outer_optimizer/codec/make_codec.h"
 #include "tests/heterogeneity/simulate/scenarios.h"
 #include "tests/support/catch.h"
 
@@ -25,9 +25,9 @@ std::vector<std::size_t> first_sites(std::size_t count) {
 
 TEST_CASE("without links a sync costs nothing but bytes") {
   for (const std::size_t count : {1, 2, 3, 50}) {
-    auto json = equal_sites(count);
-    json["parameters"] = 1200;
-    const auto cost = Network(scenario_of(json)).sync_cost(first_sites(count));
+    const auto json = equal_sites(count);
+    constexpr int64_t kValues = 1200;
+    const auto cost = Network(scenario_of(json)).sync_cost(first_sites(count), kValues);
     for (std::size_t i = 0; i < count; ++i) {
       CHECK(cost.control_seconds[i] == 0);
       CHECK(cost.exchange_seconds[i] == 0);
@@ -39,9 +39,9 @@ TEST_CASE("without links a sync costs nothing but bytes") {
 
 TEST_CASE("what all sites send is what all sites receive whatever the partitions") {
   for (const std::size_t count : {2, 3, 7, 1000}) {
-    auto json = equal_sites(count);
-    json["parameters"] = 1009;
-    const auto cost = Network(scenario_of(json)).sync_cost(first_sites(count));
+    const auto json = equal_sites(count);
+    constexpr int64_t kValues = 1009;
+    const auto cost = Network(scenario_of(json)).sync_cost(first_sites(count), kValues);
     const auto sum = [](const std::vector<int64_t>& bytes) {
       return std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
     };
@@ -55,9 +55,9 @@ TEST_CASE("equal links give the closed form of the direct exchange") {
   constexpr double kRtt = 0.08, kBandwidth = 1e8;
   for (const std::size_t count : {2, 3, 10}) {
     auto json = equal_sites(count);
-    json["parameters"] = 360'000;
+    constexpr int64_t kValues = 360'000;
     json["link"] = {{"rtt_seconds", kRtt}, {"bandwidth_bits_per_second", kBandwidth}};
-    const auto cost = Network(scenario_of(json)).sync_cost(first_sites(count));
+    const auto cost = Network(scenario_of(json)).sync_cost(first_sites(count), kValues);
     const double bytes = 4 * 360'000;
     const double phase = kRtt / 2 + 8 * bytes * (count - 1) / count / kBandwidth;
     CHECK(cost.control_seconds[0] == 0);
@@ -95,14 +95,26 @@ TEST_CASE("a way is described by the nearest that knows it") {
 
 TEST_CASE("one slow way holds up its two ends in the first phase and all in the second") {
   auto json = equal_sites(3);
-  json["parameters"] = 3'000'000;  // a partition is 32e6 bits
   json["link"] = {{"bandwidth_bits_per_second", 1e9}};
   json["sites"][0]["profile"]["links"] =
       Json::array({{{"peer", "s1"}, {"bandwidth_bits_per_second", 1e6}}});
-  const auto cost = Network(scenario_of(json)).sync_cost(first_sites(3));
+  const auto cost = Network(scenario_of(json)).sync_cost(first_sites(3), 3'000'000);
+  // A partition is 32e6 bits.
   CHECK(cost.exchange_seconds[0] == Approx(64));
   CHECK(cost.exchange_seconds[1] == Approx(64));
-  CHECK(cost.exchange_seconds[2] == Approx(32 + 0.064));
+  // The slow way leaves its sender's uplink to the other one, but for a thousandth of it.
+  CHECK(cost.exchange_seconds[2] == Approx(32 + 0.032 / 0.999));
+}
+
+TEST_CASE("a codec sends its own bytes") {
+  for (const std::string codec : {"int8", "int4"}) {
+    auto json = equal_sites(2);
+    json["sync"] = {{"codec", {{"kind", codec}}}};
+    const auto scenario = scenario_of(json);
+    const auto cost = Network(scenario).sync_cost(first_sites(2), 100'000);
+    const auto part_bytes = make_codec(scenario.sync.codec)->encoded_bytes(50'000);
+    CHECK(cost.sent_bytes == std::vector<int64_t>(2, 2 * part_bytes));
+  }
 }
 
 }  // namespace farstep

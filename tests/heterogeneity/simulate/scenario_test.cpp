@@ -111,6 +111,14 @@ TEST_CASE("a scenario that cannot be simulated is refused by file and path") {
     json["sites"][1]["jiter"] = 0.1;
     expected = "sites[1].jiter";
   }
+  SECTION("more fragments than steps") {
+    json["sync"]["fragments"] = 101;
+    expected = "test.json: sync.fragments: 101 fragments";
+  }
+  SECTION("a sync that is not simulated") {
+    json["sync"]["exchange"] = "ring";
+    expected = "test.json: sync.exchange: is not simulated";
+  }
   SECTION("changes of speed out of order") {
     json["sites"][0]["speed"] =
         Json::array({{{"round", 4}, {"times", 2}}, {{"round", 4}, {"times", 1}}});

@@ -7,6 +7,7 @@
 
 #include "tests/outer_optimizer/codec/every_codec.h"
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 #include "trainer/base/error.h"
 
 using namespace farstep;
@@ -75,17 +76,20 @@ double error_of_mean(const Codec& codec) {
 }  // namespace
 
 TEST_CASE("int8 writes a scale and a byte a value") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const std::vector<float> values{127, -127, 0.5F, 1.5F, -2.5F};
   REQUIRE(numbers(encoded(Int8Codec(), values)) ==
           std::vector<int>{0, 0, 0x80, 0x3f, 127, 0x81, 0, 2, 0xfe});
 }
 
 TEST_CASE("int4 writes a bf16 scale and two values a byte with the first one low") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const std::vector<float> values{14, -14, 2, 1, 3};
   REQUIRE(numbers(encoded(Int4Codec(), values)) == std::vector<int>{0, 0x40, 0x97, 0x01, 0x02});
 }
 
 TEST_CASE("int2 writes a scale and four values a byte") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const std::vector<float> values{0, 0, 0, 4, 1, 1, -1, -1, -2};
   REQUIRE(numbers(encoded(Int2Codec(4), values)) == std::vector<int>{0, 0, 0x80, 0x3f, 0x40,    //
                                                                      0, 0, 0x80, 0x3f, 0xf0,    //
@@ -94,6 +98,7 @@ TEST_CASE("int2 writes a scale and four values a byte") {
 }
 
 TEST_CASE("int8 and int4 can be replayed from their description") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (unsigned seed = 0; seed < 20; ++seed) {
     const auto values = gaussian(500, seed, 1e-3F);
     REQUIRE(sent(Int8Codec(500), values) == replayed(values, 127));
@@ -102,6 +107,7 @@ TEST_CASE("int8 and int4 can be replayed from their description") {
 }
 
 TEST_CASE("int8 and int4 keep their bounds") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const auto& values : {gaussian(20'000), wild(20'000)}) {
     for (const int64_t block : {1, 3, 32, 256}) check_error_bound(Int8Codec(block), 127, values);
     for (const int64_t block : {2, 32, 512}) check_error_bound(Int4Codec(block), 7, values);
@@ -109,6 +115,7 @@ TEST_CASE("int8 and int4 keep their bounds") {
 }
 
 TEST_CASE("int2 shrinks what is not sent in every block") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const int64_t block : {4, 32, 512}) {
     const Int2Codec codec(block);
     for (const auto& values : {gaussian(20'000), wild(20'000)}) {
@@ -126,6 +133,7 @@ TEST_CASE("int2 shrinks what is not sent in every block") {
 }
 
 TEST_CASE("int2 takes the best scale for its codes") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const auto values = gaussian(512);
   const double rms = std::sqrt(squared_norm(values) / 512);
   const auto got = sent(Int2Codec(), values);
@@ -143,6 +151,7 @@ TEST_CASE("int2 takes the best scale for its codes") {
 }
 
 TEST_CASE("constant blocks arrive as they are but for the scale") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const float value : {0.3F, -17.0F, 1e30F}) {
     const std::vector<float> values(100, value);
     const auto relative_error = [&](const Codec& codec) {
@@ -155,6 +164,7 @@ TEST_CASE("constant blocks arrive as they are but for the scale") {
 }
 
 TEST_CASE("blocks below the smallest scale decode to zeros and those above do not") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const auto first_of = [](const Codec& codec, float value) {
     return sent(codec, std::vector{value, 0.0F})[0];
   };
@@ -166,6 +176,7 @@ TEST_CASE("blocks below the smallest scale decode to zeros and those above do no
 }
 
 TEST_CASE("a block of int codes with a NaN or an infinity decodes to NaN throughout") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const float bad : {Limits::quiet_NaN(), Limits::infinity(), -Limits::infinity()}) {
     const std::vector<float> values{1, bad, 2};
     for (const auto& got :
@@ -185,6 +196,7 @@ TEST_CASE("blocks that do not fill bytes are refused with the path of the settin
 }
 
 TEST_CASE("the mean of eight deltas is as exact as the literature has it") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   CHECK(error_of_mean(Int8Codec(256)) == Approx(0.008).epsilon(0.1));
   CHECK(error_of_mean(Int4Codec(32)) == Approx(0.11).epsilon(0.1));
   CHECK(error_of_mean(Int4Codec(128)) == Approx(0.135).epsilon(0.1));

@@ -3,6 +3,7 @@
 #include "outer_optimizer/codec/feedback.h"
 #include "tests/outer_optimizer/codec/every_codec.h"
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 
 namespace farstep {
 namespace {
@@ -72,18 +73,22 @@ void compare_with(const Codec& codec) {
 }
 
 TEST_CASE("int8 in the lanes of a GPU has the bytes of the vectorised codec") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const int64_t block : {256, 1, 7, 33}) compare_with<Int8Format>(Int8Codec(block));
 }
 
 TEST_CASE("int4 in the lanes of a GPU has the bytes of the vectorised codec") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const int64_t block : {160, 2, 34, 130}) compare_with<Int4Format>(Int4Codec(block));
 }
 
 TEST_CASE("int2 in the lanes of a GPU has the bytes of the vectorised codec") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const int64_t block : {512, 4, 36, 132}) compare_with<Int2Format>(Int2Codec(block));
 }
 
 TEST_CASE("a block that is not finite has a scale of fixed bits and codes of zero") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const float infinity = std::numeric_limits<float>::infinity();
   const auto bytes = encode_in_lanes<Int8Format>(Int8Codec(4), {1, infinity, 2, 3}).bytes;
   const std::vector<std::byte> expected{std::byte{0},    std::byte{0}, std::byte{0xc0},

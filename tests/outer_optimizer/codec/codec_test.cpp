@@ -6,6 +6,7 @@
 
 #include "tests/outer_optimizer/codec/every_codec.h"
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 #include "trainer/base/error.h"
 
 using namespace farstep;
@@ -17,6 +18,7 @@ using Limits = std::numeric_limits<float>;
 }  // namespace
 
 TEST_CASE("fp32 gives back every bit") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const Fp32Codec codec;
   const std::vector<float> special{
       0.0F, -0.0F, Limits::denorm_min(), Limits::max(), Limits::infinity(), Limits::quiet_NaN(),
@@ -43,6 +45,7 @@ TEST_CASE("a buffer of another size is a bug") {
 }
 
 TEST_CASE("pieces of whole blocks encode to the bytes of the whole") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const auto& codec : every_codec()) {
     for (const int64_t size : sizes_for(*codec)) {
       INFO(describe(*codec) << ", " << size << " values");
@@ -59,6 +62,7 @@ TEST_CASE("pieces of whole blocks encode to the bytes of the whole") {
 }
 
 TEST_CASE("adding decoded values has the bits of a multiplication and an addition") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const auto& codec : every_codec()) {
     for (const int64_t size : sizes_for(*codec)) {
       const auto bytes = encoded(*codec, gaussian(size));
@@ -80,6 +84,7 @@ TEST_CASE("adding decoded values has the bits of a multiplication and an additio
 }
 
 TEST_CASE("finite values of every shape decode to finite ones") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const auto& codec : every_codec()) {
     for (const auto& shape : finite_shapes()) {
       for (const int64_t size : sizes_for(*codec)) {
@@ -94,6 +99,7 @@ TEST_CASE("finite values of every shape decode to finite ones") {
 }
 
 TEST_CASE("a hundred thousand values and one arrive") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const auto& codec : every_codec()) {
     INFO(describe(*codec));
     const auto values = gaussian(100'001);
@@ -104,6 +110,7 @@ TEST_CASE("a hundred thousand values and one arrive") {
 }
 
 TEST_CASE("zeros decode to zeros") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const auto& codec : every_codec()) {
     for (const int64_t size : sizes_for(*codec)) {
       INFO(describe(*codec) << ", " << size << " values");
@@ -113,6 +120,7 @@ TEST_CASE("zeros decode to zeros") {
 }
 
 TEST_CASE("a value that is not finite is never hidden and stays in its block") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const std::vector<float> bad{Limits::quiet_NaN(), -Limits::quiet_NaN(),
                                std::bit_cast<float>(0x7f800001), Limits::infinity(),
                                -Limits::infinity()};
@@ -135,18 +143,27 @@ TEST_CASE("a value that is not finite is never hidden and stays in its block") {
 }
 
 TEST_CASE("every instruction set gives the same bits") {
-  const auto baseline = every_codec(InstructionSet::kBaseline);
-  const auto widest = every_codec(widest_instruction_set());
-  for (std::size_t k = 0; k < baseline.size(); ++k) {
-    for (const int64_t size : sizes_for(*baseline[k])) {
-      INFO(describe(*baseline[k]) << ", " << size << " values");
-      std::vector<std::vector<float>> cases{gaussian(size), wild(size)};
-      for (const auto& shape : finite_shapes()) cases.push_back(shaped(shape, size));
-      for (const auto& values : cases) {
-        const auto bytes = encoded(*baseline[k], values);
-        REQUIRE(encoded(*widest[k], values) == bytes);
-        REQUIRE(same_bits(decoded(*widest[k], bytes, values.size()),
-                          decoded(*baseline[k], bytes, values.size())));
+  for (const auto& codec : every_codec()) {
+    for (const int64_t size : sizes_for(*codec)) {
+      for (const auto& values : value_sets(size)) {
+        std::vector<std::byte> bytes;
+        std::vector<float> received, sum;
+        for (const auto set : vector_code_sets()) {
+          INFO(describe(*codec) << ", " << size << " values, " << name_of(set));
+          const InstructionLimit limit(set);
+          const auto own_bytes = encoded(*codec, values);
+          const auto own_received = decoded(*codec, own_bytes, values.size());
+          auto own_sum = gaussian(size, 2);
+          codec->add_decoded(own_bytes, 1.0F / 3, own_sum);
+          if (set == InstructionSet::kBaseline) {
+            bytes = own_bytes;
+            received = own_received;
+            sum = own_sum;
+          }
+          REQUIRE(own_bytes == bytes);
+          REQUIRE(same_bits(own_received, received));
+          REQUIRE(same_bits(own_sum, sum));
+        }
       }
     }
   }

@@ -21,17 +21,17 @@ namespace farstep {
 using Codecs = std::vector<std::unique_ptr<Codec>>;
 
 // Every codec with its own choice of block, and those that have blocks with small ones as well.
-inline Codecs every_codec(InstructionSet set = widest_instruction_set()) {
+inline Codecs every_codec() {
   Codecs codecs;
   codecs.push_back(std::make_unique<Fp32Codec>());
-  codecs.push_back(std::make_unique<Fp16Codec>(set));
-  codecs.push_back(std::make_unique<Bf16Codec>(set));
-  codecs.push_back(std::make_unique<Int8Codec>(Int8Codec::kDefaultBlock, set));
-  codecs.push_back(std::make_unique<Int8Codec>(7, set));
-  codecs.push_back(std::make_unique<Int4Codec>(Int4Codec::kDefaultBlock, set));
-  codecs.push_back(std::make_unique<Int4Codec>(34, set));
-  codecs.push_back(std::make_unique<Int2Codec>(Int2Codec::kDefaultBlock, set));
-  codecs.push_back(std::make_unique<Int2Codec>(36, set));
+  codecs.push_back(std::make_unique<Fp16Codec>());
+  codecs.push_back(std::make_unique<Bf16Codec>());
+  codecs.push_back(std::make_unique<Int8Codec>(Int8Codec::kDefaultBlock));
+  codecs.push_back(std::make_unique<Int8Codec>(7));
+  codecs.push_back(std::make_unique<Int4Codec>(Int4Codec::kDefaultBlock));
+  codecs.push_back(std::make_unique<Int4Codec>(34));
+  codecs.push_back(std::make_unique<Int2Codec>(Int2Codec::kDefaultBlock));
+  codecs.push_back(std::make_unique<Int2Codec>(36));
   codecs.push_back(std::make_unique<TopKCodec>(0.05));
   codecs.push_back(std::make_unique<TopKCodec>(0.3, 11));
   return codecs;

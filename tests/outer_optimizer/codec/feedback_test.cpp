@@ -6,6 +6,7 @@
 
 #include "tests/outer_optimizer/codec/every_codec.h"
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 #include "trainer/base/error.h"
 
 using namespace farstep;
@@ -31,6 +32,7 @@ double error_after(const Codec& codec, int rounds, bool feedback) {
 }  // namespace
 
 TEST_CASE("feedback sends the codec's bytes and keeps what they lose") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const auto& codec : every_codec()) {
     for (const int64_t size : sizes_for(*codec)) {
       for (const auto& values : {gaussian(size), wild(size)}) {
@@ -59,6 +61,7 @@ TEST_CASE("feedback sends the codec's bytes and keeps what they lose") {
 }
 
 TEST_CASE("what was sent over many rounds is the sum of the deltas but for one residual") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const auto& codec : every_codec()) {
     INFO(describe(*codec));
     constexpr int64_t kValues = 1000;
@@ -85,6 +88,7 @@ TEST_CASE("what was sent over many rounds is the sum of the deltas but for one r
 }
 
 TEST_CASE("with feedback the error of int2 shrinks as one over the rounds") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const Int2Codec codec;
   const double once = error_after(codec, 1, true);
   REQUIRE(once == Approx(0.34).epsilon(0.05));
@@ -108,6 +112,7 @@ TEST_CASE("a residual of another size is a bug") {
 }
 
 TEST_CASE("the residual of what is not finite is not finite") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   std::vector<float> values(10, 1.0F);
   values[3] = std::numeric_limits<float>::infinity();
   for (const auto& codec : every_codec()) {

@@ -8,6 +8,7 @@
 
 #include "tests/outer_optimizer/codec/every_codec.h"
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 
 using namespace farstep;
 
@@ -66,6 +67,7 @@ void check_rounding(const Codec& codec, uint16_t last) {
 }  // namespace
 
 TEST_CASE("fp16 decodes every pattern to its value") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const auto all = patterns(0xffff);
   const auto values = lengthened(Fp16Codec(), all);
   int64_t wrong = 0;
@@ -80,16 +82,17 @@ TEST_CASE("fp16 decodes every pattern to its value") {
 }
 
 TEST_CASE("fp16 rounds to nearest with ties to even") {
-  check_rounding(Fp16Codec(InstructionSet::kBaseline), 0x7bff);
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   check_rounding(Fp16Codec(), 0x7bff);
 }
 
 TEST_CASE("bf16 rounds to nearest with ties to even") {
-  check_rounding(Bf16Codec(InstructionSet::kBaseline), 0x7f7f);
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   check_rounding(Bf16Codec(), 0x7f7f);
 }
 
 TEST_CASE("fp16 and bf16 saturate what is finite") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const float value : {65519.0F, 65520.0F, 1e6F, 1e38F, Limits::max()}) {
     REQUIRE(sent(Fp16Codec(), std::vector{value, -value}) == std::vector{65504.0F, -65504.0F});
   }
@@ -99,6 +102,7 @@ TEST_CASE("fp16 and bf16 saturate what is finite") {
 }
 
 TEST_CASE("fp16 and bf16 keep infinity and NaN") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const std::vector<float> infinite{Limits::infinity(), -Limits::infinity()};
   const std::vector<float> nan{Limits::quiet_NaN(), std::bit_cast<float>(0xff800001),
                                std::bit_cast<float>(0x7fffffff)};
@@ -110,6 +114,7 @@ TEST_CASE("fp16 and bf16 keep infinity and NaN") {
 }
 
 TEST_CASE("fp16 and bf16 keep their bounds") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const auto values = wild(50'000);
   const auto half = sent(Fp16Codec(), values);
   const auto brain = sent(Bf16Codec(), values);

@@ -6,9 +6,9 @@
 
 #include "outer_optimizer/codec/make_codec.h"
 #include "tests/support/catch.h"
+#include "tests/support/memory_transport.h"
 #include "tests/wan/transport/run_ranks.h"
 #include "trainer/base/error.h"
-#include "wan/transport/memory_transport.h"
 
 using namespace farstep;
 

@@ -45,10 +45,28 @@ TEST_CASE("each rule weighs unequal sites by its own formula") {
   const auto squared = of(AveragingRule::kTokensSquaredPerStep);
   REQUIRE(squared[0] == Approx(1600.0 / 8800));
   REQUIRE(squared[1] == Approx(7200.0 / 8800));
-  // mean(H) = 75: 75 * 0.4 / 100 and 75 * 0.6 / 50.
+  // tau = 0.4 * 100 + 0.6 * 50 = 70: 70 * 0.4 / 100 and 70 * 0.6 / 50.
   const auto fednova = of(AveragingRule::kFedNova);
-  REQUIRE(fednova[0] == Approx(0.3));
-  REQUIRE(fednova[1] == Approx(0.9));
+  REQUIRE(fednova[0] == Approx(0.28));
+  REQUIRE(fednova[1] == Approx(0.84));
+}
+
+TEST_CASE("fednova is batch weights times a factor, by which it takes as many steps as tokens") {
+  const std::vector<Work> works{work(14, 4), work(34, 16), work(18, 8), work(1, 3)};
+  const auto steps_of = [&](const std::vector<double>& coefficients) {
+    double steps = 0;
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      steps += coefficients[i] * static_cast<double>(works[i].steps);
+    }
+    return steps;
+  };
+  const auto fednova = averaging_coefficients(AveragingRule::kFedNova, works);
+  const auto batch = averaging_coefficients(AveragingRule::kBatch, works);
+  for (std::size_t i = 1; i < works.size(); ++i) {
+    REQUIRE(fednova[i] / fednova[0] == Approx(batch[i] / batch[0]).epsilon(1e-14));
+  }
+  const auto tokens = averaging_coefficients(AveragingRule::kTokens, works);
+  REQUIRE(steps_of(fednova) == Approx(steps_of(tokens)).epsilon(1e-14));
 }
 
 TEST_CASE("weights that differ never cancel to equal ones") {

@@ -96,6 +96,7 @@ void run_emulated(const dim3& blocks, unsigned threads, std::size_t shared_bytes
   blockDim = dim3(threads);
   for (unsigned y = 0; y < blocks.y; ++y) {
     for (unsigned x = 0; x < blocks.x; ++x) {
+      if (emulated_choice && !emulated_choice(x, blocks.x)) continue;
       blockIdx = dim3(x, y);
       run_block(threads);
     }

@@ -14,11 +14,15 @@
 #define __global__
 #define __device__
 #define __shared__ static  // one block runs at a time
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 
 inline dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace farstep {
+
+// Of the launches from now on only the blocks that this chooses run, by their place along x and the
+// number of those; all of them where it is empty. For arrays too large to work on as a whole.
+inline std::function<bool(unsigned x, unsigned blocks)> emulated_choice;
 
 // Room for one value of every thread of a block.
 void* emulated_slot(unsigned thread);
@@ -44,16 +48,34 @@ T __shfl_xor_sync(unsigned, T value, int distance) {
   return other;
 }
 
+template <typename T>
+T __shfl_sync(unsigned, T value, int lane) {
+  *static_cast<T*>(farstep::emulated_slot(threadIdx.x)) = value;
+  farstep::emulated_barrier();
+  const auto source = threadIdx.x / 32 * 32 + static_cast<unsigned>(lane);
+  const T other = *static_cast<const T*>(farstep::emulated_slot(source));
+  farstep::emulated_barrier();
+  return other;
+}
+inline uint32_t atomicMax(uint32_t* word, uint32_t value) {
+  const uint32_t before = *word;
+  if (before < value) *word = value;
+  return before;
+}
+
 #include "trainer/kernels/gpu/device_code.h"
 
 namespace farstep {
 
 template <typename... Parameters, typename... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t,
+cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
                    const Arguments&... arguments) {
-  return emulate_work([=] {
-    run_emulated(shape.blocks, shape.threads, shape.shared_bytes, [&] { kernel(arguments...); });
-  });
+  return emulate_work(
+      [=] {
+        run_emulated(shape.blocks, shape.threads, shape.shared_bytes,
+                     [&] { kernel(arguments...); });
+      },
+      stream);
 }
 
 void* shared_memory();

@@ -1,9 +1,9 @@
 // Damage of every byte: it is noticed, or does no harm.
 
 #include "tests/support/catch.h"
+#include "tests/support/log_capture.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
-#include "tests/trainer/checkpoint/log_capture.h"
 #include "tests/trainer/checkpoint/owned_tensors.h"
 #include "tests/trainer/checkpoint/small_state.h"
 #include "trainer/base/checksum.h"

@@ -2,9 +2,9 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/file_size_limit.h"
+#include "tests/support/log_capture.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
-#include "tests/trainer/checkpoint/log_capture.h"
 #include "tests/trainer/checkpoint/small_state.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -227,4 +227,13 @@ TEST_CASE("a root that cannot be a folder is a DataError") {
   write_file(folder / "file", "");
   CHECK_THROWS_AS(save_checkpoint(folder / "file", SmallState(1, 0).state), DataError);
   CHECK_THROWS_AS(save_checkpoint(folder / "file" / "below", SmallState(1, 0).state), DataError);
+}
+
+TEST_CASE("a state from before products and step times were kept is read without them") {
+  auto json = to_json(SmallState(1, 2).state.progress);
+  CHECK(json.erase("products") + json.erase("step_seconds") == 2);
+  const auto progress = read_json<TrainProgress>(json, "state.json");
+  CHECK(progress.products.is_null());
+  CHECK(progress.step_seconds.empty());
+  CHECK(progress.planner == json["planner"]);
 }

@@ -30,7 +30,9 @@ struct SmallState {
                         .generation = 3,
                         .theta_hash = "0123456789abcdef",
                         .round_seconds = 12.5,
-                        .planner = {{"sites", {1, 2}}}};
+                        .step_seconds = {0.25, 0.125},
+                        .planner = {{"sites", {1, 2}}},
+                        .products = {{"ways", {"mkl", "amx"}}}};
       state.run_config = {{"name", "novels"}, {"outer", {{"momentum", 0.9}}}};
       state.model_config = "{\"hidden_size\": 5}\n";
     }

@@ -108,6 +108,9 @@ TEST_CASE("an unknown member is refused and the nearest name proposed") {
   CHECK(refusal("nested", R"({"label":"x","detph":1})") ==
         "f.json: nested.detph: is not a known field; did you mean 'depth'?");
   CHECK_THAT(refusal("", "1"), Contains("is not a known field"));
+  // One that stands a level too high is found where it belongs.
+  CHECK(refusal("depth", "1") ==
+        "f.json: depth: is not a known field; did you mean 'nested.depth'?");
 }
 
 TEST_CASE("a missing member is named with its path") {
@@ -180,4 +183,11 @@ TEST_CASE("help has a row for every field with default and limits") {
         "  nested.depth   how deep (from 1 to 10) [4]\n"
         "  nested.label   what it says [required]\n"
         "  free           any JSON [{}]\n");
+}
+
+TEST_CASE("the file of an error is named where it is known") {
+  const auto fails = [] { JsonPlace{"", "plan.policy"}.fail("is odd"); };
+  CHECK_THROWS_WITH(fails(), "plan.policy: is odd");
+  CHECK_THROWS_WITH(in_file("run.json", fails), "run.json: plan.policy: is odd");
+  CHECK(in_file("run.json", [] { return 7; }) == 7);
 }

@@ -6,6 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/base/error.h"
+#include "trainer/data/token_batch.h"
 
 namespace farstep {
 
@@ -32,7 +33,8 @@ class CountingDataset {
 };
 
 // Numbers of the windows in a batch, having checked that each is length + 1 tokens from its place.
-std::vector<int64_t> windows_of(const TokenBatch& batch) {
+std::vector<int64_t> windows_of(const Batch& read) {
+  const auto& batch = *static_cast<const TokenBatch*>(read.memory.get());
   const auto row = static_cast<std::size_t>(batch.length + 1);
   REQUIRE(batch.tokens.size() == static_cast<std::size_t>(batch.sequences) * row);
   std::vector<int64_t> windows;
@@ -52,26 +54,28 @@ std::vector<int64_t> windows_of(const TokenBatch& batch) {
 TEST_CASE("sequential batches are the windows an outside program would take") {
   const CountingDataset dataset(1001);
   constexpr int64_t kLength = 10;  // 100 windows
-  Loader loader(*dataset, Sampler(DataOrder::kSequential, 0, (*dataset).num_windows(kLength), 1, 4),
-                kLength);
-  loader.start_round({}, 0, 0, 3);
+  Loader loader(window_reader(*dataset, kLength),
+                Sampler(DataOrder::kSequential, 0, (*dataset).num_windows(kLength)));
+  RoundRange range{.place = 1, .num_members = 4};
+  loader.start_round(range, 0, 3);
   CHECK(windows_of(loader.next(3)) == std::vector<int64_t>{1, 5, 9});
   CHECK(windows_of(loader.next(3)) == std::vector<int64_t>{13, 17, 21});
-  loader.start_round({.run_sequences = 24, .site_sequences = 6}, 0, 0, 3);
+  range.start = {.run_sequences = 24, .site_sequences = 6};
+  loader.start_round(range, 0, 3);
   CHECK(windows_of(loader.next(3)) == std::vector<int64_t>{25, 29, 33});
 }
 
 TEST_CASE("batches follow the sampler whatever their sizes") {
   const CountingDataset dataset(1001);
   constexpr int64_t kLength = 7;
-  const Sampler sampler(DataOrder::kShuffled, 3, (*dataset).num_windows(kLength), 0, 2);
-  const DataPosition position{.run_sequences = 130, .site_sequences = 60};
-  Loader loader(*dataset, sampler, kLength);
-  loader.start_round(position, 5, 0, 2);
+  const Sampler sampler(DataOrder::kShuffled, 3, (*dataset).num_windows(kLength));
+  const RoundRange range{.start = {.run_sequences = 130, .site_sequences = 60}, .offset = 5};
+  Loader loader(window_reader(*dataset, kLength), sampler);
+  loader.start_round(range, 0, 2);
   int64_t k = 0;
   for (const int64_t sequences : {2, 2, 5, 1, 1, 3, 40, 2}) {
     for (const auto window : windows_of(loader.next(sequences))) {
-      CHECK(window == sampler.window(position, 5, k++));
+      CHECK(window == sampler.window(range, k++));
     }
   }
 }
@@ -79,30 +83,30 @@ TEST_CASE("batches follow the sampler whatever their sizes") {
 TEST_CASE("a round resumed in its middle goes on with the same windows") {
   const CountingDataset dataset(1001);
   constexpr int64_t kLength = 4;
-  const Sampler sampler(DataOrder::kShuffled, 3, (*dataset).num_windows(kLength), 0, 2);
-  Loader whole(*dataset, sampler, kLength);
-  whole.start_round({}, 10, 0, 4);
+  const Sampler sampler(DataOrder::kShuffled, 3, (*dataset).num_windows(kLength));
+  Loader whole(window_reader(*dataset, kLength), sampler);
+  whole.start_round({.offset = 10}, 0, 4);
   whole.next(4);
   whole.next(4);
-  const auto expected = whole.next(4).tokens;
-  Loader resumed(*dataset, sampler, kLength);
-  resumed.start_round({}, 10, 8, 4);
-  CHECK(resumed.next(4).tokens == expected);
+  const auto expected = windows_of(whole.next(4));
+  Loader resumed(window_reader(*dataset, kLength), sampler);
+  resumed.start_round({.offset = 10}, 8, 4);
+  CHECK(windows_of(resumed.next(4)) == expected);
 }
 
 TEST_CASE("what goes wrong in the loader's thread reaches the caller") {
   const CountingDataset dataset(100);
   constexpr int64_t kLength = 10;
   // A sampler over more windows than there are.
-  Loader loader(*dataset, Sampler(DataOrder::kSequential, 0, 1000, 0, 1), kLength);
-  loader.start_round({}, 0, 8, 1);
+  Loader loader(window_reader(*dataset, kLength), Sampler(DataOrder::kSequential, 0, 1000));
+  loader.start_round({}, 8, 1);
   CHECK(windows_of(loader.next(1)) == std::vector<int64_t>{8});
   CHECK_THROWS_AS(loader.next(1), InternalError);
 }
 
 TEST_CASE("a batch before the first round is a bug") {
   const CountingDataset dataset(100);
-  Loader loader(*dataset, Sampler(DataOrder::kSequential, 0, 9, 0, 1), 10);
+  Loader loader(window_reader(*dataset, 10), Sampler(DataOrder::kSequential, 0, 9));
   CHECK_THROWS_AS(loader.next(1), InternalError);
 }
 

@@ -88,14 +88,14 @@ TEST_CASE("unequal sites take no window twice in an epoch") {
   const std::vector<std::vector<int64_t>> rounds = {{3, 8, 1, 13}, {0, 9, 2, 20},  {5, 5, 5, 5},
                                                     {1, 30, 0, 2}, {17, 2, 40, 1}, {60, 1, 1, 1}};
   std::vector<int64_t> taken;
+  const Sampler sampler(DataOrder::kShuffled, 9, kWindows);
   DataPosition position;
   for (const auto& round : rounds) {
     int64_t offset = 0;
-    for (std::size_t site = 0; site < round.size(); ++site) {
-      const Sampler sampler(DataOrder::kShuffled, 9, kWindows, static_cast<int>(site), 4);
-      for (int64_t k = 0; k < round[site]; ++k)
-        taken.push_back(sampler.window(position, offset, k));
-      offset += round[site];
+    for (const int64_t sequences : round) {
+      const RoundRange range{.start = position, .offset = offset, .num_members = 4};
+      for (int64_t k = 0; k < sequences; ++k) taken.push_back(sampler.window(range, k));
+      offset += sequences;
     }
     position.run_sequences += offset;
   }
@@ -108,12 +108,15 @@ TEST_CASE("unequal sites take no window twice in an epoch") {
 
 TEST_CASE("the sequential order deals the windows out in turn") {
   constexpr int64_t kWindows = 11;
-  for (int site = 0; site < 3; ++site) {
-    const Sampler sampler(DataOrder::kSequential, 9, kWindows, site, 3);
+  const Sampler sampler(DataOrder::kSequential, 9, kWindows);
+  for (int64_t place = 0; place < 3; ++place) {
     for (const int64_t before : {0, 4, 100}) {
+      const RoundRange range{.start = {.run_sequences = 77, .site_sequences = before},
+                             .offset = 5,
+                             .place = place,
+                             .num_members = 3};
       for (int64_t k = 0; k < 20; ++k) {
-        const DataPosition position{.run_sequences = 77, .site_sequences = before};
-        CHECK(sampler.window(position, 5, k) == ((before + k) * 3 + site) % kWindows);
+        CHECK(sampler.window(range, k) == ((before + k) * 3 + place) % kWindows);
       }
     }
   }

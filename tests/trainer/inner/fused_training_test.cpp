@@ -31,7 +31,7 @@ std::vector<double> losses(StepKind step, ComputeType compute) {
   config.peak_learning_rate = 1e-3;
   config.step = step;
   config.compute = compute;
-  const auto model = make_model(kShape, at::kCPU, config, /*recompute=*/false);
+  const auto model = make_model(kShape, at::kCPU, config.compute, config.step, /*recompute=*/false);
   model->parameters().initialise(3);
   InnerStep inner(*model, config);
   std::vector<double> found;

@@ -9,6 +9,7 @@
 #include "tests/trainer/inner/small_training.h"
 #include "trainer/base/error.h"
 #include "trainer/inner/lr_schedule.h"
+#include "trainer/model/batch_tensors.h"
 
 namespace farstep {
 
@@ -22,12 +23,12 @@ double relative_error(const at::Tensor& x, const at::Tensor& wanted) {
 class GivenGradient : public TrainableModel {
  public:
   GivenGradient(double loss, float gradient)
-      : parameters_(kSmallConfig, at::kCPU), loss_(loss), gradient_(gradient) {
+      : parameters_(llama_layout(kSmallConfig), at::kCPU), loss_(loss), gradient_(gradient) {
     parameters_.initialise(5);
   }
   Parameters& parameters() override { return parameters_; }
-  at::Tensor summed_loss(const at::Tensor& /*tokens*/) override { return at::full({}, loss_); }
-  at::Tensor backpropagate(const at::Tensor& /*tokens*/, const GradientPass& pass) override {
+  at::Tensor summed_loss(at::TensorList /*batch*/) override { return at::full({}, loss_); }
+  at::Tensor backpropagate(at::TensorList /*batch*/, const GradientPass& pass) override {
     auto gradients = parameters_.gradients();
     if (!pass.add) gradients.zero_();
     gradients[3].add_(gradient_);
@@ -63,7 +64,7 @@ TEST_CASE("the step's gradient is that of the mean loss of all tokens") {
   config.clip_norm.reset();
   auto model = small_model();
   auto oracle = small_model();
-  const auto tokens = token_tensor(batch, 0, 3, at::kCPU);
+  const auto tokens = batch_tensors(batch, 0, 3, at::kCPU).front();
   const auto loss = oracle.loss(tokens.narrow(1, 0, 7), tokens.narrow(1, 1, 7));
   loss.backward();
   const auto result = InnerStep(model, config).run(batch, 2, 0.5);
@@ -86,7 +87,7 @@ TEST_CASE("twenty steps are those of autograd and AdamW written out") {
   auto second = at::zeros_like(values);
   auto decay = at::zeros_like(values);
   for (const auto& spec : parameters.layout()) {
-    if (spec.decays) decay.narrow(0, spec.offset, spec.size()).fill_(config.weight_decay);
+    if (spec.decays) decay.narrow(0, spec.offset, spec.size()).fill_(config.adamw.weight_decay);
   }
   for (int number = 1; number <= 20; ++number) {
     const double progress = (number - 1) / 20.0;
@@ -95,18 +96,19 @@ TEST_CASE("twenty steps are those of autograd and AdamW written out") {
 
     auto gradients = parameters.gradients();
     gradients.zero_();
-    const auto tokens = token_tensor(batch, 0, 4, at::kCPU);
+    const auto tokens = batch_tensors(batch, 0, 4, at::kCPU).front();
     const auto loss = oracle.loss(tokens.narrow(1, 0, 8), tokens.narrow(1, 1, 8));
     loss.backward();
     const double norm = gradients.norm().item<double>();
     gradients.mul_(std::min(1.0, 0.5 / (norm + 1e-6)));
     const double rate = learning_rate(config, progress);
     values.mul_(1 - rate * decay);
-    first.mul_(config.beta1).add_(gradients, 1 - config.beta1);
-    second.mul_(config.beta2).addcmul_(gradients, gradients, 1 - config.beta2);
-    const double correction = 1 - std::pow(config.beta1, number);
-    const double root_correction = std::sqrt(1 - std::pow(config.beta2, number));
-    values.sub_(first / correction / (second.sqrt() / root_correction + config.epsilon), rate);
+    first.mul_(config.adamw.beta1).add_(gradients, 1 - config.adamw.beta1);
+    second.mul_(config.adamw.beta2).addcmul_(gradients, gradients, 1 - config.adamw.beta2);
+    const double correction = 1 - std::pow(config.adamw.beta1, number);
+    const double root_correction = std::sqrt(1 - std::pow(config.adamw.beta2, number));
+    values.sub_(first / correction / (second.sqrt() / root_correction + config.adamw.epsilon),
+                rate);
 
     CHECK(result.loss == Approx(loss.item<double>()).epsilon(1e-4));
     CHECK(result.gradient_norm == Approx(norm).epsilon(1e-3));
@@ -166,17 +168,6 @@ TEST_CASE("the gradient is clipped to the configured norm") {
   const auto result = InnerStep(model, config).run(some_batch(1, 4, 1), 1, 0);
   CHECK(result.gradient_norm == 8);
   CHECK((model.parameters().values() - before)[3].item<float>() == Approx(1).epsilon(1e-5));
-}
-
-TEST_CASE("token tensors are rows of the batch") {
-  const auto batch = some_batch(5, 3, 1);
-  const auto tokens = token_tensor(batch, 2, 2, at::kCPU);
-  CHECK(tokens.sizes() == at::IntArrayRef({2, 4}));
-  CHECK(tokens[1][2].item<int64_t>() == batch.tokens[3 * 4 + 2]);
-  CHECK_THROWS_AS(token_tensor(batch, 4, 2, at::kCPU), InternalError);
-  CHECK_THROWS_AS(token_tensor(batch, 0, 0, at::kCPU), InternalError);
-  CHECK_THROWS_AS(token_tensor({.sequences = 2, .length = 2, .tokens = {1}}, 0, 1, at::kCPU),
-                  InternalError);
 }
 
 TEST_CASE("a batch without tokens or a micro-batch of none is a bug") {

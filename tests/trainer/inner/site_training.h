@@ -23,13 +23,14 @@ inline InnerConfig reducing(ReductionKind kind) {
 class SmallSite {
  public:
   SmallSite(std::size_t devices, const InnerConfig& config)
-      : first_(make_model(kSmallConfig, at::kCPU, config, /*recompute=*/false)) {
+      : first_(
+            make_model(kSmallConfig, at::kCPU, config.compute, config.step, /*recompute=*/false)) {
     first_->parameters().initialise(5);
     std::vector<std::unique_ptr<Replica>> replicas;
     while (replicas.size() + 1 < devices) {
       replicas.push_back(std::make_unique<Replica>([&config] {
         at::set_num_threads(1);
-        return make_model(kSmallConfig, at::kCPU, config, /*recompute=*/false);
+        return make_model(kSmallConfig, at::kCPU, config.compute, config.step, /*recompute=*/false);
       }));
       others_.push_back(&replicas.back()->model());
     }

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "tests/trainer/model/small_model.h"
-#include "trainer/data/loader.h"
+#include "trainer/data/token_batch.h"
+#include "trainer/inner/inner_config.h"
 
 namespace farstep {
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 #include "tests/trainer/kernels/adamw_step.h"
 #include "tests/trainer/kernels/random_values.h"
 
@@ -29,6 +30,7 @@ void reference(const AdamWStep& step, const std::vector<float>& gradients,
 }  // namespace
 
 TEST_CASE("an update is that of fp64 and the copy is the values rounded") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   auto step = kThirdStep;
   step.gradient_factor = 0.3F;
   for (const int64_t size : {0, 1, 15, 16, 1000}) {
@@ -63,6 +65,7 @@ TEST_CASE("an update is that of fp64 and the copy is the values rounded") {
 }
 
 TEST_CASE("squares are summed in fp64 and not finite where a value is not") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const int64_t size : {0, 1, 17, 100000}) {
     const auto values = random_values(size, 1e20);
     double wanted = 0;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 #include "tests/trainer/kernels/random_values.h"
 #include "trainer/kernels/convert.h"
 #include "trainer/kernels/vector_code.h"
@@ -33,6 +34,7 @@ TEST_CASE("rounding to bf16 takes the nearest and ties go to even") {
 }
 
 TEST_CASE("rows are rounded wherever they lie and what is between them is left") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const int64_t width : {0, 1, 5, 16, 37}) {
     const int64_t rows = 3;
     const auto from = random_values(rows * (width + 2));
@@ -53,14 +55,18 @@ TEST_CASE("rows are rounded wherever they lie and what is between them is left")
 
 TEST_CASE("the exponential is within 2e-7 and ends where fp32 does") {
   double worst = 0;
+  std::size_t wrong = 0;
   for (float x = -87; x < 87; x += 0.00137F) {
     const double wanted = std::exp(static_cast<double>(x));
     worst = std::max(worst, std::abs(vector_exp(x) - wanted) / wanted);
+    if (x <= 0) wrong += vector_exp_of_negative(x) != vector_exp(x);
   }
   CHECK(worst < 2e-7);
+  CHECK(wrong == 0);
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float below : {-infinity, -1e30F, -88.0F}) {
     CHECK(vector_exp(below) == vector_exp(-87));
+    CHECK(vector_exp_of_negative(below) == vector_exp(-87));
   }
   for (const float above : {infinity, 1e30F, 88.0F}) CHECK(vector_exp(above) == vector_exp(87));
   for (const float tiny : {0.0F, 1e-40F, 1e-30F}) {
@@ -69,7 +75,23 @@ TEST_CASE("the exponential is within 2e-7 and ends where fp32 does") {
   }
   for (const uint32_t nan : {0x7f800001U, 0x7fffffffU, 0xffffffffU, 0xffc00000U}) {
     CHECK(std::isnan(vector_exp(std::bit_cast<float>(nan))));
+    CHECK(std::isnan(vector_exp_of_negative(std::bit_cast<float>(nan))));
   }
+}
+
+TEST_CASE("the sigmoid is within 4e-7 and ends near 0 and at 1") {
+  double worst = 0;
+  for (float x = -87; x < 87; x += 0.00137F) {
+    const double wanted = 1 / (1 + std::exp(-static_cast<double>(x)));
+    worst = std::max(worst, std::abs(vector_sigmoid(x) - wanted) / wanted);
+  }
+  CHECK(worst < 4e-7);
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float above : {infinity, 1e30F, 88.0F}) {
+    CHECK(vector_sigmoid(above) == 1);
+    CHECK(vector_sigmoid(-above) == vector_sigmoid(-87));
+  }
+  CHECK(vector_sigmoid(-87) < 2e-38F);
 }
 
 }  // namespace farstep

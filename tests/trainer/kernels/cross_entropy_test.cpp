@@ -3,11 +3,13 @@
 #include <limits>
 
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 #include "tests/trainer/kernels/random_values.h"
 
 namespace farstep {
 
 TEMPLATE_TEST_CASE("cross-entropy and its gradient are those of fp64", "", float, BF16) {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const double spread = GENERATE(0.0, 0.1, 3.0, 60.0);
   for (const int64_t vocabulary : {1, 2, 29, 64, 4097}) {
     for (const int64_t rows : {0, 1, 4}) {
@@ -43,6 +45,7 @@ TEMPLATE_TEST_CASE("cross-entropy and its gradient are those of fp64", "", float
 }
 
 TEST_CASE("the gradient of cross-entropy may take the place of the logits") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   auto in_place = random_values(3 * 41);
   auto logits = in_place;
   const auto targets = random_tokens(3, 41);
@@ -53,6 +56,7 @@ TEST_CASE("the gradient of cross-entropy may take the place of the logits") {
 }
 
 TEST_CASE("the loss is not finite where a logit is not") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const float infinity = std::numeric_limits<float>::infinity();
   for (const float bad : {std::nanf(""), infinity}) {
     for (const int64_t where : {0, 20, 40}) {

@@ -1,11 +1,13 @@
 #include "trainer/kernels/embedding.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 #include "tests/trainer/kernels/random_values.h"
 
 namespace farstep {
 
 TEST_CASE("tokens pick rows and gradients add up in the rows they picked") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const int64_t vocabulary = 5;
   for (const int64_t width : {1, 7, 64}) {
     for (const int64_t rows : {0, 1, 40}) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 #include "tests/trainer/kernels/random_values.h"
 
 namespace farstep {
@@ -106,6 +107,7 @@ TEMPLATE_TEST_CASE("the scale is the largest power of two that keeps a magnitude
 }
 
 TEST_CASE("the largest magnitude is found wherever it is") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const int64_t size : {0, 1, 7, 64, 1001}) {
     auto x = as<BF16>(random_values(size));
     uint32_t largest = 0;
@@ -124,6 +126,7 @@ TEST_CASE("the largest magnitude is found wherever it is") {
 }
 
 TEST_CASE("values are rounded in bf16 as LibTorch rounds them when scaled") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const auto format : {Fp8Format::kE4M3, Fp8Format::kE5M2}) {
     const auto type = format == Fp8Format::kE4M3 ? at::kFloat8_e4m3fn : at::kFloat8_e5m2;
     for (const double deviation : {1e-20, 1e-3, 1.0, 1e12}) {
@@ -149,6 +152,7 @@ TEST_CASE("values are rounded in bf16 as LibTorch rounds them when scaled") {
 }
 
 TEST_CASE("what is not finite stays so and zeros stay zeros") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   std::vector<BF16> x = as<BF16>({1, 0, -2, std::numeric_limits<float>::infinity(), -0.0F});
   x.push_back(of_bits(0x7fc0));
   round_to_fp8(Fp8Format::kE4M3, x.data(), 6, largest_magnitude_bits(x.data(), 6), x.data());

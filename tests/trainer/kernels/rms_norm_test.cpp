@@ -1,6 +1,7 @@
 #include "trainer/kernels/rms_norm.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 #include "tests/trainer/kernels/random_values.h"
 
 namespace farstep {
@@ -47,6 +48,7 @@ Reference reference(const std::vector<float>& x, const std::vector<float>& weigh
 }  // namespace
 
 TEMPLATE_TEST_CASE("RMSNorm and its gradients are those of fp64", "", float, BF16) {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const int64_t width : {1, 2, 12, 17, 256, 1031}) {
     for (const int64_t rows : {0, 1, 5}) {
       const double scale = GENERATE(1e-3, 1.0, 1e3);
@@ -81,6 +83,7 @@ TEMPLATE_TEST_CASE("RMSNorm and its gradients are those of fp64", "", float, BF1
 }
 
 TEST_CASE("the gradients of RMSNorm are added to what is there") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const auto x = random_values(6);
   const auto weight = random_values(3);
   const auto dy = random_values(6);

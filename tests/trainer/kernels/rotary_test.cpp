@@ -1,12 +1,14 @@
 #include "trainer/kernels/rotary.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 #include "tests/trainer/kernels/random_values.h"
 
 namespace farstep {
 
 TEMPLATE_TEST_CASE("heads are rotated by the angle of their position and values are not", "", float,
                    BF16) {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const int64_t half : {1, 3, 16, 33}) {
     const int64_t length = 5;
     const int64_t rows = 2 * length;

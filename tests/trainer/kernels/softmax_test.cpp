@@ -1,6 +1,7 @@
 #include "trainer/kernels/softmax.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 #include "tests/trainer/kernels/random_values.h"
 
 namespace farstep {
@@ -44,6 +45,7 @@ Reference reference(const ScoreTile& tile, const std::vector<float>& scores,
 }  // namespace
 
 TEMPLATE_TEST_CASE("the causal softmax and its gradient are those of fp64", "", float, BF16) {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const double spread = GENERATE(0.1, 3.0, 200.0);
   for (const auto& tile :
        {ScoreTile{0, 1, 1, 1.0F}, ScoreTile{0, 5, 5, 0.125F}, ScoreTile{3, 4, 9, 0.3F},

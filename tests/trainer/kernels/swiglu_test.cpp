@@ -1,6 +1,7 @@
 #include "trainer/kernels/swiglu.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/every_instruction_set.h"
 #include "tests/trainer/kernels/random_values.h"
 
 namespace farstep {
@@ -44,6 +45,7 @@ void forward(const std::vector<float>& x, int64_t rows, int64_t width, std::vect
 }  // namespace
 
 TEMPLATE_TEST_CASE("SwiGLU and its gradients are those of fp64", "", float, BF16) {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const int64_t width : {1, 10, 16, 33, 688}) {
     for (const int64_t rows : {0, 1, 3}) {
       const double scale = GENERATE(0.1, 3.0, 300.0);
@@ -59,6 +61,29 @@ TEMPLATE_TEST_CASE("SwiGLU and its gradients are those of fp64", "", float, BF16
       swiglu_backward(d_out.data(), kept.data(), rows, width, gradient.data(), again.data());
       CHECK(relative_error(again, wanted.out, 1e-6) < kTolerance<TestType>);
       CHECK(relative_error(gradient, wanted.gate_up_gradient, 1e-6) < kTolerance<TestType>);
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("SwiGLU hides no NaN", "", float, BF16) {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
+  const int64_t width = 33;
+  for (const uint32_t bits : {0x7fc00000U, 0xffc00000U, 0x7f800001U}) {
+    for (const int64_t bad : {int64_t{0}, int64_t{20}, width - 1}) {
+      auto x = random_values(2 * width);
+      const auto d_out = random_values(width);
+      x[static_cast<std::size_t>(bad)] = std::bit_cast<float>(bits);
+      std::vector<TestType> kept(x.size()), out(d_out.size()), again(d_out.size());
+      std::vector<TestType> gradient(x.size());
+      forward(x, 1, width, kept, out);
+      swiglu_backward(d_out.data(), kept.data(), 1, width, gradient.data(), again.data());
+      for (int64_t i = 0; i < width; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        CHECK(std::isnan(to_float(out[at])) == (i == bad));
+        CHECK(std::isnan(to_float(again[at])) == (i == bad));
+        CHECK(std::isnan(to_float(gradient[at])) == (i == bad));
+        CHECK(std::isnan(to_float(gradient[at + width])) == (i == bad));
+      }
     }
   }
 }

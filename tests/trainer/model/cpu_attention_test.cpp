@@ -3,7 +3,8 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include "tests/support/amx.h"
+#include <iostream>
+
 #include "tests/support/catch.h"
 #include "trainer/model/arena.h"
 
@@ -22,10 +23,11 @@ BF16* values_of(at::Tensor& tensor) {
   return static_cast<BF16*>(tensor.mutable_data_ptr());
 }
 
-Attended attend_with(at::Tensor heads, at::Tensor mixed_gradient, bool by_amx) {
+Attended attend_with(at::Tensor heads, at::Tensor mixed_gradient,
+                     std::optional<InstructionSet> by) {
   Arena arena(at::kCPU);
   const auto scratch = arena.cut([&](ArenaCutter& cutter) {
-    return cut_attention_scratch<BF16>(cutter, kShape, at::get_num_threads(), by_amx);
+    return cut_attention_scratch<BF16>(cutter, kShape, at::get_num_threads(), by);
   });
   Attended result{at::empty({kShape.rows(), kShape.mixed_width()}, at::kBFloat16),
                   at::empty({kShape.sequences, kShape.heads, kShape.length}, at::kFloat),
@@ -45,19 +47,24 @@ double difference(const at::Tensor& x, const at::Tensor& y) {
 
 }  // namespace
 
-TEST_CASE("attention of grouped heads is the same by either way and with any number of threads") {
-  if (lacks_amx()) return;
+TEST_CASE("attention of grouped heads is the same by every way and with any number of threads") {
+  const auto by = GENERATE(InstructionSet::kAmx, InstructionSet::kAvx512Bf16);
+  if (!attends_heads_by(by) && attends_heads_by(InstructionSet::kAvx512Bf16)) return;
+  if (!attends_heads_by(by)) {
+    std::cout << "SKIPPED: this processor or compiler lacks the instructions\n";
+    return;
+  }
   const auto heads = at::randn({kShape.rows(), kShape.width()}).to(at::kBFloat16);
   const auto mixed_gradient = at::randn({kShape.rows(), kShape.mixed_width()}).to(at::kBFloat16);
-  const auto by_products = attend_with(heads, mixed_gradient, /*by_amx=*/false);
-  const auto by_amx = attend_with(heads, mixed_gradient, /*by_amx=*/true);
-  CHECK(difference(by_amx.mixed, by_products.mixed) < 5e-3);
-  CHECK(difference(by_amx.log_sums, by_products.log_sums) < 1e-5);
-  CHECK(difference(by_amx.heads_gradient, by_products.heads_gradient) < 1e-2);
+  const auto by_products = attend_with(heads, mixed_gradient, std::nullopt);
+  const auto by_heads = attend_with(heads, mixed_gradient, by);
+  CHECK(difference(by_heads.mixed, by_products.mixed) < 5e-3);
+  CHECK(difference(by_heads.log_sums, by_products.log_sums) < 1e-5);
+  CHECK(difference(by_heads.heads_gradient, by_products.heads_gradient) < 1e-2);
   at::set_num_threads(3);
-  const auto by_three = attend_with(heads, mixed_gradient, /*by_amx=*/true);
-  CHECK(at::equal(by_three.mixed, by_amx.mixed));
-  CHECK(at::equal(by_three.heads_gradient, by_amx.heads_gradient));
+  const auto by_three = attend_with(heads, mixed_gradient, by);
+  CHECK(at::equal(by_three.mixed, by_heads.mixed));
+  CHECK(at::equal(by_three.heads_gradient, by_heads.heads_gradient));
 }
 
 }  // namespace farstep

@@ -1,6 +1,9 @@
 #include "trainer/model/device.h"
 
 #include <ATen/Parallel.h>
+#include <dlfcn.h>
+
+#include <vector>
 
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
@@ -25,6 +28,12 @@ TEST_CASE("a cpu slice gets its threads") {
   CHECK(open_device(device_config(DeviceKind::kCpu, 0, 1)).is_cpu());
   CHECK(at::get_num_threads() == 1);
   CHECK_NOTHROW(synchronize(at::kCPU));
+}
+
+TEST_CASE("devices without a GPU load no library for one") {
+  const std::vector<DeviceConfig> slices(2, device_config(DeviceKind::kCpu, 0, 1));
+  load_gpu_library(slices);
+  CHECK(dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD) == nullptr);
 }
 
 TEST_CASE("a GPU that is not there is a config error that says what is missing") {

@@ -5,6 +5,7 @@
 
 #include "trainer/model/attention.h"
 #include "trainer/model/feed_forward.h"
+#include "trainer/model/llama_layout.h"
 #include "trainer/model/parameters.h"
 
 namespace farstep {
@@ -19,7 +20,7 @@ inline OracleResult fp64_oracle(const LlamaConfig& config, const at::Tensor& val
                                 const at::Tensor& tokens) {
   const auto flat = values.to(at::kDouble).detach().clone().set_requires_grad(true);
   std::map<std::string, at::Tensor> named;
-  for (const auto& spec : parameter_layout(config)) {
+  for (const auto& spec : llama_layout(config)) {
     named[spec.name] = flat.narrow(0, spec.offset, spec.size()).view(spec.shape);
   }
   const auto weight = [&](const std::string& name) { return named.at(name + ".weight"); };

@@ -32,7 +32,7 @@ TEST_CASE("a layer's products are those of factors that LibTorch rounds to FP8")
   for (const auto& shape : kFp8Shapes) {
     INFO(shape.name);
     Fp8CpuOps ops;
-    check_products(ops, shape, 1e-5);
+    ProductChecks<FusedOps<BF16>>(ops, shape, 1e-5, 1e-5).check();
   }
 }
 

@@ -24,8 +24,8 @@ TEST_CASE("a layer's products on a GPU are those of factors that LibTorch rounds
   for (const auto& shape : kFp8Shapes) {
     INFO(shape.name);
     Fp8GpuOps ops(*gpu);
-    // Forward, Hopper adds with fewer bits.
-    check_products(ops, shape, gpu->is_cpu() ? 1e-5 : 2e-3);
+    // Forward, Hopper adds with fewer bits; branches and gradients in norms are bf16.
+    ProductChecks(ops, shape, gpu->is_cpu() ? 1e-5 : 2e-3, 4e-3).check();
   }
 }
 

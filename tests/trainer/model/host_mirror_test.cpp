@@ -1,5 +1,8 @@
 #include "trainer/model/host_mirror.h"
 
+#include <ATen/Parallel.h>
+
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -30,6 +33,23 @@ TEST_CASE("values from elsewhere become the tensor's") {
   mirror.push(4, values);
   const auto all = mirror.pull();
   CHECK(std::vector<float>(all.begin(), all.end()) == std::vector<float>{0, 0, 0, 0, 1, 2, 3, 0});
+}
+
+TEST_CASE("several threads move all values of a push") {
+  const int threads = at::get_num_threads();
+  for (const int64_t size : {1, (1 << 20) - 1, (1 << 20) + 3}) {
+    at::set_num_threads(3);
+    const auto tensor = at::zeros({size + 2}, at::kFloat);
+    HostMirror mirror(tensor);
+    std::vector<float> values(static_cast<std::size_t>(size));
+    std::iota(values.begin(), values.end(), 1.0F);
+    mirror.push(1, values);
+    const auto all = mirror.pull();
+    CHECK(all.front() == 0);
+    CHECK(all.back() == 0);
+    CHECK(std::ranges::equal(all.subspan(1, values.size()), values));
+  }
+  at::set_num_threads(threads);
 }
 
 TEST_CASE("a pull that was started has the values of its start") {

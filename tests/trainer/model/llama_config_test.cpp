@@ -2,14 +2,14 @@
 
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
-#include "trainer/model/parameter_layout.h"
+#include "trainer/model/llama_layout.h"
 
 namespace farstep {
 
 namespace {
 
 int64_t parameters_of(ModelPreset preset) {
-  return num_parameters(parameter_layout(preset_config(preset)));
+  return num_parameters(llama_layout(preset_config(preset)));
 }
 
 int64_t parameters_outside_embeddings(ModelPreset preset) {

@@ -96,7 +96,7 @@ TEST_CASE("parameters stand in the order of transformers") {
   for (const auto* name : kCases) {
     const Golden golden(name);
     std::vector<std::string> names;
-    for (const auto& spec : parameter_layout(golden.config())) names.push_back(spec.name);
+    for (const auto& spec : llama_layout(golden.config())) names.push_back(spec.name);
     CHECK(names == golden.parameter_names());
   }
 }

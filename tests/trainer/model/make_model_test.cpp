@@ -11,10 +11,7 @@ namespace {
 
 template <typename Model>
 bool makes(StepKind step, ComputeType compute) {
-  InnerConfig config;
-  config.step = step;
-  config.compute = compute;
-  const auto model = make_model(kSmallConfig, at::kCPU, config, /*recompute=*/false);
+  const auto model = make_model(kSmallConfig, at::kCPU, compute, step, /*recompute=*/false);
   return dynamic_cast<const Model*>(model.get()) != nullptr;
 }
 
@@ -24,24 +21,23 @@ TEST_CASE("the model is the one that step and compute ask for") {
   CHECK(makes<FusedLlama<BF16>>(StepKind::kFused, ComputeType::kBF16));
   CHECK(makes<FusedLlama<BF16>>(StepKind::kFused, ComputeType::kFP8));
   CHECK(makes<FusedLlama<float>>(StepKind::kFused, ComputeType::kFP32));
+  CHECK(makes<FusedLlama<float>>(StepKind::kFused, ComputeType::kAuto));
   CHECK(makes<Llama>(StepKind::kAutograd, ComputeType::kBF16));
   CHECK(makes<Llama>(StepKind::kAutograd, ComputeType::kFP32));
 }
 
 TEST_CASE("a model without the fused step has no fp8") {
-  InnerConfig config;
-  config.step = StepKind::kAutograd;
-  config.compute = ComputeType::kFP8;
-  CHECK_THROWS_WITH(make_model(kSmallConfig, at::kCPU, config, /*recompute=*/false),
+  CHECK_THROWS_WITH(make_model(kSmallConfig, at::kCPU, ComputeType::kFP8, StepKind::kAutograd,
+                               /*recompute=*/false),
                     Catch::Contains("inner.compute"));
 }
 
 TEST_CASE("what the model cannot compute again it is not asked to") {
-  InnerConfig config;
-  config.step = StepKind::kAutograd;
-  CHECK_THROWS_AS(make_model(kSmallConfig, at::kCPU, config, /*recompute=*/true), ConfigError);
-  config.step = StepKind::kFused;
-  CHECK(make_model(kSmallConfig, at::kCPU, config, /*recompute=*/true) != nullptr);
+  const auto with_recompute = [](StepKind step) {
+    return make_model(kSmallConfig, at::kCPU, ComputeType::kAuto, step, /*recompute=*/true);
+  };
+  CHECK_THROWS_AS(with_recompute(StepKind::kAutograd), ConfigError);
+  CHECK(with_recompute(StepKind::kFused) != nullptr);
 }
 
 }  // namespace farstep

@@ -16,7 +16,7 @@ namespace {
 
 uint64_t checksum_of_normal(std::size_t size, uint64_t seed) {
   std::vector<float> values(size);
-  fill_normal(values, 1, seed);
+  fill_normal(values, std::vector<NormalStretch>{{std::ssize(values), 1}}, seed);
   return checksum(std::as_bytes(std::span(values)));
 }
 
@@ -28,7 +28,7 @@ bool lies_in(const at::Tensor& view, const at::Tensor& flat) {
 
 TEST_CASE("normal values have the moments of the normal distribution") {
   std::vector<float> values(300'000);
-  fill_normal(values, 2.0, 1);
+  fill_normal(values, std::vector<NormalStretch>{{std::ssize(values), 2.0}}, 1);
   double sum = 0;
   double square = 0;
   double fourth = 0;
@@ -56,12 +56,23 @@ TEST_CASE("normal values are the same bits with any number of threads") {
   CHECK(checksum_of_normal(200'001, uint64_t{7} << 32) != one);
 }
 
+TEST_CASE("the deviation of a stretch scales its values and no others") {
+  std::vector<float> values(70'000), wanted(70'000);
+  fill_normal(wanted, std::vector<NormalStretch>{{70'000, 0.5}}, 3);
+  // Stretches that end within a chunk of one engine, and at its end.
+  fill_normal(values, std::vector<NormalStretch>{{11, 0.5}, {65'536, 2}, {70'000, 0}}, 3);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    REQUIRE(values[i] == (i < 11 ? wanted[i] : i < 65'536 ? 4 * wanted[i] : 0));
+  }
+  CHECK_THROWS_AS(fill_normal(values, std::vector<NormalStretch>{{7, 1}}, 3), InternalError);
+}
+
 TEST_CASE("normal values are the bits that every other machine has") {
   CHECK(checksum_text(checksum_of_normal(70'000, 1)) == "7a1f10b1448f2110");
 }
 
 TEST_CASE("fresh parameters are normal matrices and norms of 1") {
-  Parameters parameters(kSmallConfig, at::kCPU);
+  Parameters parameters(llama_layout(kSmallConfig), at::kCPU);
   CHECK(parameters.values().count_nonzero().item<int64_t>() == 0);
   parameters.initialise(3);
   for (const auto& spec : parameters.layout()) {
@@ -73,7 +84,7 @@ TEST_CASE("fresh parameters are normal matrices and norms of 1") {
       CHECK(leaf.eq(1).all().item<bool>());
     }
   }
-  Parameters again(kSmallConfig, at::kCPU);
+  Parameters again(llama_layout(kSmallConfig), at::kCPU);
   again.initialise(3);
   CHECK(at::equal(parameters.values(), again.values()));
   again.initialise(4);
@@ -81,7 +92,7 @@ TEST_CASE("fresh parameters are normal matrices and norms of 1") {
 }
 
 TEST_CASE("leaves and their gradients are views into the flat vectors") {
-  Parameters parameters(kSmallConfig, at::kCPU);
+  Parameters parameters(llama_layout(kSmallConfig), at::kCPU);
   CHECK(parameters.size() == num_parameters(parameters.layout()));
   for (std::size_t i = 0; i < parameters.layout().size(); ++i) {
     const auto& spec = parameters.layout()[i];
@@ -97,7 +108,7 @@ TEST_CASE("leaves and their gradients are views into the flat vectors") {
 }
 
 TEST_CASE("backward adds to the flat gradients and does not replace them") {
-  Parameters parameters(kSmallConfig, at::kCPU);
+  Parameters parameters(llama_layout(kSmallConfig), at::kCPU);
   const auto& leaf = parameters.leaf("model.embed_tokens.weight");
   const auto& spec = parameters.layout().front();
   for (int pass = 1; pass <= 3; ++pass) {
@@ -109,7 +120,7 @@ TEST_CASE("backward adds to the flat gradients and does not replace them") {
 }
 
 TEST_CASE("on a CPU the host's values are the parameters' own memory") {
-  Parameters parameters(kSmallConfig, at::kCPU);
+  Parameters parameters(llama_layout(kSmallConfig), at::kCPU);
   const auto values = parameters.host_values().pull();
   REQUIRE(static_cast<int64_t>(values.size()) == parameters.size());
   values[0] = 5;

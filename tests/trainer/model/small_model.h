@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trainer/model/llama.h"
+#include "trainer/model/llama_layout.h"
 
 namespace farstep {
 

@@ -50,10 +50,19 @@ TEST_CASE("values that are final twice or not of the vector are a bug") {
   CHECK_THROWS_AS(GradientBuckets(4, 0), InternalError);
 }
 
-TEST_CASE("gradients of any size have several buckets of at most four mebibytes") {
-  CHECK(default_bucket_values(1) == 1);
-  CHECK(default_bucket_values(160) == 10);
-  CHECK(default_bucket_values(1'000'000'000) == 1 << 20);
+TEST_CASE("gradients of any size have several buckets of at most four mebibytes on a host") {
+  CHECK(host_bucket_values(1) == 1);
+  CHECK(host_bucket_values(160) == 10);
+  CHECK(host_bucket_values(1'000'000'000) == 1 << 20);
+}
+
+TEST_CASE("gradients of any size have several buckets of at most 32 mebibytes on GPUs") {
+  CHECK(gpu_bucket_values(1) == 1);
+  CHECK(gpu_bucket_values(160) == 20);
+  CHECK(gpu_bucket_values(1'000'000'000) == 8 << 20);
+  // Of the 150M preset: 206 reductions of 4 MiB before.
+  constexpr int64_t kSize = 214'983'680;
+  CHECK(GradientBuckets(kSize, gpu_bucket_values(kSize)).count() == 26);
 }
 
 }  // namespace farstep

@@ -172,6 +172,11 @@ TEST_CASE("the validation loss is the mean over the shares of all sites") {
   const auto report = build_report(folder.path());
   CHECK(report.final_loss() == 2.0);
   CHECK(report.validation_losses == std::map<int64_t, double>{{1, 2.0}, {2, 2.0}});
+  const double share = report.sites[0].time.total.seconds(SpanCause::kEvaluate) /
+                       report.sites[0].time.total.total_seconds();
+  CHECK(share > 0);
+  CHECK_THAT(report_text(report),
+             Catch::Contains(fmt::format("taken 2 times in {:.1f} % of all", 100 * share)));
 }
 
 TEST_CASE("a validation that a site did not finish does not count") {

@@ -67,3 +67,25 @@ TEST_CASE("an evaluation is the model's own mean loss over the windows it takes"
   REQUIRE(result.tokens == 40);
   REQUIRE(result.loss_sum == Approx(expected).epsilon(1e-5));
 }
+
+TEST_CASE("validation is due as often as it costs one percent of the training at most") {
+  constexpr int64_t kRound = 564;
+  for (const int64_t windows : {1, 2, 64, 1000}) {
+    int64_t validations = 0;
+    constexpr int64_t kRounds = 5000;
+    for (int64_t round = 0; round < kRounds; ++round) {
+      validations += is_validation_due(round * kRound, (round + 1) * kRound, windows);
+    }
+    const double cost = static_cast<double>(validations * windows) / 3;
+    const double share = cost / static_cast<double>(kRounds * kRound);
+    CAPTURE(windows);
+    CHECK(share <= kValidationShare);
+    // Not rarer than it must be: every round, if rounds are long.
+    CHECK((validations == kRounds || share > 0.99 * kValidationShare));
+  }
+  CHECK(!is_validation_due(0, 0, 64));
+  CHECK(is_validation_due(0, 1'000'000, 64));
+  CHECK(windows_taken(0, 7) == 7);
+  CHECK(windows_taken(3, 7) == 3);
+  CHECK(windows_taken(9, 7) == 7);
+}

@@ -1,4 +1,4 @@
-// A site alone, whose exchange does what the test says.
+// A single site whose exchange the test scripts.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 
 namespace farstep {
 
-// An exchange of a site alone that does what it is told, and keeps what it was asked.
+// A single site's exchange, which records its calls and fails if the test says so.
 class ScriptedExchange : public Exchange {
  public:
   void average(const SyncPoint& point, std::span<float> values,
-               const Leftovers& leftovers) override {
+               const ResidualPlaces& residuals) override {
     points.push_back(point);
     codecs.emplace_back(point.codec->name());
-    std::ranges::fill(leftovers.of_delta, 0.25F);
-    std::ranges::fill(leftovers.of_mean, 0.5F);
+    std::ranges::fill(residuals.of_delta, 0.25F);
+    std::ranges::fill(residuals.of_mean, 0.5F);
     if (!fails) return;
     std::ranges::fill(values, 1000.0F);
     throw PeerError("s9", "site s9: the line went dead");
@@ -28,12 +28,12 @@ class ScriptedExchange : public Exchange {
   std::vector<std::string> codecs;
 };
 
-// The first site of a run, which meets nobody, with a scripted exchange.
+// The first site of a run, without peers, with a scripted exchange.
 struct Alone {
   explicit Alone(const RunConfig& run, std::vector<float> start = start_values(11))
       : meeting(1),
         seat(meeting.seat(0)),
-        replica(run, 0, std::move(start), *seat, exchange, folder.path()) {}
+        replica(run, 0, std::move(start), *seat, exchange, folder.path(), 1) {}
   TemporaryFolder folder;
   Meeting meeting;
   std::unique_ptr<Rendezvous> seat;

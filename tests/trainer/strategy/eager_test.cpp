@@ -11,7 +11,7 @@ constexpr int64_t kRounds = 6;
 
 RunConfig eager_run(int num_sites) {
   auto run = strategy_run(num_sites, 1, 0, 0, 4);
-  run.sync.eager = true;
+  run.strategy.kind = StrategyKind::kEagerUpdates;
   run.outer.rounds = kRounds;
   run.outer.learning_rate = 0.6;
   run.outer.momentum = 0.7;
@@ -113,7 +113,7 @@ TEST_CASE("eager updates follow the formula of the paper") {
 TEST_CASE("one eager site goes the way of one that waits") {
   auto run = eager_run(1);
   EagerSites eager(run, start_values(23));
-  run.sync.eager = false;
+  run.strategy.kind = StrategyKind::kLowCommunication;
   Sites plain(run, start_values(23));
   for (int64_t round = 1; round <= kRounds; ++round) {
     const auto move = [](auto& theta) { wander(theta, 0); };

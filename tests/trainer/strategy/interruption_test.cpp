@@ -13,19 +13,24 @@ std::string hash_of_start(const std::vector<float>& theta) {
   return hash_of(std::span(theta).first(theta.size() / 2));
 }
 
+// What a site brings that the test plays.
+const Contribution kOther{.work = {.steps = 1}, .timing = {.steps = 1, .batch = 1}};
+
 // A site of two that has sent its first fragment; the other one is played by the test.
 struct Sent {
   explicit Sent(int64_t delay_steps = 2) : sites(strategy_run(2, 2, delay_steps, 0, 8), start) {
-    replica().strategy.begin_round(1, 8);
+    replica().begin(1, 8);
     step();
     step();
-    replica().steps_done = 2;
-    replica().sync(false);
   }
   Replica& replica() { return *sites.replicas[0]; }
-  void step() {
-    wander(replica().theta, 0);
-    replica().strategy.count_step(10);
+  Synced step() {
+    return replica().step([](auto& theta) { wander(theta, 0); });
+  }
+  // Up to the step after which the mean is applied.
+  Synced go_on() {
+    step();
+    return step();
   }
   const std::vector<float> start = std::vector<float>(6, 1.0F);
   Sites sites;
@@ -37,7 +42,7 @@ TEST_CASE("a sync that waits for a site is given up and stays sent") {
   CHECK_THROWS_AS(sent.replica().strategy.state(), InternalError);  // it is under way
   CHECK(sent.replica().strategy.try_give_up());
   const auto state = sent.replica().strategy.state();
-  CHECK(state["sent"]["steps"] == 2);
+  CHECK(state["sent"]["work"]["steps"] == 2);
   CHECK(state["fragments_applied"] == 0);
   CHECK(sent.replica().strategy.try_give_up());  // nothing is left to give up
 }
@@ -53,7 +58,7 @@ TEST_CASE("a stop ends the wait at the step where a mean is due") {
     sites.meeting.wait_for_arrival(0, {});
     stop.request_stop();
     CHECK_FALSE(waiting.get());
-    CHECK(sites.replicas[0]->strategy.fragments_applied() == 0);
+    CHECK(sites.replicas[0]->strategy.syncs_of_round() == 0);
     CHECK(sites.replicas[0]->strategy.state()["sent"].is_null() == (delay == 0));
   }
 }
@@ -61,16 +66,12 @@ TEST_CASE("a stop ends the wait at the step where a mean is due") {
 TEST_CASE("a sync that all sites have begun is not given up but applied") {
   Sent sent;
   auto& other = *sent.sites.replicas[1];
-  other.strategy.begin_round(1, 8);
-  other.steps_done = 2;
-  wander(other.theta, 1);
-  other.strategy.count_step(10);
-  other.sync(false);
-  other.steps_done = 4;
-  CHECK(other.sync(false).applied.size() == 1);  // so both have arrived and voted
+  const auto move = [](auto& theta) { wander(theta, 1); };
+  other.begin(1, 8);
+  for (int step = 0; step < 3; ++step) other.step(move);
+  CHECK(other.step(move).applied.size() == 1);  // so both have arrived and voted
   CHECK_FALSE(sent.replica().strategy.try_give_up());
-  sent.replica().steps_done = 4;
-  CHECK(sent.replica().sync(false).applied.size() == 1);
+  CHECK(sent.go_on().applied.size() == 1);
   CHECK(sent.replica().strategy.try_give_up());
   CHECK(std::ranges::equal(sent.replica().strategy.theta_global(), other.strategy.theta_global()));
 }
@@ -79,30 +80,28 @@ TEST_CASE("a lost site ends the wait of the others with its name") {
   SECTION("while they wait for it") {
     Sent sent;
     sent.sites.meeting.lose("s1");
-    sent.replica().steps_done = 4;
-    CHECK_THROWS_WITH(sent.replica().sync(false), Catch::Contains("s1"));
-    CHECK(sent.replica().strategy.state()["sent"]["steps"] == 2);
+    CHECK_THROWS_WITH(sent.go_on(), Catch::Contains("s1"));
+    CHECK(sent.replica().strategy.state()["sent"]["work"]["steps"] == 2);
   }
   SECTION("when they would end") {
     Sent sent;
     sent.sites.meeting.lose("s1");
     CHECK_THROWS_WITH(sent.replica().strategy.try_give_up(), Catch::Contains("s1"));
-    CHECK(sent.replica().strategy.state()["sent"]["steps"] == 2);
+    CHECK(sent.replica().strategy.state()["sent"]["work"]["steps"] == 2);
   }
   SECTION("in the middle of the exchange") {
     Sent sent;
-    CHECK(sent.sites.meeting.arrive(1, {}, {.steps = 1}, hash_of_start(sent.start), {}));
+    CHECK(sent.sites.meeting.arrive(1, {}, kOther, hash_of_start(sent.start), {}));
     sent.sites.transports[0]->abort("s1", "site s1 is gone");
-    sent.replica().steps_done = 4;
-    CHECK_THROWS_WITH(sent.replica().sync(false), Catch::Contains("s1"));
-    CHECK(sent.replica().strategy.state()["sent"]["steps"] == 2);
+    CHECK_THROWS_WITH(sent.go_on(), Catch::Contains("s1"));
+    CHECK(sent.replica().strategy.state()["sent"]["work"]["steps"] == 2);
   }
 }
 
 TEST_CASE("a strategy is destroyed whatever is under way") {
   Sent waits;
   Sent exchanges;
-  CHECK(exchanges.sites.meeting.arrive(1, {}, {.steps = 1}, hash_of_start(exchanges.start), {}));
+  CHECK(exchanges.sites.meeting.arrive(1, {}, kOther, hash_of_start(exchanges.start), {}));
   exchanges.sites.transports[0]->abort("s1", "the test is over");
 }
 

@@ -57,21 +57,29 @@ TEST_CASE("a sync that fails changes nothing and can be done again") {
     Alone alone(run);
     auto& replica = alone.replica;
     replica.run_round(1, 12, [](auto& theta) { wander(theta, 0); });
-    replica.strategy.begin_round(2, 12);
-    for (replica.steps_done = 1; replica.steps_done < 4; ++replica.steps_done) {
-      wander(replica.theta, 0);
-      replica.strategy.count_step(1);
-      if (replica.steps_done < 2) replica.sync(false);
-    }
     const auto before = snapshot_of(replica);
+    auto moved = replica.theta;
+    const auto move = [&](auto& theta) {
+      wander(theta, 0);
+      wander(moved, 0);
+    };
+    replica.begin(2, 12);
     alone.exchange.fails = true;
-    CHECK_THROWS_AS(replica.sync(false), PeerError);
-    auto after = snapshot_of(replica);
-    CHECK(after.state["sent"].is_null() == (delay == 0));
-    after.state["sent"] = nullptr;
-    CHECK(after == before);
+    const auto step_until_due = [&] {
+      while (replica.steps_done < 12) replica.step(move);
+    };
+    CHECK_THROWS_AS(step_until_due(), PeerError);
+    CHECK(replica.steps_done < 12);
+    const auto failed = snapshot_of(replica);
+    CHECK(failed.theta == moved);
+    CHECK(failed.global == before.global);
+    CHECK(failed.momentum == before.momentum);
+    CHECK(failed.residuals == before.residuals);
+    CHECK(failed.state["sent"].is_null() == (delay == 0));
+    CHECK_THROWS_AS(replica.again(), PeerError);
+    CHECK(snapshot_of(replica) == failed);
     alone.exchange.fails = false;
-    CHECK(replica.sync(false).applied.size() == 1);
+    CHECK(replica.again().applied.size() == 1);
     CHECK(snapshot_of(replica).state["fragments_applied"] == 1);
   }
 }
@@ -103,8 +111,8 @@ TEST_CASE("a fragment is weighted by the work since it was last applied") {
         round, 6, [](auto& theta) { wander(theta, 0); },
         [&](const auto& applied) {
           for (const auto& sync : applied) {
-            steps.push_back(sync.contributions[0].steps);
-            tokens.push_back(sync.contributions[0].tokens);
+            steps.push_back(sync.contributions[0].work.steps);
+            tokens.push_back(sync.contributions[0].work.tokens);
           }
         });
   }
@@ -132,21 +140,56 @@ TEST_CASE("a fragment is cut among those who add as the run says") {
   CHECK(cut() == Parts{{0, 0}, {0, 3}, {3, 6}});
 }
 
+TEST_CASE("the next round is among the members of its own view") {
+  auto run = strategy_run(3, 1, 0, 0, 2);
+  run.sync.codec = {.kind = CodecKind::kInt8, .block = 4};  // which leaves residuals
+  const TemporaryFolder folder;
+  RealClock clock;
+  Recorder recorder(folder.path(), "s0", clock);
+  Meeting meeting(1);  // nobody else is asked
+  const auto seat = meeting.seat(0);
+  auto theta = start_values(12);
+  VectorTheta local(theta);
+  auto view = view_of(run, 0);
+  LowCommunication strategy(settings_of(run), view, {theta, {{"all", 0}}},
+                            {*seat, recorder, clock});
+  strategy.retune(run.sync, std::vector<double>{1, 2, 3});
+  const auto round = [&](int64_t number, Exchange& exchange) {
+    const PlannedWork planned{.site = "s0", .batch = 1, .local_steps = 1, .most_steps = 1};
+    strategy.begin({.round = number,
+                    .view = view,
+                    .planned = {planned},
+                    .tokens_per_step = 1,
+                    .exchange = &exchange,
+                    .theta = &local},
+                   {}, {});
+    wander(theta, 0);
+    const RoundTiming done{.steps = 1, .batch = 1, .micro_batch = 1};
+    strategy.after_step(done, {});
+    CHECK(strategy.end(done, {}).applied.size() == 1);
+  };
+  using Parts = std::vector<Range>;
+  ScriptedExchange of_three, of_two;
+  round(1, of_three);
+  CHECK(of_three.points[0].partitions == Parts{{0, 2}, {2, 6}, {6, 12}});
+  view = {.generation = 2, .members = {"s2", "s0"}, .self = 1};
+  round(2, of_two);
+  CHECK(of_three.points.size() == 1);
+  // The shares were by the old places, so that all have equal ones again.
+  CHECK(of_two.points[0].partitions == Parts{{0, 6}, {6, 12}});
+}
+
 TEST_CASE("a round that ends early or late applies all its fragments at its end") {
   for (const int64_t steps : {1, 3, 6, 9}) {
     Alone alone(strategy_run(1, 3, 1, 0, 6));
     auto& replica = alone.replica;
-    replica.strategy.begin_round(1, 6);  // as planned
-    std::size_t applied = 0;
-    for (replica.steps_done = 1; replica.steps_done <= steps; ++replica.steps_done) {
-      wander(replica.theta, 0);
-      replica.strategy.count_step(1);
-      applied += replica.sync(false).applied.size();
-    }
+    std::size_t applied = replica.begin(1, 6).applied.size();  // as planned
+    const auto move = [](auto& theta) { wander(theta, 0); };
+    for (int64_t step = 0; step < steps; ++step) applied += replica.step(move).applied.size();
     CHECK(applied == static_cast<std::size_t>(std::min<int64_t>(2, steps / 2)));
-    applied += replica.sync(true).applied.size();
+    applied += replica.end().applied.size();
     CHECK(applied == 3);
-    CHECK(replica.strategy.fragments_applied() == 0);
+    CHECK(replica.strategy.syncs_of_round() == 0);
     CHECK(hash_of(replica.strategy.theta_global()) != hash_of(start_values(11)));
   }
 }

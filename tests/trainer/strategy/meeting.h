@@ -20,14 +20,23 @@ class Meeting {
  public:
   explicit Meeting(int num_sites) : num_sites_(num_sites) {}
 
-  // Where the site with this id meets the others; the meeting must outlive it.
+  // Returns the rendezvous of the site with this id; the meeting must outlive it.
   std::unique_ptr<Rendezvous> seat(int site);
 
-  // Ends all present and future waits with the loss of `site`.
+  // Makes all present and future waits fail with the loss of `site`.
   void lose(const std::string& site) {
     const std::lock_guard lock(mutex_);
     lost_ = site;
     changed_.notify_all();
+  }
+
+  bool has_lost() {
+    const std::lock_guard lock(mutex_);
+    return lost_.has_value();
+  }
+  void throw_if_lost() {
+    const std::lock_guard lock(mutex_);
+    throw_if_lost_locked();
   }
 
   // Returns once the site has arrived at a sync.
@@ -44,10 +53,10 @@ class Meeting {
     changed_.notify_all();
     if (!changed_.wait(lock, std::move(stop),
                        [&] { return lost_ || std::ssize(arrivals) == num_sites_; })) {
-      arrivals.erase(site);  // nobody is to begin without it
+      arrivals.erase(site);  // no sync may begin without it
       return std::nullopt;
     }
-    throw_if_lost();
+    throw_if_lost_locked();
     Go go{.generation = 1, .round = sync.round, .fragment = sync.fragment, .contributions = {}};
     for (const auto& [id, arrival] : arrivals) {
       FARSTEP_CHECK(arrival.second == theta_hash, "theta_global differs before the sync");
@@ -62,14 +71,15 @@ class Meeting {
     votes[site] = theta_hash;
     changed_.notify_all();
     changed_.wait(lock, [&] { return lost_ || std::ssize(votes) == num_sites_; });
-    throw_if_lost();
+    // A sync that all have voted on counts, whoever is lost afterwards.
+    if (std::ssize(votes) < num_sites_) throw_if_lost_locked();
     for (const auto& [id, vote] : votes) {
       FARSTEP_CHECK(vote == theta_hash, "theta_global differs after the exchange");
     }
   }
 
  private:
-  void throw_if_lost() const {
+  void throw_if_lost_locked() const {
     if (lost_) throw PeerError(*lost_, "site " + *lost_ + " is gone");
   }
 

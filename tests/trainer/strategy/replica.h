@@ -2,103 +2,77 @@
 // become together.
 #pragma once
 
-#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "outer_optimizer/exchange/direct_exchange.h"
+#include "tests/support/memory_transport.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/strategy/meeting.h"
-#include "trainer/base/checksum.h"
+#include "tests/trainer/strategy/vector_sites.h"
 #include "trainer/strategy/eager_updates.h"
 #include "trainer/strategy/low_communication.h"
-#include "wan/transport/memory_transport.h"
 
 namespace farstep {
-
-// theta_local as a vector.
-class VectorTheta : public LocalTheta {
- public:
-  explicit VectorTheta(std::vector<float>& values) : values_(values) {}
-  std::span<float> pull(const Range& range) override {
-    return std::span(values_).subspan(static_cast<std::size_t>(range.begin),
-                                      static_cast<std::size_t>(range.size()));
-  }
-  void start_pull(const Range& range) override {
-    const auto values = pull(range);
-    pulled_.assign(values.begin(), values.end());
-  }
-  std::span<float> finish_pull() override { return pulled_; }
-  void push(const Range& range, std::span<const float> values) override {
-    if (values.data() != pull(range).data()) std::ranges::copy(values, pull(range).begin());
-  }
-
- private:
-  std::vector<float>& values_;
-  std::vector<float> pulled_;
-};
-
-// A run of `num_sites` sites whose syncs are as given.
-inline RunConfig strategy_run(int num_sites, int64_t fragments, int64_t delay_steps, double alpha,
-                              int64_t base_steps) {
-  RunConfig run;
-  for (int site = 0; site < num_sites; ++site) {
-    run.sites.emplace_back().name = "s" + std::to_string(site);
-  }
-  run.sync.fragments = fragments;
-  run.sync.delay_steps = delay_steps;
-  run.sync.alpha = alpha;
-  run.plan.base_steps = base_steps;
-  return run;
-}
-
-// A step that leads every site and every value elsewhere, and depends on where they are.
-inline void wander(std::vector<float>& theta, int site) {
-  for (std::size_t k = 0; k < theta.size(); ++k) {
-    theta[k] += 0.1F * std::sin(theta[k] * static_cast<float>(site + 2) + static_cast<float>(k));
-  }
-}
-
-inline std::vector<float> start_values(std::size_t size) {
-  std::vector<float> values(size);
-  for (std::size_t k = 0; k < size; ++k) values[k] = std::cos(static_cast<float>(k));
-  return values;
-}
-
-inline std::string hash_of(std::span<const float> values) {
-  return checksum_text(checksum(std::as_bytes(values)));
-}
 
 // A site that syncs by a `Sync`, a strategy.
 template <typename Sync>
 class BasicReplica {
  public:
   static constexpr int64_t kTokensPerStep = 10;
+  using Step = std::function<void(std::vector<float>&)>;
 
-  // Starts from theta = `start`; records its events in `folder`.
+  // Starts from theta = `start`; records its events in `folder`. `present` of the run's sites
+  // really take part.
   BasicReplica(const RunConfig& run, int site, std::vector<float> start, Rendezvous& rendezvous,
-               Exchange& exchange, const std::filesystem::path& folder)
-      : recorder_(folder / std::to_string(site), run.sites[static_cast<std::size_t>(site)].name,
-                  clock_),
+               Exchange& exchange, const std::filesystem::path& folder, std::size_t present)
+      : view_(view_of(run, static_cast<std::size_t>(site))),
+        exchange_(exchange),
+        present_(present),
+        recorder_(folder / std::to_string(site), view_.own_name(), clock_),
         theta(std::move(start)),
-        strategy(run, static_cast<std::size_t>(site), theta, {{"first", 0}, {"second", 3}},
-                 {rendezvous, exchange, recorder_, clock_}) {}
+        strategy(settings_of(run), view_, {theta, {{"first", 0}, {"second", 3}}},
+                 {rendezvous, recorder_, clock_}) {}
 
-  // One round of `local_steps` steps after `steps_done` of it, each done by `step`; what `after`
-  // sees, it sees after each step and what was due then. False if it was stopped.
-  bool run_round(int64_t round, int64_t local_steps,
-                 const std::function<void(std::vector<float>&)>& step,
+  // A round begins after `steps_done` of its steps, of which the site plans to do `local_steps`.
+  Synced begin(int64_t round, int64_t local_steps, const std::stop_token& stop = {}) {
+    start_ = {.round = round,
+              .view = view_,
+              // The others may do whatever they do.
+              .planned = std::vector<PlannedWork>(present_, {.site = "s",
+                                                             .batch = 1,
+                                                             .local_steps = local_steps,
+                                                             .most_steps = 1000,
+                                                             .ends_by_steps = false}),
+              .tokens_per_step = kTokensPerStep,
+              .exchange = &exchange_,
+              .theta = &local_};
+    return again(stop);
+  }
+  // What is due is done again, after a failure.
+  Synced again(const std::stop_token& stop = {}) { return strategy.begin(start_, so_far(), stop); }
+  Synced step(const Step& step, const std::stop_token& stop = {}) {
+    step(theta);
+    ++steps_done;
+    return strategy.after_step(so_far(), stop);
+  }
+  Synced end(const std::stop_token& stop = {}) { return strategy.end(so_far(), stop); }
+
+  // One round of `local_steps` steps after `steps_done` of it, each done by `step`; `after` sees
+  // the syncs that were applied after each. False if it was stopped.
+  bool run_round(int64_t round, int64_t local_steps, const Step& step,
                  const std::function<void(const std::vector<SyncRecord>&)>& after = {},
                  const std::stop_token& stop = {}) {
-    strategy.begin_round(round, local_steps);
-    if (steps_done > 0 && sync(false, stop).is_stopped) return false;
+    if (begin(round, local_steps, stop).is_stopped) return false;
     while (steps_done < local_steps) {
-      step(theta);
-      strategy.count_step(kTokensPerStep);
-      ++steps_done;
-      auto synced = sync(steps_done == local_steps, stop);
+      auto synced = this->step(step, stop);
+      if (!synced.is_stopped && steps_done == local_steps) {
+        auto rest = end(stop);
+        std::ranges::move(rest.applied, std::back_inserter(synced.applied));
+        synced.is_stopped = rest.is_stopped;
+      }
       if (after) after(synced.applied);
       if (synced.is_stopped) return false;
     }
@@ -106,13 +80,15 @@ class BasicReplica {
     return true;
   }
 
-  Synced sync(bool round_ends, const std::stop_token& stop = {}) {
-    return strategy.sync({.batch = 1, .round_steps = steps_done}, round_ends, local_, stop);
-  }
-
  private:
+  RoundTiming so_far() const { return {.steps = steps_done, .batch = 1, .micro_batch = 1}; }
+
+  const View view_;
+  Exchange& exchange_;
+  const std::size_t present_;
   RealClock clock_;
   Recorder recorder_;
+  RoundStart start_;
 
  public:
   std::vector<float> theta;
@@ -139,8 +115,9 @@ class BasicSites {
     for (std::size_t site = 0; site < names.size(); ++site) {
       seats_.push_back(meeting.seat(static_cast<int>(site)));
       exchanges_.push_back(std::make_unique<DirectExchange>(*transports[site]));
-      replicas.push_back(std::make_unique<Replica>(
-          run, static_cast<int>(site), start, *seats_[site], *exchanges_[site], folder_.path()));
+      replicas.push_back(std::make_unique<Replica>(run, static_cast<int>(site), start,
+                                                   *seats_[site], *exchanges_[site], folder_.path(),
+                                                   names.size()));
     }
   }
 

@@ -86,20 +86,16 @@ Saved train(Replica& replica, int site, const Saved& from, bool retunes, End end
   std::stop_source told;
   for (int64_t round = from.round; round <= kRounds; ++round) {
     if (retunes && round > 1 && replica.steps_done == 0) retune(replica.strategy, round);
-    replica.strategy.begin_round(round, steps_of_round(site));
-    replica.sync(false);
+    replica.begin(round, steps_of_round(site));
     while (replica.steps_done < steps_of_round(site)) {
       const bool is_at_end = round == end.round && replica.steps_done == end.step;
       if (is_at_end) end.all->arrive_and_wait();
       if (is_at_end) told.request_stop();
       if (told.stop_requested() && replica.strategy.try_give_up()) return save(replica, round);
-      wander(replica.theta, site);
-      replica.strategy.count_step(10);
-      ++replica.steps_done;
-      replica.sync(false);
+      replica.step([site](auto& theta) { wander(theta, site); });
     }
     // What the round's end begins may wait for a site that has ended.
-    if (replica.sync(true, told.get_token()).is_stopped && replica.strategy.try_give_up()) {
+    if (replica.end(told.get_token()).is_stopped && replica.strategy.try_give_up()) {
       return save(replica, round);
     }
     replica.steps_done = 0;
@@ -132,7 +128,8 @@ void check_resuming(const RunConfig& run, bool retunes) {
       });
       REQUIRE(saved[0].state["syncs_done"] == saved[1].state["syncs_done"]);
       // Of eager sites one may keep a mean that the other has applied.
-      if (!run.sync.eager) REQUIRE(saved[0].global == saved[1].global);
+      if (run.strategy.kind != StrategyKind::kEagerUpdates)
+        REQUIRE(saved[0].global == saved[1].global);
       given_up += saved[0].state["sent"].is_null() ? 0 : 1;
       Sites second(run, start);
       for (const std::size_t site : {0, 1}) load(*second.replicas[site], saved[site]);
@@ -165,7 +162,7 @@ TEST_CASE("eager sites that end between any two steps go on as if they had not")
   run.sync.fragments = 1;
   run.sync.delay_steps = 0;
   run.sync.alpha = 0;
-  run.sync.eager = true;
+  run.strategy.kind = StrategyKind::kEagerUpdates;
   run.outer.rounds = kRounds;
   check_resuming<EagerSites>(run, false);
 }

@@ -66,8 +66,8 @@ TEST_CASE("a fragment of others brings their mean work") {
         round, 8, [](auto& theta) { wander(theta, 0); },
         [&](const auto& applied) {
           for (const auto& sync : applied) {
-            steps.push_back(sync.contributions[0].steps);
-            tokens.push_back(sync.contributions[0].tokens);
+            steps.push_back(sync.contributions[0].work.steps);
+            tokens.push_back(sync.contributions[0].work.tokens);
           }
         });
   };
@@ -155,7 +155,7 @@ TEST_CASE("a change is refused in a round and where it concerns the whole run") 
   other.lanes = 7;
   CHECK_THROWS_AS(strategy.retune(other, {}), InternalError);
   CHECK_THROWS_AS(strategy.retune(sync, std::vector<double>{1, 2}), InternalError);
-  strategy.begin_round(1, 8);
+  alone.replica.begin(1, 8);
   CHECK_THROWS_AS(strategy.retune(sync, {}), InternalError);
 }
 

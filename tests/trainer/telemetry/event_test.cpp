@@ -38,22 +38,6 @@ std::string line_of(const Event& event) {
   return to_record({1.5e9 + 0.25, "node2", event}).dump();
 }
 
-template <typename Body>
-void check_documented(const std::string& page) {
-  const auto heading = page.find("## `" + std::string(Body::kName) + "`");
-  REQUIRE(heading != page.npos);
-  const auto section = page.substr(heading, page.find("\n## ", heading) - heading);
-  for (const auto& row : list_fields<Body>()) {
-    INFO(row.path);
-    CHECK(section.find("| `" + row.path + "` | " + row.doc + " |\n") != section.npos);
-  }
-}
-
-template <typename... Bodies>
-void check_all_documented(const std::string& page, std::variant<Bodies...>&&) {
-  (check_documented<Bodies>(page), ...);
-}
-
 }  // namespace
 
 TEST_CASE("every event is read back as it was written") {
@@ -113,9 +97,8 @@ TEST_CASE("a number that JSON cannot hold is not written") {
   }
 }
 
-TEST_CASE("docs/events.md has every field of every event in the words of the code") {
+TEST_CASE("docs/events.md explains every cause of idle time and every outcome") {
   const auto page = read_file(FARSTEP_GOLDEN_FOLDER "/../../docs/events.md");
-  check_all_documented(page, Event{});
   for (const auto cause : enum_names(SpanCause{})) {
     CHECK(page.find("| `" + std::string(cause) + "` |") != page.npos);
   }

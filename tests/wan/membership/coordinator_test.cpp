@@ -27,7 +27,7 @@ class Stranger {
 TEST_CASE("a coordinator tells the port that it took") {
   RealClock clock;
   for (const std::string port : {"*", "0"}) {
-    const Coordinator coordinator("tcp://127.0.0.1:" + port, run_of(1), patient_deadlines(), clock);
+    const Coordinator coordinator("tcp://127.0.0.1:" + port, served(1), patient_deadlines(), clock);
     CHECK_THAT(coordinator.endpoint(), Catch::StartsWith("tcp://127.0.0.1:"));
     CHECK(std::stoi(coordinator.endpoint().substr(16)) > 0);
   }
@@ -35,27 +35,27 @@ TEST_CASE("a coordinator tells the port that it took") {
 
 TEST_CASE("an endpoint that cannot be listened on is a bad configuration") {
   RealClock clock;
-  const Coordinator first(kAnyPort, run_of(1), patient_deadlines(), clock);
+  const Coordinator first(kAnyPort, served(1), patient_deadlines(), clock);
   for (const std::string& endpoint :
        {first.endpoint(), std::string("tcp://192.0.2.1:5000"), std::string("nonsense"),
         std::string("tcp://127.0.0.1"), std::string("tcp://127.0.0.1:99999")}) {
     const auto error = error_of<ConfigError>(
-        [&] { Coordinator(endpoint, run_of(1), patient_deadlines(), clock); });
+        [&] { Coordinator(endpoint, served(1), patient_deadlines(), clock); });
     CHECK_THAT(error, Catch::Contains(endpoint));
   }
 }
 
 TEST_CASE("garbage at the coordinator's port does not disturb a run") {
   RealClock clock;
-  Coordinator coordinator(kAnyPort, run_of(1), patient_deadlines(), clock);
+  Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);
   Stranger stranger(coordinator.endpoint());
   stranger.send({"garbage"});
   stranger.send({""});
   stranger.send({"two", "frames"});
   stranger.send({std::string(1 << 20, '[')});
-  stranger.send({R"({"protocol": 3, "type": "put"})"});
+  stranger.send({R"({"protocol": 5, "type": "put"})"});
   CHECK_THAT(stranger.receive(), Catch::Contains("key: is missing"));
-  stranger.send({R"({"protocol": 3, "type": "heartbeat", "sent_seconds": 1})"});
+  stranger.send({R"({"protocol": 5, "type": "heartbeat", "sent_seconds": 1})"});
   CHECK_THAT(stranger.receive(), Catch::Contains("unknown_site"));
 
   Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);
@@ -66,15 +66,15 @@ TEST_CASE("garbage at the coordinator's port does not disturb a run") {
 
 TEST_CASE("another protocol version is refused with both versions") {
   RealClock clock;
-  Coordinator coordinator(kAnyPort, run_of(1), patient_deadlines(), clock);
+  Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);
   Stranger stranger(coordinator.endpoint());
   stranger.send({R"({"protocol": 1, "type": "register", "site": "s0"})"});
-  CHECK_THAT(stranger.receive(), Catch::Contains("of protocol 1, this process speaks protocol 3"));
+  CHECK_THAT(stranger.receive(), Catch::Contains("of protocol 1, this process speaks protocol 5"));
 }
 
 TEST_CASE("a coordinator is over when all sites have left and not before") {
   RealClock clock;
-  Coordinator coordinator(kAnyPort, run_of(2), patient_deadlines(), clock);
+  Coordinator coordinator(kAnyPort, served(2), patient_deadlines(), clock);
   CHECK_FALSE(coordinator.wait_until_over(0));
   run_ranks(2, [&](int i) {
     Member member(coordinator.endpoint(), "s" + std::to_string(i), patient_deadlines(), clock);
@@ -87,7 +87,7 @@ TEST_CASE("a coordinator is over when all sites have left and not before") {
 
 TEST_CASE("a coordinator whose sites are lost is over and tells whom it lost") {
   RealClock clock;
-  Coordinator coordinator(kAnyPort, run_of(1, quick_deadlines()), quick_deadlines(), clock);
+  Coordinator coordinator(kAnyPort, served(1, quick_deadlines()), quick_deadlines(), clock);
   Member(coordinator.endpoint(), "s0", quick_deadlines(), clock).join({});
   CHECK(coordinator.wait_until_over(10));
   CHECK_THAT(coordinator.failure(), Catch::StartsWith("site s0: silent for"));

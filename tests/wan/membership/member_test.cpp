@@ -20,7 +20,7 @@ std::string name_of_site(int i) {
 struct Party {
   Party(int sites, const Deadlines& deadlines)
       : coordinator(
-            std::make_unique<Coordinator>(kAnyPort, run_of(sites, deadlines), deadlines, clock)) {
+            std::make_unique<Coordinator>(kAnyPort, served(sites, deadlines), deadlines, clock)) {
     for (int i = 0; i < sites; ++i) {
       members.push_back(std::make_unique<Member>(coordinator->endpoint(), name_of_site(i),
                                                  patient_deadlines(), clock));
@@ -45,7 +45,7 @@ int64_t take_part(Member& member, int i, int sites) {
   for (int64_t round = welcome->start_syncs + 1; round <= 3; ++round) {
     member.set_activity(round, 0, "training");
     const auto go = member.arrive({.round = round}, {10 + i, 1, 1}, "aa", {});
-    for (const auto& contribution : go->contributions) steps += contribution.steps;
+    for (const auto& contribution : go->contributions) steps += contribution.work.steps;
     member.vote({.round = round}, "bb");
     member.throw_if_failed();
     member.report({.round = round});
@@ -57,7 +57,7 @@ int64_t take_part(Member& member, int i, int sites) {
 TEST_CASE("any number of sites goes through a run together") {
   for (const int sites : {1, 2, 4}) {
     RealClock clock;
-    Coordinator coordinator(kAnyPort, run_of(sites), patient_deadlines(), clock);
+    Coordinator coordinator(kAnyPort, served(sites), patient_deadlines(), clock);
     const auto steps = run_ranks(sites, [&](int i) {
       Member member(coordinator.endpoint(), name_of_site(i), patient_deadlines(), clock);
       return take_part(member, i, sites);
@@ -73,19 +73,19 @@ TEST_CASE("a site may come before its coordinator") {
   RealClock clock;
   std::string endpoint;
   {
-    const Coordinator finds_a_port(kAnyPort, run_of(1), patient_deadlines(), clock);
+    const Coordinator finds_a_port(kAnyPort, served(1), patient_deadlines(), clock);
     endpoint = finds_a_port.endpoint();
   }
   Member member(endpoint, "s0", patient_deadlines(), clock);
   auto joined = std::async(std::launch::async, [&] { return member.join({}); });
-  const Coordinator coordinator(endpoint, run_of(1), patient_deadlines(), clock);
+  const Coordinator coordinator(endpoint, served(1), patient_deadlines(), clock);
   CHECK(joined.get()->sites == std::vector<std::string>{"s0"});
   member.leave(Outcome::kDone, "");
 }
 
 TEST_CASE("a connection that is cut and made again loses nothing") {
   RealClock clock;
-  Coordinator coordinator(kAnyPort, run_of(2), patient_deadlines(), clock);
+  Coordinator coordinator(kAnyPort, served(2), patient_deadlines(), clock);
   CuttableLink link(std::stoi(coordinator.endpoint().substr(16)));
   Member near(coordinator.endpoint(), "s0", patient_deadlines(), clock);
   Member far(link.endpoint(), "s1", patient_deadlines(), clock);
@@ -116,21 +116,21 @@ TEST_CASE("a connection that is cut and made again loses nothing") {
 
 TEST_CASE("a site whose run differs is refused with the JSON path") {
   RealClock clock;
-  const Coordinator coordinator(kAnyPort, run_of(2), patient_deadlines(), clock);
+  const Coordinator coordinator(kAnyPort, served(2), patient_deadlines(), clock);
   Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);
   JoinRequest request;
   request.run = run_of(2);
-  (*request.run)["sites"][1]["batch"] = 8;
+  (*request.run)["sites"][1] = "s7";
   const auto error = error_of<ConfigError>([&] { member.join(request); });
   CHECK_THAT(error, Catch::Contains("refused site s0"));
-  CHECK_THAT(error, Catch::Contains("sites[1].batch: 8 here, null there"));
+  CHECK_THAT(error, Catch::Contains("sites[1]: \"s7\" here, \"s1\" there"));
 }
 
 TEST_CASE("sites that do not come are named when the patience ends") {
   RealClock clock;
   Deadlines deadlines = patient_deadlines();
   deadlines.join_seconds = 0.3;
-  const Coordinator coordinator(kAnyPort, run_of(3), deadlines, clock);
+  const Coordinator coordinator(kAnyPort, served(3), deadlines, clock);
   Member member(coordinator.endpoint(), "s1", deadlines, clock);
   CHECK_THAT(error_of<PeerError>([&] { member.join({}); }),
              Catch::Contains("within 0.3 s") && Catch::Contains("still waits for s0, s2"));
@@ -166,7 +166,7 @@ TEST_CASE("a coordinator of another protocol version is refused") {
 
 TEST_CASE("a stop request ends the wait for the others") {
   RealClock clock;
-  const Coordinator coordinator(kAnyPort, run_of(2), patient_deadlines(), clock);
+  const Coordinator coordinator(kAnyPort, served(2), patient_deadlines(), clock);
   std::stop_source stop;
   Member first(coordinator.endpoint(), "s0", patient_deadlines(), clock);
   auto joining =
@@ -254,7 +254,7 @@ TEST_CASE("a restarted coordinator does not know its sites and they notice at on
   const auto endpoint = party.coordinator->endpoint();
   party.coordinator.reset();
   party.coordinator =
-      std::make_unique<Coordinator>(endpoint, run_of(1), patient_deadlines(), party.clock);
+      std::make_unique<Coordinator>(endpoint, served(1), patient_deadlines(), party.clock);
   CHECK_THAT(error_of<PeerError>([&] { party.members[0]->arrive({}, {}, "aa", {}); }),
              Catch::Contains("does not count site s0 as a member"));
 }
@@ -285,7 +285,7 @@ TEST_CASE("the clock offset is the coordinator's time minus the site's") {
   };
   EarlyClock early;
   RealClock clock;
-  const Coordinator coordinator(kAnyPort, run_of(1), patient_deadlines(), early);
+  const Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), early);
   Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);
   member.join({});
   CHECK(member.clock_offset_seconds() == Approx(100).margin(1));

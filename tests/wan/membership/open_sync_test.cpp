@@ -42,23 +42,23 @@ TEST_CASE("sites that differ from the majority are named and without one all are
 TEST_CASE("contributions go out in the order of site ids whoever arrives first") {
   OpenSync sync(2, {7, 1}, {"z", "a", "m"});
   CHECK_FALSE(sync.anyone_arrived());
-  sync.arrive("m", ArriveMessage{2, 7, 1, {3, 1, 1}, "aa"});
-  sync.arrive("a", ArriveMessage{2, 7, 1, {2, 1, 1}, "aa"});
+  sync.arrive("m", ArriveMessage{2, 7, 1, {{3, 1, 1}}, "aa"});
+  sync.arrive("a", ArriveMessage{2, 7, 1, {{2, 1, 1}}, "aa"});
   CHECK(sync.anyone_arrived());
   CHECK_FALSE(sync.all_arrived());
   CHECK_THROWS_AS(sync.go(), InternalError);
-  sync.arrive("z", ArriveMessage{2, 7, 1, {1, 1, 1}, "aa"});
+  sync.arrive("z", ArriveMessage{2, 7, 1, {{1, 1, 1}}, "aa"});
   const Go go = sync.go();
   CHECK(go.generation == 2);
   CHECK(go.round == 7);
   CHECK(go.fragment == 1);
-  CHECK(go.contributions == std::vector<Contribution>{{1, 1, 1}, {2, 1, 1}, {3, 1, 1}});
+  CHECK(go.contributions == std::vector<Contribution>{{{1, 1, 1}}, {{2, 1, 1}}, {{3, 1, 1}}});
 }
 
 TEST_CASE("an arrival that is repeated counts once") {
   OpenSync sync(1, {1, 0}, {"a", "b"});
-  sync.arrive("a", ArriveMessage{1, 1, 0, {1, 1, 1}, "aa"});
-  sync.arrive("a", ArriveMessage{1, 1, 0, {1, 1, 1}, "aa"});
+  sync.arrive("a", ArriveMessage{1, 1, 0, {{1, 1, 1}}, "aa"});
+  sync.arrive("a", ArriveMessage{1, 1, 0, {{1, 1, 1}}, "aa"});
   CHECK_FALSE(sync.all_arrived());
 }
 

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "trainer/base/clock.h"
-#include "trainer/config/run_config.h"
 #include "wan/membership/coordinator.h"
 #include "wan/membership/member.h"
 
@@ -28,13 +27,15 @@ inline Deadlines quick_deadlines() {
   return deadlines;
 }
 
-// A run of sites named s0, s1, ..., every default written out.
-inline Json run_of(int sites, const Deadlines& deadlines = patient_deadlines()) {
-  RunConfig config;
-  config.name = "test";
-  config.deadlines = deadlines;
-  for (int i = 0; i < sites; ++i) config.sites.emplace_back().name = "s" + std::to_string(i);
-  return to_json(config);
+// A run of sites named s0, s1, ..., as a coordinator serves it.
+inline ServedRun served(int sites, const Deadlines& deadlines = patient_deadlines()) {
+  ServedRun run;
+  for (int i = 0; i < sites; ++i) run.sites.push_back("s" + std::to_string(i));
+  run.config = {{"name", "test"}, {"sites", run.sites}, {"deadlines", to_json(deadlines)}};
+  return run;
+}
+inline Json run_of(int sites) {
+  return served(sites).config;
 }
 
 inline constexpr const char* kAnyPort = "tcp://127.0.0.1:*";

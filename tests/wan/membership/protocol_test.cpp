@@ -29,7 +29,7 @@ TEST_CASE("messages of a site come back as they were sent") {
       PutMessage{"mesh/0/1", "00ff"},
       GetMessage{"mesh/0/1"},
       HeartbeatMessage{1.5, 2, 3, "training"},
-      ArriveMessage{1, 2, 3, {100, 4, 409600, 120, 2, 0.1, 0.3}, "0123456789abcdef"},
+      ArriveMessage{1, 2, 3, {{100, 4, 409600}, {120, 4, 2, 0.1, 0.3}}, "0123456789abcdef"},
       VoteMessage{1, 2, 3, "0123456789abcdef"},
       MetricsMessage{3, 2.5, 4096, 1.5, 0.25},
       LeaveMessage{Outcome::kInterrupted, "Ctrl-C"},
@@ -56,7 +56,7 @@ TEST_CASE("messages of the coordinator come back as they were sent") {
       StoredMessage{"k"},
       ValueMessage{"k", ""},
       HeartbeatAckMessage{1.25, 1.5},
-      Go{1, 2, 3, {{1, 2, 3}, {4, 5, 6}}},
+      Go{1, 2, 3, {{{1, 2, 3}, {4, 5, 6, 0.5}}, {{7, 8, 9}, {}, 2}}},
       CommittedMessage{1, 2, 3},
       PeerLostMessage{"b", "silent"},
       StopMessage{"differs"},
@@ -81,13 +81,13 @@ TEST_CASE("what is no message of Farstep is bad data") {
       "[]",
       "null",
       "{}",
-      R"({"protocol": 3})",
+      R"({"protocol": 5})",
       R"({"type": "get", "key": "k"})",
-      R"({"protocol": "3", "type": "get"})",
-      R"({"protocol": 3, "type": 7})",
-      R"({"protocol": 3, "type": "get", "key": "k")",
+      R"({"protocol": "5", "type": "get"})",
+      R"({"protocol": 5, "type": 7})",
+      R"({"protocol": 5, "type": "get", "key": "k")",
       std::string(100000, '['),
-      R"({"protocol": 3, "type": "register", "facts": )" + std::string(80, '[') +
+      R"({"protocol": 5, "type": "register", "facts": )" + std::string(80, '[') +
           std::string(80, ']') + "}",
   };
   for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);
@@ -100,15 +100,15 @@ TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
   const std::vector<Row> table = {
       {R"({"protocol": 1, "type": "get", "key": "k"})", "of protocol 1"},
       {R"({"protocol": 1, "type": "something new"})", "of protocol 1"},
-      {R"({"protocol": 3, "type": "dance"})", "unknown type 'dance'"},
-      {R"({"protocol": 3, "type": "welcome"})", "unknown type 'welcome'"},
-      {R"({"protocol": 3, "type": "get"})", "message get: key: is missing"},
-      {R"({"protocol": 3, "type": "get", "key": 4})", "message get: key: is 4"},
-      {R"({"protocol": 3, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
-      {R"({"protocol": 3, "type": "leave", "outcome": "bored"})", "must be one of done"},
-      {R"({"protocol": 3, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
-           "theta_hash": "a", "contribution": {"steps": -1, "batch": 1, "tokens": 1}})",
-       "contribution.steps: is -1"},
+      {R"({"protocol": 5, "type": "dance"})", "unknown type 'dance'"},
+      {R"({"protocol": 5, "type": "welcome"})", "unknown type 'welcome'"},
+      {R"({"protocol": 5, "type": "get"})", "message get: key: is missing"},
+      {R"({"protocol": 5, "type": "get", "key": 4})", "message get: key: is 4"},
+      {R"({"protocol": 5, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
+      {R"({"protocol": 5, "type": "leave", "outcome": "bored"})", "must be one of done"},
+      {R"({"protocol": 5, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
+           "theta_hash": "a", "contribution": {"work": {"steps": -1, "batch": 1, "tokens": 1}}})",
+       "contribution.work.steps: is -1"},
   };
   for (const auto& row : table) {
     CHECK_THROWS_WITH(decode_site_message(row.frame), Catch::Contains(row.message));
@@ -151,7 +151,7 @@ TEST_CASE("hexadecimal text gives back any bytes") {
 
 TEST_CASE("the protocol document names every message and every field") {
   const auto document =
-      read_file(std::filesystem::path(FARSTEP_GOLDEN_FOLDER) / "../../docs/protocol.md");
+      read_file(std::filesystem::path(FARSTEP_GOLDEN_FOLDER) / "../../docs/internals/protocol.md");
   const auto check = [&](auto message) {
     INFO(message.kType);
     const auto heading = fmt::format("### `{}`", message.kType);

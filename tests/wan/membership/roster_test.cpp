@@ -134,15 +134,42 @@ TEST_CASE("rounds go on one after the other when all arrive and all vote") {
   Table table({"a", "b"});
   table.join();
   for (int64_t round = 1; round <= 5; ++round) {
-    CHECK(table.receive("b", ArriveMessage{1, round, 0, {50, 8, 500}, "aa"}).empty());
-    const auto go = table.receive("a", ArriveMessage{1, round, 0, {100, 4, 900}, "aa"});
+    CHECK(table.receive("b", ArriveMessage{1, round, 0, {{50, 8, 500}}, "aa"}).empty());
+    const auto go = table.receive("a", ArriveMessage{1, round, 0, {{100, 4, 900}}, "aa"});
     CHECK(receivers<Go>(go) == Names{"a", "b"});
     CHECK(std::get<Go>(go[0].message).round == round);
     CHECK(std::get<Go>(go[0].message).contributions ==
-          std::vector<Contribution>{{100, 4, 900}, {50, 8, 500}});
+          std::vector<Contribution>{{{100, 4, 900}}, {{50, 8, 500}}});
     CHECK(table.receive("a", ballot(round)).empty());
     CHECK(receivers<CommittedMessage>(table.receive("b", ballot(round))) == Names{"a", "b"});
   }
+}
+
+TEST_CASE("sites may measure each other before the first sync, all of them") {
+  for (const int64_t fragments : {1, 4}) {
+    Table table({"a", "b"});
+    table.join();
+    const ArriveMessage measured{1, 0, 0, {.timing = {.steps = 4, .step_seconds = 0.25}}, "aa"};
+    CHECK(table.receive("a", measured).empty());
+    const auto go = table.receive("b", measured);
+    CHECK(receivers<Go>(go) == Names{"a", "b"});
+    CHECK(std::get<Go>(go[0].message).contributions ==
+          std::vector<Contribution>(2, measured.contribution));
+    CHECK(only<Go>(table.receive("a", measured)).round == 0);  // the answer was lost
+    CHECK(table.receive("b", VoteMessage{1, 0, 0, "aa"}).empty());
+    CHECK(receivers<CommittedMessage>(table.receive("a", VoteMessage{1, 0, 0, "aa"})) ==
+          Names{"a", "b"});
+    only<ErrorMessage>(table.receive("a", measured));
+    auto first = arrival(1);
+    first.contribution.fragments = fragments;
+    CHECK(table.receive("a", first).empty());
+    CHECK(receivers<Go>(table.receive("b", first)) == Names{"a", "b"});
+  }
+  Table table({"a", "b"});
+  table.join();
+  table.receive("a", arrival(1));
+  const auto refused = only<ErrorMessage>(table.receive("b", ArriveMessage{1, 0, 0, {}, "aa"}));
+  CHECK_THAT(refused.message, Catch::Contains("the measuring sync"));
 }
 
 TEST_CASE("a request whose answer was lost is answered again") {
@@ -339,11 +366,6 @@ TEST_CASE("strangers are told that they are unknown and change nothing") {
   table.join();
   only<UnknownSiteMessage>(table.receive("x", arrival(1)));
   CHECK(table.receive("a", GetMessage{"k"}).empty());
-}
-
-TEST_CASE("a roster needs a valid run") {
-  CHECK_THROWS_AS(Roster(Json::object(), Deadlines{}), ConfigError);
-  CHECK_THROWS_AS(Roster(run_of({"a", "a"}), Deadlines{}), ConfigError);
 }
 
 }  // namespace

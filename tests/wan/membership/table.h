@@ -5,17 +5,12 @@
 #include <vector>
 
 #include "tests/support/catch.h"
-#include "trainer/config/run_config.h"
 #include "wan/membership/roster.h"
 
 namespace farstep {
 
-inline Json run_of(const std::vector<std::string>& sites, int64_t fragments = 1) {
-  RunConfig config;
-  config.name = "test";
-  config.sync.fragments = fragments;
-  for (const auto& name : sites) config.sites.emplace_back().name = name;
-  return to_json(config);
+inline Json run_of(const std::vector<std::string>& sites) {
+  return {{"name", "test"}, {"sites", sites}, {"outer", {{"rounds", 10}}}};
 }
 
 inline RegisterMessage registration(const std::string& site) {
@@ -25,7 +20,7 @@ inline RegisterMessage registration(const std::string& site) {
 }
 
 inline ArriveMessage arrival(int64_t round, const std::string& hash = "aa") {
-  return {1, round, 0, {100, 4, 1000}, hash};
+  return {1, round, 0, {{100, 4, 1000}}, hash};
 }
 
 inline VoteMessage ballot(int64_t round, const std::string& hash = "bb") {
@@ -36,7 +31,7 @@ inline VoteMessage ballot(int64_t round, const std::string& hash = "bb") {
 class Table {
  public:
   explicit Table(std::vector<std::string> sites, int64_t fragments = 1)
-      : sites_(std::move(sites)), roster(run_of(sites_, fragments), Deadlines{}) {}
+      : sites_(std::move(sites)), roster({run_of(sites_), sites_, fragments}, Deadlines{}) {}
 
   std::vector<Outgoing> receive(const std::string& connection, const SiteMessage& message) {
     return roster.receive(connection, message, now_seconds);

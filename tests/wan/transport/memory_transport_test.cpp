@@ -1,4 +1,4 @@
-#include "wan/transport/memory_transport.h"
+#include "tests/support/memory_transport.h"
 
 #include "tests/support/catch.h"
 #include "tests/wan/transport/transport_contract.h"

@@ -1,7 +1,7 @@
 #include "tests/wan/transport/meshes.h"
 
+#include "tests/support/memory_transport.h"
 #include "tests/wan/transport/run_ranks.h"
-#include "wan/transport/memory_transport.h"
 
 namespace farstep {
 

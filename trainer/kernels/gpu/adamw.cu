@@ -6,6 +6,7 @@ namespace farstep {
 
 namespace {
 
+// Squares are added in fp64, one part for each block; settle_step() adds the parts.
 template <int n>
 __global__ void __launch_bounds__(kMostThreads)
     add_squares(const float* values, int64_t size, double* parts) {
@@ -39,6 +40,7 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
+// Packs of four values use the full width of memory accesses.
 template <int n>
 __device__ void update_chunk(const AdamWStep& step, const AdamWChunk& chunk,
                              const AdamWVectors& vectors) {
@@ -62,7 +64,7 @@ __device__ void update_chunk(const AdamWStep& step, const AdamWChunk& chunk,
   }
 }
 
-// A block a chunk.
+// Each block of threads updates one chunk.
 template <int n>
 __global__ void __launch_bounds__(kMostThreads)
     update_chunks(const StepRequest* request, const StepOutcome* outcome, const AdamWChunk* chunks,
@@ -82,7 +84,7 @@ __global__ void __launch_bounds__(kMostThreads)
 }  // namespace
 
 int64_t norm_parts(int64_t size) {
-  // The same on every GPU, so that bits do not depend on its size.
+  // Depends on the size only, not on the GPU, so that every GPU computes the same bits.
   constexpr int64_t kValuesOfPart = 4 * kMostThreads, kMostParts = 1024;
   return std::clamp<int64_t>(size / kValuesOfPart, 1, kMostParts);
 }

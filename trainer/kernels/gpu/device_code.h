@@ -1,8 +1,8 @@
-// What the kernels of a GPU share: wide accesses to memory, and sums over the threads of a block.
+// Shared by a GPU's kernels: wide memory accesses, and reductions over the threads of a block.
 //
-// For .cu files only; tests compile those as C++ too, and play the GPU themselves. A row of a
-// matrix is worked on by a block, or by several blocks with a part each; threads go over it in
-// packs of n neighbouring values.
+// For .cu files only. Tests compile those as C++ too and emulate the GPU. One block works on a row
+// of a matrix, or several blocks on a part each. Threads visit it in packs of n neighbouring
+// values.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace farstep {
 constexpr unsigned kWarp = 32;
 constexpr int kMostThreads = 256;
 
-// A kernel's blocks, the threads of each, and the bytes of shared memory it asks for.
+// A kernel's blocks, the threads of each, and the bytes of dynamic shared memory.
 struct LaunchShape {
   dim3 blocks;
   unsigned threads = 0;
@@ -25,7 +25,7 @@ struct LaunchShape {
 };
 
 #ifdef __CUDACC__
-// Gives the stream a kernel; returns what CUDA says of that.
+// Launches a kernel on the stream; returns CUDA's error code.
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
                    const Arguments&... arguments) {
@@ -33,14 +33,14 @@ cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, cuda
   return cudaGetLastError();
 }
 
-// The shared memory that a kernel asked for.
+// Returns the dynamic shared memory of the block.
 __device__ inline void* shared_memory() {
   extern __shared__ float4 memory[];
   return memory;
 }
 #endif
 
-// n values that one instruction reads or writes, or two where they are more than 16 bytes.
+// n values, which one instruction reads or writes (two instructions if they exceed 16 bytes).
 template <typename T, int n>
 struct alignas(std::min<int>(16, n * sizeof(T))) Pack {
   T values[n];
@@ -57,7 +57,8 @@ __device__ void store(T* values, int64_t pack, const Pack<T, n>& stored) {
   reinterpret_cast<Pack<T, n>*>(values)[pack] = stored;
 }
 
-// Whether all rows of `width` values in these arrays, of which some may be null, are packs of n.
+// Whether all rows of `width` values in these arrays consist of aligned packs of n. Arrays may be
+// null.
 template <int n, typename... T>
 bool are_packs(int64_t width, const T*... arrays) {
   const auto aligned = [](const auto* array) {
@@ -67,13 +68,14 @@ bool are_packs(int64_t width, const T*... arrays) {
   return width % n == 0 && (aligned(arrays) && ...);
 }
 
-// Whole warps for so many packs, kMostThreads at most.
+// Returns the number of threads for `packs` packs: whole warps, at most kMostThreads.
 inline unsigned threads_for(int64_t packs, int most = kMostThreads) {
   return static_cast<unsigned>(
       std::clamp<int64_t>((packs + kWarp - 1) / kWarp * kWarp, kWarp, most));
 }
 
-// A thread for every pack of every row: rows along x, and along y blocks that share a row evenly.
+// Assigns a thread to each pack of each row: rows along x; along y the blocks that divide a row
+// evenly.
 inline LaunchShape shape_of_rows(int64_t rows, int64_t packs) {
   const int64_t parts = (packs + kMostThreads - 1) / kMostThreads;
   return {.blocks = dim3(static_cast<unsigned>(rows), static_cast<unsigned>(parts)),
@@ -86,20 +88,26 @@ __device__ inline int64_t own_pack() {
   return int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
 }
 
-// What `combine` makes of the values of all threads of the block, which all of them get; in an
-// order that depends on the number of threads alone.
+// Combines the values of all threads of the block and returns the result to all of them. The order
+// depends on the number of threads only.
 template <typename T, typename Combine>
 __device__ T combine_over_block(T own, const Combine& combine) {
   __shared__ T of_warps[kWarp];
   for (int distance = kWarp / 2; distance > 0; distance /= 2) {
     own = combine(own, __shfl_xor_sync(0xffffffffU, own, distance));
   }
-  __syncthreads();  // whoever read the last call's has done so
+  __syncthreads();  // until all threads have read the previous call's values
   if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = own;
   __syncthreads();
-  T all = of_warps[0];
-  for (unsigned warp = 1; warp < blockDim.x / kWarp; ++warp) all = combine(all, of_warps[warp]);
-  return all;
+  // Each warp combines the warps' values with all its lanes: reading them one after the other takes
+  // longer with 32 warps.
+  const unsigned lane = threadIdx.x % kWarp, warps = blockDim.x / kWarp;
+  T all = of_warps[lane < warps ? lane : 0];
+  for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
+    const T other = __shfl_xor_sync(0xffffffffU, all, static_cast<int>(distance));
+    if ((lane ^ distance) < warps) all = combine(all, other);
+  }
+  return __shfl_sync(0xffffffffU, all, 0);  // only lane 0 combined the values of all warps for sure
 }
 template <typename T>
 __device__ T sum_over_block(T own) {

@@ -1,25 +1,46 @@
-// The embedding on a GPU: the contracts of trainer/kernels/embedding.h over arrays in its memory.
+// The embedding on a GPU: trainer/kernels/embedding.h over arrays in its memory.
 //
-// Every function gives the stream its work and returns what CUDA says of that. Nothing depends on
-// the order in which threads come to it, so equal calls give equal bits.
+// A launch returns CUDA's error code. No sum depends on the order in which threads run, so equal
+// calls give equal bits.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
+#include "trainer/base/arena_cutter.h"
+#include "trainer/kernels/gpu/token_order.h"
+
 namespace farstep {
 
-// x (rows, width): the rows of table (vocabulary, width) that the tokens name.
+// Writes to x (rows, width) the rows of table (vocabulary, width) that the tokens select.
 [[nodiscard]] cudaError_t launch_embed(const float* table, const int64_t* tokens, int64_t rows,
                                        int64_t width, float* x, cudaStream_t stream);
 
-// Adds every row of x_gradient (rows, width) to the row of table_gradient (vocabulary, width) that
-// its token names, in order of the rows. `order` (rows) is left with the rows in order of their
-// tokens, which takes rows^2 comparisons of numbers in shared memory; after that a block adds up
-// the rows of one token, so the commonest token alone bounds the time.
-[[nodiscard]] cudaError_t launch_embed_backward(const float* x_gradient, const int64_t* tokens,
-                                                int64_t rows, int64_t width, int32_t* order,
-                                                float* table_gradient, cudaStream_t stream);
+// The inputs of backward: x_gradient (rows, width) and tokens (rows) below `vocabulary`, with fewer
+// than 2^31 rows.
+struct EmbedBackward {
+  const float* x_gradient = nullptr;
+  const int64_t* tokens = nullptr;
+  int64_t rows = 0, width = 0, vocabulary = 0;
+};
+
+// Working memory of backward.
+struct EmbedRoom {
+  TokenOrder order;
+  float* parts = nullptr;
+};
+
+// Cuts the working memory for `rows` rows; returns CUDA's error code.
+[[nodiscard]] cudaError_t cut_embed_room(ArenaCutter& cutter, int64_t rows, int64_t width,
+                                         EmbedRoom& room);
+
+// Adds every row of x_gradient to its token's row of table_gradient (vocabulary, width). The rows
+// are sorted by token and cut into parts of equal size, so that many blocks add up a frequent
+// token. The order of additions depends on the tokens only. A token whose rows are all in one part
+// is added up in order of its rows, as on a CPU.
+[[nodiscard]] cudaError_t launch_embed_backward(const EmbedBackward& backward,
+                                                const EmbedRoom& room, float* table_gradient,
+                                                cudaStream_t stream);
 
 }  // namespace farstep

@@ -5,25 +5,23 @@
 #endif
 
 #include "trainer/kernels/gpu/device_code.h"
+#include "trainer/kernels/gpu/largest_magnitude.h"
 
 namespace farstep {
 
 namespace {
 
+// 16 bytes of bf16 and of codes: the widest memory access.
 constexpr int kReadPack = 8, kTransposedPack = 16;
-// A block's part of a matrix, as wide as it is high.
+// A block converts a square of this size.
 constexpr int kTile = 64;
 
-__device__ inline uint32_t largest_over_block(uint32_t own) {
-  return combine_over_block(own, [](uint32_t a, uint32_t b) { return a < b ? b : a; });
-}
-
-// fp8_code by the GPU's own instruction, where it has one.
+// Does the same as fp8_code, by the GPU's own instruction where it exists.
 template <Fp8Format format>
 __device__ inline uint8_t code_of(float x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
   constexpr auto kKind = format == Fp8Format::kE4M3 ? __NV_E4M3 : __NV_E5M2;
-  // It would take infinity for a large number.
+  // The instruction would saturate infinity to the largest value.
   return isfinite(x) ? __nv_cvt_float_to_fp8(x, __NV_SATFINITE, kKind) : kFp8Nan;
 #else
   return fp8_code<format>(x);
@@ -31,29 +29,24 @@ __device__ inline uint8_t code_of(float x) {
 }
 
 __global__ void __launch_bounds__(kMostThreads)
-    find_largest(const BF16* x, int64_t packs, uint32_t* parts) {
+    find_largest(const BF16* x, int64_t packs, uint32_t* word) {
   uint32_t largest = 0;
   for (int64_t pack = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; pack < packs;
        pack += int64_t{gridDim.x} * blockDim.x) {
     const auto own = load<kReadPack>(x, pack);
-    for (int i = 0; i < kReadPack; ++i) {
-      const uint32_t magnitude = magnitude_bits(own[i]);
-      largest = largest < magnitude ? magnitude : largest;
-    }
+    for (int i = 0; i < kReadPack; ++i) largest = larger_of(largest, magnitude_bits(own[i]));
   }
-  largest = largest_over_block(largest);
-  if (threadIdx.x == 0) parts[blockIdx.x] = largest;
+  raise_to_largest(largest, word);
 }
 
 template <Fp8Format format>
 __global__ void __launch_bounds__(kMostThreads)
-    convert_tile(const BF16* x, int64_t rows, int64_t columns, const uint32_t* parts,
-                 unsigned part_count, Fp8Matrix to) {
-  const auto scale =
-      fp8_scale<format>(largest_over_block(threadIdx.x < part_count ? parts[threadIdx.x] : 0));
+    convert_tile(const BF16* x, int64_t rows, int64_t columns, const uint32_t* largest,
+                 Fp8Matrix to) {
+  const auto scale = fp8_scale<format>(*largest);
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *to.inverse_scale = scale.inverse;
 
-  // Rows a little longer than the tile's, as else those of one column would share few banks.
+  // Four bytes of padding a row: without them the values of a column would fall into few banks.
   __shared__ uint8_t tile[kTile][kTile + 4];
   const int64_t first_row = int64_t{blockIdx.y} * kTile, first_column = int64_t{blockIdx.x} * kTile;
   constexpr int kReads = kTile / kReadPack;
@@ -85,24 +78,30 @@ __global__ void __launch_bounds__(kMostThreads)
 
 }  // namespace
 
+cudaError_t launch_largest_magnitude(const BF16* x, int64_t size, uint32_t* largest,
+                                     cudaStream_t stream) {
+  if (!are_packs<kReadPack>(size, x)) return cudaErrorInvalidValue;
+  if (size == 0) return cudaSuccess;
+  const int64_t packs = size / kReadPack;
+  // Enough blocks to occupy every multiprocessor; more would only add atomic operations.
+  constexpr int64_t kMostBlocks = 512;
+  const int64_t blocks = std::min(kMostBlocks, (packs + kMostThreads - 1) / kMostThreads);
+  return launch(find_largest,
+                {.blocks = dim3(static_cast<unsigned>(blocks)), .threads = kMostThreads}, stream, x,
+                packs, largest);
+}
+
 cudaError_t launch_to_fp8(Fp8Format format, const BF16* x, int64_t rows, int64_t columns,
-                          uint32_t* parts, const Fp8Matrix& to, cudaStream_t stream) {
-  static_assert(kFp8Parts <= kMostThreads);
+                          const uint32_t* largest, const Fp8Matrix& to, cudaStream_t stream) {
   if (rows % 16 != 0 || !are_packs<16>(columns, x, to.codes, to.transposed)) {
     return cudaErrorInvalidValue;
   }
   if (rows == 0 || columns == 0) return cudaSuccess;
-  const int64_t packs = rows * columns / kReadPack;
-  const auto part_count = static_cast<unsigned>(
-      std::min<int64_t>(kFp8Parts, (packs + kMostThreads - 1) / kMostThreads));
-  const cudaError_t error = launch(
-      find_largest, {.blocks = dim3(part_count), .threads = kMostThreads}, stream, x, packs, parts);
-  if (error != cudaSuccess) return error;
   const auto tiles = [](int64_t size) { return static_cast<unsigned>((size + kTile - 1) / kTile); };
   return launch(
       format == Fp8Format::kE4M3 ? convert_tile<Fp8Format::kE4M3> : convert_tile<Fp8Format::kE5M2>,
       {.blocks = dim3(tiles(columns), tiles(rows)), .threads = kMostThreads}, stream, x, rows,
-      columns, parts, part_count, to);
+      columns, largest, to);
 }
 
 }  // namespace farstep

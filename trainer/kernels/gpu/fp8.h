@@ -1,8 +1,8 @@
-// Matrices of bf16 to FP8 on a GPU, as trainer/kernels/fp8.h has it, together with their
-// transposes: a GPU's products want both factors along the sum.
+// Converts bf16 matrices to FP8 (trainer/kernels/fp8.h) on a GPU, and transposes them, because a
+// GPU's FP8 products need both factors with the inner index contiguous.
 //
-// Gives the stream its work and returns what CUDA says of that; nothing waits for the largest
-// magnitude, which the GPU alone sees.
+// A launch returns CUDA's error code. The largest magnitude stays in the GPU's memory, so the host
+// does not wait for it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,20 +13,23 @@
 
 namespace farstep {
 
-// Of how many parts of a matrix the largest magnitudes are found first, at most.
-constexpr int64_t kFp8Parts = 256;
+// Raises the word `largest` to the magnitude_bits of the largest of x, if that is greater. `size`
+// is a multiple of 8 and x is aligned to 16 bytes. For matrices whose own kernel does not compute
+// it.
+[[nodiscard]] cudaError_t launch_largest_magnitude(const BF16* x, int64_t size, uint32_t* largest,
+                                                   cudaStream_t stream);
 
-// Where a matrix goes; the codes that are null are not wanted.
+// The results of a conversion; a null pointer leaves one out.
 struct Fp8Matrix {
   uint8_t* codes = nullptr;        // (rows, columns)
   uint8_t* transposed = nullptr;   // (columns, rows)
-  float* inverse_scale = nullptr;  // by what values are to be multiplied
+  float* inverse_scale = nullptr;  // the factor from codes back to values
 };
 
-// x (rows, columns), both multiples of 16, all arrays aligned to 16 bytes; works in `parts`
-// (kFp8Parts).
+// Converts x (rows, columns). Both are multiples of 16 and all arrays are aligned to 16 bytes.
+// `largest` has the magnitude_bits of its largest value.
 [[nodiscard]] cudaError_t launch_to_fp8(Fp8Format format, const BF16* x, int64_t rows,
-                                        int64_t columns, uint32_t* parts, const Fp8Matrix& to,
-                                        cudaStream_t stream);
+                                        int64_t columns, const uint32_t* largest,
+                                        const Fp8Matrix& to, cudaStream_t stream);
 
 }  // namespace farstep

@@ -1,50 +1,61 @@
 #include "trainer/kernels/gpu/rms_norm.h"
 
 #include "trainer/kernels/gpu/device_code.h"
+#include "trainer/kernels/gpu/largest_magnitude.h"
 
 namespace farstep {
 
 namespace {
 
-// A block a row, which the second look finds in the cache.
+// Each block computes a row. The second pass over it finds it in the cache.
 template <int n>
-__global__ void __launch_bounds__(kMostThreads)
-    normalise_rows(const float* x, const float* weight, int64_t width, float epsilon, BF16* y,
-                   float* inverse_rms, float* copy) {
-  const int64_t packs = width / n, first = own_row() * packs;
+__global__ void __launch_bounds__(kMostThreads) normalise_rows(RmsNorm norm) {
+  const int64_t packs = norm.width / n, first = own_row() * packs;
+  const float* source = norm.x;
   float squares = 0;
   for (int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
-    const auto own = load<n>(x, first + pack);
+    auto own = load<n>(norm.x, first + pack);
+    if (norm.branch != nullptr) {
+      const auto added = load<n>(norm.branch, first + pack);
+      for (int i = 0; i < n; ++i) own[i] += to_float(added[i]);
+      store<n>(norm.sum, first + pack, own);
+    }
     for (int i = 0; i < n; ++i) squares += own[i] * own[i];
   }
-  const float inverse = inverse_rms_of(sum_over_block(squares), width, epsilon);
-  if (threadIdx.x == 0) inverse_rms[own_row()] = inverse;
+  if (norm.branch != nullptr) source = norm.sum;  // each thread reads only its own writes
+  const float inverse = inverse_rms_of(sum_over_block(squares), norm.width, norm.epsilon);
+  if (threadIdx.x == 0) norm.inverse_rms[own_row()] = inverse;
+  uint32_t largest = 0;
   for (int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
-    const auto own = load<n>(x, first + pack);
-    const auto weights = load<n>(weight, pack);
+    const auto own = load<n>(source, first + pack);
+    const auto weights = load<n>(norm.weight, pack);
     Pack<BF16, n> normal;
-    for (int i = 0; i < n; ++i) normal[i] = rounded<BF16>(own[i] * inverse * weights[i]);
-    store<n>(y, first + pack, normal);
-    if (copy != nullptr) store<n>(copy, first + pack, own);
+    for (int i = 0; i < n; ++i) {
+      normal[i] = rounded<BF16>(own[i] * inverse * weights[i]);
+      largest = larger_of(largest, magnitude_bits(normal[i]));
+    }
+    store<n>(norm.y, first + pack, normal);
   }
+  if (norm.largest != nullptr) raise_to_largest(largest, norm.largest);
 }
 
-// What a block may ask for without being asked whether the GPU has it: 48 KiB, of which sums over
-// the block take a little.
+// Every GPU allows 48 KiB of shared memory without a setting; sums over the block use a little of
+// it.
 constexpr std::size_t kSharedBytes = 47 << 10;
 
-// A block goes over every gridDim.x-th row, and leaves their part of the weight's gradient in a row
-// of `parts`; in the meantime it is in shared memory where it fits. A thread alone sees a column.
+// Each block visits every gridDim.x-th row, and writes their part of the weight's gradient to a row
+// of `parts`. Until then the part is in shared memory if it fits. Each column belongs to one
+// thread, so no synchronisation is needed.
 template <int n>
 __global__ void __launch_bounds__(kMostThreads)
-    differentiate_rows(RmsNormBackward norm, float* x_gradient, BF16* copy, float* parts,
-                       bool in_shared) {
+    differentiate_rows(RmsNormBackward norm, float* parts, bool in_shared) {
   const int64_t packs = norm.width / n;
   float* const part = parts + blockIdx.x * norm.width;
   float* const sums = in_shared ? static_cast<float*>(shared_memory()) : part;
   for (int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
     store<n>(sums, pack, Pack<float, n>{});
   }
+  uint32_t largest = 0;
   for (int64_t row = blockIdx.x; row < norm.rows; row += gridDim.x) {
     const int64_t first = row * packs;
     float product = 0;
@@ -52,7 +63,7 @@ __global__ void __launch_bounds__(kMostThreads)
       const auto dy = load<n>(norm.y_gradient, first + pack);
       const auto x = load<n>(norm.x, first + pack);
       const auto weights = load<n>(norm.weight, pack);
-      for (int i = 0; i < n; ++i) product += dy[i] * weights[i] * x[i];
+      for (int i = 0; i < n; ++i) product += to_float(dy[i]) * weights[i] * x[i];
     }
     const float inverse = norm.inverse_rms[row];
     const float lost = rms_norm_loss(sum_over_block(product), inverse, norm.width);
@@ -61,25 +72,28 @@ __global__ void __launch_bounds__(kMostThreads)
       const auto x = load<n>(norm.x, first + pack);
       const auto weights = load<n>(norm.weight, pack);
       auto sum = load<n>(sums, pack);
-      auto dx = load<n>(x_gradient, first + pack);
+      auto dx = load<n>(norm.x_gradient, first + pack);
       Pack<BF16, n> rounded_dx;
       for (int i = 0; i < n; ++i) {
-        sum[i] += dy[i] * x[i] * inverse;
-        dx[i] += dy[i] * weights[i] * inverse - x[i] * lost;
+        const float gradient = to_float(dy[i]);
+        sum[i] += gradient * x[i] * inverse;
+        dx[i] += gradient * weights[i] * inverse - x[i] * lost;
         rounded_dx[i] = rounded<BF16>(dx[i]);
+        largest = larger_of(largest, magnitude_bits(rounded_dx[i]));
       }
       store<n>(sums, pack, sum);
-      store<n>(x_gradient, first + pack, dx);
-      store<n>(copy, first + pack, rounded_dx);
+      store<n>(norm.x_gradient, first + pack, dx);
+      store<n>(norm.copy, first + pack, rounded_dx);
     }
   }
+  if (norm.largest != nullptr) raise_to_largest(largest, norm.largest);
   if (!in_shared) return;
   for (int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
     store<n>(part, pack, load<n>(sums, pack));
   }
 }
 
-// A warp's worth of columns a block; its warps share out the parts.
+// Each block adds up the parts for one warp's width of columns; its warps divide the parts.
 __global__ void __launch_bounds__(kMostThreads)
     add_parts(const float* parts, int64_t count, int64_t width, bool add, float* weight_gradient) {
   constexpr int kWarps = kMostThreads / kWarp;
@@ -100,36 +114,38 @@ __global__ void __launch_bounds__(kMostThreads)
 
 }  // namespace
 
-cudaError_t launch_rms_norm(const float* x, const float* weight, int64_t rows, int64_t width,
-                            float epsilon, BF16* y, float* inverse_rms, float* copy,
-                            cudaStream_t stream) {
-  if (rows == 0) return cudaSuccess;
-  const int n = are_packs<4>(width, x, weight, y, copy) ? 4 : 1;
-  const LaunchShape shape{.blocks = static_cast<unsigned>(rows), .threads = threads_for(width / n)};
-  return launch(n == 4 ? normalise_rows<4> : normalise_rows<1>, shape, stream, x, weight, width,
-                epsilon, y, inverse_rms, copy);
+cudaError_t launch_rms_norm(const RmsNorm& norm, cudaStream_t stream) {
+  if (norm.rows == 0) return cudaSuccess;
+  const bool packs = are_packs<4>(norm.width, norm.x, norm.branch, norm.sum, norm.weight, norm.y);
+  const int n = packs ? 4 : 1;
+  const LaunchShape shape{.blocks = static_cast<unsigned>(norm.rows),
+                          .threads = threads_for(norm.width / n)};
+  return launch(packs ? normalise_rows<4> : normalise_rows<1>, shape, stream, norm);
 }
 
 int64_t rms_norm_parts(int64_t rows) {
-  // The same on every GPU, so that bits do not depend on its size: four blocks for each
-  // multiprocessor of the largest, and so little that summing them up costs next to nothing.
+  // Depends on the rows only, not on the GPU, so that every GPU computes the same bits. 512 blocks
+  // are about four for each multiprocessor of the largest GPU, and cheap to add up.
   return std::min<int64_t>(rows, 512);
 }
 
-cudaError_t launch_rms_norm_backward(const RmsNormBackward& norm, float* x_gradient, BF16* copy,
-                                     float* weight_gradient, bool add, float* parts,
-                                     cudaStream_t stream) {
+// The first kernel leaves a part of the weight's gradient for each block; the second adds the
+// parts.
+cudaError_t launch_rms_norm_backward(const RmsNormBackward& norm, float* weight_gradient, bool add,
+                                     float* parts, cudaStream_t stream) {
   const int64_t width = norm.width, count = rms_norm_parts(norm.rows);
   if (count > 0) {
     const int n =
-        are_packs<4>(width, norm.y_gradient, norm.x, norm.weight, x_gradient, copy, parts) ? 4 : 1;
+        are_packs<4>(width, norm.y_gradient, norm.x, norm.weight, norm.x_gradient, norm.copy, parts)
+            ? 4
+            : 1;
     const std::size_t bytes = static_cast<std::size_t>(width) * sizeof(float);
     const bool in_shared = bytes <= kSharedBytes;
     const LaunchShape shape{.blocks = static_cast<unsigned>(count),
                             .threads = threads_for(width / n),
                             .shared_bytes = in_shared ? bytes : 0};
     const auto error = launch(n == 4 ? differentiate_rows<4> : differentiate_rows<1>, shape, stream,
-                              norm, x_gradient, copy, parts, in_shared);
+                              norm, parts, in_shared);
     if (error != cudaSuccess) return error;
   }
   const auto blocks = static_cast<unsigned>((width + kWarp - 1) / kWarp);

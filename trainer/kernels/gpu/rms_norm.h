@@ -1,7 +1,7 @@
-// RMSNorm on a GPU: the contracts of trainer/kernels/rms_norm.h over arrays in its memory.
+// RMSNorm on a GPU: trainer/kernels/rms_norm.h over arrays in its memory. The same pass does the
+// addition before a norm and computes the largest magnitude for FP8.
 //
-// Every function gives the stream its work and returns what CUDA says of that. Sums have a fixed
-// order, so equal calls give equal bits.
+// A launch returns CUDA's error code. Sums have a fixed order, so equal calls give equal bits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,26 +12,38 @@
 
 namespace farstep {
 
-// y (rows, width) from x (rows, width) and weight (width); leaves 1 / rms of every row in
-// inverse_rms (rows), and x again in `copy` unless that is null.
-[[nodiscard]] cudaError_t launch_rms_norm(const float* x, const float* weight, int64_t rows,
-                                          int64_t width, float epsilon, BF16* y, float* inverse_rms,
-                                          float* copy, cudaStream_t stream);
+// The arrays of forward: (rows, width), but weight (width) and inverse_rms (rows). The norm is that
+// of x, or with a branch that of x + branch, which is written to `sum`.
+struct RmsNorm {
+  const float* x = nullptr;
+  const BF16* branch = nullptr;
+  float* sum = nullptr;
+  const float* weight = nullptr;
+  int64_t rows = 0, width = 0;
+  float epsilon = 0;
+  BF16* y = nullptr;             // the result
+  float* inverse_rms = nullptr;  // 1 / rms of every row
+  uint32_t* largest = nullptr;   // raised to the magnitude_bits of y's largest, unless null
+};
+[[nodiscard]] cudaError_t launch_rms_norm(const RmsNorm& norm, cudaStream_t stream);
 
-// What backward works on; all (rows, width) but weight (width) and inverse_rms (rows).
+// The arrays of backward: (rows, width), but weight (width) and inverse_rms (rows).
 struct RmsNormBackward {
-  const float *y_gradient, *x, *weight, *inverse_rms;
-  int64_t rows, width;
+  const BF16* y_gradient = nullptr;
+  const float *x = nullptr, *weight = nullptr, *inverse_rms = nullptr;
+  int64_t rows = 0, width = 0;
+  float* x_gradient = nullptr;  // the gradient in x is added to it
+  BF16* copy = nullptr;         // the new x_gradient, rounded
+  uint32_t* largest = nullptr;  // raised to the magnitude_bits of copy's largest, unless null
 };
 
-// Rows of `parts` below.
+// Returns the number of rows of `parts` below.
 int64_t rms_norm_parts(int64_t rows);
 
-// Adds the gradient in x to x_gradient (rows, width), leaves that, rounded, in `copy`, and the
-// gradient in weight in weight_gradient (width), to what is there if `add`. parts
-// (rms_norm_parts(rows), width) is room to work in.
-[[nodiscard]] cudaError_t launch_rms_norm_backward(const RmsNormBackward& norm, float* x_gradient,
-                                                   BF16* copy, float* weight_gradient, bool add,
-                                                   float* parts, cudaStream_t stream);
+// Also writes the gradient in weight to weight_gradient (width), or adds it if `add`. parts
+// (rms_norm_parts(rows), width) is working memory.
+[[nodiscard]] cudaError_t launch_rms_norm_backward(const RmsNormBackward& norm,
+                                                   float* weight_gradient, bool add, float* parts,
+                                                   cudaStream_t stream);
 
 }  // namespace farstep

@@ -6,14 +6,16 @@ namespace farstep {
 
 namespace {
 
-// A head's halves, pack by pack; a row's position decides the angles.
+// Rotates or copies the two halves of a head, pack by pack. The row's position selects the angles.
 template <int n>
 struct HeadHalves {
   int64_t packs;  // of half a head
 
   __device__ void rotate(const RotaryRows& shape, float sign, int64_t pack, const BF16* from,
                          BF16* to) const {
-    const int64_t angles = own_row() % shape.sequence_length * packs + pack;
+    // 32 bits are enough, and a GPU divides 64-bit numbers in dozens of instructions.
+    const uint32_t position = blockIdx.x % static_cast<uint32_t>(shape.sequence_length);
+    const int64_t angles = position * packs + pack;
     const auto cosines = load<n>(shape.cosines, angles);
     const auto sines = load<n>(shape.sines, angles);
     auto first = load<n>(from, pack);
@@ -44,6 +46,8 @@ __global__ void __launch_bounds__(kMostThreads) rotate_in_place(RotaryRows shape
   halves.rotate(shape, 1.0F, item % packs, own, own);
 }
 
+// Each thread reads from one of three arrays and writes to the joined one, so no copy is
+// needed.
 template <int n>
 __global__ void __launch_bounds__(kMostThreads)
     rotate_back_and_join(RotaryRows shape, HeadGradients rotated, BF16* heads_gradient) {

@@ -1,6 +1,6 @@
-// Rotary positions on a GPU: the contracts of trainer/kernels/rotary.h over arrays in its memory.
+// Rotary positions on a GPU: trainer/kernels/rotary.h over arrays in its memory.
 //
-// Every function gives the stream its work and returns what CUDA says of that.
+// A launch returns CUDA's error code. Rows and positions are below 2^31.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,18 +9,18 @@
 
 namespace farstep {
 
-// Rotates queries and keys in place in heads (rows, width); values stay as they are.
+// Rotates queries and keys in place in heads (rows, width); does not change the values.
 [[nodiscard]] cudaError_t launch_rotate(const RotaryRows& shape, int64_t rows, BF16* heads,
                                         cudaStream_t stream);
 
-// The gradients of rotated queries, of rotated keys and of values as attention leaves them, each
+// The gradients of rotated queries, rotated keys and values, in the layout of attention: each
 // (rows, its heads, head size).
 struct HeadGradients {
   const BF16 *queries, *keys, *values;
 };
 
-// heads_gradient (rows, width): all of them side by side, as before the rotation. There are as many
-// keys as values.
+// Writes all of them side by side to heads_gradient (rows, width), with the rotation undone. There
+// are as many key heads as value heads.
 [[nodiscard]] cudaError_t launch_rotate_back(const RotaryRows& shape, const HeadGradients& rotated,
                                              int64_t rows, BF16* heads_gradient,
                                              cudaStream_t stream);

@@ -39,14 +39,16 @@ void check(Fp8Format format, const std::vector<BF16>& x, int64_t rows, int64_t c
   const auto wanted = codes_of(format, x, bits);
   const auto wanted_transposed = transpose_of(wanted, rows, columns);
   const auto gpu_x = on_gpu(x);
-  DeviceArray<uint32_t> parts(kFp8Parts);
+  DeviceArray<uint32_t> largest(std::vector<uint32_t>{0});
+  require(launch_largest_magnitude(gpu_x.data(), rows * columns, largest.data(), nullptr));
+  CHECK(largest.download()[0] == bits);
   for (const bool straight : {true, false}) {
     for (const bool transposed : {true, false}) {
       const auto none = on_gpu(std::vector<uint8_t>(x.size(), 0x55));
       DeviceArray<uint8_t> codes(none.download()), turned(none.download());
       DeviceArray<float> inverse(1);
       require(launch_to_fp8(
-          format, gpu_x.data(), rows, columns, parts.data(),
+          format, gpu_x.data(), rows, columns, largest.data(),
           {straight ? codes.data() : nullptr, transposed ? turned.data() : nullptr, inverse.data()},
           nullptr));
       CHECK(inverse.download()[0] == scale.inverse);
@@ -94,16 +96,21 @@ TEST_CASE("a matrix that FP8 products do not take is refused", "[gpu]") {
   if (lacks_gpu()) return;
   DeviceArray<BF16> x(1024);
   DeviceArray<uint8_t> codes(1024);
-  DeviceArray<uint32_t> parts(kFp8Parts);
+  DeviceArray<uint32_t> largest(std::vector<uint32_t>{5});
   DeviceArray<float> inverse(1);
   const Fp8Matrix to{codes.data(), nullptr, inverse.data()};
   const auto launched = [&](const BF16* from, int64_t rows, int64_t columns) {
-    return launch_to_fp8(Fp8Format::kE4M3, from, rows, columns, parts.data(), to, nullptr);
+    return launch_to_fp8(Fp8Format::kE4M3, from, rows, columns, largest.data(), to, nullptr);
   };
   CHECK(launched(x.data(), 15, 16) == cudaErrorInvalidValue);
   CHECK(launched(x.data(), 16, 24) == cudaErrorInvalidValue);
   CHECK(launched(x.data() + 1, 16, 16) == cudaErrorInvalidValue);
   CHECK(launched(x.data(), 0, 16) == cudaSuccess);
+  CHECK(launch_largest_magnitude(x.data(), 12, largest.data(), nullptr) == cudaErrorInvalidValue);
+  CHECK(launch_largest_magnitude(x.data() + 1, 16, largest.data(), nullptr) ==
+        cudaErrorInvalidValue);
+  CHECK(launch_largest_magnitude(x.data(), 0, largest.data(), nullptr) == cudaSuccess);
+  CHECK(largest.download()[0] == 5);
 }
 
 }  // namespace farstep

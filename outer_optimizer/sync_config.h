@@ -1,0 +1,75 @@
+// What crosses the network in a sync, and how (`sync` of a run file).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "outer_optimizer/codec/codec_config.h"
+#include "outer_optimizer/schedule/partition.h"
+#include "trainer/config/fields.h"
+#include "trainer/config/json_fields.h"
+
+namespace farstep {
+
+enum class ExchangeKind { kDirect, kParameterServer, kRing };
+inline std::span<const std::string_view> enum_names(ExchangeKind) {
+  static constexpr std::array<std::string_view, 3> kNames{"direct", "parameter_server", "ring"};
+  return kNames;
+}
+
+enum class SharesRule { kEqual, kBandwidth };
+inline std::span<const std::string_view> enum_names(SharesRule) {
+  static constexpr std::array<std::string_view, 2> kNames{"equal", "bandwidth"};
+  return kNames;
+}
+
+struct SyncConfig {
+  int64_t fragments = 1;
+  int64_t delay_steps = 0;
+  double alpha = 0;
+  ExchangeKind exchange = ExchangeKind::kDirect;
+  PartitionRule partition = PartitionRule::kBytes;
+  SharesRule shares = SharesRule::kEqual;
+  std::vector<std::string> servers;
+  CodecConfig codec;
+  std::optional<int64_t> lanes;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("fragments", fragments,
+          "equal parts of the model that are synced one after the other, spread over the round",
+          in_range(1, 1024));
+    visit("delay_steps", delay_steps,
+          "inner steps (of a site that takes plan.base_steps of them) between sending a delta and "
+          "applying the mean, in which training hides the exchange",
+          at_least(0));
+    visit("alpha", alpha,
+          "share of its own values that a site keeps when it applies a delayed mean",
+          in_range(0, 0.999999));
+    visit("exchange", exchange,
+          "who adds up the deltas: direct, all sites, each a part; parameter_server, the servers; "
+          "ring, Gloo's all-reduce, in fp32 only: a baseline");
+    visit("partition", partition,
+          "how the model is cut among those who add: in parts of equal bytes, or at tensors");
+    visit("shares", shares,
+          "how much of the model each site adds up: equal, or as much as its uplink allows");
+    visit("servers", servers, "the sites that serve; empty is the first one");
+    visit("codec", codec, "how values travel");
+    visit(
+        "lanes", lanes,
+        "connections between two sites; null: as plan.wan_target needs, else 2, or 1 of more than "
+        "four sites",
+        in_range(1, 64));
+  }
+
+  // Throws ConfigError, with the member under `place`, if members do not go together or the
+  // fragments do not fit into a round of `base_steps`.
+  void validate(const JsonPlace& place, int64_t base_steps) const;
+};
+
+}  // namespace farstep

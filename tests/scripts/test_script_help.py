@@ -1,0 +1,65 @@
+"""Every script answers --help, and refuses what it does not know, without doing anything."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from stand_in import SOURCE
+
+NEEDS_A_LIBRARY = "reference_numerics.py"  # torch, before it reads arguments
+
+
+def scripts() -> list[Path]:
+    """What a user may start."""
+    return [path for path in sorted((SOURCE / "scripts").iterdir())
+            if path.is_file() and os.access(path, os.X_OK) and path.name != NEEDS_A_LIBRARY
+            and path.read_bytes().startswith(b"#!")]
+
+
+class ScriptHelp(unittest.TestCase):
+    """A copy of the scripts, to see what they write."""
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        shutil.copytree(SOURCE / "scripts", self.folder / "scripts")
+
+    def files(self) -> list[Path]:
+        """All that lies in the copy."""
+        return sorted(self.folder.rglob("*"))
+
+    def run_script(self, script: Path, *arguments: str) -> subprocess.CompletedProcess:
+        """Runs the copy of a script."""
+        return subprocess.run([self.folder / "scripts" / script.name, *arguments], cwd=self.folder,
+                              capture_output=True, text=True, check=False, timeout=60)
+
+    def test_help_is_told_and_nothing_done(self):
+        """With code 0, on the output, with a usage line."""
+        before = self.files()
+        self.assertGreater(len(scripts()), 6)
+        for script in scripts():
+            for flag in ("--help", "-h"):
+                with self.subTest(script=script.name, flag=flag):
+                    result = self.run_script(script, flag)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    self.assertIn("usage:", result.stdout.lower())
+                    self.assertIn(script.name, result.stdout)
+                    self.assertEqual(self.files(), before)
+
+    def test_an_unknown_argument_is_refused(self):
+        """With code 2, and nothing done."""
+        before = self.files()
+        for script in scripts():
+            with self.subTest(script=script.name):
+                result = self.run_script(script, "--no-such-argument")
+                self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+                self.assertIn("usage:", result.stderr.lower())
+                self.assertRegex(result.stderr, "--no-such-argument|arguments are required")
+                self.assertEqual(self.files(), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

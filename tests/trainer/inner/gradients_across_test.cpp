@@ -1,0 +1,99 @@
+// Steps whose gradients are summed with those of others, as a strategy that syncs every step does.
+#include <atomic>
+#include <future>
+
+#include "tests/support/catch.h"
+#include "tests/trainer/inner/site_training.h"
+#include "tests/trainer/inner/small_training.h"
+#include "trainer/reduction/host_reduction.h"
+
+namespace farstep {
+namespace {
+
+// A seat of one site in a reduction among several, of which each calls itself device 0.
+class Seat : public SiteReduction {
+ public:
+  Seat(HostReduction& all, std::size_t place) : all_(all), place_(place) {}
+  void begin_step() override {}
+  void ready(std::size_t device, int64_t begin, int64_t end) override {
+    CHECK(device == 0);
+    ++parts;
+    all_.ready(place_, begin, end);
+  }
+  bool finish(std::size_t) override { return all_.finish(place_); }
+  void abandon() override { all_.abandon(); }
+
+  std::atomic<int> parts = 0;
+
+ private:
+  HostReduction& all_;
+  const std::size_t place_;
+};
+
+InnerConfig descent(double learning_rate) {
+  auto config = inner_config();
+  config.optimizer = InnerOptimizer::kSgd;
+  config.peak_learning_rate = learning_rate;
+  config.warmup_fraction = 0;
+  config.clip_norm.reset();
+  return config;
+}
+
+// The n-th of two equal parts of a batch.
+TokenBatch half_of(const TokenBatch& batch, int64_t n) {
+  TokenBatch half{.sequences = batch.sequences / 2, .length = batch.length, .tokens = {}};
+  const auto values = std::ssize(batch.tokens) / 2;
+  half.tokens.assign(batch.tokens.begin() + n * values, batch.tokens.begin() + (n + 1) * values);
+  return half;
+}
+
+const SpreadWork kOnThisThread = [](int64_t begin, int64_t end, const auto& work) {
+  work(begin, end);
+};
+
+TEST_CASE("sites that sum their gradients in every step follow one device with the whole batch") {
+  for (const auto step : {StepKind::kFused, StepKind::kAutograd}) {
+    // The sum of two means is twice the whole batch's.
+    auto half_rate = descent(0.1), whole_rate = descent(0.2);
+    half_rate.step = whole_rate.step = step;
+    SmallSite whole(1, whole_rate), first(1, half_rate), second(1, half_rate);
+    HostReduction all({first.step().host_gradients(), second.step().host_gradients()}, 1000,
+                      kOnThisThread);
+    Seat seats[] = {{all, 0}, {all, 1}};
+    for (int64_t seed = 1; seed <= 5; ++seed) {
+      const auto batch = some_batch(4, 16, seed);
+      whole.step().run(batch, 2, 0.5);
+      all.begin_step();
+      const auto run = [&](SmallSite& site, int64_t place) {
+        at::set_num_threads(1);
+        const auto half = half_of(batch, place);
+        const std::vector<int64_t> shares{half.sequences};
+        site.step().run_across(half, shares, 1, 0.5, seats[place]);
+      };
+      auto other = std::async(std::launch::async, [&] { run(second, 1); });
+      run(first, 0);
+      other.get();
+    }
+    CHECK(at::equal(first.values(), second.values()));
+    CHECK(at::allclose(first.values(), whole.values(), 1e-4, 1e-6));
+    // The fused model says during backward what is final.
+    if (step == StepKind::kFused) CHECK(seats[0].parts > 5);
+  }
+}
+
+TEST_CASE("a site whose step fails ends the others' steps") {
+  SmallSite first(1, descent(0.1)), second(1, descent(0.1));
+  HostReduction all({first.step().host_gradients(), second.step().host_gradients()}, 1000,
+                    kOnThisThread);
+  Seat one(all, 0);
+  all.begin_step();
+  all.abandon();  // by the second
+  const auto batch = some_batch(2, 16, 1);
+  const auto before = first.values().clone();
+  CHECK_THROWS_AS(first.step().run_across(batch, std::vector<int64_t>{2}, 1, 0.5, one),
+                  InternalError);
+  CHECK(at::equal(first.values(), before));
+}
+
+}  // namespace
+}  // namespace farstep

@@ -1,0 +1,94 @@
+#include "trainer/peers/known_sites.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+
+namespace farstep {
+
+namespace {
+
+const ProfiledModel kModel{.parameters = 1000, .sequence_length = 64, .compute = "bf16"};
+
+Json profile_of(const std::string& site) {
+  return {{"site", site},
+          {"devices",
+           {{{"name", "card"},
+             {"step_seconds",
+              {{{"micro_batch", 2}, {"seconds", 0.3}}, {{"micro_batch", 4}, {"seconds", 0.5}}}}},
+            {{"name", "other card"}}}}};
+}
+
+RunConfig two_sites() {
+  return run_config_from_json(
+      Json::parse(R"({"name":"r","sites":[{"name":"a","local_steps":7},{"name":"b"}]})"), "run");
+}
+
+}  // namespace
+
+TEST_CASE("a run's sites are known by what they brought") {
+  Welcome welcome;
+  welcome.profiles = {Json(nullptr), profile_of("b")};
+  const auto sites = known_sites(two_sites(), welcome, kModel);
+  REQUIRE(sites.size() == 2);
+  CHECK(sites[0].site == "a");
+  CHECK(sites[0].pins.local_steps == 7);
+  CHECK_FALSE(sites[0].profile);
+  CHECK(sites[1].profile->devices.size() == 2);
+}
+
+TEST_CASE("a profile of another model is refused") {
+  auto profile = profile_of("b");
+  profile["model"] = {{"parameters", 1000}, {"sequence_length", 128}, {"compute", "bf16"}};
+  Welcome welcome;
+  welcome.profiles = {Json(nullptr), profile};
+  CHECK_THROWS_AS(known_sites(two_sites(), welcome, kModel), ConfigError);
+  CHECK_THROWS_WITH(known_sites(two_sites(), welcome, kModel),
+                    Catch::Contains("profile of site b") && Catch::Contains("sequences of 128"));
+  welcome.profiles[1]["model"]["sequence_length"] = 64;
+  CHECK(known_sites(two_sites(), welcome, kModel)[1].profile->model == kModel);
+}
+
+TEST_CASE("a run that is to choose its sync connects as profiled links need") {
+  Welcome welcome;
+  for (const auto& [site, peer] : {std::pair{"a", "b"}, {"b", "a"}}) {
+    auto profile = profile_of(site);
+    profile["links"] = {
+        {{"peer", peer}, {"rtt_seconds", 0.2}, {"bandwidth_bits_per_second", 2.5e8}}};
+    welcome.profiles.push_back(std::move(profile));
+  }
+  auto run = two_sites();
+  CHECK_FALSE(planned_lanes(run, welcome));
+  run.plan.wan_target = 0.05;
+  CHECK(planned_lanes(run, welcome) == 7);
+  welcome.profiles[0]["links"] = Json::array();
+  CHECK_FALSE(planned_lanes(run, welcome));
+  welcome.profiles.clear();
+  CHECK_FALSE(planned_lanes(run, welcome));
+}
+
+TEST_CASE("devices that were timed are known by their seconds a sequence") {
+  const auto profile = site_profile_from_json(profile_of("b"), "b.json");
+  const auto seconds = known_sequence_seconds(profile, 3);
+  REQUIRE(seconds.size() == 3);
+  CHECK(*seconds[0] == Approx(0.1));
+  CHECK_FALSE(seconds[1]);
+  CHECK_FALSE(seconds[2]);
+  CHECK(known_sequence_seconds(std::nullopt, 2).size() == 2);
+}
+
+TEST_CASE("a site brings its own profile and no other") {
+  const TemporaryFolder folder;
+  SiteConfig site;
+  site.name = "b";
+  CHECK(own_profile(site).is_null());
+  site.profile = (folder / "b.profile.json").string();
+  CHECK_THROWS_AS(own_profile(site), ConfigError);
+  write_file_durably(site.profile, profile_of("b").dump());
+  CHECK(own_profile(site)["site"] == "b");
+  site.name = "a";
+  CHECK_THROWS_WITH(own_profile(site), Catch::Contains("site: is 'b'; this site is 'a'"));
+}
+
+}  // namespace farstep

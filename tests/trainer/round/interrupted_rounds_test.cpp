@@ -1,0 +1,122 @@
+// Rounds that are stopped, or lose a peer, and go on from a checkpoint.
+#include <atomic>
+
+#include "tests/support/catch.h"
+#include "tests/trainer/round/played_sites.h"
+#include "trainer/base/error.h"
+
+namespace farstep {
+namespace {
+
+struct Kind {
+  int64_t fragments, delay_steps;
+  double alpha;
+  bool eager;
+  Policy policy;
+};
+
+RunConfig run_of(const Kind& kind) {
+  auto run = strategy_run(2, kind.fragments, kind.delay_steps, kind.alpha, 12);
+  if (kind.eager) run.strategy.kind = StrategyKind::kEagerUpdates;
+  run.sync.codec.kind = CodecKind::kInt8;
+  run.outer.rounds = 3;
+  run.plan.policy = kind.policy;
+  return run;
+}
+
+const std::vector<Kind> kKinds{{1, 0, 0, false, Policy::kUniform},
+                               {3, 2, 0.25, false, Policy::kUniform},
+                               {1, 0, 0, true, Policy::kUniform},
+                               {2, 1, 0, false, Policy::kHybrid}};
+
+// Runs until both sites have stopped before step `step` of round `round`, then saves them.
+std::vector<SavedRun> stop_at(PlayedSites& sites, int64_t round, int64_t step) {
+  std::stop_source stop;
+  for (auto& site : sites.sites) {
+    site->training.before_step = [&, round, step](const StepOrder& order) {
+      if (order.round == round && order.step >= step) stop.request_stop();
+    };
+  }
+  CHECK(sites.run(stop.get_token()) == std::vector<bool>(2, false));
+  std::vector<SavedRun> saved;
+  for (auto& site : sites.sites) {
+    site->trainer.finish();
+    site->checkpoints.begin(site->run);
+    saved.push_back(site->checkpoints.saved);
+  }
+  return saved;
+}
+
+TEST_CASE("a run that was stopped goes on as if it had not") {
+  for (const auto& kind : kKinds) {
+    const auto run = run_of(kind);
+    PlayedSites whole(run, {1, 0.5});
+    CHECK(whole.run() == std::vector<bool>(2, true));
+    for (const int64_t step : {1, 5, 12}) {
+      PlayedSites first(run, {1, 0.5});
+      const auto saved = stop_at(first, 2, step);
+      // Eager sites meet a round later, and may be a round apart until then.
+      REQUIRE(saved[0].strategy["syncs_done"] == saved[1].strategy["syncs_done"]);
+      PlayedSites second(run, {1, 0.5});
+      for (const std::size_t site : {0, 1}) second[site].restore(saved[site]);
+      CHECK(second.run() == std::vector<bool>(2, true));
+      for (const std::size_t site : {0, 1}) {
+        CHECK(second[site].training.values == whole[site].training.values);
+        CHECK(second[site].planner.state() == whole[site].planner.state());
+        CHECK(second[site].strategy->state() == whole[site].strategy->state());
+      }
+    }
+  }
+}
+
+TEST_CASE("a lost peer ends the round with its name and costs no step") {
+  for (const auto& kind : kKinds) {
+    const auto run = run_of(kind);
+    PlayedSites sites(run, {1, 1});
+    // The second site dies before its seventh step of the second round.
+    struct Death {};
+    sites[1].training.before_step = [&](const StepOrder& order) {
+      if (order.round < 2 || order.step < 7) return;
+      sites.lose("s1");
+      throw Death();
+    };
+    const auto outcomes = run_ranks(2, [&](int site) -> std::string {
+      try {
+        run_rounds(sites[static_cast<std::size_t>(site)].run, {});
+      } catch (const PeerError& error) {
+        return error.what();
+      } catch (const Death&) {
+        return "died";
+      }
+      return "done";
+    });
+    CHECK(outcomes == std::vector<std::string>{"site s1 is gone", "died"});
+    auto& survivor = sites[0];
+    // Eager sites meet a round later, and may be a round apart until then.
+    const int64_t rounds_done = survivor.run.position.rounds_done;
+    CHECK(rounds_done >= (kind.eager ? 0 : 1));
+    CHECK(rounds_done <= (kind.eager ? 2 : 1));
+    const auto steps = survivor.events<StepEvent>();
+    CHECK(
+        survivor.trainer.steps_done() ==
+        std::ranges::count(steps, rounds_done + 1, [](const auto& event) { return event.round; }));
+    survivor.checkpoints.begin(survivor.run);  // no sync is under way
+    CHECK(survivor.checkpoints.saved.theta == survivor.training.values);
+  }
+}
+
+TEST_CASE("a site that waits at the sync stops when it is asked to") {
+  auto run = run_of(kKinds.front());
+  PlayedSites sites(run, {1, 1});
+  std::stop_source stop;
+  auto first =
+      std::async(std::launch::async, [&] { return run_rounds(sites[0].run, stop.get_token()); });
+  sites.meeting.wait_for_arrival(0, {.round = 1, .fragment = 0});  // the second never comes
+  stop.request_stop();
+  CHECK_FALSE(first.get());
+  CHECK(sites[0].trainer.steps_done() == 12);
+  CHECK(sites[0].peers.activity == "at the sync");
+}
+
+}  // namespace
+}  // namespace farstep

@@ -1,0 +1,275 @@
+// Emulates the sites of a run in one process: the real rounds, planner, strategy and exchange, over
+// a meeting of threads and a transport in memory. Each site trains a plain vector. Each has its own
+// clock, which only its steps advance.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "outer_optimizer/exchange/direct_exchange.h"
+#include "tests/support/memory_transport.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/trainer/strategy/meeting.h"
+#include "tests/trainer/strategy/vector_sites.h"
+#include "tests/wan/transport/run_ranks.h"
+#include "trainer/round/run_round.h"
+#include "trainer/strategy/make_strategy.h"
+#include "trainer/telemetry/event_log.h"
+
+namespace farstep {
+
+// Inner steps of a plain vector that take a given time.
+class PlayedTraining : public InnerTraining {
+ public:
+  PlayedTraining(std::vector<float> start, int site, double step_seconds, FakeClock& clock)
+      : values(std::move(start)), step_seconds(step_seconds), site_(site), clock_(clock) {}
+
+  void begin(const RoundRange& range, int64_t first_sequence, int64_t batch) override {
+    (void)batch;
+    next_sequence_ = range.start.run_sequences + range.offset + first_sequence;
+  }
+  std::optional<StepDone> step(const StepOrder& order, SiteReduction* /*gradients*/) override {
+    if (before_step) before_step(order);
+    clock_.advance(step_seconds);
+    wander(values, site_);
+    sequences.emplace_back(next_sequence_, next_sequence_ + order.batch);
+    next_sequence_ += order.batch;
+    StepDone done{.event = {.round = order.round,
+                            .step = order.step,
+                            .start = clock_.unix_seconds() - step_seconds,
+                            .seconds = step_seconds,
+                            .loss = static_cast<double>(order.step),
+                            .gradient_norm = 1,
+                            .learning_rate = order.progress,
+                            .tokens = order.batch}};
+    if (!is_late) return done;
+    return std::exchange(under_way_, done);
+  }
+  bool is_step_under_way() const override { return under_way_.has_value(); }
+  std::optional<StepDone> finish() override { return std::exchange(under_way_, std::nullopt); }
+  LocalTheta& theta() override { return theta_; }
+  std::span<float> gradients() override { return {}; }
+
+  std::vector<float> values;
+  double step_seconds;
+  bool is_late = false;  // a step is done when the next one is asked for
+  std::function<void(const StepOrder&)> before_step;
+  std::vector<std::pair<int64_t, int64_t>> sequences;  // of each step, in the order of all sites
+
+ private:
+  const int site_;
+  FakeClock& clock_;
+  VectorTheta theta_{values};
+  int64_t next_sequence_ = 0;
+  std::optional<StepDone> under_way_;
+};
+
+class PlayedPeers : public Peers {
+ public:
+  PlayedPeers(View view, Meeting& meeting, Transport& transport)
+      : view_(std::move(view)),
+        meeting_(meeting),
+        transport_(transport),
+        seat_(meeting.seat(static_cast<int>(view_.self))),
+        exchange_(transport) {}
+
+  const View& view() const override { return view_; }
+  Rendezvous& rendezvous() override { return *seat_; }
+  Exchange& exchange() override { return exchange_; }
+  LinkUse uplink() const override {
+    return {.state = transport_.uplink(), .bits_per_second = std::nullopt};
+  }
+  std::vector<LinkUse> links() const override { return {}; }
+  void measure_links() override {}
+  void set_activity(int64_t, int64_t, const std::string& text) override { activity = text; }
+  void report(const MetricsMessage& metrics) override { reports.push_back(metrics); }
+  bool has_failed() const override { return meeting_.has_lost(); }
+  void throw_if_failed() const override { meeting_.throw_if_lost(); }
+
+  std::string activity;
+  std::vector<MetricsMessage> reports;
+
+ private:
+  const View view_;
+  Meeting& meeting_;
+  Transport& transport_;
+  const std::unique_ptr<Rendezvous> seat_;
+  DirectExchange exchange_;
+};
+
+// The state of a site that a checkpoint saves.
+struct SavedRun {
+  RunPosition position;
+  int64_t steps = 0;
+  double loss_sum = 0, round_seconds = 0;
+  std::vector<double> step_seconds;
+  std::vector<float> theta, global, momentum;
+  Json planner, strategy;
+  std::vector<std::vector<std::byte>> buffers;
+};
+
+class KeptCheckpoints : public Checkpoints {
+ public:
+  explicit KeptCheckpoints(PlayedTraining& training) : training_(training) {}
+  void begin(Run& run) override {
+    auto& strategy = run.strategy;
+    const auto copy = [](std::span<float> values) {
+      return std::vector<float>(values.begin(), values.end());
+    };
+    saved = {.position = run.position,
+             .steps = run.site.steps_done(),
+             .loss_sum = run.site.loss_sum(),
+             .round_seconds = run.site.timer().elapsed_seconds(),
+             .step_seconds = run.site.timer().steps(),
+             .theta = training_.values,
+             .global = copy(strategy.theta_global()),
+             .momentum = copy(strategy.outer_momentum()),
+             .planner = run.planner.state(),
+             .strategy = strategy.state(),
+             .buffers = {}};
+    for (const auto& buffer : strategy.own_buffers()) {
+      saved.buffers.emplace_back(buffer.bytes.begin(), buffer.bytes.end());
+    }
+    rounds.push_back(run.position.rounds_done);
+  }
+  void collect(Run&) override {}
+  void finish(Run&) override {}
+
+  SavedRun saved;
+  std::vector<int64_t> rounds;  // after which a checkpoint was made
+
+ private:
+  PlayedTraining& training_;
+};
+
+class CountedValidation : public Validator {
+ public:
+  void run_if_due(Run& run, int64_t sequences_before) override {
+    sequences.push_back({sequences_before, run.position.data.run_sequences});
+  }
+  std::vector<std::pair<int64_t, int64_t>> sequences;  // before and after each round
+};
+
+// One site, driven by one thread.
+class PlayedSite {
+ public:
+  PlayedSite(const RunConfig& config, std::size_t site, std::vector<float> start,
+             double step_seconds, Meeting& meeting, Transport& transport,
+             const std::filesystem::path& folder)
+      : folder_(folder / config.sites[site].name),
+        recorder_(folder_, config.sites[site].name, clock_),
+        training(std::move(start), static_cast<int>(site), step_seconds, clock_),
+        peers(view_of(config, site), meeting, transport),
+        checkpoints(training),
+        planner(config.plan, sites_of(config.sites)),
+        strategy(make_strategy(config)),
+        trainer(training, recorder_, clock_),
+        run{.config = config,
+            .parameters = std::ssize(training.values),
+            .peers = peers,
+            .planner = planner,
+            .site = trainer,
+            .strategy = *strategy,
+            .checkpoints = checkpoints,
+            .validator = validation,
+            .recorder = recorder_,
+            .clock = clock_} {}
+
+  // Returns the recorded events of one kind.
+  template <typename Kind>
+  std::vector<Kind> events() const {
+    std::vector<Kind> found;
+    for (const auto& record : read_event_log(folder_ / kEventFile).records) {
+      if (const auto* event = std::get_if<Kind>(&record.event)) found.push_back(*event);
+    }
+    return found;
+  }
+
+  // Continues from a checkpoint, as a new process would.
+  void restore(const SavedRun& saved) {
+    strategy->restore(saved.strategy);
+    run.position = saved.position;
+    std::ranges::copy(saved.global, strategy->theta_global().begin());
+    std::ranges::copy(saved.momentum, strategy->outer_momentum().begin());
+    const auto buffers = strategy->own_buffers();
+    REQUIRE(buffers.size() == saved.buffers.size());
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      std::ranges::copy(saved.buffers[i], buffers[i].bytes.begin());
+    }
+    training.values = saved.theta;
+    planner.restore(saved.planner);
+    trainer.resume(saved.steps, saved.loss_sum, saved.round_seconds, saved.step_seconds);
+  }
+
+ private:
+  std::unique_ptr<Strategy> make_strategy(const RunConfig& config) {
+    return farstep::make_strategy(config.strategy.kind, settings_of(config), peers.view(),
+                                  {training.values, {{"first", 0}, {"second", 3}}},
+                                  {peers.rendezvous(), recorder_, clock_});
+  }
+
+  FakeClock clock_;
+  const std::filesystem::path folder_;
+  Recorder recorder_;
+
+ public:
+  PlayedTraining training;
+  PlayedPeers peers;
+  KeptCheckpoints checkpoints;
+  CountedValidation validation;
+  Planner planner;
+  const std::unique_ptr<Strategy> strategy;
+  SiteTrainer trainer;
+  Run run;
+};
+
+// All sites of a run, with the times of their steps.
+class PlayedSites {
+ public:
+  PlayedSites(const RunConfig& config, const std::vector<double>& step_seconds)
+      : PlayedSites(std::vector<RunConfig>(config.sites.size(), config), step_seconds) {}
+  // Makes sites with a config each.
+  PlayedSites(std::vector<RunConfig> configs, const std::vector<double>& step_seconds)
+      : configs_(std::move(configs)), meeting(static_cast<int>(configs_.size())) {
+    std::vector<std::string> names;
+    for (const auto& site : configs_.front().sites) names.push_back(site.name);
+    transports_ = connect_in_memory(names, 10);
+    for (std::size_t site = 0; site < names.size(); ++site) {
+      sites.push_back(std::make_unique<PlayedSite>(configs_[site], site, start_values(11),
+                                                   step_seconds[site], meeting, *transports_[site],
+                                                   folder_.path()));
+    }
+  }
+
+  PlayedSite& operator[](std::size_t site) { return *sites[site]; }
+
+  // Ends all waits with the loss of this site, at the meeting and in transfers. Any thread's.
+  void lose(const std::string& site) {
+    meeting.lose(site);
+    for (auto& transport : transports_) transport->abort(site, "site " + site + " is gone");
+  }
+
+  // Runs all sites until the end or the stop. Returns the results of their run_rounds().
+  std::vector<bool> run(const std::stop_token& stop = {}) {
+    const auto done = run_ranks(static_cast<int>(sites.size()), [&](int site) {
+      return static_cast<int>(run_rounds(sites[static_cast<std::size_t>(site)]->run, stop));
+    });
+    return {done.begin(), done.end()};
+  }
+
+ private:
+  const std::vector<RunConfig> configs_;
+  const TemporaryFolder folder_;
+  std::vector<std::unique_ptr<Transport>> transports_;
+
+ public:
+  Meeting meeting;
+  std::vector<std::unique_ptr<PlayedSite>> sites;  // last: end before what they use
+};
+
+}  // namespace farstep

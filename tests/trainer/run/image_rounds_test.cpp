@@ -1,0 +1,146 @@
+// A convolutional net learns Fashion-MNIST at two sites, by the rounds, the strategies and the
+// inner steps that train language models.
+#include <ATen/Parallel.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "tests/support/catch.h"
+#include "tests/trainer/round/played_sites.h"
+#include "trainer/data/image_set.h"
+#include "trainer/model/convnet/image_task.h"
+#include "trainer/run/model_training.h"
+
+namespace farstep {
+namespace {
+
+// Where the package dataset-fashion-mnist puts them.
+const std::filesystem::path kFashionMnist = "/usr/share/datasets/fashion-mnist";
+
+class NoCheckpoints : public Checkpoints {
+ public:
+  void begin(Run&) override {}
+  void collect(Run&) override {}
+  void finish(Run&) override {}
+};
+
+class NoValidation : public Validator {
+ public:
+  void run_if_due(Run&, int64_t) override {}
+};
+
+// One site that trains the task's model.
+class ImageSite {
+ public:
+  ImageSite(const RunConfig& config, const Task& task, std::size_t site, Meeting& meeting,
+            Transport& transport, const std::filesystem::path& folder)
+      : recorder_(folder, config.sites[site].name, clock_),
+        model(fresh_model(task, config)),
+        inner_(*model, config.inner),
+        training_(inner_, model->parameters().host_values(),
+                  std::make_unique<Loader>(
+                      [&task](std::span<const int64_t> numbers) { return task.read(numbers); },
+                      Sampler(config.data.order, 1, task.num_examples())),
+                  {EmulatedSpeed(std::nullopt)}, {std::nullopt}, clock_),
+        peers_(view_of(config, site), meeting, transport),
+        planner_(config.plan, sites_of(config.sites)),
+        strategy(make_strategy(config.strategy.kind, settings_of(config), peers_.view(),
+                               {model->parameters().host_values().pull(), {{"all", 0}}},
+                               {peers_.rendezvous(), recorder_, clock_})),
+        trainer_(training_, recorder_, clock_),
+        run_{.config = config,
+             .parameters = model->parameters().size(),
+             .peers = peers_,
+             .planner = planner_,
+             .site = trainer_,
+             .strategy = *strategy,
+             .checkpoints = checkpoints_,
+             .validator = validation_,
+             .recorder = recorder_,
+             .clock = clock_} {}
+
+  bool train() {
+    at::set_num_threads(1);
+    return run_rounds(run_, {});
+  }
+
+ private:
+  static std::unique_ptr<TrainableModel> fresh_model(const Task& task, const RunConfig& config) {
+    auto model = task.make_model(at::kCPU);
+    model->parameters().initialise(static_cast<uint64_t>(config.seed));
+    return model;
+  }
+
+  RealClock clock_;
+  Recorder recorder_;
+
+ public:
+  const std::unique_ptr<TrainableModel> model;
+
+ private:
+  InnerStep inner_;
+  ModelTraining training_;
+  PlayedPeers peers_;
+  NoCheckpoints checkpoints_;
+  NoValidation validation_;
+  Planner planner_;
+
+ public:
+  const std::unique_ptr<Strategy> strategy;
+
+ private:
+  SiteTrainer trainer_;
+  Run run_;
+};
+
+RunConfig image_run() {
+  auto run = strategy_run(2, 1, 0, 0, 60);
+  run.outer.rounds = 6;
+  run.outer.momentum = 0.5;  // 0.9 overshoots in so few rounds
+  run.plan.base_batch = 32;
+  run.data.sequence_length = 1;  // an image has one target
+  run.inner.peak_learning_rate = 3e-3;
+  run.inner.adamw.weight_decay = 0.01;
+  return run;
+}
+
+TEST_CASE("two sites learn to name images by every strategy") {
+  if (!std::filesystem::exists(kFashionMnist)) {
+    std::cout << "SKIPPED: " << kFashionMnist << " is not there (scripts/setup.sh --tests)\n";
+    return;
+  }
+  const ImageSet training(kFashionMnist / "train-images-idx3-ubyte.gz",
+                          kFashionMnist / "train-labels-idx1-ubyte.gz");
+  const ImageSet validation(kFashionMnist / "t10k-images-idx3-ubyte.gz",
+                            kFashionMnist / "t10k-labels-idx1-ubyte.gz");
+  const ImageTask task(training, validation);
+  auto streaming = image_run(), eager = image_run();
+  streaming.sync.fragments = 4;
+  streaming.sync.delay_steps = 5;
+  streaming.sync.codec.kind = CodecKind::kInt8;
+  eager.strategy.kind = StrategyKind::kEagerUpdates;
+  for (const auto& run : {image_run(), streaming, eager}) {
+    const TemporaryFolder folder;
+    Meeting meeting(2);
+    const auto transports = connect_in_memory({"s0", "s1"}, 60);
+    std::vector<std::unique_ptr<ImageSite>> sites;
+    for (const std::size_t site : {0, 1}) {
+      sites.push_back(std::make_unique<ImageSite>(run, task, site, meeting, *transports[site],
+                                                  folder / std::to_string(site)));
+    }
+    const auto done =
+        run_ranks(2, [&](int site) { return int{sites[static_cast<std::size_t>(site)]->train()}; });
+    CHECK(done == std::vector<int>{1, 1});
+    CHECK(
+        std::ranges::equal(sites[0]->strategy->theta_global(), sites[1]->strategy->theta_global()));
+    // The mean of both, which a real run validates.
+    auto& mirror = sites[0]->model->parameters().host_values();
+    std::ranges::copy(sites[0]->strategy->theta_global(), mirror.pull().begin());
+    mirror.push();
+    const auto result = task.validate(*sites[0]->model, {.examples = 2000});
+    CHECK(*result.correct > 1600);  // 80 %; 200 by chance
+  }
+}
+
+}  // namespace
+}  // namespace farstep

@@ -1,0 +1,169 @@
+// The run file and the site's config: round trip, help, and what one field cannot check alone.
+#include "trainer/settings/run_config.h"
+
+#include <set>
+
+#include "tests/support/catch.h"
+#include "tests/trainer/config/random_fields.h"
+#include "trainer/config/config_file.h"
+#include "trainer/settings/load_config.h"
+
+using namespace farstep;
+using Catch::Contains;
+
+namespace {
+
+template <typename Config>
+void check_round_trip() {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Config config;
+    config.fields(RandomFields(seed, seed % 2 == 0));
+    const auto printed = to_json(config);
+    const auto text = printed.dump(2);
+    const auto read = read_json<Config>(Json::parse(text), "f.json");
+    INFO(first_difference(printed, to_json(read)).value_or(""));
+    REQUIRE(to_json(read).dump(2) == text);
+  }
+}
+
+// "a.b", "sites[].name": every path of the document that holds no object.
+void leaf_paths(const std::string& path, const Json& json, std::set<std::string>& paths) {
+  if (json.is_object()) {
+    for (const auto& [name, value] : json.items()) {
+      leaf_paths(path.empty() ? name : path + "." + name, value, paths);
+    }
+  } else if (json.is_array() && !json.empty() && json[0].is_object()) {
+    for (const auto& element : json) leaf_paths(path + "[]", element, paths);
+  } else {
+    paths.insert(path);
+  }
+}
+
+template <typename Config>
+void check_help_is_complete() {
+  Config config;
+  config.fields(RandomFields(1, true));
+  std::set<std::string> leaves, listed;
+  leaf_paths("", to_json(config), leaves);
+  for (const auto& row : list_fields<Config>()) {
+    CHECK(listed.insert(row.path).second);
+    CHECK_FALSE(row.doc.empty());
+  }
+  for (const auto& leaf : leaves) {
+    INFO(leaf);
+    CHECK(listed.erase(leaf) == 1);
+  }
+  // What is left are the rows of lists and optional parts, which stand above their members.
+  for (const auto& part : listed) {
+    INFO(part);
+    const auto below = leaves.lower_bound(part);
+    CHECK((below != leaves.end() && below->starts_with(part)));
+  }
+}
+
+Json smallest_run() {
+  return Json::parse(R"({"name":"r","sites":[{"name":"a"},{"name":"b"}]})");
+}
+
+std::string refusal_of_all(const std::vector<std::string>& overrides) {
+  auto json = smallest_run();
+  for (const auto& text : overrides) apply_override(json, text);
+  try {
+    run_config_from_json(json, "run.json");
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string refusal(const std::string& override_text) {
+  return refusal_of_all({override_text});
+}
+
+}  // namespace
+
+TEST_CASE("config printed and parsed is the config") {
+  check_round_trip<RunConfig>();
+  check_round_trip<SiteConfig>();
+  check_round_trip<CoordinatorConfig>();
+}
+
+TEST_CASE("help lists every field that is parsed and no other") {
+  check_help_is_complete<RunConfig>();
+  check_help_is_complete<SiteConfig>();
+  check_help_is_complete<CoordinatorConfig>();
+}
+
+TEST_CASE("a run file needs a name and sites and nothing else") {
+  const auto run = run_config_from_json(smallest_run(), "run.json");
+  CHECK(run.outer.momentum == 0.9);
+  CHECK(run.outer.learning_rate == 0.7);
+  CHECK(run.site_id("b") == 1);
+  CHECK_THROWS_WITH(run.site_id("c"), Contains("'c' does not take part in run 'r'") &&
+                                          Contains("its sites are a, b"));
+  CHECK_THROWS_WITH(run_config_from_json(Json::object(), "run.json"), "run.json: name: is missing");
+}
+
+TEST_CASE("products are of one of three types or of what the devices are") {
+  auto json = smallest_run();
+  CHECK(run_config_from_json(json, "run.json").inner.compute == ComputeType::kAuto);
+  apply_override(json, "inner.compute=fp8");
+  CHECK(run_config_from_json(json, "run.json").inner.compute == ComputeType::kFP8);
+  CHECK_THAT(refusal("inner.compute=fp4"),
+             Contains("run.json: inner.compute: ") && Contains("auto, fp32, bf16, fp8"));
+}
+
+TEST_CASE("an optimizer's settings stand under its name") {
+  auto json = smallest_run();
+  apply_override(json, "inner.adamw.beta2=0.99");
+  CHECK(run_config_from_json(json, "run.json").inner.adamw.beta2 == 0.99);
+  for (const std::string name : {"beta1", "beta2", "epsilon", "weight_decay"}) {
+    CHECK(refusal("inner." + name + "=0.5") ==
+          "run.json: inner." + name + ": is not a known field; did you mean 'adamw." + name + "'?");
+  }
+}
+
+TEST_CASE("sites have names of their own that can be folders") {
+  CHECK(refusal("sites[1].name=a") == "run.json: sites[1].name: 'a' stands twice");
+  for (const char* name : {"a/b", "..", "a b", "\xC3\xA9"}) {
+    CHECK_THAT(refusal(std::string("sites[0].name=") + name),
+               Contains("run.json: sites[0].name: ") && Contains("characters other than"));
+  }
+  CHECK_THAT(refusal("sites[0].name="), Contains("must not be empty"));
+  CHECK(refusal("sites[0].name=Node_1-x").empty());
+}
+
+TEST_CASE("a sync that cannot be done is refused") {
+  CHECK_THAT(refusal("sync.fragments=101"), Contains("run.json: sync.fragments: 101 fragments"));
+  CHECK(refusal("strategy.kind=eager_updates").empty());
+  CHECK(refusal("sync.exchange=ring").empty());
+  CHECK(refusal("plan.wan_target=0.05").empty());
+  CHECK_THAT(refusal_of_all({"strategy.kind=eager_updates", "sync.fragments=2"}),
+             Contains("run.json: strategy.kind: ") && Contains("sync.fragments must be 1"));
+  CHECK_THAT(refusal_of_all({"strategy.kind=eager_updates", "sync.alpha=0.5"}),
+             Contains("run.json: strategy.kind: "));
+  CHECK_THAT(refusal_of_all({"sync.exchange=ring", "sync.codec.kind=int8"}),
+             Contains("run.json: sync.codec.kind: the ring adds up fp32 only"));
+  CHECK_THAT(refusal_of_all({"sync.exchange=ring", "sync.servers=[\"a\"]"}),
+             Contains("run.json: sync.servers: "));
+  CHECK_THAT(refusal_of_all({"sync.exchange=parameter_server", "sync.shares=bandwidth"}),
+             Contains("run.json: sync.shares: "));
+}
+
+TEST_CASE("only a direct exchange that is not eager is chosen by a target") {
+  for (const char* other :
+       {"strategy.kind=eager_updates", "sync.exchange=ring", "sync.exchange=parameter_server"}) {
+    CHECK_THAT(refusal_of_all({"plan.wan_target=0.05", other}),
+               Contains("run.json: plan.wan_target: "));
+  }
+}
+
+TEST_CASE("deadlines that contradict each other are refused") {
+  CHECK_THAT(refusal("deadlines.lost_after_seconds=2.9"),
+             Contains("run.json: deadlines.lost_after_seconds: is 2.9; must be at least 3"));
+  CHECK_THAT(refusal("deadlines.transfer_stall_seconds=5"),
+             Contains("run.json: deadlines.transfer_stall_seconds: is 5; must be above"));
+  CHECK_THAT(refusal("deadlines.connect_seconds=301"),
+             Contains("run.json: deadlines.connect_seconds: is 301; must be at most"));
+  CHECK(refusal("deadlines.lost_after_seconds=3").empty());
+}

@@ -1,0 +1,80 @@
+#include "trainer/data/idx_file.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+// A header is 0, 0, the code of the values' type, and how many sides the shape has. Then come the
+// sides, four bytes each, the highest first.
+constexpr uint8_t kBytesCode = 8;
+// More than any data set that fits into memory; a damaged header must not ask for 2^32 rows.
+constexpr int64_t kMostValues = int64_t{1} << 32;
+
+// Reads through zlib, which passes on a file that is not compressed as it is.
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& path)
+      : path_(path), file_(gzopen(path.c_str(), "rb"), gzclose) {
+    if (!file_) fail("cannot be opened");
+  }
+
+  void read(std::span<uint8_t> bytes) {
+    // zlib counts in int.
+    constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+    while (!bytes.empty()) {
+      const auto wanted = std::min(bytes.size(), kMostBytes);
+      const int got = gzread(file_.get(), bytes.data(), static_cast<unsigned>(wanted));
+      if (got <= 0) fail("is cut short or damaged");
+      bytes = bytes.subspan(static_cast<std::size_t>(got));
+    }
+  }
+  void require_end() {
+    uint8_t more = 0;
+    if (gzread(file_.get(), &more, 1) != 0) fail("goes on after the values of its shape");
+  }
+  [[noreturn]] void fail(const std::string& message) const {
+    throw DataError(fmt::format("{}: {}", path_.string(), message));
+  }
+
+ private:
+  const std::filesystem::path path_;
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
+};
+
+}  // namespace
+
+IdxFile read_idx_file(const std::filesystem::path& path) {
+  Reader reader(path);
+  std::array<uint8_t, 4> header{};
+  reader.read(header);
+  if (header[0] != 0 || header[1] != 0 || header[2] != kBytesCode || header[3] == 0) {
+    reader.fail("is not an IDX file of bytes");
+  }
+  IdxFile file;
+  int64_t values = 1;
+  for (int side = 0; side < header[3]; ++side) {
+    std::array<uint8_t, 4> bytes{};
+    reader.read(bytes);
+    int64_t size = 0;
+    for (const auto byte : bytes) size = size << 8 | byte;
+    if (size != 0 && values > kMostValues / size) reader.fail("has a shape that no memory holds");
+    values *= size;
+    file.shape.push_back(size);
+  }
+  file.values.resize(static_cast<std::size_t>(values));
+  reader.read(file.values);
+  reader.require_end();
+  return file;
+}
+
+}  // namespace farstep

@@ -1,0 +1,44 @@
+// Labelled images of one size, in memory: MNIST, Fashion-MNIST and what comes in their form.
+//
+// Thread-safe once loaded.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+#include "trainer/data/batch_view.h"
+
+namespace farstep {
+
+// Images of a batch and their labels.
+struct ImageBatch {
+  int64_t height = 0, width = 0;
+  std::vector<float> images;  // (examples, 1, height, width)
+  std::vector<int64_t> labels;
+
+  // Two parts: the images, and the labels, a target an image. Holds as long as this.
+  BatchView view() const;
+};
+
+class ImageSet {
+ public:
+  // Reads two IDX files, of images (N, height, width) and of labels (N). Throws DataError if they
+  // do not belong together, or there are no images.
+  ImageSet(const std::filesystem::path& images, const std::filesystem::path& labels);
+
+  int64_t size() const { return static_cast<int64_t>(labels_.size()); }
+  int64_t height() const { return height_; }
+  int64_t width() const { return width_; }
+  int64_t classes() const { return classes_; }  // one more than the largest label
+
+  // The images of those numbers, in that order, their values from -1 (black) to 1.
+  ImageBatch read(std::span<const int64_t> numbers) const;
+
+ private:
+  int64_t height_ = 0, width_ = 0, classes_ = 0;
+  std::vector<uint8_t> images_, labels_;
+};
+
+}  // namespace farstep

@@ -1,0 +1,41 @@
+#include "trainer/inner/gpu/step_graphs.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace farstep {
+
+void StepGraphs::run(const StepShape& shape, const std::function<int64_t()>& memory,
+                     const std::function<void()>& work) {
+  if (!recorder_) return work();
+  if (memory() != memory_) known_.clear();
+  const auto found = std::ranges::find(known_, shape, &Known::shape);
+  if (found == known_.end()) return give_first(shape, memory, work);
+  known_.splice(known_.begin(), known_, found);
+  if (!found->recording) {
+    try {
+      found->recording = recorder_->record(work);
+    } catch (const std::exception& error) {
+      spdlog::warn(
+          "the step cannot be recorded, and the GPU gets it kernel by kernel from now on ({}); "
+          "inner.cuda_graph: false does so from the start",
+          error.what());
+      known_.clear();
+      recorder_.reset();
+      return work();
+    }
+  }
+  found->recording->play();
+}
+
+void StepGraphs::give_first(const StepShape& shape, const std::function<int64_t()>& memory,
+                            const std::function<void()>& work) {
+  work();
+  if (memory() != memory_) known_.clear();
+  memory_ = memory();
+  if (known_.size() == kMostShapes) known_.pop_back();
+  known_.push_front({shape, nullptr});
+}
+
+}  // namespace farstep

@@ -1,0 +1,62 @@
+// The model that a run trains (`model` of a run file), and how its step is computed.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "trainer/config/fields.h"
+
+namespace farstep {
+
+enum class ModelPreset { kTiny, k14M, k60M, k150M, kSmolLM2 };
+inline std::span<const std::string_view> enum_names(ModelPreset) {
+  static constexpr std::array<std::string_view, 5> kNames{"tiny", "14m", "60m", "150m",
+                                                          "smollm2-135m"};
+  return kNames;
+}
+
+enum class ComputeType { kAuto, kFP32, kBF16, kFP8 };
+inline std::span<const std::string_view> enum_names(ComputeType) {
+  static constexpr std::array<std::string_view, 4> kNames{"auto", "fp32", "bf16", "fp8"};
+  return kNames;
+}
+
+enum class StepKind { kFused, kAutograd };
+inline std::span<const std::string_view> enum_names(StepKind) {
+  static constexpr std::array<std::string_view, 2> kNames{"fused", "autograd"};
+  return kNames;
+}
+
+// The model: a preset, with single fields replaced. Null members take the preset's value.
+struct ModelConfig {
+  ModelPreset preset = ModelPreset::kTiny;
+  std::optional<int64_t> vocabulary, hidden, intermediate, layers, heads, kv_heads;
+  std::optional<double> rope_theta, norm_epsilon;
+  std::optional<bool> tied_embeddings;
+  double init_std = 0.02;
+  std::string from;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("preset", preset, "shape of the model, which the members below change");
+    visit("vocabulary", vocabulary, "entries of the embedding", at_least(2));
+    visit("hidden", hidden, "width of the residual stream", at_least(2));
+    visit("intermediate", intermediate, "width inside the feed-forward", at_least(1));
+    visit("layers", layers, "transformer blocks", at_least(1));
+    visit("heads", heads, "query heads; divides hidden", at_least(1));
+    visit("kv_heads", kv_heads, "key and value heads; divides heads", at_least(1));
+    visit("rope_theta", rope_theta, "base of the rotary frequencies", above(0));
+    visit("norm_epsilon", norm_epsilon, "epsilon inside RMSNorm", above(0));
+    visit("tied_embeddings", tied_embeddings, "the output head is the embedding");
+    visit("init_std", init_std, "standard deviation of fresh matrices", above(0));
+    visit("from", from,
+          "Hugging Face folder (config.json, model.safetensors) to start from, under a site's "
+          "models folder if relative; shape members must then be null");
+  }
+};
+
+}  // namespace farstep

@@ -1,0 +1,68 @@
+#include "trainer/peers/known_sites.h"
+
+#include <algorithm>
+
+#include "heterogeneity/plan/step_time.h"
+#include "heterogeneity/plan/sync_plan.h"
+#include "trainer/base/error.h"
+#include "trainer/config/config_file.h"
+
+namespace farstep {
+
+Json own_profile(const SiteConfig& site) {
+  if (site.profile.empty()) return nullptr;
+  const auto profile = site_profile_from_json(load_json(site.profile), site.profile);
+  if (profile.site != site.name) {
+    JsonPlace{site.profile, "site"}.fail(
+        fmt::format("is '{}'; this site is '{}'", profile.site, site.name));
+  }
+  return to_json(profile);
+}
+
+namespace {
+
+std::string source_of(const SiteKnowledge& site) {
+  return "the profile of site " + site.site;
+}
+
+std::vector<SiteKnowledge> profiled_sites(const RunConfig& run, const Welcome& welcome) {
+  auto sites = sites_of(run.sites);
+  for (std::size_t id = 0; id < std::min(sites.size(), welcome.profiles.size()); ++id) {
+    if (welcome.profiles[id].is_null()) continue;
+    sites[id].profile = site_profile_from_json(welcome.profiles[id], source_of(sites[id]));
+  }
+  return sites;
+}
+
+}  // namespace
+
+std::vector<SiteKnowledge> known_sites(const RunConfig& run, const Welcome& welcome,
+                                       const ProfiledModel& model) {
+  auto sites = profiled_sites(run, welcome);
+  for (const auto& site : sites) {
+    if (!site.profile || !site.profile->model || *site.profile->model == model) continue;
+    throw ConfigError(
+        fmt::format("{} was measured with another model ({}) than the run's ({}): make it again "
+                    "with `farstep profile`",
+                    source_of(site), text_of(*site.profile->model), text_of(model)));
+  }
+  return sites;
+}
+
+std::optional<int64_t> planned_lanes(const RunConfig& run, const Welcome& welcome) {
+  if (!run.plan.wan_target) return std::nullopt;
+  return lanes_for(profiled_sites(run, welcome));
+}
+
+std::vector<std::optional<double>> known_sequence_seconds(const std::optional<SiteProfile>& profile,
+                                                          std::size_t num_devices) {
+  std::vector<std::optional<double>> seconds(num_devices);
+  if (!profile) return seconds;
+  for (std::size_t i = 0; i < std::min(num_devices, profile->devices.size()); ++i) {
+    const auto fit = fit_step_time(profile->devices[i].step_seconds);
+    if (fit && fit->sequence_seconds > 0) seconds[i] = fit->sequence_seconds;
+  }
+  return seconds;
+}
+
+}  // namespace farstep

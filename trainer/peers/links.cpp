@@ -1,0 +1,115 @@
+#include "trainer/peers/links.h"
+
+#include <spdlog/spdlog.h>
+
+#include <limits>
+
+#include "outer_optimizer/exchange/direct_exchange.h"
+#include "outer_optimizer/exchange/ring_exchange.h"
+#include "wan/emulate/shaped_transport.h"
+#include "wan/transport/gloo_transport.h"
+#include "wan/transport/local_address.h"
+#include "wan/transport/network_check.h"
+
+namespace farstep {
+
+namespace {
+
+MeshOptions mesh_of(const View& view, const LinkOptions& options) {
+  const auto& network = options.network;
+  return {.rank = static_cast<int>(view.self),
+          .sites = view.members,
+          .address = resolve_address(network.address, network.interface),
+          .port = static_cast<int>(network.port),
+          .lanes = options.lanes,
+          .congestion_control = network.congestion_control,
+          .uplink_bits_per_second = network.uplink_bits_per_second,
+          .generation = static_cast<uint64_t>(view.generation),
+          .connect_seconds = options.connect_seconds};
+}
+
+std::unique_ptr<Transport> emulate_links(std::unique_ptr<Transport> inner,
+                                         const LinkOptions& options, Clock& clock) {
+  const auto& emulate = options.network.emulate;
+  if (!emulate) return inner;
+  constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+  spdlog::info("links are emulated: {}", to_json(*emulate).dump());
+  const LinkShape shape{.rate_bits_per_second = kUnlimited,
+                        .delay_seconds = emulate->delay_seconds,
+                        .loss = emulate->loss};
+  const ShapedTransport::Options shaped{
+      .uplink_bits_per_second = emulate->rate_bits_per_second.value_or(kUnlimited),
+      .stall_seconds = options.stall_seconds,
+      .seed = options.seed};
+  return std::make_unique<ShapedTransport>(std::move(inner), shape, shaped, clock);
+}
+
+}  // namespace
+
+Links::Links(const View& view, const LinkOptions& options, Member& member, Clock& clock)
+    : member_(member), stall_seconds_(options.stall_seconds), mesh_(mesh_of(view, options)) {
+  const auto found = check_network(mesh_, member_);
+  transport_ = emulate_links(std::make_unique<GlooTransport>(mesh_, found, stall_seconds_, member_),
+                             options, clock);
+  meters_ = std::make_unique<LinkMeters>(*transport_);
+  abort_when_a_peer_is_lost();
+  for (std::size_t peer = 0; peer < found.size(); ++peer) {
+    if (peer == view.self) continue;
+    spdlog::info("link to {}: round trip {:.2f} ms", view.members[peer],
+                 1e3 * found[peer].rtt_seconds);
+  }
+}
+
+Links::~Links() {
+  member_.on_peer_lost({});  // the listener aborts transport_, which ends here
+}
+
+void Links::make_exchange(ExchangeKind kind) {
+  if (kind != ExchangeKind::kRing) {
+    exchange_ = std::make_unique<DirectExchange>(*transport_);
+    return;
+  }
+  member_.on_peer_lost({});  // the listener reads ring_, which is being made
+  ring_ = std::make_unique<GlooRing>(mesh_, stall_seconds_, member_);
+  abort_when_a_peer_is_lost();
+  exchange_ = std::make_unique<RingExchange>(*ring_, mesh_.rank);
+}
+
+LinkUse Links::uplink() const {
+  LinkUse use{.state = transport_->uplink(),
+              .bits_per_second = meters_->uplink().bits_per_second()};
+  if (!ring_) return use;
+  const auto bytes = ring_->socket_bytes();
+  use.state.sent_bytes += bytes.sent;
+  use.state.received_bytes += bytes.received;
+  use.state.socket_sent_bytes += bytes.sent;
+  use.state.socket_received_bytes += bytes.received;
+  use.state.retransmitted_bytes += bytes.retransmitted;
+  return use;
+}
+
+std::vector<LinkUse> Links::links() const {
+  std::vector<LinkUse> uses;
+  if (ring_) return uses;
+  for (int peer = 0; peer < transport_->size(); ++peer) {
+    if (peer == transport_->rank()) {
+      uses.emplace_back();
+    } else {
+      uses.push_back({.state = transport_->link(peer),
+                      .bits_per_second = meters_->link(peer).bits_per_second()});
+    }
+  }
+  return uses;
+}
+
+void Links::abort_when_a_peer_is_lost() {
+  member_.on_peer_lost(
+      [this](const std::string& site, const std::string& reason) { abort(site, reason); });
+}
+
+void Links::abort(const std::string& site, const std::string& reason) {
+  transport_->abort(site, reason);
+  if (ring_) ring_->abort(site, reason);
+}
+
+}  // namespace farstep

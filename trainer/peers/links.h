@@ -1,0 +1,72 @@
+// A site's connections to the other members of one view, and the exchange over them.
+//
+// Each view has links of its own. The loss of a peer aborts them. Belongs to the training thread,
+// except abort().
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "outer_optimizer/exchange/exchange.h"
+#include "outer_optimizer/sync_config.h"
+#include "trainer/base/clock.h"
+#include "trainer/base/view.h"
+#include "trainer/peers/peers.h"
+#include "trainer/settings/site_config.h"
+#include "wan/membership/member.h"
+#include "wan/transport/gloo_ring.h"
+#include "wan/transport/link_meter.h"
+#include "wan/transport/mesh.h"
+
+namespace farstep {
+
+// The settings of the links of a view.
+struct LinkOptions {
+  NetworkConfig network;  // of this site
+  int lanes = 1;          // connections between two sites
+  double connect_seconds = 10;
+  double stall_seconds = 60;  // a transfer without progress for so long fails
+  uint64_t seed = 0;          // of emulated losses
+};
+
+class Links {
+ public:
+  // Checks that all other members can be reached, then connects to them. The links are emulated if
+  // the site's config says so. All members must call it at the same time. `member` and `clock` must
+  // outlive this. Throws ConfigError or PeerError.
+  Links(const View& view, const LinkOptions& options, Member& member, Clock& clock);
+  ~Links();
+  Links(const Links&) = delete;
+  Links& operator=(const Links&) = delete;
+
+  // Makes the exchange of this kind: over the links, or, for a ring, over connections of its own.
+  // All members must call it at the same time, once. Throws PeerError.
+  void make_exchange(ExchangeKind kind);
+  // Valid after make_exchange().
+  Exchange& exchange() { return *exchange_; }
+
+  // The transport of the links, for other messages than the exchange's.
+  Transport& transport() { return *transport_; }
+
+  // As in Peers. For a ring the kernel's byte counts are taken as payload.
+  LinkUse uplink() const;
+  std::vector<LinkUse> links() const;
+  void measure() { meters_->look(); }
+
+  // Makes every transfer, present or future, fail with PeerError(site, reason). Thread-safe.
+  void abort(const std::string& site, const std::string& reason);
+
+ private:
+  void abort_when_a_peer_is_lost();
+
+  Member& member_;
+  const double stall_seconds_;
+  const MeshOptions mesh_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<GlooRing> ring_;  // null for other exchanges
+  std::unique_ptr<LinkMeters> meters_;
+  std::unique_ptr<Exchange> exchange_;
+};
+
+}  // namespace farstep

@@ -1,0 +1,81 @@
+#include "trainer/peers/site_peers.h"
+
+#include <spdlog/spdlog.h>
+
+#include "trainer/base/error.h"
+#include "trainer/peers/agreed_compute.h"
+#include "trainer/peers/known_sites.h"
+#include "wan/link/lanes.h"
+
+namespace farstep {
+
+namespace {
+
+// Returns the config of the site's own run file. Without a file it has the default deadlines, and
+// only these are used.
+RunConfig own_run(const LoadedSite& loaded) {
+  return loaded.run ? run_config_from_json(*loaded.run, loaded.run_file) : RunConfig{};
+}
+
+}  // namespace
+
+std::unique_ptr<SitePeers> SitePeers::join(const LoadedSite& loaded, const JoinRequest& request,
+                                           Clock& clock, const std::stop_token& stop) {
+  std::unique_ptr<SitePeers> peers(new SitePeers(loaded, clock));
+  const auto welcome = peers->member_->join(request, stop);
+  if (!welcome) return nullptr;
+  peers->welcome_ = *welcome;
+  peers->run_ = run_config_from_json(welcome->run, std::string(kRunSource));
+  peers->view_ = {.generation = welcome->generation,
+                  .members = welcome->sites,
+                  .self = static_cast<std::size_t>(welcome->site_id)};
+  if (peers->site_.network.emulate && peers->run_.sync.exchange == ExchangeKind::kRing) {
+    throw ConfigError(
+        "network.emulate: cannot slow down the connections of Gloo's ring, which the run's "
+        "sync.exchange is; remove it, and try a ring on the network of scripts/wan_lab");
+  }
+  auto& compute = peers->run_.inner.compute;
+  compute = agreed_compute(compute, peers->site_, peers->view_, *peers->member_);
+  return peers;
+}
+
+SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock) : site_(loaded.site), clock_(clock) {
+  const auto own = own_run(loaded);
+  if (site_.coordinator.host) {
+    coordinator_ = std::make_unique<Coordinator>(site_.coordinator.endpoint, served_run(own),
+                                                 own.deadlines, clock);
+  }
+  member_ = std::make_unique<Member>(site_.coordinator.endpoint, site_.name, own.deadlines, clock);
+}
+
+int SitePeers::lanes() const {
+  // A ring makes its own connections; these links then only detect lost peers.
+  if (run_.sync.exchange == ExchangeKind::kRing) return 1;
+  if (run_.sync.lanes) return static_cast<int>(*run_.sync.lanes);
+  const auto members = static_cast<int64_t>(view_.size());
+  return static_cast<int>(planned_lanes(run_, welcome_).value_or(lanes_for(members)));
+}
+
+Links& SitePeers::connect(double stall_seconds) {
+  const LinkOptions options{.network = site_.network,
+                            .lanes = lanes(),
+                            .connect_seconds = run_.deadlines.connect_seconds,
+                            .stall_seconds = stall_seconds,
+                            .seed = static_cast<uint64_t>(run_.seed + welcome_.site_id)};
+  links_ = std::make_unique<Links>(view_, options, *member_, clock_);
+  return *links_;
+}
+
+void SitePeers::abort_links() {
+  if (links_) links_->abort(view_.own_name(), "this site ends");
+}
+
+void SitePeers::leave(Outcome outcome, const std::string& message, double patience_seconds) {
+  member_->leave(outcome, message);
+  if (coordinator_ && !coordinator_->wait_until_over(patience_seconds)) {
+    spdlog::warn("not all sites have left after {} s; the coordinator ends all the same",
+                 patience_seconds);
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,77 @@
+// A site's peers over the network: the coordinator (if this site hosts it), the membership, and the
+// links of the present view.
+//
+// Belongs to one thread.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "trainer/base/clock.h"
+#include "trainer/peers/links.h"
+#include "trainer/peers/peers.h"
+#include "trainer/settings/load_config.h"
+#include "wan/membership/coordinator.h"
+#include "wan/membership/member.h"
+
+namespace farstep {
+
+// The source that messages name for a run config from the network.
+inline constexpr std::string_view kRunSource = "the run that the coordinator handed out";
+
+class SitePeers : public Peers {
+ public:
+  // Starts the coordinator if this site hosts it, joins with `request` and waits for all sites.
+  // Returns null if a stop was requested before all had joined. `clock` must outlive this. Throws
+  // ConfigError or PeerError.
+  static std::unique_ptr<SitePeers> join(const LoadedSite& loaded, const JoinRequest& request,
+                                         Clock& clock, const std::stop_token& stop);
+
+  // Makes the links of the view. A transfer fails after `stall_seconds` without progress. All sites
+  // must call it at the same time, before they use exchange and links. Throws ConfigError or
+  // PeerError.
+  Links& connect(double stall_seconds);
+
+  const View& view() const override { return view_; }
+  Rendezvous& rendezvous() override { return *member_; }
+  Exchange& exchange() override { return links_->exchange(); }
+  LinkUse uplink() const override { return links_->uplink(); }
+  std::vector<LinkUse> links() const override { return links_->links(); }
+  void measure_links() override { links_->measure(); }
+  void set_activity(int64_t round, int64_t step, const std::string& text) override {
+    member_->set_activity(round, step, text);
+  }
+  void report(const MetricsMessage& metrics) override { member_->report(metrics); }
+  bool has_failed() const override { return member_->has_failed(); }
+  void throw_if_failed() const override { member_->throw_if_failed(); }
+
+  // The run config from the coordinator; inner.compute is the type that the sites agreed on.
+  const RunConfig& run() const { return run_; }
+  const Welcome& welcome() const { return welcome_; }
+  // The store through which the members exchange values.
+  Store& store() { return *member_; }
+  double clock_offset_seconds() const { return member_->clock_offset_seconds(); }
+
+  // Aborts all transfers on the links.
+  void abort_links();
+  // Leaves the run with `outcome` and `message`. A site that hosts the coordinator waits until the
+  // other sites have left, at most `patience_seconds`.
+  void leave(Outcome outcome, const std::string& message, double patience_seconds);
+
+ private:
+  SitePeers(const LoadedSite& loaded, Clock& clock);
+  // Returns the number of connections between two sites.
+  int lanes() const;
+
+  const SiteConfig site_;
+  Clock& clock_;
+  std::unique_ptr<Coordinator> coordinator_;  // null unless this site hosts it
+  std::unique_ptr<Member> member_;
+  Welcome welcome_;
+  RunConfig run_;
+  View view_;
+  std::unique_ptr<Links> links_;  // made for view_
+};
+
+}  // namespace farstep

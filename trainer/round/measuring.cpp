@@ -1,0 +1,33 @@
+#include "trainer/round/measuring.h"
+
+#include "trainer/base/checksum.h"
+#include "trainer/round/round_plan.h"
+
+namespace farstep {
+
+bool is_measured(const Run& run) {
+  const int64_t measuring_steps = run.planner.plan().measuring_steps;
+  return measuring_steps > 0 && run.site.steps_done() >= measuring_steps;
+}
+
+bool plan_rest_of_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
+  run.site.finish();
+  const int64_t round = run.position.round();
+  run.peers.set_activity(round, run.site.steps_done(), "waiting to be measured");
+  auto timing = timing_of(run);
+  timing.step_seconds = run.site.timer().measured_step_seconds();
+  timing.overhead_seconds = 0;  // past, so no part of the rest of the round
+  const auto theta_hash = checksum_text(checksum(std::as_bytes(run.strategy.theta_global())));
+  auto span = run.recorder.span(SpanCause::kWait, round);
+  auto& rendezvous = run.peers.rendezvous();
+  const auto go = rendezvous.arrive(kMeasuringSync, {.timing = timing}, theta_hash, stop);
+  if (go) rendezvous.vote(kMeasuringSync, theta_hash);
+  run.site.timer().add_wait(span.finish());
+  if (!go) return false;
+  count_sequences(run);
+  ++run.position.measuring_syncs;
+  run.planner.plan_rest(timings_of(go->contributions));
+  return begin_round(run, record, stop);
+}
+
+}  // namespace farstep

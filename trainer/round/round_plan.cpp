@@ -1,0 +1,111 @@
+#include "trainer/round/round_plan.h"
+
+#include <spdlog/spdlog.h>
+
+#include "heterogeneity/plan/sync_choice.h"
+
+namespace farstep {
+
+namespace {
+
+SiteWork site_work(const Run& run) {
+  const auto& view = run.peers.view();
+  const auto& plan = run.planner.plan();
+  const auto& config = run.config.plan;
+  SiteWork work{.round = run.position.round(),
+                .rounds = run.config.outer.rounds,
+                .plan = run.own_plan(),
+                .range = {.start = run.position.data,
+                          .offset = range_begin(plan, view.self),
+                          .place = static_cast<int64_t>(view.self),
+                          .num_members = static_cast<int64_t>(view.size())},
+                .is_measuring = plan.measuring_steps > 0};
+  if (config.round_end == RoundEnd::kDeadline && plan.round_seconds) {
+    work.deadline_seconds = plan.round_seconds;
+    work.slack_seconds = config.slack_fraction * *plan.round_seconds;
+  }
+  return work;
+}
+
+RoundStart round_start(Run& run) {
+  const auto& plan = run.planner.plan();
+  RoundStart start{.round = run.position.round(),
+                   .view = run.peers.view(),
+                   .planned = {},
+                   .tokens_per_step = run.own_plan().batch * run.config.data.sequence_length,
+                   .is_measuring = plan.measuring_steps > 0,
+                   .exchange = &run.peers.exchange(),
+                   .theta = &run.site.theta(),
+                   .gradients = run.site.gradients()};
+  for (const auto& site : plan.sites) {
+    start.planned.push_back({.site = site.site,
+                             .batch = site.batch,
+                             .local_steps = site.local_steps,
+                             .most_steps = site.most_steps,
+                             .ends_by_steps = run.config.plan.round_end == RoundEnd::kSteps});
+  }
+  return start;
+}
+
+}  // namespace
+
+RoundTiming timing_of(const Run& run) {
+  auto timing = run.site.timing();
+  const auto uplink = run.peers.uplink();
+  timing.uplink_bits_per_second = uplink.bits_per_second.value_or(0);
+  timing.rtt_seconds = uplink.state.rtt_seconds;
+  return timing;
+}
+
+bool begin_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
+  const auto& plan = run.own_plan();
+  run.recorder.record(PlanEvent{.round = run.position.round(),
+                                .local_steps = plan.local_steps,
+                                .batch = plan.batch,
+                                .micro_batch = plan.micro_batch,
+                                .reason = plan.reason,
+                                .step_seconds = plan.step_seconds,
+                                .idle_seconds = plan.idle_seconds});
+  run.site.begin(site_work(run));
+  return record.add(run.strategy.begin(round_start(run), timing_of(run), stop));
+}
+
+void count_sequences(Run& run) {
+  run.position.data.run_sequences += total_sequences(run.planner.plan());
+  run.position.data.site_sequences += run.own_plan().sequences();
+}
+
+void plan_next_round(Run& run, const std::optional<SyncRecord>& newest) {
+  count_sequences(run);
+  ++run.position.rounds_done;
+  if (newest) {
+    run.planner.observe(timings_of(newest->contributions));
+  } else {
+    run.planner.keep_plan();
+  }
+  retune(run);
+}
+
+void retune(Run& run) {
+  const auto change = change_of_sync(run.config.plan, run.config.sync.shares, run.planner.sites(),
+                                     run.parameters, run.strategy.sync_config(), run.shares);
+  if (!change) return;
+  run.strategy.retune(change->sync, change->shares);
+  run.shares = change->shares;
+  const int64_t round = run.position.round();
+  run.recorder.record(SyncChangeEvent{.round = round,
+                                      .codec = change->sync.codec.kind,
+                                      .fragments = change->sync.fragments,
+                                      .delay_steps = change->sync.delay_steps,
+                                      .shares = change->shares,
+                                      .reason = change->reason});
+  spdlog::info("from round {} on the sites sync otherwise: {}", round, change->reason);
+}
+
+std::vector<RoundTiming> timings_of(std::span<const Contribution> contributions) {
+  std::vector<RoundTiming> timings;
+  for (const auto& contribution : contributions) timings.push_back(contribution.timing);
+  return timings;
+}
+
+}  // namespace farstep

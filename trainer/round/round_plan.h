@@ -1,0 +1,35 @@
+// Passes the plan of a round to the site and the strategy, and the round's timings to the planner.
+#pragma once
+
+#include <optional>
+#include <stop_token>
+
+#include "trainer/round/round_record.h"
+#include "trainer/round/run.h"
+
+namespace farstep {
+
+// Returns the timing of the site's round so far, with its link figures, as the other sites receive
+// it.
+RoundTiming timing_of(const Run& run);
+
+// Begins a round by the present plan, at the site and at the strategy. Also continues a round after
+// a resume or after a new plan for its rest. Returns false if a stop was requested before the due
+// syncs had begun.
+bool begin_round(Run& run, RoundRecord& record, const std::stop_token& stop);
+
+// Counts a round that has ended and plans the next from `newest`, the newest sync applied in the
+// round. If it is nullopt, the plan stays.
+void plan_next_round(Run& run, const std::optional<SyncRecord>& newest);
+
+// Counts the sequences of the present plan as taken from the data.
+void count_sequences(Run& run);
+
+// Changes how the sites sync, if the run lets the planner choose that and its figures favour other
+// settings. Records the reason. Called between two rounds.
+void retune(Run& run);
+
+// Returns the timings of a sync's contributions, in the order of the view.
+std::vector<RoundTiming> timings_of(std::span<const Contribution> contributions);
+
+}  // namespace farstep

@@ -1,0 +1,100 @@
+#include "trainer/round/round_record.h"
+
+#include "trainer/base/checksum.h"
+#include "wan/transport/link_meter.h"
+
+namespace farstep {
+
+namespace {
+
+int64_t difference(uint64_t after, uint64_t before) {
+  return static_cast<int64_t>(after - before);
+}
+
+}  // namespace
+
+RoundRecord::RoundRecord(Run& run)
+    : run_(run),
+      uplink_before_(run.peers.uplink()),
+      links_before_(run.peers.links()),
+      sent_bytes_(uplink_before_.state.sent_bytes) {}
+
+bool RoundRecord::add(const Synced& synced) {
+  for (const auto& sync : synced.applied) add(sync);
+  return !synced.is_stopped;
+}
+
+void RoundRecord::add(const SyncRecord& sync) {
+  run_.site.timer().add_wait(sync.exposed_wait_seconds + sync.exposed_wan_seconds);
+  run_.peers.measure_links();
+  const uint64_t sent_bytes = run_.peers.uplink().state.sent_bytes;
+  run_.recorder.record(SyncEvent{.round = sync.id.round,
+                                 .fragment = sync.id.fragment,
+                                 .wait_seconds = sync.wait_seconds,
+                                 .wan_seconds = sync.wan_seconds,
+                                 .exposed_wait_seconds = sync.exposed_wait_seconds,
+                                 .exposed_wan_seconds = sync.exposed_wan_seconds,
+                                 .bytes_sent = difference(sent_bytes, sent_bytes_)});
+  sent_bytes_ = sent_bytes;
+  newest_sync_ = sync;
+}
+
+void RoundRecord::finish() {
+  const auto& plan = run_.own_plan();
+  const auto& timer = run_.site.timer();
+  const auto before = uplink_before_.state, now = run_.peers.uplink().state;
+  const int64_t steps = run_.site.steps_done();
+  const int64_t tokens = steps * plan.batch * run_.config.data.sequence_length;
+  const double train_loss = run_.site.loss_sum() / static_cast<double>(steps);
+  run_.recorder.record(RoundEvent{
+      .round = run_.position.round(),
+      .generation = newest_sync_ ? newest_sync_->generation : run_.peers.view().generation,
+      .local_steps = steps,
+      .batch = plan.batch,
+      .micro_batch = plan.micro_batch,
+      .tokens = tokens,
+      .averaging_weight = newest_sync_ ? newest_sync_->averaging_weight : 0,
+      .theta_hash = newest_sync_ ? newest_sync_->theta_hash : hash_of_theta_global(),
+      .wan_bytes_sent = difference(now.sent_bytes, before.sent_bytes),
+      .wan_bytes_received = difference(now.received_bytes, before.received_bytes),
+      .socket_bytes_sent = difference(now.socket_sent_bytes, before.socket_sent_bytes),
+      .socket_bytes_received = difference(now.socket_received_bytes, before.socket_received_bytes),
+      .train_loss = train_loss});
+  record_links();
+  run_.peers.report({.round = run_.position.round(),
+                     .train_loss = train_loss,
+                     .tokens = tokens,
+                     .compute_seconds = timer.compute_seconds(),
+                     .idle_seconds = timer.waited_seconds() + timer.overhead_seconds()});
+}
+
+std::string RoundRecord::hash_of_theta_global() const {
+  return checksum_text(checksum(std::as_bytes(run_.strategy.theta_global())));
+}
+
+void RoundRecord::record_links() {
+  const auto record = [&](std::optional<std::string> peer, const LinkUse& before,
+                          const LinkUse& now) {
+    const auto link = since(before.state, now.state);
+    run_.recorder.record(LinkEvent{
+        .round = run_.position.round(),
+        .peer = std::move(peer),
+        .bytes_sent = static_cast<int64_t>(link.sent_bytes),
+        .bytes_received = static_cast<int64_t>(link.received_bytes),
+        .socket_bytes_sent = static_cast<int64_t>(link.socket_sent_bytes),
+        .retransmitted_bytes = static_cast<int64_t>(link.retransmitted_bytes),
+        .sending_seconds = link.sending_seconds,
+        .bits_per_second = now.bits_per_second,
+        .rtt_seconds = link.rtt_seconds > 0 ? std::optional(link.rtt_seconds) : std::nullopt});
+  };
+  const auto links = run_.peers.links();
+  if (links.empty()) return;  // the connections of a ring belong to no pair of sites
+  const auto& view = run_.peers.view();
+  for (std::size_t place = 0; place < links.size(); ++place) {
+    if (place == view.self) continue;
+    record(view.members[place], links_before_[place], links[place]);
+  }
+  record(std::nullopt, uplink_before_, run_.peers.uplink());
+}
+
+}  // namespace farstep

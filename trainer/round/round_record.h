@@ -1,0 +1,40 @@
+// Records a round and its syncs: their events, and the round's figures for the coordinator.
+//
+// Belongs to the training thread; lives for one round.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/round/run.h"
+
+namespace farstep {
+
+class RoundRecord {
+ public:
+  // Begins the record of a round and counts its traffic from here. `run` must outlive this.
+  explicit RoundRecord(Run& run);
+
+  // Records the applied syncs, each with the bytes sent since the sync before. Adds their exposed
+  // time to the site's waiting time. Returns false if a stop ended the syncs.
+  [[nodiscard]] bool add(const Synced& synced);
+  // Records the round after its last sync, and reports it to the coordinator.
+  void finish();
+
+  // The newest sync; nullopt if none was applied, as in the first round of eager updates.
+  const std::optional<SyncRecord>& newest_sync() const { return newest_sync_; }
+
+ private:
+  void add(const SyncRecord& sync);
+  std::string hash_of_theta_global() const;
+  void record_links();
+
+  Run& run_;
+  const LinkUse uplink_before_;  // at the round's begin
+  const std::vector<LinkUse> links_before_;
+  uint64_t sent_bytes_;  // up to the newest sync
+  std::optional<SyncRecord> newest_sync_;
+};
+
+}  // namespace farstep

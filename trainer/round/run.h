@@ -1,0 +1,70 @@
+// The parts of a site's run, and the run's position.
+//
+// It holds references: the builder of a run owns the parts. Belongs to the training thread.
+#pragma once
+
+#include <vector>
+
+#include "heterogeneity/plan/planner.h"
+#include "trainer/base/clock.h"
+#include "trainer/data/sampler.h"
+#include "trainer/peers/peers.h"
+#include "trainer/settings/run_config.h"
+#include "trainer/site/site_trainer.h"
+#include "trainer/strategy/strategy.h"
+#include "trainer/telemetry/recorder.h"
+
+namespace farstep {
+
+// A site's position between two rounds. The steps of the round under way are the SiteTrainer's.
+struct RunPosition {
+  int64_t rounds_done = 0;
+  DataPosition data;            // at the start of the next round, or of its newly planned rest
+  int64_t measuring_syncs = 0;  // committed ones
+
+  int64_t round() const { return rounds_done + 1; }  // under way, or the next
+};
+
+struct Run;
+
+// Saves the state from which a run can resume, while training goes on. All calls are for one run.
+class Checkpoints {
+ public:
+  virtual ~Checkpoints() = default;
+  // Begins to save the run's present state. Waits first for the checkpoint before this one. No step
+  // may be under way.
+  virtual void begin(Run& run) = 0;
+  // Records the checkpoint under way if it is complete. Throws its failure. Does not wait.
+  virtual void collect(Run& run) = 0;
+  // Waits for the checkpoint under way, if there is one, and records it. Throws its failure.
+  virtual void finish(Run& run) = 0;
+};
+
+// Measures the loss of theta_global.
+class Validator {
+ public:
+  virtual ~Validator() = default;
+  // Validates if that is due. Called between two rounds. `sequences_before` is the number of
+  // training sequences of all sites before the last round.
+  virtual void run_if_due(Run& run, int64_t sequences_before) = 0;
+};
+
+struct Run {
+  const RunConfig& config;
+  int64_t parameters = 0;  // of the model
+  Peers& peers;
+  Planner& planner;
+  SiteTrainer& site;
+  Strategy& strategy;
+  Checkpoints& checkpoints;
+  Validator& validator;
+  Recorder& recorder;
+  const Clock& clock;
+  RunPosition position = {};
+  std::vector<double> shares = {};  // of the reduction, as of the last retune()
+
+  // Returns this site's part of the present plan.
+  const SitePlan& own_plan() const { return planner.plan().sites[peers.view().self]; }
+};
+
+}  // namespace farstep

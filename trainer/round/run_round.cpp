@@ -1,0 +1,87 @@
+#include "trainer/round/run_round.h"
+
+#include <algorithm>
+
+#include "trainer/round/measuring.h"
+#include "trainer/round/round_plan.h"
+#include "trainer/round/round_record.h"
+
+namespace farstep {
+
+namespace {
+
+// Does the work that is due after a step. Returns false if a stop was requested before its end.
+bool after_step(Run& run, RoundRecord& record, const std::stop_token& stop) {
+  if (!record.add(run.strategy.after_step(timing_of(run), stop))) return false;
+  return !is_measured(run) || plan_rest_of_round(run, record, stop);
+}
+
+// Returns whether the site ends between two steps because a stop was requested. Throws if a peer is
+// lost. Before either, a sync that all sites have begun is finished, so that it counts at all sites
+// or at none.
+bool ends_here(Run& run, const std::stop_token& stop) {
+  if (!stop.stop_requested() && !run.peers.has_failed()) return false;
+  if (!run.strategy.try_give_up()) return false;
+  run.peers.throw_if_failed();
+  return true;
+}
+
+// Ends the round and applies all syncs that are left. Returns false if a stop was requested before.
+bool end_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
+  run.site.finish();
+  run.peers.set_activity(run.position.round(), run.site.steps_done(), "at the sync");
+  // The outer step changes values that the checkpoint under way still reads. Also, the other sites
+  // must not advance before this site has saved.
+  run.checkpoints.finish(run);
+  const double began = run.clock.now_seconds();
+  const double waited_before = run.site.timer().waited_seconds();
+  if (!record.add(run.strategy.end(timing_of(run), stop))) return false;
+  const double waited_seconds = run.site.timer().waited_seconds() - waited_before;
+  const double own_seconds = run.clock.now_seconds() - began - waited_seconds;
+  record.finish();
+  plan_next_round(run, record.newest_sync());
+  run.site.end_round(std::max(0.0, own_seconds));
+  return true;
+}
+
+void save_if_due(Run& run) {
+  const int64_t rounds_done = run.position.rounds_done;
+  if (rounds_done % run.config.checkpoint.every_rounds == 0 ||
+      rounds_done == run.config.outer.rounds) {
+    run.checkpoints.begin(run);
+  }
+}
+
+}  // namespace
+
+bool run_round(Run& run, const std::stop_token& stop) {
+  const int64_t sequences_before = run.position.data.run_sequences;
+  RoundRecord record(run);
+  if (!begin_round(run, record, stop)) return false;
+  if (is_measured(run) && !plan_rest_of_round(run, record, stop)) return false;  // after a resume
+  while (run.site.wants_step()) {
+    if (ends_here(run, stop)) return false;
+    run.peers.set_activity(run.position.round(), run.site.steps_done() + 1, "training");
+    run.site.step(run.strategy.gradients());
+    run.checkpoints.collect(run);
+    if (!after_step(run, record, stop)) return false;
+  }
+  if (!end_round(run, record, stop)) return false;
+  run.validator.run_if_due(run, sequences_before);
+  save_if_due(run);
+  return true;
+}
+
+bool run_rounds(Run& run, const std::stop_token& stop) {
+  if (run.position.rounds_done == 0 && run.site.steps_done() == 0) {
+    run.validator.run_if_due(run, 0);
+    run.checkpoints.begin(run);
+    run.site.end_round(0);
+  }
+  while (run.position.rounds_done < run.config.outer.rounds) {
+    if (!run_round(run, stop)) return false;
+  }
+  return true;
+}
+
+}  // namespace farstep

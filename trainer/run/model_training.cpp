@@ -1,0 +1,107 @@
+#include "trainer/run/model_training.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+StepDone done(StepEvent event, const StepResult& result) {
+  event.loss = result.loss;
+  event.gradient_norm = result.gradient_norm;
+  event.learning_rate = result.learning_rate;
+  event.tokens = result.tokens;
+  return {.event = std::move(event)};
+}
+
+}  // namespace
+
+ModelTraining::ModelTraining(InnerStep& inner, HostMirror& mirror, std::unique_ptr<Loader> loader,
+                             std::vector<EmulatedSpeed> speeds,
+                             std::vector<std::optional<double>> sequence_seconds, Clock& clock)
+    : inner_(inner),
+      theta_(mirror),
+      loader_(std::move(loader)),
+      speeds_(std::move(speeds)),
+      balance_(std::move(sequence_seconds)),
+      clock_(clock) {}
+
+void ModelTraining::begin(const RoundRange& range, int64_t first_sequence, int64_t batch) {
+  loader_->start_round(range, first_sequence, batch);
+}
+
+bool ModelTraining::is_played() const {
+  return std::ranges::any_of(speeds_, &EmulatedSpeed::is_played);
+}
+
+std::optional<StepDone> ModelTraining::step(const StepOrder& order, SiteReduction* gradients) {
+  StepEvent event{.round = order.round, .step = order.step};
+  const double asked = clock_.now_seconds();
+  const auto examples = loader_->next(order.batch);
+  const auto& batch = examples.view;
+  event.data_seconds = clock_.now_seconds() - asked;
+  event.start = clock_.unix_seconds();
+  if (!inner_.may_be_late() || is_played() || gradients) {
+    return step_at_once(batch, order, std::move(event), gradients);
+  }
+  const auto before =
+      inner_.start(batch, balance_.shares(order.batch), order.micro_batch, order.progress);
+  std::optional<StepDone> result;
+  if (before) result = done_late(*before);
+  under_way_ = std::move(event);
+  return result;
+}
+
+std::optional<StepDone> ModelTraining::finish() {
+  const auto result = inner_.finish();
+  if (!result) return std::nullopt;
+  auto late = done_late(*result);
+  under_way_.reset();
+  return late;
+}
+
+StepDone ModelTraining::step_at_once(const BatchView& batch, const StepOrder& order,
+                                     StepEvent event, SiteReduction* gradients) {
+  const double began = clock_.now_seconds();
+  const auto& shares = balance_.shares(order.batch);
+  const auto result =
+      gradients ? inner_.run_across(batch, shares, order.micro_batch, order.progress, *gradients)
+                : inner_.run(batch, shares, order.micro_batch, order.progress);
+  const auto device_seconds = play_speeds(began, shares, result.device_seconds);
+  balance_.observe(device_seconds);
+  event.seconds = clock_.now_seconds() - began;
+  if (device_seconds.size() > 1) event.device_seconds = device_seconds;
+  auto step = done(std::move(event), result);
+  if (result.held_seconds > 0 && !is_played()) {  // else the emulated length hides the wait
+    step.event.seconds = std::max(0.0, step.event.seconds - result.held_seconds);
+    step.held_seconds = result.held_seconds;
+  }
+  return step;
+}
+
+std::vector<double> ModelTraining::play_speeds(double began, std::span<const int64_t> shares,
+                                               std::span<const double> device_seconds) {
+  const double slowest = *std::ranges::max_element(device_seconds);
+  // The time after the devices' own: the sum of gradients and the update, which end together.
+  const double common_seconds = clock_.now_seconds() - began - slowest;
+  std::vector<double> lasted;
+  for (std::size_t device = 0; device < shares.size(); ++device) {
+    lasted.push_back(
+        speeds_[device].step_lasts(device_seconds[device] + common_seconds, shares[device]));
+  }
+  clock_.sleep_until(began + *std::ranges::max_element(lasted));
+  return lasted;
+}
+
+StepDone ModelTraining::done_late(const StepResult& result) {
+  // The GPU's own clock measures a step that the host did not wait for.
+  auto event = *under_way_;
+  event.seconds = result.device_seconds.front();
+  event.start = std::max(event.start, clock_.unix_seconds() - event.seconds);
+  return done(std::move(event), result);
+}
+
+}  // namespace farstep

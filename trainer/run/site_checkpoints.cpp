@@ -1,0 +1,123 @@
+#include "trainer/run/site_checkpoints.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "heterogeneity/plan/sync_choice.h"
+#include "trainer/checkpoint/hf_folder.h"
+#include "trainer/checkpoint/train_state.h"
+#include "trainer/model/product_choice.h"
+
+namespace farstep {
+
+namespace {
+
+void record(Run& run, const SavedCheckpoint& saved) {
+  run.recorder.record(CheckpointEvent{.round = saved.entry.round,
+                                      .step = saved.entry.step,
+                                      .folder = saved.entry.folder.string(),
+                                      .bytes = saved.bytes});
+  spdlog::info("checkpoint {}", saved.entry.folder.string());
+}
+
+}  // namespace
+
+SiteCheckpoints::SiteCheckpoints(const RunConfig& config, const SiteGround& ground,
+                                 SiteModel& model)
+    : ground_(ground),
+      model_(model),
+      checkpointer_(checkpoint_folders(ground.checkpoint_root(), config.checkpoint.keep),
+                    config.deadlines.checkpoint_seconds) {}
+
+NamedBuffers SiteCheckpoints::own_buffers(Run& run) {
+  auto buffers = model_.inner->pull_state();
+  std::ranges::move(run.strategy.own_buffers(), std::back_inserter(buffers));
+  if (!run.strategy.local_is_global()) {
+    buffers.push_back(f32_buffer("theta_local", model_.model->parameters().host_values().pull()));
+  }
+  return buffers;
+}
+
+void SiteCheckpoints::begin(Run& run) {
+  finish(run);
+  const auto& position = run.position;
+  const auto& site = run.site;
+  auto& strategy = run.strategy;
+  const auto span = run.recorder.span(SpanCause::kCheckpoint, position.rounds_done);
+  run.peers.set_activity(position.rounds_done, site.steps_done(), "saving");
+  const auto& parameters = model_.model->parameters();
+  auto site_buffers = model_.inner->start_snapshot(!strategy.local_is_global());
+  std::ranges::move(strategy.own_buffers(), std::back_inserter(site_buffers));
+  checkpointer_.begin(
+      {.state = {.progress = {.run = run.config.name,
+                              .site = ground_.site.name,
+                              .round = position.rounds_done,
+                              .step = site.steps_done(),
+                              .syncs = strategy.syncs_done() + position.measuring_syncs,
+                              .loss_sum = site.loss_sum(),
+                              .run_sequences = position.data.run_sequences,
+                              .site_sequences = position.data.site_sequences,
+                              .generation = run.peers.view().generation,
+                              .theta_hash = {},
+                              .round_seconds = site.timer().elapsed_seconds(),
+                              .step_seconds = site.timer().steps(),
+                              .planner = run.planner.state(),
+                              .strategy = strategy.state(),
+                              .products = measured_choice(run.config.inner.compute)},
+                 .global = named_parameters(parameters.layout(), strategy.theta_global()),
+                 .outer = named_parameters(parameters.layout(), strategy.outer_momentum()),
+                 .site = std::move(site_buffers),
+                 .run_config = to_json(run.config),
+                 .model_config =
+                     model_.model->config_text({.sequence_length = run.config.data.sequence_length,
+                                                .eos = ground_.training_data.eos()})},
+       .copy = [this] { model_.inner->copy_snapshot(); }});
+}
+
+void SiteCheckpoints::collect(Run& run) {
+  if (const auto saved = checkpointer_.collect()) record(run, *saved);
+}
+
+void SiteCheckpoints::finish(Run& run) {
+  if (!checkpointer_.is_under_way()) return;
+  const int64_t steps_done = run.site.steps_done();
+  const int64_t round = run.position.rounds_done + (steps_done > 0 ? 1 : 0);
+  run.peers.set_activity(round, steps_done, "waiting for the disk");
+  auto span = run.recorder.span(SpanCause::kCheckpoint, round);
+  const auto saved = checkpointer_.finish();
+  span.finish();
+  if (saved) record(run, *saved);
+}
+
+void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
+  auto& strategy = run.strategy;
+  auto& parameters = model_.model->parameters();
+  const auto theta = strategy.theta_global();
+  TrainState state;
+  auto& progress = state.progress;
+  progress = load_progress(resumed);
+  strategy.restore(progress.strategy);
+  run.position = {.rounds_done = progress.round,
+                  .data = {progress.run_sequences, progress.site_sequences},
+                  .measuring_syncs = progress.syncs - strategy.syncs_done()};
+  state.global = named_parameters(parameters.layout(), theta);
+  state.outer = named_parameters(parameters.layout(), strategy.outer_momentum());
+  state.site = own_buffers(run);
+  load_checkpoint(resumed, state);
+  if (strategy.local_is_global()) {
+    std::ranges::copy(theta, parameters.host_values().pull().begin());
+  }
+  parameters.host_values().push();
+  model_.inner->push_state();
+  run.planner.restore(progress.planner);
+  // The shares as they were last decided.
+  run.shares = shares_by_uplinks(run.config.sync.shares, run.planner.sites());
+  run.site.resume(progress.step, progress.loss_sum, progress.round_seconds,
+                  std::move(progress.step_seconds));
+  drop_newer_checkpoints(ground_.checkpoint_root(), resumed);
+  spdlog::info("resumed from {}", resumed.folder.string());
+}
+
+}  // namespace farstep

@@ -1,0 +1,41 @@
+// Writes the checkpoints of a site's run while training goes on, and restores the run from one.
+//
+// Belongs to the training thread, except wait_until_whole().
+#pragma once
+
+#include "trainer/checkpoint/checkpointer.h"
+#include "trainer/round/run.h"
+#include "trainer/run/site_ground.h"
+#include "trainer/run/site_model.h"
+
+namespace farstep {
+
+class SiteCheckpoints : public Checkpoints {
+ public:
+  // Makes checkpoints of a run that trains `model`. `ground` and `model` must outlive this.
+  SiteCheckpoints(const RunConfig& config, const SiteGround& ground, SiteModel& model);
+
+  void begin(Run& run) override;
+  void collect(Run& run) override;
+  void finish(Run& run) override;
+
+  // Returns when the newest checkpoint is complete. Any thread may call it.
+  void wait_until_whole() { checkpointer_.wait_until_whole(); }
+  // Waits for the checkpoint under way; logs errors instead of throwing. Afterwards no state of the
+  // run is read.
+  void end() { checkpointer_.end(); }
+
+  // Restores the run's state of `resumed`, and forgets newer checkpoints. Throws DataError.
+  void restore(Run& run, const CheckpointEntry& resumed);
+
+ private:
+  // Returns the state that only this site has: the inner optimizer's moments, the strategy's own
+  // buffers, and the weights if they differ from theta_global.
+  NamedBuffers own_buffers(Run& run);
+
+  const SiteGround& ground_;
+  SiteModel& model_;
+  Checkpointer checkpointer_;
+};
+
+}  // namespace farstep

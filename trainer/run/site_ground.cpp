@@ -1,0 +1,61 @@
+#include "trainer/run/site_ground.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainer/base/checksum.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/base/log.h"
+#include "trainer/checkpoint/train_state.h"
+#include "trainer/peers/known_sites.h"
+
+namespace farstep {
+
+SiteGround::SiteGround(const LoadedSite& loaded, bool resume)
+    : site(loaded.site),
+      cores(assign_cores(loaded.site.devices, loaded.site.pin, allowed_cores())),
+      output(std::filesystem::path(loaded.site.output) / loaded.site.name),
+      recorder(output, loaded.site.name, clock),
+      training_data(loaded.site.data, kTrainSplit),
+      validation_data(loaded.site.data, kValidationSplit) {
+  make_folder(output);
+  log_to_file(output / "log.txt");
+  if (!resume && !list_checkpoints(checkpoint_root()).empty()) {
+    throw ConfigError(fmt::format(
+        "output: {} holds a run already: --resume continues it; for a new run give another output "
+        "or remove it",
+        output.string()));
+  }
+}
+
+JoinRequest SiteGround::join_request(const LoadedSite& loaded, bool resume) const {
+  JoinRequest request;
+  request.run = loaded.run;
+  request.resume = resume;
+  if (resume) {
+    for (const auto& entry : resumable_checkpoints(checkpoint_root())) {
+      const int64_t syncs = load_progress(entry).syncs;
+      auto& offered = request.resumable_syncs;
+      if (std::ranges::find(offered, syncs) == offered.end()) offered.push_back(syncs);
+    }
+  }
+  request.facts["data_digest"] = checksum_text(training_data.digest() ^ validation_data.digest());
+  request.profile = own_profile(site);
+  return request;
+}
+
+CheckpointEntry SiteGround::checkpoint_after(int64_t syncs) const {
+  const auto offered = resumable_checkpoints(checkpoint_root());
+  const auto found = std::ranges::find_if(
+      offered, [&](const auto& entry) { return load_progress(entry).syncs == syncs; });
+  if (found == offered.end()) {
+    throw DataError(
+        fmt::format("{}: the checkpoint after {} syncs has vanished since it was offered",
+                    checkpoint_root().string(), syncs));
+  }
+  return *found;
+}
+
+}  // namespace farstep

@@ -1,0 +1,37 @@
+// The parts of a site that need no peers: its folder, records, clock and data.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "trainer/base/clock.h"
+#include "trainer/checkpoint/checkpoint_folder.h"
+#include "trainer/data/token_dataset.h"
+#include "trainer/inner/cores.h"
+#include "trainer/settings/load_config.h"
+#include "trainer/telemetry/recorder.h"
+#include "wan/membership/protocol.h"
+
+namespace farstep {
+
+struct SiteGround {
+  // Makes the site's folder, and writes the log there from now on. Throws ConfigError or DataError.
+  // A folder that already holds a run is a ConfigError unless `resume` is set.
+  SiteGround(const LoadedSite& loaded, bool resume);
+
+  std::filesystem::path checkpoint_root() const { return output / "checkpoints"; }
+  // Returns the site's request to join the run.
+  JoinRequest join_request(const LoadedSite& loaded, bool resume) const;
+  // Returns the newest checkpoint after `syncs` syncs, from which all sites resume. Throws
+  // DataError.
+  CheckpointEntry checkpoint_after(int64_t syncs) const;
+
+  const SiteConfig site;
+  const std::vector<Cores> cores;      // by device
+  const std::filesystem::path output;  // the site's own folder
+  RealClock clock;
+  Recorder recorder;
+  const TokenDataset training_data, validation_data;
+};
+
+}  // namespace farstep

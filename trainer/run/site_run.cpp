@@ -1,0 +1,209 @@
+#include "trainer/run/site_run.h"
+
+#include <spdlog/spdlog.h>
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/data/token_batch.h"
+#include "trainer/model/cpu_instructions.h"
+#include "trainer/model/device.h"
+#include "trainer/peers/agreed_compute.h"
+#include "trainer/peers/known_sites.h"
+#include "trainer/round/round_plan.h"
+#include "trainer/round/run_round.h"
+#include "trainer/run/interrupt.h"
+#include "trainer/strategy/make_strategy.h"
+
+namespace farstep {
+
+namespace {
+
+std::string device_text(const DeviceConfig& device) {
+  auto text = device.kind == DeviceKind::kCpu ? fmt::format("cpu x{}", device.threads)
+                                              : fmt::format("cuda:{}", device.index);
+  if (!device.emulate) return text;
+  const auto& emulate = *device.emulate;
+  if (emulate.times) return text + fmt::format(", played {} times slower", *emulate.times);
+  return text + (emulate.step_seconds
+                     ? fmt::format(", played at {} s a step", *emulate.step_seconds)
+                     : fmt::format(", played at {} s a sequence", *emulate.sequence_seconds));
+}
+
+// Records and logs the environment of this process.
+void write_configs(const SiteGround& ground, const RunConfig& run) {
+  write_file_durably(ground.output / "run.json", to_json(run).dump(2) + "\n");
+  write_file_durably(ground.output / "site.json", to_json(ground.site).dump(2) + "\n");
+  spdlog::info("instructions: {}", cpu_instructions_text());
+  spdlog::info("site config: {}", to_json(ground.site).dump());
+  spdlog::info("run: {}", to_json(run).dump());
+  if (is_slow_compute(run.inner.compute, ground.site)) spdlog::warn(kSlowComputeText);
+}
+
+std::optional<CheckpointEntry> checkpoint_of(const SiteGround& ground, const Welcome& welcome,
+                                             bool resume) {
+  if (!resume) return std::nullopt;
+  return ground.checkpoint_after(welcome.start_syncs);
+}
+
+}  // namespace
+
+std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, bool resume,
+                                       const std::stop_token& stop) {
+  load_gpu_library(loaded.site.devices);
+  auto ground = std::make_unique<SiteGround>(loaded, resume);
+  auto peers = SitePeers::join(loaded, ground->join_request(loaded, resume), ground->clock, stop);
+  if (!peers) return nullptr;
+  write_configs(*ground, peers->run());
+  peers->connect(peers->run().deadlines.transfer_stall_seconds)
+      .make_exchange(peers->run().sync.exchange);
+  return std::unique_ptr<SiteRun>(new SiteRun(std::move(ground), std::move(peers), resume));
+}
+
+SiteRun::SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> peers, bool resume)
+    : ground_(std::move(ground)),
+      peers_(std::move(peers)),
+      config_(peers_->run()),
+      resumed_(checkpoint_of(*ground_, peers_->welcome(), resume)),
+      model_(make_site_model(*ground_, config_, resumed_)),
+      planner_(make_planner()),
+      checkpoints_(config_, *ground_, model_),
+      strategy_(make_strategy()),
+      training_(*model_.inner, model_.model->parameters().host_values(), make_loader(), speeds(),
+                known_sequence_seconds(planner_.sites()[peers_->view().self].profile,
+                                       ground_->site.devices.size()),
+                ground_->clock),
+      trainer_(training_, ground_->recorder, ground_->clock),
+      validation_(*ground_, *model_.model),
+      run_{.config = config_,
+           .parameters = model_.model->parameters().size(),
+           .peers = *peers_,
+           .planner = planner_,
+           .site = trainer_,
+           .strategy = *strategy_,
+           .checkpoints = checkpoints_,
+           .validator = validation_,
+           .recorder = ground_->recorder,
+           .clock = ground_->clock} {
+  if (resumed_) checkpoints_.restore(run_, *resumed_);
+  record_start();
+  if (!resumed_) retune(run_);
+  // Last: threads that start earlier must not inherit the first device's cores.
+  stay_on_cores(ground_->cores.front());
+}
+
+SiteRun::~SiteRun() {
+  checkpoints_.end();  // it reads members that are destroyed before it
+  peers_->abort_links();
+}
+
+Planner SiteRun::make_planner() const {
+  const ProfiledModel model{.parameters = model_.model->parameters().size(),
+                            .sequence_length = config_.data.sequence_length,
+                            .compute = std::string(name_of(config_.inner.compute))};
+  return in_file(std::string(kRunSource), [&] {
+    return Planner(config_.plan, known_sites(config_, peers_->welcome(), model));
+  });
+}
+
+std::unique_ptr<Strategy> SiteRun::make_strategy() {
+  auto& parameters = model_.model->parameters();
+  StartValues start{.theta = parameters.host_values().pull(), .tensors = {}};
+  for (const auto& spec : parameters.layout()) start.tensors.push_back({spec.name, spec.offset});
+  return farstep::make_strategy(
+      config_.strategy.kind,
+      {.outer = config_.outer, .sync = config_.sync, .base_steps = config_.plan.base_steps},
+      peers_->view(), std::move(start),
+      {.rendezvous = peers_->rendezvous(),
+       .recorder = ground_->recorder,
+       .clock = ground_->clock,
+       .wait_for_checkpoint = [this] { checkpoints_.wait_until_whole(); },
+       .finish_checkpoint = [this] { checkpoints_.finish(run_); }});
+}
+
+std::unique_ptr<Loader> SiteRun::make_loader() const {
+  const auto& data = ground_->training_data;
+  const int64_t length = config_.data.sequence_length;
+  return std::make_unique<Loader>(
+      window_reader(data, length),
+      Sampler(config_.data.order, static_cast<uint64_t>(config_.seed), data.num_windows(length)));
+}
+
+std::vector<EmulatedSpeed> SiteRun::speeds() const {
+  std::vector<EmulatedSpeed> speeds;
+  for (const auto& device : ground_->site.devices) speeds.emplace_back(device.emulate);
+  return speeds;
+}
+
+void SiteRun::record_start() {
+  const auto& view = peers_->view();
+  std::vector<std::string> devices;
+  for (const auto& device : ground_->site.devices) devices.push_back(device_text(device));
+  ground_->recorder.record(RunEvent{.version = FARSTEP_VERSION,
+                                    .run = config_.name,
+                                    .site_id = static_cast<int64_t>(view.self),
+                                    .sites = view.members,
+                                    .devices = std::move(devices),
+                                    .parameters = run_.parameters,
+                                    .sequence_length = config_.data.sequence_length,
+                                    .rounds = config_.outer.rounds,
+                                    .generation = view.generation,
+                                    .start_round = run_.position.rounds_done,
+                                    .start_step = trainer_.steps_done(),
+                                    .start_fragments = strategy_->syncs_of_round(),
+                                    .clock_offset_seconds = peers_->clock_offset_seconds()});
+  const auto& plan = run_.own_plan();
+  spdlog::info("run '{}' as site {} of {}: {} parameters, {} steps of {} sequences a round: {}",
+               config_.name, view.self + 1, view.size(), run_.parameters, plan.local_steps,
+               plan.batch, plan.reason);
+}
+
+int SiteRun::train(const std::stop_token& stop) {
+  try {
+    if (run_rounds(run_, stop)) {
+      checkpoints_.finish(run_);
+      leave(EndOutcome::kDone, "");
+      return 0;
+    }
+    save_now();
+    leave(EndOutcome::kInterrupted, "interrupted");
+    return kExitInterrupted;
+  } catch (const PeerError& error) {
+    save_now();
+    // If all sites are interrupted at once, they leave one after the other; that is no loss of a
+    // peer.
+    const bool interrupted = stop.stop_requested();
+    leave(interrupted ? EndOutcome::kInterrupted : EndOutcome::kPeerLost, error.what());
+    if (interrupted) return kExitInterrupted;
+    throw;
+  } catch (const std::exception& error) {
+    finish_saving();
+    leave(EndOutcome::kFailed, error.what());
+    throw;
+  }
+}
+
+void SiteRun::save_now() {
+  trainer_.finish();
+  checkpoints_.begin(run_);
+  checkpoints_.finish(run_);
+}
+
+void SiteRun::finish_saving() {
+  try {
+    checkpoints_.finish(run_);
+  } catch (const std::exception& error) {
+    spdlog::error("the checkpoint under way is lost: {}", error.what());
+  }
+}
+
+void SiteRun::leave(EndOutcome outcome, const std::string& message) {
+  ground_->recorder.record(EndEvent{.outcome = outcome, .message = message});
+  const bool done = outcome == EndOutcome::kDone;
+  // The other sites may still be evaluating, or saving their state.
+  peers_->leave(done                                  ? Outcome::kDone
+                : outcome == EndOutcome::kInterrupted ? Outcome::kInterrupted
+                                                      : Outcome::kFailed,
+                message, done ? config_.deadlines.join_seconds : config_.deadlines.leave_seconds);
+}
+
+}  // namespace farstep

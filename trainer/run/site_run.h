@@ -1,0 +1,73 @@
+// One site's process of a run: it makes all parts from a config, joins its peers, trains and
+// leaves.
+//
+// It owns the parts; a Run has references to them for the training loop. Not thread-safe: belongs
+// to the training thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "heterogeneity/plan/planner.h"
+#include "trainer/peers/site_peers.h"
+#include "trainer/round/run.h"
+#include "trainer/run/model_training.h"
+#include "trainer/run/site_checkpoints.h"
+#include "trainer/run/site_ground.h"
+#include "trainer/run/site_model.h"
+#include "trainer/run/site_validation.h"
+#include "trainer/settings/load_config.h"
+#include "trainer/site/site_trainer.h"
+#include "trainer/strategy/strategy.h"
+
+namespace farstep {
+
+class SiteRun {
+ public:
+  // Joins the run. With `resume`, continues from the newest sync of which all sites have
+  // checkpoints. Returns null if a stop was requested before all sites had joined. Throws
+  // ConfigError, DataError or PeerError.
+  static std::unique_ptr<SiteRun> open(const LoadedSite& loaded, bool resume,
+                                       const std::stop_token& stop);
+  // Aborts all transfers on the links.
+  ~SiteRun();
+  SiteRun(const SiteRun&) = delete;
+  SiteRun& operator=(const SiteRun&) = delete;
+
+  // Trains until the run's last round is committed or `stop` is requested. Returns the process's
+  // exit code: 0 if the run is complete, 130 if it was stopped. In both cases a checkpoint of the
+  // last step is on disk, and also when it throws PeerError.
+  int train(const std::stop_token& stop);
+
+ private:
+  SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> peers, bool resume);
+  Planner make_planner() const;
+  std::unique_ptr<Strategy> make_strategy();
+  std::unique_ptr<Loader> make_loader() const;
+  std::vector<EmulatedSpeed> speeds() const;
+  void record_start();
+  // Saves a checkpoint, and returns when it is on disk.
+  void save_now();
+  // Waits for the checkpoint that was begun before an error; logs if it is lost.
+  void finish_saving();
+  // Records how this site ends, and tells the coordinator. If this site hosts the coordinator,
+  // waits for the other sites to end, within the run's deadlines.
+  void leave(EndOutcome outcome, const std::string& message);
+
+  const std::unique_ptr<SiteGround> ground_;
+  const std::unique_ptr<SitePeers> peers_;
+  const RunConfig& config_;  // as the peers agreed on it
+  const std::optional<CheckpointEntry> resumed_;
+  SiteModel model_;
+  Planner planner_;
+  SiteCheckpoints checkpoints_;
+  const std::unique_ptr<Strategy> strategy_;  // its worker waits for checkpoints
+  ModelTraining training_;
+  SiteTrainer trainer_;
+  SiteValidation validation_;
+  Run run_;
+};
+
+}  // namespace farstep

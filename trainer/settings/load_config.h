@@ -1,0 +1,54 @@
+// Loads configs: the file of a site or of a coordinator, the run file that it names, and --set
+// overrides of both.
+//
+// Thread-safe: it only reads files.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/config/json_fields.h"
+#include "trainer/settings/run_config.h"
+#include "trainer/settings/site_config.h"
+
+namespace farstep {
+
+// A site's config, with the run file's JSON if the site names one.
+struct LoadedSite {
+  SiteConfig site;          // paths made absolute
+  std::optional<Json> run;  // the run config, overrides applied, defaults spelled out
+  std::string run_file;     // for messages; empty without one
+};
+
+// Loads a site's config and its run file, with --set overrides ("run." reaches into the run file).
+// Throws ConfigError with file and JSON path.
+LoadedSite load_site(const std::filesystem::path& file, const std::vector<std::string>& overrides);
+
+// Config of `farstep coordinator`: the coordinator alone.
+struct CoordinatorConfig {
+  std::string run;
+  std::string endpoint;
+  std::string output;
+  std::string log_level = "info";
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("run", run, "the run file", kRequired);
+    visit("endpoint", endpoint, "where to listen, tcp://ADDRESS:PORT", kRequired);
+    visit("output", output, "folder for the coordinator's log; empty writes none");
+    visit("log_level", log_level, "trace, debug, info, warning or error");
+  }
+};
+
+struct LoadedCoordinator {
+  CoordinatorConfig coordinator;
+  Json run;
+};
+
+// Loads the coordinator's config and its run file, with --set overrides as in load_site.
+LoadedCoordinator load_coordinator(const std::filesystem::path& file,
+                                   const std::vector<std::string>& overrides);
+
+}  // namespace farstep

@@ -1,0 +1,62 @@
+#include "trainer/settings/run_config.h"
+
+#include <set>
+
+#include "trainer/strategy/make_strategy.h"
+
+namespace farstep {
+
+std::size_t RunConfig::site_id(const std::string& site) const {
+  std::string listed;
+  for (std::size_t id = 0; id < sites.size(); ++id) {
+    if (sites[id].name == site) return id;
+    listed += (id == 0 ? "" : ", ") + sites[id].name;
+  }
+  throw ConfigError(fmt::format("site '{}' does not take part in run '{}'; its sites are {}", site,
+                                name, listed));
+}
+
+RunConfig run_config_from_json(const Json& json, const std::string& file) {
+  auto run = read_json<RunConfig>(json, file);
+  const JsonPlace sites{file, "sites"};
+  std::set<std::string> names;
+  for (std::size_t id = 0; id < run.sites.size(); ++id) {
+    const auto& name = run.sites[id].name;
+    if (name.find_first_not_of(
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") !=
+        std::string::npos) {
+      sites.element(id).member("name").fail("'" + name +
+                                            "' has characters other than letters, digits, - and _");
+    }
+    if (!names.insert(name).second) {
+      sites.element(id).member("name").fail("'" + name + "' stands twice");
+    }
+  }
+  run.sync.validate({file, "sync"}, run.plan.base_steps);
+  const JsonPlace servers{file, "sync.servers"};
+  for (std::size_t i = 0; i < run.sync.servers.size(); ++i) {
+    if (!names.contains(run.sync.servers[i])) {
+      servers.element(i).fail("'" + run.sync.servers[i] + "' is no site of the run");
+    }
+  }
+  const auto& strategy = run.strategy.kind;
+  check_strategy(strategy,
+                 {.outer = run.outer, .sync = run.sync, .base_steps = run.plan.base_steps},
+                 {file, "strategy"});
+  if (run.plan.wan_target &&
+      (!can_be_retuned(strategy) || run.sync.exchange != ExchangeKind::kDirect)) {
+    JsonPlace{file, "plan.wan_target"}.fail(
+        "chooses codec, fragments and delay, which only strategy.kind low_communication with "
+        "sync.exchange direct can change: set both so, or the target to null");
+  }
+  run.deadlines.validate(file);
+  return run;
+}
+
+ServedRun served_run(const RunConfig& run) {
+  ServedRun served{.config = to_json(run), .sites = {}, .fragments = run.sync.fragments};
+  for (const auto& site : run.sites) served.sites.push_back(site.name);
+  return served;
+}
+
+}  // namespace farstep

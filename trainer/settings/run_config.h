@@ -1,0 +1,85 @@
+// The run file: all settings on which the sites of a run must agree. It consists of the settings
+// that each component defines.
+//
+// The coordinator sends it to the sites. It refuses a site whose own copy differs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heterogeneity/plan/plan_config.h"
+#include "outer_optimizer/outer_config.h"
+#include "outer_optimizer/sync_config.h"
+#include "trainer/checkpoint/checkpoint_config.h"
+#include "trainer/config/json_fields.h"
+#include "trainer/data/data_config.h"
+#include "trainer/inner/inner_config.h"
+#include "trainer/model/model_config.h"
+#include "trainer/strategy/strategy_config.h"
+#include "wan/membership/deadlines.h"
+#include "wan/membership/served_run.h"
+
+namespace farstep {
+
+// The interval and the size of the validations of theta_global.
+struct EvaluateConfig {
+  std::optional<int64_t> every_rounds;
+  int64_t windows = 64;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("every_rounds", every_rounds,
+          "rounds between two validations; 0 never; null: as often as it costs 1 % of the training "
+          "at most, and before the first round and after the last",
+          at_least(0));
+    visit("windows", windows, "validation windows, spread over the set; 0 is all", at_least(0));
+  }
+};
+
+struct RunConfig {
+  std::string name;
+  int64_t seed = 1;
+  std::vector<RunSite> sites;
+  ModelConfig model;
+  DataConfig data;
+  InnerConfig inner;
+  StrategyConfig strategy;
+  OuterConfig outer;
+  SyncConfig sync;
+  PlanConfig plan;
+  EvaluateConfig evaluate;
+  CheckpointConfig checkpoint;
+  Deadlines deadlines;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("name", name, "name of the run", kRequired);
+    visit("seed", seed, "seed of the weights and of the data order", at_least(0));
+    visit("sites", sites, "the sites that take part; their order gives the site ids",
+          required(at_least(1)));
+    visit("model", model, "the model");
+    visit("data", data, "the data recipe");
+    visit("inner", inner, "the inner optimizer");
+    visit("strategy", strategy, "how the sites' replicas stay together");
+    visit("outer", outer, "the outer optimizer");
+    visit("sync", sync, "what crosses the network, and how");
+    visit("plan", plan, "work of a site in a round");
+    visit("evaluate", evaluate, "validation of theta_global");
+    visit("checkpoint", checkpoint, "checkpoints");
+    visit("deadlines", deadlines, "how long anything may take");
+  }
+
+  // Returns the index of the site in `sites`. Throws ConfigError if it does not take part.
+  std::size_t site_id(const std::string& site) const;
+};
+
+// Reads and validates a run file's JSON; `file` is for messages.
+RunConfig run_config_from_json(const Json& json, const std::string& file);
+
+// Returns the settings that the coordinator of the run uses.
+ServedRun served_run(const RunConfig& run);
+
+}  // namespace farstep

@@ -1,0 +1,97 @@
+// A site's config: only settings that are local to the machine. All others are in the run file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/config/fields.h"
+#include "trainer/model/device_config.h"
+#include "wan/link/emulated_link.h"
+
+namespace farstep {
+
+// The address of the coordinator.
+struct CoordinatorAddress {
+  std::string endpoint;
+  bool host = false;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("endpoint", endpoint, "where the coordinator listens, tcp://ADDRESS:PORT", kRequired);
+    visit("host", host, "the coordinator runs inside this site's process");
+  }
+};
+
+// The site's address, ports and limits on sending.
+struct NetworkConfig {
+  std::string address;
+  std::string interface;
+  int64_t port = 0;
+  std::string congestion_control;
+  std::optional<double> uplink_bits_per_second;
+  std::optional<EmulatedLink> emulate;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("address", address, "this machine's IP address that the peers can reach");
+    visit("interface", interface, "network interface to take the address from, instead of it");
+    visit(
+        "port", port,
+        "first of the TCP ports (one a peer and lane) that the peers connect to; 0 lets the system "
+        "choose",
+        in_range(0, 65000));
+    visit(
+        "congestion_control", congestion_control,
+        "the kernel's congestion control, if it has this one; empty: cubic, and bbr where packets "
+        "get lost without a queue");
+    visit("uplink_bits_per_second", uplink_bits_per_second,
+          "what this site may send to all peers together; stated a little below what the line can, "
+          "no queue builds up in it. null: no limit",
+          above(0));
+    visit("emulate", emulate, "play slower links to the peers");
+  }
+};
+
+struct SiteConfig {
+  std::string name;
+  std::string run;
+  CoordinatorAddress coordinator;
+  NetworkConfig network;
+  CpuConfig cpu;
+  std::vector<DeviceConfig> devices;
+  bool pin = false;
+  std::string data;
+  std::string models = ".";
+  std::string profile;
+  std::string output;
+  std::string log_level = "info";
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("name", name, "name of the site, as in the run file", kRequired);
+    visit("run", run,
+          "the run file; needed where the coordinator is hosted, else checked against its copy");
+    visit("coordinator", coordinator, "where the sites meet", kRequired);
+    visit("network", network, "the way to the peers: either address or interface", kRequired);
+    visit("cpu", cpu, "how the processor is used");
+    visit("devices", devices, "the devices of the site", required(at_least(1)));
+    visit(
+        "pin", pin,
+        "every cpu slice runs on cores of its own, the first that no slice names; not for several "
+        "sites on one machine, which would all take the same");
+    visit("data", data, "folder of token shards that `farstep tokenize` made", kRequired);
+    visit("models", models, "folder under which model.from is looked up");
+    visit("profile", profile,
+          "what `farstep profile` measured of this site; empty: the plan learns from the rounds");
+    visit("output", output, "folder for the run's records; the site writes to a folder of its name",
+          kRequired);
+    visit("log_level", log_level, "trace, debug, info, warning or error");
+  }
+
+  // Throws ConfigError, naming `file` and the member, if members contradict each other.
+  void validate(const std::string& file) const;
+};
+
+}  // namespace farstep

@@ -1,0 +1,53 @@
+// The interface of a site's inner steps: the part of its training that depends on data, model and
+// devices.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "trainer/data/sampler.h"
+#include "trainer/reduction/site_reduction.h"
+#include "trainer/strategy/strategy.h"
+#include "trainer/telemetry/event.h"
+
+namespace farstep {
+
+// A request for one inner step.
+struct StepOrder {
+  int64_t round = 1, step = 1;  // its number in the round
+  int64_t batch = 1;            // sequences
+  int64_t micro_batch = 1;      // sequences on one device at once
+  double progress = 0;          // of the run, in [0, 1]
+};
+
+// A finished inner step.
+struct StepDone {
+  StepEvent event;
+  double held_seconds = 0;  // its wait for a checkpoint's copy, after event.seconds
+};
+
+class InnerTraining {
+ public:
+  virtual ~InnerTraining() = default;
+
+  // Sets the data of the next batches: `range`, from the site's sequence `first_sequence` on.
+  // `batch` is the expected number of sequences of a batch.
+  virtual void begin(const RoundRange& range, int64_t first_sequence, int64_t batch) = 0;
+
+  // Takes a step and returns it when it is done. A GPU may be one step late: then the new step
+  // stays under way, and the call returns the step before (nullopt for the first). `gradients`,
+  // unless null, takes part in the sum of the gradients. Throws InternalError if loss or gradient
+  // is not finite, DataError if the batch cannot be read.
+  virtual std::optional<StepDone> step(const StepOrder& order, SiteReduction* gradients) = 0;
+  virtual bool is_step_under_way() const = 0;
+  // Waits for the step under way and returns it; nullopt if there is none. Must be called before
+  // the results of steps are counted, saved or changed.
+  virtual std::optional<StepDone> finish() = 0;
+
+  virtual LocalTheta& theta() = 0;
+  // The gradient of a step, flat, fp32, which step()'s `gradients` may change; empty unless it is
+  // in host memory.
+  virtual std::span<float> gradients() = 0;
+};
+
+}  // namespace farstep

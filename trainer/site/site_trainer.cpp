@@ -1,0 +1,88 @@
+#include "trainer/site/site_trainer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace farstep {
+
+SiteTrainer::SiteTrainer(InnerTraining& inner, Recorder& recorder, const Clock& clock)
+    : inner_(inner), recorder_(recorder), timer_(clock) {}
+
+void SiteTrainer::begin(const SiteWork& work) {
+  work_ = work;
+  const auto& plan = work_.plan;
+  // Windows before plan.steps_before were counted as taken when the round was planned anew.
+  inner_.begin(work_.range, (steps_done_ - plan.steps_before) * plan.batch, plan.batch);
+}
+
+bool SiteTrainer::wants_step() const {
+  const auto& plan = work_.plan;
+  if (work_.is_measuring) return true;
+  if (!work_.deadline_seconds) return steps_done_ < plan.local_steps;
+  if (steps_done_ == 0) return true;
+  if (steps_done_ >= plan.most_steps) return false;
+  const double step_seconds =
+      timer_.step_seconds() > 0 ? timer_.step_seconds() : plan.step_seconds.value_or(0);
+  // A step under way has only begun, so its time is added as an estimate.
+  const double spent_seconds =
+      timer_.elapsed_seconds() + (inner_.is_step_under_way() ? step_seconds : 0);
+  return has_room_for_step(*work_.deadline_seconds, spent_seconds, step_seconds,
+                           work_.slack_seconds);
+}
+
+void SiteTrainer::step(SiteReduction* gradients) {
+  const auto& plan = work_.plan;
+  // The progress depends on the share of the site's steps that are done, so it is equal at all
+  // sites that have done the same share.
+  const double share =
+      std::min(1.0, static_cast<double>(steps_done_) / static_cast<double>(plan.local_steps));
+  const StepOrder order{.round = work_.round,
+                        .step = steps_done_ + 1,
+                        .batch = plan.batch,
+                        .micro_batch = plan.micro_batch,
+                        .progress = (static_cast<double>(work_.round - 1) + share) /
+                                    static_cast<double>(work_.rounds)};
+  record(inner_.step(order, gradients));
+  ++steps_done_;
+}
+
+void SiteTrainer::finish() {
+  record(inner_.finish());
+}
+
+void SiteTrainer::record(const std::optional<StepDone>& done) {
+  if (!done) return;
+  const auto& event = done->event;
+  timer_.add_step(event.seconds);
+  loss_sum_ += event.loss.value_or(0);
+  if (done->held_seconds > 0) {
+    recorder_.record(SpanEvent{.cause = SpanCause::kCheckpoint,
+                               .round = event.round,
+                               .start = event.start + event.seconds,
+                               .seconds = done->held_seconds});
+  }
+  recorder_.record(event);
+}
+
+RoundTiming SiteTrainer::timing() const {
+  return {.steps = steps_done_,
+          .batch = work_.plan.batch,
+          .micro_batch = work_.plan.micro_batch,
+          .step_seconds = timer_.step_seconds(),
+          .overhead_seconds = timer_.overhead_seconds()};
+}
+
+void SiteTrainer::end_round(double own_seconds) {
+  steps_done_ = 0;
+  loss_sum_ = 0;
+  timer_.start_round(own_seconds);
+}
+
+void SiteTrainer::resume(int64_t steps, double loss_sum, double spent_seconds,
+                         std::vector<double> step_seconds) {
+  steps_done_ = steps;
+  loss_sum_ = loss_sum;
+  timer_.resume_round(spent_seconds, std::move(step_seconds));
+}
+
+}  // namespace farstep

@@ -1,0 +1,71 @@
+// A site's own part of a round: its inner steps, their times, and the decision when to stop.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "heterogeneity/plan/plan.h"
+#include "heterogeneity/plan/round_timing.h"
+#include "trainer/base/clock.h"
+#include "trainer/site/inner_training.h"
+#include "trainer/site/round_timer.h"
+#include "trainer/telemetry/recorder.h"
+
+namespace farstep {
+
+// A site's work in a round.
+struct SiteWork {
+  int64_t round = 1;   // from 1
+  int64_t rounds = 1;  // of the run
+  SitePlan plan;
+  RoundRange range;           // of the data
+  bool is_measuring = false;  // the rest is planned after a few steps, which the caller counts
+  // The round ends by this deadline, and after plan.most_steps at the latest. nullopt: it ends
+  // after plan.local_steps.
+  std::optional<double> deadline_seconds = {};
+  double slack_seconds = 0;  // the last step may end later by this
+};
+
+class SiteTrainer {
+ public:
+  // All arguments must outlive this.
+  SiteTrainer(InnerTraining& inner, Recorder& recorder, const Clock& clock);
+
+  // Begins a round. Also continues it after a resume, or with a new plan after steps_done() steps.
+  void begin(const SiteWork& work);
+  // Returns whether the round has another inner step.
+  bool wants_step() const;
+  // Takes the round's next step, and records the step that has finished meanwhile.
+  void step(SiteReduction* gradients);
+  // Waits for the step under way, if there is one, and records it.
+  void finish();
+
+  int64_t steps_done() const { return steps_done_; }  // of the round
+  double loss_sum() const { return loss_sum_; }       // of the recorded steps
+  // Returns the timing of the round so far, without link figures.
+  RoundTiming timing() const;
+  RoundTimer& timer() { return timer_; }
+  const RoundTimer& timer() const { return timer_; }
+  LocalTheta& theta() { return inner_.theta(); }
+  std::span<float> gradients() { return inner_.gradients(); }
+
+  // Ends the round. The next begins now, or began `own_seconds` ago with the site's own work in the
+  // sync.
+  void end_round(double own_seconds);
+  // Continues an interrupted round. The site had done `steps`, with this sum of losses, and had
+  // spent `spent_seconds` in all and `step_seconds` in its steps.
+  void resume(int64_t steps, double loss_sum, double spent_seconds,
+              std::vector<double> step_seconds);
+
+ private:
+  void record(const std::optional<StepDone>& done);
+
+  InnerTraining& inner_;
+  Recorder& recorder_;
+  RoundTimer timer_;
+  SiteWork work_;
+  int64_t steps_done_ = 0;
+  double loss_sum_ = 0;
+};
+
+}  // namespace farstep

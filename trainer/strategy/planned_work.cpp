@@ -1,0 +1,23 @@
+#include "trainer/strategy/planned_work.h"
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+void check_planned(const SyncId& id, std::span<const Contribution> contributions,
+                   std::span<const PlannedWork> planned,
+                   const std::function<int64_t(const PlannedWork&)>& least_steps) {
+  FARSTEP_CHECK(contributions.size() == planned.size(), "{} sites took part in a round of {}",
+                contributions.size(), planned.size());
+  for (std::size_t place = 0; place < planned.size(); ++place) {
+    const auto& plan = planned[place];
+    const auto& done = contributions[place].timing;
+    const int64_t least = plan.ends_by_steps ? least_steps(plan) : 1;
+    FARSTEP_CHECK(done.batch == plan.batch && done.steps >= least && done.steps <= plan.most_steps,
+                  "site {} did {} steps of {} in round {}, but by this site's plan {} of {}: the "
+                  "sites do not hold the same plan",
+                  plan.site, done.steps, done.batch, id.round, least, plan.batch);
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,44 @@
+// Every deadline of the system, in one table. They are settings of the run, equal at all sites.
+//
+// A wait for a slow peer is not in this table: while its heartbeats come, a site waits for a peer
+// as long as that peer's round takes.
+#pragma once
+
+#include "trainer/config/fields.h"
+
+namespace farstep {
+
+struct Deadlines {
+  double join_seconds = 300;
+  double connect_seconds = 10;
+  double heartbeat_seconds = 1;
+  double lost_after_seconds = 5;
+  double transfer_stall_seconds = 60;
+  double leave_seconds = 5;
+  double checkpoint_seconds = 600;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("join_seconds", join_seconds,
+          "how long a site waits at start-up for the coordinator and all other sites", above(0));
+    visit("connect_seconds", connect_seconds,
+          "how long one connection to a peer may take to open and be checked", above(0));
+    visit("heartbeat_seconds", heartbeat_seconds, "how often every process says that it lives",
+          above(0));
+    visit("lost_after_seconds", lost_after_seconds,
+          "silence after which a process counts as lost; at least 3 heartbeats", above(0));
+    visit("transfer_stall_seconds", transfer_stall_seconds,
+          "how long a transfer between two living sites may go without a byte", above(0));
+    visit("leave_seconds", leave_seconds,
+          "how long a site that ends waits for its last messages to be sent", above(0));
+    visit("checkpoint_seconds", checkpoint_seconds,
+          "how long the disk may take for a checkpoint, which is written behind training",
+          in_range(0.001, 1e8));
+  }
+
+  // Throws ConfigError naming `file` and the member if the order heartbeat * 3 <= lost_after <
+  // transfer_stall or connect <= join does not hold.
+  void validate(const std::string& file) const;
+};
+
+}  // namespace farstep
