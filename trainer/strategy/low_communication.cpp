@@ -56,6 +56,8 @@ FragmentSchedule LowCommunication::schedule_of(int64_t local_steps) const {
 
 Synced LowCommunication::begin(const RoundStart& start, const RoundTiming& so_far,
                                const std::stop_token& stop) {
+  FARSTEP_CHECK(start.is_measuring || start.view.self < start.planned.size(),
+                "no plan for place {}: there are {} plans", start.view.self, start.planned.size());
   start_ = start;
   sync_.meet(start.view, *start.exchange);
   return sync(so_far, false, stop);

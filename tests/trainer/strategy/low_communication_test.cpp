@@ -172,7 +172,7 @@ TEST_CASE("the next round is among the members of its own view") {
   ScriptedExchange of_three, of_two;
   round(1, of_three);
   CHECK(of_three.points[0].partitions == Parts{{0, 2}, {2, 6}, {6, 12}});
-  view = {.generation = 2, .members = {"s2", "s0"}, .self = 1};
+  view = {.generation = 2, .members = {"s0", "s2"}, .self = 0};
   round(2, of_two);
   CHECK(of_three.points.size() == 1);
   // The shares were by the old places, so that all have equal ones again.
