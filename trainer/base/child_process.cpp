@@ -19,12 +19,19 @@ namespace farstep {
 namespace {
 
 constexpr int kExitCannotExecute = 127;
+
+// Ends the child by the system call itself. ThreadSanitizer's _exit() writes the parent's buffered
+// output once more.
+[[noreturn]] void end_child() {
+  while (true) ::syscall(SYS_exit_group, kExitCannotExecute);
+}
+
 // Runs in the child: says what failed, and ends it.
 [[noreturn]] void give_up(std::string_view what, std::string_view why) {
   for (const auto text : {what, why, std::string_view("\n")}) {
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   }
-  ::_exit(kExitCannotExecute);
+  end_child();
 }
 
 // Runs in the child between fork and exec. Other threads of the parent may have held locks then, so
@@ -33,7 +40,7 @@ constexpr int kExitCannotExecute = 127;
                          pid_t parent) {
   if (options.has_own_group) ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(kExitCannotExecute);  // it died before the line above
+  if (::getppid() != parent) end_child();  // it died before the line above
   for (const int signal : {SIGINT, SIGTERM})
     ::signal(signal, SIG_DFL);  // not the parent's handlers
   sigset_t none;
