@@ -14,7 +14,7 @@ namespace {
 // of measured times.
 constexpr double kWorthwhileGain = 1.02;
 // Times that differ by less count as equal.
-constexpr double kRounding = 1e-9;
+constexpr double kTimeRounding = 1e-9;
 
 // The source of a site's step time.
 enum class Source { kRun, kProfile, kTflops, kTflopsAlone, kNothing };
@@ -75,7 +75,7 @@ Load fastest_load(const StepPredictor& predictor, const std::vector<int64_t>& tr
     const int64_t passes = (share + micro_batch - 1) / micro_batch;
     const Load load{batch, (share + passes - 1) / passes};
     const double seconds = predictor.seconds(load.batch, load.micro_batch).value_or(1);
-    if (best.batch > 0 && seconds >= best_seconds * (1 - kRounding)) continue;
+    if (best.batch > 0 && seconds >= best_seconds * (1 - kTimeRounding)) continue;
     best = load;
     best_seconds = seconds;
   }

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 
@@ -35,6 +37,9 @@ class ConfigError : public Error {
 class DataError : public Error {
  public:
   explicit DataError(const std::string& message) : Error(ErrorKind::kData, message) {}
+  // What is wrong at a byte of the file.
+  DataError(const std::filesystem::path& path, std::size_t byte, const std::string& what)
+      : DataError(fmt::format("{}: byte {}: {}", path.string(), byte, what)) {}
 };
 
 // A peer or its link failed; the message names the site. The transport that threw it must be

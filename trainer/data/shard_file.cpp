@@ -44,48 +44,47 @@ std::span<const std::byte> checked_bytes(const RawHeader& raw) {
   return std::as_bytes(std::span(&raw, 1)).first(offsetof(RawHeader, header_checksum));
 }
 
-[[noreturn]] void fail(const std::filesystem::path& path, std::size_t offset,
-                       const std::string& what) {
-  throw DataError(fmt::format("{}: byte {}: {}", path.string(), offset, what));
-}
-
 // The checksum comes before the fields: a corrupt header gives one clear message. The size comes
 // last, and shows a truncated file.
 ShardHeader parse_header(const std::filesystem::path& path, std::span<const std::byte> file) {
   RawHeader raw;
   if (file.size() < sizeof(raw)) {
-    fail(path, file.size(),
-         fmt::format("the file ends inside its header of {} bytes", sizeof(raw)));
+    throw DataError(path, file.size(),
+                    fmt::format("the file ends inside its header of {} bytes", sizeof(raw)));
   }
   std::memcpy(&raw, file.data(), sizeof(raw));
   if (std::string_view(raw.magic, sizeof(raw.magic)) != kMagic) {
-    fail(path, 0, "not a token shard; `farstep tokenize` makes them");
+    throw DataError(path, 0, "not a token shard; `farstep tokenize` makes them");
   }
   if (raw.version != kFormatVersion) {
-    fail(path, offsetof(RawHeader, version),
-         fmt::format("format version {}, but this program reads {}; tokenize the text again",
-                     raw.version, kFormatVersion));
+    throw DataError(
+        path, offsetof(RawHeader, version),
+        fmt::format("format version {}, but this program reads {}; tokenize the text again",
+                    raw.version, kFormatVersion));
   }
   if (raw.header_checksum != checksum(checked_bytes(raw))) {
-    fail(path, offsetof(RawHeader, header_checksum),
-         "the header does not match its checksum: the file is corrupt, copy or make it again");
+    throw DataError(
+        path, offsetof(RawHeader, header_checksum),
+        "the header does not match its checksum: the file is corrupt, copy or make it again");
   }
   if (raw.token_bytes != 2 && raw.token_bytes != 4) {
-    fail(path, offsetof(RawHeader, token_bytes),
-         fmt::format("token width {}; must be 2 or 4", raw.token_bytes));
+    throw DataError(path, offsetof(RawHeader, token_bytes),
+                    fmt::format("token width {}; must be 2 or 4", raw.token_bytes));
   }
   if (raw.eos >= raw.vocabulary) {
-    fail(path, offsetof(RawHeader, eos),
-         fmt::format("eos id {} is beyond the vocabulary of {}", raw.eos, raw.vocabulary));
+    throw DataError(
+        path, offsetof(RawHeader, eos),
+        fmt::format("eos id {} is beyond the vocabulary of {}", raw.eos, raw.vocabulary));
   }
   const uint64_t payload_bytes = file.size() - sizeof(raw);
   if (payload_bytes % raw.token_bytes != 0 || payload_bytes / raw.token_bytes != raw.num_tokens) {
-    fail(path, file.size(),
-         fmt::format("the file ends here, but its header announces {} tokens of {} bytes",
-                     raw.num_tokens, raw.token_bytes));
+    throw DataError(
+        path, file.size(),
+        fmt::format("the file ends here, but its header announces {} tokens of {} bytes",
+                    raw.num_tokens, raw.token_bytes));
   }
   if (raw.num_tokens == 0) {
-    fail(path, offsetof(RawHeader, num_tokens), "the shard is empty");
+    throw DataError(path, offsetof(RawHeader, num_tokens), "the shard is empty");
   }
   return {raw.token_bytes, raw.vocabulary, raw.eos, static_cast<int64_t>(raw.num_tokens),
           raw.payload_checksum};
@@ -109,14 +108,16 @@ void verify_tokens(const std::filesystem::path& path, const ShardHeader& header,
     for (const Token token : tokens) largest = std::max(largest, token);
     if (largest >= header.vocabulary) {
       const auto at = std::find(tokens.begin(), tokens.end(), largest) - tokens.begin();
-      fail(path, sizeof(RawHeader) + start + static_cast<std::size_t>(at) * sizeof(Token),
-           fmt::format("token id {} is beyond the vocabulary of {}", largest, header.vocabulary));
+      throw DataError(
+          path, sizeof(RawHeader) + start + static_cast<std::size_t>(at) * sizeof(Token),
+          fmt::format("token id {} is beyond the vocabulary of {}", largest, header.vocabulary));
     }
     sum.update(block);
   }
   if (sum.value() != header.payload_checksum) {
-    fail(path, offsetof(RawHeader, payload_checksum),
-         "the tokens do not match their checksum: the file is corrupt, copy or make it again");
+    throw DataError(
+        path, offsetof(RawHeader, payload_checksum),
+        "the tokens do not match their checksum: the file is corrupt, copy or make it again");
   }
 }
 
@@ -210,7 +211,7 @@ ShardFile::ShardFile(const std::filesystem::path& path) : path_(path) {
   }
   if (!S_ISREG(status.st_mode) || status.st_size == 0) {
     ::close(descriptor);
-    fail(path, 0, "the file is empty or no regular file");
+    throw DataError(path, 0, "the file is empty or no regular file");
   }
   const auto size = static_cast<std::size_t>(status.st_size);
   void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);

@@ -34,19 +34,16 @@ namespace {
 // Few system calls, and the buffer stays in a core's cache.
 constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
 
-[[noreturn]] void fail(const std::filesystem::path& path, int64_t offset, const std::string& what) {
-  throw DataError(fmt::format("{}: byte {}: {}", path.string(), offset, what));
-}
-
 class PlainReader : public detail::ByteReader {
  public:
   explicit PlainReader(const std::filesystem::path& path)
       : path_(path), in_(path, std::ios::binary) {
-    if (!in_) fail(path_, 0, fmt::format("cannot be opened: {}", std::strerror(errno)));
+    if (!in_) throw DataError(path_, 0, fmt::format("cannot be opened: {}", std::strerror(errno)));
   }
   std::size_t read(std::span<char> out) override {
     in_.read(out.data(), static_cast<std::streamsize>(out.size()));
-    if (in_.bad()) fail(path_, offset_, fmt::format("cannot be read: {}", std::strerror(errno)));
+    if (in_.bad())
+      throw DataError(path_, offset_, fmt::format("cannot be read: {}", std::strerror(errno)));
     offset_ += in_.gcount();
     return static_cast<std::size_t>(in_.gcount());
   }
@@ -62,18 +59,20 @@ class GzipReader : public detail::ByteReader {
  public:
   explicit GzipReader(const std::filesystem::path& path)
       : path_(path), file_(::gzopen(path.c_str(), "rb"), &::gzclose) {
-    if (!file_) fail(path_, 0, fmt::format("cannot be opened: {}", std::strerror(errno)));
+    if (!file_)
+      throw DataError(path_, 0, fmt::format("cannot be opened: {}", std::strerror(errno)));
     ::gzbuffer(file_.get(), kBufferBytes);
-    if (::gzdirect(file_.get())) fail(path_, 0, "not a gzip stream, though its name ends in .gz");
+    if (::gzdirect(file_.get()))
+      throw DataError(path_, 0, "not a gzip stream, though its name ends in .gz");
   }
   std::size_t read(std::span<char> out) override {
     const int count = ::gzread(file_.get(), out.data(), static_cast<unsigned>(out.size()));
     int error = Z_OK;
     const char* const what = ::gzerror(file_.get(), &error);
     if (error != Z_OK) {
-      fail(path_, file_offset(),
-           fmt::format("the gzip stream is {} ({})", error == Z_BUF_ERROR ? "truncated" : "corrupt",
-                       what));
+      throw DataError(path_, file_offset(),
+                      fmt::format("the gzip stream is {} ({})",
+                                  error == Z_BUF_ERROR ? "truncated" : "corrupt", what));
     }
     return static_cast<std::size_t>(count);
   }
@@ -101,12 +100,12 @@ class ZstdReader : public detail::ByteReader {
       const std::size_t before = output.pos;
       const std::size_t left = ::ZSTD_decompressStream(stream_.get(), &output, &input_);
       if (::ZSTD_isError(left)) {
-        fail(path_, file_offset(),
-             fmt::format("the zstd stream is corrupt ({})", ::ZSTD_getErrorName(left)));
+        throw DataError(path_, file_offset(),
+                        fmt::format("the zstd stream is corrupt ({})", ::ZSTD_getErrorName(left)));
       }
       frame_done_ = left == 0;
       if (input_.size == 0 && output.pos == before && !frame_done_) {
-        fail(path_, file_offset(), "the zstd stream is truncated");
+        throw DataError(path_, file_offset(), "the zstd stream is truncated");
       }
     }
     return output.pos;
@@ -166,7 +165,7 @@ int64_t count_documents(const std::filesystem::path& path) {
 }
 
 TextSource::TextSource(const std::filesystem::path& path) : path_(path), reader_(open_bytes(path)) {
-  if (!fill()) fail(path_, 0, "the file holds no text");
+  if (!fill()) throw DataError(path_, 0, "the file holds no text");
 }
 TextSource::~TextSource() = default;
 TextSource::TextSource(TextSource&&) noexcept = default;

@@ -4,12 +4,6 @@
 
 namespace farstep {
 
-namespace {
-
-constexpr double kBitsPerByte = 8;
-
-}  // namespace
-
 Transit LinkModel::send(double start_seconds, int64_t bytes, double most_bits_per_second,
                         double pause_seconds) {
   const double rate = std::min(most_bits_per_second, shape_.rate_bits_per_second);

@@ -7,6 +7,8 @@
 
 namespace farstep {
 
+inline constexpr double kBitsPerByte = 8;
+
 struct LinkShape {
   double rate_bits_per_second = 1e9;
   double delay_seconds = 0;

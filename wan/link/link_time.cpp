@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "wan/link/link_shape.h"
+
 namespace farstep {
 
 namespace {
-
-constexpr double kBitsPerByte = 8;
 
 // Returns the indices of the messages in ascending order of `key`.
 template <typename Key>
