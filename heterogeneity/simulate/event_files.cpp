@@ -12,6 +12,7 @@ namespace farstep {
 
 namespace {
 
+// Not the time of day: the same scenario and seed give the same bytes.
 constexpr double kStartUnixSeconds = 946'684'800;  // 2000-01-01 00:00 UTC
 
 // The lines of one site, with a clock of its own.
@@ -132,6 +133,7 @@ std::string EventFiles::round_lines(const SimulatedRound& round, const SiteRound
     commit.wan_bytes_sent += of_fragment.sent_bytes;
     commit.wan_bytes_received += of_fragment.received_bytes;
   }
+  // No tensors are simulated; the record only needs the form of a hash.
   commit.theta_hash = checksum_text(0);
   lines.add(commit);
   if (round.round == scenario_.rounds) lines.add(EndEvent{});
