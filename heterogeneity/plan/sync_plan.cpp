@@ -179,9 +179,9 @@ SyncPlan plan_sync(const SyncFacts& facts, double target_share) {
       consider(sync_with(facts, {.kind = codec}, fragments, 0));
       const double seconds = fragment_sync_seconds(facts, codec, fragments);
       const auto enough_steps =
-          // Two fragments are never under way at once, so a delay ends before the next fragment is
-          // sent.
           static_cast<int64_t>(std::ceil(kMargin * seconds / facts.step_seconds));
+      // Two fragments are never under way at once, so a delay ends before the next fragment is
+      // sent.
       consider(sync_with(facts, {.kind = codec}, fragments,
                          std::min(facts.base_steps / fragments, enough_steps)));
     }

@@ -10,10 +10,10 @@
 
 namespace farstep {
 
+// Of each pair only one way may be known, and of a thousand sites few pairs have figures. So
+// figures are looked up from the most specific to the most general, and nothing is stored for all
+// pairs.
 Network::Network(const Scenario& scenario)
-    // Of each pair only one way may be known, and of a thousand sites few pairs have figures. So
-    // figures are looked up from the most specific to the most general, and nothing is stored for
-    // all pairs.
     : own_ways_(scenario.sites.size()),
       default_way_{scenario.link.rtt_seconds, scenario.link.bandwidth_bits_per_second},
       uplinks_bits_per_second_(scenario.sites.size(), kUnlimitedRate),

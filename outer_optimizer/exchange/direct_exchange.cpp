@@ -9,7 +9,8 @@ namespace farstep {
 
 namespace {
 
-// Small beside the bytes that a long link has under way, and large beside a message's header.
+// Small beside the bytes that a long link has under way: 2 MB at 200 Mbit/s and 80 ms. Large beside
+// a message's header of 48 bytes.
 constexpr int64_t kChunkBytes = 128 << 10;
 
 // Supplies the pipeline with the delta, chunk by chunk.
@@ -63,6 +64,8 @@ class Deltas : public ReduceGatherWork {
     } else {
       std::ranges::copy(left, sum.begin());
     }
+    // In order of the sites, not of arrival, so that the bits of the sum do not depend on the
+    // network.
     for (std::size_t site = 0; site < from_sites.size(); ++site) {
       decoding_from(static_cast<int>(site), [&] {
         codec_.add_decoded(from_sites[site], static_cast<float>(point_.coefficients[site]), sum);
@@ -75,6 +78,7 @@ class Deltas : public ReduceGatherWork {
     }
   }
 
+  // The own partition is decoded from the sent bytes as well: all sites then have the same bits.
   void decode(int site, int64_t chunk, std::span<const std::byte> result) override {
     decoding_from(site, [&] { codec_.decode(result, part(values_, site, chunk)); });
   }

@@ -25,6 +25,7 @@ inline void softmax_rows(const ScoreTile& tile, float* scores, T* probabilities,
       exponentials[i] = vector_exp_of_negative((exponentials[i] - largest) * tile.scale);
       sum += exponentials[i];
     }
+    // The log-sum is all that backward needs to compute the probabilities again.
     const float log_sum = largest * tile.scale + std::log(sum);
     log_sums[row] = log_sum;
     const float inverse = 1.0F / sum;

@@ -10,7 +10,8 @@ namespace farstep {
 
 namespace {
 
-// Values in one inner loop; the values of two loops later are fetched meanwhile.
+// Values in one inner loop; the values of two loops later are fetched meanwhile. The processor's
+// own prefetching asks too late.
 constexpr int64_t kBlock = 128;
 
 // Backward is bound by memory, hence the prefetching and the recomputed output.

@@ -69,6 +69,7 @@ void Links::make_exchange(ExchangeKind kind) {
     exchange_ = std::make_unique<DirectExchange>(*transport_);
     return;
   }
+  // The listener runs on the member's thread.
   member_.on_peer_lost({});  // the listener reads ring_, which is being made
   ring_ = std::make_unique<GlooRing>(mesh_, stall_seconds_, member_);
   abort_when_a_peer_is_lost();
@@ -90,6 +91,7 @@ LinkUse Links::uplink() const {
 
 std::vector<LinkUse> Links::links() const {
   std::vector<LinkUse> uses;
+  // A ring's bytes are the kernel's count for all peers together.
   if (ring_) return uses;
   for (int peer = 0; peer < transport_->size(); ++peer) {
     if (peer == transport_->rank()) {

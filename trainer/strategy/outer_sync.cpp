@@ -45,6 +45,7 @@ OuterSync::OuterSync(const StrategySettings& settings, const View& view, StartVa
   apply_config();
 }
 
+// The worker would otherwise wait for sites at the coordinator, and its destructor for the worker.
 OuterSync::~OuterSync() {
   if (flight_) flight_->give_up.request_stop();
 }
@@ -67,7 +68,8 @@ void OuterSync::meet(const View& view, Exchange& exchange) {
   const bool same_members = view.members == view_.members;
   view_ = view;
   if (same_members) return;
-  // The shares are by place, and the places of the old members are no longer valid.
+  // The shares are by place, and the places of the old members are no longer valid. The residuals
+  // of the means are of this site's own partitions, which have moved.
   if (tuning_) tuning_->shares.clear();
   if (!residuals_.empty()) keep_residuals();
 }
@@ -169,12 +171,19 @@ void OuterSync::send(const SyncId& id, const Contribution& contribution, Steps s
 }
 
 std::optional<SyncRecord> OuterSync::receive(int64_t round, const std::stop_token& stop) {
+  // The worker waits for the checkpoint before it arrives. Done here first, that time is recorded
+  // as a checkpoint's and not as waiting for peers.
   outside_.finish_checkpoint();
+  // Taken out first, so that a sync that fails leaves nothing under way.
   auto flight = std::exchange(flight_, std::nullopt);
   FARSTEP_CHECK(flight, "no sync is under way");
+  // After arrival the stop has no effect: all sites have begun the sync, and it counts at all or at
+  // none.
   const std::stop_callback give_up(stop, [&flight] { flight->give_up.request_stop(); });
   SyncRecord record;
   record.id = flight->id;
+  // Waiting for peers and exchanging are separate spans: only the former is idle time in the
+  // papers' sense.
   {
     auto span = outside_.recorder.span(SpanCause::kWait, round);
     flight->arrival.wait();
@@ -200,8 +209,11 @@ std::optional<SyncRecord> OuterSync::receive(int64_t round, const std::stop_toke
 bool OuterSync::try_give_up() {
   if (!flight_) return true;
   auto flight = std::exchange(flight_, std::nullopt);
+  // A sync that still waits for sites is withdrawn, and the delta stays. One that all have begun
+  // cannot be withdrawn, as the others count on this site's bytes.
   flight->give_up.request_stop();
   if (!flight->arrival.get().go) return true;
+  // After the commit nothing may fail any more; receive() takes the result.
   if (is_ready(flight->outcome) && !is_committed_)
     flight->outcome.get();  // throws the sync's failure
   flight_ = std::move(flight);
@@ -214,10 +226,13 @@ bool OuterSync::is_over() const {
 
 // ---- on the worker ----
 
+// The sync follows DiLoCo (Douillard et al. 2023): delta, mean, Nesterov. Arrival and vote are
+// added, so that unequal theta_global is found at once instead of spoiling the mean.
 OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contribution,
                                      const Steps& steps, std::stop_token give_up) {
   const auto delta = values(id.fragment);
   steps.take_delta(delta);
+  // From here on the sync may change what the checkpoint still reads.
   outside_.wait_for_checkpoint();
   residual_places_ = residuals_.begin(id.fragment, delta);
   const auto start_hash = checksum_text(outer_.checksum(fragment_range(id.fragment)));
@@ -228,6 +243,7 @@ OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contr
 
 OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Steps& steps) {
   const double began = outside_.clock.now_seconds();
+  // Before the exchange, so that a failure changes no state.
   steps.check_plan(go.contributions);  // before the exchange, so that a failure changes no state
   const auto range = fragment_range(id.fragment);
   const auto mean = values(id.fragment);
@@ -244,8 +260,11 @@ OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Ste
   // With a round's last fragment the hash covers all of theta_global, so the vote proves that all
   // of it is equal.
   const int64_t from = id.fragment + 1 == sync_.fragments ? 0 : range.begin;
+  // Votes come before the outer step. A site whose vote fails has still its old theta_global and
+  // its delta, so the sync can be repeated.
   auto theta_hash = checksum_text(outer_.checksum_after(from, range, mean));
   outside_.rendezvous.vote(id, theta_hash);
+  // Set before the steps below: whatever fails in them, the others have counted this sync.
   is_committed_ = true;
   residuals_.commit(id.fragment);
   steps.apply_mean(mean);

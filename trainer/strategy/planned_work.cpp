@@ -4,6 +4,8 @@
 
 namespace farstep {
 
+// Each site plans for itself, so a disagreement would show in nothing but wrong averaging weights
+// and overlapping data.
 void check_planned(const SyncId& id, std::span<const Contribution> contributions,
                    std::span<const PlannedWork> planned,
                    const std::function<int64_t(const PlannedWork&)>& least_steps) {

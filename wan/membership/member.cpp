@@ -12,6 +12,7 @@ namespace farstep {
 
 namespace {
 
+// Often enough to show a user that the program lives, and rare enough to read.
 constexpr double kReportSeconds = 5;  // between two log lines that explain a long join
 
 }  // namespace
@@ -89,6 +90,7 @@ std::string Member::get(const std::string& key) {
 
 std::optional<Go> Member::arrive(const SyncId& sync, const Contribution& contribution,
                                  const std::string& theta_hash, std::stop_token stop) {
+  // Without a deadline: a slow peer is waited for, and the loss of one ends the wait.
   const auto answer =
       ask(ArriveMessage{generation(), sync.round, sync.fragment, contribution, theta_hash}, kNever,
           std::move(stop));
@@ -120,6 +122,7 @@ void Member::leave(Outcome outcome, const std::string& message) {
     const std::lock_guard lock(mutex_);
     // Set first, so that the goodbye's own consequences do not reach the listener.
     is_leaving_ = true;
+    // A silent coordinator would not answer the goodbye either.
     is_reachable = !is_coordinator_silent();
   }
   const double leave_seconds = deadlines().leave_seconds;
@@ -167,6 +170,7 @@ template <typename Condition>
 void Member::wait(std::unique_lock<std::mutex>& lock, double deadline_seconds, std::stop_token stop,
                   Condition condition) {
   if (deadline_seconds == kNever) {
+    // wait_for() cannot take an infinite time.
     changed_.wait(lock, std::move(stop), condition);
   } else {
     changed_.wait_for(lock, std::move(stop),
@@ -231,11 +235,13 @@ void Member::run() {
         const std::lock_guard lock(mutex_);
         if (is_stopping_) return;
       }
+      // Sent before the wait, so that a new request goes out at once after its wake-up.
       send_due_messages();
       socket_.wait(next_beat_seconds_ - clock_.now_seconds());
       while (const auto frames = socket_.receive()) {
         handle(decode_coordinator_message(frames->front()));
       }
+      // After the messages, since one of them may bring the failure.
       check_coordinator();
       tell_listener();
     }
@@ -340,6 +346,7 @@ void Member::check_coordinator() {
 }
 
 void Member::fail(ErrorKind kind, const std::string& site, const std::string& message) {
+  // The first failure is the cause; later ones are often its consequences.
   if (!failure_) failure_ = Failure{kind, site, message};
   changed_.notify_all();
 }

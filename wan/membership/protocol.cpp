@@ -12,6 +12,7 @@ namespace {
 // No run needs more.
 constexpr int kDeepestNesting = 64;
 
+// The parser's callback sees the depth while it parses. A check afterwards would come too late.
 Json parse_frame(const std::string& frame) {
   try {
     return Json::parse(frame, [](int depth, Json::parse_event_t /*event*/, Json& /*parsed*/) {
