@@ -14,8 +14,9 @@ namespace farstep {
 
 namespace {
 
-// The largest memory for logits: products of this size still fill a GPU. Also the share of the
-// GPU's memory that they may take; their gradient takes half as much again.
+// The largest memory for logits: products of this size still fill a GPU. With a vocabulary of
+// 32,000, 512 MiB are 4,096 rows. Also the share of the GPU's memory that they may take; their
+// gradient takes half as much again.
 constexpr int64_t kLogitBytes = int64_t{1} << 29, kLogitShare = 64;
 // Logit rows are multiples of the largest tile of cuBLAS's kernels.
 constexpr int64_t kTileRows = 256;
@@ -93,6 +94,8 @@ void GpuOps::normalise(const Context& context, const NormWeight& weight, const f
     norm.sum = waiting_.sum;
     waiting_ = {};
   }
+  // Where blocks are recomputed, products on the fork may still read the block before in the same
+  // memory.
   fork_.let_write(stream_, y);
   FARSTEP_CUDA_CHECK(launch_rms_norm(norm, stream_));
 }

@@ -1,3 +1,5 @@
+// The oracle: the model as its papers write it, by LibTorch's autograd. fused_llama computes the
+// same faster.
 #include "trainer/model/llama.h"
 
 #include <ATen/core/grad_mode.h>

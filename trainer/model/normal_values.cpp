@@ -25,11 +25,14 @@ double portable_log(double x) {
   const double ratio = (mantissa - 0.75) / (mantissa + 0.75);
   const double square = ratio * ratio;
   double sum = 0;  // log(mantissa / 0.75) = 2 atanh(ratio), |ratio| <= 0.2
+  // The next term, 0.2^25 / 25, is below the rounding of a double.
   for (int power = 23; power >= 1; power -= 2) sum = sum * square + 1.0 / power;
   constexpr double kLogThreeQuarters = -0.287682072451780927;
   return 2 * ratio * sum + kLogThreeQuarters + exponent * kLog2;
 }
 
+// Of the methods for normal values it needs a logarithm and a root only; Box-Muller needs sine and
+// cosine as well, which libraries round in different ways.
 // Marsaglia's polar method (Marsaglia and Bray 1964).
 class NormalEngine {
  public:
@@ -70,6 +73,8 @@ class NormalEngine {
 }  // namespace
 
 // Chunks have engines of their own, seeded by their number, so the values do not depend on threads.
+// All sites make the same weights from a seed, so none travel at the start. So every bit must be
+// the same on every machine.
 void fill_normal(std::span<float> values, std::span<const NormalStretch> stretches, uint64_t seed) {
   const auto size = static_cast<int64_t>(values.size());
   FARSTEP_CHECK(size == 0 || (!stretches.empty() && stretches.back().end == size),

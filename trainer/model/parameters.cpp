@@ -16,6 +16,8 @@ at::Tensor view_of(const at::Tensor& flat, const ParameterSpec& spec) {
 
 }  // namespace
 
+// One flat vector for all parameters: a sync, an update and a checkpoint are then passes over one
+// array.
 Parameters::Parameters(std::vector<ParameterSpec> layout, at::Device device)
     : layout_(std::move(layout)),
       values_(at::zeros({num_parameters(layout_)}, at::device(device).dtype(at::kFloat))),
@@ -42,6 +44,8 @@ void Parameters::initialise(uint64_t seed) {
 }
 
 const at::Tensor& Parameters::bf16_values() {
+  // The copy follows the values' version, because others than the optimizer change them: a sync, a
+  // resume.
   if (!bf16_values_.defined() || bf16_version_ != values_._version()) {
     if (!bf16_values_.defined()) bf16_values_ = at::empty_like(values_, at::kBFloat16);
     bf16_values_.copy_(values_);
@@ -56,6 +60,7 @@ BF16* Parameters::bf16_copy() {
 
 void Parameters::note_update() {
   values_.unsafeGetTensorImpl()->bump_version();
+  // The optimizer has written the copy together with the values.
   bf16_version_ = values_._version();
 }
 

@@ -12,6 +12,7 @@ namespace farstep {
 
 namespace {
 
+// As in LeNet-5 (LeCun et al. 1998).
 constexpr int64_t kKernel = 5;
 constexpr int64_t kPadding = kKernel / 2;  // an image keeps its size
 
@@ -26,6 +27,7 @@ std::vector<ParameterSpec> convnet_layout(const ConvNetConfig& config) {
   const auto layer = [&](const std::string& name, std::vector<int64_t> shape) {
     const int64_t outputs = shape.front();
     const int64_t inputs = num_elements(shape) / outputs;
+    // He et al. 2015, for layers before a ReLU.
     const double deviation = std::sqrt(2.0 / static_cast<double>(inputs));
     builder.weight(name + ".weight", std::move(shape), deviation);
     builder.constant(name + ".bias", {outputs}, 0);
