@@ -18,6 +18,7 @@ namespace farstep {
 
 namespace {
 
+// As shells have it.
 constexpr int kExitCannotExecute = 127;
 // Runs in the child: says what failed, and ends it.
 [[noreturn]] void give_up(std::string_view what, std::string_view why) {
@@ -32,6 +33,7 @@ constexpr int kExitCannotExecute = 127;
 [[noreturn]] void become(char* const* arguments, int output, const ChildOptions& options,
                          pid_t parent) {
   if (options.has_own_group) ::setpgid(0, 0);
+  // Without this a child would train on when its launcher was killed.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(kExitCannotExecute);  // it died before the line above
   for (const int signal : {SIGINT, SIGTERM})
@@ -74,6 +76,7 @@ ChildProcess::ChildProcess(const std::filesystem::path& program,
   const int error = errno;
   if (output >= 0) ::close(output);
   FARSTEP_CHECK(pid_ > 0, "{} cannot be started: {}", program.string(), std::strerror(error));
+  // A descriptor, so that a launcher can wait for many children and for signals in one poll().
   pid_descriptor_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
 }
 

@@ -73,6 +73,7 @@ void discard(const CheckpointEntry& entry) {
 }  // namespace
 
 fs::path begin_checkpoint(const fs::path& root, int64_t round, int64_t step) {
+  // Folders of checkpoints that were interrupted. They are large and never resumed from.
   make_folder(root);
   for (const auto& folder : folders_below(root)) {
     if (folder.filename().string().starts_with(kRound) && folder.extension() == kPartial) {

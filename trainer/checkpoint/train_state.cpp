@@ -17,6 +17,7 @@ constexpr const char* kSite = "site.safetensors";
 constexpr const char* kState = "state.json";
 constexpr const char* kRun = "run.json";
 
+// Rises with every change that an older program would misread. Other versions are refused.
 constexpr int64_t kFormat = 2;
 
 struct StateFile {

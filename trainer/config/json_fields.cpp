@@ -50,6 +50,7 @@ std::string hint_at(const std::string& name, const std::vector<std::string>& kno
   if (moved != inside.end()) return fmt::format("; did you mean '{}'?", *moved);
   const auto nearest = std::ranges::min_element(
       known, {}, [&](const auto& other) { return edit_distance(name, other); });
+  // A third of the letters: more would propose fields that only have the same length.
   if (nearest == known.end() || edit_distance(name, *nearest) > 1 + nearest->size() / 3) return "";
   return fmt::format("; did you mean '{}'?", *nearest);
 }

@@ -64,6 +64,7 @@ class GzipReader : public detail::ByteReader {
       : path_(path), file_(::gzopen(path.c_str(), "rb"), &::gzclose) {
     if (!file_) fail(path_, 0, fmt::format("cannot be opened: {}", std::strerror(errno)));
     ::gzbuffer(file_.get(), kBufferBytes);
+    // zlib passes on other files unchanged; a wrong name is told instead.
     if (::gzdirect(file_.get())) fail(path_, 0, "not a gzip stream, though its name ends in .gz");
   }
   std::size_t read(std::span<char> out) override {
@@ -109,6 +110,7 @@ class ZstdReader : public detail::ByteReader {
         fail(path_, file_offset(), "the zstd stream is truncated");
       }
     }
+    // Only at the end of the file: a frame may also end exactly at the end of the input.
     return output.pos;
   }
   int64_t file_offset() const override {

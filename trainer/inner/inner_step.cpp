@@ -30,6 +30,7 @@ std::unique_ptr<GpuStep> gpu_step([[maybe_unused]] const SiteDevices& devices,
                                   [[maybe_unused]] Optimizer& optimizer,
                                   [[maybe_unused]] const InnerConfig& config) {
 #ifdef FARSTEP_HAS_CUDA
+  // With several GPUs any of them may abandon a step, which a graph could not express.
   auto& model = devices.model(0);
   auto* const update = optimizer.gpu_update();
   if (devices.size() == 1 && update != nullptr && model.recordable_memory()) {
@@ -54,6 +55,7 @@ struct InnerStep::Step {
     return std::accumulate(done.begin(), done.end(), 0.0,
                            [](double sum, const ShareResult& one) { return sum + one.loss; });
   }
+  // All updating devices have summed the same gradients, so the first norm is everybody's.
   StepResult result() const {
     StepResult result{.loss = loss(),
                       .gradient_norm = norms.front(),
@@ -168,6 +170,7 @@ StepResult InnerStep::run_at_once(Step step, double progress, SiteReduction* acr
       throw;
     }
   });
+  // All devices are done here, also after an exception: they use `step`.
   for (std::size_t device = 0; device < thrown.size(); ++device) {
     if (thrown[device]) rethrow(device, thrown[device], step);
   }
@@ -221,6 +224,7 @@ void InnerStep::add_to_first() {
 }
 
 void InnerStep::update(std::size_t device, Step& step) {
+  // A step that is not finite is not taken; its norm is only for the message.
   step.norms[device] =
       std::isfinite(step.loss())
           ? optimizer_.on(device).clip_and_update(step.learning_rate, config_.clip_norm)
@@ -235,6 +239,7 @@ void InnerStep::rethrow(std::size_t device, const std::exception_ptr& thrown, co
     const auto& share = step.shares[device];
     const int64_t failed = std::min(share.micro_batch, share.examples);
     int64_t largest = 0;
+    // On the device's own thread, since only that one may use the model.
     devices_.run_on(device, [&](std::size_t) {
       largest = largest_micro_batch(devices_.model(device), step.batch, failed);
     });

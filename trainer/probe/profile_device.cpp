@@ -131,6 +131,7 @@ class DeviceProbe {
   void measure_products() {
     training_.reset();
     const auto& shape = workload_.shape;
+    // In the proportions of a model's step, so that the mean rate is that of a step.
     const int64_t key_width = shape.kv_heads * shape.head_size();
     const int64_t micro_batch =
         std::clamp<int64_t>(*profile_.max_micro_batch, 1, workload_.micro_batch);

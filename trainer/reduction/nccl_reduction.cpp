@@ -114,7 +114,8 @@ class NcclReduction : public SiteReduction {
     }
   }
 
-  // The side stream waits for the training stream once for all buckets that are final now.
+  // The side stream waits for the training stream once for all buckets that are final now. Backward
+  // goes on beside the reduction.
   void ready(std::size_t device, int64_t begin, int64_t end) override {
     auto& rank = *ranks_.at(device);
     rank.buckets.add(begin, end);

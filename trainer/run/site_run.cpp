@@ -86,6 +86,7 @@ SiteRun::SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> 
            .clock = ground_->clock} {
   if (resumed_) checkpoints_.restore(run_, *resumed_);
   record_start();
+  // The first round's sync is chosen from the profiles; a resumed run has chosen already.
   if (!resumed_) retune(run_);
   // Last: threads that start earlier must not inherit the first device's cores.
   stay_on_cores(ground_->cores.front());
@@ -160,6 +161,7 @@ void SiteRun::record_start() {
 int SiteRun::train(const std::stop_token& stop) {
   try {
     if (run_rounds(run_, stop)) {
+      // The last checkpoint must be whole before the others are told that this site is done.
       checkpoints_.finish(run_);
       leave(EndOutcome::kDone, "");
       return 0;
@@ -176,6 +178,7 @@ int SiteRun::train(const std::stop_token& stop) {
     if (interrupted) return kExitInterrupted;
     throw;
   } catch (const std::exception& error) {
+    // The state may be the cause of the failure, so it is not saved.
     finish_saving();
     leave(EndOutcome::kFailed, error.what());
     throw;

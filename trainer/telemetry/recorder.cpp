@@ -13,7 +13,8 @@ namespace farstep {
 
 namespace {
 
-// Returns the bytes of the file's complete lines.
+// Returns the bytes of the file's complete lines. A process that was killed may have left half a
+// line; the next line would be joined to it.
 off_t complete_bytes(int descriptor) {
   off_t end = ::lseek(descriptor, 0, SEEK_END);
   char last = '\n';
@@ -44,7 +45,8 @@ void Recorder::record(const Event& event) {
   throw_failure();
 }
 
-// After a failed write nothing more is written, so that the file has no gap.
+// After a failed write nothing more is written, so that the file has no gap. One write() per
+// record: a killed process then loses nothing that has happened.
 void Recorder::append(const Event& event) {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) return;

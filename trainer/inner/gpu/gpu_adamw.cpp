@@ -124,6 +124,8 @@ class GpuAdamW : public Optimizer, private GpuUpdate {
     FARSTEP_CUDA_CHECK(cudaMemcpyAsync(used.outcome.data(), outcome_.data(), sizeof(StepOutcome),
                                        cudaMemcpyDeviceToHost, stream));
     used.fetched.record(stream);
+    // Counted as taken, because the next step's request comes before the outcome. wait() takes it
+    // back.
     ++num_fetched_;
     ++state_.step;
     parameters_.note_update();

@@ -74,6 +74,8 @@ class KernelStep : public GpuStep {
     auto& slot = *room_->slots[static_cast<std::size_t>(num_started_ % kSlots)];
     slot.copied.hold(stream);
     step.begin.record(stream);
+    // A graph reads from one place, while examples of the next step arrive in another. The copy
+    // inside the GPU is of some kilobytes.
     FARSTEP_CUDA_CHECK(cudaMemcpyAsync(room_->current.data(), slot.ahead.data(), bytes_of(batch),
                                        cudaMemcpyDeviceToDevice, stream));
     model_.parameters().bf16_values();  // before the recording, if values were pushed

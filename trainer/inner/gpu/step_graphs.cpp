@@ -9,8 +9,10 @@ namespace farstep {
 void StepGraphs::run(const StepShape& shape, const std::function<int64_t()>& memory,
                      const std::function<void()>& work) {
   if (!recorder_) return work();
+  // A graph has fixed addresses, so all are dropped when memory was allocated anew.
   if (memory() != memory_) known_.clear();
   const auto found = std::ranges::find(known_, shape, &Known::shape);
+  // The first time allocates, which a recording must not.
   if (found == known_.end()) return give_first(shape, memory, work);
   known_.splice(known_.begin(), known_, found);
   if (!found->recording) {
@@ -34,6 +36,7 @@ void StepGraphs::give_first(const StepShape& shape, const std::function<int64_t(
   work();
   if (memory() != memory_) known_.clear();
   memory_ = memory();
+  // The least recently used shape goes. Each graph keeps memory of its own.
   if (known_.size() == kMostShapes) known_.pop_back();
   known_.push_front({shape, nullptr});
 }
