@@ -7,8 +7,7 @@
 
 namespace farstep {
 
-// As torch.optim.SGD has it with nesterov=True, which is the tests' oracle. All is fp32: bf16 would
-// lose deltas that are small beside their weights.
+// All is fp32: bf16 would lose deltas that are small beside their weights.
 void nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
                    std::span<float> theta, std::span<float> momentum) {
   FARSTEP_CHECK(mean.size() == theta.size() && mean.size() == momentum.size(),

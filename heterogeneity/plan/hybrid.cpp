@@ -60,6 +60,7 @@ std::vector<int64_t> micro_batches_to_try(const PlanConfig& config, const SiteKn
   for (int64_t power = 1; power <= *most / 2;) tried.push_back(power *= 2);
   tried.push_back(*most);
   std::erase_if(tried, [&](int64_t micro_batch) { return micro_batch > *most; });
+  // fastest_load() takes the first of equally fast ones, which must be the largest.
   std::sort(tried.begin(), tried.end(), std::greater<>());
   tried.erase(std::unique(tried.begin(), tried.end()), tried.end());
   return tried;
@@ -96,6 +97,7 @@ Load choose_load(const PlanConfig& config, const SiteKnowledge& site,
   const auto sequences_a_second = [&](const Load& load) {
     return static_cast<double>(load.batch) / *predictor.seconds(load.batch, load.micro_batch);
   };
+  // Goes on after a size that gains nothing: the next one may fill the devices better.
   for (int64_t batch = start; batch <= most / 2;) {
     batch *= 2;
     const Load larger = fastest_load(predictor, tried, batch);

@@ -9,7 +9,7 @@ namespace {
 
 // A step time that differs by less is noise and counts by half. That reduces the variance of
 // independent noise to a third. A larger difference counts in full, so a site that slows down is
-// balanced one round later: 0.38 % of waiting after a drop to half (docs/results.md, The planner).
+// balanced one round later. After a drop to half 0.38 % was waiting (docs/results.md, The planner).
 // With a larger kNoise a small change of speed takes several rounds to be believed. With a smaller
 // one the plan follows noise.
 constexpr double kNoise = 0.05;
@@ -124,6 +124,7 @@ bool Planner::anything_known() const {
 
 RoundPlan Planner::fresh_plan() const {
   auto config = config_;
+  // Equal steps until the sites are measured: a guess at a site's speed would make the others wait.
   const bool learns_first = learns(config.policy) && config.replan && !anything_known();
   if (learns_first) config.policy = Policy::kUniform;
   auto plan = make_plan(config, sites_, predictors_);
@@ -178,6 +179,7 @@ void Planner::learn(std::span<const RoundTiming> timings) {
   FARSTEP_CHECK(timings.size() == sites_.size(), "{} timings of {} sites", timings.size(),
                 sites_.size());
   for (std::size_t id = 0; id < sites_.size(); ++id) {
+    // A round without a timed step tells nothing of the site's speed.
     if (timings[id].steps > 0 && timings[id].step_seconds != 0) learn_steps(id, timings[id]);
     learn_links(id, timings[id]);
   }
@@ -205,6 +207,7 @@ void Planner::plan_rest(std::span<const RoundTiming> timings) {
         std::max(measured_seconds, static_cast<double>(done) * work.step_seconds.value_or(0));
   }
   const auto rest_seconds = plan.round_seconds;
+  // Predicted once more, now for all steps: record and reasons are of the whole round.
   plan_ = predicted_anew(config, sites_, predictors_, std::move(plan));
   // The sites begin the rest together, when the slowest has done its measuring steps.
   if (rest_seconds) plan_.round_seconds = measured_seconds + *rest_seconds;
@@ -219,6 +222,7 @@ void Planner::observe(std::span<const RoundTiming> timings) {
   learn(timings);
   keep_plan();
   auto fresh = fresh_plan();
+  // A plan with measuring steps is not of a whole round, so it has no figures to compare.
   const bool is_whole = plan_.measuring_steps == 0;
   if (learns(config_.policy) && anything_known() && is_whole) {
     auto current = predicted_anew(config_, sites_, predictors_, plan_);

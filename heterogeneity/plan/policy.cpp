@@ -122,6 +122,7 @@ RoundPlan with_micro_batches(const PlanFacts& facts, RoundPlan plan) {
                             work.batch));
     }
     work.micro_batch = std::min(wanted, most_micro_batch(facts.sites[id]).value_or(wanted));
+    // A device with a smaller share would keep memory for sequences that it never gets.
     work.micro_batch = std::min(work.micro_batch,
                                 facts.predictors[id].largest_share(work.batch, work.micro_batch));
   }

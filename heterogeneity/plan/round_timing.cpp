@@ -33,8 +33,8 @@ double mean_without_hiccups(std::span<const double> steps) {
 double typical_step_seconds(std::span<const double> steps) {
   FARSTEP_CHECK(!steps.empty(), "no steps to take a time from");
   // The second half shows a site that has become slower at once. A faster one is believed after a
-  // whole round: on a shared machine a site gets faster whenever another one waits, and more work
-  // for it would make the others wait more.
+  // whole round. On a shared machine a site gets faster whenever another one waits; more work for
+  // it would make the others wait more.
   return std::max(mean_without_hiccups(steps),
                   mean_without_hiccups(steps.subspan(steps.size() / 2)));
 }

@@ -169,8 +169,8 @@ using SumsBySize = std::map<int64_t, PassSums>;
 
 // Returns the least-squares cost of an update, limited so that no pass gets a negative cost. If no
 // pass size was measured with several numbers of passes, returns the line's cost. Each pass size
-// has an unknown cost of its own. Eliminating these leaves one equation for the update: a step with
-// four passes and one with a single pass of that size differ by three passes alone.
+// has an unknown cost of its own. Eliminating these leaves one equation for the update. For
+// example, a step of four passes and one of a single pass differ by three passes alone.
 double update_seconds(const SumsBySize& sums, double line_step_seconds) {
   double squares = 0, product = 0, all = 0;
   double most = std::numeric_limits<double>::infinity();

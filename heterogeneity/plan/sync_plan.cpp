@@ -18,7 +18,7 @@ namespace {
 constexpr std::array kCodecs{CodecKind::kFp32, CodecKind::kInt8, CodecKind::kInt4};
 constexpr std::array<int64_t, 7> kFragments{1, 2, 4, 8, 16, 32, 64};
 
-// The speed that a line is planned for, as a share of the measured one; and the shares of loss or
+// The speed that a line is planned for, as a share of the measured one. Then the shares of loss or
 // exposed time that a sync may have at most to replace another. The gaps between these values keep
 // the sites from changing back and forth. A figure that differs by less than a fifth is not adopted
 // (kLinkNoise in planner.cpp), hence the 0.8.
@@ -27,7 +27,8 @@ constexpr double kCarefulSpeed = 0.8, kHalfTheLoss = 0.5, kLessExposed = 0.8;
 // Returns the loss in nats, to rank syncs by. int4 with error feedback at about 50 local steps
 // costs 0.0002, -0.0007 to +0.0015 by seed (docs/results.md, Codecs), and counts as 0.001. int8 is
 // closer to fp32 than a seed's spread and only needs a rank. A delay costs in proportion to its
-// share of the round: 0.01 for 5 steps of 50, from a study of small models outside this project.
+// share of the round: 0.01 for 5 steps of 50. That figure is of small models, measured outside this
+// project.
 double loss_cost(CodecKind codec, double delay_share) {
   switch (codec) {
     case CodecKind::kFp32:
@@ -90,6 +91,7 @@ SyncPlan sync_with(const SyncFacts& facts, const CodecConfig& codec, int64_t fra
       .sync_seconds = sync_seconds(facts, codec, fragments)};
   const double hidden_seconds = facts.step_seconds * static_cast<double>(delay_steps);
   const double train_seconds = facts.step_seconds * static_cast<double>(facts.base_steps);
+  // Fragments are synced one after the other, and each exposes what its delay does not hide.
   plan.exposed_seconds =
       static_cast<double>(fragments) *
       std::max(0.0, (delay_steps > 0 ? kMargin : 1) * plan.sync_seconds - hidden_seconds);

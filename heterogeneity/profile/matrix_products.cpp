@@ -10,6 +10,7 @@ namespace farstep {
 
 namespace {
 
+// Few, because a device may emulate a type.
 constexpr int64_t kFirstRows = 16;
 // A median of five ignores two disturbed turns.
 constexpr int64_t kLeastRepeats = 5;

@@ -71,7 +71,8 @@ const SimulatedRound& Simulation::next_round() {
   return round_;
 }
 
-// Makes a new planner if other sites take part in the next round than in the last.
+// Makes a new planner if other sites take part in the next round than in the last. A real run has
+// no joiners yet; the planner's state is of a fixed set of sites, so a new one is made.
 void Simulation::admit_joiners() {
   std::vector<SiteKnowledge> known;
   std::vector<std::size_t> present;

@@ -58,6 +58,7 @@ class Deltas : public ReduceGatherWork {
   void reduce(int64_t chunk, std::span<const std::span<const std::byte>> from_sites,
               std::span<std::byte> result) override {
     const auto sum = part(values_, transport_.rank(), chunk);
+    // What encoding lost of the last mean is added to this one.
     const auto left = left_of_mean(chunk);
     if (left.empty()) {
       std::ranges::fill(sum, 0.0F);
@@ -78,7 +79,6 @@ class Deltas : public ReduceGatherWork {
     }
   }
 
-  // The own partition is decoded from the sent bytes as well: all sites then have the same bits.
   void decode(int site, int64_t chunk, std::span<const std::byte> result) override {
     decoding_from(site, [&] { codec_.decode(result, part(values_, site, chunk)); });
   }

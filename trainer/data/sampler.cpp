@@ -8,8 +8,8 @@
 
 namespace farstep {
 
-// A permutation by formula instead of a shuffled list: nothing is stored, any site computes any
-// element, and a resumed run needs a number only.
+// By a formula instead of a shuffled list, which would need eight bytes for each window at each
+// site.
 Permutation::Permutation(int64_t size, uint64_t seed, uint64_t epoch)
     : size_(static_cast<uint64_t>(size)) {
   FARSTEP_CHECK(size >= 1, "permutation of {} elements", size);

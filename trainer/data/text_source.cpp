@@ -110,7 +110,6 @@ class ZstdReader : public detail::ByteReader {
         fail(path_, file_offset(), "the zstd stream is truncated");
       }
     }
-    // Only at the end of the file: a frame may also end exactly at the end of the input.
     return output.pos;
   }
   int64_t file_offset() const override {

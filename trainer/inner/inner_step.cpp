@@ -188,6 +188,7 @@ StepResult InnerStep::run_at_once(Step step, double progress, SiteReduction* acr
   }
   auto result = step.result();
   result.held_seconds = optimizer_.first().held_seconds() - held_before;
+  // Thrown before the caller can record the step as done.
   require_finite(result, progress);
   return result;
 }

@@ -22,8 +22,8 @@ constexpr int64_t kPieceRows = 512;
 // caches it evicts nothing. The first form of this made a step of 150M parameters 7 % shorter
 // (commit 96b6213).
 constexpr int64_t kUncachedValues = int64_t{1} << 20;
-// Bounds the memory of the logits to 128 MiB: at a vocabulary of 32,000 that is 1,048 rows. Fewer
-// rows add to the head's gradient more often.
+// Bounds the memory of the logits to 128 MiB. Vocabularies above 32,768 get fewer than 1,024 rows
+// at a time, and add to the head's gradient more often.
 constexpr int64_t kLogitValues = int64_t{1} << 25;
 
 // Calls task(first, count) for one piece of the rows after the other.

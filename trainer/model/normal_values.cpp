@@ -31,8 +31,8 @@ double portable_log(double x) {
   return 2 * ratio * sum + kLogThreeQuarters + exponent * kLog2;
 }
 
-// Of the methods for normal values it needs a logarithm and a root only; Box-Muller needs sine and
-// cosine as well, which libraries round in different ways.
+// Of the methods for normal values it needs a logarithm and a root only. Box-Muller needs sine and
+// cosine too, which libraries round in different ways.
 // Marsaglia's polar method (Marsaglia and Bray 1964).
 class NormalEngine {
  public:
@@ -73,8 +73,6 @@ class NormalEngine {
 }  // namespace
 
 // Chunks have engines of their own, seeded by their number, so the values do not depend on threads.
-// All sites make the same weights from a seed, so none travel at the start. So every bit must be
-// the same on every machine.
 void fill_normal(std::span<float> values, std::span<const NormalStretch> stretches, uint64_t seed) {
   const auto size = static_cast<int64_t>(values.size());
   FARSTEP_CHECK(size == 0 || (!stretches.empty() && stretches.back().end == size),

@@ -16,8 +16,6 @@ at::Tensor view_of(const at::Tensor& flat, const ParameterSpec& spec) {
 
 }  // namespace
 
-// One flat vector for all parameters: a sync, an update and a checkpoint are then passes over one
-// array.
 Parameters::Parameters(std::vector<ParameterSpec> layout, at::Device device)
     : layout_(std::move(layout)),
       values_(at::zeros({num_parameters(layout_)}, at::device(device).dtype(at::kFloat))),

@@ -25,6 +25,7 @@ namespace farstep {
 
 namespace {
 
+// Limits for devices with much memory: of the search, and of the memory and time of a product.
 constexpr int64_t kMostSequences = int64_t{1} << 20;
 constexpr int64_t kMostRows = 8192;  // of a matrix product
 

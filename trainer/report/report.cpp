@@ -12,6 +12,7 @@ namespace farstep {
 
 namespace {
 
+// Sites of one machine share an output folder; a folder that was fetched has one site.
 // A folder with an event file is one site's; otherwise its subfolders are sites.
 std::vector<std::filesystem::path> find_event_files(const std::filesystem::path& folder) {
   std::error_code error;

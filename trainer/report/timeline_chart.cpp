@@ -224,6 +224,8 @@ bool shows_rounds(const RunReport& report) {
 // see, a column covers several rounds. It then shows their mean, not a beat pattern of rounds
 // against columns.
 std::size_t count_columns(const RunReport& report) {
+  // Fewer than 100 columns look like stripes. Eight rounds in a column leave no beat that an eye
+  // sees.
   constexpr std::size_t kLeast = 100, kRoundsOfColumn = 8;
   const auto most =
       std::clamp(kMostColumns / report.sites.size(), kLeast, static_cast<std::size_t>(kPlotWidth));

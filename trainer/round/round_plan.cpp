@@ -20,6 +20,7 @@ SiteWork site_work(const Run& run) {
                           .place = static_cast<int64_t>(view.self),
                           .num_members = static_cast<int64_t>(view.size())},
                 .is_measuring = plan.measuring_steps > 0};
+  // Without predicted times there is no deadline, and the round ends by steps.
   if (config.round_end == RoundEnd::kDeadline && plan.round_seconds) {
     work.deadline_seconds = plan.round_seconds;
     work.slack_seconds = config.slack_fraction * *plan.round_seconds;

@@ -45,7 +45,7 @@ std::optional<StepDone> ModelTraining::step(const StepOrder& order, SiteReductio
   event.data_seconds = clock_.now_seconds() - asked;
   event.start = clock_.unix_seconds();
   // An emulated length is slept, a balance needs the devices' times, and gradients of several sites
-  // are added up: each of them waits for the step.
+  // are added up. Each of these waits for the step.
   if (!inner_.may_be_late() || is_played() || gradients) {
     return step_at_once(batch, order, std::move(event), gradients);
   }

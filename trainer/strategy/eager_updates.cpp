@@ -149,6 +149,7 @@ void EagerUpdates::step(const RoundTiming& so_far) {
 void EagerUpdates::adopt_global() {
   auto span = recorder_.span(SpanCause::kOuter, start_->round);
   sync_.outer().apply(whole(), sync_.values(0));
+  // theta_global has all deltas now, so the offset, which stood in for the missing ones, ends.
   theta().push(whole(), theta_global());
   progress_.sent.reset();
   progress_.received.reset();

@@ -11,7 +11,7 @@ namespace farstep {
 namespace {
 
 // Spreads the work of the old fragments over `num_fragments` equal fragments of `size` elements in
-// all: each gets the mean of the work over its elements. Fragments that were applied early in the
+// all. Each gets the mean of the work over its elements. Fragments that were applied early in the
 // round have trained since, and a new fragment overlaps several of them.
 std::vector<Work> redistributed(const std::vector<Work>& work, int64_t size,
                                 int64_t num_fragments) {
@@ -83,7 +83,7 @@ Synced LowCommunication::sync(const RoundTiming& so_far, bool round_ends,
   const int64_t local_steps = start_->planned[start_->view.self].local_steps;
   const auto schedule = schedule_of(local_steps);
   // Syncs that are planned for the round's last step wait for the round's end, which may be earlier
-  // or later: by a deadline a site does not know its last step in advance.
+  // or later. With a deadline a site does not know its last step in advance.
   const auto is_due = [&](int64_t step) {
     return round_ends || (step <= so_far.steps && step < local_steps);
   };
@@ -105,6 +105,7 @@ Synced LowCommunication::sync(const RoundTiming& so_far, bool round_ends,
   }
   if (round_ends) {
     applied = 0;
+    // With alpha theta_local keeps a part of its own, and is theta_global at no time.
     progress_.is_mixed = sync_.config().alpha > 0;
     sync_.drop_spent_residuals();
     start_.reset();
@@ -186,6 +187,7 @@ void LowCommunication::adopt_global(int64_t fragment) {
   span.finish();
 }
 
+// Then a checkpoint contains only one of the two.
 bool LowCommunication::local_is_global() const {
   return !progress_.is_mixed &&
          std::ranges::all_of(progress_.work, [](const auto& work) { return work.steps == 0; });

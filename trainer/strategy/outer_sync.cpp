@@ -52,6 +52,7 @@ OuterSync::~OuterSync() {
 
 void OuterSync::retune(const SyncConfig& sync, std::span<const double> shares) {
   FARSTEP_CHECK(!flight_, "a sync is under way");
+  // Connections were made once, for this exchange and these lanes.
   FARSTEP_CHECK(sync.exchange == sync_.exchange && sync.lanes == sync_.lanes,
                 "exchange and lanes are the whole run's");
   FARSTEP_CHECK(shares.empty() || shares.size() == view_.size(), "{} shares for {} sites",
@@ -113,6 +114,7 @@ OuterSyncState OuterSync::state() const {
 void OuterSync::restore(const OuterSyncState& state) {
   if (state.tuning) {
     auto sync = state.tuning->sync;
+    // These two are never tuned, so the run's config decides them.
     sync.exchange = sync_.exchange;
     sync.lanes = sync_.lanes;
     retune(sync, state.tuning->shares);
@@ -235,6 +237,7 @@ OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contr
   // From here on the sync may change what the checkpoint still reads.
   outside_.wait_for_checkpoint();
   residual_places_ = residuals_.begin(id.fragment, delta);
+  // The coordinator compares these hashes: sites that differ already must not average.
   const auto start_hash = checksum_text(outer_.checksum(fragment_range(id.fragment)));
   const double began = outside_.clock.now_seconds();
   auto go = outside_.rendezvous.arrive(id, contribution, start_hash, std::move(give_up));

@@ -21,7 +21,8 @@ std::size_t parse_lines(std::string_view text, const std::string& file, int64_t 
 }
 
 // Whether a record is beyond the point of `start` (see without_abandoned()). `at_point`: the record
-// comes after the last step and sync before that point.
+// comes after the last step and sync before that point. A resumed run repeats what its checkpoint
+// did not have; counted twice, steps and bytes of a report would be wrong.
 bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
   const int64_t next_round = start.start_round + 1;
   if (const auto* step = std::get_if<StepEvent>(&event)) {

@@ -45,8 +45,7 @@ void Recorder::record(const Event& event) {
   throw_failure();
 }
 
-// After a failed write nothing more is written, so that the file has no gap. One write() per
-// record: a killed process then loses nothing that has happened.
+// After a failed write nothing more is written, so that the file has no gap.
 void Recorder::append(const Event& event) {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) return;

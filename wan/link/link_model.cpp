@@ -16,7 +16,6 @@ Transit LinkModel::send(double start_seconds, int64_t bytes, double most_bits_pe
   const double rate = std::min(most_bits_per_second, shape_.rate_bits_per_second);
   const double bits = kBitsPerByte * static_cast<double>(bytes);
   free_seconds_ = start_seconds + bits / rate + pause_seconds;
-  // Bytes of one link do not overtake each other when its delay falls.
   last_arrival_seconds_ = std::max(last_arrival_seconds_, free_seconds_ + shape_.delay_seconds);
   return {.leave_seconds = free_seconds_, .arrive_seconds = last_arrival_seconds_};
 }

@@ -23,8 +23,7 @@ double Uplink::seconds(std::size_t bytes) const {
   return 8.0 * static_cast<double>(bytes) / bits_per_second_;
 }
 
-// Pieces of all links take turns, as packets do in a router. A whole message at once would let one
-// peer wait for the bytes of another.
+// A whole message at once would let one peer wait for the bytes of another.
 Uplink::Turn Uplink::next(std::span<const double> ready_seconds) const {
   Turn next;
   for (std::size_t i = 0; i < links_.size(); ++i) {

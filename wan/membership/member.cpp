@@ -43,6 +43,7 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
   static_cast<JoinRequest&>(message) = request;
   message.site = site_;
   const double start_seconds = clock_.now_seconds();
+  // The defaults or the own run file's: the run's deadlines come with the welcome.
   const double join_seconds = deadlines().join_seconds;
   const double deadline_seconds = start_seconds + join_seconds;
   std::optional<CoordinatorMessage> answer;
@@ -132,6 +133,7 @@ void Member::leave(Outcome outcome, const std::string& message) {
                  site_, leave_seconds);
   }
   const std::lock_guard lock(mutex_);
+  // Every later call throws, as the coordinator does not know this site any more.
   fail(ErrorKind::kInternal, "", fmt::format("site {} has left the run", site_));
 }
 
@@ -145,6 +147,7 @@ void Member::on_peer_lost(LossListener listener) {
     const std::lock_guard lock(listener_mutex_);
     listener_ = std::move(listener);
   }
+  // A failure may be known already, and is then told at once.
   socket_.wake();
 }
 
@@ -261,6 +264,7 @@ void Member::send_due_messages() {
   const double now_seconds = clock_.now_seconds();
   const bool is_beat = now_seconds >= next_beat_seconds_;
   if (is_beat) next_beat_seconds_ = now_seconds + deadlines_.heartbeat_seconds;
+  // Reports are for the coordinator's log alone, so they are sent once and may be lost.
   for (const auto& report : reports_) socket_.send({encode(report)});
   reports_.clear();
   for (auto* request : requests_) {
@@ -269,6 +273,7 @@ void Member::send_due_messages() {
     socket_.send({encode(request->message)});
     request->is_sent = true;
   }
+  // Before the welcome the repeated registration is the sign of life.
   if (is_beat && welcome_ && !is_leaving_) {
     activity_.sent_seconds = clock_.unix_seconds();
     socket_.send({encode(activity_)});

@@ -209,6 +209,7 @@ void Roster::on(Seat& seat, const HeartbeatMessage& message) {
 
 bool Roster::is_current(const Seat& seat, std::string_view type, int64_t generation,
                         const SyncId& id) {
+  // After the end every request gets the end's reason, in case the first message was lost.
   if (verdict_) {
     send(seat.connection, *verdict_);
     return false;
@@ -270,6 +271,7 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
 void Roster::on(Seat& seat, const VoteMessage& message) {
   const SyncId id{message.round, message.fragment};
   const CommittedMessage committed{message.generation, message.round, message.fragment};
+  // The next sync is open by now, so a repeated vote must be recognised before the check below.
   const bool is_committed =
       has_begun() && message.generation == sync_->generation() && id == last_sync_;
   if (is_committed) {  // the answer was lost

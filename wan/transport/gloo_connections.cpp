@@ -150,6 +150,7 @@ void GlooConnections::enroll(gloo::transport::UnboundBuffer* buffer) {
   enrolled_.insert(buffer);
 }
 
+// Under the lock, because end() must not abort a buffer that has gone.
 void GlooConnections::dismiss(gloo::transport::UnboundBuffer* buffer) {
   const std::lock_guard lock(mutex_);
   enrolled_.erase(buffer);
@@ -306,6 +307,8 @@ void GlooConnections::connect(GlooLane& lane, int peer, const std::vector<char>&
 // Starts to watch the first lane of a peer. All peers are connected by now.
 void GlooConnections::watch(int peer) {
   auto& link = links_[peer];
+  // Gloo has no callback for a broken connection. A receive that never gets a message ends when it
+  // breaks.
   link.watcher = std::thread([this, peer, &link] {
     try {
       if (link.watch->waitRecv(nullptr, kForever)) fail(peer, "it gave up");

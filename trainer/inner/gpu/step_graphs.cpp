@@ -12,7 +12,6 @@ void StepGraphs::run(const StepShape& shape, const std::function<int64_t()>& mem
   // A graph has fixed addresses, so all are dropped when memory was allocated anew.
   if (memory() != memory_) known_.clear();
   const auto found = std::ranges::find(known_, shape, &Known::shape);
-  // The first time allocates, which a recording must not.
   if (found == known_.end()) return give_first(shape, memory, work);
   known_.splice(known_.begin(), known_, found);
   if (!found->recording) {

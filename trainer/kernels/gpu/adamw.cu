@@ -109,7 +109,7 @@ std::vector<AdamWChunk> adamw_chunks(std::span<const DecayStretch> stretches) {
   std::vector<AdamWChunk> chunks;
   for (const auto& stretch : stretches) {
     for (int64_t begin = stretch.begin; begin < stretch.end;) {
-      // Chunks end at multiples of kChunkValues, so that all but the first and the last begin at a
+      // Chunks end at multiples of kChunkValues, so that all but the first of a stretch begin at a
       // whole pack.
       const int64_t end = std::min(stretch.end, (begin / kChunkValues + 1) * kChunkValues);
       chunks.push_back({begin, static_cast<int32_t>(end - begin), stretch.decays ? 1 : 0});

@@ -12,7 +12,7 @@ namespace farstep {
 namespace {
 
 // Panels that pass a block are packed in pieces of at most this size, so that the scratch stays
-// small.
+// small. With the block it is 4 MiB: two huge pages.
 constexpr int64_t kPassingBytes = int64_t{3} << 20;
 // At least the block_bytes of all kernels.
 constexpr int64_t kMostBlockBytes = int64_t{1} << 20;

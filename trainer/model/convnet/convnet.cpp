@@ -27,7 +27,6 @@ std::vector<ParameterSpec> convnet_layout(const ConvNetConfig& config) {
   const auto layer = [&](const std::string& name, std::vector<int64_t> shape) {
     const int64_t outputs = shape.front();
     const int64_t inputs = num_elements(shape) / outputs;
-    // He et al. 2015, for layers before a ReLU.
     const double deviation = std::sqrt(2.0 / static_cast<double>(inputs));
     builder.weight(name + ".weight", std::move(shape), deviation);
     builder.constant(name + ".bias", {outputs}, 0);
