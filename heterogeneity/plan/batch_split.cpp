@@ -55,6 +55,7 @@ std::vector<int64_t> split_batch(int64_t batch, std::span<const DeviceCost> devi
     return devices[device].fixed_seconds +
            devices[device].sequence_seconds * static_cast<double>(shares[device] + 1);
   };
+  // One at a time: at most as many are left as there are devices.
   for (; left > 0; --left) {
     std::size_t first = 0;
     for (std::size_t device = 1; device < devices.size(); ++device) {

@@ -24,7 +24,7 @@ constexpr double kOverheadWeight = 0.5;
 // Link figures that differ by less count as equal. A sync is planned for a line that is slower by
 // as much (kCarefulSpeed in sync_plan.cpp), so it stays right meanwhile.
 constexpr double kLinkNoise = 0.2;
-// In one place a fifth of a round trip is less than the delay of a thread that wakes up.
+// On a local network a fifth of a round trip is less than the delay of a thread that wakes up.
 constexpr double kRttNoiseSeconds = 0.002;
 // Steps that measure unknown sites. The first is left out, since a device makes its allocations in
 // it. One of the others may be a hiccup. Fast sites wait for as many steps of the slowest, once in

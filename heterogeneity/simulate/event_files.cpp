@@ -101,6 +101,7 @@ std::string EventFiles::first_lines(const SimulatedRound& round, const SiteRound
 std::string EventFiles::round_lines(const SimulatedRound& round, const SiteRound& site) const {
   Lines lines(names_[site.site], site.start_seconds);
   const int64_t step_tokens = site.plan.batch * *scenario_.sequence_length;
+  // Both are of the round before, as in a real run.
   lines.add_span(SpanCause::kEvaluate, round.round - 1, site.evaluate_seconds);
   lines.add_span(SpanCause::kCheckpoint, round.round - 1, site.checkpoint_seconds);
   lines.add(plan_event(round.round, site.measuring_plan.value_or(site.plan)));

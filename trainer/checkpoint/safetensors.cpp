@@ -142,6 +142,7 @@ class HeaderReader {
 
   // Whether the member is an array of integers from 0 to 2^63 - 1.
   static bool is_list(const json& object, const char* key) {
+    // Casts would turn negative and fractional numbers into valid ones.
     return object.contains(key) && object[key].is_array() &&
            std::all_of(object[key].begin(), object[key].end(), [](const json& number) {
              return number.is_number_unsigned() && number.get<uint64_t>() <= INT64_MAX;

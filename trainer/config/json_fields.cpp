@@ -85,6 +85,7 @@ void read_scalar(const Json& json, int64_t& value, const Rules& rules, const Jso
                     !(json.is_number_unsigned() &&
                       json.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max()));
   if (!fits) place.fail(fmt::format("is {}; must be a whole number", json.dump()));
+  // As a double, like the limits. Integers in configs stay far below 2^53.
   check_range(static_cast<double>(json.get<int64_t>()), json, rules, place);
   value = json.get<int64_t>();
 }

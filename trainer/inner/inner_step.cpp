@@ -68,6 +68,7 @@ struct InnerStep::Step {
   }
 };
 
+// followed_ begins at a version that no values have, so every device copies the first values.
 InnerStep::InnerStep(TrainableModel& model, const InnerConfig& config,
                      std::vector<std::unique_ptr<Replica>> replicas)
     : config_(config),
@@ -112,6 +113,7 @@ std::optional<StepResult> InnerStep::start(const BatchView& batch, std::span<con
   } catch (...) {
     rethrow(0, std::current_exception(), step);
   }
+  // Nothing is over yet; the caller gets this step's result with the next one.
   if (is_first) return std::nullopt;
   return finish();
 }
@@ -165,6 +167,7 @@ StepResult InnerStep::run_at_once(Step step, double progress, SiteReduction* acr
       if (device > 0) follow_first(device, version);
       run_device(device, step, across);
     } catch (...) {
+      // The other devices would wait for this one's buckets.
       if (reduction_) reduction_->abandon();
       if (across) across->abandon();
       throw;
@@ -175,6 +178,7 @@ StepResult InnerStep::run_at_once(Step step, double progress, SiteReduction* acr
     if (thrown[device]) rethrow(device, thrown[device], step);
   }
   if (reduction_) {
+    // All devices took the same update, so none has to copy the first one's values.
     followed_.assign(num_devices(), values._version());
   } else {
     add_to_first();
@@ -238,6 +242,7 @@ void InnerStep::rethrow(std::size_t device, const std::exception_ptr& thrown, co
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     const auto& share = step.shares[device];
+    // Searched for, because nobody can compute what an allocator holds.
     const int64_t failed = std::min(share.micro_batch, share.examples);
     int64_t largest = 0;
     // On the device's own thread, since only that one may use the model.

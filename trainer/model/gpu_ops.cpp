@@ -186,6 +186,7 @@ void GpuOps::add_linear(const Context& context, const MatrixWeight<BF16>& weight
 // The weight's gradient is launched first, so that it runs beside the input's.
 void GpuOps::linear_backward(const Context& context, const MatrixWeight<BF16>& weight,
                              const BF16* y_gradient, const BF16* x) {
+  // First, on the main stream: both products read the converted gradient.
   take_gradient(context, weight, y_gradient);
   fork_weight_gradient(context, weight, y_gradient, x);
   input_gradient_product(context, weight, y_gradient, {.rounded = scratch_.d_normal});
@@ -239,6 +240,7 @@ void GpuOps::head_backward(const Context& context, const MatrixWeight<BF16>& hea
                            const HeadRows& rows, bool add) {
   const auto& buffers = context.buffers;
   const int64_t first = rows.first * head.in;
+  // final_normal is not among the arrays: nothing writes it before the join.
   fork_.fork(stream_, {buffers.d_logits}, [&](cudaStream_t) {
     gpu_multiply(device_, head.out, head.in, rows.count, {buffers.d_logits, head.out, true},
                  {buffers.final_normal + first, head.in}, {.exact = head.gradient, .add = add});

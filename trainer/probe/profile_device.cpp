@@ -112,6 +112,7 @@ class DeviceProbe {
   void measure_steps() {
     if (profile_.max_micro_batch == 0) return;
     auto emulate = config_.emulate;
+    // A profile is of the speed at the beginning; the planner learns changes from the run.
     if (emulate) emulate->changes.clear();
     EmulatedSpeed speed(emulate);
     const auto untimed = [&](int64_t batch, int64_t micro_batch) {

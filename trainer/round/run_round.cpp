@@ -28,6 +28,7 @@ bool ends_here(Run& run, const std::stop_token& stop) {
 
 // Ends the round and applies all syncs that are left. Returns false if a stop was requested before.
 bool end_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
+  // The last step may still run on a GPU, and its loss belongs to this round.
   run.site.finish();
   run.peers.set_activity(run.position.round(), run.site.steps_done(), "at the sync");
   // The outer step changes values that the checkpoint under way still reads. Also, the other sites
@@ -40,6 +41,7 @@ bool end_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
   if (!record.add(run.strategy.end(timing_of(run), stop))) return false;
   const double waited_seconds = run.site.timer().waited_seconds() - waited_before;
   const double own_seconds = run.clock.now_seconds() - began - waited_seconds;
+  // Before the next plan replaces the one that this round is recorded with.
   record.finish();
   plan_next_round(run, record.newest_sync());
   run.site.end_round(std::max(0.0, own_seconds));

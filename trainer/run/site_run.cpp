@@ -59,6 +59,7 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, bool resume,
   return std::unique_ptr<SiteRun>(new SiteRun(std::move(ground), std::move(peers), resume));
 }
 
+// The order is that of the members, each of which uses the ones before it.
 SiteRun::SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> peers, bool resume)
     : ground_(std::move(ground)),
       peers_(std::move(peers)),
@@ -85,6 +86,7 @@ SiteRun::SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> 
            .recorder = ground_->recorder,
            .clock = ground_->clock} {
   if (resumed_) checkpoints_.restore(run_, *resumed_);
+  // After restore(), since the record says at which step the run goes on.
   record_start();
   // The first round's sync is chosen from the profiles; a resumed run has chosen already.
   if (!resumed_) retune(run_);
@@ -170,6 +172,7 @@ int SiteRun::train(const std::stop_token& stop) {
     leave(EndOutcome::kInterrupted, "interrupted");
     return kExitInterrupted;
   } catch (const PeerError& error) {
+    // A lost peer leaves this site's state whole, even in the middle of a round.
     save_now();
     // If all sites are interrupted at once, they leave one after the other; that is no loss of a
     // peer.

@@ -63,6 +63,7 @@ ResidualPlaces Residuals::begin(int64_t fragment, std::span<float> delta) {
   const auto left = part(of_deltas_, fragments_[static_cast<std::size_t>(fragment)]);
   for (std::size_t k = 0; k < delta.size(); ++k) delta[k] += left[k];
   const auto of_mean = left_of_mean(fragment);
+  // The exchange reads the old ones where it writes the new ones.
   std::ranges::copy(of_mean, next_of_means_.begin());
   return {.of_delta = std::span(next_of_deltas_).first(left.size()),
           .of_mean = std::span(next_of_means_).first(of_mean.size())};

@@ -74,6 +74,7 @@ void Router::deliver(double now_seconds, const Sink& sink) {
     if (next->queue.front().due_seconds > now_seconds) return;
     auto& from = sites_[next->site];
     Packet* packet = (next->is_up ? from.up : from.down).queue.pop();
+    // Up and down are two links, so a packet queues twice: at its site and at the destination's.
     if (next->is_up) {
       // Enters the next link at its due time, so a late caller does not delay the packet.
       enter(sites_[packet->destination].down, packet, packet->due_seconds);

@@ -24,7 +24,8 @@ Json parse_frame(const std::string& frame) {
   }
 }
 
-// Compares the type with each alternative of the variant in turn.
+// Compares the type with each alternative of the variant in turn. The variant is the list of
+// messages, so no table beside it can lack one.
 template <typename Variant, std::size_t I = 0>
 Variant read_message(const std::string& type, const Json& body) {
   if constexpr (I == std::variant_size_v<Variant>) {

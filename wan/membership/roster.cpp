@@ -204,6 +204,7 @@ void Roster::on(Seat& seat, const GetMessage& message) {
 void Roster::on(Seat& seat, const HeartbeatMessage& message) {
   seat.heartbeat = message;
   send(seat.connection, HeartbeatAckMessage{message.sent_seconds, now_seconds_});
+  // Sites that wait for nothing hear of the end by this.
   if (verdict_) send(seat.connection, *verdict_);
 }
 
@@ -326,6 +327,7 @@ void Roster::on(Seat& seat, const LeaveMessage& message) {
     seat.presence = Presence::kLeft;
     return;
   }
+  // To the others an early end is a loss, whatever its reason.
   lose(seat, Presence::kLeft,
        fmt::format("it left the run: {}{}{}", name_of(message.outcome),
                    message.message.empty() ? "" : ": ", message.message));
