@@ -176,6 +176,7 @@ void Simulation::take_step(std::size_t index) {
 }
 
 void Simulation::train_until(std::size_t index, int64_t step) {
+  // A sync at the last planned step waits for the round's end, which a deadline may put elsewhere.
   const auto& round = round_.sites[index];
   while (round.steps() < step || step >= round.plan.local_steps) {
     if (!wants_step(index)) return;
@@ -288,6 +289,7 @@ void Simulation::sync(int64_t fragment) {
     sync.exposed = exposed_part(sync.all, state.free_seconds - sent);
     round.syncs.push_back(sync);
     state.applied[static_cast<std::size_t>(fragment)] = state.trained;
+    // A site that comes after the commit waits for nothing.
     state.free_seconds = std::max(state.free_seconds, committed);
   }
 }

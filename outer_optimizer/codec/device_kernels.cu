@@ -132,7 +132,7 @@ unsigned blocks_of_threads(int64_t threads) {
   return static_cast<unsigned>((threads + kThreads - 1) / kThreads);
 }
 
-// Returns the blocks of threads for the codec's blocks of n values.
+// Returns the blocks of threads for the codec's blocks of n values: half a warp for each.
 unsigned grid_for(int64_t n, int64_t block) {
   return blocks_of_threads((n + block - 1) / block * kLanes);
 }

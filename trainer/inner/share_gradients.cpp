@@ -34,6 +34,7 @@ ShareResult share_gradients(TrainableModel& model, const BatchView& batch, const
     gradients.zero_();
     if (ready) timed_ready(0, gradients.numel());
   }
+  // Added up on the device, so that the host waits for it once.
   auto loss = at::zeros({}, gradients.options());
   // Of all targets of the batch, so that parts of micro-batches and devices add up to the mean.
   const double scale = 1.0 / static_cast<double>(batch.targets);
@@ -41,6 +42,7 @@ ShareResult share_gradients(TrainableModel& model, const BatchView& batch, const
     const int64_t count = std::min(share.micro_batch, share.examples - done);
     const auto tensors = batch_tensors(batch, share.first + done, count, gradients.device());
     GradientPass pass{.scale = scale, .add = done > 0};
+    // In earlier micro-batches no gradient is final.
     if (ready && done + count == share.examples) pass.ready = timed_ready;
     loss += model.backpropagate(tensors, pass);
   }

@@ -53,6 +53,8 @@ inline void differentiate(float* logits, const int64_t* targets, int64_t rows, i
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) gradient[i] = rounded<T>(exponentials[i] * factor);
     }
+    // One rounding at the end: a share near 1 that was rounded before would leave no digits of the
+    // difference.
     gradient[targets[row]] = rounded<T>(of_target * factor - scale);
   }
 }

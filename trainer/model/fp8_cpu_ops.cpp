@@ -12,6 +12,7 @@ namespace {
 // A scale for each matrix from its own largest value. Scales from earlier steps need no pass of
 // their own, but a sudden large value would saturate.
 void round_matrix(Fp8Format format, const BF16* x, int64_t size, BF16* y) {
+  // One largest value a thread instead of a shared one, which all would wait for.
   std::vector<uint32_t> parts(static_cast<std::size_t>(at::get_num_threads()));
   for_rows(size, [&](int64_t begin, int64_t end) {
     auto& part = parts[static_cast<std::size_t>(at::get_thread_num())];

@@ -26,6 +26,7 @@ std::span<float> span_of(const at::Tensor& tensor) {
   return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
 
+// The GPU copies from and to pinned memory by itself; other memory would make the host wait.
 at::TensorOptions pinned() {
   return at::TensorOptions(at::kCPU).pinned_memory(true);
 }

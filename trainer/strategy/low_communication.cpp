@@ -64,6 +64,7 @@ Synced LowCommunication::begin(const RoundStart& start, const RoundTiming& so_fa
 
 Synced LowCommunication::after_step(const RoundTiming& so_far, const std::stop_token& stop) {
   FARSTEP_CHECK(start_, "no round has begun");
+  // Counted by fragment, since fragments are applied at different steps.
   for (auto& work : progress_.work) {
     ++work.steps;
     work.tokens += start_->tokens_per_step;
@@ -214,6 +215,7 @@ void LowCommunication::restore(const Json& state) {
   progress_ = std::move(progress);
   // The fragment that is not applied yet is the one that was sent.
   const auto range = sync_.fragment_range(progress_.fragments_applied);
+  // The checkpoint is loaded into this memory.
   sent_theta_.resize(progress_.sent ? static_cast<std::size_t>(range.size()) : 0);
 }
 

@@ -72,6 +72,7 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
 }
 
 void Member::put(const std::string& key, const std::string& value) {
+  // The others may take as long to start as to join.
   const double patience_seconds = deadlines().join_seconds;
   if (!ask(PutMessage{key, to_hex(value)}, clock_.now_seconds() + patience_seconds)) {
     throw PeerError("", fmt::format("coordinator at {} did not take {} within {} s", endpoint_, key,
@@ -99,6 +100,7 @@ std::optional<Go> Member::arrive(const SyncId& sync, const Contribution& contrib
   return std::get<Go>(*answer);
 }
 
+// Without a deadline too: every site's exchange has its own.
 void Member::vote(const SyncId& sync, const std::string& theta_hash) {
   ask(VoteMessage{generation(), sync.round, sync.fragment, theta_hash}, kNever);
 }

@@ -67,6 +67,7 @@ GlooConnections::~GlooConnections() {
   for (const int peer : peers()) {
     auto& link = links_[peer];
     if (link.watch) close_all(link, peer);
+    // Buffers go before the contexts that they belong to.
     link.farewell.reset();
     link.watch.reset();
     link.lanes.clear();

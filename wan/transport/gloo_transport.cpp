@@ -172,6 +172,7 @@ GlooTransport::GlooTransport(const MeshOptions& mesh, const std::vector<PeerLink
     : connections_(std::make_unique<GlooConnections>(mesh)), stall_seconds_(stall_seconds) {
   FARSTEP_CHECK(links.empty() || links.size() == mesh.sites.size(), "{} links for {} sites",
                 links.size(), mesh.sites.size());
+  // Gloo's writes can raise it. The failed write is an exception anyway.
   ::signal(SIGPIPE, SIG_IGN);
   connections_->open(links, store);
   exchange_hellos(*connections_);

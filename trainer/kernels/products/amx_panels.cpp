@@ -15,6 +15,7 @@ void begin() {
   load_tile_config();
 }
 
+// Tiles in use make the system save 8 KiB more whenever it changes threads.
 void end() {
   _tile_release();
 }

@@ -26,7 +26,8 @@ constexpr int64_t divided_up(int64_t x, int64_t by) {
   return (x + by - 1) / by;
 }
 
-// Returns the size of equal pieces of at most `most`, as a multiple of `unit`.
+// Returns the size of equal pieces of at most `most`, as a multiple of `unit`. Full pieces would
+// leave a small last one, which packs as much of the other factor for less work.
 constexpr int64_t piece_of(int64_t size, int64_t most, int64_t unit) {
   const int64_t pieces = divided_up(size, std::max(most / unit * unit, unit));
   return divided_up(divided_up(size, pieces), unit) * unit;
