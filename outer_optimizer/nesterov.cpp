@@ -7,6 +7,7 @@
 
 namespace farstep {
 
+// All is fp32: bf16 would lose deltas that are small beside their weights.
 void nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
                    std::span<float> theta, std::span<float> momentum) {
   FARSTEP_CHECK(mean.size() == theta.size() && mean.size() == momentum.size(),
@@ -21,7 +22,8 @@ void nesterov_step(const NesterovSettings& settings, std::span<const float> mean
 void checksum_nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
                             std::span<const float> theta, std::span<const float> momentum,
                             StreamingChecksum& checksum) {
-  // In chunks that fit the cache, so that no copy of all values is needed.
+  // In chunks that fit the cache, so that no copy of all values is needed. 64 KiB for each of the
+  // two copies.
   constexpr std::size_t kChunk = 16384;
   std::vector<float> next_theta, next_momentum;
   for (std::size_t begin = 0; begin < theta.size(); begin += kChunk) {
@@ -30,6 +32,7 @@ void checksum_nesterov_step(const NesterovSettings& settings, std::span<const fl
     const auto old_momentum = momentum.subspan(begin, size);
     next_theta.assign(old_theta.begin(), old_theta.end());
     next_momentum.assign(old_momentum.begin(), old_momentum.end());
+    // The same function as the real step, so the hash is of the bits that the step will make.
     nesterov_step(settings, mean.subspan(begin, size), next_theta, next_momentum);
     checksum.update(std::as_bytes(std::span(next_theta)));
   }

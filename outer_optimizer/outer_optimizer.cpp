@@ -27,6 +27,7 @@ int64_t OuterOptimizer::delta(const Range& range, std::span<const float> theta_l
   check_size(range, delta.size());
   int has_bad = 0;  // without the position, so that the compiler vectorises the loop
   for (std::size_t k = 0; k < delta.size(); ++k) {
+    // A NaN fails every comparison, so this finds NaN and infinity at once.
     delta[k] = global[k] - theta_local[k];
     has_bad |= !(std::abs(delta[k]) <= std::numeric_limits<float>::max());
   }
@@ -42,6 +43,8 @@ uint64_t OuterOptimizer::checksum(const Range& range) const {
 uint64_t OuterOptimizer::checksum_after(int64_t from, const Range& range,
                                         std::span<const float> mean) const {
   StreamingChecksum checksum;
+  // The part before the range has been applied already, so with the range it is all of
+  // theta_global.
   checksum.update(std::as_bytes(part(theta_global_, {from, range.begin})));
   checksum_nesterov_step(settings_, mean, part(theta_global_, range), part(momentum_, range),
                          checksum);

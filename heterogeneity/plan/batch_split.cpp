@@ -10,8 +10,10 @@ namespace farstep {
 
 namespace {
 
-// Returns the finish time if sequences could be divided. Devices whose fixed cost alone takes
-// longer get no part; leaving one out changes the time, hence the iteration.
+// Returns the finish time if sequences could be divided: the F for which the devices' (F - fixed) /
+// sequence add up to the batch. Devices whose fixed cost alone takes longer get no part. Leaving
+// one out makes the time shorter, which may exclude another one, hence the iteration. It ends
+// because devices only drop out.
 double common_finish(int64_t batch, std::span<const DeviceCost> devices) {
   double finish = std::numeric_limits<double>::infinity();
   while (true) {
@@ -38,12 +40,14 @@ std::vector<int64_t> split_batch(int64_t batch, std::span<const DeviceCost> devi
                   "a device of {} + {} s a sequence", device.fixed_seconds,
                   device.sequence_seconds);
   }
-  // Rounds down, then gives the remaining sequences one by one to the device that finishes first.
+  // Rounding down leaves less than one sequence for each device. They go one by one to the device
+  // that finishes first.
   const double finish = common_finish(batch, devices);
   std::vector<int64_t> shares;
   int64_t left = batch;
   for (const auto& device : devices) {
     const double share = std::floor((finish - device.fixed_seconds) / device.sequence_seconds);
+    // The common finish can exceed the batch by rounding.
     shares.push_back(static_cast<int64_t>(std::clamp(share, 0.0, static_cast<double>(left))));
     left -= shares.back();
   }
@@ -51,6 +55,7 @@ std::vector<int64_t> split_batch(int64_t batch, std::span<const DeviceCost> devi
     return devices[device].fixed_seconds +
            devices[device].sequence_seconds * static_cast<double>(shares[device] + 1);
   };
+  // One at a time: at most as many are left as there are devices.
   for (; left > 0; --left) {
     std::size_t first = 0;
     for (std::size_t device = 1; device < devices.size(); ++device) {

@@ -7,18 +7,32 @@ namespace farstep {
 
 namespace {
 
-// A step time that differs by less is noise and counts by half.
+// A step time that differs by less is noise and counts by half. That reduces the variance of
+// independent noise to a third. A larger difference counts in full, so a site that slows down is
+// balanced one round later. After a drop to half 0.38 % was waiting (docs/results.md, The planner).
+// With a larger kNoise a small change of speed takes several rounds to be believed. With a smaller
+// one the plan follows noise.
 constexpr double kNoise = 0.05;
 constexpr double kNoiseWeight = 0.5;
+// Bounds the damage of one wrong figure, such as that of a process that was paused. A site that is
+// really 16 times slower is known after two rounds.
 constexpr double kMostChange = 4;  // of a step time in one round
+// Evaluation and checkpoints come in some rounds only. The average plans for their mean over the
+// last rounds. No measurement chose this weight; a smaller one takes more rounds to follow a
+// change.
 constexpr double kOverheadWeight = 0.5;
-// Link figures that differ by less count as equal.
+// Link figures that differ by less count as equal. A sync is planned for a line that is slower by
+// as much (kCarefulSpeed in sync_plan.cpp), so it stays right meanwhile.
 constexpr double kLinkNoise = 0.2;
+// On a local network a fifth of a round trip is less than the delay of a thread that wakes up.
 constexpr double kRttNoiseSeconds = 0.002;
 // Steps that measure unknown sites. The first is left out, since a device makes its allocations in
-// it. One of the others may be a hiccup.
+// it. One of the others may be a hiccup. Fast sites wait for as many steps of the slowest, once in
+// a run: 3.3 % of the first round of the quickstart (docs/results.md, Quickstart).
 constexpr int64_t kMeasuringSteps = 4;
-// Share of the sites' time that a change of the work must save.
+// Share of the sites' time that a change of the work must save. Noise of the step times moves the
+// best plan by a step here and there. With 0 it would change in every round; a larger value keeps
+// plans that waste more.
 constexpr double kWorthwhileSaving = 0.003;
 
 struct SeenState {
@@ -65,7 +79,8 @@ struct PlannerState {
 };
 
 // Sets `known` to a measured figure (0: none), if that is the first or differs by more than `noise`
-// and more than kLinkNoise.
+// and more than kLinkNoise. The known value stays as it was instead of moving a little. Every sync
+// is chosen from it, and a value that creeps would change the choice.
 void settle(std::optional<double>& known, double measured, double noise) {
   if (measured == 0) return;
   if (!known || std::abs(measured - *known) > std::max(noise, kLinkNoise * *known)) {
@@ -85,6 +100,8 @@ double idle_share(const RoundPlan& plan) {
   return *total_idle_seconds(plan) / (*plan.round_seconds * static_cast<double>(plan.sites.size()));
 }
 
+// Batches must be equal: a larger batch is chosen for its tokens a second, which idle time does not
+// show.
 bool is_as_good(const RoundPlan& current, const RoundPlan& fresh) {
   return current.round_seconds && fresh.round_seconds && same_loads(current, fresh) &&
          idle_share(current) <= idle_share(fresh) + kWorthwhileSaving;
@@ -107,10 +124,12 @@ bool Planner::anything_known() const {
 
 RoundPlan Planner::fresh_plan() const {
   auto config = config_;
+  // Equal steps until the sites are measured: a guess at a site's speed would make the others wait.
   const bool learns_first = learns(config.policy) && config.replan && !anything_known();
   if (learns_first) config.policy = Policy::kUniform;
   auto plan = make_plan(config, sites_, predictors_);
   if (!learns_first) return plan;
+  // A shorter round has fewer steps left to balance than it has measured.
   if (config.base_steps >= 2 * kMeasuringSteps) plan.measuring_steps = kMeasuringSteps;
   for (auto& work : plan.sites) {
     if (plan.measuring_steps > 0) {
@@ -160,6 +179,7 @@ void Planner::learn(std::span<const RoundTiming> timings) {
   FARSTEP_CHECK(timings.size() == sites_.size(), "{} timings of {} sites", timings.size(),
                 sites_.size());
   for (std::size_t id = 0; id < sites_.size(); ++id) {
+    // A round without a timed step tells nothing of the site's speed.
     if (timings[id].steps > 0 && timings[id].step_seconds != 0) learn_steps(id, timings[id]);
     learn_links(id, timings[id]);
   }
@@ -182,10 +202,12 @@ void Planner::plan_rest(std::span<const RoundTiming> timings) {
     work.local_steps += done;
     work.most_steps += done;
     work.steps_before = done;
+    // From the learned step time, since all sites must compute the same length.
     measured_seconds =
         std::max(measured_seconds, static_cast<double>(done) * work.step_seconds.value_or(0));
   }
   const auto rest_seconds = plan.round_seconds;
+  // Predicted once more, now for all steps: record and reasons are of the whole round.
   plan_ = predicted_anew(config, sites_, predictors_, std::move(plan));
   // The sites begin the rest together, when the slowest has done its measuring steps.
   if (rest_seconds) plan_.round_seconds = measured_seconds + *rest_seconds;
@@ -200,6 +222,7 @@ void Planner::observe(std::span<const RoundTiming> timings) {
   learn(timings);
   keep_plan();
   auto fresh = fresh_plan();
+  // A plan with measuring steps is not of a whole round, so it has no figures to compare.
   const bool is_whole = plan_.measuring_steps == 0;
   if (learns(config_.policy) && anything_known() && is_whole) {
     auto current = predicted_anew(config_, sites_, predictors_, plan_);
@@ -250,8 +273,10 @@ void Planner::restore(const Json& json) {
       sites_[id].seen = SeenStep{saved.seen->batch, saved.seen->micro_batch, saved.seen->seconds};
     }
   }
+  // Predictors follow from the knowledge, so checkpoints do not contain them.
   predictors_ = predictors_of(sites_);
   plan_ = fresh_plan();
+  // A plan depends on those before it (is_as_good), so the knowledge alone does not restore it.
   if (learns(config_.policy) && anything_known()) {
     for (std::size_t id = 0; id < sites_.size(); ++id) {
       const auto& saved = state.sites[id];

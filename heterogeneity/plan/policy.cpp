@@ -13,7 +13,9 @@ namespace farstep {
 namespace {
 
 // Rounds that end by deadline have data for more steps than planned, since a site may turn out
-// faster.
+// faster. A site that uses up this data ends its round early. Windows that it does not use are
+// skipped in this epoch, so a larger room wastes more of them. The step more serves rounds of a few
+// steps.
 constexpr double kDeadlineRoom = 1.25;
 constexpr int64_t kDeadlineStepsMore = 1;
 
@@ -120,12 +122,15 @@ RoundPlan with_micro_batches(const PlanFacts& facts, RoundPlan plan) {
                             work.batch));
     }
     work.micro_batch = std::min(wanted, most_micro_batch(facts.sites[id]).value_or(wanted));
+    // A device with a smaller share would keep memory for sequences that it never gets.
     work.micro_batch = std::min(work.micro_batch,
                                 facts.predictors[id].largest_share(work.batch, work.micro_batch));
   }
   return plan;
 }
 
+// batch_by_tflops, batch_by_memory and steps_by_tflops are the policies A, B and C of Shin, Shin,
+// Yoo and Yang. Tests reproduce the paper's Table 2 from its Table 1.
 // ---- the policies ----
 
 RoundPlan plan_alike(const PlanFacts& facts) {
@@ -145,6 +150,7 @@ RoundPlan plan_by_tflops(const PlanFacts& facts, int64_t SitePlan::*shared, cons
     auto& work = plan.sites[id];
     const double ratio = means[id] / *least;
     const int64_t base = work.*shared;
+    // The limit keeps llround() defined; check_work() then refuses the plan.
     work.*shared = std::llround(
         std::min(static_cast<double>(base) * ratio, static_cast<double>(kMostWork + 1)));
     work.reason =

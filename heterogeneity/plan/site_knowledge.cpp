@@ -8,7 +8,8 @@ namespace farstep {
 
 namespace {
 
-// Returns the largest value of one figure of the profile's links.
+// Returns the largest value of one figure of the profile's links. A slow link may be slow because
+// of the peer. The fastest one shows what the own uplink carries at least.
 std::optional<double> largest(const SiteKnowledge& site,
                               std::optional<double> LinkProfile::*figure) {
   std::optional<double> found;
@@ -55,8 +56,11 @@ void StepPredictor::see(const SeenStep& seen) {
   if (has_fits()) scale_ = seen.seconds / fitted_seconds(seen.batch, seen.micro_batch);
 }
 
+// By the line, not the table: with a cost that is linear in the batch, the devices' common finish
+// has a closed form.
 std::vector<int64_t> StepPredictor::shares(int64_t batch, int64_t micro_batch) const {
   // A device whose steps were not seen to grow with the batch still gets a part of it.
+  // split_batch() divides by the growth.
   constexpr double kLeastGrowth = 1e-6;
   std::vector<DeviceCost> costs;
   for (const auto& fit : fits_) {

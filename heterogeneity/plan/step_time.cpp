@@ -14,7 +14,8 @@ enum Cost : unsigned { kStep, kMicroBatch, kSequence, kNumCosts };
 using Costs = std::array<double, kNumCosts>;
 
 // The coefficients of a measurement's costs, divided by its seconds: the costs times these sum to
-// 1.
+// 1. Divided by the seconds, errors are relative: otherwise the longest step alone would determine
+// the fit.
 using Row = std::array<double, kNumCosts>;
 
 int64_t micro_batches(int64_t batch, int64_t micro_batch) {
@@ -26,7 +27,8 @@ int64_t batch_of(const StepTime& measured) {
 }
 
 // A column of the least-squares problem that elimination shortens below this share depends on the
-// others.
+// others. Squares of lengths are compared, so the share of a length is 1e-5. That is far above the
+// rounding of doubles and far below what noisy times can separate.
 constexpr double kDependent = 1e-10;
 
 constexpr unsigned bit(Cost cost) {
@@ -125,6 +127,8 @@ StepTimeFit fit_line(std::span<const StepTime> measured) {
   std::optional<Costs> best;
   double best_error = 0;
   for (const unsigned set : kCostSets) {
+    // One batch cannot tell a fixed cost from a growing one. Single passes cannot tell the cost of
+    // a pass from that of a step.
     if ((set & bit(kStep)) && !batches_differ) continue;
     if ((set & bit(kMicroBatch)) && !accumulated) continue;
     const auto costs = solve(normal, set);
@@ -164,7 +168,9 @@ struct PassSums {
 using SumsBySize = std::map<int64_t, PassSums>;
 
 // Returns the least-squares cost of an update, limited so that no pass gets a negative cost. If no
-// pass size was measured with several numbers of passes, returns the line's cost.
+// pass size was measured with several numbers of passes, returns the line's cost. Each pass size
+// has an unknown cost of its own. Eliminating these leaves one equation for the update. For
+// example, a step of four passes and one of a single pass differ by three passes alone.
 double update_seconds(const SumsBySize& sums, double line_step_seconds) {
   double squares = 0, product = 0, all = 0;
   double most = std::numeric_limits<double>::infinity();
@@ -191,6 +197,8 @@ void add_table(std::span<const StepTime> measured, StepTimeFit& fit) {
         (of_size.often - fit.update_seconds * of_size.once_often) / of_size.often_often;
     fit.passes.push_back({size, std::max(seconds, fit.passes.back().seconds)});
   }
+  // A pass of nothing anchors sizes below the smallest measured one. It must not cost more than
+  // that one.
   fit.passes.front().seconds = std::min(fit.micro_batch_seconds, fit.passes[1].seconds);
 }
 

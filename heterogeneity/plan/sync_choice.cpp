@@ -25,6 +25,8 @@ std::optional<SyncChange> change_of_sync(const PlanConfig& config, SharesRule ru
                                          const std::vector<double>& shares_now) {
   SyncChange change{.sync = now, .shares = shares_by_uplinks(rule, sites), .reason = {}};
   std::vector<std::string> reasons;
+  // Without the figures of all sites nothing is changed: half-known links would give a choice that
+  // the next round undoes.
   const auto facts = config.wan_target ? sync_facts(sites, config, parameters) : std::nullopt;
   if (facts) {
     if (const auto plan = better_sync(*facts, *config.wan_target, now)) {

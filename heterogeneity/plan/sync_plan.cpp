@@ -13,15 +13,22 @@ namespace farstep {
 
 namespace {
 
+// Of the block codecs only these have a measured loss near 0 (docs/results.md, Codecs). fp16 and
+// bf16 take more bytes than int8, and the cost of int2 is unknown.
 constexpr std::array kCodecs{CodecKind::kFp32, CodecKind::kInt8, CodecKind::kInt4};
 constexpr std::array<int64_t, 7> kFragments{1, 2, 4, 8, 16, 32, 64};
 
-// The speed that a line is planned for, as a share of the measured one; and the shares of loss or
-// exposed time that a sync may have at most to replace another.
+// The speed that a line is planned for, as a share of the measured one. Then the shares of loss or
+// exposed time that a sync may have at most to replace another. The gaps between these values keep
+// the sites from changing back and forth. A figure that differs by less than a fifth is not adopted
+// (kLinkNoise in planner.cpp), hence the 0.8.
 constexpr double kCarefulSpeed = 0.8, kHalfTheLoss = 0.5, kLessExposed = 0.8;
 
-// Returns the loss in nats: that of int8 and int4 with error feedback at about 50 local steps, plus
-// that of a delay in proportion to its share of the round (0.01 for 5 steps of 50).
+// Returns the loss in nats, to rank syncs by. int4 with error feedback at about 50 local steps
+// costs 0.0002, -0.0007 to +0.0015 by seed (docs/results.md, Codecs), and counts as 0.001. int8 is
+// closer to fp32 than a seed's spread and only needs a rank. A delay costs in proportion to its
+// share of the round: 0.01 for 5 steps of 50. That figure is of small models, measured outside this
+// project.
 double loss_cost(CodecKind codec, double delay_share) {
   switch (codec) {
     case CodecKind::kFp32:
@@ -35,8 +42,11 @@ double loss_cost(CodecKind codec, double delay_share) {
   }
 }
 
-// The time of delta, residuals, hashes and outer step: passes over the values at some GB/s.
+// The time of delta, residuals, hashes and outer step, which are passes over the values. At 215M
+// values a sync took 1.05 s more than its exchange (docs/results.md, 150M parameters at two sites).
 constexpr double kWorkSecondsPerValue = 5e-9;
+// Without a margin, 12 steps of delay left up to 0.45 s exposed. With a fifth, 23 steps left 0.00 s
+// (docs/results.md, Training behind the sync).
 constexpr double kMargin = 1.2;  // a delay that surely hides a sync lasts so many times as long
 constexpr double kMbit = 1e6;
 
@@ -81,6 +91,7 @@ SyncPlan sync_with(const SyncFacts& facts, const CodecConfig& codec, int64_t fra
       .sync_seconds = sync_seconds(facts, codec, fragments)};
   const double hidden_seconds = facts.step_seconds * static_cast<double>(delay_steps);
   const double train_seconds = facts.step_seconds * static_cast<double>(facts.base_steps);
+  // Fragments are synced one after the other, and each exposes what its delay does not hide.
   plan.exposed_seconds =
       static_cast<double>(fragments) *
       std::max(0.0, (delay_steps > 0 ? kMargin : 1) * plan.sync_seconds - hidden_seconds);
@@ -162,6 +173,8 @@ SyncPlan plan_sync(const SyncFacts& facts, double target_share) {
   const auto consider = [&](const SyncPlan& plan) {
     if (!best || is_better(facts, plan, *best, target_share)) best = plan;
   };
+  // On equal terms the first choice wins, so the simpler one comes first: less coding, then fewer
+  // fragments, then no delay.
   for (const auto codec : kCodecs) {
     for (const auto fragments : kFragments) {
       if (fragments > facts.base_steps) continue;
@@ -169,6 +182,8 @@ SyncPlan plan_sync(const SyncFacts& facts, double target_share) {
       const double seconds = fragment_sync_seconds(facts, codec, fragments);
       const auto enough_steps =
           static_cast<int64_t>(std::ceil(kMargin * seconds / facts.step_seconds));
+      // Two fragments are never under way at once, so a delay ends before the next fragment is
+      // sent.
       consider(sync_with(facts, {.kind = codec}, fragments,
                          std::min(facts.base_steps / fragments, enough_steps)));
     }
@@ -184,6 +199,8 @@ std::optional<SyncPlan> better_sync(const SyncFacts& facts, double target_share,
   auto careful = facts;
   careful.uplink_bits_per_second *= kCarefulSpeed;
   const auto chosen = plan_sync(careful, target_share);
+  // Both are compared by the measured line. By the careful one the current sync would look worse
+  // than it is, and be replaced for no reason.
   auto fresh = sync_with(facts, {.kind = chosen.codec}, chosen.fragments, chosen.delay_steps);
   if (current.exposed_share > target_share) {
     if (fresh.exposed_share > kLessExposed * current.exposed_share) return std::nullopt;
@@ -205,6 +222,7 @@ SyncConfig changed_to(const SyncConfig& now, const SyncPlan& plan) {
   auto sync = now;
   if (plan.codec != now.codec.kind) {
     sync.codec.kind = plan.codec;
+    // A block size belongs to a codec, and the new one may not accept it.
     sync.codec.block.reset();  // the codec's own choice
   }
   sync.fragments = plan.fragments;

@@ -18,8 +18,12 @@ namespace farstep {
 
 namespace {
 
+// The first step builds the model and the optimizer's state; the second needs its memory beside
+// them.
 constexpr int kSteps = 3;  // later steps of a shape allocate nothing new
 // A prediction this far above the limit is taken as certain: the machine could run out of memory.
+// Memory does not grow evenly with the micro-batch (208 sequences took 274 MiB, 224 took 209;
+// docs/results.md, Profiles), so predictions nearby are tried.
 constexpr double kHopelessExcess = 1.05;
 constexpr double kMebibyte = 1 << 20;
 
@@ -36,6 +40,7 @@ bool run_steps(const std::function<void()>& step) try {
   return false;
 }
 
+// Figures of the kernel, because LibTorch's CPU allocator does not count its memory.
 // Returns the value "NAME:  1234 kB" of a file in /proc, in bytes.
 int64_t proc_bytes(const char* file, std::string_view name) {
   std::ifstream stream(file);
@@ -72,6 +77,7 @@ class CpuMemory : public DeviceMemory {
           if (run_steps(step)) tell(std::to_string(own_bytes("VmHWM:") - before));
         },
         [&taken](const std::string& text) { taken = std::stoll(text); });
+    // The system may have killed the copy for its memory; that counts as a lack of memory.
     if (!taken) return false;
     spdlog::debug("a step on {} sequences takes {:.1f} MiB", sequences,
                   static_cast<double>(*taken) / kMebibyte);
@@ -98,6 +104,7 @@ class CpuMemory : public DeviceMemory {
 class HeapMemory : public DeviceMemory {
  public:
   HeapMemory(DeviceHeap heap, std::optional<int64_t> bytes) : heap_(std::move(heap)) {
+    // The cache of earlier work would count as occupied.
     heap_.empty_cache();
     free_bytes_ = heap_.free_bytes();
     bytes_ = std::min(bytes.value_or(free_bytes_), free_bytes_);
@@ -123,7 +130,8 @@ class HeapMemory : public DeviceMemory {
 
 }  // namespace
 
-// Doubling before bisection: a trial that is far too large costs much time and memory.
+// Doubling before bisection: a trial that is far too large costs much time and memory. A trial is
+// at most twice the result.
 int64_t largest_that_fits(const std::function<bool(int64_t)>& fits, int64_t limit) {
   int64_t fitting = 0, too_large = limit + 1;
   bool has_failed = false;

@@ -34,6 +34,7 @@ void write_line(int descriptor, const Message& message) {
 // Runs in the copy from the fork to its end.
 [[noreturn]] void be_the_copy(const std::function<void(const Tell&)>& work, pid_t parent,
                               int descriptor) {
+  // A measurement that outlives its program would occupy the device for the next one.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // The parent may have ended before the call above.
   if (::getppid() != parent) _exit(1);
@@ -45,6 +46,7 @@ void write_line(int descriptor, const Message& message) {
     write_line(descriptor,
                {{"error", error.what()}, {"kind", static_cast<int>(ErrorKind::kInternal)}});
   }
+  // They would flush the original's files a second time.
   _exit(0);  // without destructors and buffers, which belong to the original
 }
 

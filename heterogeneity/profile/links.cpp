@@ -13,6 +13,8 @@ namespace {
 
 constexpr int kPings = 11;  // after one that warms up; odd, so that the median is one of them
 constexpr int kSmallBursts = 3;
+// A twentieth of a second at 10 Mbit/s. Doubling finds a size that outlasts TCP's slow start
+// without knowing the speed.
 constexpr int64_t kFirstBurstBytes = 64 * 1024;  // fast on a slow link too; it doubles from there
 constexpr double kPingSeconds = 5;               // for the pings of one direction on a slow link
 
@@ -88,6 +90,8 @@ class PairProbe {
       if (sent_bytes + 2 * bytes > probe_.most_bytes ||
           spent_seconds + 2 * seconds > probe_.seconds) {
         announce(0);
+        // At least half of the time counts. Latency that was measured too long would otherwise give
+        // any speed.
         return 8.0 * static_cast<double>(bytes) / std::max(seconds - fixed_seconds, seconds / 2);
       }
       bytes *= 2;
@@ -140,7 +144,8 @@ class PairProbe {
 
 }  // namespace
 
-// Each site measures with all sites after it and then passes the turn to the next one.
+// Each site measures with all sites after it and then passes the turn to the next one. Pairs that
+// measure at the same time would share an uplink and each see a part of it.
 std::optional<std::vector<LinkProfile>> measure_links(Transport& transport, const LinkProbe& probe,
                                                       const Clock& clock,
                                                       const std::stop_token& stop) {
@@ -155,6 +160,7 @@ std::optional<std::vector<LinkProfile>> measure_links(Transport& transport, cons
       continue;
     }
     PairProbe pair(transport, peer, probe, clock);
+    // The order is the reverse of the peer's, so one of them answers while the other measures.
     if (peer < rank) pair.answer();
     links.push_back(pair.measure());
     if (peer > rank) pair.answer();
@@ -164,6 +170,8 @@ std::optional<std::vector<LinkProfile>> measure_links(Transport& transport, cons
 }
 
 double longest_turn_seconds(int num_sites, const LinkProbe& probe) {
+  // Each pair measures in both directions. A burst that begins just within the limit takes as long
+  // again.
   const double num_pairs = 0.5 * num_sites * (num_sites - 1);
   return num_pairs * 2 * (kPingSeconds + 2 * probe.seconds);
 }

@@ -1,3 +1,4 @@
+// The products of the model itself, not a square one: their rate is what a training step reaches.
 #include "heterogeneity/profile/matrix_products.h"
 
 #include <algorithm>
@@ -9,9 +10,13 @@ namespace farstep {
 
 namespace {
 
+// Few, because a device may emulate a type.
 constexpr int64_t kFirstRows = 16;
+// A median of five ignores two disturbed turns.
 constexpr int64_t kLeastRepeats = 5;
+// A millisecond is far above the clock's resolution and the cost of a launch.
 constexpr double kSampleSeconds = 1e-3;  // shorter products are timed several at a time
+// Bounds a sample whose estimate was near 0.
 constexpr int64_t kMostInSample = 1000;
 
 // Seconds of one product, timed over `repeats` in a row.

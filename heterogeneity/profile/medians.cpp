@@ -6,6 +6,7 @@
 
 namespace farstep {
 
+// A median, because disturbed times are always longer, and a mean follows them.
 double median(std::vector<double> values) {
   FARSTEP_CHECK(!values.empty(), "no values have no median");
   std::sort(values.begin(), values.end());

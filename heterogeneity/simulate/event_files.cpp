@@ -12,6 +12,7 @@ namespace farstep {
 
 namespace {
 
+// Not the time of day: the same scenario and seed give the same bytes.
 constexpr double kStartUnixSeconds = 946'684'800;  // 2000-01-01 00:00 UTC
 
 // The lines of one site, with a clock of its own.
@@ -100,6 +101,7 @@ std::string EventFiles::first_lines(const SimulatedRound& round, const SiteRound
 std::string EventFiles::round_lines(const SimulatedRound& round, const SiteRound& site) const {
   Lines lines(names_[site.site], site.start_seconds);
   const int64_t step_tokens = site.plan.batch * *scenario_.sequence_length;
+  // Both are of the round before, as in a real run.
   lines.add_span(SpanCause::kEvaluate, round.round - 1, site.evaluate_seconds);
   lines.add_span(SpanCause::kCheckpoint, round.round - 1, site.checkpoint_seconds);
   lines.add(plan_event(round.round, site.measuring_plan.value_or(site.plan)));
@@ -132,6 +134,7 @@ std::string EventFiles::round_lines(const SimulatedRound& round, const SiteRound
     commit.wan_bytes_sent += of_fragment.sent_bytes;
     commit.wan_bytes_received += of_fragment.received_bytes;
   }
+  // No tensors are simulated; the record only needs the form of a hash.
   commit.theta_hash = checksum_text(0);
   lines.add(commit);
   if (round.round == scenario_.rounds) lines.add(EndEvent{});

@@ -10,6 +10,9 @@
 
 namespace farstep {
 
+// Of each pair only one way may be known, and of a thousand sites few pairs have figures. So
+// figures are looked up from the most specific to the most general, and nothing is stored for all
+// pairs.
 Network::Network(const Scenario& scenario)
     : own_ways_(scenario.sites.size()),
       default_way_{scenario.link.rtt_seconds, scenario.link.bandwidth_bits_per_second},
@@ -33,6 +36,7 @@ Network::Network(const Scenario& scenario)
       own_ways_[site][ids.at(link.peer)] = {link.rtt_seconds, link.bandwidth_bits_per_second};
     }
   }
+  // A site's uplink is at least as fast as its fastest way; slower ways are limited elsewhere.
   for (std::size_t site = 0; site < scenario.sites.size(); ++site) {
     double fastest = 0;
     for (std::size_t peer = 0; peer < scenario.sites.size(); ++peer) {
@@ -65,6 +69,8 @@ double Network::bandwidth_bits_per_second(std::size_t from, std::size_t to) cons
   return figure(from, to, &Way::bandwidth_bits_per_second).value_or(kUnlimitedRate);
 }
 
+// A site enters the second phase when the first is over for it, not for all: the real exchange is a
+// pipeline without a barrier.
 std::vector<double> Network::phase_ends(Phase phase, std::span<const std::size_t> present,
                                         std::span<const double> start,
                                         std::span<const int64_t> part_bytes) const {
@@ -80,6 +86,7 @@ std::vector<double> Network::phase_ends(Phase phase, std::span<const std::size_t
     for (std::size_t j = 0; j < present.size(); ++j) {
       if (j == i) continue;
       const double left = start[i] + leave[j];
+      // Sending occupies the site itself until its last byte has left.
       ends[i] = std::max(ends[i], left);
       ends[j] = std::max(ends[j], left + rtt_seconds(present[i], present[j]) / 2);
     }
@@ -95,6 +102,7 @@ SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values
     part_bytes.push_back(codec_->encoded_bytes(equal_part(values, i, num_sites).size()));
   }
   const int64_t all_bytes = std::accumulate(part_bytes.begin(), part_bytes.end(), int64_t{0});
+  // In both phases together a site sends 2 (N-1)/N of the encoded values, for equal parts.
   for (std::size_t i = 0; i < present.size(); ++i) {
     const int64_t own_bytes = part_bytes[i];
     cost.sent_bytes.push_back(all_bytes - own_bytes + (num_sites - 1) * own_bytes);

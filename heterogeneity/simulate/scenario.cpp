@@ -40,6 +40,8 @@ std::string numbered(const std::string& name, int64_t number, int64_t count) {
   return fmt::format("{}-{:0{}}", name, number, std::to_string(count).size());
 }
 
+// Sites of one `count` share a profile, which is read once. Each becomes a site of its own, as the
+// planner knows no groups.
 std::vector<PlacedSite> spell_out(const Scenario& scenario, const std::string& file,
                                   const fs::path& folder) {
   std::vector<PlacedSite> placed;
@@ -78,6 +80,7 @@ void check_names(const std::vector<PlacedSite>& placed) {
         fmt::format("'{}' is the site of {} already; give one of them another name", name,
                     first.path.empty() ? first.file : first.path));
   }
+  // Peers are checked after all names are known, because a link may name a later site.
   for (const auto& entry : placed) {
     const auto& links = entry.site.profile->links;
     for (std::size_t i = 0; i < links.size(); ++i) {

@@ -73,6 +73,8 @@ Json simulation_json(const SimulationResult& result) {
 }
 
 std::string simulation_text(const Scenario& scenario, const SimulationResult& result) {
+  // A table of a thousand sites and a hundred rounds would hide what it should show. Of many rounds
+  // the first six, in which the plan settles, and the last are shown.
   constexpr std::size_t kMostSites = 40, kMostRounds = 40, kFirstRounds = 6, kRoundsALine = 7;
   std::size_t width = 5;
   for (const auto& site : scenario.sites) width = std::max(width, site.name.size());

@@ -4,6 +4,7 @@
 
 namespace farstep {
 
+// Training hides the parts of a sync in the order in which they happen.
 SyncSeconds exposed_part(const SyncSeconds& all, double hidden_seconds) {
   auto left = all;
   for (auto* part : {&left.wait, &left.exchange, &left.outer, &left.vote}) {

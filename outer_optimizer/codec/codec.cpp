@@ -15,6 +15,7 @@ static_assert(std::endian::native == std::endian::little,
 
 namespace {
 
+// Contraction to FMA is off, so that every processor adds with the same rounding.
 void add_multiple(float* __restrict sum, float coefficient, const float* __restrict values,
                   std::size_t n) {
   for (std::size_t k = 0; k < n; ++k) sum[k] += coefficient * values[k];
@@ -45,6 +46,7 @@ void Codec::check_size(std::size_t bytes, std::size_t n) const {
 }
 
 int64_t piece_values(const Codec& codec) {
+  // Decoded values stay in the first-level cache until they are added.
   constexpr int64_t kPieceValues = 4096;  // 16 KiB of fp32
   return std::max<int64_t>(1, kPieceValues / codec.block_values()) * codec.block_values();
 }

@@ -4,9 +4,12 @@ namespace farstep {
 
 namespace {
 
+// Eight warps. With the 46 registers that encode_blocks takes at most, five such blocks fit a
+// multiprocessor.
 constexpr int kThreads = 256;
 
-// Half a warp, with one thread for each lane. The two halves of a warp work on different blocks.
+// Half a warp, with one thread for each lane. The two halves of a warp work on different blocks. A
+// CPU adds up a block in as many lanes, so both round alike and write the same bytes.
 class HalfWarp {
  public:
   __device__ HalfWarp()
@@ -28,6 +31,7 @@ class HalfWarp {
   template <typename Term>
   __device__ float sum(int64_t n, const Term& term) const {
     const float own = sum_of_lane(lane_, n, term);
+    // In the order of lanes, not in a tree of shuffles: the CPU adds in this order.
     float sum = 0;
     for (int lane = 0; lane < kLanes; ++lane) sum += __shfl_sync(mask_, own, lane, kLanes);
     return sum;
@@ -128,7 +132,7 @@ unsigned blocks_of_threads(int64_t threads) {
   return static_cast<unsigned>((threads + kThreads - 1) / kThreads);
 }
 
-// Returns the blocks of threads for the codec's blocks of n values.
+// Returns the blocks of threads for the codec's blocks of n values: half a warp for each.
 unsigned grid_for(int64_t n, int64_t block) {
   return blocks_of_threads((n + block - 1) / block * kLanes);
 }

@@ -7,7 +7,8 @@
 
 namespace farstep {
 
-// Piece by piece: the values are encoded, copied and decoded while they are in the cache.
+// Error feedback: what rounding loses of a delta is added to the next one. Piece by piece: the
+// values are encoded, copied and decoded while they are in the cache.
 void encode_with_feedback(const Codec& codec, std::span<const float> values,
                           std::span<std::byte> bytes, std::span<float> residual_out) {
   FARSTEP_CHECK(residual_out.size() == values.size(), "{} residuals for {} values",

@@ -14,6 +14,7 @@ namespace farstep {
 namespace {
 
 constexpr std::size_t kValueBytes = sizeof(float);
+// 16 bits, because a block has at most kLargestBlock values.
 constexpr std::size_t kOffsetBytes = sizeof(uint16_t);
 
 // Returns bits that order as |x| does, with NaN above infinity.
@@ -22,6 +23,7 @@ uint32_t magnitude(float x) {
 }
 
 // Writes the `kept` values of largest magnitude and their offsets; `scratch` is working memory.
+// Bits are compared instead of floats, because NaN has no order and nth_element needs one.
 void encode_block(std::span<const float> values, std::size_t kept, std::byte* bytes,
                   std::vector<uint32_t>& scratch) {
   scratch.resize(values.size());
@@ -30,6 +32,8 @@ void encode_block(std::span<const float> values, std::size_t kept, std::byte* by
   std::nth_element(scratch.begin(), last_kept, scratch.end(), std::greater<>());
   // nth_element finds the threshold in linear time, without sorting the block.
   const uint32_t least = *last_kept;
+  // Of equal magnitudes the first are kept. So the bytes do not depend on the order that
+  // nth_element leaves.
   auto ties = std::count(scratch.begin(), last_kept + 1, least);  // how many equal to it are kept
   std::byte* offsets = bytes + kept * kValueBytes;
   for (std::size_t k = 0; k < values.size(); ++k) {

@@ -9,7 +9,8 @@ namespace farstep {
 
 namespace {
 
-// Small beside the bytes that a long link has under way, and large beside a message's header.
+// Small beside the bytes that a long link has under way: 2 MB at 200 Mbit/s and 80 ms. Large beside
+// a message's header of 48 bytes.
 constexpr int64_t kChunkBytes = 128 << 10;
 
 // Supplies the pipeline with the delta, chunk by chunk.
@@ -57,12 +58,15 @@ class Deltas : public ReduceGatherWork {
   void reduce(int64_t chunk, std::span<const std::span<const std::byte>> from_sites,
               std::span<std::byte> result) override {
     const auto sum = part(values_, transport_.rank(), chunk);
+    // What encoding lost of the last mean is added to this one.
     const auto left = left_of_mean(chunk);
     if (left.empty()) {
       std::ranges::fill(sum, 0.0F);
     } else {
       std::ranges::copy(left, sum.begin());
     }
+    // In order of the sites, not of arrival, so that the bits of the sum do not depend on the
+    // network.
     for (std::size_t site = 0; site < from_sites.size(); ++site) {
       decoding_from(static_cast<int>(site), [&] {
         codec_.add_decoded(from_sites[site], static_cast<float>(point_.coefficients[site]), sum);

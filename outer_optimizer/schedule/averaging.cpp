@@ -8,6 +8,8 @@ namespace farstep {
 
 namespace {
 
+// A raw delta contains its steps already, so only the batch belongs into its weight. Under plain
+// SGD that wastes no sequence (docs/averaging.md).
 // Weights before they are divided by their sum.
 double raw_weight(AveragingRule rule, const Work& work) {
   const auto steps = static_cast<double>(work.steps);
@@ -33,6 +35,7 @@ double raw_weight(AveragingRule rule, const Work& work) {
 std::vector<double> averaging_coefficients(AveragingRule rule, std::span<const Work> works) {
   std::vector<double> coefficients;
   for (const auto& work : works) {
+    // A site without steps has delta 0, and its rule might divide by 0.
     coefficients.push_back(work.steps > 0 ? raw_weight(rule, work) : 0);
   }
   const double sum = std::accumulate(coefficients.begin(), coefficients.end(), 0.0);

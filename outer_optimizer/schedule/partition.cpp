@@ -60,6 +60,9 @@ std::vector<Range> cut_at_borders(const Range& range, std::span<const double> sh
   return parts;
 }
 
+// A site with share f of the model sends 1 - f to the owners of the rest. Its mean, f, goes to N -
+// 1 sites. That is 1 + (N - 2) f in all. So a site that is to be busy for T seconds has f = (T rate
+// - 1) / (N - 2). The shares are divided by their sum in the end, so N - 2 cancels.
 std::vector<double> bandwidth_shares(std::span<const double> uplink_bits_per_second) {
   const auto& rates = uplink_bits_per_second;
   FARSTEP_CHECK(
@@ -68,6 +71,7 @@ std::vector<double> bandwidth_shares(std::span<const double> uplink_bits_per_sec
       "the uplinks' rates are not all above 0");
   const auto num_sites = static_cast<double>(rates.size());
   std::vector<double> shares(rates.size(), 1 / num_sites);
+  // With two sites each sends one model for any shares.
   if (rates.size() <= 2) return shares;
   // The exchange's seconds for a model of one bit: the slowest uplink must carry the model once;
   // all uplinks together carry it 2 (N - 1) times.
@@ -75,6 +79,7 @@ std::vector<double> bandwidth_shares(std::span<const double> uplink_bits_per_sec
   const double seconds = std::max(1 / std::ranges::min(rates), 2 * (num_sites - 1) / sum);
   double total = 0;
   for (std::size_t site = 0; site < rates.size(); ++site) {
+    // `seconds` is long enough for every uplink; the limit is for rounding.
     shares[site] = std::max(0.0, seconds * rates[site] - 1);
     total += shares[site];
   }

@@ -18,6 +18,7 @@ namespace farstep {
 
 namespace {
 
+// As shells have it.
 constexpr int kExitCannotExecute = 127;
 
 // Ends the child by the system call itself. ThreadSanitizer's _exit() writes the parent's buffered
@@ -39,6 +40,7 @@ constexpr int kExitCannotExecute = 127;
 [[noreturn]] void become(char* const* arguments, int output, const ChildOptions& options,
                          pid_t parent) {
   if (options.has_own_group) ::setpgid(0, 0);
+  // Without this a child would train on when its launcher was killed.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) end_child();  // it died before the line above
   for (const int signal : {SIGINT, SIGTERM})
@@ -81,6 +83,7 @@ ChildProcess::ChildProcess(const std::filesystem::path& program,
   const int error = errno;
   if (output >= 0) ::close(output);
   FARSTEP_CHECK(pid_ > 0, "{} cannot be started: {}", program.string(), std::strerror(error));
+  // A descriptor, so that a launcher can wait for many children and for signals in one poll().
   pid_descriptor_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
 }
 

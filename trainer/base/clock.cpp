@@ -13,6 +13,7 @@ double seconds_of(std::chrono::nanoseconds duration) {
 
 }  // namespace
 
+// Read once: the system's clock may jump during a run, and times of events must not.
 RealClock::RealClock()
     : unix_anchor_seconds_(seconds_of(std::chrono::system_clock::now().time_since_epoch()) -
                            now_seconds()) {}

@@ -30,9 +30,11 @@ bool swap_folders(const std::filesystem::path& a, const std::filesystem::path& b
 }  // namespace
 
 std::string read_file(const std::filesystem::path& path) {
+  // Streams do not set errno in every case, and an older value would name another fault.
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::ostringstream content;
+  // An empty file is read without "<<", which fails if it copies nothing.
   if (in && in.peek() != std::ifstream::traits_type::eof()) content << in.rdbuf();
   if (!in.is_open() || in.bad() || !content) {
     throw DataError(fmt::format("{}: cannot be read: {}", path.string(), std::strerror(errno)));

@@ -25,6 +25,7 @@ InstructionSet detect() {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
     return InstructionSet::kBaseline;
   }
+  // One level for all of Skylake-X's subsets, as the code that is compiled for it uses them all.
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512cd") || !__builtin_cpu_supports("avx512dq") ||
       !__builtin_cpu_supports("avx512vl")) {

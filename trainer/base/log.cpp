@@ -19,6 +19,7 @@ void set_up_log(const std::string& label, const std::string& level) {
       "farstep", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
   logger->set_level(parsed);
   logger->set_pattern(label.empty() ? "%H:%M:%S %^%l%$ %v" : "%H:%M:%S %^%l%$ [" + label + "] %v");
+  // A program that is killed must not lose the lines that say why.
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
 }

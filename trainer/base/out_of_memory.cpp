@@ -5,6 +5,8 @@
 
 namespace farstep {
 
+// LibTorch throws one class for all its errors, so its texts tell them apart: those of its GPU and
+// CPU allocators.
 bool is_out_of_memory(const std::exception& error) {
   const std::string_view text = error.what();
   return dynamic_cast<const NoRoomError*>(&error) != nullptr ||

@@ -32,6 +32,7 @@ void Worker::run() {
       task = std::move(tasks_.front());
       tasks_.pop_front();
     }
+    // Not under the lock: a task may take long, and may submit another.
     task();
   }
 }

@@ -24,6 +24,7 @@ constexpr std::string_view kRound = "round-";
 constexpr std::string_view kStep = "-step-";
 constexpr std::string_view kPartial = ".partial";
 
+// Padded numbers, so that folders sort by time in every listing.
 std::string checkpoint_name(int64_t round, int64_t step) {
   return step == 0 ? fmt::format("{}{:05}", kRound, round)
                    : fmt::format("{}{:05}{}{:05}", kRound, round, kStep, step);
@@ -39,6 +40,7 @@ std::optional<CheckpointEntry> entry_of(const fs::path& folder) {
   if (std::string_view(place, end).starts_with(kStep)) {
     std::from_chars(place + kStep.size(), end, entry.step);
   }
+  // Another spelling of the same numbers, such as round-1, is not ours.
   if (entry.round < 0 || entry.step < 0 || name != checkpoint_name(entry.round, entry.step)) {
     return std::nullopt;
   }
@@ -73,6 +75,7 @@ void discard(const CheckpointEntry& entry) {
 }  // namespace
 
 fs::path begin_checkpoint(const fs::path& root, int64_t round, int64_t step) {
+  // Folders of checkpoints that were interrupted. They are large and never resumed from.
   make_folder(root);
   for (const auto& folder : folders_below(root)) {
     if (folder.filename().string().starts_with(kRound) && folder.extension() == kPartial) {

@@ -17,6 +17,7 @@ class Folders : public CheckpointStore {
 
   SavedCheckpoint save(const TrainState& state, const std::stop_token& stop) override {
     auto saved = save_checkpoint(root_, state, stop);
+    // Older checkpoints go only when the new one is whole.
     prune_checkpoints(root_, keep_);
     return saved;
   }
@@ -51,6 +52,7 @@ void Checkpointer::begin(CheckpointRequest request) {
   const int64_t round = request.state.progress.round;
   auto shared = std::make_shared<CheckpointRequest>(std::move(request));
   auto saved = worker_.submit([this, shared, stop = give_up_.get_token()] {
+    // First of all: training holds its next update until this copy is made.
     shared->copy();
     shared->state.progress.theta_hash = hash_of(shared->state.global);
     return store_->save(shared->state, stop);
@@ -58,6 +60,7 @@ void Checkpointer::begin(CheckpointRequest request) {
   const auto deadline =
       std::chrono::steady_clock::now() +
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(deadline_seconds_);
+  // wait_until_whole() comes from another thread.
   const std::lock_guard lock(mutex_);
   newest_ = Writing{.saved = saved.share(), .deadline = deadline, .round = round};
   is_under_way_ = true;

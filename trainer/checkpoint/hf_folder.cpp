@@ -58,6 +58,7 @@ HfFolder read_hf_folder(const fs::path& path) {
   if (!folder.config.is_object()) {
     throw DataError(fmt::format("{}: is not an object", (path / kHfConfigFile).string()));
   }
+  // One file takes precedence over an index, as in `transformers`.
   if (fs::exists(path / kHfModelFile) || !fs::exists(path / kIndex)) {
     folder.files.emplace_back(path / kHfModelFile);
   } else {

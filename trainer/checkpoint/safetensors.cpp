@@ -29,7 +29,7 @@ constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kMaxHeaderBytes = 100'000'000;  // the limit of the reference implementation
 
 // mmap() of an empty file fails, and of a folder gives an unclear error; both get messages of their
-// own.
+// own. Mapped instead of read: a checkpoint of parameters and moments need not be in memory twice.
 std::span<const std::byte> map_file(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat status {};
@@ -92,6 +92,7 @@ class HeaderReader {
     std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
       return std::pair(a.bytes.data(), a.bytes.size()) < std::pair(b.bytes.data(), b.bytes.size());
     });
+    // Gaps and overlaps would hide data, and the format forbids them.
     const std::byte* end = data_.data();
     for (const auto& entry : entries) {
       if (entry.bytes.data() != end) {
@@ -141,6 +142,7 @@ class HeaderReader {
 
   // Whether the member is an array of integers from 0 to 2^63 - 1.
   static bool is_list(const json& object, const char* key) {
+    // Casts would turn negative and fractional numbers into valid ones.
     return object.contains(key) && object[key].is_array() &&
            std::all_of(object[key].begin(), object[key].end(), [](const json& number) {
              return number.is_number_unsigned() && number.get<uint64_t>() <= INT64_MAX;

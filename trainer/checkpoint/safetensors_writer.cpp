@@ -37,6 +37,7 @@ class ChecksummedWriter {
 
   // In pieces of 4 MiB, between which it checks for a stop.
   void write(std::span<const std::byte> bytes) {
+    // Written in milliseconds, so a stop is heeded soon.
     constexpr std::size_t kPieceBytes = std::size_t{1} << 22;
     while (!bytes.empty()) {
       if (stop_.stop_requested()) {
@@ -53,6 +54,7 @@ class ChecksummedWriter {
     }
   }
 
+  // Without the flush a power failure could leave a whole name with half a file.
   WrittenFile finish() {
     if (::fsync(descriptor_) != 0) fail();
     return {written_, checksum_.value()};

@@ -17,6 +17,7 @@ constexpr const char* kSite = "site.safetensors";
 constexpr const char* kState = "state.json";
 constexpr const char* kRun = "run.json";
 
+// Rises with every change that an older program would misread. Other versions are refused.
 constexpr int64_t kFormat = 2;
 
 struct StateFile {
@@ -47,6 +48,8 @@ SavedCheckpoint save_checkpoint(const std::filesystem::path& root, const TrainSt
   // The transformers library requires "format".
   manifest.add(kHfModelFile,
                write_safetensors(folder / kHfModelFile, state.global, {{"format", "pt"}}, stop));
+  // theta_global and its momentum are files of their own: they are the same at all sites, the rest
+  // is not.
   manifest.add(kOuter, write_safetensors(folder / kOuter, state.outer, {}, stop));
   manifest.add(kSite, write_safetensors(folder / kSite, state.site, {}, stop));
   manifest.add(kHfConfigFile, write_text(folder / kHfConfigFile, state.model_config));

@@ -49,6 +49,7 @@ Json* descend(Json& json, const std::string& part, const std::string& override_t
     if (!json.is_object()) json = Json::object();
     return &json[part];
   }
+  // Fewer than nine digits fit an integer for sure.
   const bool is_index =
       !part.empty() && part.size() < 9 && part.find_first_not_of("0123456789") == std::string::npos;
   if (!is_index || std::stoul(part) >= json.size()) {
@@ -115,6 +116,7 @@ void apply_override(Json& json, const std::string& override_text) {
   }
   const auto text = override_text.substr(equals + 1);
   const auto parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  // Words without quotes are text, so that a shell needs no second pair of quotes.
   *place = parsed.is_discarded() ? Json(text) : parsed;
 }
 

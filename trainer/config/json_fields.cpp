@@ -50,6 +50,7 @@ std::string hint_at(const std::string& name, const std::vector<std::string>& kno
   if (moved != inside.end()) return fmt::format("; did you mean '{}'?", *moved);
   const auto nearest = std::ranges::min_element(
       known, {}, [&](const auto& other) { return edit_distance(name, other); });
+  // A third of the letters: more would propose fields that only have the same length.
   if (nearest == known.end() || edit_distance(name, *nearest) > 1 + nearest->size() / 3) return "";
   return fmt::format("; did you mean '{}'?", *nearest);
 }
@@ -84,6 +85,7 @@ void read_scalar(const Json& json, int64_t& value, const Rules& rules, const Jso
                     !(json.is_number_unsigned() &&
                       json.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max()));
   if (!fits) place.fail(fmt::format("is {}; must be a whole number", json.dump()));
+  // As a double, like the limits. Integers in configs stay far below 2^53.
   check_range(static_cast<double>(json.get<int64_t>()), json, rules, place);
   value = json.get<int64_t>();
 }

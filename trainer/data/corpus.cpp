@@ -85,6 +85,7 @@ void one_document(const InputFile& file, double validation_fraction,
   const auto held_back =
       static_cast<std::size_t>(std::ceil(static_cast<double>(text.size()) * validation_fraction));
   std::size_t cut = text.size() - held_back;
+  // Half of the part may be given up for a clean cut.
   if (held_back > 0 && cut > 0) cut = cut_near(text, cut, held_back / 2);
   const auto view = std::string_view(text);
   std::size_t done = 0;
@@ -117,6 +118,7 @@ std::vector<InputFile> list_input_files(const std::vector<std::string>& inputs) 
 TrainingLines::TrainingLines(const std::vector<InputFile>& files) : files_(files) {
   double total_bytes = 1;
   for (const auto& file : files) total_bytes += static_cast<double>(file.bytes);
+  // Each file gives the same share of its text, from its beginning, so that it counts by its size.
   budget_per_byte_ = kTrainingBytes / total_bytes;
 }
 

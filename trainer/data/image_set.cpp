@@ -39,6 +39,7 @@ ImageBatch ImageSet::read(std::span<const int64_t> numbers) const {
     FARSTEP_CHECK(0 <= number && number < size(), "image {} of {}", number, size());
     const auto image = static_cast<std::size_t>(number);
     for (const uint8_t grey : std::span(images_).subspan(image * pixels, pixels)) {
+      // From 0 to 255 to -1 to 1, as layers are initialised for inputs around 0.
       batch.images.push_back(static_cast<float>(grey) / 127.5F - 1);
     }
     batch.labels.push_back(labels_[image]);

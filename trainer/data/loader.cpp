@@ -21,6 +21,7 @@ Batch Loader::next(int64_t examples) {
   if (examples != prefetch_examples_) prefetch(examples);
   Batch batch = prefetched_.get();
   next_example_ += examples;
+  // One batch ahead suffices: reading takes far less than a step.
   prefetch(examples);
   return batch;
 }

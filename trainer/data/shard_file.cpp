@@ -129,6 +129,7 @@ std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix
 }  // namespace
 
 int64_t token_bytes_for(int64_t vocabulary) {
+  // Half the bytes for usual vocabularies.
   return vocabulary <= 65536 ? 2 : 4;
 }
 
@@ -139,6 +140,7 @@ ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t vocabulary, 
       out_(partial_, std::ios::binary | std::ios::trunc) {
   FARSTEP_CHECK(eos >= 0 && eos < vocabulary && vocabulary <= std::numeric_limits<int32_t>::max(),
                 "eos {} and vocabulary {} of {}", eos, vocabulary, path.string());
+  // Its place; the checksum and the count are only known at the end.
   const RawHeader placeholder{};
   write(std::as_bytes(std::span(&placeholder, 1)));
 }
@@ -214,6 +216,7 @@ ShardFile::ShardFile(const std::filesystem::path& path) : path_(path) {
     throw DataError(path, 0, "the file is empty or no regular file");
   }
   const auto size = static_cast<std::size_t>(status.st_size);
+  // Mapped and shared: all processes of a machine have one copy in memory.
   void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor, 0);
   const int error = errno;
   ::close(descriptor);

@@ -59,11 +59,14 @@ class GzipReader : public detail::ByteReader {
  public:
   explicit GzipReader(const std::filesystem::path& path)
       : path_(path), file_(::gzopen(path.c_str(), "rb"), &::gzclose) {
-    if (!file_)
+    if (!file_) {
       throw DataError(path_, 0, fmt::format("cannot be opened: {}", std::strerror(errno)));
+    }
     ::gzbuffer(file_.get(), kBufferBytes);
-    if (::gzdirect(file_.get()))
+    // zlib passes on other files unchanged; a wrong name is told instead.
+    if (::gzdirect(file_.get())) {
       throw DataError(path_, 0, "not a gzip stream, though its name ends in .gz");
+    }
   }
   std::size_t read(std::span<char> out) override {
     const int count = ::gzread(file_.get(), out.data(), static_cast<unsigned>(out.size()));

@@ -23,6 +23,7 @@ std::function<Batch(std::span<const int64_t>)> window_reader(const TokenDataset&
     batch->tokens.resize(windows.size() * row_tokens);
     auto rest = std::span(batch->tokens);
     for (const int64_t window : windows) {
+      // Windows overlap by one token: the last target of one is the first input of the next.
       dataset.read(window * length, rest.first(row_tokens));
       rest = rest.subspan(row_tokens);
     }

@@ -35,6 +35,7 @@ std::vector<fs::path> find_shards(const fs::path& folder, std::string_view split
                                 folder.string(), split, folder.string()));
   }
   std::sort(shards.begin(), shards.end());
+  // A shard that was not copied would shift all windows after it.
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const auto expected = shard_name(split, static_cast<int64_t>(i));
     if (shards[i].filename() != expected) {
@@ -67,6 +68,8 @@ TokenDataset::TokenDataset(const fs::path& folder, std::string_view split)
   for (const auto& path : find_shards(folder, split)) {
     const auto& shard = shards_.emplace_back(path);
     require_same_kind(shards_.front(), shard);
+    // At every start, which reads the whole data once: a corrupt file must not train a model for
+    // days.
     shard.verify();
     ends_.push_back((ends_.empty() ? 0 : ends_.back()) + shard.num_tokens());
   }
@@ -146,6 +149,7 @@ SplitFacts SplitWriter::finish() {
   return facts_;
 }
 
+// The absolute path without a last slash, so that ".partial" becomes part of the folder's name.
 StagingFolder::StagingFolder(const fs::path& output)
     : output_(fs::absolute(output / ".").lexically_normal().parent_path()) {
   std::error_code error;

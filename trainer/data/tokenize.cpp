@@ -33,6 +33,7 @@ class Encoder {
 
   // Adds the next piece of the text of `split`. `share_done` and `what` are for progress.
   void add(TextPiece piece, SplitWriter& split, double share_done, const std::string& what) {
+    // A batch belongs to one split, whose shards are written in order.
     if (batch_.split != &split) submit();
     batch_.split = &split;
     batch_.documents += piece.ends_document ? 1 : 0;
@@ -64,6 +65,7 @@ class Encoder {
 
   void submit() {
     if (batch_.pieces.empty()) return;
+    // In turn: batches are of like size, so no common queue is needed.
     auto& worker = *workers_[num_submitted_++ % workers_.size()];
     batch_.tokens = worker.submit([this, pieces = std::move(batch_.pieces)] {
       std::vector<int32_t> tokens;

@@ -88,10 +88,12 @@ void train_tokenizer(const std::function<std::optional<std::string>()>& next_lin
       {"byte_fallback", "true"},
       {"split_digits", "true"},
       {"allow_whitespace_only_pieces", "true"},
+      // Lines come without their ends, so a newline can only be a piece by decree.
       {"user_defined_symbols", "\n,\t"},
       {"normalization_rule_name", "identity"},
       {"remove_extra_whitespaces", "false"},
       {"add_dummy_prefix", "false"},
+      // Ids as LLaMA's tokenizer has them.
       {"unk_id", "0"},
       {"bos_id", "1"},
       {"eos_id", "2"},

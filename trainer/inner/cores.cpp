@@ -37,6 +37,7 @@ Cores allowed_cores() {
 std::vector<Cores> assign_cores(std::span<const DeviceConfig> devices, bool pin,
                                 const Cores& allowed) {
   std::vector<Cores> assigned;
+  // Stated cores are taken first, so that pinned devices get none of them.
   std::set<int64_t> free(allowed.begin(), allowed.end());
   for (std::size_t i = 0; i < devices.size(); ++i) {
     assigned.push_back(devices[i].cores);

@@ -48,6 +48,7 @@ void DeviceBalance::observe(std::span<const double> device_seconds) {
   }
 }
 
+// A device without a measurement counts as the fastest, so that it gets a share and is measured.
 std::vector<DeviceCost> DeviceBalance::costs() const {
   std::optional<double> fastest;
   for (const auto& seconds : sequence_seconds_) {

@@ -30,6 +30,7 @@ std::unique_ptr<GpuStep> gpu_step([[maybe_unused]] const SiteDevices& devices,
                                   [[maybe_unused]] Optimizer& optimizer,
                                   [[maybe_unused]] const InnerConfig& config) {
 #ifdef FARSTEP_HAS_CUDA
+  // With several GPUs any of them may abandon a step, which a graph could not express.
   auto& model = devices.model(0);
   auto* const update = optimizer.gpu_update();
   if (devices.size() == 1 && update != nullptr && model.recordable_memory()) {
@@ -54,6 +55,7 @@ struct InnerStep::Step {
     return std::accumulate(done.begin(), done.end(), 0.0,
                            [](double sum, const ShareResult& one) { return sum + one.loss; });
   }
+  // All updating devices have summed the same gradients, so the first norm is everybody's.
   StepResult result() const {
     StepResult result{.loss = loss(),
                       .gradient_norm = norms.front(),
@@ -66,6 +68,7 @@ struct InnerStep::Step {
   }
 };
 
+// followed_ begins at a version that no values have, so every device copies the first values.
 InnerStep::InnerStep(TrainableModel& model, const InnerConfig& config,
                      std::vector<std::unique_ptr<Replica>> replicas)
     : config_(config),
@@ -110,6 +113,7 @@ std::optional<StepResult> InnerStep::start(const BatchView& batch, std::span<con
   } catch (...) {
     rethrow(0, std::current_exception(), step);
   }
+  // Nothing is over yet; the caller gets this step's result with the next one.
   if (is_first) return std::nullopt;
   return finish();
 }
@@ -163,15 +167,18 @@ StepResult InnerStep::run_at_once(Step step, double progress, SiteReduction* acr
       if (device > 0) follow_first(device, version);
       run_device(device, step, across);
     } catch (...) {
+      // The other devices would wait for this one's buckets.
       if (reduction_) reduction_->abandon();
       if (across) across->abandon();
       throw;
     }
   });
+  // All devices are done here, also after an exception: they use `step`.
   for (std::size_t device = 0; device < thrown.size(); ++device) {
     if (thrown[device]) rethrow(device, thrown[device], step);
   }
   if (reduction_) {
+    // All devices took the same update, so none has to copy the first one's values.
     followed_.assign(num_devices(), values._version());
   } else {
     add_to_first();
@@ -185,6 +192,7 @@ StepResult InnerStep::run_at_once(Step step, double progress, SiteReduction* acr
   }
   auto result = step.result();
   result.held_seconds = optimizer_.first().held_seconds() - held_before;
+  // Thrown before the caller can record the step as done.
   require_finite(result, progress);
   return result;
 }
@@ -221,6 +229,7 @@ void InnerStep::add_to_first() {
 }
 
 void InnerStep::update(std::size_t device, Step& step) {
+  // A step that is not finite is not taken; its norm is only for the message.
   step.norms[device] =
       std::isfinite(step.loss())
           ? optimizer_.on(device).clip_and_update(step.learning_rate, config_.clip_norm)
@@ -233,8 +242,10 @@ void InnerStep::rethrow(std::size_t device, const std::exception_ptr& thrown, co
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     const auto& share = step.shares[device];
+    // Searched for, because nobody can compute what an allocator holds.
     const int64_t failed = std::min(share.micro_batch, share.examples);
     int64_t largest = 0;
+    // On the device's own thread, since only that one may use the model.
     devices_.run_on(device, [&](std::size_t) {
       largest = largest_micro_batch(devices_.model(device), step.batch, failed);
     });

@@ -13,6 +13,7 @@ double learning_rate(const InnerConfig& config, double progress) {
   FARSTEP_CHECK(progress >= 0 && progress <= 1, "progress is {}", progress);
   const double warmup = config.warmup_fraction;
   const double peak = config.peak_learning_rate;
+  // With a warm-up of 0 no progress is below it, so nothing is divided by 0.
   if (progress < warmup) return peak * progress / warmup;
   const double descent = (progress - warmup) / (1 - warmup);  // 0 at the peak, 1 at the end
   const double cosine = (1 + std::cos(std::numbers::pi * descent)) / 2;

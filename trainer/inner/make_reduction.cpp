@@ -63,6 +63,7 @@ std::unique_ptr<SiteReduction> make_reduction(const InnerConfig& config,
   if (std::ranges::all_of(gradients, [](const auto& gradient) { return gradient.is_cpu(); })) {
     return on_host(gradients);
   }
+  // NCCL refuses two ranks on one GPU.
   auto reduction = gpus.size() == devices.size() ? on_gpus(gradients) : nullptr;
   if (!reduction) {
     spdlog::warn(

@@ -21,6 +21,8 @@ double seconds_since(SteadyClock::time_point began) {
 ShareResult share_gradients(TrainableModel& model, const BatchView& batch, const Share& share,
                             const std::function<void(int64_t, int64_t)>& ready) {
   const auto began = SteadyClock::now();
+  // Time in `ready` is spent on other devices' sums as well, so it says nothing of this device's
+  // speed.
   double seconds_aside = 0;
   const auto timed_ready = [&](int64_t begin, int64_t end) {
     const auto told = SteadyClock::now();
@@ -32,12 +34,15 @@ ShareResult share_gradients(TrainableModel& model, const BatchView& batch, const
     gradients.zero_();
     if (ready) timed_ready(0, gradients.numel());
   }
+  // Added up on the device, so that the host waits for it once.
   auto loss = at::zeros({}, gradients.options());
+  // Of all targets of the batch, so that parts of micro-batches and devices add up to the mean.
   const double scale = 1.0 / static_cast<double>(batch.targets);
   for (int64_t done = 0; done < share.examples; done += share.micro_batch) {
     const int64_t count = std::min(share.micro_batch, share.examples - done);
     const auto tensors = batch_tensors(batch, share.first + done, count, gradients.device());
     GradientPass pass{.scale = scale, .add = done > 0};
+    // In earlier micro-batches no gradient is final.
     if (ready && done + count == share.examples) pass.ready = timed_ready;
     loss += model.backpropagate(tensors, pass);
   }

@@ -24,6 +24,7 @@ std::vector<std::exception_ptr> SiteDevices::try_on_all(
     running.push_back(others_[device - 1]->submit([&guarded, device] { guarded(device); }));
   }
   guarded(0);
+  // Waits for all, since tasks refer to this function's variables.
   for (auto& one : running) one.get();
   return thrown;
 }

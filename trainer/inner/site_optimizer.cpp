@@ -15,6 +15,7 @@ SiteOptimizer::SiteOptimizer(const InnerConfig& config, SiteDevices& devices,
   });
 }
 
+// A checkpoint has one state, since all devices that update hold the same.
 void SiteOptimizer::push_state() {
   first().push_state();
   const auto state = first().pull_state();

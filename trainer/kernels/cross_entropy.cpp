@@ -11,8 +11,9 @@ namespace farstep {
 
 namespace {
 
-// Values in one inner loop. Each loop fetches a part of the next row; each of the two passes over a
-// row fetches one half, so that neither pass waits for memory alone.
+// Values in one inner loop. The first pass over a row, for its largest logit, would wait for
+// memory; the other two leave memory idle. So each of these two fetches one half of the next row, a
+// part in each loop.
 constexpr int64_t kBlock = 512;
 
 // Replaces the logits by their exponentials, at most 1 each, and returns their sum. Subtracting the
@@ -30,6 +31,7 @@ inline float loss_of_row(float* logits, int64_t target, int64_t vocabulary, floa
       sum += logits[i];
     }
   }
+  // From the sum instead of a probability, which can underflow to 0.
   loss = std::log(sum) - wanted;
   return sum;
 }
@@ -51,6 +53,8 @@ inline void differentiate(float* logits, const int64_t* targets, int64_t rows, i
 #pragma omp simd
       for (int64_t i = begin; i < end; ++i) gradient[i] = rounded<T>(exponentials[i] * factor);
     }
+    // One rounding at the end: a share near 1 that was rounded before would leave no digits of the
+    // difference.
     gradient[targets[row]] = rounded<T>(of_target * factor - scale);
   }
 }

@@ -8,6 +8,8 @@ namespace farstep {
 
 namespace {
 
+// The threads divide the columns, not the rows: two rows may have the same token, and two threads
+// would then write the same values.
 inline void add_rows(const float* x_gradient, const int64_t* tokens, int64_t rows, int64_t width,
                      int64_t begin, int64_t end, float* table_gradient) {
   for (int64_t row = 0; row < rows; ++row) {

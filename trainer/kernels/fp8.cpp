@@ -16,6 +16,7 @@ inline void round_values(const BF16* x, int64_t size, Fp8Scale scale, BF16* y) {
   }
 }
 
+// As bits: magnitudes order like integers, and the GPU has an atomic maximum of integers only.
 inline uint32_t largest_bits(const BF16* x, int64_t size) {
   uint32_t largest = 0;
 #pragma omp simd reduction(max : largest)

@@ -44,6 +44,7 @@ inline void differentiate(const float* y_gradient, const float* x, const float* 
     const float along = rms_norm_loss(product, inverse, width);
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) {
+      // Each thread adds to a weight gradient of its own, as all rows add to it.
       weight_gradient[i] += dy[i] * from[i] * inverse;
       dx[i] += dy[i] * weight[i] * inverse - from[i] * along;
     }

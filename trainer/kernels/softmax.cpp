@@ -25,11 +25,14 @@ inline void softmax_rows(const ScoreTile& tile, float* scores, T* probabilities,
       exponentials[i] = vector_exp_of_negative((exponentials[i] - largest) * tile.scale);
       sum += exponentials[i];
     }
+    // The log-sum is all that backward needs to compute the probabilities again.
     const float log_sum = largest * tile.scale + std::log(sum);
     log_sums[row] = log_sum;
     const float inverse = 1.0F / sum;
 #pragma omp simd
     for (int64_t i = 0; i < seen; ++i) to[i] = rounded<T>(exponentials[i] * inverse);
+    // The product with the values takes whole rows of the tile, also keys that the query does not
+    // see.
     std::fill(to + seen, to + tile.columns, T{});
   }
 }
@@ -48,6 +51,8 @@ inline void differentiate(const ScoreTile& tile, float* scores, const float* log
     float mean = 0;
 #pragma omp simd reduction(+ : mean)
     for (int64_t i = 0; i < seen; ++i) {
+      // The gradient takes the exact probabilities. The rounded ones are those that forward
+      // multiplied.
       exact[i] = vector_exp_of_negative(exact[i] * tile.scale - log_sum);
       p[i] = rounded<T>(exact[i]);
       mean += exact[i] * d_p[i];

@@ -10,10 +10,12 @@ namespace farstep {
 
 namespace {
 
-// Values in one inner loop; the values of two loops later are fetched meanwhile.
+// Values in one inner loop; the values of two loops later are fetched meanwhile. The processor's
+// own prefetching asks too late.
 constexpr int64_t kBlock = 128;
 
-// Backward is bound by memory, hence the prefetching and the recomputed output.
+// Backward is bound by memory, hence the prefetching and the recomputed output. Keeping the output
+// would take an array of rows times width for each block of the model.
 template <typename T>
 inline void differentiate(const float* out_gradient, const T* kept, int64_t rows, int64_t width,
                           T* gate_up_gradient, T* out) {

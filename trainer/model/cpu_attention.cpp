@@ -36,7 +36,8 @@ ScoreTile tile_at(const AttentionShape& shape, int64_t first) {
 }
 
 // Scores, softmax and the product with the values, tile by tile, so that a tile's scores stay in
-// the cache.
+// the cache. A tile has all keys that its queries see. So a row's softmax is complete in it, unlike
+// in FlashAttention (Dao et al. 2022).
 template <typename T>
 void attend_tiles(const AttentionShape& shape, const T* query, const T* key, const T* value,
                   const AttentionScratch<T>& own, T* mixed, float* log_sums) {
@@ -68,6 +69,7 @@ const HeadScratch& own_head(const AttentionScratch<BF16>& scratch) {
 template <typename T>
 void differentiate_head(const AttentionShape& shape, const HeadBackward<T>& head,
                         const AttentionScratch<T>& scratch) {
+  // Only bf16 has instructions for squares; fp32 always goes by tiles.
   if constexpr (std::is_same_v<T, BF16>) {
     if (scratch.by) {
       attend_head_backward(*scratch.by, head_shape(shape), head, own_head(scratch));
@@ -81,6 +83,7 @@ void differentiate_head(const AttentionShape& shape, const HeadBackward<T>& head
   // others add to them.
   for (int64_t first = last; first >= 0; first -= tile_rows(shape)) {
     const auto tile = tile_at(shape, first);
+    // Adds for later query heads of the same key head, and for later tiles.
     const bool adds = head.adds || first != last;
     const T* const query = head.query + first * width;
     const T* const d_mixed = head.d_mixed + first * mixed_width;

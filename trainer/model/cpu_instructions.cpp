@@ -16,6 +16,7 @@ namespace {
 struct LibraryNames {
   const char *torch, *onednn, *mkl;
 };
+// By number of the instruction set. AMX needs no entry, as nothing is limited then.
 constexpr std::array<LibraryNames, 4> kLibraryNames{{
     {"default", "SSE41", "SSE4_2"},
     {"avx2", "AVX2", "AVX2"},
@@ -30,6 +31,7 @@ void limit_cpu_instructions(InstructionSet set) {
   const auto index = static_cast<std::size_t>(set);
   if (index >= kLibraryNames.size()) return;
   const auto& names = kLibraryNames[index];
+  // A variable that the user has set takes precedence.
   setenv("ATEN_CPU_CAPABILITY", names.torch, /*overwrite=*/0);
   setenv("ONEDNN_MAX_CPU_ISA", names.onednn, /*overwrite=*/0);
   setenv("MKL_ENABLE_INSTRUCTIONS", names.mkl, /*overwrite=*/0);

@@ -18,9 +18,12 @@ namespace {
 // Rows of a piece, which stays in the cache between a product and the kernel that reads it. Pieces
 // of 256 and 1,024 rows were no faster (docs/results.md).
 constexpr int64_t kPieceRows = 512;
-// A weight's gradient with this many values, 4 MiB, is larger than a core's cache.
+// A weight's gradient with this many values, 4 MiB, is larger than a core's cache. Written past the
+// caches it evicts nothing. The first form of this made a step of 150M parameters 7 % shorter
+// (commit 96b6213).
 constexpr int64_t kUncachedValues = int64_t{1} << 20;
-// Bounds the memory of the logits to 128 MiB.
+// Bounds the memory of the logits to 128 MiB. Vocabularies above 32,768 get fewer than 1,024 rows
+// at a time, and add to the head's gradient more often.
 constexpr int64_t kLogitValues = int64_t{1} << 25;
 
 // Calls task(first, count) for one piece of the rows after the other.
@@ -35,6 +38,7 @@ void for_pieces(int64_t rows, const Task& task) {
 
 template <typename T>
 int64_t CpuOps<T>::logit_rows(int64_t rows, int64_t vocabulary) const {
+  // Twice the usual piece: half as many additions to the head's gradient.
   return std::clamp<int64_t>(kLogitValues / vocabulary, 1, std::min(rows, 2 * kPieceRows));
 }
 
@@ -95,6 +99,7 @@ void CpuOps<T>::normalise_backward(const Context& context, const NormWeight& wei
   const auto& buffers = context.buffers;
   const int64_t hidden = context.config.hidden;
   const int64_t parts = at::get_num_threads();
+  // Threads that get no rows must leave zeros.
   std::fill_n(scratch_.norm_parts, parts * hidden, 0.0F);
   for_rows(context.shape.rows(), [&](int64_t begin, int64_t end) {
     T* const copy = std::is_same_v<T, float> ? nullptr : buffers.d_stream_copy + begin * hidden;

@@ -21,6 +21,7 @@ void use_own_stream(at::Device device) {
 // Loading registers the library's kernels; it is never unloaded.
 void load_library_for(const DeviceConfig& config) {
   if (config.kind != DeviceKind::kCuda) return;
+  // Loaded at run time: the same program serves machines without CUDA's libraries.
   if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) != nullptr) return;
   throw ConfigError(fmt::format(
       "device cuda:{}: LibTorch's CUDA library cannot be loaded ({}); put the folder of a "

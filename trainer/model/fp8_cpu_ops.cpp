@@ -9,7 +9,10 @@ namespace farstep {
 
 namespace {
 
+// A scale for each matrix from its own largest value. Scales from earlier steps need no pass of
+// their own, but a sudden large value would saturate.
 void round_matrix(Fp8Format format, const BF16* x, int64_t size, BF16* y) {
+  // One largest value a thread instead of a shared one, which all would wait for.
   std::vector<uint32_t> parts(static_cast<std::size_t>(at::get_num_threads()));
   for_rows(size, [&](int64_t begin, int64_t end) {
     auto& part = parts[static_cast<std::size_t>(at::get_thread_num())];
@@ -37,7 +40,8 @@ void Fp8CpuOps::begin(const Context& context, const FusedWeights<BF16>& weights)
     cutter.cut(scratch.gradient, rows * std::max(context.shape.width(), 2 * config.intermediate));
     return scratch;
   });
-  // Once a step: later micro-batches add to the gradients and use the same weights.
+  // Once a step: later micro-batches add to the gradients and use the same weights. The version
+  // tells whether something else has changed them meanwhile.
   if (context.add && version_ == weights.version) return;
   round_weights(weights);
   version_ = weights.version;

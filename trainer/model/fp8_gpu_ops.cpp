@@ -36,9 +36,12 @@ void Fp8GpuOps::begin(const Context& context, const FusedWeights<BF16>& weights)
   version_ = weights.version;
 }
 
+// FP8 products of a GPU read both factors along their inner values. So each matrix is stored in
+// both layouts, where backward needs the other one.
 void Fp8GpuOps::cut_scratch(const Context& context, const FusedWeights<BF16>& weights) {
   const auto& config = context.config;
   const int64_t rows = context.shape.rows();
+  // Four linear layers in a block: heads, output, gate and up, down.
   const std::size_t layers = 4 * weights.blocks.size();
   scratch_ = arena_.cut([&](ArenaCutter& cutter) {
     Scratch scratch;
@@ -58,6 +61,7 @@ void Fp8GpuOps::cut_scratch(const Context& context, const FusedWeights<BF16>& we
     cutter.cut(scratch.words, static_cast<int64_t>(2 * layers));
     return scratch;
   });
+  // Kernels raise these words by atomic maxima, so they begin at 0.
   FARSTEP_CUDA_CHECK(cudaMemsetAsync(scratch_.words, 0, 2 * layers * sizeof(uint32_t), stream()));
   inputs_.assign(layers, {});
   gradients_.assign(layers, {});
@@ -70,6 +74,7 @@ void Fp8GpuOps::cut_scratch(const Context& context, const FusedWeights<BF16>& we
   }
 }
 
+// A kernel that writes a matrix finds its largest value on the way, which saves a pass over it.
 uint32_t* Fp8GpuOps::found_by_kernel(Largests& all, int64_t layer) {
   if (layer < 0) return nullptr;
   auto& largest = all[static_cast<std::size_t>(layer)];
@@ -120,6 +125,7 @@ void Fp8GpuOps::forward_product(const Context& context, const MatrixWeight<BF16>
   if (!takes_fp8(context, weight)) return GpuOps::forward_product(context, weight, x, y);
   const int64_t rows = context.shape.rows();
   convert(kForwardFormat, x, rows, weight.in, inputs_[place_of(weight)], scratch_.input, stream());
+  // fast: sums inside a tensor core keep fewer bits. That is enough forward, and not for gradients.
   gpu_multiply_fp8(device(), rows, weight.out, weight.in,
                    along_rows(scratch_.input, kForwardFormat),
                    along_rows(weights_[place_of(weight)], kForwardFormat), /*fast=*/true, y);
@@ -128,6 +134,7 @@ void Fp8GpuOps::forward_product(const Context& context, const MatrixWeight<BF16>
 void Fp8GpuOps::take_gradient(const Context& context, const MatrixWeight<BF16>& weight,
                               const BF16* y_gradient) {
   if (!takes_fp8(context, weight)) return;
+  // Two gradients take turns, as a product on the fork may still read the other.
   gradient_ = 1 - gradient_;
   taken_gradient_ = y_gradient;
   fork().let_write(stream(), gradient().transposed);

@@ -40,6 +40,7 @@ void block_forward(FusedOps<T>& ops, const PassContext<T>& context, const BlockW
   ops.normalise(context, weights.feed_forward_norm, kept.feed_forward_input,
                 kept.feed_forward_normal, kept.feed_forward_inverse_rms, /*sum=*/output);
   ops.gate(context, weights.gate_up, kept);
+  // A recomputed block needs no output: the next block's input was kept.
   if (output == nullptr) return;
   ops.add_linear(context, weights.down, context.buffers.gated, kept.feed_forward_input, output);
 }

@@ -31,6 +31,7 @@ std::vector<BlockKept<T>> cut_blocks(ArenaCutter& cutter, const LlamaConfig& con
                                      const BufferSizes& sizes) {
   std::vector<BlockKept<T>> blocks;
   for (int64_t layer = 0; layer < config.layers; ++layer) {
+    // With recomputation all blocks use the arrays of the first, and only their inputs are kept.
     const bool shares = sizes.recompute && layer > 0;
     blocks.push_back(shares ? blocks.front() : cut_block<T>(cutter, config, sizes));
     blocks.back().place = shares ? 0 : static_cast<std::size_t>(layer);

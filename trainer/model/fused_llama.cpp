@@ -45,6 +45,7 @@ struct FusedLlama<T>::Pass {
   const int64_t* target_ids() const { return targets.const_data_ptr<int64_t>(); }
   void ready(FusedOps<T>& ops, int64_t begin, int64_t end) const {
     if (!gradients.ready) return;
+    // The fork's products may still write the gradients.
     ops.finish_gradients();
     gradients.ready(begin, end);
   }
@@ -60,7 +61,8 @@ FusedLlama<T>::FusedLlama(const LlamaConfig& config, std::unique_ptr<FusedOps<T>
       rotary_(config.head_size(), config.rope_theta, ops_->device()),
       arena_(ops_->device()) {}
 
-// Cuts all memory of the pass at once, before the first operation.
+// Cuts all memory of the pass at once, before the first operation: a CUDA graph needs addresses
+// that stay.
 template <typename T>
 auto FusedLlama<T>::begin_pass(const at::Tensor& tokens, const GradientPass& gradients) -> Pass {
   require_batch(tokens, config_.vocabulary);
@@ -127,6 +129,7 @@ template <typename T>
 void FusedLlama<T>::backward(const Pass& pass) {
   const auto& context = pass.context;
   const auto& buffers = context.buffers;
+  // The norm's backward adds to the gradient of the residual stream, which begins at 0.
   ops_->clear(buffers.d_stream, context.shape.rows() * config_.hidden);
   ops_->normalise_backward(context, pass.weights.final_norm, buffers.final_input,
                            buffers.final_inverse_rms);
@@ -153,6 +156,7 @@ at::Tensor FusedLlama<T>::sum_losses(const Pass& pass, double scale) const {
                           .options(at::TensorOptions(ops_->device()).dtype(at::kFloat))
                           .target_device(ops_->device())
                           .make_tensor();
+  // In fp64, as thousands of losses are added.
   return (losses.sum(at::kDouble) * scale).to(at::kFloat);
 }
 
@@ -167,6 +171,7 @@ at::Tensor FusedLlama<T>::backpropagate(at::TensorList batch, const GradientPass
 
 template <typename T>
 std::optional<int64_t> FusedLlama<T>::recordable_memory() const {
+  // On a CPU nothing is recorded.
   if (ops_->device().is_cpu()) return std::nullopt;
   return activation_bytes() + rotary_.positions();  // both only grow
 }

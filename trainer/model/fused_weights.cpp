@@ -42,6 +42,7 @@ FusedWeights<T> fused_weights(Parameters& parameters, const LlamaConfig& config)
   const int64_t heads = (config.heads + 2 * config.kv_heads) * config.head_size();
   FusedWeights<T> weights;
   const int64_t embedding = offset("model.embed_tokens");
+  // The embedding is read in fp32 even with bf16 products: rows are copied, not multiplied.
   weights.embedding = {exact + embedding, gradients + embedding, config.vocabulary, hidden};
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const auto name = fmt::format("model.layers.{}.", layer);
@@ -60,6 +61,7 @@ FusedWeights<T> fused_weights(Parameters& parameters, const LlamaConfig& config)
   weights.final_norm = norm("model.norm", 4 * config.layers - 1, -1);
   weights.head =
       matrix(config.tied_embeddings ? "model.embed_tokens" : "lm_head", config.vocabulary, hidden);
+  // LibTorch's counter of changes; whoever changes the values raises it.
   weights.version = parameters.values()._version();
   return weights;
 }

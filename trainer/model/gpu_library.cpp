@@ -1,3 +1,5 @@
+// LibTorch's GPU functions are called by its dispatcher. So no symbol of libtorch_cuda is linked,
+// and no second binary is needed for machines without CUDA.
 #include "trainer/model/gpu_library.h"
 
 #include <ATen/SDPBackend.h>
@@ -116,6 +118,7 @@ cudaStream_t current_stream(at::Device device) {
       c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle());
 }
 
+// From LibTorch's pool, so that its allocator knows the stream.
 SideStream::SideStream(at::Device device)
     : stream_(c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device)) {}
 
@@ -158,6 +161,7 @@ void gpu_multiply_fp8(at::Device device, int64_t m, int64_t n, int64_t k, const 
 }
 
 bool gpu_attends(int64_t head_size) {
+  // The limits of FlashAttention, which every GPU since Ampere has.
   return head_size % 8 == 0 && head_size <= 256;
 }
 

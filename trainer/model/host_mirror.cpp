@@ -26,6 +26,7 @@ std::span<float> span_of(const at::Tensor& tensor) {
   return {tensor.mutable_data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
 
+// The GPU copies from and to pinned memory by itself; other memory would make the host wait.
 at::TensorOptions pinned() {
   return at::TensorOptions(at::kCPU).pinned_memory(true);
 }
@@ -53,6 +54,7 @@ class HostMirror::Transfers {
         ready_(device.type()),
         down_(device.type()),
         up_(device.type()) {}
+  // Copies under way use memory that is freed next.
   ~Transfers() {
     down_.synchronize();
     up_.synchronize();
@@ -60,6 +62,7 @@ class HostMirror::Transfers {
 
   void start_down(const at::Tensor& source, const at::Tensor& target) {
     const auto staged = first_of(staging_, source.numel(), at::TensorOptions(device_));
+    // A copy on the GPU runs at its memory's bandwidth, far above PCIe's.
     staged.copy_(source);
     ready_.record(guard_.getStream(device_));
     ready_.block(side_);

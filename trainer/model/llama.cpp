@@ -1,3 +1,5 @@
+// The oracle: the model as its papers write it, by LibTorch's autograd. fused_llama computes the
+// same faster.
 #include "trainer/model/llama.h"
 
 #include <ATen/core/grad_mode.h>
@@ -32,6 +34,7 @@ Llama::Llama(const LlamaConfig& config, at::Device device, ComputeType compute)
   head_ = config.tied_embeddings ? embedding_ : leaf("lm_head");
 }
 
+// Only products are in bf16; norms and the residual stream stay fp32.
 at::Tensor Llama::normalise(const at::Tensor& x, const at::Tensor& weight) const {
   return at::rms_norm(x, {config_.hidden}, weight, config_.norm_epsilon).to(compute_);
 }

@@ -186,6 +186,7 @@ LlamaConfig from_hugging_face(const Json& json, const std::string& file) {
   config.intermediate = reader.number<int64_t>("intermediate_size");
   config.layers = reader.number<int64_t>("num_hidden_layers");
   config.heads = reader.number<int64_t>("num_attention_heads");
+  // Members that may be absent have the defaults of transformers' LlamaConfig.
   config.kv_heads = reader.number<int64_t>("num_key_value_heads", config.heads);
   config.rope_theta = reader.rope_theta();
   config.norm_epsilon = reader.number<double>("rms_norm_eps", 1e-6);

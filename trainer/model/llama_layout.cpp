@@ -4,6 +4,8 @@
 
 namespace farstep {
 
+// Hugging Face's order of named_parameters, so that exports and replays by other programs need no
+// table. Matrices that the fused step multiplies as one follow each other.
 std::vector<ParameterSpec> llama_layout(const LlamaConfig& config) {
   const int64_t hidden = config.hidden;
   const int64_t kv_width = config.kv_heads * config.head_size();

@@ -15,6 +15,7 @@ std::unique_ptr<FusedOps<BF16>> make_gpu_ops(const LlamaConfig& shape, at::Devic
   FARSTEP_CUDA_CHECK(
       cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device.index()));
   if (fp8) require_fp8(major, minor);
+  // Ampere is the first with bf16; autograd's way serves the others.
   if (major < 8 || !gpu_attends(shape.head_size())) return nullptr;
   if (fp8) return std::make_unique<Fp8GpuOps>(device);
   return std::make_unique<GpuOps>(device);

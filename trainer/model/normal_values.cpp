@@ -25,11 +25,14 @@ double portable_log(double x) {
   const double ratio = (mantissa - 0.75) / (mantissa + 0.75);
   const double square = ratio * ratio;
   double sum = 0;  // log(mantissa / 0.75) = 2 atanh(ratio), |ratio| <= 0.2
+  // The next term, 0.2^25 / 25, is below the rounding of a double.
   for (int power = 23; power >= 1; power -= 2) sum = sum * square + 1.0 / power;
   constexpr double kLogThreeQuarters = -0.287682072451780927;
   return 2 * ratio * sum + kLogThreeQuarters + exponent * kLog2;
 }
 
+// Of the methods for normal values it needs a logarithm and a root only. Box-Muller needs sine and
+// cosine too, which libraries round in different ways.
 // Marsaglia's polar method (Marsaglia and Bray 1964).
 class NormalEngine {
  public:

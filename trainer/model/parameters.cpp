@@ -42,6 +42,8 @@ void Parameters::initialise(uint64_t seed) {
 }
 
 const at::Tensor& Parameters::bf16_values() {
+  // The copy follows the values' version, because others than the optimizer change them: a sync, a
+  // resume.
   if (!bf16_values_.defined() || bf16_version_ != values_._version()) {
     if (!bf16_values_.defined()) bf16_values_ = at::empty_like(values_, at::kBFloat16);
     bf16_values_.copy_(values_);
@@ -56,6 +58,7 @@ BF16* Parameters::bf16_copy() {
 
 void Parameters::note_update() {
   values_.unsafeGetTensorImpl()->bump_version();
+  // The optimizer has written the copy together with the values.
   bf16_version_ = values_._version();
 }
 

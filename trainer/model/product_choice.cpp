@@ -18,7 +18,8 @@ namespace {
 
 constexpr uint8_t kNotChosen = 0xff;
 
-// The ways of one type's products.
+// The ways of one type's products. Atomic, because all devices' threads read them, and a first use
+// may set them.
 struct Choice {
   std::array<std::atomic<uint8_t>, kProductClasses> ways{kNotChosen, kNotChosen, kNotChosen,
                                                          kNotChosen};
@@ -81,6 +82,7 @@ bool choose_if_possible(ProductWay way) {
 }
 
 template <typename T>
+// Only a measured choice is kept in checkpoints: a named one comes from the config again.
 std::optional<std::vector<ProductWay>> measured_ways() {
   if (!choice_of<T>().is_measured) return std::nullopt;
   std::vector<ProductWay> ways;
@@ -100,7 +102,8 @@ void take_ways(const std::vector<ProductWay>& ways) {
   choice_of<T>().is_measured = true;
 }
 
-// Takes the kept choice; returns whether that was possible.
+// Takes the kept choice; returns whether that was possible. Measured times differ between
+// processes. A resumed run that chose other ways would compute other bits.
 bool goes_on_with(const Json& kept, ComputeType compute) {
   try {
     take_measured_choice(kept, compute);
@@ -121,6 +124,7 @@ ProductWay chosen_way(ProductClass of) {
   auto& chosen = choice_of<T>().ways[static_cast<std::size_t>(of)];
   const uint8_t way = chosen.load(std::memory_order_relaxed);
   if (way != kNotChosen) return static_cast<ProductWay>(way);
+  // Programs that choose nothing, such as tests, take the preferred way.
   const auto first = ways_to_multiply<T>().front();
   chosen.store(static_cast<uint8_t>(first), std::memory_order_relaxed);
   return first;
@@ -164,6 +168,7 @@ void choose_products(CpuProducts products, ComputeType compute, const Json* kept
 }
 
 void choose_products_once(CpuProducts products, ComputeType compute, const Json* kept) {
+  // All devices of the process share one choice; two measurements could differ.
   static std::once_flag once;
   std::call_once(once, [&] { choose_products(products, compute, kept); });
 }

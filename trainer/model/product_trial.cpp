@@ -41,6 +41,8 @@ class Sample {
   }
 
   ProductClass of_;
+  // Choosing among all ways takes 0.1 s in all (docs/results.md, Matrix products by processor).
+  // Larger samples would take longer at every start.
   int64_t m_ = 256, n_ = 1024, k_ = 768;
   at::Tensor a_, b_, c_;
 };
@@ -56,9 +58,9 @@ std::vector<ProductWay> ways_to_multiply() {
   return ways;
 }
 
-// Takes the best of four turns. A way that takes twice the best time so far is dropped, so that
-// slow ways do not take long. The first turn of each way is not counted, because its memory is
-// cold.
+// Takes the best of four turns: other programs only make a time longer. A way that takes twice the
+// best time so far is dropped, so that slow ways do not take long. The first turn of each way is
+// not counted, because its memory is cold.
 template <typename T>
 ProductTrial try_ways(ProductClass of) {
   constexpr int kTurns = 4;

@@ -10,7 +10,8 @@
 #include "trainer/kernels/products/panel_product.h"
 #include "trainer/model/parallel_rows.h"
 
-// LibTorch exports these functions of its MKL without a header. Matrices are column-major.
+// LibTorch exports these functions of its MKL without a header. Matrices are column-major. Weak,
+// because a LibTorch without MKL lacks them.
 extern "C" {
 [[gnu::weak]] void sgemm_(const char* transpose_a, const char* transpose_b, const int* m,
                           const int* n, const int* k, const float* alpha, const float* a,
@@ -98,7 +99,9 @@ template <typename T, typename P>
 void multiply_by_panels(const PanelKernels<T, P>* kernels, int64_t m, int64_t n, int64_t k,
                         const Factor<T>& a, const Factor<T>& b, const Product& c) {
   // Each thread packs all of one factor and its part of the other. So the side whose panels stay in
-  // the cache is divided first, as long as its parts have enough panels.
+  // the cache is divided first, as long as its parts have enough panels. No measurement chose the
+  // number. With fewer panels in a part, packing counts for more; with more, some threads get no
+  // part.
   constexpr int64_t kLeastPanels = 8;
   const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
   Split rows{m, kernels->rows}, columns{n, kernels->columns};

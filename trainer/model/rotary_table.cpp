@@ -28,6 +28,7 @@ std::pair<at::Tensor, at::Tensor> RotaryTable::tables(int64_t positions) {
 }
 
 at::Tensor RotaryTable::rotate(const at::Tensor& x) {
+  // Pairs are (i, i + D / 2), as Hugging Face's weights have them; the paper's are (2 i, 2 i + 1).
   const auto [cosines, sines] = tables(x.size(2));  // (T, D / 2)
   const auto first = x.narrow(3, 0, half_);         // (B, heads, T, D / 2)
   const auto second = x.narrow(3, half_, half_);

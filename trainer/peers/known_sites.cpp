@@ -39,6 +39,7 @@ std::vector<SiteKnowledge> profiled_sites(const RunConfig& run, const Welcome& w
 std::vector<SiteKnowledge> known_sites(const RunConfig& run, const Welcome& welcome,
                                        const ProfiledModel& model) {
   auto sites = profiled_sites(run, welcome);
+  // Figures of another model would give a wrong plan, and nobody would see why.
   for (const auto& site : sites) {
     if (!site.profile || !site.profile->model || *site.profile->model == model) continue;
     throw ConfigError(

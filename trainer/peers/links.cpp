@@ -34,6 +34,8 @@ std::unique_ptr<Transport> emulate_links(std::unique_ptr<Transport> inner,
   if (!emulate) return inner;
   constexpr double kUnlimited = std::numeric_limits<double>::infinity();
   spdlog::info("links are emulated: {}", to_json(*emulate).dump());
+  // A link has no rate of its own here: the config states what the site sends to all peers
+  // together.
   const LinkShape shape{.rate_bits_per_second = kUnlimited,
                         .delay_seconds = emulate->delay_seconds,
                         .loss = emulate->loss};
@@ -48,10 +50,12 @@ std::unique_ptr<Transport> emulate_links(std::unique_ptr<Transport> inner,
 
 Links::Links(const View& view, const LinkOptions& options, Member& member, Clock& clock)
     : member_(member), stall_seconds_(options.stall_seconds), mesh_(mesh_of(view, options)) {
+  // Before Gloo connects, because Gloo's errors name neither the site nor a remedy.
   const auto found = check_network(mesh_, member_);
   transport_ = emulate_links(std::make_unique<GlooTransport>(mesh_, found, stall_seconds_, member_),
                              options, clock);
   meters_ = std::make_unique<LinkMeters>(*transport_);
+  // Only now, because the listener uses the transport.
   abort_when_a_peer_is_lost();
   for (std::size_t peer = 0; peer < found.size(); ++peer) {
     if (peer == view.self) continue;
@@ -69,6 +73,7 @@ void Links::make_exchange(ExchangeKind kind) {
     exchange_ = std::make_unique<DirectExchange>(*transport_);
     return;
   }
+  // The listener runs on the member's thread.
   member_.on_peer_lost({});  // the listener reads ring_, which is being made
   ring_ = std::make_unique<GlooRing>(mesh_, stall_seconds_, member_);
   abort_when_a_peer_is_lost();
@@ -90,6 +95,7 @@ LinkUse Links::uplink() const {
 
 std::vector<LinkUse> Links::links() const {
   std::vector<LinkUse> uses;
+  // A ring's bytes are the kernel's count for all peers together.
   if (ring_) return uses;
   for (int peer = 0; peer < transport_->size(); ++peer) {
     if (peer == transport_->rank()) {

@@ -25,6 +25,8 @@ std::unique_ptr<SitePeers> SitePeers::join(const LoadedSite& loaded, const JoinR
   const auto welcome = peers->member_->join(request, stop);
   if (!welcome) return nullptr;
   peers->welcome_ = *welcome;
+  // From here on only the coordinator's copy of the run counts; the site's own file has been
+  // compared to it.
   peers->run_ = run_config_from_json(welcome->run, std::string(kRunSource));
   peers->view_ = {.generation = welcome->generation,
                   .members = welcome->sites,
@@ -57,6 +59,7 @@ int SitePeers::lanes() const {
 }
 
 Links& SitePeers::connect(double stall_seconds) {
+  // Sites with one seed would lose the same packets at the same time.
   const LinkOptions options{.network = site_.network,
                             .lanes = lanes(),
                             .connect_seconds = run_.deadlines.connect_seconds,
@@ -70,6 +73,8 @@ void SitePeers::abort_links() {
   if (links_) links_->abort(view_.own_name(), "this site ends");
 }
 
+// The coordinator is in this process. If it ended first, the other sites could not leave and would
+// report a lost coordinator.
 void SitePeers::leave(Outcome outcome, const std::string& message, double patience_seconds) {
   member_->leave(outcome, message);
   if (coordinator_ && !coordinator_->wait_until_over(patience_seconds)) {

@@ -35,6 +35,7 @@ class TF32Setting {
   const bool before_;
 };
 
+// GPUs without a type's instructions report it in several ways, of which these are known.
 bool is_unsupported(const c10::Error& error) {
   const std::string_view text = error.what_without_backtrace();
   return dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
@@ -49,6 +50,7 @@ RunProducts prepare_products(const DeviceProducts& wanted, ProductType type, int
   const auto options = at::TensorOptions(wanted.device).dtype(scalar_type(type));
   std::vector<Factors> factors;
   for (const auto& product : wanted.products) {
+    // Random values: products of zeros draw less power, and run at a higher clock.
     factors.push_back({at::randn({rows, product.inner}, options),
                        at::randn({product.columns, product.inner}, options)});
   }

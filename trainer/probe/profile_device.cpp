@@ -25,6 +25,7 @@ namespace farstep {
 
 namespace {
 
+// Limits for devices with much memory: of the search, and of the memory and time of a product.
 constexpr int64_t kMostSequences = int64_t{1} << 20;
 constexpr int64_t kMostRows = 8192;  // of a matrix product
 
@@ -111,6 +112,7 @@ class DeviceProbe {
   void measure_steps() {
     if (profile_.max_micro_batch == 0) return;
     auto emulate = config_.emulate;
+    // A profile is of the speed at the beginning; the planner learns changes from the run.
     if (emulate) emulate->changes.clear();
     EmulatedSpeed speed(emulate);
     const auto untimed = [&](int64_t batch, int64_t micro_batch) {
@@ -131,6 +133,7 @@ class DeviceProbe {
   void measure_products() {
     training_.reset();
     const auto& shape = workload_.shape;
+    // In the proportions of a model's step, so that the mean rate is that of a step.
     const int64_t key_width = shape.kv_heads * shape.head_size();
     const int64_t micro_batch =
         std::clamp<int64_t>(*profile_.max_micro_batch, 1, workload_.micro_batch);

@@ -33,6 +33,7 @@ GradientBuckets::GradientBuckets(int64_t size, int64_t bucket_values)
   restart();
 }
 
+// Buckets are numbered from the end: backward completes the last parameters first.
 Bucket GradientBuckets::bucket(std::size_t number) const {
   FARSTEP_CHECK(number < count(), "bucket {} of {}", number, count());
   const int64_t end = size_ - static_cast<int64_t>(number) * bucket_values_;
@@ -54,6 +55,7 @@ void GradientBuckets::add(int64_t begin, int64_t end) {
     left_[number] -= end - first;
     end = first;
   }
+  // In order of numbers, as all devices must send their buckets in one order.
   while (num_final_ < count() && left_[num_final_] == 0) ++num_final_;
 }
 

@@ -31,6 +31,8 @@ void HostReduction::begin_step() {
   is_abandoned_ = false;
 }
 
+// Whoever finds a final bucket adds it up, so no thread is kept for that, and none waits with work
+// left.
 void HostReduction::ready(std::size_t device, int64_t begin, int64_t end) {
   std::unique_lock lock(mutex_);
   devices_.at(device).add(begin, end);

@@ -114,7 +114,8 @@ class NcclReduction : public SiteReduction {
     }
   }
 
-  // The side stream waits for the training stream once for all buckets that are final now.
+  // The side stream waits for the training stream once for all buckets that are final now. Backward
+  // goes on beside the reduction.
   void ready(std::size_t device, int64_t begin, int64_t end) override {
     auto& rank = *ranks_.at(device);
     rank.buckets.add(begin, end);
@@ -137,6 +138,7 @@ class NcclReduction : public SiteReduction {
     ++num_finishing_;
     changed_.notify_all();
     // A GPU completes a reduction only if every GPU has launched it; so all threads wait here.
+    // Otherwise a step that another one abandons would leave this GPU in a reduction for ever.
     changed_.wait(lock, [&] { return is_abandoned_ || num_finishing_ == ranks_.size(); });
     if (is_abandoned_) return false;
     const CurrentGpu current(rank.gradients.gpu);

@@ -13,6 +13,7 @@ namespace {
 constexpr std::size_t kMostRoundRows = 200;   // bounds the size of the page
 constexpr std::size_t kMostLegendSites = 12;  // a longer legend is taller than its chart
 
+// One file without scripts or fonts from elsewhere: a report is mailed, and read without a network.
 constexpr std::string_view kStyle = R"css(
 :root { color-scheme: light dark; --page: #f6f7f9; --card: #ffffff; --ink: #1c2330; --soft: #667085;
   --line: #e3e7ee; --lane: #eef1f5; --compute: #5b8def; --wait: #e5533d; --wan: #f5a524;
@@ -72,6 +73,7 @@ tr.sum td { font-weight: 600; border-top: 1px solid var(--line); }
 @media (max-width: 860px) { .pair { grid-template-columns: 1fr; } }
 )css";
 
+// Classes instead of colours in each element: the page follows the reader's light or dark mode.
 // Returns the classes of fills and strokes that the charts use.
 std::string color_style() {
   std::string css = ".compute { fill: var(--compute); background: var(--compute); }\n";

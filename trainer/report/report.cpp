@@ -12,6 +12,7 @@ namespace farstep {
 
 namespace {
 
+// Sites of one machine share an output folder; a folder that was fetched has one site.
 // A folder with an event file is one site's; otherwise its subfolders are sites.
 std::vector<std::filesystem::path> find_event_files(const std::filesystem::path& folder) {
   std::error_code error;
@@ -42,7 +43,8 @@ void add_link(const LinkEvent& event, LinkReport& link) {
   link.rtt_seconds = event.rtt_seconds;
 }
 
-// One pass over the records. A later `run` event begins a resumed process.
+// One pass over the records. A later `run` event begins a resumed process; what it repeats has been
+// left out by without_abandoned().
 SiteReport read_site(const std::filesystem::path& file, std::vector<std::string>& notes) {
   auto log = read_event_log(file);
   if (!log.note.empty()) notes.push_back(log.note);
@@ -59,6 +61,7 @@ SiteReport read_site(const std::filesystem::path& file, std::vector<std::string>
     }
     if (const auto* run = std::get_if<RunEvent>(&record.event)) {
       site.run = *run;
+      // A site that was resumed has not ended, whatever its earlier process said.
       site.end.reset();
     } else if (const auto* step = std::get_if<StepEvent>(&record.event)) {
       ++site.steps;
@@ -93,6 +96,7 @@ void check_sites(RunReport& report) {
       throw DataError(fmt::format("two event files are of site {}", site.site));
     }
   }
+  // A missing site is a note and no error, as folders are often fetched one by one.
   for (const auto& name : report.sites.front().run.sites) {
     if (!found.contains(name)) {
       report.notes.push_back(fmt::format("{}: no events here; it is left out of all sums", name));
@@ -141,6 +145,7 @@ void collect_losses(RunReport& report) {
   std::size_t all_sites = 0;
   // A site may have evaluated a round that others have not reached: such a round has no mean.
   for (const auto& [round, loss] : validation) all_sites = std::max(all_sites, loss.sites);
+  // Training losses are means over the sites that are there; each comes with its tokens.
   report.train_losses = means(training, 0);
   report.validation_losses = means(validation, all_sites);
 }

@@ -16,9 +16,12 @@ using Points = std::vector<std::pair<double, double>>;
 constexpr std::size_t kMostPoints = 400;  // of one curve, on 578 pixels
 constexpr std::size_t kSiteColors = 8;    // in the style of the page
 
-// Returns the loss of every step of a site against the rounds done at its end.
+// Returns the loss of every step of a site against the rounds done at its end. By rounds instead of
+// steps: sites take different numbers of steps, and a round ends for all at once.
 Points training_curve(const SiteReport& site) {
   std::map<int64_t, int64_t> steps_of_round;
+  // The plan comes first; the round's own record replaces it, as a round by deadline ends
+  // elsewhere.
   for (const auto& record : site.records) {
     if (const auto* plan = std::get_if<PlanEvent>(&record.event)) {
       steps_of_round[plan->round] = plan->local_steps;
@@ -38,7 +41,8 @@ Points training_curve(const SiteReport& site) {
   return points;
 }
 
-// Returns means of neighbouring points, at most kMostPoints.
+// Returns means of neighbouring points, at most kMostPoints. Means, since leaving points out would
+// show noise as if it were the curve.
 Points thinned(const Points& points) {
   const std::size_t group = (points.size() + kMostPoints - 1) / kMostPoints;
   if (group <= 1) return points;
@@ -126,6 +130,7 @@ std::string loss_chart(const RunReport& report) {
     canvas.text(kLossPlot.width / 2, 150, "no losses yet", "tick", Anchor::kMiddle);
     return canvas.finish();
   }
+  // A flat curve would have no height without the least margin.
   const double margin = std::max(0.04 * (high - low), 1e-3);
   const Scale x{0, rounds, kLossPlot.left, kLossPlot.right};
   const Scale y{low - margin, high + margin, kLossPlot.bottom, kLossPlot.top};
@@ -135,6 +140,7 @@ std::string loss_chart(const RunReport& report) {
                 report.sites[i].site);
   }
   canvas.path(polyline(scaled(validation, x, y)), "curve validation", "validation");
+  // More points than this would hide the line.
   if (validation.size() <= 60) {
     for (const auto& [round, loss] : validation) {
       canvas.circle(x(round), y(loss), 3.5, "validation-point",

@@ -16,7 +16,8 @@ double rounds_of(const SiteReport& site) {
   return static_cast<double>(std::max<int64_t>(site.rounds_done, 1));
 }
 
-// Returns the number of decimals for a table with this largest value.
+// Returns the number of decimals for a table with this largest value. Three digits that count; more
+// are noise.
 int digits_for(double largest) {
   return largest >= 10 ? 1 : largest >= 1 ? 2 : 3;
 }
@@ -55,6 +56,7 @@ class IdleRows {
   }
 
  private:
+  // As many as the three decimals of digits_for() can show.
   // Avoids "-0.0" for a sum that differs from 0 only by rounding.
   static double without_rounding(double seconds) { return std::abs(seconds) < 5e-4 ? 0 : seconds; }
   std::string text(double seconds) const {
@@ -91,6 +93,7 @@ std::map<int64_t, RoundSum> sum_rounds(const RunReport& report) {
       round.steps += event->local_steps;
       round.tokens += event->tokens;
       round.bytes_sent += event->wan_bytes_sent;
+      // The rounds' hashes are equal at all sites, so any one is shown.
       round.hash = event->theta_hash;
       if (const auto use = site.time.rounds.find(event->round); use != site.time.rounds.end()) {
         round.use += use->second;

@@ -14,7 +14,8 @@ std::size_t width_of(const Table& table, std::size_t column) {
   return width;
 }
 
-// Divides the columns into blocks that fit where possible.
+// Divides the columns into blocks that fit where possible. The first column is repeated in each
+// block, so that every block can be read alone.
 std::vector<std::vector<std::size_t>> blocks(const std::vector<std::size_t>& widths,
                                              const Table& table, std::size_t columns) {
   const std::size_t movable_end = widths.size() - table.trailing_columns;
@@ -25,6 +26,7 @@ std::vector<std::vector<std::size_t>> blocks(const std::vector<std::size_t>& wid
   for (std::size_t i = 1; i < movable_end; ++i) {
     const bool is_last = i + 1 == movable_end;
     const std::size_t needed = widths[i] + kGap + (is_last ? trailing_width : 0);
+    // A block with no column but the first would help nobody.
     if (used + needed > columns && found.back().size() > 1) {
       found.push_back({0});
       used = widths[0];

@@ -21,7 +21,8 @@ std::string time_label(double seconds, double step) {
   return fmt::format("{:g} h", seconds / 3600);
 }
 
-// Returns the smallest of 1, 2, 5 times a power of ten that is at least `step`.
+// Returns the smallest of 1, 2, 5 times a power of ten that is at least `step`. Readers can add
+// such steps in their heads.
 double round_up(double step) {
   const double power = std::pow(10, std::floor(std::log10(step)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -58,6 +59,7 @@ std::string escape_html(std::string_view text) {
   return escaped;
 }
 
+// A tenth of a pixel is invisible, and short numbers keep the page small.
 std::string pixels(double value) {
   const double rounded = std::round(value * 10) / 10;
   return fmt::format("{:g}", rounded == 0 ? 0.0 : rounded);

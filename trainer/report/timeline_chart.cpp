@@ -43,6 +43,7 @@ struct Lane {
 };
 
 // Adds the site's clock offset to all times, so that the lanes of different machines line up.
+// Without it a site seems to commit before it has the bytes.
 Lane make_lane(const SiteReport& site) {
   Lane lane;
   double offset = 0;
@@ -68,7 +69,8 @@ Lane make_lane(const SiteReport& site) {
   return lane;
 }
 
-// Maps time to run time, which leaves out the times at which no site's process ran.
+// Maps time to run time, which leaves out the times at which no site's process ran. A run that was
+// resumed next morning would otherwise be two narrow stripes.
 class RunTime {
  public:
   // Joins overlapping lifetimes of all sites' processes; the gaps between them are cut out.
@@ -110,7 +112,8 @@ class RunTime {
   double total_ = 0;
 };
 
-// For every column of a lane, the share of its time that each kind has.
+// For every column of a lane, the share of its time that each kind has. Shares of columns instead
+// of a rectangle for each activity: a run of 100,000 steps would make a page of many megabytes.
 using Shares = std::vector<std::array<double, kKinds>>;
 
 // An activity counts in each column by its overlap with the column's time.
@@ -133,6 +136,7 @@ Shares share_out(const Lane& lane, const RunTime& time, std::size_t columns) {
 // columns equal their neighbours, and one rectangle covers them.
 void draw_lane(SvgCanvas& canvas, const Shares& shares, double top, double height,
                const std::string& site) {
+  // 24 levels on 30 pixels: finer ones cannot be told apart, and hinder the merging.
   constexpr double kLevels = 24;
   const double column_width = kPlotWidth / static_cast<double>(shares.size());
   std::array<std::string, kKinds> paths;
@@ -220,6 +224,8 @@ bool shows_rounds(const RunReport& report) {
 // see, a column covers several rounds. It then shows their mean, not a beat pattern of rounds
 // against columns.
 std::size_t count_columns(const RunReport& report) {
+  // Fewer than 100 columns look like stripes. Eight rounds in a column leave no beat that an eye
+  // sees.
   constexpr std::size_t kLeast = 100, kRoundsOfColumn = 8;
   const auto most =
       std::clamp(kMostColumns / report.sites.size(), kLeast, static_cast<std::size_t>(kPlotWidth));

@@ -11,12 +11,14 @@ bool is_measured(const Run& run) {
 }
 
 bool plan_rest_of_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
+  // The measured steps must be over; a GPU may still be at the last one.
   run.site.finish();
   const int64_t round = run.position.round();
   run.peers.set_activity(round, run.site.steps_done(), "waiting to be measured");
   auto timing = timing_of(run);
   timing.step_seconds = run.site.timer().measured_step_seconds();
   timing.overhead_seconds = 0;  // past, so no part of the rest of the round
+  // Both hashes are of the same values: nothing is exchanged, the sync only carries the timings.
   const auto theta_hash = checksum_text(checksum(std::as_bytes(run.strategy.theta_global())));
   auto span = run.recorder.span(SpanCause::kWait, round);
   auto& rendezvous = run.peers.rendezvous();
@@ -24,6 +26,7 @@ bool plan_rest_of_round(Run& run, RoundRecord& record, const std::stop_token& st
   if (go) rendezvous.vote(kMeasuringSync, theta_hash);
   run.site.timer().add_wait(span.finish());
   if (!go) return false;
+  // The measured steps have taken their windows, so the rest of the round begins after them.
   count_sequences(run);
   ++run.position.measuring_syncs;
   run.planner.plan_rest(timings_of(go->contributions));

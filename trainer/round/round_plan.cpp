@@ -20,6 +20,7 @@ SiteWork site_work(const Run& run) {
                           .place = static_cast<int64_t>(view.self),
                           .num_members = static_cast<int64_t>(view.size())},
                 .is_measuring = plan.measuring_steps > 0};
+  // Without predicted times there is no deadline, and the round ends by steps.
   if (config.round_end == RoundEnd::kDeadline && plan.round_seconds) {
     work.deadline_seconds = plan.round_seconds;
     work.slack_seconds = config.slack_fraction * *plan.round_seconds;
@@ -70,6 +71,8 @@ bool begin_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
   return record.add(run.strategy.begin(round_start(run), timing_of(run), stop));
 }
 
+// What the plan reserved counts, not what was used. Each site knows the former of all sites, and so
+// where the next round's windows begin.
 void count_sequences(Run& run) {
   run.position.data.run_sequences += total_sequences(run.planner.plan());
   run.position.data.site_sequences += run.own_plan().sequences();
@@ -79,10 +82,12 @@ void plan_next_round(Run& run, const std::optional<SyncRecord>& newest) {
   count_sequences(run);
   ++run.position.rounds_done;
   if (newest) {
+    // With eager updates the first round ends without figures of the sites.
     run.planner.observe(timings_of(newest->contributions));
   } else {
     run.planner.keep_plan();
   }
+  // After the planner has learned, since the sync is chosen from its figures.
   retune(run);
 }
 

@@ -25,7 +25,9 @@ bool RoundRecord::add(const Synced& synced) {
 }
 
 void RoundRecord::add(const SyncRecord& sync) {
+  // The wait is not the site's own time, and must not make its next plan slower.
   run_.site.timer().add_wait(sync.exposed_wait_seconds + sync.exposed_wan_seconds);
+  // The meters take the traffic since their last look, so a look after each sync is of that sync.
   run_.peers.measure_links();
   const uint64_t sent_bytes = run_.peers.uplink().state.sent_bytes;
   run_.recorder.record(SyncEvent{.round = sync.id.round,
@@ -46,6 +48,7 @@ void RoundRecord::finish() {
   const int64_t steps = run_.site.steps_done();
   const int64_t tokens = steps * plan.batch * run_.config.data.sequence_length;
   const double train_loss = run_.site.loss_sum() / static_cast<double>(steps);
+  // With eager updates a round may end without a sync.
   run_.recorder.record(RoundEvent{
       .round = run_.position.round(),
       .generation = newest_sync_ ? newest_sync_->generation : run_.peers.view().generation,

@@ -28,16 +28,20 @@ bool ends_here(Run& run, const std::stop_token& stop) {
 
 // Ends the round and applies all syncs that are left. Returns false if a stop was requested before.
 bool end_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
+  // The last step may still run on a GPU, and its loss belongs to this round.
   run.site.finish();
   run.peers.set_activity(run.position.round(), run.site.steps_done(), "at the sync");
   // The outer step changes values that the checkpoint under way still reads. Also, the other sites
   // must not advance before this site has saved.
   run.checkpoints.finish(run);
+  // The time that the site needs itself at the sync, such as copying, slows its next round and is
+  // planned for.
   const double began = run.clock.now_seconds();
   const double waited_before = run.site.timer().waited_seconds();
   if (!record.add(run.strategy.end(timing_of(run), stop))) return false;
   const double waited_seconds = run.site.timer().waited_seconds() - waited_before;
   const double own_seconds = run.clock.now_seconds() - began - waited_seconds;
+  // Before the next plan replaces the one that this round is recorded with.
   record.finish();
   plan_next_round(run, record.newest_sync());
   run.site.end_round(std::max(0.0, own_seconds));
@@ -58,21 +62,26 @@ bool run_round(Run& run, const std::stop_token& stop) {
   const int64_t sequences_before = run.position.data.run_sequences;
   RoundRecord record(run);
   if (!begin_round(run, record, stop)) return false;
+  // A checkpoint may be from between the last measuring step and the measuring sync.
   if (is_measured(run) && !plan_rest_of_round(run, record, stop)) return false;  // after a resume
   while (run.site.wants_step()) {
     if (ends_here(run, stop)) return false;
     run.peers.set_activity(run.position.round(), run.site.steps_done() + 1, "training");
     run.site.step(run.strategy.gradients());
+    // Records a checkpoint as soon as it is complete; nothing waits for it here.
     run.checkpoints.collect(run);
     if (!after_step(run, record, stop)) return false;
   }
   if (!end_round(run, record, stop)) return false;
+  // After the sync, because theta_global is evaluated: it is better than any theta_local.
   run.validator.run_if_due(run, sequences_before);
   save_if_due(run);
   return true;
 }
 
 bool run_rounds(Run& run, const std::stop_token& stop) {
+  // The model at the start is evaluated and saved too. A run that ends in its first round can then
+  // resume.
   if (run.position.rounds_done == 0 && run.site.steps_done() == 0) {
     run.validator.run_if_due(run, 0);
     run.checkpoints.begin(run);

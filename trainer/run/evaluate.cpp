@@ -10,6 +10,7 @@ bool is_validation_due(int64_t sequences_before, int64_t sequences_after, int64_
   constexpr double kForwardShare = 1.0 / 3;
   const double between =
       std::max(1.0, static_cast<double>(windows) * kForwardShare / kValidationShare);
+  // By the sequences of all sites: they count alike, and validate after the same rounds.
   return std::floor(static_cast<double>(sequences_after) / between) >
          std::floor(static_cast<double>(sequences_before) / between);
 }
@@ -35,6 +36,7 @@ EvaluationResult evaluate(TrainableModel& model, const TokenDataset& dataset,
     tokens.clear();
   };
   for (int64_t k = share.share; k < taken; k += share.num_shares) {
+    // Evenly spaced over the data, so that a few windows stand for all of it.
     const int64_t window = k * available / taken;
     const auto begin = tokens.size();
     tokens.resize(begin + static_cast<std::size_t>(row));

@@ -33,6 +33,8 @@ void generate(Llama& model, std::vector<int64_t> prompt, const GenerateSettings&
     const auto seen = std::min(settings.context, static_cast<int64_t>(prompt.size()));
     const auto inputs = at::from_blob(prompt.data() + prompt.size() - seen, {1, seen}, at::kLong)
                             .to(model.device());
+    // All of the context again for each token. A cache of keys would be faster, but this command
+    // only shows samples.
     const auto logits = model.logits(inputs)[0][seen - 1].cpu();
     prompt.push_back(pick(logits, settings, generator));
     if (prompt.back() == settings.eos) return;

@@ -20,6 +20,8 @@ sigset_t watched_signals() {
 
 }  // namespace
 
+// A thread that waits for signals may call anything, unlike a signal handler. The signals are
+// blocked before any other thread starts, so that all inherit this.
 Interrupt::Interrupt() {
   const auto signals = watched_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
@@ -34,6 +36,7 @@ Interrupt::~Interrupt() {
 void Interrupt::watch() {
   const auto signals = watched_signals();
   for (int signal = 0; sigwait(&signals, &signal) == 0 && signal != SIGUSR1;) {
+    // The second one ends at once: saving may hang on a broken disk.
     if (source_.stop_requested()) _exit(kExitInterrupted);
     spdlog::warn(
         "interrupted: ending in good order, with what is done saved; once more ends at once");

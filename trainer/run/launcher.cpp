@@ -27,6 +27,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kRunFile = "run.json";
 constexpr std::string_view kCoordinatorFile = "coordinator.json";
 constexpr std::string_view kProfileSuffix = ".profile.json";
+// kGraceSeconds: the others learn of a loss after lost_after_seconds, 5 by default, and then save:
+// 4.5 to 12.5 s at 150M parameters (docs/results.md). A shorter grace would cut off saving; a
+// longer one shows a hanging site later.
 constexpr int kLookMilliseconds = 100;   // between two reads of the sites' records
 constexpr double kGraceSeconds = 60;     // for the other sites to end after one has failed
 constexpr std::size_t kShownLines = 15;  // of a failed site's output
@@ -94,6 +97,7 @@ Cluster prepare(const LaunchRequest& request) {
                                 .events = EventFollower(output / kEventFile)});
     auto& site = cluster.launched.back();
     site.arguments.insert(site.arguments.end(), request.options.begin(), request.options.end());
+    // A bar of an earlier process would be full at once.
     site.events->poll();  // skips the records of an earlier process
   }
   return cluster;
@@ -130,6 +134,7 @@ void place_in_lab(std::vector<Launched>& launched, const RunConfig& run, const L
 }
 
 void start(std::vector<Launched>& launched) {
+  // The program itself, whatever it is called and wherever it is.
   const auto program = fs::read_symlink("/proc/self/exe");
   for (auto& one : launched) {
     const ChildOptions options{.output_file = one.console,
@@ -190,6 +195,7 @@ const Launched* watch(std::vector<Launched>& launched, const std::stop_token& st
     const bool give_up = failed != nullptr && clock.now_seconds() > give_up_seconds;
     if (give_up || (stop.stop_requested() && !stop_sent)) {
       stop_sent = true;
+      // Once for a stop: a second SIGINT would end a site without saving.
       for (auto& one : launched) one.process->send_signal(give_up ? SIGKILL : SIGINT);
     }
     wait_a_little(launched);
@@ -212,6 +218,7 @@ int launch(const LaunchRequest& request, const std::stop_token& stop) {
   start(launched);
   const auto* failed = watch(launched, stop);
   if (failed == nullptr) return 0;
+  // Whoever stopped the run knows why it ended.
   if (!stop.stop_requested()) show_end_of_output(*failed);
   return *failed->process->exit_code();
 }

@@ -44,6 +44,8 @@ std::optional<StepDone> ModelTraining::step(const StepOrder& order, SiteReductio
   const auto& batch = examples.view;
   event.data_seconds = clock_.now_seconds() - asked;
   event.start = clock_.unix_seconds();
+  // An emulated length is slept, a balance needs the devices' times, and gradients of several sites
+  // are added up. Each of these waits for the step.
   if (!inner_.may_be_late() || is_played() || gradients) {
     return step_at_once(batch, order, std::move(event), gradients);
   }
@@ -82,6 +84,8 @@ StepDone ModelTraining::step_at_once(const BatchView& batch, const StepOrder& or
   return step;
 }
 
+// An emulated device sleeps as long as its speed asks, so that sites of one machine behave as if
+// unequal.
 std::vector<double> ModelTraining::play_speeds(double began, std::span<const int64_t> shares,
                                                std::span<const double> device_seconds) {
   const double slowest = *std::ranges::max_element(device_seconds);
@@ -100,6 +104,7 @@ StepDone ModelTraining::done_late(const StepResult& result) {
   // The GPU's own clock measures a step that the host did not wait for.
   auto event = *under_way_;
   event.seconds = result.device_seconds.front();
+  // The GPU began when it was done with the step before, which may be after the host asked.
   event.start = std::max(event.start, clock_.unix_seconds() - event.seconds);
   return done(std::move(event), result);
 }

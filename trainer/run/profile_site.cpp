@@ -63,6 +63,7 @@ std::optional<Meeting> meet_sites(const LoadedSite& loaded, double seconds, Cloc
     peers->leave(Outcome::kInterrupted, "interrupted", deadlines.leave_seconds);
     return std::nullopt;
   }
+  // Closing them earlier would look like a lost peer.
   // A site that is done keeps its connections until all are done.
   const auto key = [](const std::string& site) { return "profile/links/" + site; };
   peers->store().put(key(loaded.site.name), "measured");

@@ -41,6 +41,7 @@ NamedBuffers SiteCheckpoints::own_buffers(Run& run) {
 }
 
 void SiteCheckpoints::begin(Run& run) {
+  // Only one is written at a time.
   finish(run);
   const auto& position = run.position;
   const auto& site = run.site;
@@ -49,6 +50,7 @@ void SiteCheckpoints::begin(Run& run) {
   run.peers.set_activity(position.rounds_done, site.steps_done(), "saving");
   const auto& parameters = model_.model->parameters();
   auto site_buffers = model_.inner->start_snapshot(!strategy.local_is_global());
+  // The sync's worker changes these buffers only after wait_until_whole().
   std::ranges::move(strategy.own_buffers(), std::back_inserter(site_buffers));
   checkpointer_.begin(
       {.state = {.progress = {.run = run.config.name,
@@ -83,6 +85,7 @@ void SiteCheckpoints::collect(Run& run) {
 void SiteCheckpoints::finish(Run& run) {
   if (!checkpointer_.is_under_way()) return;
   const int64_t steps_done = run.site.steps_done();
+  // Between two rounds the wait belongs to the one that has ended.
   const int64_t round = run.position.rounds_done + (steps_done > 0 ? 1 : 0);
   run.peers.set_activity(round, steps_done, "waiting for the disk");
   auto span = run.recorder.span(SpanCause::kCheckpoint, round);
@@ -98,6 +101,7 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   TrainState state;
   auto& progress = state.progress;
   progress = load_progress(resumed);
+  // Before the buffers are made, as it decides which of them exist.
   strategy.restore(progress.strategy);
   run.position = {.rounds_done = progress.round,
                   .data = {progress.run_sequences, progress.site_sequences},
@@ -106,6 +110,7 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   state.outer = named_parameters(parameters.layout(), strategy.outer_momentum());
   state.site = own_buffers(run);
   load_checkpoint(resumed, state);
+  // theta_local is then not in the checkpoint.
   if (strategy.local_is_global()) {
     std::ranges::copy(theta, parameters.host_values().pull().begin());
   }
@@ -116,6 +121,7 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   run.shares = shares_by_uplinks(run.config.sync.shares, run.planner.sites());
   run.site.resume(progress.step, progress.loss_sum, progress.round_seconds,
                   std::move(progress.step_seconds));
+  // A crash later would otherwise resume from a state that this run has left.
   drop_newer_checkpoints(ground_.checkpoint_root(), resumed);
   spdlog::info("resumed from {}", resumed.folder.string());
 }

@@ -22,6 +22,7 @@ SiteGround::SiteGround(const LoadedSite& loaded, bool resume)
       validation_data(loaded.site.data, kValidationSplit) {
   make_folder(output);
   log_to_file(output / "log.txt");
+  // A new run would mix its events and checkpoints with the old ones.
   if (!resume && !list_checkpoints(checkpoint_root()).empty()) {
     throw ConfigError(fmt::format(
         "output: {} holds a run already: --resume continues it; for a new run give another output "
@@ -41,6 +42,7 @@ JoinRequest SiteGround::join_request(const LoadedSite& loaded, bool resume) cons
       if (std::ranges::find(offered, syncs) == offered.end()) offered.push_back(syncs);
     }
   }
+  // Sites with other tokens would train another task, and nobody would see it.
   request.facts["data_digest"] = checksum_text(training_data.digest() ^ validation_data.digest());
   request.profile = own_profile(site);
   return request;

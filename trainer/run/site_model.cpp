@@ -28,6 +28,7 @@ SiteModel make_site_model(const SiteGround& ground, const RunConfig& run,
   const auto model_on = [&](std::size_t device) {
     const auto& config = site.devices[device];
     const auto opened = open_device(config);
+    // The first device's thread takes its cores later, when no thread can inherit them any more.
     if (device > 0) stay_on_cores(ground.cores[device]);
     if (opened.is_cpu()) {
       choose_products_once(site.cpu.products, run.inner.compute, resumed ? &products : nullptr);
@@ -43,6 +44,7 @@ SiteModel make_site_model(const SiteGround& ground, const RunConfig& run,
                     named_parameters(parameters.layout(), parameters.host_values().pull()));
     parameters.host_values().push();
   }
+  // Only the first device's values are made: the others follow it before their first step.
   std::vector<std::unique_ptr<Replica>> replicas;
   for (std::size_t device = 1; device < site.devices.size(); ++device) {
     replicas.push_back(std::make_unique<Replica>([&] { return model_on(device); }));

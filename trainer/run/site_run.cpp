@@ -59,6 +59,7 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, bool resume,
   return std::unique_ptr<SiteRun>(new SiteRun(std::move(ground), std::move(peers), resume));
 }
 
+// The order is that of the members, each of which uses the ones before it.
 SiteRun::SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> peers, bool resume)
     : ground_(std::move(ground)),
       peers_(std::move(peers)),
@@ -85,7 +86,9 @@ SiteRun::SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> 
            .recorder = ground_->recorder,
            .clock = ground_->clock} {
   if (resumed_) checkpoints_.restore(run_, *resumed_);
+  // After restore(), since the record says at which step the run goes on.
   record_start();
+  // The first round's sync is chosen from the profiles; a resumed run has chosen already.
   if (!resumed_) retune(run_);
   // Last: threads that start earlier must not inherit the first device's cores.
   stay_on_cores(ground_->cores.front());
@@ -160,6 +163,7 @@ void SiteRun::record_start() {
 int SiteRun::train(const std::stop_token& stop) {
   try {
     if (run_rounds(run_, stop)) {
+      // The last checkpoint must be whole before the others are told that this site is done.
       checkpoints_.finish(run_);
       leave(EndOutcome::kDone, "");
       return 0;
@@ -168,6 +172,7 @@ int SiteRun::train(const std::stop_token& stop) {
     leave(EndOutcome::kInterrupted, "interrupted");
     return kExitInterrupted;
   } catch (const PeerError& error) {
+    // A lost peer leaves this site's state whole, even in the middle of a round.
     save_now();
     // If all sites are interrupted at once, they leave one after the other; that is no loss of a
     // peer.
@@ -176,6 +181,7 @@ int SiteRun::train(const std::stop_token& stop) {
     if (interrupted) return kExitInterrupted;
     throw;
   } catch (const std::exception& error) {
+    // The state may be the cause of the failure, so it is not saved.
     finish_saving();
     leave(EndOutcome::kFailed, error.what());
     throw;

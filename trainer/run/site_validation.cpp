@@ -13,6 +13,7 @@ void SiteValidation::run_if_due(Run& run, int64_t sequences_before) {
   const auto span = run.recorder.span(SpanCause::kEvaluate, rounds_done);
   const auto& view = run.peers.view();
   swap_global_and_local(run.strategy);  // a replica's loss says little about theta_global
+  // Each site evaluates a part of the windows; the report adds up sums and tokens.
   const auto result = evaluate(model_, ground_.validation_data,
                                {.sequence_length = run.config.data.sequence_length,
                                 .windows = run.config.evaluate.windows,
@@ -38,6 +39,7 @@ bool SiteValidation::is_due(const Run& run, int64_t sequences_before) const {
 void SiteValidation::swap_global_and_local(Strategy& strategy) {
   if (strategy.local_is_global()) return;
   auto& mirror = model_.parameters().host_values();
+  // Exchanged instead of copied: a third array of the model's size is not needed.
   std::ranges::swap_ranges(mirror.pull(), strategy.theta_global());
   mirror.push();
 }

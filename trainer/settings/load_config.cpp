@@ -45,6 +45,7 @@ LoadedSite load_site(const fs::path& file, const std::vector<std::string>& overr
   auto& site = loaded.site;
   site.validate(file.string());
   const auto folder = fs::absolute(file).parent_path();
+  // Paths are relative to their file, so that a program may start anywhere.
   for (auto* path : {&site.data, &site.models, &site.output}) *path = absolute_under(folder, *path);
   if (!site.profile.empty()) site.profile = absolute_under(folder, site.profile);
   if (!site.run.empty()) {

@@ -21,6 +21,7 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
   const JsonPlace sites{file, "sites"};
   std::set<std::string> names;
   for (std::size_t id = 0; id < run.sites.size(); ++id) {
+    // Names become folders, and parts of keys at the coordinator.
     const auto& name = run.sites[id].name;
     if (name.find_first_not_of(
             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") !=

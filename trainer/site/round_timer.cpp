@@ -9,6 +9,7 @@
 namespace farstep {
 
 void RoundTimer::start_round(double own_seconds) {
+  // The time that the site spent in the sync for itself belongs to the round that begins.
   began_seconds_ = clock_.now_seconds() - own_seconds;
   spent_seconds_ = waited_seconds_ = 0;
   steps_.clear();
@@ -17,6 +18,8 @@ void RoundTimer::start_round(double own_seconds) {
 void RoundTimer::resume_round(double spent_seconds, std::vector<double> steps) {
   const double steps_seconds = std::accumulate(steps.begin(), steps.end(), 0.0);
   start_round(steps_seconds);
+  // The round seems to begin the time of its steps ago. So overhead counts from the resume on, and
+  // elapsed time contains all of the round.
   spent_seconds_ = spent_seconds - steps_seconds;
   steps_ = std::move(steps);
 }

@@ -17,8 +17,10 @@ void SiteTrainer::begin(const SiteWork& work) {
 
 bool SiteTrainer::wants_step() const {
   const auto& plan = work_.plan;
+  // The round is planned again before its end, and until then nobody knows how long it is.
   if (work_.is_measuring) return true;
   if (!work_.deadline_seconds) return steps_done_ < plan.local_steps;
+  // Every site brings at least one step, as a sync without work has no averaging weight.
   if (steps_done_ == 0) return true;
   if (steps_done_ >= plan.most_steps) return false;
   const double step_seconds =
@@ -47,6 +49,7 @@ void SiteTrainer::step(SiteReduction* gradients) {
 }
 
 void SiteTrainer::finish() {
+  // A GPU is a step ahead of its results.
   record(inner_.finish());
 }
 

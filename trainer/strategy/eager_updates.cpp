@@ -21,6 +21,8 @@ EagerUpdates::EagerUpdates(const StrategySettings& settings, const View& view, S
   progress_.coefficient = 1.0 / static_cast<double>(view.size());
 }
 
+// With several fragments or a delay there would be two ways to hide a sync. alpha would mix
+// theta_local with a theta_global that lacks its newest delta.
 void EagerUpdates::check(const StrategySettings& settings, const JsonPlace& place) {
   const auto& sync = settings.sync;
   if (sync.fragments == 1 && sync.delay_steps == 0 && sync.alpha == 0) return;
@@ -40,6 +42,8 @@ Synced EagerUpdates::begin(const RoundStart& start, const RoundTiming& /*so_far*
                            const std::stop_token& stop) {
   start_ = start;
   sync_.meet(start.view, *start.exchange);
+  // A sync must not begin before the measuring sync: coordinator and sites take one sync after the
+  // other.
   return {.applied = {}, .is_stopped = !start.is_measuring && !send_if_due(stop)};
 }
 
@@ -54,11 +58,13 @@ Synced EagerUpdates::end(const RoundTiming& so_far, const std::stop_token& stop)
   FARSTEP_CHECK(start_, "no round has begun");
   Synced synced{.applied = {}, .is_stopped = true};
   if (!send_if_due(stop)) return synced;  // again, if try_give_up() gave it up
+  // A resumed last round may have taken its step already, and only wait for its sync.
   if (progress_.sent_round < start_->round) {
     if (has_sent() && !receive(stop)) return synced;
     if (progress_.received) synced.applied.push_back(*progress_.received);
     step(so_far);
   }
+  // After the last round nothing is left to hide the last sync, so the site waits for it.
   if (start_->round == rounds_) {
     if (!progress_.received && !sync_.is_under_way()) send();
     if (!receive(stop)) return synced;
@@ -105,17 +111,23 @@ bool EagerUpdates::receive(const std::stop_token& stop) {
 void EagerUpdates::step(const RoundTiming& so_far) {
   auto span = recorder_.span(SpanCause::kOuter, start_->round);
   const auto global = theta_global();
+  // All values are checked before any state changes. The checkpoint of the failing site then has
+  // the state before.
   const auto local = theta().pull(whole());
   for (std::size_t k = 0; k < local.size(); ++k) {
     if (!std::isfinite((global[k] + offset_[k]) - local[k])) {
       sync_.refuse_delta({.round = start_->round, .fragment = 0}, static_cast<int64_t>(k));
     }
   }
+  // A delta is taken out of the offset with the weight with which it came in. With the newer weight
+  // a part of it would stay in the offset for ever.
   const auto before = static_cast<float>(progress_.coefficient);
   if (progress_.received) progress_.coefficient = progress_.received->averaging_weight;
   const auto now = static_cast<float>(progress_.coefficient);
   for (std::size_t k = 0; k < local.size(); ++k) {
     const float delta = (global[k] + offset_[k]) - local[k];
+    // The pulled copy becomes the gradient of the offset's step, so that no other array of the
+    // model's size is needed.
     local[k] = now * delta - before * sent_delta_[k];
     sent_delta_[k] = delta;
   }
@@ -137,6 +149,7 @@ void EagerUpdates::step(const RoundTiming& so_far) {
 void EagerUpdates::adopt_global() {
   auto span = recorder_.span(SpanCause::kOuter, start_->round);
   sync_.outer().apply(whole(), sync_.values(0));
+  // theta_global has all deltas now, so the offset, which stood in for the missing ones, ends.
   theta().push(whole(), theta_global());
   progress_.sent.reset();
   progress_.received.reset();
@@ -148,6 +161,7 @@ void EagerUpdates::adopt_global() {
 
 bool EagerUpdates::try_give_up() {
   if (sync_.try_give_up()) return true;
+  // A committed sync is kept although the site ends: all others have counted it.
   return sync_.is_over() && receive({});
 }
 

@@ -18,7 +18,8 @@ std::unique_ptr<Strategy> make(const StrategySettings& settings, const View& vie
   return std::make_unique<Kind>(settings, view, std::move(start), surroundings);
 }
 
-// One strategy's functions. A new strategy adds a row to the table.
+// One strategy's functions. A new strategy adds a row to the table. Eager updates cannot be
+// retuned: their sync has a whole round, so there is nothing to choose.
 struct StrategyRow {
   StrategyKind kind;
   std::unique_ptr<Strategy> (*make)(const StrategySettings& settings, const View& view,

@@ -45,12 +45,14 @@ OuterSync::OuterSync(const StrategySettings& settings, const View& view, StartVa
   apply_config();
 }
 
+// The worker would otherwise wait for sites at the coordinator, and its destructor for the worker.
 OuterSync::~OuterSync() {
   if (flight_) flight_->give_up.request_stop();
 }
 
 void OuterSync::retune(const SyncConfig& sync, std::span<const double> shares) {
   FARSTEP_CHECK(!flight_, "a sync is under way");
+  // Connections were made once, for this exchange and these lanes.
   FARSTEP_CHECK(sync.exchange == sync_.exchange && sync.lanes == sync_.lanes,
                 "exchange and lanes are the whole run's");
   FARSTEP_CHECK(shares.empty() || shares.size() == view_.size(), "{} shares for {} sites",
@@ -67,7 +69,8 @@ void OuterSync::meet(const View& view, Exchange& exchange) {
   const bool same_members = view.members == view_.members;
   view_ = view;
   if (same_members) return;
-  // The shares are by place, and the places of the old members are no longer valid.
+  // The shares are by place, and the places of the old members are no longer valid. The residuals
+  // of the means are of this site's own partitions, which have moved.
   if (tuning_) tuning_->shares.clear();
   if (!residuals_.empty()) keep_residuals();
 }
@@ -111,6 +114,7 @@ OuterSyncState OuterSync::state() const {
 void OuterSync::restore(const OuterSyncState& state) {
   if (state.tuning) {
     auto sync = state.tuning->sync;
+    // These two are never tuned, so the run's config decides them.
     sync.exchange = sync_.exchange;
     sync.lanes = sync_.lanes;
     retune(sync, state.tuning->shares);
@@ -169,12 +173,19 @@ void OuterSync::send(const SyncId& id, const Contribution& contribution, Steps s
 }
 
 std::optional<SyncRecord> OuterSync::receive(int64_t round, const std::stop_token& stop) {
+  // The worker waits for the checkpoint before it arrives. Done here first, that time is recorded
+  // as a checkpoint's and not as waiting for peers.
   outside_.finish_checkpoint();
+  // Taken out first, so that a sync that fails leaves nothing under way.
   auto flight = std::exchange(flight_, std::nullopt);
   FARSTEP_CHECK(flight, "no sync is under way");
+  // After arrival the stop has no effect: all sites have begun the sync, and it counts at all or at
+  // none.
   const std::stop_callback give_up(stop, [&flight] { flight->give_up.request_stop(); });
   SyncRecord record;
   record.id = flight->id;
+  // Waiting for peers and exchanging are separate spans: only the former is idle time in the
+  // papers' sense.
   {
     auto span = outside_.recorder.span(SpanCause::kWait, round);
     flight->arrival.wait();
@@ -200,8 +211,11 @@ std::optional<SyncRecord> OuterSync::receive(int64_t round, const std::stop_toke
 bool OuterSync::try_give_up() {
   if (!flight_) return true;
   auto flight = std::exchange(flight_, std::nullopt);
+  // A sync that still waits for sites is withdrawn, and the delta stays. One that all have begun
+  // cannot be withdrawn, as the others count on this site's bytes.
   flight->give_up.request_stop();
   if (!flight->arrival.get().go) return true;
+  // After the commit nothing may fail any more; receive() takes the result.
   if (is_ready(flight->outcome) && !is_committed_)
     flight->outcome.get();  // throws the sync's failure
   flight_ = std::move(flight);
@@ -214,12 +228,16 @@ bool OuterSync::is_over() const {
 
 // ---- on the worker ----
 
+// The sync follows DiLoCo (Douillard et al. 2023): delta, mean, Nesterov. Arrival and vote are
+// added, so that unequal theta_global is found at once instead of spoiling the mean.
 OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contribution,
                                      const Steps& steps, std::stop_token give_up) {
   const auto delta = values(id.fragment);
   steps.take_delta(delta);
+  // From here on the sync may change what the checkpoint still reads.
   outside_.wait_for_checkpoint();
   residual_places_ = residuals_.begin(id.fragment, delta);
+  // The coordinator compares these hashes: sites that differ already must not average.
   const auto start_hash = checksum_text(outer_.checksum(fragment_range(id.fragment)));
   const double began = outside_.clock.now_seconds();
   auto go = outside_.rendezvous.arrive(id, contribution, start_hash, std::move(give_up));
@@ -228,6 +246,7 @@ OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contr
 
 OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Steps& steps) {
   const double began = outside_.clock.now_seconds();
+  // Before the exchange, so that a failure changes no state.
   steps.check_plan(go.contributions);  // before the exchange, so that a failure changes no state
   const auto range = fragment_range(id.fragment);
   const auto mean = values(id.fragment);
@@ -244,8 +263,11 @@ OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Ste
   // With a round's last fragment the hash covers all of theta_global, so the vote proves that all
   // of it is equal.
   const int64_t from = id.fragment + 1 == sync_.fragments ? 0 : range.begin;
+  // Votes come before the outer step. A site whose vote fails has still its old theta_global and
+  // its delta, so the sync can be repeated.
   auto theta_hash = checksum_text(outer_.checksum_after(from, range, mean));
   outside_.rendezvous.vote(id, theta_hash);
+  // Set before the steps below: whatever fails in them, the others have counted this sync.
   is_committed_ = true;
   residuals_.commit(id.fragment);
   steps.apply_mean(mean);

@@ -4,6 +4,8 @@
 
 namespace farstep {
 
+// Each site plans for itself, so a disagreement would show in nothing but wrong averaging weights
+// and overlapping data.
 void check_planned(const SyncId& id, std::span<const Contribution> contributions,
                    std::span<const PlannedWork> planned,
                    const std::function<int64_t(const PlannedWork&)>& least_steps) {
@@ -12,6 +14,7 @@ void check_planned(const SyncId& id, std::span<const Contribution> contributions
   for (std::size_t place = 0; place < planned.size(); ++place) {
     const auto& plan = planned[place];
     const auto& done = contributions[place].timing;
+    // By a deadline a site ends when its time is up, and one step is enough.
     const int64_t least = plan.ends_by_steps ? least_steps(plan) : 1;
     FARSTEP_CHECK(done.batch == plan.batch && done.steps >= least && done.steps <= plan.most_steps,
                   "site {} did {} steps of {} in round {}, but by this site's plan {} of {}: the "

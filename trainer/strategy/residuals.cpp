@@ -19,7 +19,8 @@ std::size_t largest(const std::vector<Range>& ranges) {
 }
 
 // Returns the values of the elements of `from`, in the layout of `to`. Elements that `from` lacks
-// are 0.
+// are 0. Residuals of elements that another site now owns are lost: each is less than a rounding of
+// one mean.
 std::vector<float> moved(std::span<const float> values, const std::vector<Range>& from,
                          const std::vector<Range>& to) {
   std::vector<float> result(static_cast<std::size_t>(total(to)));
@@ -42,6 +43,7 @@ std::vector<float> moved(std::span<const float> values, const std::vector<Range>
 }  // namespace
 
 void Residuals::keep(std::vector<Range> fragments, std::vector<Range> own) {
+  // In the model's order for any number of fragments, so only the residuals of means must be moved.
   of_deltas_.resize(static_cast<std::size_t>(total(fragments)));
   next_of_deltas_.resize(largest(fragments));
   if (own != own_) of_means_ = moved(of_means_, own_, own);
@@ -54,11 +56,14 @@ void Residuals::drop() {
   *this = {};
 }
 
+// New residuals are written beside the old ones. If the exchange fails the old ones are still
+// there, and the sync can be repeated from the delta.
 ResidualPlaces Residuals::begin(int64_t fragment, std::span<float> delta) {
   if (empty()) return {};
   const auto left = part(of_deltas_, fragments_[static_cast<std::size_t>(fragment)]);
   for (std::size_t k = 0; k < delta.size(); ++k) delta[k] += left[k];
   const auto of_mean = left_of_mean(fragment);
+  // The exchange reads the old ones where it writes the new ones.
   std::ranges::copy(of_mean, next_of_means_.begin());
   return {.of_delta = std::span(next_of_deltas_).first(left.size()),
           .of_mean = std::span(next_of_means_).first(of_mean.size())};

@@ -33,6 +33,7 @@ bool parse_as(const std::string& kind, const Json& json, const std::string& plac
   return true;
 }
 
+// Written for every kind by the compiler, so no kind can be forgotten.
 template <typename... Bodies>
 bool parse_any(const std::string& kind, const Json& json, const std::string& place,
                std::variant<Bodies...>&& /*kinds*/, Record& into) {

@@ -21,7 +21,8 @@ std::size_t parse_lines(std::string_view text, const std::string& file, int64_t 
 }
 
 // Whether a record is beyond the point of `start` (see without_abandoned()). `at_point`: the record
-// comes after the last step and sync before that point.
+// comes after the last step and sync before that point. A resumed run repeats what its checkpoint
+// did not have; counted twice, steps and bytes of a report would be wrong.
 bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
   const int64_t next_round = start.start_round + 1;
   if (const auto* step = std::get_if<StepEvent>(&event)) {
@@ -49,6 +50,7 @@ bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
 // Plans and spans have no step number. They are beyond the point once its last step and sync have
 // passed.
 std::size_t kept_before(const std::vector<Record>& records, const RunEvent& start) {
+  // A run that begins anew in the same folder leaves nothing of the one before.
   if (start.start_round == 0 && start.start_step == 0) return 0;
   bool has_steps = start.start_step == 0;
   bool has_syncs = start.start_fragments == 0;
@@ -107,6 +109,7 @@ std::vector<Record> EventFollower::poll() {
   // Fewer bytes may come: a restarted site removes the line that its predecessor left unfinished.
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
+  // A line that is being written is read again when it is whole.
   read_bytes_ += parse_lines(text, file_.string(), read_lines_ + 1, records);
   read_lines_ += static_cast<int64_t>(records.size());
   return records;

@@ -36,6 +36,7 @@ std::string bytes_text(int64_t bytes) {
   constexpr std::array<std::string_view, 5> kUnits = {"B", "kB", "MB", "GB", "TB"};
   double amount = static_cast<double>(bytes);
   std::size_t unit = 0;
+  // 999.5 rounds to 1000, which belongs to the next unit.
   for (; amount >= 999.5 && unit + 1 < kUnits.size(); ++unit) amount /= 1000;
   const int digits = unit == 0 || amount >= 99.95 ? 0 : amount >= 9.995 ? 1 : 2;
   return fmt::format("{:.{}f} {}", amount, digits, kUnits[unit]);

@@ -26,6 +26,7 @@ double SiteTime::device_idle_fraction(std::size_t device) const {
 }
 
 // A `run` record begins a process. The time between a crash and the restart belongs to no process.
+// Sums of spans, not the rest of the wall time: what no span explains is shown as such.
 SiteTime account_time(std::span<const Record> records) {
   SiteTime site;
   double process_start = 0;

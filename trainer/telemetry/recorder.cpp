@@ -13,7 +13,8 @@ namespace farstep {
 
 namespace {
 
-// Returns the bytes of the file's complete lines.
+// Returns the bytes of the file's complete lines. A process that was killed may have left half a
+// line; the next line would be joined to it.
 off_t complete_bytes(int descriptor) {
   off_t end = ::lseek(descriptor, 0, SEEK_END);
   char last = '\n';

@@ -85,6 +85,7 @@ double SiteProgress::fraction() const {
 }
 
 std::optional<double> SiteProgress::seconds_left() const {
+  // Since this process began: after a resume the time of earlier rounds is not known here.
   const double done = fraction() - std::max(start_fraction_, 0.0);
   if (activity_ == SiteActivity::kEnded || done <= 0) return std::nullopt;
   return (time_ - start_time_) * (1 - fraction()) / done;

@@ -1,3 +1,5 @@
+// Instead of a ring: every byte travels two hops whatever the number of sites, and each value is
+// coded twice. A ring has 2 (N - 1) hops, and a lossy codec would code a sum again at each of them.
 #include "wan/collective/reduce_gather.h"
 
 #include <algorithm>
@@ -38,8 +40,12 @@ class ReduceGather::Step {
     for (int site = 0; site < size; ++site) {
       bytes.push_back(chunk < work.num_chunks(site) ? work.chunk_bytes(site, chunk) : 0);
     }
+    // The own partition needs room for the chunks of all sites; of the others, a chunk out and its
+    // result in.
     std::size_t total_bytes = static_cast<std::size_t>(size) * bytes[rank];
     for (const auto of_site : bytes) total_bytes += 2 * of_site;
+    // Memory is only grown. Freeing and allocating it for every chunk would touch new pages each
+    // time.
     if (memory.size() < total_bytes) memory.resize(total_bytes);
     auto rest = std::span(memory);
     const auto take = [&rest](std::size_t count) {
@@ -82,6 +88,8 @@ void ReduceGather::run(const Tag& tag, ReduceGatherWork& work) {
              work.chunk_bytes(site, 0);
   }
   const auto fit = static_cast<int64_t>(window_bytes_ / bytes);
+  // More chunks than fit the window still need kLeastSteps, or the stages would wait for each
+  // other.
   const auto num_steps = std::min(num_chunks, std::max(kLeastSteps, fit));
   steps_.resize(static_cast<std::size_t>(num_steps));
   for (auto& step : steps_) {
@@ -91,12 +99,14 @@ void ReduceGather::run(const Tag& tag, ReduceGatherWork& work) {
   const int64_t reduce_after = (num_steps - 1) / 2;
   try {
     for (int64_t chunk = 0; chunk < num_chunks + num_steps; ++chunk) {
+      // Finished before another chunk begins, because both use the same step.
       if (chunk >= num_steps) finish(chunk - num_steps, work);
       if (chunk < num_chunks) begin(chunk, tag, work);
       const int64_t reduced = chunk - reduce_after;
       if (reduced >= 0 && reduced < num_chunks) reduce(reduced, tag, work);
     }
   } catch (...) {
+    // Their destructors end the transfers, which use the memory of the steps.
     steps_.clear();  // transfers must not outlive the transport
     throw;
   }
@@ -129,6 +139,7 @@ void ReduceGather::reduce(int64_t chunk, const Tag& tag, ReduceGatherWork& work)
   const int size = transport_.size();
   const int rank = transport_.rank();
   auto& now = step(chunk);
+  // Waits for all before it adds, because the order of addition must not depend on arrival.
   for (const auto& arrival : now.arrivals) {
     if (arrival) arrival->wait();
   }

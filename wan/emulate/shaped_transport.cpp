@@ -13,8 +13,10 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 
 constexpr double kNever = Uplink::kNever;
+// Bounds only an idle thread's sleep; every event wakes it.
 constexpr Seconds kLongestNap{60};
-// The inner transport does not report its failure, so a waiting thread asks it.
+// The inner transport does not report its failure, so a waiting thread asks it. A twentieth of a
+// second is far below every deadline and costs 20 calls a second.
 constexpr Seconds kAskAfter{0.05};
 
 }  // namespace
@@ -32,6 +34,7 @@ struct ShapedTransport::Message {
   bool is_over() const { return inner != nullptr || failure != nullptr; }
 };
 
+// Messages overlap, so their times are joined instead of added.
 void ShapedTransport::SendingTime::begin(double now_seconds) {
   if (under_way_++ > 0 || now_seconds < until_seconds_) return;
   before_seconds_ += until_seconds_ - began_seconds_;
@@ -97,8 +100,11 @@ ShapedTransport::~ShapedTransport() {
 
 std::unique_ptr<Transfer> ShapedTransport::send(int peer, const Tag& tag,
                                                 std::span<const std::byte> bytes) {
+  // An empty message carries no bytes to delay.
   if (bytes.empty()) return inner_->send(peer, tag, bytes);
   throw_if_dead(peer);
+  // The message outlives the transfer that the caller holds: it may be under way when that is given
+  // up.
   auto message = std::make_shared<Message>(
       Message{.peer = peer, .tag = tag, .bytes = bytes, .sent_seconds = clock_.now_seconds()});
   {
@@ -108,6 +114,8 @@ std::unique_ptr<Transfer> ShapedTransport::send(int peer, const Tag& tag,
     note_ready(static_cast<std::size_t>(peer));
     link.sending.begin(message->sent_seconds);
     sending_.begin(message->sent_seconds);
+    // In the sender's thread: otherwise the time at which the thread wakes would decide whose piece
+    // is next.
     let_leave(message->sent_seconds);  // whom this message finds free is not for the thread to say
   }
   due_.notify_all();
@@ -141,6 +149,7 @@ LinkState ShapedTransport::link(int peer) const {
 LinkState ShapedTransport::uplink() const {
   auto state = Transport::uplink();
   const std::lock_guard lock(mutex_);
+  // The links' times overlap in part, so neither their sum nor the longest of them is the uplink's.
   state.sending_seconds = sending_.seconds(clock_.now_seconds());
   return state;
 }
@@ -150,6 +159,7 @@ void ShapedTransport::set_shape(int peer, const LinkShape& shape) {
   {
     const std::lock_guard lock(mutex_);
     const double now_seconds = clock_.now_seconds();
+    // What was due before the change leaves by the old shape.
     let_leave(now_seconds);
     uplink_.set_shape(static_cast<std::size_t>(peer), shape, now_seconds);
   }
@@ -163,6 +173,7 @@ double ShapedTransport::deliver() {
 
 // Throws the inner transport's failure, if it has failed; an empty send reports it.
 void ShapedTransport::throw_if_dead(int peer) {
+  // The interface has no question for this.
   inner_->send(peer, {}, {})->wait();
 }
 

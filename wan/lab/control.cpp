@@ -17,7 +17,9 @@ namespace farstep {
 namespace {
 
 constexpr std::array<std::string_view, 4> kCommands{"set", "cut", "heal", "counters"};
+// Requests are one line of a few numbers.
 constexpr std::size_t kMostRequestBytes = 4096;
+// Messages with borders, so that a request needs no framing.
 constexpr int kSocketType = SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
 sockaddr_un address_of(const std::filesystem::path& path) {
@@ -111,6 +113,7 @@ LabControl::~LabControl() {
 }
 
 void LabControl::serve(Router& router) {
+  // The router must not wait, so the descriptors are only asked for what is there.
   std::array<epoll_event, 16> ready;
   const int count = ::epoll_wait(events_, ready.data(), static_cast<int>(ready.size()), 0);
   for (int i = 0; i < count; ++i) {

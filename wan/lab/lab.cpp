@@ -33,6 +33,8 @@ namespace farstep {
 
 namespace {
 
+// Without a turn's length each packet would cost a system call. 0.2 ms is small beside a WAN's
+// delay.
 constexpr int kBatchPackets = 64;        // of one site before the others have a turn
 constexpr double kTurnSeconds = 200e-6;  // between two turns: a busy lab moves packets in bunches
 constexpr double kLongestWaitSeconds = 3600;
@@ -46,6 +48,7 @@ sigset_t watched_signals() {
 
 // Asks for real-time scheduling, so that packets move on time on a busy machine.
 void ask_for_punctuality() {
+  // The kernel otherwise rounds a wait up by 50 us.
   ::prctl(PR_SET_TIMERSLACK, 1);
   const sched_param priority{.sched_priority = 1};
   if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &priority) != 0) {
@@ -61,6 +64,7 @@ class Lab {
         router_(request.spec),
         control_(request.folder / "control"),
         lab_file_(request.folder / kLabFile) {
+    // Before any child starts, so that no signal is missed.
     const auto signals = watched_signals();
     ::sigprocmask(SIG_BLOCK, &signals, nullptr);
     signals_ = ::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -82,6 +86,7 @@ class Lab {
   Lab& operator=(const Lab&) = delete;
 
   int run() {
+    // The command comes first, as it would inherit the short timer slack.
     start_command();
     ask_for_punctuality();
     std::vector<pollfd> entries;
@@ -126,6 +131,7 @@ class Lab {
     if (::ppoll(entries.data(), entries.size(), &timeout, nullptr) < 0) {
       FARSTEP_CHECK(errno == EINTR, "ppoll: {}", std::strerror(errno));
     }
+    // A turn collects the packets of this time, so a busy lab does not wake for each one.
     clock_.sleep_until(turn_seconds_ + kTurnSeconds);
     turn_seconds_ = clock_.now_seconds();
   }

@@ -14,6 +14,7 @@ PacketTransit PacketLink::enter(double now_seconds, int64_t bytes) {
     return {{}, Fate::kCut};
   }
   const double start_seconds = model_.start_seconds(now_seconds);
+  // The length of the queue is the time that a packet would wait in it.
   if (start_seconds - now_seconds > shape().queue_seconds) {
     counters_.queue_full.add(bytes);
     return {{}, Fate::kQueueFull};

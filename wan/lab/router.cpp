@@ -23,6 +23,8 @@ Router::Router(const LabSpec& spec)
 }
 
 void Router::accept(std::size_t site, std::size_t bytes, double now_seconds) {
+  // A packet is read straight into the pool's memory; a packet that is dropped leaves it for the
+  // next one.
   Packet* packet = blank_;
   auto& from = sites_[site];
   const auto content = packet->content.first(bytes);
@@ -31,6 +33,7 @@ void Router::accept(std::size_t site, std::size_t bytes, double now_seconds) {
     from.malformed.add(static_cast<int64_t>(bytes));
     return;
   }
+  // A number below 0 becomes a large one, and is no site.
   const uint32_t number = *destination - subnet_ - 1;
   if (number >= sites_.size()) {
     from.no_such_site.add(static_cast<int64_t>(bytes));
@@ -71,6 +74,7 @@ void Router::deliver(double now_seconds, const Sink& sink) {
     if (next->queue.front().due_seconds > now_seconds) return;
     auto& from = sites_[next->site];
     Packet* packet = (next->is_up ? from.up : from.down).queue.pop();
+    // Up and down are two links, so a packet queues twice: at its site and at the destination's.
     if (next->is_up) {
       // Enters the next link at its due time, so a late caller does not delay the packet.
       enter(sites_[packet->destination].down, packet, packet->due_seconds);

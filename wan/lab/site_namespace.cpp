@@ -33,6 +33,8 @@ void require(bool is_done, const char* what) {
       std::strerror(errno)));
 }
 
+// A process is in one namespace at a time. Interfaces must be made inside, so this thread goes
+// there.
 // Enters a new network namespace, and returns at the end of the scope.
 class Excursion {
  public:
@@ -142,6 +144,8 @@ SiteNamespace::SiteNamespace(uint32_t address, int64_t mtu_bytes) {
   wan.set_queue(kInterfaceQueuePackets);
   wan.set_address(address, 0xffffff00);
   wan.bring_up();
+  // A namespace without a process vanishes, so one process waits in it. It also gives commands a
+  // way in.
   const pid_t parent = ::getpid();
   holder_ = ::fork();
   if (holder_ == 0) hold(parent);

@@ -6,6 +6,7 @@ namespace farstep {
 
 Transit LinkModel::send(double start_seconds, int64_t bytes, double most_bits_per_second,
                         double pause_seconds) {
+  // A message cannot enter the link faster than the uplink gives it.
   const double rate = std::min(most_bits_per_second, shape_.rate_bits_per_second);
   const double bits = kBitsPerByte * static_cast<double>(bytes);
   free_seconds_ = start_seconds + bits / rate + pause_seconds;
@@ -14,7 +15,8 @@ Transit LinkModel::send(double start_seconds, int64_t bytes, double most_bits_pe
 }
 
 bool LinkModel::loses_packet() {
-  // 53 bits fill a double's mantissa: a number in [0, 1).
+  // 53 bits fill a double's mantissa: a number in [0, 1). Numbered instead of drawn from a
+  // generator: a packet's loss depends on its number alone.
   const double drawn = static_cast<double>(mix(loss_key_ + packets_++) >> 11) * 0x1p-53;
   return drawn < shape_.loss;
 }

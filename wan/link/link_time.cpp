@@ -34,6 +34,7 @@ std::vector<double> leave_seconds(double uplink_bits_per_second,
   const auto own_seconds = [&](std::size_t i) {
     return kBitsPerByte * messages[i].bytes / messages[i].bits_per_second;
   };
+  // Without a limit in common the links do not affect each other.
   if (uplink_bits_per_second == kUnlimitedRate) {
     for (std::size_t i = 0; i < messages.size(); ++i) leave[i] = own_seconds(i);
     return leave;
@@ -77,6 +78,7 @@ std::vector<double> leave_seconds(double uplink_bits_per_second,
       shared_rate += messages[link].bits_per_second;
     } else {
       const auto link = by_bytes[smallest];
+      // Rounding must not make the level fall.
       level = std::max(level, kBitsPerByte * messages[link].bytes);
       now = leave[link] = end;
       is_sharing[link] = false;

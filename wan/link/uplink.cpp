@@ -23,6 +23,7 @@ double Uplink::seconds(std::size_t bytes) const {
   return 8.0 * static_cast<double>(bytes) / bits_per_second_;
 }
 
+// A whole message at once would let one peer wait for the bytes of another.
 Uplink::Turn Uplink::next(std::span<const double> ready_seconds) const {
   Turn next;
   for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -32,6 +33,7 @@ Uplink::Turn Uplink::next(std::span<const double> ready_seconds) const {
     const double own_start =
         std::max(link.begun_seconds, link.model.start_seconds(0) - round_seconds_);
     const double start = std::max({free_seconds_, own_start, ready_seconds[i]});
+    // Of links that are ready at once, the one whose turn is longest ago is next.
     const bool is_next = start < next.start_seconds ||
                          (start == next.start_seconds && link.turn < links_[next.link].turn);
     if (is_next) next = {.link = i, .start_seconds = start};

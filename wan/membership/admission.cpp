@@ -8,6 +8,7 @@
 
 namespace farstep {
 
+// A site without a run file takes the coordinator's run, so it cannot differ.
 std::optional<std::string> objection_to_run(const RegisterMessage& newcomer, const Json& run) {
   if (!newcomer.run) return std::nullopt;
   const auto difference = first_difference(*newcomer.run, run);

@@ -89,10 +89,13 @@ void ControlSocket::set_up(Role role, const Deadlines& deadlines) {
   if (role == Role::kCoordinator) {
     // Messages to sites that are leaving are still delivered. A site that reconnects keeps its id.
     socket_.set(zmq::sockopt::linger, milliseconds(deadlines.leave_seconds));
+    // Without it a second connection with a known id would be refused, and a site could not come
+    // back.
     socket_.set(zmq::sockopt::router_handover, true);
   } else {
     // The coordinator acknowledges a site's goodbye, so later messages in the queue do not matter.
     socket_.set(zmq::sockopt::linger, 0);
+    // A dead address otherwise blocks a new attempt for the system's own time of two minutes.
     socket_.set(zmq::sockopt::connect_timeout, milliseconds(deadlines.connect_seconds));
     socket_.set(zmq::sockopt::routing_id, random_routing_id());
   }
@@ -139,6 +142,8 @@ std::optional<ControlSocket::Frames> ControlSocket::receive() {
 
 void ControlSocket::send(const Frames& frames) {
   for (std::size_t i = 0; i < frames.size(); ++i) {
+    // Without waiting: the coordinator serves all sites by one thread, and a full queue means that
+    // one of them has gone. Requests are repeated, so nothing is lost.
     const auto more = i + 1 < frames.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
     const auto flags = more | zmq::send_flags::dontwait;
     if (!uninterrupted([&] { return socket_.send(zmq::buffer(frames[i]), flags); })) return;

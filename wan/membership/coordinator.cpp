@@ -50,6 +50,8 @@ void Coordinator::run() {
         if (stopping_) return;
       }
       socket_.wait(tick_seconds_);
+      // All messages are handled before the check for silence. Heartbeats that wait in the socket
+      // must not count as missing after a pause of this process.
       while (const auto frames = socket_.receive()) handle(*frames);
       deliver(roster_.tick(clock_.unix_seconds()));
       publish();

@@ -12,6 +12,7 @@ namespace farstep {
 
 namespace {
 
+// Often enough to show a user that the program lives, and rare enough to read.
 constexpr double kReportSeconds = 5;  // between two log lines that explain a long join
 
 }  // namespace
@@ -42,6 +43,7 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
   static_cast<JoinRequest&>(message) = request;
   message.site = site_;
   const double start_seconds = clock_.now_seconds();
+  // The defaults or the own run file's: the run's deadlines come with the welcome.
   const double join_seconds = deadlines().join_seconds;
   const double deadline_seconds = start_seconds + join_seconds;
   std::optional<CoordinatorMessage> answer;
@@ -70,6 +72,7 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
 }
 
 void Member::put(const std::string& key, const std::string& value) {
+  // The others may take as long to start as to join.
   const double patience_seconds = deadlines().join_seconds;
   if (!ask(PutMessage{key, to_hex(value)}, clock_.now_seconds() + patience_seconds)) {
     throw PeerError("", fmt::format("coordinator at {} did not take {} within {} s", endpoint_, key,
@@ -89,6 +92,7 @@ std::string Member::get(const std::string& key) {
 
 std::optional<Go> Member::arrive(const SyncId& sync, const Contribution& contribution,
                                  const std::string& theta_hash, std::stop_token stop) {
+  // Without a deadline: a slow peer is waited for, and the loss of one ends the wait.
   const auto answer =
       ask(ArriveMessage{generation(), sync.round, sync.fragment, contribution, theta_hash}, kNever,
           std::move(stop));
@@ -96,6 +100,7 @@ std::optional<Go> Member::arrive(const SyncId& sync, const Contribution& contrib
   return std::get<Go>(*answer);
 }
 
+// Without a deadline too: every site's exchange has its own.
 void Member::vote(const SyncId& sync, const std::string& theta_hash) {
   ask(VoteMessage{generation(), sync.round, sync.fragment, theta_hash}, kNever);
 }
@@ -120,6 +125,7 @@ void Member::leave(Outcome outcome, const std::string& message) {
     const std::lock_guard lock(mutex_);
     // Set first, so that the goodbye's own consequences do not reach the listener.
     is_leaving_ = true;
+    // A silent coordinator would not answer the goodbye either.
     is_reachable = !is_coordinator_silent();
   }
   const double leave_seconds = deadlines().leave_seconds;
@@ -129,6 +135,7 @@ void Member::leave(Outcome outcome, const std::string& message) {
                  site_, leave_seconds);
   }
   const std::lock_guard lock(mutex_);
+  // Every later call throws, as the coordinator does not know this site any more.
   fail(ErrorKind::kInternal, "", fmt::format("site {} has left the run", site_));
 }
 
@@ -142,6 +149,7 @@ void Member::on_peer_lost(LossListener listener) {
     const std::lock_guard lock(listener_mutex_);
     listener_ = std::move(listener);
   }
+  // A failure may be known already, and is then told at once.
   socket_.wake();
 }
 
@@ -167,6 +175,7 @@ template <typename Condition>
 void Member::wait(std::unique_lock<std::mutex>& lock, double deadline_seconds, std::stop_token stop,
                   Condition condition) {
   if (deadline_seconds == kNever) {
+    // wait_for() cannot take an infinite time.
     changed_.wait(lock, std::move(stop), condition);
   } else {
     changed_.wait_for(lock, std::move(stop),
@@ -231,11 +240,13 @@ void Member::run() {
         const std::lock_guard lock(mutex_);
         if (is_stopping_) return;
       }
+      // Sent before the wait, so that a new request goes out at once after its wake-up.
       send_due_messages();
       socket_.wait(next_beat_seconds_ - clock_.now_seconds());
       while (const auto frames = socket_.receive()) {
         handle(decode_coordinator_message(frames->front()));
       }
+      // After the messages, since one of them may bring the failure.
       check_coordinator();
       tell_listener();
     }
@@ -255,6 +266,7 @@ void Member::send_due_messages() {
   const double now_seconds = clock_.now_seconds();
   const bool is_beat = now_seconds >= next_beat_seconds_;
   if (is_beat) next_beat_seconds_ = now_seconds + deadlines_.heartbeat_seconds;
+  // Reports are for the coordinator's log alone, so they are sent once and may be lost.
   for (const auto& report : reports_) socket_.send({encode(report)});
   reports_.clear();
   for (auto* request : requests_) {
@@ -263,6 +275,7 @@ void Member::send_due_messages() {
     socket_.send({encode(request->message)});
     request->is_sent = true;
   }
+  // Before the welcome the repeated registration is the sign of life.
   if (is_beat && welcome_ && !is_leaving_) {
     activity_.sent_seconds = clock_.unix_seconds();
     socket_.send({encode(activity_)});
@@ -340,6 +353,7 @@ void Member::check_coordinator() {
 }
 
 void Member::fail(ErrorKind kind, const std::string& site, const std::string& message) {
+  // The first failure is the cause; later ones are often its consequences.
   if (!failure_) failure_ = Failure{kind, site, message};
   changed_.notify_all();
 }

@@ -28,6 +28,7 @@ OpenSync::OpenSync(int64_t generation, const SyncId& id, std::vector<std::string
     : generation_(generation), id_(id), sites_(std::move(sites)) {}
 
 void OpenSync::arrive(const std::string& site, const ArriveMessage& message) {
+  // A repeated message does not replace the first: emplace keeps it.
   arrivals_.emplace(site, message);
 }
 

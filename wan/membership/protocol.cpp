@@ -12,6 +12,7 @@ namespace {
 // No run needs more.
 constexpr int kDeepestNesting = 64;
 
+// The parser's callback sees the depth while it parses. A check afterwards would come too late.
 Json parse_frame(const std::string& frame) {
   try {
     return Json::parse(frame, [](int depth, Json::parse_event_t /*event*/, Json& /*parsed*/) {
@@ -23,7 +24,8 @@ Json parse_frame(const std::string& frame) {
   }
 }
 
-// Compares the type with each alternative of the variant in turn.
+// Compares the type with each alternative of the variant in turn. The variant is the list of
+// messages, so no table beside it can lack one.
 template <typename Variant, std::size_t I = 0>
 Variant read_message(const std::string& type, const Json& body) {
   if constexpr (I == std::variant_size_v<Variant>) {

@@ -20,6 +20,8 @@ std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteM
                                       double now_seconds) {
   now_seconds_ = now_seconds;
   Seat* seat = seat_of_connection(connection);
+  // Only seats that are present take messages. A site that counts as lost may still send, and must
+  // hear that.
   if (seat != nullptr && seat->presence == Presence::kPresent) {
     seat->heard_seconds = now_seconds;
     std::visit([&](const auto& content) { on(*seat, content); }, message);
@@ -116,10 +118,12 @@ void Roster::begin() {
     send_to_all(RefusedMessage{fmt::format(
         "there is no number of {} done that all sites have a checkpoint of: {}",
         num_fragments_ == 1 ? "rounds" : "fragments' syncs", resumable_syncs_text(requests))});
+    // All must register again, with or without other checkpoints.
     for (auto& seat : seats_) seat = Seat(seat.site);
     return;
   }
   start_syncs_ = *start_syncs;
+  // Only the sites' checkpoints tell which sync of the round is next.
   takes_any_sync_ = start_syncs_ > 0;
   may_measure_ = !takes_any_sync_;
   open_sync(1, SyncId{});
@@ -173,6 +177,7 @@ void Roster::on(Seat& seat, const RegisterMessage& message) {
 // ---- running ----
 
 void Roster::on(Seat& seat, const PutMessage& message) {
+  // A repeated request writes the same value again.
   const auto [entry, is_new] = values_.emplace(message.key, message.value);
   if (!is_new && entry->second != message.value) {
     send(seat.connection,
@@ -191,6 +196,7 @@ void Roster::on(Seat& seat, const GetMessage& message) {
   if (entry != values_.end()) {
     send(seat.connection, ValueMessage{message.key, entry->second});
   } else {
+    // Not answered yet: the connection waits for the put.
     getters_[message.key].insert(seat.connection);
   }
 }
@@ -198,11 +204,13 @@ void Roster::on(Seat& seat, const GetMessage& message) {
 void Roster::on(Seat& seat, const HeartbeatMessage& message) {
   seat.heartbeat = message;
   send(seat.connection, HeartbeatAckMessage{message.sent_seconds, now_seconds_});
+  // Sites that wait for nothing hear of the end by this.
   if (verdict_) send(seat.connection, *verdict_);
 }
 
 bool Roster::is_current(const Seat& seat, std::string_view type, int64_t generation,
                         const SyncId& id) {
+  // After the end every request gets the end's reason, in case the first message was lost.
   if (verdict_) {
     send(seat.connection, *verdict_);
     return false;
@@ -225,11 +233,13 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
     takes_any_sync_ = false;
     open_sync(message.generation, id);
   }
+  // Only the first arrival of a run can be that of the measuring sync.
   if (may_measure_ && message.generation == sync_->generation()) {
     may_measure_ = false;
     if (id == kMeasuringSync) open_sync(message.generation, id);
   }
   if (!is_current(seat, message.kType, message.generation, id)) return;
+  // A site that has left regularly is missed only now, when another one needs it.
   for (auto& other : seats_) {
     if (other.presence == Presence::kPresent) continue;
     lose(other, other.presence, fmt::format("it left before {}", text(id)));
@@ -240,6 +250,7 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
     return;
   }
   const int64_t fragments = message.contribution.fragments;
+  // Fragments may change between rounds, but must be the same at all sites in one.
   if (sync_->anyone_arrived() && fragments != num_fragments_) {
     const auto reason = fmt::format("{} syncs round {} in {} fragments, others in {}", seat.site,
                                     id.round, fragments, num_fragments_);
@@ -261,6 +272,7 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
 void Roster::on(Seat& seat, const VoteMessage& message) {
   const SyncId id{message.round, message.fragment};
   const CommittedMessage committed{message.generation, message.round, message.fragment};
+  // The next sync is open by now, so a repeated vote must be recognised before the check below.
   const bool is_committed =
       has_begun() && message.generation == sync_->generation() && id == last_sync_;
   if (is_committed) {  // the answer was lost
@@ -289,6 +301,7 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
 }
 
 void Roster::on(Seat& seat, const MetricsMessage& message) {
+  // Kept by seat, because sites report the same round at different times.
   seat.metrics = message;
   double loss_sum = 0;
   double tokens = 0;
@@ -309,10 +322,12 @@ void Roster::on(Seat& seat, const MetricsMessage& message) {
 
 void Roster::on(Seat& seat, const LeaveMessage& message) {
   send(seat.connection, GoodbyeMessage{});
+  // Between two syncs nobody waits for this site.
   if (message.outcome == Outcome::kDone && has_begun() && !sync_->anyone_arrived()) {
     seat.presence = Presence::kLeft;
     return;
   }
+  // To the others an early end is a loss, whatever its reason.
   lose(seat, Presence::kLeft,
        fmt::format("it left the run: {}{}{}", name_of(message.outcome),
                    message.message.empty() ? "" : ": ", message.message));
@@ -326,6 +341,7 @@ void Roster::lose(Seat& seat, Presence presence, const std::string& reason) {
     return;
   }
   seat.presence = presence;
+  // The first loss is the verdict. Sites that end because of it must not be named as causes.
   if (verdict_) return;
   end_early(PeerLostMessage{seat.site, reason}, fmt::format("site {}: {}", seat.site, reason));
 }

@@ -12,9 +12,11 @@ namespace farstep {
 
 namespace {
 
+// By thread, so that other threads of the process bind as usual meanwhile.
 thread_local int chosen_port = 0;
 
 int bind_to_chosen_port(int fd, const sockaddr* address, socklen_t length) {
+  // The caller's address is const.
   sockaddr_storage changed{};
   if (chosen_port != 0 && length <= sizeof(changed)) {
     std::memcpy(&changed, address, length);

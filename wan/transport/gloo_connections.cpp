@@ -18,8 +18,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// Gloo takes no infinite time.
 constexpr milliseconds kForever = std::chrono::hours(24 * 365);
-// Between two readings of the kernel's counts: a reading costs three system calls a lane.
+// Between two readings of the kernel's counts: a reading costs three system calls a lane. A queue
+// of a second, which the pacer needs, has twenty readings.
 constexpr double kLookSeconds = 0.05;
 // The congestion controls used when the mesh's options state none. CUBIC keeps a line full; BBR
 // regularly leaves part of it free to measure it, and took 5 % longer (docs/results.md), but losses
@@ -65,6 +67,7 @@ GlooConnections::~GlooConnections() {
   for (const int peer : peers()) {
     auto& link = links_[peer];
     if (link.watch) close_all(link, peer);
+    // Buffers go before the contexts that they belong to.
     link.farewell.reset();
     link.watch.reset();
     link.lanes.clear();
@@ -97,6 +100,7 @@ GlooConnection& GlooConnections::to(int peer) {
 
 // A peer that lost another site sends that site's rank and closes. The lost site is then the cause.
 void GlooConnections::fail(int peer, const std::string& reason) {
+  // The peer's own name would be wrong: it ended because of that site.
   const auto& own = mesh_.sites[mesh_.rank];
   const auto& name = mesh_.sites[peer];
   const auto lost = links_[peer].lost_by_peer;
@@ -129,6 +133,7 @@ void GlooConnections::end(const std::string& site, const std::string& reason, bo
   }
   if (tell_peers) say_farewell(site);
   const std::lock_guard lock(mutex_);
+  // From here on every new transfer throws, and waits under way end.
   failure_.emplace(site, reason);
   for (auto* buffer : enrolled_) {
     buffer->abortWaitSend();
@@ -146,12 +151,14 @@ void GlooConnections::enroll(gloo::transport::UnboundBuffer* buffer) {
   enrolled_.insert(buffer);
 }
 
+// Under the lock, because end() must not abort a buffer that has gone.
 void GlooConnections::dismiss(gloo::transport::UnboundBuffer* buffer) {
   const std::lock_guard lock(mutex_);
   enrolled_.erase(buffer);
 }
 
 void GlooConnections::begin_send() {
+  // One lock from the clock to the pacer, so that samples reach it in the order of their times.
   const std::lock_guard pacing(pacing_mutex_);
   const double now_seconds = clock_.now_seconds();
   pacer_.begin(now_seconds);
@@ -185,6 +192,7 @@ void GlooConnections::look(double now_seconds) {
     }
     sample.now_seconds = now_seconds;
     all += sample;
+    // A stated control is the user's choice, and is not changed.
     const bool watches = link.losses && mesh_.congestion_control.empty();
     if (watches && link.losses->is_lossy(sample)) mind_losses(link);
   }
@@ -199,6 +207,7 @@ void GlooConnections::mind_losses(GlooConnection& lossy) {
   }
   if (mesh_.uplink_bits_per_second) return;
   pacer_.forget();  // CUBIC reached less than the line carries
+  // Without a pace BBR finds the line's rate, and the pacer learns from that.
   for (auto& link : links_) {
     for (auto& lane : link.lanes) {
       if (lane.socket) lane.socket->limit_pace(std::numeric_limits<double>::infinity());
@@ -219,6 +228,7 @@ LinkState GlooConnections::link(int peer) {
     state.retransmitted_bytes += facts.bytes.retransmitted;
     // A message of some size uses all lanes at the same time, so the times overlap and do not add.
     state.sending_seconds = std::max(state.sending_seconds, facts.sending_seconds);
+    // The least of the lanes has waited least in this site's own queue.
     least_rtt_seconds = std::min(least_rtt_seconds, facts.rtt_seconds);
   }
   if (std::isfinite(least_rtt_seconds)) state.rtt_seconds = least_rtt_seconds;
@@ -298,6 +308,8 @@ void GlooConnections::connect(GlooLane& lane, int peer, const std::vector<char>&
 // Starts to watch the first lane of a peer. All peers are connected by now.
 void GlooConnections::watch(int peer) {
   auto& link = links_[peer];
+  // Gloo has no callback for a broken connection. A receive that never gets a message ends when it
+  // breaks.
   link.watcher = std::thread([this, peer, &link] {
     try {
       if (link.watch->waitRecv(nullptr, kForever)) fail(peer, "it gave up");

@@ -1,3 +1,5 @@
+// A baseline to compare with. It has its own connections, because Gloo's collectives need a context
+// that Gloo connects itself.
 #include "wan/transport/gloo_ring.h"
 
 #include <gloo/allreduce.h>
@@ -52,6 +54,7 @@ GlooRing::GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store) 
     attributes.hostname = mesh.address;
     auto device = gloo::transport::tcp::CreateDevice(attributes);
     const auto context = std::make_shared<gloo::rendezvous::Context>(mesh.rank, mesh.size());
+    // Gloo has one timeout for connecting and for operations, so it is set twice.
     context->setTimeout(to_milliseconds(mesh.connect_seconds));
     RendezvousStore addresses(store, mesh.generation);
     context->connectFullMesh(addresses, device);

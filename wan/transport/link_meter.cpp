@@ -14,7 +14,8 @@ LinkState since(const LinkState& before, const LinkState& now) {
           .rtt_seconds = now.rtt_seconds};
 }
 
-// A send that fills the line replaces the known speed; a shorter one can only raise it.
+// A send that fills the line replaces the known speed; a shorter one can only raise it. Otherwise a
+// change to a smaller codec would look like a slower line, and be undone.
 void LinkMeter::look(const LinkState& now) {
   const auto sent = since(last_, now);
   last_ = now;

@@ -7,8 +7,10 @@ namespace {
 // CUBIC's response function (RFC 9438, section 5.1) gives 94 packets a round trip for this loss at
 // 80 ms. So six connections reach about 80 Mbit/s.
 constexpr double kLossyShare = 2e-4;
-// A single burst of losses can be an accident.
+// A single burst of losses can be an accident. With fewer, an overflow that no sample saw as a
+// queue would change the control for the rest of the run.
 constexpr double kLeastLosses = 4;
+// The memory is 2 s at a gigabit per second. A loss of 2e-4 of these bytes is 37 packets.
 constexpr double kLossRoundTrips = 2;     // losses that are closer may be one loss and its repair
 constexpr double kMemoryBytes = 1 << 28;  // bytes after which the counts are halved
 

@@ -19,8 +19,10 @@ namespace farstep {
 
 namespace {
 
+// In a run of more sites than this, sites that visit at the same moment could drop each other.
 constexpr std::size_t kMostVisitors = 64;  // so that strangers cannot use up the descriptors
 
+// 128 random bits: no other process can send this nonce by chance.
 std::string new_nonce() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
@@ -94,6 +96,8 @@ class Reception {
       const auto now = deadline_after(0);  // poll() reported data, and a line arrives in one piece
       const auto rank = ranks_.find(receive_line(socket, now));
       if (rank == ranks_.end()) return;
+      // The data path accepts from this address alone. On a machine with several addresses it may
+      // differ from the advertised one.
       if (const auto source = SocketAddress::remote_of(socket.fd())) {
         sources_[rank->second] = source->ip();
       }
@@ -127,12 +131,14 @@ class NetworkCheck {
     Reception reception(std::move(listeners), nonce, ranks, mesh_.connect_seconds);
 
     // The reception answers until all sites have shared their verdicts: a slow site may probe late.
+    // After agree() every site has finished its own probes.
     const auto links = probe_all(notices, ranks);
     agree(links);
     const auto sources = reception.close();
     std::vector<PeerLink> found(mesh_.sites.size());
     for (int peer = 0; peer < mesh_.size(); ++peer) {
       if (peer == mesh_.rank) continue;
+      // If all probes have succeeded, every peer has been here.
       FARSTEP_CHECK(sources.contains(peer), "{} passed without a visit", mesh_.sites[peer]);
       found[peer] = {sources.at(peer), links[peer].rtt_seconds};
     }

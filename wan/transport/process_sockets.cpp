@@ -36,6 +36,8 @@ void set_option(int fd, int level, int name, int value) {
 std::vector<sock_filter> source_filter(const SocketAddress& source) {
   const bool is_v4 = source.family() == AF_INET;
   const uint32_t source_offset = is_v4 ? 12 : 8;  // of the source address in the IP header
+  // From the header of the network layer on, as the filter of a TCP socket sees the packet from
+  // TCP's header.
   uint32_t words[4];
   const std::size_t count = is_v4 ? 1 : 4;
   std::memcpy(words,
@@ -57,6 +59,8 @@ std::vector<sock_filter> source_filter(const SocketAddress& source) {
 
 }  // namespace
 
+// Gloo does not give out its sockets. The kernel lists all of the process, and an address tells
+// which is whose.
 int find_socket(
     const std::function<bool(const SocketAddress&, const std::optional<SocketAddress>&)>& wanted) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -104,6 +108,7 @@ std::string pace_with(int fd, const std::string& congestion_control) {
 }
 
 void limit_pace(int fd, double bits_per_second) {
+  // The largest number is the kernel's "unlimited".
   const auto bytes_per_second = std::isinf(bits_per_second)
                                     ? std::numeric_limits<uint64_t>::max()
                                     : static_cast<uint64_t>(bits_per_second / 8);
@@ -142,6 +147,7 @@ const SocketFacts& SocketCounter::look() {
   if (!facts) return facts_;
   const double stretch =
       static_cast<double>(facts->tcpi_rtt) / std::max<double>(1, facts->tcpi_min_rtt);
+  // Bytes sent again are no progress, so they are not counted as sent.
   facts_ = {.bytes = {.sent = facts->tcpi_bytes_sent - facts->tcpi_bytes_retrans,
                       .received = facts->tcpi_bytes_received,
                       .retransmitted = facts->tcpi_bytes_retrans},

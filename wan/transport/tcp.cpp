@@ -130,6 +130,7 @@ Socket listen_tcp(const SocketAddress& address) {
   const int on = 1;
   setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (bind(socket.fd(), address.get(), address.size()) != 0) fail(errno);
+  // A port expects one peer; the others are strangers.
   if (listen(socket.fd(), 16) != 0) fail(errno);
   return socket;
 }

@@ -9,7 +9,8 @@ namespace {
 // In shorter busy times connections still open their windows. Ways under 2 ms (one machine, one
 // building) need no pace.
 constexpr double kLeastSeconds = 1, kLeastRoundTrips = 10, kLeastRttSeconds = 0.002;
-// The rate of a shorter queue varies with the bursts of single connections.
+// The rate of a shorter queue varies with the bursts of single connections. A larger value would
+// miss the queues of short exchanges.
 constexpr double kQueueSeconds = 1;
 // While a queue overflows less gets through than the line carries: 160 to 185 of 193 Mbit/s in the
 // first exchange (docs/results.md). So the pace rises by 10 % after each busy time without a queue
@@ -19,14 +20,18 @@ constexpr double kSearch = 1.1;
 // One busy time in twelve then risks a queue of 5 % of its bytes.
 constexpr double kProbe = 1.05;
 constexpr int kProbeEvery = 12;
+// No measurement chose it. With a larger part a noisy rate sets off a new search; with a smaller
+// one a lower bound passes for the line's rate.
 // A rate below this part of the pace was measured while queues overflowed, so it is a lower bound.
 constexpr double kOverrun = 0.93;
+// No measurement chose this one either; it tells a fault of the line from its usual variation.
 // A rate below this part of the pace may be a passing fault, and counts only if it comes twice.
 constexpr double kException = 0.5;
 
 }  // namespace
 
 void UplinkPacer::begin(double now_seconds) {
+  // A busy time is of all messages together, because they share the line.
   if (under_way_++ > 0) return;
   began_seconds_ = now_seconds;
   queued_since_.reset();
@@ -45,6 +50,7 @@ void UplinkPacer::look(const LineSample& sample) {
   least_rtt_seconds_ = sample.least_rtt_seconds;
   // A queue on one way only belongs to that peer's line, not to this site's.
   if (!sample.has_queue_everywhere()) {
+    // A gap in the queue ends the sample: the time without a queue says nothing of the line.
     queued_since_.reset();
     return;
   }
@@ -59,6 +65,7 @@ void UplinkPacer::look(const LineSample& sample) {
 
 std::optional<Paces> UplinkPacer::end(double now_seconds, int peer, uint64_t bytes) {
   bytes_[peer] += bytes;
+  // Between messages of one exchange the pace stays, as a change would disturb the measurement.
   if (--under_way_ > 0) return std::nullopt;
   const double seconds = now_seconds - began_seconds_;
   if (least_rtt_seconds_ < kLeastRttSeconds || seconds < kLeastSeconds ||

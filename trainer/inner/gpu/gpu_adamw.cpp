@@ -91,6 +91,7 @@ class GpuAdamW : public Optimizer, private GpuUpdate {
   void request(double learning_rate, const std::optional<double>& clip_norm) override {
     FARSTEP_CHECK(num_fetched_ - num_waited_ < kSlots, "{} steps are launched", kSlots);
     use_gpu(device_);
+    // One for each step under way: the GPU may not have read the last one yet.
     auto& requested = *slot(num_fetched_).request.data();
     requested = {
         .update = adamw_step(config_, state_.step + 1, learning_rate, /*gradient_factor=*/1),
@@ -101,6 +102,7 @@ class GpuAdamW : public Optimizer, private GpuUpdate {
 
   void launch(const float* losses, int64_t count) override {
     const auto stream = current_stream(device_);
+    // A checkpoint may still copy the moments that this update changes.
     snapshot_.hold_recordable(stream);
     const StepFigures figures{.gradients = parameters_.gradients().const_data_ptr<float>(),
                               .size = parameters_.size(),
@@ -124,6 +126,8 @@ class GpuAdamW : public Optimizer, private GpuUpdate {
     FARSTEP_CUDA_CHECK(cudaMemcpyAsync(used.outcome.data(), outcome_.data(), sizeof(StepOutcome),
                                        cudaMemcpyDeviceToHost, stream));
     used.fetched.record(stream);
+    // Counted as taken, because the next step's request comes before the outcome. wait() takes it
+    // back.
     ++num_fetched_;
     ++state_.step;
     parameters_.note_update();

@@ -72,8 +72,11 @@ class KernelStep : public GpuStep {
     step.settings = settings;
     step.tokens = batch.targets;
     auto& slot = *room_->slots[static_cast<std::size_t>(num_started_ % kSlots)];
+    // The step's time begins when its examples are there.
     slot.copied.hold(stream);
     step.begin.record(stream);
+    // A graph reads from one place, while examples of the next step arrive in another. The copy
+    // inside the GPU is of some kilobytes.
     FARSTEP_CUDA_CHECK(cudaMemcpyAsync(room_->current.data(), slot.ahead.data(), bytes_of(batch),
                                        cudaMemcpyDeviceToDevice, stream));
     model_.parameters().bf16_values();  // before the recording, if values were pushed
@@ -82,6 +85,7 @@ class KernelStep : public GpuStep {
         {batch.examples, batch.targets, micro_batch}, [this] { return memory(); },
         [&] { launch(batch, micro_batch); });
     step.end.record(stream);
+    // Outside the graph, since each step has a place of its own for its outcome.
     update_.fetch();
     ++num_started_;
   }

@@ -15,6 +15,7 @@ NamedBuffers SnapshotStream::start(std::span<const Source> sources, cudaStream_t
     memory_.reset();  // before the allocation: there may be no room for both
     memory_.emplace(values);
   }
+  // The copy begins when the updates that were launched before are done.
   worked_.record(stream);
   worked_.hold(copies_.get());
   NamedBuffers buffers;

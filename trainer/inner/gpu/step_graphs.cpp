@@ -9,6 +9,7 @@ namespace farstep {
 void StepGraphs::run(const StepShape& shape, const std::function<int64_t()>& memory,
                      const std::function<void()>& work) {
   if (!recorder_) return work();
+  // A graph has fixed addresses, so all are dropped when memory was allocated anew.
   if (memory() != memory_) known_.clear();
   const auto found = std::ranges::find(known_, shape, &Known::shape);
   if (found == known_.end()) return give_first(shape, memory, work);
@@ -34,6 +35,7 @@ void StepGraphs::give_first(const StepShape& shape, const std::function<int64_t(
   work();
   if (memory() != memory_) known_.clear();
   memory_ = memory();
+  // The least recently used shape goes. Each graph keeps memory of its own.
   if (known_.size() == kMostShapes) known_.pop_back();
   known_.push_front({shape, nullptr});
 }

@@ -54,6 +54,8 @@ void AdamW::update_on_cpu(double learning_rate, double gradient_factor) {
   parameters().note_update();
 }
 
+// LibTorch's fused AdamW, for GPUs in builds without our own kernels. It takes one decay for a
+// list.
 void AdamW::update_by_libtorch(double learning_rate, double gradient_factor) {
   if (gradient_factor != 1) parameters().gradients().mul_(gradient_factor);
   TensorLists decaying, other;

@@ -45,6 +45,7 @@ double gradient_norm(const at::Tensor& gradients) {
 }
 
 double clip_factor(double norm, const std::optional<double>& clip_norm) {
+  // 1e-6 as torch.nn.utils.clip_grad_norm_ has it, so that runs can be compared.
   return clip_norm ? std::min(1.0, *clip_norm / (norm + 1e-6)) : 1.0;
 }
 

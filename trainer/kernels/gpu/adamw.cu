@@ -17,6 +17,7 @@ __global__ void __launch_bounds__(kMostThreads)
     const auto own = load<n>(values, pack);
     for (int i = 0; i < n; ++i) sum += static_cast<double>(own[i]) * own[i];
   }
+  // The values that fill no pack; there are at most n - 1.
   if (blockIdx.x == 0 && threadIdx.x < size % n) {
     const double last = values[size - 1 - threadIdx.x];
     sum += last * last;
@@ -25,9 +26,11 @@ __global__ void __launch_bounds__(kMostThreads)
   if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
 
+// The step's outcome is decided on the GPU, so that the host need not wait for the norm.
 __global__ void __launch_bounds__(kMostThreads)
     settle_step(const double* parts, int64_t count, StepFigures figures, const StepRequest* request,
                 StepOutcome* outcome) {
+  // One block adds all parts in a fixed order, so the bits do not depend on which block ends first.
   double sum = 0, loss = 0;
   for (int64_t part = threadIdx.x; part < count; part += kMostThreads) sum += parts[part];
   for (int64_t i = threadIdx.x; i < figures.num_losses; i += kMostThreads) {
@@ -69,6 +72,7 @@ template <int n>
 __global__ void __launch_bounds__(kMostThreads)
     update_chunks(const StepRequest* request, const StepOutcome* outcome, const AdamWChunk* chunks,
                   AdamWVectors vectors) {
+  // A step that is not finite changes nothing. The host hears of it later.
   if (outcome->taken == 0) return;
   const AdamWChunk chunk = chunks[blockIdx.x];
   AdamWStep step = request->update;
@@ -84,7 +88,8 @@ __global__ void __launch_bounds__(kMostThreads)
 }  // namespace
 
 int64_t norm_parts(int64_t size) {
-  // Depends on the size only, not on the GPU, so that every GPU computes the same bits.
+  // Depends on the size only, not on the GPU, so that every GPU computes the same bits. A part has
+  // a pack for each thread. More than 1024 parts would make the one block that adds them slow.
   constexpr int64_t kValuesOfPart = 4 * kMostThreads, kMostParts = 1024;
   return std::clamp<int64_t>(size / kValuesOfPart, 1, kMostParts);
 }
@@ -104,6 +109,8 @@ std::vector<AdamWChunk> adamw_chunks(std::span<const DecayStretch> stretches) {
   std::vector<AdamWChunk> chunks;
   for (const auto& stretch : stretches) {
     for (int64_t begin = stretch.begin; begin < stretch.end;) {
+      // Chunks end at multiples of kChunkValues, so that all but the first of a stretch begin at a
+      // whole pack.
       const int64_t end = std::min(stretch.end, (begin / kChunkValues + 1) * kChunkValues);
       chunks.push_back({begin, static_cast<int32_t>(end - begin), stretch.decays ? 1 : 0});
       begin = end;

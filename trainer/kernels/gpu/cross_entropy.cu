@@ -93,6 +93,7 @@ __global__ void __launch_bounds__(kRowThreads)
   }
   sum = sum_over_block(sum);
   if (own == 0) losses[own_row()] = logf(sum) - (target_logit - largest);
+  // Validation needs the loss only.
   if (logit_gradient == nullptr) return;
 
   row.factor = scale / sum;

@@ -14,7 +14,9 @@ __global__ void __launch_bounds__(kMostThreads)
   store<n>(x, own_row() * packs + pack, load<n>(table, tokens[own_row()] * packs + pack));
 }
 
-// Places of the order that one block adds up.
+// Places of the order that one block adds up. A frequent token has thousands of rows; in one block
+// they would be added one after the other. A longer part makes that worse, and a shorter one leaves
+// more to join.
 constexpr int64_t kPart = 32;
 
 // The rows in order of their tokens.
@@ -29,6 +31,8 @@ struct Places {
   }
 };
 
+// Without atomic additions, whose order and so whose bits would change from run to run. Rows are
+// sorted by token instead, and each value of the table is written by one thread.
 // Each block along x adds up one part of the order; y divides the columns. A token's first rows in
 // the order are added to the table. If a part begins in the middle of a token, its sum for that
 // token goes to `parts`, because another block writes the table's row.

@@ -13,7 +13,8 @@ namespace {
 
 // 16 bytes of bf16 and of codes: the widest memory access.
 constexpr int kReadPack = 8, kTransposedPack = 16;
-// A block converts a square of this size.
+// A block converts a square of this size: a column of it is then 64 bytes of the transposed matrix,
+// two sectors of memory.
 constexpr int kTile = 64;
 
 // Does the same as fp8_code, by the GPU's own instruction where it exists.

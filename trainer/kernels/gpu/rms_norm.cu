@@ -93,6 +93,7 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
+// A tree of fixed shape instead of atomic additions, so that every run has the same bits.
 // Each block adds up the parts for one warp's width of columns; its warps divide the parts.
 __global__ void __launch_bounds__(kMostThreads)
     add_parts(const float* parts, int64_t count, int64_t width, bool add, float* weight_gradient) {

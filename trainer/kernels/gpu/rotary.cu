@@ -36,6 +36,7 @@ struct HeadHalves {
 };
 
 template <int n>
+// In place, because each value is read by the thread that writes it.
 __global__ void __launch_bounds__(kMostThreads) rotate_in_place(RotaryRows shape, BF16* heads) {
   const HeadHalves<n> halves{shape.head_size / 2 / n};
   const auto packs = static_cast<uint32_t>(halves.packs);
@@ -46,8 +47,8 @@ __global__ void __launch_bounds__(kMostThreads) rotate_in_place(RotaryRows shape
   halves.rotate(shape, 1.0F, item % packs, own, own);
 }
 
-// Each thread reads from one of three arrays and writes to the joined one, so no copy is
-// needed.
+// Each thread reads from one of three arrays and writes to the joined one, so no copy is needed. A
+// rotation's transpose is its inverse, so backward rotates back.
 template <int n>
 __global__ void __launch_bounds__(kMostThreads)
     rotate_back_and_join(RotaryRows shape, HeadGradients rotated, BF16* heads_gradient) {

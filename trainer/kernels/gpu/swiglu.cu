@@ -46,6 +46,7 @@ __global__ void __launch_bounds__(kMostThreads)
     auto own = load<n>(swiglu.out_gradient, own_row() * packs + pack);
     for (int i = 0; i < n; ++i) {
       const auto gradient = swiglu_gradient(to_float(own[i]), to_float(gate[i]), to_float(up[i]));
+      // The output is computed again, since forward does not keep it.
       own[i] = rounded<BF16>(gradient.out);
       gate[i] = rounded<BF16>(gradient.gate);
       up[i] = rounded<BF16>(gradient.up);

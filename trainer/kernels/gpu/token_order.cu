@@ -18,6 +18,7 @@ __global__ void __launch_bounds__(kMostThreads)
   unsorted_rows[row] = static_cast<int32_t>(row);
 }
 
+// Sorting is stable, so the rows of a token are added in their own order.
 // Sorts; without `room` it only sets `bytes` to the room that sorting needs.
 cudaError_t sort(void* room, std::size_t& bytes, const TokenOrder& order, int64_t rows, int bits,
                  cudaStream_t stream) {
@@ -33,6 +34,7 @@ cudaError_t cut_token_order(ArenaCutter& cutter, int64_t rows, TokenOrder& order
   cutter.cut(order.tokens, rows);
   cutter.cut(order.unsorted_rows, rows);
   cutter.cut(order.rows, rows);
+  // The vocabulary is not known here, and 32 bits need the most room.
   constexpr int kAllBits = 32;
   const auto error = sort(nullptr, order.sort_bytes, order, rows, kAllBits, nullptr);
   cutter.cut(order.sort, static_cast<int64_t>(order.sort_bytes));
@@ -47,6 +49,7 @@ cudaError_t launch_token_order(const int64_t* tokens, int64_t rows, int64_t voca
                             tokens, rows, order.unsorted_tokens, order.unsorted_rows);
   if (error != cudaSuccess) return error;
   const auto largest = static_cast<uint64_t>(vocabulary - 1);
+  // Fewer bits make fewer passes: a vocabulary of 32,000 has 15 bits.
   const int bits = std::max(1, static_cast<int>(std::bit_width(largest)));
   auto bytes = order.sort_bytes;
   return sort(order.sort, bytes, order, rows, bits, stream);

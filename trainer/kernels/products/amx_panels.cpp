@@ -15,6 +15,7 @@ void begin() {
   load_tile_config();
 }
 
+// Tiles in use make the system save 8 KiB more whenever it changes threads.
 void end() {
   _tile_release();
 }
@@ -50,6 +51,7 @@ const PanelKernels<BF16, BF16>* amx_panels() {
   return &kPanels;
 }
 
+// For the benchmark: the unit's peak without memory.
 void amx_tile_products(int64_t count) {
   const Tiles tiles;
   for (int64_t i = 0; i < count; i += 4) {

@@ -25,6 +25,7 @@ struct Lanes {
   static Vector load(const float* x) { return _mm256_loadu_ps(x); }
   static Vector load(const BF16* x) {
     const auto bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
+    // bf16 is the upper half of fp32, so a shift converts.
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
   }
   static void store(float* to, Vector x) { _mm256_storeu_ps(to, x); }
@@ -32,6 +33,7 @@ struct Lanes {
   static Vector add(Vector x, Vector y) { return _mm256_add_ps(x, y); }
   static Vector multiply_add(Vector x, Vector y, Vector z) { return _mm256_fmadd_ps(x, y, z); }
 
+  // Masks have the form that AVX2's masked moves want: the upper bit of each lane.
   static __m256i first(int64_t count) {
     const auto limit = _mm256_set1_epi32(static_cast<int>(std::min(count, kCount)));
     return _mm256_cmpgt_epi32(limit, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));

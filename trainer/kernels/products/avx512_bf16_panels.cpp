@@ -11,6 +11,7 @@ namespace farstep {
 
 namespace {
 
+// These instructions need no configuration of tiles.
 void nothing() {}
 
 // As with AMX, storing and fetching are spread over the computation. The result's memory is fetched

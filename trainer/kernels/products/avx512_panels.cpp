@@ -42,6 +42,7 @@ struct Lanes {
     _mm512_mask_storeu_ps(to, mask, x);
   }
 
+  // By the integer code that the bf16 panels have too; a transposition does not look at values.
   static void store_transposed(const Vector (&lines)[kCount], float* to, int64_t stride) {
     __m512i bits[kCount];
     for (int64_t i = 0; i < kCount; ++i) bits[i] = _mm512_castps_si512(lines[i]);

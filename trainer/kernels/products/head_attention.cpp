@@ -27,6 +27,9 @@ constexpr int64_t panels_of(int64_t size) {
   return divided_up(size, kPanelSize);
 }
 
+// Attention by squares of 32 x 32, the size of a panel. Scores of a square stay in the first-level
+// cache. It takes half the time of attention by whole products (docs/results.md, The inner step on
+// a CPU).
 struct Panels {
   explicit Panels(const HeadShape& head)
       : length(panels_of(head.length)), size(panels_of(head.size)) {}
@@ -180,7 +183,8 @@ inline void multiply_rows(const HeadShape& head, const BF16* x, const BF16* y, f
   }
 }
 
-// Packs each matrix in the layouts that the five products of a square need.
+// Packs each matrix in the layouts that the five products of a square need. Once for a head,
+// because every square of a row or column uses them again.
 void pack_backward(const HeadShape& head, const HeadBackward<BF16>& backward,
                    const HeadScratch& scratch) {
   const Panels panels(head);
@@ -287,6 +291,8 @@ void attend_backward_by(const HeadShape& head, const HeadBackward<BF16>& backwar
   [[maybe_unused]] const typename Squares::Scope scope;
   const Panels panels(head);
   pack_backward(head, backward, scratch);
+  // The sum over keys of p dp equals the row's output times its gradient. So it needs no pass over
+  // the keys before the squares (FlashAttention-2, Dao 2023).
   multiply_rows(head, backward.mixed, backward.d_mixed, scratch.row_products);
   std::fill_n(scratch.log_sums, panels.length * kPanelSize, 0.0F);
   // Powers of two are cheaper than of e, so the logarithms are converted once.

@@ -12,11 +12,12 @@ namespace farstep {
 namespace {
 
 // Panels that pass a block are packed in pieces of at most this size, so that the scratch stays
-// small.
+// small. With the block it is 4 MiB: two huge pages.
 constexpr int64_t kPassingBytes = int64_t{3} << 20;
 // At least the block_bytes of all kernels.
 constexpr int64_t kMostBlockBytes = int64_t{1} << 20;
-// A block with fewer panels leaves too little time to fetch rows that are not packed.
+// A block with fewer panels leaves too little time to fetch rows that are not packed. No
+// measurement chose the number.
 constexpr int64_t kLeastFetching = 8;
 // Packing fetches its input this far ahead: 4 units of 2 or 4 KiB hide the latency of memory.
 constexpr int64_t kUnitsAhead = 4;
@@ -25,7 +26,8 @@ constexpr int64_t divided_up(int64_t x, int64_t by) {
   return (x + by - 1) / by;
 }
 
-// Returns the size of equal pieces of at most `most`, as a multiple of `unit`.
+// Returns the size of equal pieces of at most `most`, as a multiple of `unit`. Full pieces would
+// leave a small last one, which packs as much of the other factor for less work.
 constexpr int64_t piece_of(int64_t size, int64_t most, int64_t unit) {
   const int64_t pieces = divided_up(size, std::max(most / unit * unit, unit));
   return divided_up(divided_up(size, pieces), unit) * unit;
@@ -51,6 +53,7 @@ std::unique_ptr<Scratch> new_scratch() {
   return scratch;
 }
 
+// Kept by each thread, as touching new memory costs more than a small product.
 Scratch& own_scratch() {
   thread_local const auto scratch = new_scratch();
   return *scratch;
@@ -67,9 +70,10 @@ struct Side {
   int64_t unit() const { return panel * kUnitValues; }
 };
 
-// One factor's panels are packed as a block, which stays in the second-level cache while the other
-// factor's panels pass. Usually a block of columns stays, and rows pass, in place or packed. If the
-// first factor is transposed (gradients of weights), a block of rows stays and columns pass.
+// The scheme of Goto and van de Geijn 2008, for one level of the cache. One factor's panels are
+// packed as a block, which stays in the second-level cache while the other factor's panels pass.
+// Usually a block of columns stays, and rows pass, in place or packed. If the first factor is
+// transposed (gradients of weights), a block of rows stays and columns pass.
 template <typename T, typename P>
 class ThreadProduct {
  public:
@@ -99,6 +103,7 @@ class ThreadProduct {
         });
       }
     }
+    // The last product has no next one to be stored with.
     kernels_.store(result_, kernels_.rows);
     // Makes the stores past the caches visible to other threads in the order of ordinary stores.
     if (c_.past_cache) __builtin_ia32_sfence();
@@ -244,6 +249,7 @@ class ThreadProduct {
 
   // Makes result() the next to be stored.
   void begin_storing(int64_t row, int64_t column) {
+    // The first part may replace what was there; later parts must add.
     const bool add = c_.add || first_k_ > 0;
     float* const to = c_.values + row * c_.stride + column;
     const int64_t columns = std::min(columns_.panel, columns_.size - column);

@@ -12,6 +12,7 @@ namespace farstep {
 
 namespace {
 
+// As in LeNet-5 (LeCun et al. 1998).
 constexpr int64_t kKernel = 5;
 constexpr int64_t kPadding = kKernel / 2;  // an image keeps its size
 

@@ -43,6 +43,7 @@ Validation ImageTask::validate(TrainableModel& model, const ValidationPart& part
   const int64_t size = validation_.size();
   const int64_t taken = part.examples == 0 ? size : std::min(part.examples, size);
   for (int64_t k = part.part; k < taken; k += part.num_parts) {
+    // Evenly spaced, as files often have their images in order of labels.
     numbers.push_back(k * size / taken);
     if (std::ssize(numbers) == part.batch) count();
   }
