@@ -42,8 +42,9 @@ class PlainReader : public detail::ByteReader {
   }
   std::size_t read(std::span<char> out) override {
     in_.read(out.data(), static_cast<std::streamsize>(out.size()));
-    if (in_.bad())
+    if (in_.bad()) {
       throw DataError(path_, offset_, fmt::format("cannot be read: {}", std::strerror(errno)));
+    }
     offset_ += in_.gcount();
     return static_cast<std::size_t>(in_.gcount());
   }
