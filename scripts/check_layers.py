@@ -21,6 +21,7 @@ MAY_INCLUDE = {
     "trainer/cuda": "base",
     "trainer/config": "base",
     "trainer/data": "base config",
+    "trainer/data/tokens": "base config data",
     "trainer/kernels": "base",
     "trainer/kernels/products": "base kernels",
     "trainer/kernels/gpu": "base cuda kernels",
@@ -38,25 +39,33 @@ MAY_INCLUDE = {
     "wan/emulate": "base link transport",
     "wan/lab": "base config link",
     "wan/membership": "base config schedule plan transport",
-    "trainer/model": "base config cuda data kernels products gpu",
+    "trainer/model/parameters": "base kernels",
+    "trainer/model": "base config data parameters",
+    "trainer/model/matmul": "base config kernels products model",
+    "trainer/model/llama": "base config parameters model",
+    "trainer/model/fused": "base kernels parameters model llama",
+    "trainer/model/cpu_ops": "base kernels products model matmul llama fused",
+    "trainer/model/gpu_ops": "base cuda kernels gpu llama fused",
     "trainer/model/convnet": "base config data model",
     "trainer/checkpoint": "base config",
     "heterogeneity/profile": "base config plan transport collective",
-    "trainer/inner/optimizer": "base config kernels model",
-    "trainer/inner/gpu": "base config cuda data kernels gpu model optimizer",
-    "trainer/inner": "base config data kernels gpu reduction model plan optimizer",
+    "trainer/inner/optimizer": "base config kernels parameters",
+    "trainer/inner/gpu": "base cuda data gpu parameters model gpu_ops optimizer",
+    "trainer/inner": "base config data gpu reduction parameters model plan optimizer",
     "outer_optimizer/exchange": "base schedule codec transport collective",
     "trainer/strategy": "base config telemetry reduction schedule codec plan exchange outer_optimizer membership "
     "transport",
     "trainer/settings": "base config data schedule outer_optimizer plan link membership model checkpoint inner strategy",
+    "trainer/model/language": "base settings model llama fused cpu_ops gpu_ops checkpoint",
     "trainer/peers": "base config settings model outer_optimizer plan transport link emulate membership exchange",
     "trainer/site": "base config telemetry data reduction plan strategy",
     "trainer/round": "base config settings telemetry data plan transport membership peers site strategy",
-    "trainer/probe": "base config data settings plan profile model inner",
-    "trainer/run": "base config settings telemetry data schedule codec plan profile probe transport link membership "
-    "model checkpoint inner exchange outer_optimizer reduction strategy peers site round",
-    "trainer/commands": "base config settings telemetry report data schedule outer_optimizer plan simulate model "
-    "checkpoint membership run",
+    "trainer/launch": "base config settings telemetry link",
+    "trainer/probe": "base tokens settings plan profile model matmul llama language inner peers",
+    "trainer/run": "base settings telemetry data tokens plan membership parameters model matmul language checkpoint inner "
+    "strategy peers site round launch",
+    "trainer/commands": "base config settings telemetry report tokens outer_optimizer plan simulate model matmul llama "
+    "language checkpoint membership launch probe run",
     "trainer": "base commands",
 }
 
@@ -64,10 +73,10 @@ MAY_INCLUDE = {
 ONLY_IN = {
     r"<gloo/|\"gloo/": ("wan/transport/gloo_", "tests/"),
     r"<zmq": ("wan/membership", "tests/"),
-    r"<cuda": ("trainer/cuda", "trainer/kernels/gpu", "trainer/model/gpu_", "outer_optimizer/codec/device_",
+    r"<cuda": ("trainer/cuda", "trainer/kernels/gpu", "trainer/model/gpu_ops/", "outer_optimizer/codec/device_",
                "trainer/reduction/nccl_", "tests/"),
     r"<nccl": ("trainer/reduction/nccl_",),
-    r"<sentencepiece": ("trainer/data/tokenizer",),
+    r"<sentencepiece": ("trainer/data/tokens/tokenizer",),
     r"<catch2/": ("tests/support/catch",),
 }
 
@@ -84,16 +93,13 @@ SETTINGS = "trainer/settings"
 # A unit is a header with its source. Folders with more or fewer, and how many they may have.
 UNITS = (3, 10)
 OTHER_UNITS = {
-    "trainer/model": (3, 42),
     "trainer/model/convnet": (2, 10),
-    "trainer/run": (3, 22),
     "trainer/inner": (3, 13),
     "wan/transport": (3, 18),
     "trainer/base": (3, 16),
     "trainer/commands": (3, 16),  # one a subcommand
     "trainer/kernels": (3, 15),
     "heterogeneity/plan": (3, 15),
-    "trainer/data": (3, 13),
     "trainer/kernels/products": (3, 14),
     "outer_optimizer/codec": (3, 12),
     "wan/collective": (1, 10),

@@ -18,9 +18,9 @@
 #include "tests/bench/turns.h"
 #include "trainer/base/checksum.h"
 #include "trainer/checkpoint/checkpointer.h"
-#include "trainer/data/token_batch.h"
+#include "trainer/data/tokens/token_batch.h"
 #include "trainer/inner/inner_step.h"
-#include "trainer/model/make_model.h"
+#include "trainer/model/language/make_model.h"
 
 using namespace farstep;
 

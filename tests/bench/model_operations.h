@@ -1,7 +1,7 @@
 // What a step of a model must compute: the numerator of MFU.
 #pragma once
 
-#include "trainer/model/llama_layout.h"
+#include "trainer/model/llama/llama_layout.h"
 
 namespace farstep {
 

@@ -22,10 +22,10 @@
 #include "tests/bench/turns.h"
 #include "trainer/base/instruction_set.h"
 #include "trainer/kernels/products/panel_kernels.h"
-#include "trainer/model/arena.h"
-#include "trainer/model/cpu_attention.h"
 #include "trainer/model/cpu_instructions.h"
-#include "trainer/model/product_choice.h"
+#include "trainer/model/cpu_ops/cpu_attention.h"
+#include "trainer/model/fused/arena.h"
+#include "trainer/model/matmul/product_choice.h"
 
 using namespace farstep;
 

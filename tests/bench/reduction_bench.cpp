@@ -13,9 +13,9 @@
 #include <random>
 #include <vector>
 
-#include "trainer/data/token_batch.h"
+#include "trainer/data/tokens/token_batch.h"
 #include "trainer/inner/inner_step.h"
-#include "trainer/model/make_model.h"
+#include "trainer/model/language/make_model.h"
 
 using namespace farstep;
 

@@ -28,14 +28,14 @@
 #include "tests/bench/timed_ops.h"
 #include "tests/bench/turns.h"
 #include "trainer/base/instruction_set.h"
-#include "trainer/data/token_batch.h"
+#include "trainer/data/tokens/token_batch.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/cpu_instructions.h"
-#include "trainer/model/cpu_ops.h"
-#include "trainer/model/fp8_cpu_ops.h"
-#include "trainer/model/fused_llama.h"
-#include "trainer/model/make_model.h"
-#include "trainer/model/product_choice.h"
+#include "trainer/model/cpu_ops/cpu_ops.h"
+#include "trainer/model/cpu_ops/fp8_cpu_ops.h"
+#include "trainer/model/fused/fused_llama.h"
+#include "trainer/model/language/make_model.h"
+#include "trainer/model/matmul/product_choice.h"
 
 using namespace farstep;
 

@@ -25,10 +25,10 @@
 #include "tests/bench/gpu_bench.h"
 #include "tests/bench/model_operations.h"
 #include "trainer/cuda/cuda_check.h"
-#include "trainer/data/token_batch.h"
+#include "trainer/data/tokens/token_batch.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/device.h"
-#include "trainer/model/make_model.h"
+#include "trainer/model/language/make_model.h"
 
 using namespace farstep;
 

@@ -12,9 +12,9 @@
 #include "heterogeneity/plan/step_time.h"
 #include "heterogeneity/profile/step_times.h"
 #include "trainer/base/clock.h"
-#include "trainer/data/token_batch.h"
+#include "trainer/data/tokens/token_batch.h"
 #include "trainer/inner/inner_step.h"
-#include "trainer/model/llama.h"
+#include "trainer/model/llama/llama.h"
 
 using namespace farstep;
 

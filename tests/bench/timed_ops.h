@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "trainer/model/fused_ops.h"
+#include "trainer/model/fused/fused_ops.h"
 
 namespace farstep {
 

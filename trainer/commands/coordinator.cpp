@@ -8,7 +8,7 @@
 #include "trainer/base/file.h"
 #include "trainer/base/log.h"
 #include "trainer/commands/command_line.h"
-#include "trainer/run/interrupt.h"
+#include "trainer/launch/interrupt.h"
 #include "trainer/settings/load_config.h"
 #include "wan/membership/coordinator.h"
 

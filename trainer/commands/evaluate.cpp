@@ -7,7 +7,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/commands/command_line.h"
-#include "trainer/run/model_folder.h"
+#include "trainer/model/language/model_folder.h"
 
 namespace farstep {
 

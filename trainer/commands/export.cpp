@@ -8,10 +8,10 @@
 #include "trainer/base/file.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/commands/command_line.h"
-#include "trainer/data/token_dataset.h"
-#include "trainer/data/tokenizer.h"
-#include "trainer/model/llama_layout.h"
-#include "trainer/run/model_folder.h"
+#include "trainer/data/tokens/token_dataset.h"
+#include "trainer/data/tokens/tokenizer.h"
+#include "trainer/model/language/model_folder.h"
+#include "trainer/model/llama/llama_layout.h"
 
 namespace farstep {
 

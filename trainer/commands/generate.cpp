@@ -1,5 +1,5 @@
 // farstep generate: text from a checkpoint.
-#include "trainer/run/generate.h"
+#include "trainer/model/language/generate.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 
 #include "trainer/base/error.h"
 #include "trainer/commands/command_line.h"
-#include "trainer/data/token_dataset.h"
-#include "trainer/data/tokenizer.h"
-#include "trainer/run/model_folder.h"
+#include "trainer/data/tokens/token_dataset.h"
+#include "trainer/data/tokens/tokenizer.h"
+#include "trainer/model/language/model_folder.h"
 
 namespace farstep {
 

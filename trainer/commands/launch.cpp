@@ -1,7 +1,7 @@
 // farstep launch: every site of a folder, on this machine.
 #include "trainer/commands/command_line.h"
-#include "trainer/run/interrupt.h"
-#include "trainer/run/launcher.h"
+#include "trainer/launch/interrupt.h"
+#include "trainer/launch/launcher.h"
 
 namespace farstep {
 

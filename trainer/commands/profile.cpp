@@ -8,10 +8,10 @@
 #include "trainer/base/log.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/profile_text.h"
+#include "trainer/launch/interrupt.h"
 #include "trainer/model/cpu_instructions.h"
-#include "trainer/model/product_choice.h"
-#include "trainer/run/interrupt.h"
-#include "trainer/run/profile_site.h"
+#include "trainer/model/matmul/product_choice.h"
+#include "trainer/probe/profile_site.h"
 
 namespace farstep {
 

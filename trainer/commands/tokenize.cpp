@@ -1,5 +1,5 @@
 // farstep tokenize: text to token shards.
-#include "trainer/data/tokenize.h"
+#include "trainer/data/tokens/tokenize.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

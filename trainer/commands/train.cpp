@@ -3,9 +3,9 @@
 
 #include "trainer/base/log.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/launch/interrupt.h"
 #include "trainer/model/cpu_instructions.h"
-#include "trainer/model/product_choice.h"
-#include "trainer/run/interrupt.h"
+#include "trainer/model/matmul/product_choice.h"
 #include "trainer/run/site_run.h"
 
 namespace farstep {

@@ -5,7 +5,7 @@
 
 #include "trainer/inner/inner_config.h"
 #include "trainer/inner/optimizer/optimizer.h"
-#include "trainer/model/parameters.h"
+#include "trainer/model/parameters/parameters.h"
 
 namespace farstep {
 

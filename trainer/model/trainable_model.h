@@ -15,7 +15,7 @@
 #include <optional>
 #include <string>
 
-#include "trainer/model/parameters.h"
+#include "trainer/model/parameters/parameters.h"
 
 namespace farstep {
 

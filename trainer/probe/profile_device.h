@@ -7,7 +7,7 @@
 
 #include "heterogeneity/plan/site_profile.h"
 #include "trainer/base/clock.h"
-#include "trainer/model/llama_config.h"
+#include "trainer/model/llama/llama_config.h"
 #include "trainer/settings/run_config.h"
 #include "trainer/settings/site_config.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "trainer/data/token_dataset.h"
+#include "trainer/data/tokens/token_dataset.h"
 #include "trainer/model/trainable_model.h"
 
 namespace farstep {

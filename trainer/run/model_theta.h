@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "trainer/model/host_mirror.h"
+#include "trainer/model/parameters/host_mirror.h"
 #include "trainer/strategy/strategy.h"
 
 namespace farstep {

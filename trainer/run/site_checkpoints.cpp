@@ -8,7 +8,7 @@
 #include "heterogeneity/plan/sync_choice.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
-#include "trainer/model/product_choice.h"
+#include "trainer/model/matmul/product_choice.h"
 
 namespace farstep {
 

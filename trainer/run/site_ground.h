@@ -6,7 +6,7 @@
 
 #include "trainer/base/clock.h"
 #include "trainer/checkpoint/checkpoint_folder.h"
-#include "trainer/data/token_dataset.h"
+#include "trainer/data/tokens/token_dataset.h"
 #include "trainer/inner/cores.h"
 #include "trainer/settings/load_config.h"
 #include "trainer/telemetry/recorder.h"

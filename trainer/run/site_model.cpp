@@ -7,11 +7,11 @@
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/model/device.h"
-#include "trainer/model/make_model.h"
-#include "trainer/model/product_choice.h"
+#include "trainer/model/language/make_model.h"
+#include "trainer/model/language/model_folder.h"
+#include "trainer/model/language/model_shape.h"
+#include "trainer/model/matmul/product_choice.h"
 #include "trainer/peers/site_peers.h"
-#include "trainer/run/model_folder.h"
-#include "trainer/run/model_shape.h"
 
 namespace farstep {
 

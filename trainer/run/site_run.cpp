@@ -4,14 +4,14 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
-#include "trainer/data/token_batch.h"
+#include "trainer/data/tokens/token_batch.h"
+#include "trainer/launch/interrupt.h"
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/device.h"
 #include "trainer/peers/agreed_compute.h"
 #include "trainer/peers/known_sites.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/run_round.h"
-#include "trainer/run/interrupt.h"
 #include "trainer/strategy/make_strategy.h"
 
 namespace farstep {

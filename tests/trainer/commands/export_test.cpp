@@ -2,14 +2,14 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/trainer/data/sample_text.h"
-#include "tests/trainer/model/small_model.h"
+#include "tests/trainer/data/tokens/sample_text.h"
+#include "tests/trainer/model/llama/small_model.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/commands/command.h"
-#include "trainer/data/tokenizer.h"
+#include "trainer/data/tokens/tokenizer.h"
 
 using namespace farstep;
 using Catch::Contains;

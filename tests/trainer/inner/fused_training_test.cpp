@@ -4,7 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/trainer/inner/small_training.h"
 #include "trainer/inner/inner_step.h"
-#include "trainer/model/make_model.h"
+#include "trainer/model/language/make_model.h"
 
 namespace farstep {
 

@@ -1,8 +1,8 @@
 // What the tests of inner steps train the small model with.
 #pragma once
 
-#include "tests/trainer/model/small_model.h"
-#include "trainer/data/token_batch.h"
+#include "tests/trainer/model/llama/small_model.h"
+#include "trainer/data/tokens/token_batch.h"
 #include "trainer/inner/inner_config.h"
 
 namespace farstep {

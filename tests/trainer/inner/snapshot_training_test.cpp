@@ -5,7 +5,7 @@
 #include "tests/trainer/inner/small_training.h"
 #include "trainer/base/worker.h"
 #include "trainer/inner/inner_step.h"
-#include "trainer/model/make_model.h"
+#include "trainer/model/language/make_model.h"
 
 namespace farstep {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/trainer/model/small_model.h"
-#include "trainer/data/shard_file.h"
+#include "tests/trainer/model/llama/small_model.h"
+#include "trainer/data/tokens/shard_file.h"
 
 using namespace farstep;
 

@@ -12,7 +12,7 @@
 #include "trainer/inner/gpu/snapshot_stream.h"
 #include "trainer/inner/optimizer/adamw_state.h"
 #include "trainer/kernels/gpu/adamw.h"
-#include "trainer/model/gpu_library.h"
+#include "trainer/model/gpu_ops/gpu_library.h"
 
 namespace farstep {
 

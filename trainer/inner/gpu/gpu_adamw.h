@@ -10,7 +10,7 @@
 
 #include "trainer/inner/optimizer/adamw_config.h"
 #include "trainer/inner/optimizer/optimizer.h"
-#include "trainer/model/parameters.h"
+#include "trainer/model/parameters/parameters.h"
 
 namespace farstep {
 

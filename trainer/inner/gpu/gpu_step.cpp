@@ -10,7 +10,7 @@
 #include "trainer/cuda/gpu_stream.h"
 #include "trainer/cuda/pinned_array.h"
 #include "trainer/model/batch_tensors.h"
-#include "trainer/model/gpu_library.h"
+#include "trainer/model/gpu_ops/gpu_library.h"
 
 namespace farstep {
 

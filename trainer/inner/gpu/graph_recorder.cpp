@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "trainer/cuda/cuda_check.h"
-#include "trainer/model/gpu_library.h"
+#include "trainer/model/gpu_ops/gpu_library.h"
 
 namespace farstep {
 

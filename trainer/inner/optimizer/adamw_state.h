@@ -10,8 +10,8 @@
 #include "trainer/base/named_buffers.h"
 #include "trainer/inner/optimizer/adamw_config.h"
 #include "trainer/kernels/adamw.h"
-#include "trainer/model/host_mirror.h"
-#include "trainer/model/parameter_layout.h"
+#include "trainer/model/parameters/host_mirror.h"
+#include "trainer/model/parameters/parameter_layout.h"
 
 namespace farstep {
 

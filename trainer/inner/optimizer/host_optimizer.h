@@ -6,7 +6,7 @@
 
 #include "trainer/base/snapshot.h"
 #include "trainer/inner/optimizer/optimizer.h"
-#include "trainer/model/parameters.h"
+#include "trainer/model/parameters/parameters.h"
 
 namespace farstep {
 

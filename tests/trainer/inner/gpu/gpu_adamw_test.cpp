@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "tests/support/catch.h"
-#include "tests/trainer/model/random_model.h"
-#include "tests/trainer/model/small_model.h"
-#include "tests/trainer/model/tested_gpu.h"
+#include "tests/trainer/model/gpu_ops/tested_gpu.h"
+#include "tests/trainer/model/llama/random_model.h"
+#include "tests/trainer/model/llama/small_model.h"
 #include "trainer/inner/optimizer/adamw.h"
 
 namespace farstep {

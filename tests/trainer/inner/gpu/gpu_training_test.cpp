@@ -5,12 +5,12 @@
 
 #include "tests/support/catch.h"
 #include "tests/trainer/inner/small_training.h"
-#include "tests/trainer/model/tested_gpu.h"
+#include "tests/trainer/model/gpu_ops/tested_gpu.h"
 #include "trainer/inner/gpu/graph_recorder.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/batch_tensors.h"
-#include "trainer/model/fused_llama.h"
-#include "trainer/model/make_model.h"
+#include "trainer/model/fused/fused_llama.h"
+#include "trainer/model/language/make_model.h"
 
 namespace farstep {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "tests/support/catch.h"
-#include "tests/trainer/model/small_model.h"
+#include "tests/trainer/model/llama/small_model.h"
 
 namespace farstep {
 

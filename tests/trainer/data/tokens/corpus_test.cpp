@@ -1,0 +1,141 @@
+#include "trainer/data/tokens/corpus.h"
+
+#include <algorithm>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
+#include "tests/trainer/data/tokens/sample_text.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+
+namespace farstep {
+
+namespace {
+
+struct Split {
+  std::vector<std::string> train, validation;  // documents
+  std::size_t longest_piece = 0;
+};
+
+Split split(const std::filesystem::path& path, double fraction) {
+  Split result;
+  std::string document;
+  double share = 0;
+  const InputFile file{path, static_cast<int64_t>(std::filesystem::file_size(path))};
+  for_each_piece(file, fraction, [&](const TextPiece& piece) {
+    CHECK_FALSE(piece.text.empty());
+    CHECK((piece.file_share >= share && piece.file_share <= 1));
+    share = piece.file_share;
+    result.longest_piece = std::max(result.longest_piece, piece.text.size());
+    document += piece.text;
+    if (!piece.ends_document) return;
+    (piece.validation ? result.validation : result.train).push_back(document);
+    document.clear();
+  });
+  CHECK(document.empty());
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a cut prefers blank lines to newlines to spaces") {
+  CHECK(cut_near("aa bb\ncc\n\ndd", 3, 10) == 10);
+  CHECK(cut_near("aa bb\ncc\n\ndd", 3, 4) == 6);
+  CHECK(cut_near("aa bb\ncc\n\ndd", 3, 2) == 2);
+  CHECK(cut_near("a\n\nb\n\nc", 4, 7) == 3);
+  CHECK(cut_near("aaaa", 2, 1) == 2);
+  CHECK(cut_near("a\u00e9\u00e9", 2, 1) == 1);
+  CHECK(cut_near("\x80\x80\x80", 2, 0) == 2);
+  CHECK(cut_near("a", 1, 100) == 1);
+}
+
+TEST_CASE("the pieces of a text are the text") {
+  TemporaryFolder folder;
+  const auto path = folder / "a.txt";
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{500}, std::size_t{400000}}) {
+    const auto text = sample_text(bytes, 7);
+    write_file(path, text);
+    for (const double fraction : {0.0, 0.05, 0.5}) {
+      const auto parts = split(path, fraction);
+      std::string all;
+      for (const auto& document : parts.train) all += document;
+      if (fraction > 0 && bytes > 1) {
+        REQUIRE(parts.validation.size() == 1);
+        const auto held_back = static_cast<double>(parts.validation[0].size());
+        CHECK(held_back == Approx(fraction * static_cast<double>(text.size())).epsilon(0.51));
+        if (bytes > 1000) CHECK(all.ends_with("\n\n"));
+        all += parts.validation[0];
+      } else if (fraction == 0) {
+        CHECK(parts.validation.empty());
+      }
+      CHECK(parts.longest_piece <= 80 * 1024);
+      if (bytes > 1) CHECK(all == text);
+    }
+  }
+}
+
+TEST_CASE("a text without line ends is cut between words") {
+  TemporaryFolder folder;
+  auto text = sample_text(300000, 8);
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  write_file(folder / "a.txt", text);
+  for_each_piece({folder / "a.txt", static_cast<int64_t>(text.size())}, 0,
+                 [&](const TextPiece& piece) {
+                   if (!piece.ends_document) CHECK(piece.text.back() != ' ');
+                 });
+}
+
+TEST_CASE("JSONL is split by documents") {
+  TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 10; ++i) lines += fmt::format("{{\"text\": \"document {}\"}}\n", i);
+  lines += "{\"text\": \"\"}\n";
+  write_file(folder / "a.jsonl", lines);
+  const auto parts = split(folder / "a.jsonl", 0.3);  // of 11, the last of which is empty
+  CHECK(parts.train.size() == 8);
+  CHECK(parts.validation == std::vector<std::string>{"document 8", "document 9"});
+  write_file(folder / "blank.jsonl", "\n\n");
+  CHECK_THROWS_AS(split(folder / "blank.jsonl", 0.3), DataError);
+}
+
+TEST_CASE("folders are read in the order of their paths without hidden files") {
+  TemporaryFolder folder;
+  make_folder(folder.path() / "sub" / ".git");
+  for (const auto* name : {"b.txt", "a.txt", ".hidden", "sub/c.jsonl", "sub/.git/d.txt"}) {
+    write_file(folder.path() / name, "text");
+  }
+  std::vector<std::string> names;
+  for (const auto& file : list_input_files({(folder / "b.txt").string(), folder.path().string()})) {
+    names.push_back(file.path.filename());
+    CHECK(file.bytes == 4);
+  }
+  CHECK(names == std::vector<std::string>{"b.txt", "a.txt", "b.txt", "c.jsonl"});
+  CHECK_THROWS_AS(list_input_files({(folder / "missing").string()}), DataError);
+  make_folder(folder / "nothing");
+  CHECK_THROWS_AS(list_input_files({(folder / "nothing").string()}), DataError);
+}
+
+TEST_CASE("a vocabulary is trained on the lines of all files") {
+  TemporaryFolder folder;
+  write_file(folder / "a.txt", "one\n\ntwo\n");
+  write_file(folder / "b.jsonl", "{\"text\": \"three\\nfour\"}\n{\"text\": \"five\"}\n");
+  write_file(folder / "c.txt", std::string(10000, 'x'));
+  const auto files = list_input_files({folder.path().string()});
+  TrainingLines lines(files);
+  std::vector<std::string> all;
+  std::size_t longest = 0, xs = 0;
+  while (auto line = lines()) {
+    longest = std::max(longest, line->size());
+    if (line->starts_with('x')) {
+      xs += line->size();
+    } else if (!line->empty()) {
+      all.push_back(*line);
+    }
+  }
+  CHECK(all == std::vector<std::string>{"one", "two", "three", "four", "five"});
+  CHECK(xs == 10000);
+  CHECK(longest <= 4192);
+}
+
+}  // namespace farstep

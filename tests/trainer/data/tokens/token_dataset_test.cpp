@@ -1,0 +1,151 @@
+#include "trainer/data/tokens/token_dataset.h"
+
+#include <numeric>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+
+namespace farstep {
+
+namespace {
+
+std::vector<int32_t> counting(int32_t count) {
+  std::vector<int32_t> tokens(static_cast<std::size_t>(count));
+  std::iota(tokens.begin(), tokens.end(), 0);
+  return tokens;
+}
+
+// Writes 0, 1, 2, ... in shards of `shard_tokens`.
+void write_split(const std::filesystem::path& folder, std::string_view split, int32_t count,
+                 int64_t shard_tokens, int64_t vocabulary = 1000) {
+  SplitWriter writer(folder, split, vocabulary, 2, shard_tokens);
+  writer.append(counting(count), 1, count);
+  writer.finish();
+}
+
+}  // namespace
+
+TEST_CASE("a split reads as one stream wherever its shards end") {
+  for (const int64_t shard_tokens : {13, 50, 99, 100, 101}) {
+    TemporaryFolder folder;
+    write_split(folder.path(), kTrainSplit, 100, shard_tokens);
+    const TokenDataset dataset(folder.path(), kTrainSplit);
+    REQUIRE(dataset.num_tokens() == 100);
+    CHECK(dataset.vocabulary() == 1000);
+    CHECK(dataset.eos() == 2);
+    for (const int64_t offset : {0, 1, 12, 13, 50, 98, 99, 100}) {
+      for (const int64_t count : {0, 1, 2, 30, 100}) {
+        std::vector<int64_t> out(static_cast<std::size_t>(count));
+        if (offset + count > 100) {
+          CHECK_THROWS_AS(dataset.read(offset, out), InternalError);
+          continue;
+        }
+        dataset.read(offset, out);
+        std::vector<int64_t> expected(out.size());
+        std::iota(expected.begin(), expected.end(), offset);
+        CHECK(out == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("a window needs its inputs and one more target") {
+  TemporaryFolder folder;
+  write_split(folder.path(), kValidationSplit, 100, 1000);
+  const TokenDataset dataset(folder.path(), kValidationSplit);
+  CHECK(dataset.num_windows(1) == 99);
+  CHECK(dataset.num_windows(33) == 3);
+  CHECK(dataset.num_windows(34) == 2);
+  CHECK(dataset.num_windows(99) == 1);
+  CHECK_THROWS_AS(dataset.num_windows(100), DataError);
+}
+
+TEST_CASE("the digest tells whether two sites hold the same shards") {
+  TemporaryFolder a, b;
+  write_split(a.path(), kTrainSplit, 100, 30);
+  write_split(b.path(), kTrainSplit, 100, 30);
+  const auto digest = TokenDataset(a.path(), kTrainSplit).digest();
+  CHECK(TokenDataset(b.path(), kTrainSplit).digest() == digest);
+  write_split(b.path(), kTrainSplit, 101, 30);
+  CHECK(TokenDataset(b.path(), kTrainSplit).digest() != digest);
+  write_split(b.path(), kTrainSplit, 100, 30, 1001);
+  CHECK(TokenDataset(b.path(), kTrainSplit).digest() != digest);
+}
+
+TEST_CASE("a dataset that is missing or incomplete is refused with the way to mend it") {
+  TemporaryFolder folder;
+  CHECK_THROWS_WITH(TokenDataset(folder / "nowhere", kTrainSplit),
+                    Catch::Contains("nowhere") && Catch::Contains("farstep tokenize"));
+  write_split(folder.path(), kTrainSplit, 100, 30);
+  CHECK_THROWS_WITH(TokenDataset(folder.path(), kValidationSplit),
+                    Catch::Contains("validation") && Catch::Contains("farstep tokenize"));
+
+  SECTION("a shard in the middle is gone") {
+    std::filesystem::remove(folder / "train-00001.tokens");
+    CHECK_THROWS_WITH(TokenDataset(folder.path(), kTrainSplit),
+                      Catch::Contains("train-00001.tokens is missing"));
+  }
+  SECTION("a shard is of another vocabulary") {
+    TemporaryFolder other;
+    write_split(other.path(), kTrainSplit, 60, 30, 70000);
+    std::filesystem::copy_file(other / "train-00001.tokens", folder / "train-00001.tokens",
+                               std::filesystem::copy_options::overwrite_existing);
+    CHECK_THROWS_WITH(TokenDataset(folder.path(), kTrainSplit),
+                      Catch::Contains("train-00001.tokens") && Catch::Contains("70000"));
+  }
+  SECTION("a shard is corrupt") {
+    auto content = read_file(folder / "train-00002.tokens");
+    content.back() ^= 1;
+    write_file_durably(folder / "train-00002.tokens", content);
+    CHECK_THROWS_AS(TokenDataset(folder.path(), kTrainSplit), DataError);
+  }
+}
+
+TEST_CASE("a split writer counts what it holds") {
+  TemporaryFolder folder;
+  SplitWriter writer(folder.path(), kTrainSplit, 1000, 2, 30);
+  writer.append(counting(50), 2, 170);
+  writer.append(counting(10), 1, 30);
+  const auto facts = writer.finish();
+  CHECK(facts.documents == 3);
+  CHECK(facts.bytes == 200);
+  CHECK(facts.tokens == 60);
+  CHECK(facts.shards == 2);
+}
+
+TEST_CASE("a staging folder replaces a dataset as a whole or leaves it") {
+  TemporaryFolder folder;
+  const auto output = folder / "set";
+  {
+    StagingFolder staging(output);
+    write_split(staging.path(), kTrainSplit, 100, 30);
+    CHECK_FALSE(std::filesystem::exists(output));
+    staging.commit(Json::object());
+  }
+  CHECK(TokenDataset(output, kTrainSplit).num_tokens() == 100);
+  {
+    StagingFolder abandoned(output);
+    write_split(abandoned.path(), kTrainSplit, 5, 30);
+  }
+  CHECK(TokenDataset(output, kTrainSplit).num_tokens() == 100);
+  {
+    StagingFolder staging(output / "");  // a slash at the end is the same folder
+    write_split(staging.path(), kTrainSplit, 20, 30);
+    staging.commit(Json::object());
+  }
+  CHECK(TokenDataset(output, kTrainSplit).num_tokens() == 20);
+  const std::filesystem::directory_iterator entries(folder.path());
+  CHECK(std::distance(entries, {}) == 1);
+}
+
+TEST_CASE("a folder that is no dataset is not replaced") {
+  TemporaryFolder folder;
+  write_file_durably(folder / "letters.txt", "dear");
+  CHECK_THROWS_AS(StagingFolder(folder.path()), ConfigError);
+  CHECK(read_file(folder / "letters.txt") == "dear");
+}
+
+}  // namespace farstep

@@ -1,0 +1,177 @@
+#include "trainer/data/tokens/tokenize.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
+#include "tests/trainer/data/tokens/sample_text.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/data/tokens/tokenizer.h"
+
+namespace farstep {
+
+namespace {
+
+void ignore_progress(double, const std::string&) {}
+
+// Two plain texts, one of many pieces, and one JSONL of many documents.
+void write_corpus(const std::filesystem::path& folder) {
+  make_folder(folder);
+  write_file(folder / "long.txt", sample_text(130000, 1));
+  write_file(folder / "short.txt", sample_text(3000, 2));
+  std::string lines;
+  for (uint32_t i = 0; i < 100; ++i) {
+    lines += Json{{"text", sample_text(50 + 10 * i, i)}}.dump() + "\n";
+  }
+  write_file(folder / "documents.jsonl", lines);
+}
+
+TokenizeOptions options_for(const TemporaryFolder& folder) {
+  TokenizeOptions options;
+  options.inputs = {(folder / "text").string()};
+  options.output = (folder / "set").string();
+  options.train_vocabulary = 350;
+  options.threads = 2;
+  return options;
+}
+
+std::vector<int64_t> all_tokens(const TokenDataset& dataset) {
+  std::vector<int64_t> tokens(static_cast<std::size_t>(dataset.num_tokens()));
+  dataset.read(0, tokens);
+  return tokens;
+}
+
+// The split's text, documents separated by "<end>".
+std::string decoded(const std::filesystem::path& folder, std::string_view split) {
+  const auto tokenizer = Tokenizer::load(folder / kTokenizerFile);
+  std::string text;
+  std::vector<int32_t> document;
+  for (const auto token : all_tokens(TokenDataset(folder, split))) {
+    if (token != tokenizer.eos()) {
+      document.push_back(static_cast<int32_t>(token));
+      continue;
+    }
+    text += tokenizer.decode(document) + "<end>";
+    document.clear();
+  }
+  CHECK(document.empty());
+  return text;
+}
+
+std::string without(std::string text, const std::string& part) {
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part)) {
+    text.erase(at, part.size());
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a dataset holds the corpus and each document ends in eos") {
+  TemporaryFolder folder;
+  write_corpus(folder / "text");
+  const auto options = options_for(folder);
+  double share = 0;
+  const auto result = tokenize(options, [&](double done, const std::string& what) {
+    CHECK(done >= share);
+    CHECK_FALSE(what.empty());
+    share = done;
+  });
+  CHECK(share == Approx(1));
+  CHECK(result.vocabulary == 350);
+  CHECK(result.files == 3);
+  CHECK(result.train.documents == 95 + 2);
+  CHECK(result.validation.documents == 5 + 2);
+
+  const auto train = decoded(options.output, kTrainSplit);
+  const auto validation = decoded(options.output, kValidationSplit);
+  CHECK(static_cast<int64_t>(without(train, "<end>").size()) == result.train.bytes);
+  CHECK(static_cast<int64_t>(without(validation, "<end>").size()) == result.validation.bytes);
+  const auto short_text = read_file(folder / "text/short.txt");
+  CHECK_THAT(train, Catch::Contains(sample_text(50, 0) + "<end>" + sample_text(60, 1) + "<end>"));
+  CHECK_THAT(train, Catch::Contains(short_text.substr(0, 2000)));
+  CHECK_THAT(validation, Catch::Contains(short_text.substr(2950) + "<end>"));
+  CHECK(result.train.tokens == TokenDataset(options.output, kTrainSplit).num_tokens());
+
+  const auto facts = Json::parse(read_file(std::filesystem::path(options.output) / kDatasetFile));
+  CHECK(facts["vocabulary"] == 350);
+  CHECK(facts["eos"] == 2);
+  CHECK(facts["splits"]["train"]["tokens"] == result.train.tokens);
+  CHECK(facts["splits"]["validation"]["documents"] == 7);
+  CHECK(facts["sources"].size() == 3);
+}
+
+TEST_CASE("the number of threads changes no byte") {
+  TemporaryFolder folder;
+  write_corpus(folder / "text");
+  auto options = options_for(folder);
+  options.threads = 1;
+  options.shard_tokens = 20000;
+  tokenize(options, ignore_progress);
+  const std::filesystem::path first = options.output;
+  options.output = (folder / "other").string();
+  options.threads = 5;
+  tokenize(options, ignore_progress);
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(first)) {
+    ++files;
+    INFO(entry.path().string());
+    CHECK((read_file(entry.path()) == read_file(folder / "other" / entry.path().filename())));
+  }
+  CHECK(files > 5);
+}
+
+TEST_CASE("a trained model serves other texts") {
+  TemporaryFolder folder;
+  write_corpus(folder / "text");
+  auto options = options_for(folder);
+  tokenize(options, ignore_progress);
+  options.tokenizer = (folder / "set" / kTokenizerFile.data()).string();
+  options.train_vocabulary = 0;
+  options.output = (folder / "other").string();
+  tokenize(options, ignore_progress);
+  CHECK(TokenDataset(folder / "set", kTrainSplit).digest() ==
+        TokenDataset(folder / "other", kTrainSplit).digest());
+}
+
+TEST_CASE("an older dataset stays when the new one fails") {
+  TemporaryFolder folder;
+  write_corpus(folder / "text");
+  auto options = options_for(folder);
+  tokenize(options, ignore_progress);
+  const auto digest = TokenDataset(options.output, kTrainSplit).digest();
+  write_file(folder / "text/zz.jsonl", "{\"text\": \"fine\"}\n{\"text\": 3}\n");
+  CHECK_THROWS_WITH(tokenize(options, ignore_progress), Catch::Contains("zz.jsonl: line 2"));
+  CHECK(TokenDataset(options.output, kTrainSplit).digest() == digest);
+  CHECK_FALSE(std::filesystem::exists(options.output + ".partial"));
+
+  write_file(folder / "text/zz.jsonl", "{\"text\": \"fine\"}\n");
+  tokenize(options, ignore_progress);
+  CHECK(TokenDataset(options.output, kTrainSplit).digest() != digest);
+}
+
+TEST_CASE("options that do not fit together are refused") {
+  TemporaryFolder folder;
+  write_corpus(folder / "text");
+  auto options = options_for(folder);
+  options.tokenizer = "also";
+  CHECK_THROWS_AS(tokenize(options, ignore_progress), ConfigError);
+  options = options_for(folder);
+  options.train_vocabulary = 0;
+  CHECK_THROWS_AS(tokenize(options, ignore_progress), ConfigError);
+  options = options_for(folder);
+  options.inputs.clear();
+  CHECK_THROWS_AS(tokenize(options, ignore_progress), ConfigError);
+}
+
+TEST_CASE("a corpus too short for a validation part is refused") {
+  TemporaryFolder folder;
+  make_folder(folder / "text");
+  write_file(folder / "text/a.jsonl", Json{{"text", sample_text(9000, 1)}}.dump());
+  auto options = options_for(folder);
+  CHECK_THROWS_AS(tokenize(options, ignore_progress), DataError);
+  options.validation_fraction = 0;
+  CHECK(tokenize(options, ignore_progress).validation.shards == 0);
+}
+
+}  // namespace farstep

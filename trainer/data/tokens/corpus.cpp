@@ -1,0 +1,187 @@
+#include "trainer/data/tokens/corpus.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// A piece is large enough that its cuts hardly change the tokens, and small enough to keep all
+// threads busy.
+constexpr std::size_t kPieceBytes = std::size_t{1} << 16;
+constexpr std::size_t kPieceSlack = kPieceBytes / 4;
+constexpr double kTrainingBytes = 1 << 25;  // enough for the pairs of a vocabulary; bounds the time
+constexpr std::size_t kLongestLine = 4192;  // SentencePiece ignores longer lines
+constexpr std::size_t kLineSlack = 192;
+
+InputFile input_file(const fs::path& path) {
+  std::error_code error;
+  const auto bytes = fs::file_size(path, error);
+  if (error) {
+    throw DataError(fmt::format("{}: cannot be read: {}", path.string(), error.message()));
+  }
+  return {path, static_cast<int64_t>(bytes)};
+}
+
+// Sorted, so that the dataset does not depend on the order in the file system.
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  auto entry = fs::recursive_directory_iterator(folder, error);
+  for (; !error && entry != fs::end(entry); entry.increment(error)) {
+    const bool hidden = entry->path().filename().string().starts_with('.');
+    if (hidden && entry->is_directory(error)) entry.disable_recursion_pending();
+    if (!hidden && entry->is_regular_file(error)) files.push_back(entry->path());
+  }
+  if (error || files.empty()) {
+    throw DataError(fmt::format("{}: {}", folder.string(),
+                                error ? error.message() : "no files in this folder"));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// Removes the next piece from the beginning of `text` and returns it.
+std::string_view take_piece(std::string_view& text) {
+  const auto size = text.size() <= kPieceBytes + kPieceSlack
+                        ? text.size()
+                        : cut_near(text, kPieceBytes, kPieceSlack);
+  const auto piece = text.substr(0, size);
+  text.remove_prefix(size);
+  return piece;
+}
+
+// Counts the documents first, because the validation part is their last share.
+void documents_of_lines(const InputFile& file, double validation_fraction,
+                        const std::function<void(TextPiece)>& take) {
+  const int64_t documents = count_documents(file.path);
+  if (documents == 0) {
+    throw DataError(fmt::format("{}: byte 0: no documents in this file", file.path.string()));
+  }
+  const auto trained = std::llround(static_cast<double>(documents) * (1 - validation_fraction));
+  TextSource source(file.path);
+  int64_t index = 0;
+  while (const auto document = source.next()) {
+    const double share =
+        static_cast<double>(source.file_bytes_read()) / static_cast<double>(file.bytes);
+    for (std::string_view rest = *document; !rest.empty();) {
+      std::string text(take_piece(rest));
+      take({std::move(text), index >= trained, rest.empty(), share});
+    }
+    ++index;
+  }
+}
+
+// The end of the text is the validation part. The cut moves to a blank line if one is near.
+void one_document(const InputFile& file, double validation_fraction,
+                  const std::function<void(TextPiece)>& take) {
+  const std::string text = TextSource(file.path).next().value();
+  const auto held_back =
+      static_cast<std::size_t>(std::ceil(static_cast<double>(text.size()) * validation_fraction));
+  std::size_t cut = text.size() - held_back;
+  // Half of the part may be given up for a clean cut.
+  if (held_back > 0 && cut > 0) cut = cut_near(text, cut, held_back / 2);
+  const auto view = std::string_view(text);
+  std::size_t done = 0;
+  for (auto part : {view.substr(0, cut), view.substr(cut)}) {
+    const bool validation = done == cut;
+    while (!part.empty()) {
+      std::string piece(take_piece(part));
+      done += piece.size();
+      take({std::move(piece), validation, part.empty(),
+            static_cast<double>(done) / static_cast<double>(text.size())});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<InputFile> list_input_files(const std::vector<std::string>& inputs) {
+  std::vector<InputFile> files;
+  for (const auto& input : inputs) {
+    std::error_code none;  // a path that is not a folder must be a file, which input_file() checks
+    if (!fs::is_directory(input, none)) {
+      files.push_back(input_file(input));
+      continue;
+    }
+    for (const auto& path : files_below(input)) files.push_back(input_file(path));
+  }
+  return files;
+}
+
+TrainingLines::TrainingLines(const std::vector<InputFile>& files) : files_(files) {
+  double total_bytes = 1;
+  for (const auto& file : files) total_bytes += static_cast<double>(file.bytes);
+  // Each file gives the same share of its text, from its beginning, so that it counts by its size.
+  budget_per_byte_ = kTrainingBytes / total_bytes;
+}
+
+std::optional<std::string> TrainingLines::operator()() {
+  while (rest_.empty()) {
+    if (!next_document()) return std::nullopt;
+  }
+  auto end = std::min(rest_.find('\n'), rest_.size());
+  if (end > kLongestLine) end = cut_near(rest_, kLongestLine - kLineSlack, kLineSlack);
+  const std::string line(rest_.substr(0, end));
+  if (rest_.substr(end).starts_with('\n')) ++end;
+  rest_.remove_prefix(end);
+  return line;
+}
+
+// Sets rest_ to the next document, cut to the file's budget; returns false after the last.
+bool TrainingLines::next_document() {
+  while (true) {
+    if (!source_) {
+      if (next_file_ == files_.size()) return false;
+      const auto& file = files_[next_file_++];
+      source_.emplace(file.path);
+      budget_ = static_cast<std::size_t>(budget_per_byte_ * static_cast<double>(file.bytes));
+    }
+    if (auto document = budget_ > 0 ? source_->next() : std::nullopt) {
+      document_ = std::move(*document);
+      rest_ = document_;
+      if (rest_.size() > budget_) rest_ = rest_.substr(0, cut_near(rest_, budget_, kPieceSlack));
+      budget_ -= std::min(budget_, rest_.size());
+      return true;
+    }
+    source_.reset();
+  }
+}
+
+void for_each_piece(const InputFile& file, double validation_fraction,
+                    const std::function<void(TextPiece)>& take) {
+  if (is_jsonl(file.path)) {
+    documents_of_lines(file, validation_fraction, take);
+  } else {
+    one_document(file, validation_fraction, take);
+  }
+}
+
+// Boundaries are tried from best to worst; of the best kind that occurs, the nearest one wins.
+std::size_t cut_near(std::string_view text, std::size_t place, std::size_t slack) {
+  using Boundary = bool (*)(std::string_view before, std::string_view after);
+  constexpr Boundary kBoundaries[] = {
+      [](auto before, auto) { return before.ends_with("\n\n"); },
+      [](auto before, auto) { return before.ends_with('\n'); },
+      [](auto, auto after) { return after.starts_with(' '); },
+      [](auto, auto after) { return after.empty() || (after[0] & 0xc0) != 0x80; },
+  };
+  for (const auto is_boundary : kBoundaries) {
+    for (std::size_t distance = 0; distance <= slack; ++distance) {
+      const std::size_t below = place > distance ? place - distance : place;
+      const std::size_t above = std::min(place + distance, text.size());
+      for (const std::size_t cut : {below, above}) {
+        if (is_boundary(text.substr(0, cut), text.substr(cut))) return cut;
+      }
+    }
+  }
+  return place;
+}
+
+}  // namespace farstep

@@ -1,0 +1,224 @@
+#include "trainer/data/tokens/text_source.h"
+
+#include <zlib.h>
+#include <zstd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace detail {
+
+// Reads the bytes of a file, decompressed.
+class ByteReader {
+ public:
+  virtual ~ByteReader() = default;
+  // Fills `out`. Returns fewer bytes only at the end of the file.
+  virtual std::size_t read(std::span<char> out) = 0;
+  // Returns the bytes of the file that have been read.
+  virtual int64_t file_offset() const = 0;
+};
+
+}  // namespace detail
+
+namespace {
+
+// Few system calls, and the buffer stays in a core's cache.
+constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
+
+class PlainReader : public detail::ByteReader {
+ public:
+  explicit PlainReader(const std::filesystem::path& path)
+      : path_(path), in_(path, std::ios::binary) {
+    if (!in_) throw DataError(path_, 0, fmt::format("cannot be opened: {}", std::strerror(errno)));
+  }
+  std::size_t read(std::span<char> out) override {
+    in_.read(out.data(), static_cast<std::streamsize>(out.size()));
+    if (in_.bad()) {
+      throw DataError(path_, offset_, fmt::format("cannot be read: {}", std::strerror(errno)));
+    }
+    offset_ += in_.gcount();
+    return static_cast<std::size_t>(in_.gcount());
+  }
+  int64_t file_offset() const override { return offset_; }
+
+ private:
+  std::filesystem::path path_;
+  std::ifstream in_;
+  int64_t offset_ = 0;
+};
+
+class GzipReader : public detail::ByteReader {
+ public:
+  explicit GzipReader(const std::filesystem::path& path)
+      : path_(path), file_(::gzopen(path.c_str(), "rb"), &::gzclose) {
+    if (!file_) {
+      throw DataError(path_, 0, fmt::format("cannot be opened: {}", std::strerror(errno)));
+    }
+    ::gzbuffer(file_.get(), kBufferBytes);
+    // zlib passes on other files unchanged; a wrong name is told instead.
+    if (::gzdirect(file_.get())) {
+      throw DataError(path_, 0, "not a gzip stream, though its name ends in .gz");
+    }
+  }
+  std::size_t read(std::span<char> out) override {
+    const int count = ::gzread(file_.get(), out.data(), static_cast<unsigned>(out.size()));
+    int error = Z_OK;
+    const char* const what = ::gzerror(file_.get(), &error);
+    if (error != Z_OK) {
+      throw DataError(path_, file_offset(),
+                      fmt::format("the gzip stream is {} ({})",
+                                  error == Z_BUF_ERROR ? "truncated" : "corrupt", what));
+    }
+    return static_cast<std::size_t>(count);
+  }
+  int64_t file_offset() const override { return ::gzoffset(file_.get()); }
+
+ private:
+  std::filesystem::path path_;
+  std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
+};
+
+class ZstdReader : public detail::ByteReader {
+ public:
+  explicit ZstdReader(const std::filesystem::path& path)
+      : path_(path), file_(path), stream_(::ZSTD_createDStream(), &::ZSTD_freeDStream) {
+    FARSTEP_CHECK(stream_ != nullptr, "no memory for a zstd stream");
+  }
+  std::size_t read(std::span<char> out) override {
+    ZSTD_outBuffer output{out.data(), out.size(), 0};
+    while (output.pos < output.size) {
+      if (input_.pos == input_.size) {
+        input_ = {compressed_.data(), file_.read(compressed_), 0};
+        // The decoder may have output left without new input, so it is called once more at the end.
+        if (input_.size == 0 && frame_done_) break;
+      }
+      const std::size_t before = output.pos;
+      const std::size_t left = ::ZSTD_decompressStream(stream_.get(), &output, &input_);
+      if (::ZSTD_isError(left)) {
+        throw DataError(path_, file_offset(),
+                        fmt::format("the zstd stream is corrupt ({})", ::ZSTD_getErrorName(left)));
+      }
+      frame_done_ = left == 0;
+      if (input_.size == 0 && output.pos == before && !frame_done_) {
+        throw DataError(path_, file_offset(), "the zstd stream is truncated");
+      }
+    }
+    return output.pos;
+  }
+  int64_t file_offset() const override {
+    return file_.file_offset() - static_cast<int64_t>(input_.size - input_.pos);
+  }
+
+ private:
+  std::filesystem::path path_;
+  PlainReader file_;
+  std::unique_ptr<ZSTD_DStream, std::size_t (*)(ZSTD_DStream*)> stream_;
+  std::vector<char> compressed_ = std::vector<char>(kBufferBytes);
+  ZSTD_inBuffer input_{nullptr, 0, 0};
+  bool frame_done_ = true;  // so that an empty file is not taken for a truncated one
+};
+
+std::unique_ptr<detail::ByteReader> open_bytes(const std::filesystem::path& path) {
+  if (path.extension() == ".gz") return std::make_unique<GzipReader>(path);
+  if (path.extension() == ".zst") return std::make_unique<ZstdReader>(path);
+  return std::make_unique<PlainReader>(path);
+}
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+// Names the line, because JSONL files are too large to search by hand.
+std::string text_of_line(const std::filesystem::path& path, int64_t line, const std::string& json) {
+  const auto fail_line = [&](const std::string& what) {
+    throw DataError(fmt::format("{}: line {}: {}", path.string(), line, what));
+  };
+  nlohmann::json document;
+  try {
+    document = nlohmann::json::parse(json);
+  } catch (const nlohmann::json::exception& error) {
+    fail_line(fmt::format("not JSON: {}", error.what()));
+  }
+  if (!document.is_object()) fail_line("not a JSON object");
+  const auto text = document.find("text");
+  if (text == document.end() || !text->is_string()) fail_line("has no string member \"text\"");
+  return text->get<std::string>();
+}
+
+}  // namespace
+
+bool is_jsonl(const std::filesystem::path& path) {
+  const bool compressed = path.extension() == ".gz" || path.extension() == ".zst";
+  return (compressed ? path.stem() : path).extension() == ".jsonl";
+}
+
+int64_t count_documents(const std::filesystem::path& path) {
+  if (!is_jsonl(path)) return 1;
+  int64_t count = 0;
+  for (TextSource source(path); source.skip();) ++count;
+  return count;
+}
+
+TextSource::TextSource(const std::filesystem::path& path) : path_(path), reader_(open_bytes(path)) {
+  if (!fill()) throw DataError(path_, 0, "the file holds no text");
+}
+TextSource::~TextSource() = default;
+TextSource::TextSource(TextSource&&) noexcept = default;
+
+std::optional<std::string> TextSource::next() {
+  if (is_jsonl(path_)) {
+    const auto line = next_line();
+    return line ? std::optional(text_of_line(path_, line_, *line)) : std::nullopt;
+  }
+  if (used_ == buffer_.size()) return std::nullopt;
+  return rest_of_file();
+}
+
+bool TextSource::skip() {
+  if (is_jsonl(path_)) return next_line().has_value();
+  return !rest_of_file().empty();
+}
+
+int64_t TextSource::file_bytes_read() const {
+  return reader_->file_offset();
+}
+
+bool TextSource::fill() {
+  buffer_.resize(kBufferBytes);
+  buffer_.resize(reader_->read(buffer_));
+  used_ = 0;
+  return !buffer_.empty();
+}
+
+std::string TextSource::rest_of_file() {
+  std::string text = buffer_.substr(used_);
+  while (fill()) text += buffer_;
+  return text;
+}
+
+// A line may extend over several buffers; blank lines are skipped.
+std::optional<std::string> TextSource::next_line() {
+  std::string line;
+  while (used_ < buffer_.size() || fill()) {
+    const auto end = buffer_.find('\n', used_);
+    line.append(buffer_, used_, end == std::string::npos ? end : end - used_);
+    used_ = end == std::string::npos ? buffer_.size() : end + 1;
+    if (end == std::string::npos) continue;
+    ++line_;
+    if (!is_blank(line)) return line;
+    line.clear();
+  }
+  ++line_;  // the last line may lack its newline
+  return is_blank(line) ? std::nullopt : std::optional(line);
+}
+
+}  // namespace farstep

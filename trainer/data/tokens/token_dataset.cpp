@@ -1,0 +1,179 @@
+#include "trainer/data/tokens/token_dataset.h"
+
+#include <algorithm>
+
+#include "trainer/base/checksum.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+
+namespace farstep {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kShardSuffix = ".tokens";
+
+// Returns the split's shards in order of their names, which is that of their numbers.
+std::vector<fs::path> find_shards(const fs::path& folder, std::string_view split) {
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  if (error) {
+    throw DataError(
+        fmt::format("{}: no dataset folder ({}); `farstep tokenize TEXT --output {}` "
+                    "makes it",
+                    folder.string(), error.message(), folder.string()));
+  }
+  std::vector<fs::path> shards;
+  const std::string prefix = std::string(split) + "-";
+  for (const auto& entry : entries) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(prefix) && name.ends_with(kShardSuffix)) shards.push_back(entry.path());
+  }
+  if (shards.empty()) {
+    throw DataError(fmt::format("{}: no {} shards; `farstep tokenize TEXT --output {}` makes them",
+                                folder.string(), split, folder.string()));
+  }
+  std::sort(shards.begin(), shards.end());
+  // A shard that was not copied would shift all windows after it.
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const auto expected = shard_name(split, static_cast<int64_t>(i));
+    if (shards[i].filename() != expected) {
+      throw DataError(fmt::format("{}: {} is missing; copy or make the dataset again",
+                                  folder.string(), expected));
+    }
+  }
+  return shards;
+}
+
+void require_same_kind(const ShardFile& first, const ShardFile& shard) {
+  const auto& a = first.header();
+  const auto& b = shard.header();
+  if (a.vocabulary != b.vocabulary || a.eos != b.eos || a.token_bytes != b.token_bytes) {
+    throw DataError(
+        fmt::format("{}: byte 0: vocabulary {}, eos {}, width {} differ from the {}, {}, {} of {}",
+                    shard.path().string(), b.vocabulary, b.eos, b.token_bytes, a.vocabulary, a.eos,
+                    a.token_bytes, first.path().filename().string()));
+  }
+}
+
+}  // namespace
+
+std::string shard_name(std::string_view split, int64_t index) {
+  return fmt::format("{}-{:05}{}", split, index, kShardSuffix);
+}
+
+TokenDataset::TokenDataset(const fs::path& folder, std::string_view split)
+    : name_(fmt::format("{} ({})", folder.string(), split)) {
+  for (const auto& path : find_shards(folder, split)) {
+    const auto& shard = shards_.emplace_back(path);
+    require_same_kind(shards_.front(), shard);
+    // At every start, which reads the whole data once: a corrupt file must not train a model for
+    // days.
+    shard.verify();
+    ends_.push_back((ends_.empty() ? 0 : ends_.back()) + shard.num_tokens());
+  }
+}
+
+// Headers suffice, as each has the checksum of its tokens.
+uint64_t TokenDataset::digest() const {
+  StreamingChecksum sum;
+  for (const auto& shard : shards_) {
+    const auto& header = shard.header();
+    const uint64_t facts[] = {static_cast<uint64_t>(header.token_bytes),
+                              static_cast<uint64_t>(header.vocabulary),
+                              static_cast<uint64_t>(header.eos),
+                              static_cast<uint64_t>(header.num_tokens), header.payload_checksum};
+    sum.update(std::as_bytes(std::span(facts)));
+  }
+  return sum.value();
+}
+
+// Finds the first shard by bisection; the tokens may extend over several shards.
+void TokenDataset::read(int64_t offset, std::span<int64_t> out) const {
+  FARSTEP_CHECK(offset >= 0 && static_cast<int64_t>(out.size()) <= num_tokens() - offset,
+                "{} tokens from {} on of {}", out.size(), offset, name_);
+  auto shard = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), offset) -
+                                        ends_.begin());
+  while (!out.empty()) {
+    const int64_t start = shard == 0 ? 0 : ends_[shard - 1];
+    const auto piece =
+        out.first(std::min(out.size(), static_cast<std::size_t>(ends_[shard] - offset)));
+    shards_[shard].read(offset - start, piece);
+    offset += static_cast<int64_t>(piece.size());
+    out = out.subspan(piece.size());
+    ++shard;
+  }
+}
+
+int64_t TokenDataset::num_windows(int64_t sequence_length) const {
+  FARSTEP_CHECK(sequence_length >= 1, "sequence length {}", sequence_length);
+  const int64_t windows = (num_tokens() - 1) / sequence_length;
+  if (windows == 0) {
+    throw DataError(
+        fmt::format("{}: {} tokens are too few for one sequence of {} and its last target", name_,
+                    num_tokens(), sequence_length));
+  }
+  return windows;
+}
+
+SplitWriter::SplitWriter(const fs::path& folder, std::string_view split, int64_t vocabulary,
+                         int64_t eos, int64_t shard_tokens)
+    : folder_(folder),
+      split_(split),
+      vocabulary_(vocabulary),
+      eos_(eos),
+      shard_tokens_(shard_tokens) {}
+
+// A document may cross shards: only the number of tokens ends a shard.
+void SplitWriter::append(std::span<const int32_t> tokens, int64_t documents, int64_t bytes) {
+  facts_.documents += documents;
+  facts_.bytes += bytes;
+  facts_.tokens += static_cast<int64_t>(tokens.size());
+  while (!tokens.empty()) {
+    if (!shard_) shard_.emplace(folder_ / shard_name(split_, facts_.shards++), vocabulary_, eos_);
+    const auto room = static_cast<std::size_t>(shard_tokens_ - shard_->num_tokens());
+    const auto piece = tokens.first(std::min(tokens.size(), room));
+    shard_->append(piece);
+    tokens = tokens.subspan(piece.size());
+    if (shard_->num_tokens() == shard_tokens_) {
+      shard_->finish();
+      shard_.reset();
+    }
+  }
+}
+
+SplitFacts SplitWriter::finish() {
+  if (shard_) shard_->finish();
+  shard_.reset();
+  return facts_;
+}
+
+// The absolute path without a last slash, so that ".partial" becomes part of the folder's name.
+StagingFolder::StagingFolder(const fs::path& output)
+    : output_(fs::absolute(output / ".").lexically_normal().parent_path()) {
+  std::error_code error;
+  const bool taken = fs::exists(output_, error) && !fs::is_empty(output_, error);
+  if (taken && !fs::exists(output_ / kDatasetFile, error)) {
+    throw ConfigError(
+        fmt::format("output: {} is not a dataset folder and would be replaced; name another one",
+                    output_.string()));
+  }
+  staging_ = output_;
+  staging_ += ".partial";
+  fs::remove_all(staging_, error);  // left by a killed run
+  make_folder(staging_);
+}
+
+StagingFolder::~StagingFolder() {
+  std::error_code ignored;  // a destructor cannot report an error; after commit() nothing is left
+  fs::remove_all(staging_, ignored);
+}
+
+void StagingFolder::commit(const Json& facts) {
+  write_file_durably(staging_ / kDatasetFile, facts.dump(2) + "\n");
+  sync_to_disk(staging_);
+  replace_folder_durably(staging_, output_);
+}
+
+}  // namespace farstep

@@ -1,0 +1,226 @@
+#include "trainer/launch/launcher.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "trainer/base/child_process.h"
+#include "trainer/base/clock.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/launch/lab_places.h"
+#include "trainer/settings/load_config.h"
+#include "trainer/telemetry/event_log.h"
+#include "trainer/telemetry/progress.h"
+#include "trainer/telemetry/recorder.h"
+
+namespace farstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kRunFile = "run.json";
+constexpr std::string_view kCoordinatorFile = "coordinator.json";
+constexpr std::string_view kProfileSuffix = ".profile.json";
+// kGraceSeconds: the others learn of a loss after lost_after_seconds, 5 by default, and then save:
+// 4.5 to 12.5 s at 150M parameters (docs/results.md). A shorter grace would cut off saving; a
+// longer one shows a hanging site later.
+constexpr int kLookMilliseconds = 100;   // between two reads of the sites' records
+constexpr double kGraceSeconds = 60;     // for the other sites to end after one has failed
+constexpr std::size_t kShownLines = 15;  // of a failed site's output
+
+struct Launched {
+  std::string name;
+  std::vector<std::string> arguments;
+  std::string endpoint;  // the coordinator's
+  bool hosts_coordinator = false;
+  fs::path console;
+  int network_namespace = kSameNetwork;
+  std::unique_ptr<ChildProcess> process;
+  std::optional<EventFollower> events;  // a site's, not the coordinator's
+};
+
+std::vector<fs::path> configs_of(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const auto name = entry.path().filename().string();
+    const bool is_config = name.ends_with(".json") && !name.ends_with(kProfileSuffix);
+    if (is_config && name != kRunFile) files.push_back(entry.path());
+  }
+  if (error) throw ConfigError(fmt::format("{}: {}", folder.string(), error.message()));
+  std::sort(files.begin(), files.end());
+  if (std::none_of(files.begin(), files.end(),
+                   [](const fs::path& file) { return file.filename() != kCoordinatorFile; })) {
+    throw ConfigError(fmt::format("{}: no site config (*.json beside {}) is in the folder",
+                                  folder.string(), kRunFile));
+  }
+  return files;
+}
+
+struct Cluster {
+  std::vector<Launched> launched;
+  std::optional<RunConfig> run;  // if a config names the run file
+};
+
+// Reads all configs before any process starts, so that a mistake in one config starts no process.
+Cluster prepare(const LaunchRequest& request) {
+  Cluster cluster;
+  for (const auto& file : configs_of(request.folder)) {
+    if (file.filename() == kCoordinatorFile) {
+      const auto loaded = load_coordinator(file, {});
+      cluster.run = run_config_from_json(loaded.run, loaded.coordinator.run);
+      cluster.launched.push_back({.name = "coordinator",
+                                  .arguments = {"coordinator", "--config", file.string()},
+                                  .endpoint = loaded.coordinator.endpoint,
+                                  .hosts_coordinator = true,
+                                  .console = request.folder / "coordinator.txt",
+                                  .process = nullptr,
+                                  .events = std::nullopt});
+      continue;
+    }
+    const auto loaded = load_site(file, request.overrides);
+    if (loaded.run) cluster.run = run_config_from_json(*loaded.run, loaded.run_file);
+    const auto output = fs::path(loaded.site.output) / loaded.site.name;
+    make_folder(output);
+    cluster.launched.push_back({.name = loaded.site.name,
+                                .arguments = {"train", "--config", file.string()},
+                                .endpoint = loaded.site.coordinator.endpoint,
+                                .hosts_coordinator = loaded.site.coordinator.host,
+                                .console = output / "console.txt",
+                                .process = nullptr,
+                                .events = EventFollower(output / kEventFile)});
+    auto& site = cluster.launched.back();
+    site.arguments.insert(site.arguments.end(), request.options.begin(), request.options.end());
+    // A bar of an earlier process would be full at once.
+    site.events->poll();  // skips the records of an earlier process
+  }
+  return cluster;
+}
+
+// Assigns to every process the network and the address of its site in the lab. The coordinator runs
+// at the site that hosts it, or beside the first site.
+void place_in_lab(std::vector<Launched>& launched, const RunConfig& run, const LabPlaces& places) {
+  const auto place_of = [&run](const Launched& one) {
+    return one.events ? run.site_id(one.name) : 0;
+  };
+  const auto host = std::find_if(launched.begin(), launched.end(),
+                                 [](const Launched& one) { return one.hosts_coordinator; });
+  if (host == launched.end()) {
+    throw ConfigError(
+        "--lab: no site of the folder hosts the coordinator, and out of a lab no other is reached: "
+        "set coordinator.host of one site");
+  }
+  const auto& host_address = places.address(place_of(*host));
+  for (auto& one : launched) {
+    const auto place = place_of(one);
+    one.network_namespace = places.network_namespace(place);
+    const auto port = one.endpoint.substr(one.endpoint.rfind(':') + 1);
+    const auto endpoint = fmt::format("endpoint=tcp://{}:{}", host_address, port);
+    std::vector<std::string> changes{endpoint};
+    if (one.events) {
+      changes = {"coordinator." + endpoint, "network.address=" + places.address(place),
+                 "network.interface="};
+    }
+    for (const auto& change : changes) {
+      one.arguments.insert(one.arguments.end(), {"--set", change});
+    }
+  }
+}
+
+void start(std::vector<Launched>& launched) {
+  // The program itself, whatever it is called and wherever it is.
+  const auto program = fs::read_symlink("/proc/self/exe");
+  for (auto& one : launched) {
+    const ChildOptions options{.output_file = one.console,
+                               .network_namespace = one.network_namespace};
+    one.process = std::make_unique<ChildProcess>(program, one.arguments, options);
+  }
+}
+
+// Returns when a process has ended, or after kLookMilliseconds.
+void wait_a_little(const std::vector<Launched>& launched) {
+  std::vector<pollfd> running;
+  for (const auto& one : launched) {
+    if (!one.process->exit_code()) {
+      running.push_back({.fd = one.process->poll_descriptor(), .events = POLLIN, .revents = 0});
+    }
+  }
+  ::poll(running.data(), running.size(), kLookMilliseconds);
+}
+
+void show_end_of_output(const Launched& failed) {
+  const auto text = read_file(failed.console);
+  std::size_t begin = text.size();
+  for (std::size_t lines = 0; begin > 0 && lines <= kShownLines; ++lines) {
+    begin = text.rfind('\n', begin - 1);
+    if (begin == std::string::npos) begin = 0;
+  }
+  fmt::print(stderr, "\n{} ended with exit code {}; the end of {}:\n{}\n", failed.name,
+             failed.process->exit_code().value_or(-1), failed.console.string(),
+             text.substr(begin == 0 ? 0 : begin + 1));
+}
+
+// Shows the bars until all have ended. Returns the first that failed, or null.
+const Launched* watch(std::vector<Launched>& launched, const std::stop_token& stop) {
+  RealClock clock;
+  std::vector<std::string> sites;
+  for (const auto& one : launched) {
+    if (one.events) sites.push_back(one.name);
+  }
+  ProgressBoard board(stderr, ::isatty(STDERR_FILENO) == 1, clock, sites);
+  const Launched* failed = nullptr;
+  bool stop_sent = false;
+  double give_up_seconds = 0;
+  while (true) {
+    bool all_ended = true;
+    for (auto& one : launched) {
+      const auto code = one.process->exit_code();
+      if (one.events) {
+        for (const auto& record : one.events->poll()) board.update(record);
+      }
+      all_ended = all_ended && code.has_value();
+      if (code.value_or(0) != 0 && failed == nullptr) {
+        failed = &one;
+        give_up_seconds = clock.now_seconds() + kGraceSeconds;
+      }
+    }
+    board.draw();
+    if (all_ended) break;
+    const bool give_up = failed != nullptr && clock.now_seconds() > give_up_seconds;
+    if (give_up || (stop.stop_requested() && !stop_sent)) {
+      stop_sent = true;
+      // Once for a stop: a second SIGINT would end a site without saving.
+      for (auto& one : launched) one.process->send_signal(give_up ? SIGKILL : SIGINT);
+    }
+    wait_a_little(launched);
+  }
+  board.finish();
+  return failed;
+}
+
+}  // namespace
+
+int launch(const LaunchRequest& request, const std::stop_token& stop) {
+  auto cluster = prepare(request);
+  auto& launched = cluster.launched;
+  std::optional<LabPlaces> places;  // until the sites are started
+  if (!request.lab.empty()) {
+    if (!cluster.run) throw ConfigError("--lab: no config of the folder names the run file");
+    places.emplace(request.lab, cluster.run->sites.size());
+    place_in_lab(launched, *cluster.run, *places);
+  }
+  start(launched);
+  const auto* failed = watch(launched, stop);
+  if (failed == nullptr) return 0;
+  // Whoever stopped the run knows why it ended.
+  if (!stop.stop_requested()) show_end_of_output(*failed);
+  return *failed->process->exit_code();
+}
+
+}  // namespace farstep

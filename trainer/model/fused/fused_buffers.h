@@ -1,0 +1,69 @@
+// The memory that forward and backward of the fused model share, on any device: arrays that forward
+// keeps for backward, and arrays that all layers reuse. The operations of a device have further
+// memory of their own.
+//
+// Bytes in bf16, for R rows (tokens), C = H D, feed-forward width F, vocabulary V. A layer keeps R
+// (14 C + 4 G D + 4 F + 4 H + 8). With recomputation each layer keeps 4 R C, and one layer's arrays
+// serve all. The layers share about R (14 C + 4 G D + 6 F) and the logits of some rows, 6 bytes
+// each. fp32 needs about twice as much for each layer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "trainer/kernels/bf16.h"
+#include "trainer/model/fused/arena.h"
+#include "trainer/model/llama/attention_shape.h"
+#include "trainer/model/llama/llama_config.h"
+
+namespace farstep {
+
+// The arrays that forward of one block keeps, for R rows.
+template <typename T>
+struct BlockKept {
+  float* attention_input = nullptr;           // (R, C), the residual stream
+  float* feed_forward_input = nullptr;        // (R, C), the residual stream
+  float* attention_inverse_rms = nullptr;     // (R)
+  float* feed_forward_inverse_rms = nullptr;  // (R)
+  T* attention_normal = nullptr;              // (R, C)
+  T* feed_forward_normal = nullptr;           // (R, C)
+  T* heads = nullptr;                         // (R, C + 2 G D), rotated
+  float* log_sums = nullptr;                  // (B, H, T); null if the operations keep it
+  T* mixed = nullptr;                         // (R, C); null if the operations keep it
+  T* gate_up = nullptr;                       // (R, 2 F)
+  std::size_t place = 0;                      // index of these arrays among all blocks' arrays
+};
+
+template <typename T>
+struct FusedBuffers {
+  std::vector<BlockKept<T>> blocks;    // with recomputation they share all but attention_input
+  float* final_input = nullptr;        // (R, C)
+  float* final_inverse_rms = nullptr;  // (R)
+  T* final_normal = nullptr;           // (R, C)
+  float* losses = nullptr;             // (R)
+
+  // The gradient in the residual stream, exact and rounded; one array in fp32. The gradient in a
+  // norm's output belongs to the operations.
+  float* d_stream = nullptr;   // (R, C)
+  T* d_stream_copy = nullptr;  // (R, C)
+  T* d_mixed = nullptr;        // (R, C)
+  T* d_heads = nullptr;        // (R, C + 2 G D)
+  T* d_gate_up = nullptr;      // (R, 2 F)
+  T* gated = nullptr;          // (R, F), SwiGLU's output
+  float* logits = nullptr;     // (logit_rows, V)
+  T* d_logits = nullptr;       // (logit_rows, V); in fp32 the same memory as logits
+};
+
+struct BufferSizes {
+  AttentionShape shape;
+  int64_t logit_rows = 0;  // rows whose logits exist at the same time
+  bool recompute = false;  // backward repeats a block's forward instead of keeping its arrays
+  bool without_attention = false;  // no `mixed` and no `log_sums`
+};
+
+// Cuts the arrays from `arena`; they are valid until its next cut() and not initialised.
+template <typename T>
+FusedBuffers<T> fused_buffers(Arena& arena, const LlamaConfig& config, const BufferSizes& sizes);
+
+}  // namespace farstep

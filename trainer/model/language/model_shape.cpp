@@ -1,0 +1,19 @@
+#include "trainer/model/language/model_shape.h"
+
+#include "trainer/checkpoint/hf_folder.h"
+
+namespace farstep {
+
+std::filesystem::path model_source(const SiteConfig& site, const RunConfig& run) {
+  return std::filesystem::path(site.models) / run.model.from;
+}
+
+LlamaConfig model_shape(const SiteConfig& site, const RunConfig& run,
+                        const std::string& run_source) {
+  if (run.model.from.empty()) return resolve(run.model, run_source);
+  require_no_shape(run.model, run_source);
+  const auto folder = model_source(site, run);
+  return from_hugging_face(read_hf_folder(folder).config, (folder / kHfConfigFile).string());
+}
+
+}  // namespace farstep

@@ -1,0 +1,138 @@
+#include "trainer/probe/profile_site.h"
+
+#include <ATen/ATen.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "heterogeneity/profile/forked.h"
+#include "heterogeneity/profile/links.h"
+#include "trainer/base/clock.h"
+#include "trainer/base/error.h"
+#include "trainer/model/language/model_shape.h"
+#include "trainer/model/llama/llama_layout.h"
+#include "trainer/peers/agreed_compute.h"
+#include "trainer/peers/site_peers.h"
+#include "trainer/probe/profile_device.h"
+
+namespace farstep {
+
+namespace {
+
+Workload workload_of(const LoadedSite& loaded, double seconds) {
+  Workload workload{.run = run_config_from_json(*loaded.run, loaded.run_file), .shape = {}};
+  const auto& run = workload.run;
+  workload.shape = model_shape(loaded.site, run, loaded.run_file);
+  const auto& pinned = run.sites[run.site_id(loaded.site.name)];
+  const int64_t batch = pinned.batch.value_or(run.plan.base_batch);
+  workload.micro_batch =
+      std::min(batch, pinned.micro_batch.value_or(run.plan.micro_batch.value_or(batch)));
+  const auto is_slice = [](const auto& device) { return device.kind == DeviceKind::kCpu; };
+  workload.products = loaded.site.cpu.products;
+  workload.cpu_slices = std::ranges::count_if(loaded.site.devices, is_slice);
+  workload.seconds = seconds;
+  workload.run.inner.compute = own_compute(run.inner.compute, loaded.site);
+  if (is_slow_compute(run.inner.compute, loaded.site)) spdlog::warn(kSlowComputeText);
+  return workload;
+}
+
+// The sites' knowledge of each other after they have met.
+struct Meeting {
+  std::vector<LinkProfile> links;
+  ComputeType compute;  // the agreed type
+};
+
+// Meets the other sites and measures the links to them. Returns nullopt if a stop was requested
+// meanwhile.
+std::optional<Meeting> meet_sites(const LoadedSite& loaded, double seconds, Clock& clock,
+                                  const std::stop_token& stop) {
+  JoinRequest request;
+  request.run = loaded.run;
+  request.facts["command"] = "profile";  // so that a site that trains is refused
+  const auto peers = SitePeers::join(loaded, request, clock, stop);
+  if (!peers) return std::nullopt;
+  const auto& members = peers->view().members;
+  const auto& deadlines = peers->run().deadlines;
+  const LinkProbe probe{.seconds = seconds};
+  auto& transport = peers
+                        ->connect(longest_turn_seconds(static_cast<int>(members.size()), probe) +
+                                  deadlines.transfer_stall_seconds)
+                        .transport();
+  const auto links = measure_links(transport, probe, clock, stop);
+  if (!links) {
+    peers->leave(Outcome::kInterrupted, "interrupted", deadlines.leave_seconds);
+    return std::nullopt;
+  }
+  // Closing them earlier would look like a lost peer.
+  // A site that is done keeps its connections until all are done.
+  const auto key = [](const std::string& site) { return "profile/links/" + site; };
+  peers->store().put(key(loaded.site.name), "measured");
+  for (const auto& site : members) peers->store().get(key(site));
+  peers->leave(Outcome::kDone, "", deadlines.join_seconds);
+  return Meeting{*links, peers->run().inner.compute};
+}
+
+// Returns the device's profile as far as it was measured, in a copy of the process that leaves no
+// state on the device. Returns nullopt if a stop was requested before the first figure.
+struct ProfiledDevice {
+  std::optional<DeviceProfile> profile;
+  ForkEnd end = ForkEnd::kDone;
+};
+
+ProfiledDevice profile_apart(const Workload& workload, const DeviceConfig& config,
+                             const std::string& name, Clock& clock, const std::stop_token& stop) {
+  ProfiledDevice result;
+  result.end = run_forked(
+      [&](const Tell& tell) {
+        try {
+          profile_device(workload, config, clock,
+                         [&](const DeviceProfile& profile) { tell(to_json(profile).dump()); });
+        } catch (const c10::Error& error) {
+          throw ConfigError(
+              fmt::format("{}: cannot be profiled: {}", name, error.what_without_backtrace()));
+        }
+      },
+      [&](const std::string& text) {
+        result.profile = read_json<DeviceProfile>(Json::parse(text), name);
+      },
+      stop);
+  if (result.end == ForkEnd::kKilled) {
+    throw ConfigError(
+        fmt::format("{}: its probe was killed, as a rule by the system for want of memory; give "
+                    "the device less memory_bytes",
+                    name));
+  }
+  return result;
+}
+
+}  // namespace
+
+ProfiledSite profile_site(const LoadedSite& loaded, const ProfileRequest& request,
+                          const std::stop_token& stop) {
+  RealClock clock;
+  auto workload = workload_of(loaded, request.seconds);
+  ProfiledSite result;
+  auto& profile = result.profile;
+  profile.site = loaded.site.name;
+  if (request.links) {
+    const auto meeting = meet_sites(loaded, request.seconds, clock, stop);
+    if (!meeting) return result;
+    profile.links = meeting->links;
+    workload.run.inner.compute = meeting->compute;
+  }
+  profile.model = ProfiledModel{.parameters = num_parameters(llama_layout(workload.shape)),
+                                .sequence_length = workload.run.data.sequence_length,
+                                .compute = std::string(name_of(workload.run.inner.compute))};
+  const auto& devices = loaded.site.devices;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    spdlog::info("device {} of {}", i + 1, devices.size());
+    const auto name = fmt::format("site {}: devices[{}]", loaded.site.name, i);
+    const auto device = profile_apart(workload, devices[i], name, clock, stop);
+    if (device.profile) profile.devices.push_back(*device.profile);
+    if (device.end == ForkEnd::kStopped) return result;
+  }
+  result.is_complete = true;
+  return result;
+}
+
+}  // namespace farstep
