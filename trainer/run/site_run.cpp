@@ -69,7 +69,7 @@ SiteRun::SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> 
       checkpoints_(config_, *ground_, model_),
       strategy_(make_strategy()),
       training_(*model_.inner, model_.model->parameters().host_values(), make_loader(), speeds(),
-                known_sequence_seconds(planner_.sites()[peers_->view().self].profile,
+                known_sequence_seconds(planner_.sites(peers_->view())[peers_->view().self].profile,
                                        ground_->site.devices.size()),
                 ground_->clock),
       trainer_(training_, ground_->recorder, ground_->clock),
@@ -101,7 +101,7 @@ Planner SiteRun::make_planner() const {
                             .sequence_length = config_.data.sequence_length,
                             .compute = std::string(name_of(config_.inner.compute))};
   return in_file(std::string(kRunSource), [&] {
-    return Planner(config_.plan, known_sites(config_, peers_->welcome(), model));
+    return Planner(config_.plan, known_sites(config_, peers_->welcome(), model), peers_->view());
   });
 }
 

@@ -160,7 +160,7 @@ TEST_CASE("a late joiner has no part before its round and delays nobody") {
   }
 }
 
-TEST_CASE("a new planner at a join keeps what the rounds before showed") {
+TEST_CASE("a plan for a new member keeps what the rounds before showed") {
   auto json = scenario_json({0.2, 0.3, 0.25}, "hybrid");
   json["sites"][0]["speed"] = Json::array({{{"round", 1}, {"times", 2}}});
   json["sites"][2]["joins_at_round"] = 5;

@@ -166,7 +166,7 @@ class PlayedSite {
         training(std::move(start), static_cast<int>(site), step_seconds, clock_),
         peers(view_of(config, site), meeting, transport),
         checkpoints(training),
-        planner(config.plan, sites_of(config.sites)),
+        planner(config.plan, sites_of(config.sites), peers.view()),
         strategy(make_strategy(config)),
         trainer(training, recorder_, clock_),
         run{.config = config,

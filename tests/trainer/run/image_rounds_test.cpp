@@ -43,7 +43,7 @@ class ImageSite {
                       Sampler(config.data.order, 1, task.num_examples())),
                   {EmulatedSpeed(std::nullopt)}, {std::nullopt}, clock_),
         peers_(view_of(config, site), meeting, transport),
-        planner_(config.plan, sites_of(config.sites)),
+        planner_(config.plan, sites_of(config.sites), peers_.view()),
         strategy(make_strategy(config.strategy.kind, settings_of(config), peers_.view(),
                                {model->parameters().host_values().pull(), {{"all", 0}}},
                                {peers_.rendezvous(), recorder_, clock_})),
