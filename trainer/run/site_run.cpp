@@ -161,23 +161,23 @@ int SiteRun::train(const std::stop_token& stop) {
   try {
     if (run_rounds(run_, stop)) {
       checkpoints_.finish(run_);
-      leave(EndOutcome::kDone, "");
+      leave(Outcome::kDone, "");
       return 0;
     }
     save_now();
-    leave(EndOutcome::kInterrupted, "interrupted");
+    leave(Outcome::kInterrupted, "interrupted");
     return kExitInterrupted;
   } catch (const PeerError& error) {
     save_now();
     // If all sites are interrupted at once, they leave one after the other; that is no loss of a
     // peer.
     const bool interrupted = stop.stop_requested();
-    leave(interrupted ? EndOutcome::kInterrupted : EndOutcome::kPeerLost, error.what());
+    leave(interrupted ? Outcome::kInterrupted : Outcome::kPeerLost, error.what());
     if (interrupted) return kExitInterrupted;
     throw;
   } catch (const std::exception& error) {
     finish_saving();
-    leave(EndOutcome::kFailed, error.what());
+    leave(Outcome::kFailed, error.what());
     throw;
   }
 }
@@ -196,14 +196,12 @@ void SiteRun::finish_saving() {
   }
 }
 
-void SiteRun::leave(EndOutcome outcome, const std::string& message) {
+void SiteRun::leave(Outcome outcome, const std::string& message) {
   ground_->recorder.record(EndEvent{.outcome = outcome, .message = message});
-  const bool done = outcome == EndOutcome::kDone;
   // The other sites may still be evaluating, or saving their state.
-  peers_->leave(done                                  ? Outcome::kDone
-                : outcome == EndOutcome::kInterrupted ? Outcome::kInterrupted
-                                                      : Outcome::kFailed,
-                message, done ? config_.deadlines.join_seconds : config_.deadlines.leave_seconds);
+  const auto& deadlines = config_.deadlines;
+  peers_->leave(outcome, message,
+                outcome == Outcome::kDone ? deadlines.join_seconds : deadlines.leave_seconds);
 }
 
 }  // namespace farstep

@@ -66,7 +66,7 @@ TEST_CASE("the report on a simulation's events shows the simulation's figures") 
             Approx(result.idle_seconds(simulated)).margin(1e-9));
       // Steps and spans fill the time without a rest.
       CHECK(site.time.unexplained_seconds() == Approx(0).margin(1e-5));
-      CHECK(site.end->outcome == EndOutcome::kDone);
+      CHECK(site.end->outcome == Outcome::kDone);
       CHECK(site.tokens > 0);
     }
     const auto json = report_json(report);

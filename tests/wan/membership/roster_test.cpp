@@ -293,6 +293,7 @@ TEST_CASE("a site that leaves before the run is over is lost to the others") {
   };
   const std::vector<Row> rows = {
       {Outcome::kInterrupted, "", "it left the run: interrupted"},
+      {Outcome::kPeerLost, "c is silent", "it left the run: peer_lost: c is silent"},
       {Outcome::kFailed, "loss is nan", "it left the run: failed: loss is nan"},
       {Outcome::kDone, "", "it left the run: done"},
   };
