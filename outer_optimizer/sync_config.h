@@ -10,17 +10,12 @@
 #include <vector>
 
 #include "outer_optimizer/codec/codec_config.h"
+#include "outer_optimizer/exchange_kind.h"
 #include "outer_optimizer/schedule/partition.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 
 namespace farstep {
-
-enum class ExchangeKind { kDirect, kParameterServer, kRing };
-inline std::span<const std::string_view> enum_names(ExchangeKind) {
-  static constexpr std::array<std::string_view, 3> kNames{"direct", "parameter_server", "ring"};
-  return kNames;
-}
 
 enum class SharesRule { kEqual, kBandwidth };
 inline std::span<const std::string_view> enum_names(SharesRule) {

@@ -133,7 +133,7 @@ void check_sync(const Scenario& scenario, const std::string& file) {
     JsonPlace{file, "sync"}.member(member).fail(
         "is not simulated: only the direct exchange in equal parts is");
   };
-  refuse(sync.exchange != ExchangeKind::kDirect, "exchange");
+  refuse(!traits_of(sync.exchange).is_simulated, "exchange");
   refuse(sync.shares != SharesRule::kEqual, "shares");
   refuse(sync.partition != PartitionRule::kBytes, "partition");
 }

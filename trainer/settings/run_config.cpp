@@ -44,7 +44,7 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
                  {.outer = run.outer, .sync = run.sync, .base_steps = run.plan.base_steps},
                  {file, "strategy"});
   if (run.plan.wan_target &&
-      (!can_be_retuned(strategy) || run.sync.exchange != ExchangeKind::kDirect)) {
+      (!can_be_retuned(strategy) || !traits_of(run.sync.exchange).can_be_retuned)) {
     JsonPlace{file, "plan.wan_target"}.fail(
         "chooses codec, fragments and delay, which only strategy.kind low_communication with "
         "sync.exchange direct can change: set both so, or the target to null");

@@ -143,7 +143,7 @@ TEST_CASE("a sync that cannot be done is refused") {
   CHECK_THAT(refusal_of_all({"strategy.kind=eager_updates", "sync.alpha=0.5"}),
              Contains("run.json: strategy.kind: "));
   CHECK_THAT(refusal_of_all({"sync.exchange=ring", "sync.codec.kind=int8"}),
-             Contains("run.json: sync.codec.kind: the ring adds up fp32 only"));
+             Contains("run.json: sync.codec.kind: the exchange ring adds up fp32 only"));
   CHECK_THAT(refusal_of_all({"sync.exchange=ring", "sync.servers=[\"a\"]"}),
              Contains("run.json: sync.servers: "));
   CHECK_THAT(refusal_of_all({"sync.exchange=parameter_server", "sync.shares=bandwidth"}),
