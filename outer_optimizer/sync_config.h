@@ -24,6 +24,9 @@ inline std::span<const std::string_view> enum_names(SharesRule) {
 }
 
 struct SyncConfig {
+  static constexpr std::array<FormerField, 1> kFormerFields{
+      {{.name = "eager", .now = "strategy.kind: eager_updates"}}};
+
   int64_t fragments = 1;
   int64_t delay_steps = 0;
   double alpha = 0;

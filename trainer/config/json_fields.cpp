@@ -42,8 +42,10 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 }
 
 // Returns "; did you mean ...", or an empty text if no field is similar to `name`.
-std::string hint_at(const std::string& name, const std::vector<std::string>& known,
-                    const std::vector<std::string>& inside) {
+std::string hint_at(const std::string& name, const NearFields& fields) {
+  const auto& [known, inside, former] = fields;
+  const auto renamed = std::ranges::find(former, name, &FormerField::name);
+  if (renamed != former.end()) return fmt::format("; did you mean '{}'?", renamed->now);
   // A field that has moved into a struct has the same name there.
   const auto moved =
       std::ranges::find_if(inside, [&](const auto& path) { return path.ends_with("." + name); });
@@ -62,11 +64,10 @@ void check_range(double number, const Json& json, const Rules& rules, const Json
 
 }  // namespace
 
-void refuse_unknown_members(const Json& json, const std::vector<std::string>& known,
-                            const std::vector<std::string>& inside, const JsonPlace& place) {
+void refuse_unknown_members(const Json& json, const NearFields& fields, const JsonPlace& place) {
   for (const auto& [name, value] : json.items()) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    place.member(name).fail("is not a known field" + hint_at(name, known, inside));
+    if (std::ranges::find(fields.known, name) != fields.known.end()) continue;
+    place.member(name).fail("is not a known field" + hint_at(name, fields));
   }
 }
 

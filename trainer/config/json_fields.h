@@ -51,11 +51,17 @@ struct FieldHelp {
 
 namespace detail {
 
-// Throws ConfigError if `json` has a member that is not in `known`. The message proposes a field of
-// that name among `inside`, the fields inside the known ones ("adamw.beta1"). Else it proposes the
-// known field with the most similar name.
-void refuse_unknown_members(const Json& json, const std::vector<std::string>& known,
-                            const std::vector<std::string>& inside, const JsonPlace& place);
+// The fields that an unknown member may have meant.
+struct NearFields {
+  std::vector<std::string> known;
+  std::vector<std::string> inside;  // fields of the known ones: "adamw.beta1"
+  std::span<const FormerField> former = {};
+};
+
+// Throws ConfigError if `json` has a member that is not in `fields.known`. The message proposes
+// what has come for a former field of that name, or the field of that name inside a known one. Else
+// it proposes the known field with the most similar name.
+void refuse_unknown_members(const Json& json, const NearFields& fields, const JsonPlace& place);
 void require_object(const Json& json, const JsonPlace& place);
 void read_scalar(const Json& json, bool& value, const Rules& rules, const JsonPlace& place);
 void read_scalar(const Json& json, int64_t& value, const Rules& rules, const JsonPlace& place);
@@ -87,8 +93,8 @@ class FieldReader {
 
   template <typename T>
   void operator()(const char* name, T& value, const char* /*doc*/, const Rules& rules = {}) {
-    known_.emplace_back(name);
-    if constexpr (HasFields<T>) value.fields(FieldNames{inside_, std::string(name) + "."});
+    fields_.known.emplace_back(name);
+    if constexpr (HasFields<T>) value.fields(FieldNames{fields_.inside, std::string(name) + "."});
     const auto found = json_.find(name);
     if (found != json_.end()) {
       read_value(*found, value, rules, place_.member(name));
@@ -97,13 +103,16 @@ class FieldReader {
     }
   }
 
-  void finish() const { refuse_unknown_members(json_, known_, inside_, place_); }
+  // Refuses members that no visited field has.
+  void finish(std::span<const FormerField> former) {
+    fields_.former = former;
+    refuse_unknown_members(json_, fields_, place_);
+  }
 
  private:
   const Json& json_;
   const JsonPlace& place_;
-  std::vector<std::string> known_;
-  std::vector<std::string> inside_;  // fields of the known ones
+  NearFields fields_;
 };
 
 template <typename T>
@@ -111,7 +120,11 @@ void read_value(const Json& json, T& value, const Rules& rules, const JsonPlace&
   if constexpr (HasFields<T>) {
     FieldReader reader(json, place);
     value.fields(reader);
-    reader.finish();
+    if constexpr (HasFormerFields<T>) {
+      reader.finish(T::kFormerFields);
+    } else {
+      reader.finish({});
+    }
   } else if constexpr (OptionalField<T>) {
     value.reset();
     if (!json.is_null()) read_value(json, value.emplace(), rules, place);

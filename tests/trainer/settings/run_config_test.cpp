@@ -113,6 +113,11 @@ TEST_CASE("products are of one of three types or of what the devices are") {
              Contains("run.json: inner.compute: ") && Contains("auto, fp32, bf16, fp8"));
 }
 
+TEST_CASE("who still sets sync.eager reads what has come for it") {
+  CHECK(refusal("sync.eager=true") ==
+        "run.json: sync.eager: is not a known field; did you mean 'strategy.kind: eager_updates'?");
+}
+
 TEST_CASE("an optimizer's settings stand under its name") {
   auto json = smallest_run();
   apply_override(json, "inner.adamw.beta2=0.99");
