@@ -6,10 +6,10 @@
 
 namespace farstep {
 
-void SyncConfig::validate(const JsonPlace& place, int64_t base_steps) const {
+void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
   const int64_t steps = std::max<int64_t>(1, delay_steps);  // of a fragment
   if (fragments * steps > base_steps) {
-    place.member(delay_steps > 1 ? "delay_steps" : "fragments")
+    path.member(delay_steps > 1 ? "delay_steps" : "fragments")
         .fail(fmt::format("{} fragments, each under way for {} steps, do not fit into a round of "
                           "plan.base_steps = {}",
                           fragments, steps, base_steps));
@@ -17,14 +17,14 @@ void SyncConfig::validate(const JsonPlace& place, int64_t base_steps) const {
   const auto& traits = traits_of(exchange);
   const auto name = name_of(exchange);
   if (shares == SharesRule::kBandwidth && !traits.takes_shares) {
-    place.member("shares").fail(fmt::format("the exchange {} has no shares by bandwidth", name));
+    path.member("shares").fail(fmt::format("the exchange {} has no shares by bandwidth", name));
   }
   if (codec.kind != CodecKind::kFp32 && !traits.takes_codecs) {
-    place.member("codec").member("kind").fail(
+    path.member("codec").member("kind").fail(
         fmt::format("the exchange {} adds up fp32 only", name));
   }
   if (!servers.empty() && traits.servers == ServersUse::kNone) {
-    place.member("servers").fail(fmt::format("the exchange {} has no servers", name));
+    path.member("servers").fail(fmt::format("the exchange {} has no servers", name));
   }
 }
 

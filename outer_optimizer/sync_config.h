@@ -65,9 +65,9 @@ struct SyncConfig {
         in_range(1, 64));
   }
 
-  // Throws ConfigError, with the member under `place`, if members do not go together or the
+  // Throws ConfigError, with the member under `path`, if members do not go together or the
   // fragments do not fit into a round of `base_steps`.
-  void validate(const JsonPlace& place, int64_t base_steps) const;
+  void validate(const JsonPath& path, int64_t base_steps) const;
 };
 
 }  // namespace farstep

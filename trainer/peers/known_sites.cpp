@@ -13,7 +13,7 @@ Json own_profile(const SiteConfig& site) {
   if (site.profile.empty()) return nullptr;
   const auto profile = site_profile_from_json(load_json(site.profile), site.profile);
   if (profile.site != site.name) {
-    JsonPlace{site.profile, "site"}.fail(
+    JsonPath{site.profile, "site"}.fail(
         fmt::format("is '{}'; this site is '{}'", profile.site, site.name));
   }
   return to_json(profile);

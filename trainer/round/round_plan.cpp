@@ -89,10 +89,10 @@ void plan_next_round(Run& run, const std::optional<SyncRecord>& newest) {
 void retune(Run& run) {
   const auto change =
       change_of_sync(run.config.plan, run.config.sync.shares, run.planner.sites(run.peers.view()),
-                     run.parameters, run.strategy.sync_config(), run.shares);
+                     run.parameters, run.strategy.sync_config(), run.reduction_shares);
   if (!change) return;
   run.strategy.retune(change->sync, change->shares);
-  run.shares = change->shares;
+  run.reduction_shares = change->shares;
   const int64_t round = run.position.round();
   run.recorder.record(SyncChangeEvent{.round = round,
                                       .codec = change->sync.codec.kind,

@@ -61,7 +61,7 @@ struct Run {
   Recorder& recorder;
   const Clock& clock;
   RunPosition position = {};
-  std::vector<double> shares = {};  // of the reduction, as of the last retune()
+  std::vector<double> reduction_shares = {};  // of the members, as of the last retune()
 
   // Returns the present plan of the view's members.
   const RoundPlan& plan() const { return planner.plan(peers.view()); }

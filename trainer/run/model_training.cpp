@@ -33,8 +33,8 @@ void ModelTraining::begin(const RoundRange& range, int64_t first_sequence, int64
   loader_->start_round(range, first_sequence, batch);
 }
 
-bool ModelTraining::is_played() const {
-  return std::ranges::any_of(speeds_, &EmulatedSpeed::is_played);
+bool ModelTraining::is_emulated() const {
+  return std::ranges::any_of(speeds_, &EmulatedSpeed::is_emulated);
 }
 
 std::optional<StepDone> ModelTraining::step(const StepOrder& order, SiteReduction* gradients) {
@@ -44,7 +44,7 @@ std::optional<StepDone> ModelTraining::step(const StepOrder& order, SiteReductio
   const auto& batch = examples.view;
   event.data_seconds = clock_.now_seconds() - asked;
   event.start = clock_.unix_seconds();
-  if (!inner_.may_be_late() || is_played() || gradients) {
+  if (!inner_.may_be_late() || is_emulated() || gradients) {
     return step_at_once(batch, order, std::move(event), gradients);
   }
   const auto before =
@@ -70,20 +70,20 @@ StepDone ModelTraining::step_at_once(const BatchView& batch, const StepOrder& or
   const auto result =
       gradients ? inner_.run_across(batch, shares, order.micro_batch, order.progress, *gradients)
                 : inner_.run(batch, shares, order.micro_batch, order.progress);
-  const auto device_seconds = play_speeds(began, shares, result.device_seconds);
+  const auto device_seconds = emulate_speeds(began, shares, result.device_seconds);
   balance_.observe(device_seconds);
   event.seconds = clock_.now_seconds() - began;
   if (device_seconds.size() > 1) event.device_seconds = device_seconds;
   auto step = done(std::move(event), result);
-  if (result.held_seconds > 0 && !is_played()) {  // else the emulated length hides the wait
+  if (result.held_seconds > 0 && !is_emulated()) {  // else the emulated length hides the wait
     step.event.seconds = std::max(0.0, step.event.seconds - result.held_seconds);
     step.held_seconds = result.held_seconds;
   }
   return step;
 }
 
-std::vector<double> ModelTraining::play_speeds(double began, std::span<const int64_t> shares,
-                                               std::span<const double> device_seconds) {
+std::vector<double> ModelTraining::emulate_speeds(double began, std::span<const int64_t> shares,
+                                                  std::span<const double> device_seconds) {
   const double slowest = *std::ranges::max_element(device_seconds);
   // The time after the devices' own: the sum of gradients and the update, which end together.
   const double common_seconds = clock_.now_seconds() - began - slowest;

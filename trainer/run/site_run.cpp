@@ -23,10 +23,10 @@ std::string device_text(const DeviceConfig& device) {
                                               : fmt::format("cuda:{}", device.index);
   if (!device.emulate) return text;
   const auto& emulate = *device.emulate;
-  if (emulate.times) return text + fmt::format(", played {} times slower", *emulate.times);
+  if (emulate.times) return text + fmt::format(", emulated {} times slower", *emulate.times);
   return text + (emulate.step_seconds
-                     ? fmt::format(", played at {} s a step", *emulate.step_seconds)
-                     : fmt::format(", played at {} s a sequence", *emulate.sequence_seconds));
+                     ? fmt::format(", emulated at {} s a step", *emulate.step_seconds)
+                     : fmt::format(", emulated at {} s a sequence", *emulate.sequence_seconds));
 }
 
 // Records and logs the environment of this process.

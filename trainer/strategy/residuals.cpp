@@ -54,7 +54,7 @@ void Residuals::drop() {
   *this = {};
 }
 
-ResidualPlaces Residuals::begin(int64_t fragment, std::span<float> delta) {
+ResidualSpans Residuals::begin(int64_t fragment, std::span<float> delta) {
   if (empty()) return {};
   const auto left = part(of_deltas_, fragments_[static_cast<std::size_t>(fragment)]);
   for (std::size_t k = 0; k < delta.size(); ++k) delta[k] += left[k];

@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "tests/support/catch.h"
-#include "tests/trainer/round/played_sites.h"
+#include "tests/trainer/round/fake_sites.h"
 #include "trainer/data/image_set.h"
 #include "trainer/model/convnet/image_task.h"
 #include "trainer/run/model_training.h"
@@ -80,7 +80,7 @@ class ImageSite {
  private:
   InnerStep inner_;
   ModelTraining training_;
-  PlayedPeers peers_;
+  FakePeers peers_;
   NoCheckpoints checkpoints_;
   NoValidation validation_;
   Planner planner_;

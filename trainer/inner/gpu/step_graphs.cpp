@@ -7,15 +7,15 @@
 namespace farstep {
 
 void StepGraphs::run(const StepShape& shape, const std::function<int64_t()>& memory,
-                     const std::function<void()>& work) {
-  if (!recorder_) return work();
+                     const std::function<void()>& launch) {
+  if (!recorder_) return launch();
   if (memory() != memory_) known_.clear();
   const auto found = std::ranges::find(known_, shape, &Known::shape);
-  if (found == known_.end()) return give_first(shape, memory, work);
+  if (found == known_.end()) return give_first(shape, memory, launch);
   known_.splice(known_.begin(), known_, found);
   if (!found->recording) {
     try {
-      found->recording = recorder_->record(work);
+      found->recording = recorder_->record(launch);
     } catch (const std::exception& error) {
       spdlog::warn(
           "the step cannot be recorded, and the GPU gets it kernel by kernel from now on ({}); "
@@ -23,15 +23,15 @@ void StepGraphs::run(const StepShape& shape, const std::function<int64_t()>& mem
           error.what());
       known_.clear();
       recorder_.reset();
-      return work();
+      return launch();
     }
   }
-  found->recording->play();
+  found->recording->replay();
 }
 
 void StepGraphs::give_first(const StepShape& shape, const std::function<int64_t()>& memory,
-                            const std::function<void()>& work) {
-  work();
+                            const std::function<void()>& launch) {
+  launch();
   if (memory() != memory_) known_.clear();
   memory_ = memory();
   if (known_.size() == kMostShapes) known_.pop_back();
