@@ -6,22 +6,26 @@
 
 namespace farstep {
 
-void SyncConfig::validate(const JsonPlace& place, int64_t base_steps) const {
+void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
   const int64_t steps = std::max<int64_t>(1, delay_steps);  // of a fragment
   if (fragments * steps > base_steps) {
-    place.member(delay_steps > 1 ? "delay_steps" : "fragments")
+    path.member(delay_steps > 1 ? "delay_steps" : "fragments")
         .fail(fmt::format("{} fragments, each under way for {} steps, do not fit into a round of "
                           "plan.base_steps = {}",
                           fragments, steps, base_steps));
   }
-  if (shares == SharesRule::kBandwidth && exchange != ExchangeKind::kDirect) {
-    place.member("shares").fail("only the direct exchange has shares by bandwidth");
+  const auto& traits = traits_of(exchange);
+  const auto name = name_of(exchange);
+  if (shares == SharesRule::kBandwidth && !traits.takes_shares) {
+    path.member("shares").fail(fmt::format("the exchange {} has no shares by bandwidth", name));
   }
-  if (exchange != ExchangeKind::kRing) return;
-  if (codec.kind != CodecKind::kFp32) {
-    place.member("codec").member("kind").fail("the ring adds up fp32 only");
+  if (codec.kind != CodecKind::kFp32 && !traits.takes_codecs) {
+    path.member("codec").member("kind").fail(
+        fmt::format("the exchange {} adds up fp32 only", name));
   }
-  if (!servers.empty()) place.member("servers").fail("the ring has no servers");
+  if (!servers.empty() && traits.servers == ServersUse::kNone) {
+    path.member("servers").fail(fmt::format("the exchange {} has no servers", name));
+  }
 }
 
 }  // namespace farstep

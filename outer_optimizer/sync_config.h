@@ -10,17 +10,12 @@
 #include <vector>
 
 #include "outer_optimizer/codec/codec_config.h"
+#include "outer_optimizer/exchange_kind.h"
 #include "outer_optimizer/schedule/partition.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 
 namespace farstep {
-
-enum class ExchangeKind { kDirect, kParameterServer, kRing };
-inline std::span<const std::string_view> enum_names(ExchangeKind) {
-  static constexpr std::array<std::string_view, 3> kNames{"direct", "parameter_server", "ring"};
-  return kNames;
-}
 
 enum class SharesRule { kEqual, kBandwidth };
 inline std::span<const std::string_view> enum_names(SharesRule) {
@@ -29,6 +24,9 @@ inline std::span<const std::string_view> enum_names(SharesRule) {
 }
 
 struct SyncConfig {
+  static constexpr std::array<FormerField, 1> kFormerFields{
+      {{.name = "eager", .now = "strategy.kind: eager_updates"}}};
+
   int64_t fragments = 1;
   int64_t delay_steps = 0;
   double alpha = 0;
@@ -67,9 +65,9 @@ struct SyncConfig {
         in_range(1, 64));
   }
 
-  // Throws ConfigError, with the member under `place`, if members do not go together or the
+  // Throws ConfigError, with the member under `path`, if members do not go together or the
   // fragments do not fit into a round of `base_steps`.
-  void validate(const JsonPlace& place, int64_t base_steps) const;
+  void validate(const JsonPath& path, int64_t base_steps) const;
 };
 
 }  // namespace farstep

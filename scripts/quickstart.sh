@@ -33,7 +33,7 @@ fi
 
 rm -rf "$runs"
 for policy in uniform hybrid; do
-  say "Training at four sites of unequal speed, played by this machine; policy: $policy"
+  say "Training at four sites of unequal speed, emulated by this machine; policy: $policy"
   $farstep launch configs/quickstart --set output="$PWD/$runs/$policy" --set run.plan.policy=$policy
 done
 

@@ -217,7 +217,7 @@ RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> s
     ids.push_back(id);
   }
   if (ids.empty()) {
-    JsonPlace{"", "plan.policy"}.fail(
+    JsonPath{"", "plan.policy"}.fail(
         "hybrid needs to know of at least one site how fast it is: a step time, or the TFLOPS of "
         "its devices; `farstep profile` measures both");
   }

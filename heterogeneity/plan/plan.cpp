@@ -41,9 +41,9 @@ std::optional<double> total_idle_seconds(const RoundPlan& plan) {
   return sum;
 }
 
-int64_t range_begin(const RoundPlan& plan, std::size_t site_id) {
+int64_t range_begin(const RoundPlan& plan, std::size_t place) {
   int64_t begin = 0;
-  for (std::size_t site = 0; site < site_id; ++site) begin += plan.sites[site].sequences();
+  for (std::size_t before = 0; before < place; ++before) begin += plan.sites[before].sequences();
   return begin;
 }
 

@@ -29,10 +29,11 @@ struct SitePlan {
 
   // Returns the number of windows that the plan reserves for the site.
   int64_t sequences() const { return (most_steps - steps_before) * batch; }
+  bool operator==(const SitePlan&) const = default;
 };
 
 struct RoundPlan {
-  std::vector<SitePlan> sites;  // in order of site ids
+  std::vector<SitePlan> sites;  // in the order of the view
   // From the start of the round until all sites are at the sync; nullopt if a site's is unknown.
   std::optional<double> round_seconds;
   // After this many steps of every site (its most_steps) the sites exchange their step times and
@@ -47,9 +48,9 @@ void predict_round(RoundPlan& plan, std::span<const double> overhead_seconds);
 // Returns the predicted idle time of all sites; nullopt if one is unknown.
 std::optional<double> total_idle_seconds(const RoundPlan& plan);
 
-// Returns the beginning of the site's range among the sequences of the round. The sites' ranges
-// follow each other in order of site ids.
-int64_t range_begin(const RoundPlan& plan, std::size_t site_id);
+// Returns the beginning of a site's range among the sequences of the round. The sites' ranges
+// follow each other in the order of the plan, in which the site has `place`.
+int64_t range_begin(const RoundPlan& plan, std::size_t place);
 
 // Returns the sequences of all sites in the round.
 int64_t total_sequences(const RoundPlan& plan);

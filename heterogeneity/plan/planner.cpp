@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heterogeneity/plan/planner_state.h"
+
 namespace farstep {
 
 namespace {
@@ -35,49 +37,6 @@ constexpr int64_t kMeasuringSteps = 4;
 // plans that waste more.
 constexpr double kWorthwhileSaving = 0.003;
 
-struct SeenState {
-  int64_t batch = 0, micro_batch = 0;
-  double seconds = 0;
-
-  template <typename Visitor>
-  void fields(Visitor&& visit) {
-    visit("batch", batch, "sequences of the step", required(at_least(1)));
-    visit("micro_batch", micro_batch, "of its micro-batches", required(at_least(1)));
-    visit("seconds", seconds, "how long the step takes", required(above(0)));
-  }
-};
-
-struct SiteState {
-  std::string site;
-  std::optional<SeenState> seen;
-  double overhead_seconds = 0;
-  std::optional<double> uplink_bits_per_second, rtt_seconds;
-  int64_t local_steps = 0, batch = 0, micro_batch = 0, most_steps = 0, steps_before = 0;
-
-  template <typename Visitor>
-  void fields(Visitor&& visit) {
-    visit("site", site, "name of the site", kRequired);
-    visit("seen", seen, "the step time that the run has shown");
-    visit("overhead_seconds", overhead_seconds, "its time besides the steps", kRequired);
-    visit("uplink_bits_per_second", uplink_bits_per_second, "that the run has shown", above(0));
-    visit("rtt_seconds", rtt_seconds, "to the farthest peer, that the run has shown", at_least(0));
-    visit("local_steps", local_steps, "of the next round", required(at_least(1)));
-    visit("batch", batch, "of the next round", required(at_least(1)));
-    visit("micro_batch", micro_batch, "of the next round", required(at_least(1)));
-    visit("most_steps", most_steps, "of the next round", required(at_least(1)));
-    visit("steps_before", steps_before, "done when the round was planned again", at_least(0));
-  }
-};
-
-struct PlannerState {
-  std::vector<SiteState> sites;
-
-  template <typename Visitor>
-  void fields(Visitor&& visit) {
-    visit("sites", sites, "in order of site ids", kRequired);
-  }
-};
-
 // Sets `known` to a measured figure (0: none), if that is the first or differs by more than `noise`
 // and more than kLinkNoise. The known value stays as it was instead of moving a little. Every sync
 // is chosen from it, and a value that creeps would change the choice.
@@ -86,6 +45,11 @@ void settle(std::optional<double>& known, double measured, double noise) {
   if (!known || std::abs(measured - *known) > std::max(noise, kLinkNoise * *known)) {
     known = measured;
   }
+}
+
+// Returns the work of a site that has a part in the plan.
+SitePlan& work_of(RoundPlan& plan, const std::string& site) {
+  return *std::ranges::find(plan.sites, site, &SitePlan::site);
 }
 
 bool same_loads(const RoundPlan& a, const RoundPlan& b) {
@@ -109,25 +73,73 @@ bool is_as_good(const RoundPlan& current, const RoundPlan& fresh) {
 
 }  // namespace
 
-Planner::Planner(const PlanConfig& config, std::vector<SiteKnowledge> sites)
-    : config_(config),
-      sites_(std::move(sites)),
-      predictors_(predictors_of(sites_)),
-      plan_(fresh_plan()) {}
+Planner::Known::Known(SiteKnowledge knowledge) : site(std::move(knowledge)), predictor(site) {}
 
-bool Planner::anything_known() const {
-  for (std::size_t id = 0; id < sites_.size(); ++id) {
-    if (predictors_[id].is_timed() || total_tflops(sites_[id])) return true;
-  }
-  return false;
+bool Planner::Members::anything_known() const {
+  return std::ranges::any_of(predictors, &StepPredictor::is_timed) ||
+         std::ranges::any_of(sites,
+                             [](const auto& site) { return total_tflops(site).has_value(); });
 }
 
-RoundPlan Planner::fresh_plan() const {
+Planner::Planner(const PlanConfig& config, std::vector<SiteKnowledge> sites, const View& view)
+    : config_(config) {
+  for (auto& site : sites) known_.try_emplace(site.site, std::move(site));
+  set_view(view);
+}
+
+// A new order is not a reason for other work: a plan made anew would lose the one that the sites
+// keep as long as no other saves enough.
+void Planner::set_view(const View& view) {
+  if (is_plan_of(view.members)) return;
+  for (const auto& name : view.members) {
+    known_.try_emplace(name, SiteKnowledge{}).first->second.site.site = name;
+  }
+  const auto& members = view.members;
+  if (std::ranges::is_permutation(members, plan_.sites, {}, {}, &SitePlan::site)) {
+    std::vector<SitePlan> works;
+    for (const auto& name : members) works.push_back(work_of(plan_, name));
+    plan_.sites = std::move(works);
+  } else {
+    plan_ = fresh_plan(this->members(members));
+  }
+}
+
+const RoundPlan& Planner::plan(const View& view) const {
+  FARSTEP_CHECK(is_plan_of(view.members), "the plan is for other members than generation {} has",
+                view.generation);
+  return plan_;
+}
+
+std::vector<SiteKnowledge> Planner::sites(const View& view) const {
+  return members(view.members).sites;
+}
+
+bool Planner::is_plan_of(std::span<const std::string> members) const {
+  return std::ranges::equal(members, plan_.sites, {}, {}, &SitePlan::site);
+}
+
+Planner::Members Planner::members() const {
+  std::vector<std::string> names;
+  for (const auto& work : plan_.sites) names.push_back(work.site);
+  return members(names);
+}
+
+Planner::Members Planner::members(std::span<const std::string> names) const {
+  Members members;
+  for (const auto& name : names) {
+    const auto& [site, predictor] = known_.at(name);
+    members.sites.push_back(site);
+    members.predictors.push_back(predictor);
+  }
+  return members;
+}
+
+RoundPlan Planner::fresh_plan(const Members& members) const {
   auto config = config_;
   // Equal steps until the sites are measured: a guess at a site's speed would make the others wait.
-  const bool learns_first = learns(config.policy) && config.replan && !anything_known();
+  const bool learns_first = learns(config.policy) && config.replan && !members.anything_known();
   if (learns_first) config.policy = Policy::kUniform;
-  auto plan = make_plan(config, sites_, predictors_);
+  auto plan = make_plan(config, members.sites, members.predictors);
   if (!learns_first) return plan;
   // A shorter round has fewer steps left to balance than it has measured.
   if (config.base_steps >= 2 * kMeasuringSteps) plan.measuring_steps = kMeasuringSteps;
@@ -145,8 +157,7 @@ RoundPlan Planner::fresh_plan() const {
   return plan;
 }
 
-void Planner::learn_steps(std::size_t site_id, const RoundTiming& timing) {
-  auto& site = sites_[site_id];
+void Planner::Known::learn_steps(const RoundTiming& timing) {
   FARSTEP_CHECK(timing.batch > 0 && timing.micro_batch > 0 && timing.step_seconds > 0 &&
                     timing.overhead_seconds >= 0,
                 "timing of {}: steps of {} in {} s, besides {} s", site.site, timing.batch,
@@ -154,7 +165,7 @@ void Planner::learn_steps(std::size_t site_id, const RoundTiming& timing) {
   double seconds = timing.step_seconds;
   double overhead = timing.overhead_seconds;
   if (site.seen) {
-    const double known = *predictors_[site_id].seconds(timing.batch, timing.micro_batch);
+    const double known = *predictor.seconds(timing.batch, timing.micro_batch);
     if (std::abs(seconds - known) < kNoise * known) {
       seconds = known + kNoiseWeight * (seconds - known);
     } else {
@@ -166,39 +177,42 @@ void Planner::learn_steps(std::size_t site_id, const RoundTiming& timing) {
   }
   site.seen = SeenStep{timing.batch, timing.micro_batch, seconds};
   site.overhead_seconds = overhead;
-  predictors_[site_id].see(*site.seen);
+  predictor.see(*site.seen);
 }
 
-void Planner::learn_links(std::size_t site_id, const RoundTiming& timing) {
-  auto& links = sites_[site_id].seen_links;
-  settle(links.uplink_bits_per_second, timing.uplink_bits_per_second, 0);
-  settle(links.rtt_seconds, timing.rtt_seconds, kRttNoiseSeconds);
+void Planner::Known::learn_links(const RoundTiming& timing) {
+  settle(site.seen_links.uplink_bits_per_second, timing.uplink_bits_per_second, 0);
+  settle(site.seen_links.rtt_seconds, timing.rtt_seconds, kRttNoiseSeconds);
 }
 
-void Planner::learn(std::span<const RoundTiming> timings) {
-  FARSTEP_CHECK(timings.size() == sites_.size(), "{} timings of {} sites", timings.size(),
-                sites_.size());
-  for (std::size_t id = 0; id < sites_.size(); ++id) {
+void Planner::learn(const View& view, std::span<const RoundTiming> timings) {
+  FARSTEP_CHECK(timings.size() == view.size(), "{} timings of {} sites", timings.size(),
+                view.size());
+  for (std::size_t place = 0; place < view.size(); ++place) {
+    const auto& timing = timings[place];
+    auto& known = known_.at(view.members[place]);
     // A round without a timed step tells nothing of the site's speed.
-    if (timings[id].steps > 0 && timings[id].step_seconds != 0) learn_steps(id, timings[id]);
-    learn_links(id, timings[id]);
+    if (timing.steps > 0 && timing.step_seconds != 0) known.learn_steps(timing);
+    known.learn_links(timing);
   }
 }
 
-void Planner::plan_rest(std::span<const RoundTiming> timings) {
-  const int64_t done = plan_.measuring_steps;
+void Planner::plan_rest(const View& view, std::span<const RoundTiming> timings) {
+  const auto& measured = this->plan(view);
+  const int64_t done = measured.measuring_steps;
   FARSTEP_CHECK(done > 0, "this round is not planned again");
-  learn(timings);
+  learn(view, timings);
+  const auto members = this->members();
   auto config = config_;
   config.base_steps -= done;
   config.critical_batch.reset();  // batches stay
   // If no site has step times, the rest of the round stays as planned.
-  if (!anything_known()) config.policy = Policy::kUniform;
-  auto plan = make_plan(config, sites_, predictors_);
+  if (!members.anything_known()) config.policy = Policy::kUniform;
+  auto plan = make_plan(config, members.sites, members.predictors);
   double measured_seconds = 0;
-  for (std::size_t id = 0; id < sites_.size(); ++id) {
-    auto& work = plan.sites[id];
-    work.micro_batch = plan_.sites[id].micro_batch;
+  for (std::size_t place = 0; place < view.size(); ++place) {
+    auto& work = plan.sites[place];
+    work.micro_batch = measured.sites[place].micro_batch;
     work.local_steps += done;
     work.most_steps += done;
     work.steps_before = done;
@@ -208,7 +222,7 @@ void Planner::plan_rest(std::span<const RoundTiming> timings) {
   }
   const auto rest_seconds = plan.round_seconds;
   // Predicted once more, now for all steps: record and reasons are of the whole round.
-  plan_ = predicted_anew(config, sites_, predictors_, std::move(plan));
+  plan_ = predicted_anew(config, members.sites, members.predictors, std::move(plan));
   // The sites begin the rest together, when the slowest has done its measuring steps.
   if (rest_seconds) plan_.round_seconds = measured_seconds + *rest_seconds;
 }
@@ -217,15 +231,16 @@ void Planner::keep_plan() {
   for (auto& work : plan_.sites) work.steps_before = 0;
 }
 
-void Planner::observe(std::span<const RoundTiming> timings) {
+void Planner::observe(const View& view, std::span<const RoundTiming> timings) {
   if (!config_.replan) return;
-  learn(timings);
+  learn(view, timings);
   keep_plan();
-  auto fresh = fresh_plan();
+  const auto members = this->members();
+  auto fresh = fresh_plan(members);
   // A plan with measuring steps is not of a whole round, so it has no figures to compare.
   const bool is_whole = plan_.measuring_steps == 0;
-  if (learns(config_.policy) && anything_known() && is_whole) {
-    auto current = predicted_anew(config_, sites_, predictors_, plan_);
+  if (learns(config_.policy) && members.anything_known() && is_whole) {
+    auto current = predicted_anew(config_, members.sites, members.predictors, plan_);
     if (is_as_good(current, fresh)) fresh = std::move(current);
   }
   plan_ = std::move(fresh);
@@ -233,62 +248,40 @@ void Planner::observe(std::span<const RoundTiming> timings) {
 
 Json Planner::state() const {
   PlannerState state;
-  for (std::size_t id = 0; id < sites_.size(); ++id) {
-    const auto& known = sites_[id];
-    const auto& work = plan_.sites[id];
-    auto& site = state.sites.emplace_back();
-    site.site = known.site;
-    site.overhead_seconds = known.overhead_seconds;
-    site.uplink_bits_per_second = known.seen_links.uplink_bits_per_second;
-    site.rtt_seconds = known.seen_links.rtt_seconds;
-    site.local_steps = work.local_steps;
-    site.batch = work.batch;
-    site.micro_batch = work.micro_batch;
-    site.most_steps = work.most_steps;
-    site.steps_before = work.steps_before;
-    if (known.seen) {
-      site.seen = SeenState{known.seen->batch, known.seen->micro_batch, known.seen->seconds};
-    }
+  for (const auto& work : plan_.sites) {
+    state.sites.push_back({learned_state(known_.at(work.site).site), work.local_steps, work.batch,
+                           work.micro_batch, work.most_steps, work.steps_before});
+  }
+  for (const auto& [name, known] : known_) {
+    if (std::ranges::find(plan_.sites, name, &SitePlan::site) != plan_.sites.end()) continue;
+    state.away.push_back(learned_state(known.site));
   }
   return to_json(state);
 }
 
 void Planner::restore(const Json& json) {
-  PlannerState state;
-  try {
-    state = read_json<PlannerState>(json, "the plan's state");
-  } catch (const ConfigError& error) {
-    throw DataError(error.what());
-  }
-  const bool same_sites = std::equal(
-      state.sites.begin(), state.sites.end(), sites_.begin(), sites_.end(),
-      [](const SiteState& saved, const SiteKnowledge& known) { return saved.site == known.site; });
-  if (!same_sites) throw DataError("the plan's state is of other sites than the run has");
-  for (std::size_t id = 0; id < sites_.size(); ++id) {
-    const auto& saved = state.sites[id];
-    sites_[id].overhead_seconds = saved.overhead_seconds;
-    sites_[id].seen_links = {saved.uplink_bits_per_second, saved.rtt_seconds};
-    sites_[id].seen.reset();
-    if (saved.seen) {
-      sites_[id].seen = SeenStep{saved.seen->batch, saved.seen->micro_batch, saved.seen->seconds};
-    }
-  }
-  // Predictors follow from the knowledge, so checkpoints do not contain them.
-  predictors_ = predictors_of(sites_);
-  plan_ = fresh_plan();
+  const auto state = planner_state_from_json(json);
+  const auto learn = [&](const LearnedState& saved) {
+    auto& known = known_.try_emplace(saved.site, SiteKnowledge{}).first->second;
+    known = Known(with_learned(std::move(known.site), saved));
+  };
+  std::ranges::for_each(state.sites, learn);
+  std::ranges::for_each(state.away, learn);
+  const auto members = this->members();
+  const bool same_members = std::ranges::is_permutation(state.sites, plan_.sites, {},
+                                                        &MemberState::site, &SitePlan::site);
+  plan_ = fresh_plan(members);
+  if (!same_members || !learns(config_.policy) || !members.anything_known()) return;
   // A plan depends on those before it (is_as_good), so the knowledge alone does not restore it.
-  if (learns(config_.policy) && anything_known()) {
-    for (std::size_t id = 0; id < sites_.size(); ++id) {
-      const auto& saved = state.sites[id];
-      auto& work = plan_.sites[id];
-      work.local_steps = saved.local_steps;
-      work.batch = saved.batch;
-      work.micro_batch = saved.micro_batch;
-      work.most_steps = saved.most_steps;
-      work.steps_before = saved.steps_before;
-    }
-    plan_ = predicted_anew(config_, sites_, predictors_, std::move(plan_));
+  for (const auto& saved : state.sites) {
+    auto& work = work_of(plan_, saved.site);
+    work.local_steps = saved.local_steps;
+    work.batch = saved.batch;
+    work.micro_batch = saved.micro_batch;
+    work.most_steps = saved.most_steps;
+    work.steps_before = saved.steps_before;
   }
+  plan_ = predicted_anew(config_, members.sites, members.predictors, std::move(plan_));
 }
 
 }  // namespace farstep

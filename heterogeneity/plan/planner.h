@@ -1,66 +1,95 @@
 // The control loop: plans a round, learns the real step times and link speeds from it, and plans
 // the next.
 //
-// All sites run the same planner on the same timings. So they have the same plan in the same round.
-// Not thread-safe: one owner.
+// Its knowledge of a site goes by the site's name and outlives the site's membership. A plan is for
+// the members of one view, in the order of the view. All sites run the same planner on the same
+// views and timings. So they have the same plan in the same round. Not thread-safe: one owner.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "heterogeneity/plan/policy.h"
 #include "heterogeneity/plan/round_timing.h"
+#include "trainer/base/view.h"
 #include "trainer/config/json_fields.h"
 
 namespace farstep {
 
 class Planner {
  public:
-  // Plans the first round from `sites`, in order of site ids. If a policy lacks profiles, it throws
-  // as make_plan() does. The exception is hybrid with re-planning: it begins as uniform and learns
-  // in the first round after measuring_steps, if the round has at least twice as many steps.
-  Planner(const PlanConfig& config, std::vector<SiteKnowledge> sites);
+  // Plans the first round for the members of `view`. `sites` is what is known of sites, members or
+  // not, in any order. If a policy lacks profiles, it throws as make_plan() does. The exception is
+  // hybrid with re-planning: it begins as uniform and learns in the first round after
+  // measuring_steps, if the round has at least twice as many steps.
+  Planner(const PlanConfig& config, std::vector<SiteKnowledge> sites, const View& view);
 
-  // The plan of the round that is under way or next.
-  const RoundPlan& plan() const { return plan_; }
-  // The present knowledge of the sites, in order of site ids.
-  std::span<const SiteKnowledge> sites() const { return sites_; }
+  // Plans the next round for the members of `view`. Called between two rounds. In another order the
+  // same members keep their work. A site that is no member gets no work, and what is known of it is
+  // kept. A member of which nothing is known is planned for as the policy plans for such a site.
+  // Throws as make_plan() does; the plan is then the one before.
+  void set_view(const View& view);
 
-  // Learns from a committed round and plans the next. `timings` has one element per site, in order
-  // of site ids. A timing without steps or step time means that the round has no figures of the
-  // site.
+  // The plan of the round that is under way or next, in the order of the view. Throws InternalError
+  // if the plan is for other members, or for another order of them.
+  const RoundPlan& plan(const View& view) const;
+  // Returns the present knowledge of the view's members, in its order.
+  std::vector<SiteKnowledge> sites(const View& view) const;
+
+  // Learns from a committed round of `view` and plans the next for the present members. `timings`
+  // has one element for each member of `view`, in its order. A timing without steps or step time
+  // means that the round has no figures of the site.
   //
   // A site's first step time replaces the estimate. A later one that differs by less than a few
   // percent counts by half, since the difference is noise. A larger difference is a change of the
   // site and counts in full, by at most a factor of four per round. The sites keep their work
   // unless other work saves enough idle time. A link figure replaces the old one only if it differs
   // by more than a fifth; less is noise. Without re-planning nothing is learned and the plan stays.
-  void observe(std::span<const RoundTiming> timings);
+  void observe(const View& view, std::span<const RoundTiming> timings);
 
   // Learns from the round's measuring_steps, as observe() does, and plans the rest of the round.
-  // The sites start the rest together, so that they end it together. Batches stay.
-  void plan_rest(std::span<const RoundTiming> timings);
+  // The sites start the rest together, so that they end it together. Batches stay. `view` must be
+  // the plan's.
+  void plan_rest(const View& view, std::span<const RoundTiming> timings);
 
   // Uses the plan again for the next round. Called when the finished round has no figures yet.
   void keep_plan();
 
-  // The learned figures and the plan, saved and restored: a resumed run continues with its plan.
-  // restore() throws DataError if `state` is of other sites.
+  // The learned figures of all sites and the plan, by name, saved and restored: a resumed run
+  // continues with its plan. If the saved plan is for other members than the present ones, these
+  // get a plan of their own. restore() throws DataError if `state` is malformed.
   Json state() const;
   void restore(const Json& state);
 
  private:
-  bool anything_known() const;
-  void learn(std::span<const RoundTiming> timings);
+  struct Known {
+    explicit Known(SiteKnowledge knowledge);
+    void learn_steps(const RoundTiming& timing);
+    void learn_links(const RoundTiming& timing);
+
+    SiteKnowledge site;
+    StepPredictor predictor;
+  };
+  // What is known of the members of a view, in its order.
+  struct Members {
+    std::vector<SiteKnowledge> sites;
+    std::vector<StepPredictor> predictors;
+
+    bool anything_known() const;
+  };
+
+  bool is_plan_of(std::span<const std::string> members) const;
+  // Returns what is known of the plan's members.
+  Members members() const;
+  Members members(std::span<const std::string> names) const;
+  void learn(const View& view, std::span<const RoundTiming> timings);
   // Returns the plan of the present knowledge, independent of the plan before.
-  RoundPlan fresh_plan() const;
-  void learn_steps(std::size_t site_id, const RoundTiming& timing);
-  void learn_links(std::size_t site_id, const RoundTiming& timing);
+  RoundPlan fresh_plan(const Members& members) const;
 
   const PlanConfig config_;
-  std::vector<SiteKnowledge> sites_;
-  std::vector<StepPredictor> predictors_;
+  std::map<std::string, Known> known_;  // by name; has all members
   RoundPlan plan_;
 };
 

@@ -27,7 +27,7 @@ struct PlanFacts {
 };
 
 [[noreturn]] void refuse(const std::string& message) {
-  JsonPlace{"", "plan.policy"}.fail(message);
+  JsonPath{"", "plan.policy"}.fail(message);
 }
 
 void refuse_pins(const PlanConfig& config, std::span<const SiteKnowledge> sites) {
@@ -38,7 +38,7 @@ void refuse_pins(const PlanConfig& config, std::span<const SiteKnowledge> sites)
                          : pins.micro_batch ? "micro_batch"
                                             : nullptr;
     if (!pinned) continue;
-    JsonPlace{"", "sites"}.element(id).member(pinned).fail(
+    JsonPath{"", "sites"}.element(id).member(pinned).fail(
         fmt::format("is given, but plan.policy {} decides it; leave it out, or plan with uniform",
                     name_of(config.policy)));
   }
@@ -115,8 +115,8 @@ RoundPlan with_micro_batches(const PlanFacts& facts, RoundPlan plan) {
     const auto& pin = facts.sites[id].pins.micro_batch;
     const int64_t wanted = pin ? *pin : facts.config.micro_batch.value_or(work.batch);
     if (wanted > work.batch) {
-      const JsonPlace place{"", pin ? "sites" : "plan"};
-      (pin ? place.element(id) : place)
+      const JsonPath path{"", pin ? "sites" : "plan"};
+      (pin ? path.element(id) : path)
           .member("micro_batch")
           .fail(fmt::format("is {}; must be at most the batch of {}, {}", wanted, work.site,
                             work.batch));

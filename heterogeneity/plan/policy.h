@@ -20,7 +20,7 @@
 
 namespace farstep {
 
-// Returns the plan of a round. `sites` has one element per site of the run, in order of site ids.
+// Returns the plan of a round for `sites`, in their order.
 // Throws ConfigError naming the JSON path, the site and the remedy; in_file() adds the file. It
 // throws if the policy lacks a figure, the model does not fit on a device, a micro-batch exceeds
 // its batch, or a site has pins under another policy than uniform.

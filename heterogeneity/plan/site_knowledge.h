@@ -44,7 +44,7 @@ struct SiteKnowledge {
   Pins pins;
 };
 
-// Returns the run's sites with their pins, in order of site ids, and no other knowledge.
+// Returns the run's sites with their pins, in their order, and no other knowledge.
 std::vector<SiteKnowledge> sites_of(std::span<const RunSite> sites);
 
 // Predicts the inner steps of a site: the profile's times, scaled by a step of the run.

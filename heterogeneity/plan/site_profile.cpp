@@ -23,7 +23,7 @@ std::optional<double> tflops(const DeviceProfile& device) {
 // The field lists check single values; this checks values against each other.
 SiteProfile site_profile_from_json(const Json& json, const std::string& file) {
   auto profile = read_json<SiteProfile>(json, file);
-  const JsonPlace devices{file, "devices"};
+  const JsonPath devices{file, "devices"};
   for (std::size_t d = 0; d < profile.devices.size(); ++d) {
     const auto steps = devices.element(d).member("step_seconds");
     for (std::size_t i = 0; i < profile.devices[d].step_seconds.size(); ++i) {
@@ -34,7 +34,7 @@ SiteProfile site_profile_from_json(const Json& json, const std::string& file) {
       }
     }
   }
-  const JsonPlace links{file, "links"};
+  const JsonPath links{file, "links"};
   std::set<std::string> peers{profile.site};
   for (std::size_t i = 0; i < profile.links.size(); ++i) {
     const auto& peer = profile.links[i].peer;
@@ -54,13 +54,13 @@ std::vector<SiteProfile> read_site_profiles(const std::vector<std::filesystem::p
     auto profile = site_profile_from_json(load_json(file), file.string());
     const auto [other, is_new] = file_of_site.emplace(profile.site, file.string());
     if (!is_new) {
-      JsonPlace{file.string(), "site"}.fail(
+      JsonPath{file.string(), "site"}.fail(
           fmt::format("'{}' is the site of {} too", profile.site, other->second));
     }
     if (profile.model && modelled == files.size()) {
       modelled = profiles.size();
     } else if (profile.model && *profile.model != *profiles[modelled].model) {
-      JsonPlace{file.string(), "model"}.fail(fmt::format(
+      JsonPath{file.string(), "model"}.fail(fmt::format(
           "is {}, but that of {} is {}: measure the sites with one run file",
           text_of(*profile.model), files[modelled].string(), text_of(*profiles[modelled].model)));
     }

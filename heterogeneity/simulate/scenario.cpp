@@ -16,20 +16,20 @@ namespace fs = std::filesystem;
 // A site, and where the files describe it and its profile.
 struct PlacedSite {
   ScenarioSite site;
-  JsonPlace place, profile_place;
+  JsonPath path, profile_path;
 };
 
-void check_site(const ScenarioSite& site, const JsonPlace& place, int64_t rounds) {
+void check_site(const ScenarioSite& site, const JsonPath& path, int64_t rounds) {
   if (site.profile.has_value() == !site.profile_file.empty()) {
-    place.fail("must have one of profile and profile_file");
+    path.fail("must have one of profile and profile_file");
   }
   for (std::size_t i = 1; i < site.speed.size(); ++i) {
     if (site.speed[i].round > site.speed[i - 1].round) continue;
-    place.member("speed").element(i).member("round").fail(fmt::format(
+    path.member("speed").element(i).member("round").fail(fmt::format(
         "is {}; must be above the one before, {}", site.speed[i].round, site.speed[i - 1].round));
   }
   if (site.joins_at_round > rounds) {
-    place.member("joins_at_round")
+    path.member("joins_at_round")
         .fail(fmt::format("is {}; the run has {} rounds", site.joins_at_round, rounds));
   }
 }
@@ -47,20 +47,20 @@ std::vector<PlacedSite> spell_out(const Scenario& scenario, const std::string& f
   std::vector<PlacedSite> placed;
   for (std::size_t i = 0; i < scenario.sites.size(); ++i) {
     auto site = scenario.sites[i];
-    const auto place = JsonPlace{file, "sites"}.element(i);
-    check_site(site, place, scenario.rounds);
-    auto profile_place = place.member("profile");
+    const auto path = JsonPath{file, "sites"}.element(i);
+    check_site(site, path, scenario.rounds);
+    auto profile_path = path.member("profile");
     if (!site.profile) {
-      const auto path = (folder / site.profile_file).lexically_normal();
-      profile_place = {path.string(), ""};
-      site.profile = site_profile_from_json(load_json(path), path.string());
+      const auto profile_file = (folder / site.profile_file).lexically_normal();
+      profile_path = {profile_file.string(), ""};
+      site.profile = site_profile_from_json(load_json(profile_file), profile_file.string());
     }
     const auto name = site.name.empty() ? site.profile->site : site.name;
     const auto count = std::exchange(site.count, 1);
     for (int64_t number = 1; number <= count; ++number) {
       site.name = count == 1 ? name : numbered(name, number, count);
       site.profile->site = site.name;
-      placed.push_back({site, place, profile_place});
+      placed.push_back({site, path, profile_path});
     }
   }
   return placed;
@@ -71,12 +71,12 @@ void check_names(const std::vector<PlacedSite>& placed) {
   for (const auto& entry : placed) {
     const auto& name = entry.site.name;
     if (name == "." || name == ".." || name.empty() || fs::path(name).filename() != name) {
-      entry.profile_place.member("site").fail("'" + name + "' cannot be the name of a folder");
+      entry.profile_path.member("site").fail("'" + name + "' cannot be the name of a folder");
     }
     const auto [other, is_new] = names.emplace(name, &entry);
     if (is_new) continue;
-    const auto& first = other->second->profile_place;
-    entry.profile_place.member("site").fail(
+    const auto& first = other->second->profile_path;
+    entry.profile_path.member("site").fail(
         fmt::format("'{}' is the site of {} already; give one of them another name", name,
                     first.path.empty() ? first.file : first.path));
   }
@@ -85,7 +85,7 @@ void check_names(const std::vector<PlacedSite>& placed) {
     const auto& links = entry.site.profile->links;
     for (std::size_t i = 0; i < links.size(); ++i) {
       if (names.contains(links[i].peer)) continue;
-      entry.profile_place.member("links").element(i).member("peer").fail(
+      entry.profile_path.member("links").element(i).member("peer").fail(
           fmt::format("'{}' is no site of the simulation", links[i].peer));
     }
   }
@@ -98,12 +98,12 @@ void check_profiles(const std::vector<PlacedSite>& placed, const PlanConfig& pla
     SiteKnowledge truth;
     truth.profile = profile;
     if (!step_seconds(truth, plan.base_batch, plan.micro_batch.value_or(plan.base_batch))) {
-      entry.profile_place.member("devices").fail(fmt::format(
+      entry.profile_path.member("devices").fail(fmt::format(
           "{} has a device without step_seconds: there is nothing to simulate", profile.site));
     }
     if (!profile.model) continue;
     if (with_model && profile.model != with_model->site.profile->model) {
-      entry.profile_place.member("model").fail(
+      entry.profile_path.member("model").fail(
           fmt::format("differs from that of {}", with_model->site.name));
     }
     with_model = &entry;
@@ -115,13 +115,13 @@ void check_regions(const Scenario& scenario, const std::string& file) {
   for (const auto& site : scenario.sites) used.insert(site.region);
   std::set<std::pair<std::string, std::string>> pairs;
   for (std::size_t i = 0; i < scenario.regions.size(); ++i) {
-    const auto place = JsonPlace{file, "regions"}.element(i);
+    const auto path = JsonPath{file, "regions"}.element(i);
     const auto& link = scenario.regions[i];
     for (const auto& [member, region] : {std::pair{"from", link.from}, std::pair{"to", link.to}}) {
-      if (!used.contains(region)) place.member(member).fail("no site is in '" + region + "'");
+      if (!used.contains(region)) path.member(member).fail("no site is in '" + region + "'");
     }
     if (!pairs.insert(std::minmax(link.from, link.to)).second) {
-      place.fail(fmt::format("'{}' and '{}' stand twice", link.from, link.to));
+      path.fail(fmt::format("'{}' and '{}' stand twice", link.from, link.to));
     }
   }
 }
@@ -133,10 +133,10 @@ void check_sync(const Scenario& scenario, const std::string& file) {
   sync.validate({file, "sync"}, scenario.plan.base_steps);
   const auto refuse = [&](bool is_unknown, const char* member) {
     if (!is_unknown) return;
-    JsonPlace{file, "sync"}.member(member).fail(
+    JsonPath{file, "sync"}.member(member).fail(
         "is not simulated: only the direct exchange in equal parts is");
   };
-  refuse(sync.exchange != ExchangeKind::kDirect, "exchange");
+  refuse(!traits_of(sync.exchange).is_simulated, "exchange");
   refuse(sync.shares != SharesRule::kEqual, "shares");
   refuse(sync.partition != PartitionRule::kBytes, "partition");
 }
@@ -165,12 +165,12 @@ Scenario scenario_from_json(const Json& json, const std::string& file, const fs:
   if (scenario.coordinator.empty()) scenario.coordinator = sites.front().name;
   if (std::none_of(sites.begin(), sites.end(),
                    [&scenario](const auto& site) { return site.name == scenario.coordinator; })) {
-    JsonPlace{file, "coordinator"}.fail("'" + scenario.coordinator +
-                                        "' is no site of the simulation");
+    JsonPath{file, "coordinator"}.fail("'" + scenario.coordinator +
+                                       "' is no site of the simulation");
   }
   if (std::none_of(sites.begin(), sites.end(),
                    [](const auto& site) { return site.joins_at_round == 1; })) {
-    JsonPlace{file, "sites"}.fail("no site takes part from round 1 on");
+    JsonPath{file, "sites"}.fail("no site takes part from round 1 on");
   }
   return scenario;
 }

@@ -30,6 +30,17 @@ double speed_times(const ScenarioSite& site, int64_t round) {
   return times;
 }
 
+// Returns what the planner may know of all sites, also of those that join later.
+std::vector<SiteKnowledge> known_sites(const Scenario& scenario) {
+  std::vector<SiteKnowledge> known;
+  for (const auto& site : scenario.sites) {
+    auto& knowledge = known.emplace_back();
+    knowledge.site = site.name;
+    if (!site.hide_profile) knowledge.profile = site.profile;
+  }
+  return known;
+}
+
 }  // namespace
 
 TimeUse SiteRound::time() const {
@@ -58,11 +69,11 @@ const SimulatedRound& Simulation::next_round() {
   FARSTEP_CHECK(round_.round < scenario_.rounds, "the simulation is over");
   if (round_.round > 0) admit_joiners();
   ++round_.round;
-  round_.planned_seconds = planner_->plan().round_seconds;
+  round_.planned_seconds = planner_->plan(view_).round_seconds;
   for (std::size_t i = 0; i < present_.size(); ++i) begin_round(i);
-  if (planner_->plan().measuring_steps > 0) {
+  if (planner_->plan(view_).measuring_steps > 0) {
     for (std::size_t i = 0; i < present_.size(); ++i) {
-      while (round_.sites[i].steps() < planner_->plan().measuring_steps) take_step(i);
+      while (round_.sites[i].steps() < planner_->plan(view_).measuring_steps) take_step(i);
     }
     plan_rest();
   }
@@ -71,37 +82,37 @@ const SimulatedRound& Simulation::next_round() {
   return round_;
 }
 
-// Makes a new planner if other sites take part in the next round than in the last. A real run has
-// no joiners yet; the planner's state is of a fixed set of sites, so a new one is made.
+// Plans for other sites if others take part in the next round than in the last.
 void Simulation::admit_joiners() {
-  std::vector<SiteKnowledge> known;
   std::vector<std::size_t> present;
+  View view{.generation = round_.generation + 1, .members = {}, .self = 0};
   for (std::size_t id = 0; id < scenario_.sites.size(); ++id) {
     const auto& site = scenario_.sites[id];
     if (site.joins_at_round > round_.round + 1) continue;
     present.push_back(id);
-    const auto& timing = states_[id].timing;
-    auto& knowledge = known.emplace_back();
-    knowledge.site = site.name;
-    if (!site.hide_profile) knowledge.profile = site.profile;
-    if (!scenario_.plan.replan || timing.steps == 0) continue;
-    knowledge.seen = SeenStep{timing.batch, timing.micro_batch, timing.step_seconds};
-    knowledge.overhead_seconds = timing.overhead_seconds;
+    view.members.push_back(site.name);
   }
   if (present == present_) return;
-  in_file(source_, [&] { planner_.emplace(scenario_.plan, std::move(known)); });
   present_ = std::move(present);
+  view_ = std::move(view);
+  in_file(source_, [&] {
+    if (planner_) {
+      planner_->set_view(view_);
+    } else {
+      planner_.emplace(scenario_.plan, known_sites(scenario_), view_);
+    }
+  });
   // The costs are of the sites that were present.
   costs_.clear();
   for (std::size_t i = 0; i < present_.size(); ++i) {
     auto& state = states_[present_[i]];
-    if (state.timing.steps == 0 && round_.round > 0) {
+    if (state.trained.steps == 0 && round_.round > 0) {
       // A joiner is free to begin when it hears of the commit.
       state.free_seconds = commit_seconds_ + cost_of(0).control_seconds[i];
     }
   }
   round_.sites.resize(present_.size());
-  ++round_.generation;
+  round_.generation = view_.generation;
 }
 
 void Simulation::begin_round(std::size_t index) {
@@ -123,7 +134,7 @@ void Simulation::begin_round(std::size_t index) {
 }
 
 void Simulation::begin_plan(std::size_t index) {
-  const auto& plan = planner_->plan().sites[index];
+  const auto& plan = planner_->plan(view_).sites[index];
   round_.sites[index].plan = plan;
   states_[present_[index]].schedule.emplace(plan.local_steps, scenario_.sync.fragments,
                                             scenario_.sync.delay_steps, scenario_.plan.base_steps);
@@ -212,8 +223,8 @@ void Simulation::plan_rest() {
     round.measuring_wait_seconds = committed - state.free_seconds;
     state.free_seconds = committed;
   }
-  planner_->plan_rest(timings);
-  round_.planned_seconds = planner_->plan().round_seconds;
+  planner_->plan_rest(view_, timings);
+  round_.planned_seconds = planner_->plan(view_).round_seconds;
   for (std::size_t i = 0; i < present_.size(); ++i) {
     begin_plan(i);
     // As in a real run, no sync is due before the next step.
@@ -304,9 +315,8 @@ void Simulation::learn() {
                        .micro_batch = site.plan.micro_batch,
                        .step_seconds = typical_step_seconds(site.step_seconds),
                        .overhead_seconds = site.evaluate_seconds + site.checkpoint_seconds});
-    states_[present_[i]].timing = timings.back();
   }
-  planner_->observe(timings);
+  planner_->observe(view_, timings);
 }
 
 }  // namespace farstep

@@ -14,9 +14,9 @@
 // network.h computes the times of messages.
 //
 // The planner learns the figures of a round that a real run would send it, and plans the next.
-// Sites that have not joined yet do not take part. When one joins, a new planner begins with the
-// present sites, their profiles and the figures of the round before (unless re-planning is off).
-// The same scenario produces the same numbers. Not thread-safe.
+// Sites that have not joined yet do not take part. When one joins, the planner plans for the new
+// view, with what it has learned of the other sites and with the joiner's profile. The same
+// scenario produces the same numbers. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,7 @@
 #include "heterogeneity/simulate/site_sync.h"
 #include "outer_optimizer/schedule/averaging.h"
 #include "outer_optimizer/schedule/fragment_schedule.h"
+#include "trainer/base/view.h"
 #include "trainer/telemetry/idle.h"
 
 namespace farstep {
@@ -81,7 +82,6 @@ class Simulation {
   };
   struct SiteState {
     double free_seconds = 0;       // when it can begin what it does next
-    RoundTiming timing;            // of its last round
     double true_step_seconds = 0;  // by the profile, of the batch and micro-batch below
     int64_t batch = 0, micro_batch = 0;
     Trained trained;
@@ -115,6 +115,7 @@ class Simulation {
   const Network network_;
   std::optional<Planner> planner_;
   std::vector<std::size_t> present_;   // site ids
+  View view_;                          // of those present
   std::map<int64_t, SyncCost> costs_;  // of those present, by the values that are synced
   std::vector<SiteState> states_;      // by site id
   double commit_seconds_ = 0;          // of the last round, at the coordinator

@@ -30,14 +30,14 @@ SimulationResult::SimulationResult(const Scenario& scenario) {
 void SimulationResult::add(const SimulatedRound& round) {
   ++rounds;
   TimeUse all;
-  for (const auto& played : round.sites) {
-    auto& site = sites[played.site];
-    const auto time = played.time();
+  for (const auto& simulated : round.sites) {
+    auto& site = sites[simulated.site];
+    const auto time = simulated.time();
     ++site.rounds;
-    site.last_steps = played.steps();
-    site.last_batch = played.plan.batch;
+    site.last_steps = simulated.steps();
+    site.last_batch = simulated.plan.batch;
     site.time += time;
-    for (const auto& sync : played.syncs) {
+    for (const auto& sync : simulated.syncs) {
       site.hidden_wan_seconds += sync.all.wan() - sync.exposed.wan();
     }
     all += time;

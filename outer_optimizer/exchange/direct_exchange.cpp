@@ -14,10 +14,10 @@ namespace {
 constexpr int64_t kChunkBytes = 128 << 10;
 
 // Supplies the pipeline with the delta, chunk by chunk.
-class Deltas : public ReduceGatherWork {
+class Deltas : public ReduceGatherValues {
  public:
   Deltas(const SyncPoint& point, const Transport& transport, std::span<float> values,
-         const ResidualPlaces& residuals)
+         const ResidualSpans& residuals)
       : codec_(*point.codec),
         point_(point),
         transport_(transport),
@@ -114,7 +114,7 @@ class Deltas : public ReduceGatherWork {
   const SyncPoint& point_;
   const Transport& transport_;
   const std::span<float> values_;
-  const ResidualPlaces residuals_;
+  const ResidualSpans residuals_;
   std::vector<int64_t> chunk_values_;  // by site
 };
 
@@ -123,7 +123,7 @@ class Deltas : public ReduceGatherWork {
 // Checks that the partitions cover the values exactly: sites that disagree would exchange wrong
 // ranges.
 void DirectExchange::average(const SyncPoint& point, std::span<float> values,
-                             const ResidualPlaces& residuals) {
+                             const ResidualSpans& residuals) {
   const auto num_sites = static_cast<std::size_t>(transport_.size());
   FARSTEP_CHECK(point.codec != nullptr, "no codec to exchange with");
   FARSTEP_CHECK(point.coefficients.size() == num_sites && point.partitions.size() == num_sites,

@@ -24,7 +24,7 @@ class DirectExchange : public Exchange {
   explicit DirectExchange(Transport& transport, std::size_t window_bytes = kWindowBytes)
       : transport_(transport), pipeline_(transport, window_bytes) {}
   void average(const SyncPoint& point, std::span<float> values,
-               const ResidualPlaces& residuals = {}) override;
+               const ResidualSpans& residuals = {}) override;
 
  private:
   Transport& transport_;

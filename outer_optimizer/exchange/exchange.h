@@ -25,7 +25,7 @@ struct SyncPoint {
 };
 
 // The residuals of an exchange's encodings; empty without error feedback.
-struct ResidualPlaces {
+struct ResidualSpans {
   // As long as the values; receives the residual of this site's delta.
   std::span<float> of_delta = {};
   // As long as this site's partition. It is added to this site's part of the mean, and receives the
@@ -39,7 +39,7 @@ class Exchange {
   // Replaces this site's delta by sum_i coefficient_i delta_i, with the same bits at every site.
   // Throws PeerError naming the site that failed.
   virtual void average(const SyncPoint& point, std::span<float> values,
-                       const ResidualPlaces& residuals = {}) = 0;
+                       const ResidualSpans& residuals = {}) = 0;
 };
 
 }  // namespace farstep

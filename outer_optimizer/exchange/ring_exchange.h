@@ -14,7 +14,7 @@ class RingExchange : public Exchange {
   RingExchange(GlooRing& ring, int rank) : ring_(ring), rank_(rank) {}
   // fp32 has no residuals: `residuals` must be empty.
   void average(const SyncPoint& point, std::span<float> values,
-               const ResidualPlaces& residuals = {}) override;
+               const ResidualSpans& residuals = {}) override;
 
  private:
   GlooRing& ring_;

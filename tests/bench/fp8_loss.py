@@ -2,7 +2,7 @@
 """What do FP8 matrix products cost in loss? Standard library only.
 
 One site trains on real text, with the same weights and windows, in bf16 and in fp8 (which a CPU
-plays: the factors are rounded to what FP8 has of them); losses are paired by seed. Model, data and
+emulates: the factors are rounded to what FP8 has of them); losses are paired by seed. Model, data and
 settings are those of averaging_ablation.py, all sides multiples of 16, so that every product of the
 blocks' linear layers takes FP8; needs the data that scripts/quickstart.sh makes.
 """

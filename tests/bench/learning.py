@@ -2,7 +2,7 @@
 """What do sites that sync rarely lose against one that syncs always, and what helps? Standard
 library only.
 
-Every run is played by sites_in_turn, in one process on one core. A seed gives the same windows in
+Every run is made by sites_in_turn, in one process on one core. A seed gives the same windows in
 every run, so losses are compared in pairs. Long runs begin from one warm start: 600 steps of one
 site with the batch of all four. A rerun goes on after the last finished run.
 """
@@ -83,7 +83,7 @@ def rules_that_differ(condition: str) -> list[str]:
 
 
 class Run:
-    """A run: its run file, and how it is played."""
+    """A run: its run file, and how it is made."""
 
     def __init__(self, name: str, seed: int, works: tuple, rounds: int, outer: dict, *,
                  sync: dict | None = None, inner: dict | None = None, warm: bool = True,
@@ -147,7 +147,7 @@ def equal_run(seed: int, steps: int, eta: float, mu: float, *, total: int,
 
 
 class Bench:
-    """Plays runs that are not done yet, and keeps their results."""
+    """Makes runs that are not done yet, and keeps their results."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments = arguments
@@ -173,8 +173,8 @@ class Bench:
         """The run's result, if it is done."""
         return self.results.get(self.key(run))
 
-    def play(self, run: Run) -> None:
-        """Plays a run, unless it is done."""
+    def make(self, run: Run) -> None:
+        """Makes a run, unless it is done."""
         if self.find(run) is not None:
             return
         is_warm_start = run.name == "warm start"
@@ -202,10 +202,10 @@ class Bench:
         print(f"{run.name} {run.seed} [{works}] {outer} {sync} {result.get('loss')} "
               f"{result.get('tails')} {result.get('processor_seconds')}", flush=True)
 
-    def play_all(self, runs: Iterable[Run]) -> None:
-        """Plays runs side by side; a run that others begin from comes before them."""
+    def make_all(self, runs: Iterable[Run]) -> None:
+        """Makes runs side by side; a run that others begin from comes before them."""
         with ThreadPoolExecutor(self.arguments.parallel) as pool:
-            for _ in pool.map(self.play, runs):
+            for _ in pool.map(self.make, runs):
                 pass
 
     def loss(self, run: Run) -> float | None:
@@ -214,7 +214,7 @@ class Bench:
         return result and result["loss"]
 
 
-# ---- studies: the runs of each, in the order in which they are played ----
+# ---- studies: the runs of each, in the order in which they are made ----
 
 
 def warm_starts(seeds: list[int]) -> Iterator[Run]:
@@ -375,7 +375,7 @@ STUDIES: dict[str, Callable[[list[int]], Iterable[Run]]] = {
 
 
 def main() -> None:
-    """Plays what is missing of the named studies."""
+    """Makes what is missing of the named studies."""
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("study", nargs="+", choices=[*STUDIES, "tables"])
@@ -392,7 +392,7 @@ def main() -> None:
         if study == "tables":
             print_tables(bench, arguments.seeds)
         else:
-            bench.play_all(STUDIES[study](arguments.seeds))
+            bench.make_all(STUDIES[study](arguments.seeds))
 
 
 if __name__ == "__main__":

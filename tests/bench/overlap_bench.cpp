@@ -1,7 +1,7 @@
 // What part of a round a site trains, where the sync of a model of real size crosses real
 // connections: a process a site, over the loopback interface or inside a running wan_lab
 // (scripts/wan_lab run), with the real strategy, exchange, codec, transport and control plane.
-// Only the inner steps are played: each lasts its time and changes some of the weights.
+// Only the inner steps are fake: each lasts its time and changes some of the weights.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -61,9 +61,9 @@ struct Measured {
 };
 
 // Weights that some device holds.
-class PlayedTheta : public LocalTheta {
+class FakeTheta : public LocalTheta {
  public:
-  explicit PlayedTheta(std::size_t size) : values_(size, 1.0F) {}
+  explicit FakeTheta(std::size_t size) : values_(size, 1.0F) {}
   std::span<float> pull(const Range& range) override { return part(values_, range); }
   void start_pull(const Range& range) override {
     const auto values = pull(range);
@@ -113,8 +113,8 @@ RunConfig run_of(const Options& options, const SyncConfig& sync) {
   return run;
 }
 
-Round play_round(const Options& options, const RoundStart& start, LowCommunication& strategy,
-                 PlayedTheta& theta, Clock& clock) {
+Round run_round(const Options& options, const RoundStart& start, LowCommunication& strategy,
+                FakeTheta& theta, Clock& clock) {
   Round round;
   const double began = clock.now_seconds();
   RoundTiming so_far{.steps = 0, .batch = 1, .micro_batch = 1};
@@ -160,7 +160,7 @@ std::string run_site(const Options& options, const RunConfig& run,
   GlooTransport transport(mesh, {}, run.deadlines.transfer_stall_seconds, member);
   DirectExchange exchange(transport);
   Recorder recorder(folder.path(), name, clock);
-  PlayedTheta theta(static_cast<std::size_t>(options.values));
+  FakeTheta theta(static_cast<std::size_t>(options.values));
   const View view{.generation = welcome->generation,
                   .members = welcome->sites,
                   .self = static_cast<std::size_t>(rank)};
@@ -177,7 +177,7 @@ std::string run_site(const Options& options, const RunConfig& run,
   }
   Measured measured;
   for (start.round = 1; start.round <= options.rounds; ++start.round) {
-    measured.rounds.push_back(play_round(options, start, strategy, theta, clock));
+    measured.rounds.push_back(run_round(options, start, strategy, theta, clock));
   }
   member.leave(Outcome::kDone, "");
   if (coordinator) coordinator->wait_until_over(run.deadlines.join_seconds);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what the planner leaves of the idle time: real processes that play unequal speeds, and the
+"""Measures what the planner leaves of the idle time: real processes that emulate unequal speeds, and the
 same in simulation, case by case.
 
 Prints one table: waiting for peers as a share of all sites' time, measured and simulated, and the
@@ -87,7 +87,7 @@ def measure(case: Case, options: argparse.Namespace, folder: Path) -> Path:
 
 
 def simulate(case: Case, options: argparse.Namespace, folder: Path) -> Path:
-    """Plays the case in simulated time; returns the folder of its records."""
+    """Simulates the case; returns the folder of its records."""
     sites = []
     for i, profile in enumerate(profiles(case, options.scale)):
         site: dict = {"profile": profile, "hide_profile": case.policy == "hybrid"}

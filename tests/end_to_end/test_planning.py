@@ -9,8 +9,8 @@ from cluster import Cluster, ClusterTest, by_event, measures_time, validation_lo
 PAPER_STEP_SECONDS = (0.0717, 0.075, 0.0312, 0.0603)  # the four nodes, at 3/10 of their step times
 
 
-def played(*devices: dict) -> dict:
-    """A site config's devices that play other speeds."""
+def emulated(*devices: dict) -> dict:
+    """A site config's devices that emulate other speeds."""
     return {"devices": [{"kind": "cpu", "threads": 1, "emulate": emulate} for emulate in devices]}
 
 
@@ -47,7 +47,7 @@ class Planning(ClusterTest):
     @measures_time
     def test_unequal_sites_wait_for_nobody(self):
         """Nothing is known at first; after four equal steps everyone works all the time."""
-        sites = {i: played({"step_seconds": s}) for i, s in enumerate(PAPER_STEP_SECONDS)}
+        sites = {i: emulated({"step_seconds": s}) for i, s in enumerate(PAPER_STEP_SECONDS)}
         cluster = self.run_cluster(4, {"outer": {"rounds": 4}, "plan": {
             "policy": "hybrid", "base_steps": 60, "base_batch": 1}}, sites)
         shares = waiting_shares(cluster)
@@ -67,7 +67,7 @@ class Planning(ClusterTest):
         slowing = {"step_seconds": 0.04, "changes": [{"step": 60, "times": 2}]}
         cluster = self.run_cluster(2, {"outer": {"rounds": 5}, "plan": {
             "policy": "hybrid", "base_steps": 40, "base_batch": 1}},
-            {0: played(slowing), 1: played({"step_seconds": 0.04})})
+            {0: emulated(slowing), 1: emulated({"step_seconds": 0.04})})
         shares = waiting_shares(cluster)
         self.assertGreater(max(shares[2], shares[3]), 0.1, shares)
         for number in (4, 5):
@@ -81,7 +81,7 @@ class Planning(ClusterTest):
         slowing = {"step_seconds": 0.04, "changes": [{"step": 60, "times": 2}]}
         cluster = self.run_cluster(2, {"outer": {"rounds": 3}, "plan": {
             "policy": "hybrid", "base_steps": 40, "base_batch": 1, "round_end": "deadline"}},
-            {0: played(slowing), 1: played({"step_seconds": 0.04})})
+            {0: emulated(slowing), 1: emulated({"step_seconds": 0.04})})
         shares = waiting_shares(cluster)
         steps = local_steps(cluster)
         self.assertLess(steps["node1"][1], 35)
@@ -90,7 +90,7 @@ class Planning(ClusterTest):
 
     def test_all_sites_hold_one_plan_and_one_theta(self):
         """Replanning changes the steps of a round, never the agreement."""
-        sites = {i: played({"step_seconds": s}) for i, s in enumerate((0.02, 0.01, 0.03))}
+        sites = {i: emulated({"step_seconds": s}) for i, s in enumerate((0.02, 0.01, 0.03))}
         cluster = Cluster(self.folder, 3, {"outer": {"rounds": 4}, "plan": {"policy": "hybrid"}},
                           sites)
         self.assert_success(cluster.launch())
@@ -104,7 +104,7 @@ class Planning(ClusterTest):
 
     def test_a_resumed_run_keeps_what_it_learned(self):
         """Stopped in a later round, the sites go on with the plan that they had."""
-        sites = {i: played({"step_seconds": s}) for i, s in enumerate((0.06, 0.03))}
+        sites = {i: emulated({"step_seconds": s}) for i, s in enumerate((0.06, 0.03))}
         run = {"outer": {"rounds": 4}, "plan": {"policy": "hybrid", "base_steps": 20}}
         cluster = Cluster(self.folder, 2, run, sites)
         started = self.start_all(cluster)
@@ -122,7 +122,7 @@ class Planning(ClusterTest):
 
     def test_a_run_resumes_within_its_first_round(self):
         """Stopped before the sites were measured and after: they still hold one plan and one theta."""
-        sites = {i: played({"step_seconds": s}) for i, s in enumerate((0.06, 0.03))}
+        sites = {i: emulated({"step_seconds": s}) for i, s in enumerate((0.06, 0.03))}
         run = {"outer": {"rounds": 2}, "plan": {"policy": "hybrid", "base_steps": 20}}
         for step in (2, 8):
             folder = self.folder / f"step{step}"
@@ -147,7 +147,7 @@ class Planning(ClusterTest):
 
     def test_a_run_killed_after_it_was_measured_begins_anew(self):
         """Only some sites have a checkpoint from after the measuring sync: all go back to the start."""
-        sites = {i: played({"step_seconds": s}) for i, s in enumerate((0.06, 0.03))}
+        sites = {i: emulated({"step_seconds": s}) for i, s in enumerate((0.06, 0.03))}
         cluster = Cluster(self.folder, 2, {"outer": {"rounds": 2}, "plan": {
             "policy": "hybrid", "base_steps": 20}}, sites)
         started = self.start_all(cluster)
@@ -168,7 +168,7 @@ class Planning(ClusterTest):
         run = {"outer": {"rounds": 2}, "plan": {"base_steps": 12, "base_batch": 6}}
         one = Cluster(folder, 1, run)
         self.assert_success(one.launch())
-        sites = {0: played({"sequence_seconds": 0.01}, {"sequence_seconds": 0.02})}
+        sites = {0: emulated({"sequence_seconds": 0.01}, {"sequence_seconds": 0.02})}
         two = Cluster(self.folder, 1, run, sites)
         self.assert_success(two.launch())
         for rounds, loss in validation_losses(one).items():

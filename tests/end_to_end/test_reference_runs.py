@@ -41,7 +41,7 @@ CASES: dict[str, tuple[int, dict, dict]] = {
             "plan": {"base_steps": 12}}, {}),
     "eager": (2, {"strategy": {"kind": "eager_updates"}}, {}),
     "bf16 products": (2, {"inner": {"compute": "bf16"}}, {}),
-    # Two slices that play one speed, so that the shares of a batch stay the same.
+    # Two slices that emulate one speed, so that the shares of a batch stay the same.
     "two devices": (2, {"plan": {"micro_batch": 1}}, {0: {"devices": 2 * [
         SLICE | {"emulate": {"sequence_seconds": 0.02}}]}}),
     "two threads": (2, {}, {index: {"devices": [SLICE | {"threads": 2}]} for index in range(2)}),

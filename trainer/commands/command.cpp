@@ -16,7 +16,7 @@ constexpr Command kCommands[] = {
     {"profile", "measures a site for the planner: TFLOPS, memory, step times, links",
      profile_command},
     {"plan", "what each site would do in a round, by its profile, and why", plan_command},
-    {"simulate", "plays rounds of given sites and links in simulated time", simulate_command},
+    {"simulate", "simulates rounds of given sites and links", simulate_command},
     {"report", "idle time by cause, losses and bytes of a run", report_command},
     {"evaluate", "validation loss of a checkpoint", evaluate_command},
     {"generate", "text from a checkpoint", generate_command},

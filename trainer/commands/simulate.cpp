@@ -85,9 +85,9 @@ int simulate_command(const Arguments& arguments) {
   std::optional<EventFiles> files;
   if (!options->out.empty()) files.emplace(options->out, scenario, FARSTEP_VERSION);
   for (int64_t round = 0; round < scenario.rounds; ++round) {
-    const auto& played = simulation.next_round();
-    result.add(played);
-    if (files) files->write(played);
+    const auto& simulated = simulation.next_round();
+    result.add(simulated);
+    if (files) files->write(simulated);
   }
   fmt::print("{}", options->json ? simulation_json(result).dump() + "\n"
                                  : simulation_text(scenario, result));

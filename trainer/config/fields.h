@@ -57,6 +57,17 @@ constexpr Rules required(Rules rules) {
   return rules;
 }
 
+// A field that a struct had once, and what has its meaning now. A struct lists its own in a static
+// member `kFormerFields`; whoever still sets one reads the new way in the message.
+struct FormerField {
+  std::string_view name, now;
+};
+
+template <typename T>
+concept HasFormerFields = requires {
+  { T::kFormerFields } -> std::convertible_to<std::span<const FormerField>>;
+};
+
 // An enum with names of its values in their order; found by argument-dependent lookup.
 template <typename T>
 concept NamedEnum = std::is_enum_v<T> && requires(T value) {

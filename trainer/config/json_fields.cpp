@@ -16,7 +16,7 @@ std::string Rules::text() const {
   return "";
 }
 
-void JsonPlace::fail(const std::string& message) const {
+void JsonPath::fail(const std::string& message) const {
   const auto where = path.empty() ? std::string("(top)") : path;
   throw ConfigError(fmt::format("{}{}: {}", file.empty() ? "" : file + ": ", where, message));
 }
@@ -42,8 +42,10 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 }
 
 // Returns "; did you mean ...", or an empty text if no field is similar to `name`.
-std::string hint_at(const std::string& name, const std::vector<std::string>& known,
-                    const std::vector<std::string>& inside) {
+std::string hint_at(const std::string& name, const NearFields& fields) {
+  const auto& [known, inside, former] = fields;
+  const auto renamed = std::ranges::find(former, name, &FormerField::name);
+  if (renamed != former.end()) return fmt::format("; did you mean '{}'?", renamed->now);
   // A field that has moved into a struct has the same name there.
   const auto moved =
       std::ranges::find_if(inside, [&](const auto& path) { return path.ends_with("." + name); });
@@ -55,68 +57,66 @@ std::string hint_at(const std::string& name, const std::vector<std::string>& kno
   return fmt::format("; did you mean '{}'?", *nearest);
 }
 
-void check_range(double number, const Json& json, const Rules& rules, const JsonPlace& place) {
+void check_range(double number, const Json& json, const Rules& rules, const JsonPath& path) {
   if (!rules.allow(number)) {
-    place.fail(fmt::format("is {}; must be {}", json.dump(), rules.text()));
+    path.fail(fmt::format("is {}; must be {}", json.dump(), rules.text()));
   }
 }
 
 }  // namespace
 
-void refuse_unknown_members(const Json& json, const std::vector<std::string>& known,
-                            const std::vector<std::string>& inside, const JsonPlace& place) {
+void refuse_unknown_members(const Json& json, const NearFields& fields, const JsonPath& path) {
   for (const auto& [name, value] : json.items()) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    place.member(name).fail("is not a known field" + hint_at(name, known, inside));
+    if (std::ranges::find(fields.known, name) != fields.known.end()) continue;
+    path.member(name).fail("is not a known field" + hint_at(name, fields));
   }
 }
 
-void require_object(const Json& json, const JsonPlace& place) {
-  if (!json.is_object()) place.fail("must be an object");
+void require_object(const Json& json, const JsonPath& path) {
+  if (!json.is_object()) path.fail("must be an object");
 }
 
-void read_scalar(const Json& json, bool& value, const Rules& /*rules*/, const JsonPlace& place) {
-  if (!json.is_boolean()) place.fail(fmt::format("is {}; must be true or false", json.dump()));
+void read_scalar(const Json& json, bool& value, const Rules& /*rules*/, const JsonPath& path) {
+  if (!json.is_boolean()) path.fail(fmt::format("is {}; must be true or false", json.dump()));
   value = json.get<bool>();
 }
 
-void read_scalar(const Json& json, int64_t& value, const Rules& rules, const JsonPlace& place) {
+void read_scalar(const Json& json, int64_t& value, const Rules& rules, const JsonPath& path) {
   const bool fits = json.is_number_integer() &&
                     !(json.is_number_unsigned() &&
                       json.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max()));
-  if (!fits) place.fail(fmt::format("is {}; must be a whole number", json.dump()));
+  if (!fits) path.fail(fmt::format("is {}; must be a whole number", json.dump()));
   // As a double, like the limits. Integers in configs stay far below 2^53.
-  check_range(static_cast<double>(json.get<int64_t>()), json, rules, place);
+  check_range(static_cast<double>(json.get<int64_t>()), json, rules, path);
   value = json.get<int64_t>();
 }
 
-void read_scalar(const Json& json, double& value, const Rules& rules, const JsonPlace& place) {
+void read_scalar(const Json& json, double& value, const Rules& rules, const JsonPath& path) {
   if (!json.is_number() || !std::isfinite(json.get<double>())) {
-    place.fail(fmt::format("is {}; must be a number", json.dump()));
+    path.fail(fmt::format("is {}; must be a number", json.dump()));
   }
-  check_range(json.get<double>(), json, rules, place);
+  check_range(json.get<double>(), json, rules, path);
   value = json.get<double>();
 }
 
-void read_scalar(const Json& json, std::string& value, const Rules& rules, const JsonPlace& place) {
-  if (!json.is_string()) place.fail(fmt::format("is {}; must be a string", json.dump()));
+void read_scalar(const Json& json, std::string& value, const Rules& rules, const JsonPath& path) {
+  if (!json.is_string()) path.fail(fmt::format("is {}; must be a string", json.dump()));
   value = json.get<std::string>();
-  if (rules.required && value.empty()) place.fail("must not be empty");
+  if (rules.required && value.empty()) path.fail("must not be empty");
 }
 
-void read_scalar(const Json& json, Json& value, const Rules& /*rules*/,
-                 const JsonPlace& /*place*/) {
+void read_scalar(const Json& json, Json& value, const Rules& /*rules*/, const JsonPath& /*path*/) {
   value = json;
 }
 
 std::size_t read_enum(const Json& json, std::span<const std::string_view> names,
-                      const JsonPlace& place) {
+                      const JsonPath& path) {
   std::string listed;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (json.is_string() && json.get_ref<const std::string&>() == names[i]) return i;
     listed += (i == 0 ? "" : ", ") + std::string(names[i]);
   }
-  place.fail(fmt::format("is {}; must be one of {}", json.dump(), listed));
+  path.fail(fmt::format("is {}; must be one of {}", json.dump(), listed));
 }
 
 }  // namespace detail

@@ -15,15 +15,15 @@ namespace farstep {
 
 using Json = nlohmann::ordered_json;
 
-// The position of a value, for messages.
-struct JsonPlace {
+// The path of a value in a file, for messages.
+struct JsonPath {
   std::string file;  // empty where the caller adds it, see in_file()
   std::string path;  // "outer.momentum", "devices[0].kind"; empty is the whole file
 
-  JsonPlace member(std::string_view name) const {
+  JsonPath member(std::string_view name) const {
     return {file, path.empty() ? std::string(name) : path + "." + std::string(name)};
   }
-  JsonPlace element(std::size_t index) const {
+  JsonPath element(std::size_t index) const {
     return {file, path + "[" + std::to_string(index) + "]"};
   }
   [[noreturn]] void fail(const std::string& message) const;
@@ -51,22 +51,28 @@ struct FieldHelp {
 
 namespace detail {
 
-// Throws ConfigError if `json` has a member that is not in `known`. The message proposes a field of
-// that name among `inside`, the fields inside the known ones ("adamw.beta1"). Else it proposes the
-// known field with the most similar name.
-void refuse_unknown_members(const Json& json, const std::vector<std::string>& known,
-                            const std::vector<std::string>& inside, const JsonPlace& place);
-void require_object(const Json& json, const JsonPlace& place);
-void read_scalar(const Json& json, bool& value, const Rules& rules, const JsonPlace& place);
-void read_scalar(const Json& json, int64_t& value, const Rules& rules, const JsonPlace& place);
-void read_scalar(const Json& json, double& value, const Rules& rules, const JsonPlace& place);
-void read_scalar(const Json& json, std::string& value, const Rules& rules, const JsonPlace& place);
-void read_scalar(const Json& json, Json& value, const Rules& rules, const JsonPlace& place);
+// The fields that an unknown member may have meant.
+struct NearFields {
+  std::vector<std::string> known;
+  std::vector<std::string> inside;  // fields of the known ones: "adamw.beta1"
+  std::span<const FormerField> former = {};
+};
+
+// Throws ConfigError if `json` has a member that is not in `fields.known`. The message proposes
+// what has come for a former field of that name, or the field of that name inside a known one. Else
+// it proposes the known field with the most similar name.
+void refuse_unknown_members(const Json& json, const NearFields& fields, const JsonPath& path);
+void require_object(const Json& json, const JsonPath& path);
+void read_scalar(const Json& json, bool& value, const Rules& rules, const JsonPath& path);
+void read_scalar(const Json& json, int64_t& value, const Rules& rules, const JsonPath& path);
+void read_scalar(const Json& json, double& value, const Rules& rules, const JsonPath& path);
+void read_scalar(const Json& json, std::string& value, const Rules& rules, const JsonPath& path);
+void read_scalar(const Json& json, Json& value, const Rules& rules, const JsonPath& path);
 std::size_t read_enum(const Json& json, std::span<const std::string_view> names,
-                      const JsonPlace& place);
+                      const JsonPath& path);
 
 template <typename T>
-void read_value(const Json& json, T& value, const Rules& rules, const JsonPlace& place);
+void read_value(const Json& json, T& value, const Rules& rules, const JsonPath& path);
 
 // Lists the names of the fields that it visits.
 struct FieldNames {
@@ -81,53 +87,60 @@ struct FieldNames {
 // Reads the members of one JSON object into the fields that it visits.
 class FieldReader {
  public:
-  FieldReader(const Json& json, const JsonPlace& place) : json_(json), place_(place) {
-    require_object(json, place);
+  FieldReader(const Json& json, const JsonPath& path) : json_(json), path_(path) {
+    require_object(json, path);
   }
 
   template <typename T>
   void operator()(const char* name, T& value, const char* /*doc*/, const Rules& rules = {}) {
-    known_.emplace_back(name);
-    if constexpr (HasFields<T>) value.fields(FieldNames{inside_, std::string(name) + "."});
+    fields_.known.emplace_back(name);
+    if constexpr (HasFields<T>) value.fields(FieldNames{fields_.inside, std::string(name) + "."});
     const auto found = json_.find(name);
     if (found != json_.end()) {
-      read_value(*found, value, rules, place_.member(name));
+      read_value(*found, value, rules, path_.member(name));
     } else if (rules.required) {
-      place_.member(name).fail("is missing");
+      path_.member(name).fail("is missing");
     }
   }
 
-  void finish() const { refuse_unknown_members(json_, known_, inside_, place_); }
+  // Refuses members that no visited field has.
+  void finish(std::span<const FormerField> former) {
+    fields_.former = former;
+    refuse_unknown_members(json_, fields_, path_);
+  }
 
  private:
   const Json& json_;
-  const JsonPlace& place_;
-  std::vector<std::string> known_;
-  std::vector<std::string> inside_;  // fields of the known ones
+  const JsonPath& path_;
+  NearFields fields_;
 };
 
 template <typename T>
-void read_value(const Json& json, T& value, const Rules& rules, const JsonPlace& place) {
+void read_value(const Json& json, T& value, const Rules& rules, const JsonPath& path) {
   if constexpr (HasFields<T>) {
-    FieldReader reader(json, place);
+    FieldReader reader(json, path);
     value.fields(reader);
-    reader.finish();
+    if constexpr (HasFormerFields<T>) {
+      reader.finish(T::kFormerFields);
+    } else {
+      reader.finish({});
+    }
   } else if constexpr (OptionalField<T>) {
     value.reset();
-    if (!json.is_null()) read_value(json, value.emplace(), rules, place);
+    if (!json.is_null()) read_value(json, value.emplace(), rules, path);
   } else if constexpr (VectorField<T>) {
-    if (!json.is_array()) place.fail("must be an array");
+    if (!json.is_array()) path.fail("must be an array");
     if (!rules.allow(static_cast<double>(json.size()))) {
-      place.fail(fmt::format("has {} entries; must have {}", json.size(), rules.text()));
+      path.fail(fmt::format("has {} entries; must have {}", json.size(), rules.text()));
     }
     value.clear();
     for (std::size_t i = 0; i < json.size(); ++i) {
-      read_value(json[i], value.emplace_back(), Rules{}, place.element(i));
+      read_value(json[i], value.emplace_back(), Rules{}, path.element(i));
     }
   } else if constexpr (NamedEnum<T>) {
-    value = static_cast<T>(read_enum(json, enum_names(T{}), place));
+    value = static_cast<T>(read_enum(json, enum_names(T{}), path));
   } else {
-    read_scalar(json, value, rules, place);
+    read_scalar(json, value, rules, path);
   }
 }
 
@@ -228,7 +241,7 @@ class FieldLister {
 template <HasFields T>
 T read_json(const Json& json, const std::string& file) {
   T value{};
-  detail::read_value(json, value, Rules{}, JsonPlace{file, ""});
+  detail::read_value(json, value, Rules{}, JsonPath{file, ""});
   return value;
 }
 

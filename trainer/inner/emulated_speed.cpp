@@ -11,12 +11,12 @@ double EmulatedSpeed::step_lasts(double own_seconds, int64_t sequences) {
   for (const auto& change : config_->changes) {
     if (steps_ >= change.step) slowness = change.times;
   }
-  const double played_seconds =
+  const double emulated_seconds =
       std::max(config_->step_seconds.value_or(0),
                config_->sequence_seconds.value_or(0) * static_cast<double>(sequences));
   // A device cannot be played faster than it is.
   return std::max(own_seconds,
-                  slowness * std::max(played_seconds, config_->times.value_or(1) * own_seconds));
+                  slowness * std::max(emulated_seconds, config_->times.value_or(1) * own_seconds));
 }
 
 }  // namespace farstep

@@ -15,7 +15,7 @@ class EmulatedSpeed {
   explicit EmulatedSpeed(std::optional<EmulateConfig> config) : config_(std::move(config)) {}
 
   // Returns whether the device's speed is emulated.
-  bool is_played() const { return config_.has_value(); }
+  bool is_emulated() const { return config_.has_value(); }
   // Counts a step of `sequences` that took `own_seconds`. Returns how long it must last, at least
   // `own_seconds`.
   double step_lasts(double own_seconds, int64_t sequences);

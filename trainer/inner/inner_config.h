@@ -51,7 +51,7 @@ struct InnerConfig {
         "compute", compute,
         "type of the matrix products, at all sites; auto: bf16 where a site of the run has a GPU, "
         "else fp32, which is many times slower on a GPU; fp8: as bf16, but e4m3 and e5m2 in the "
-        "blocks' linear layers, for GPUs since Ada and Hopper (a CPU plays it); master weights "
+        "blocks' linear layers, for GPUs since Ada and Hopper (a CPU emulates it); master weights "
         "are fp32 always");
     visit("step", step,
           "fused: forward and backward written out, on cpu devices; autograd: by LibTorch");

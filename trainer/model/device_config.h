@@ -19,7 +19,7 @@ inline std::span<const std::string_view> enum_names(DeviceKind) {
   return kNames;
 }
 
-// From one inner step of the process on, a device plays another speed.
+// From one inner step of the process on, a device emulates another speed.
 struct SpeedChange {
   int64_t step = 0;
   double times = 1;
@@ -33,7 +33,7 @@ struct SpeedChange {
   }
 };
 
-// Makes a device play a slower one, to try unequal sites on one machine.
+// Makes a device emulate a slower one, to try unequal sites on one machine.
 struct EmulateConfig {
   std::optional<double> step_seconds = {}, sequence_seconds = {}, times = {};
   std::vector<SpeedChange> changes = {};
@@ -75,7 +75,7 @@ struct DeviceConfig {
     visit("recompute", recompute,
           "keep of every block its input alone and run its forward again in backward: memory for "
           "larger micro-batches, slower steps, the same bits");
-    visit("emulate", emulate, "play a slower device");
+    visit("emulate", emulate, "emulate a slower device");
   }
 };
 

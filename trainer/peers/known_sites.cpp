@@ -13,7 +13,7 @@ Json own_profile(const SiteConfig& site) {
   if (site.profile.empty()) return nullptr;
   const auto profile = site_profile_from_json(load_json(site.profile), site.profile);
   if (profile.site != site.name) {
-    JsonPlace{site.profile, "site"}.fail(
+    JsonPath{site.profile, "site"}.fail(
         fmt::format("is '{}'; this site is '{}'", profile.site, site.name));
   }
   return to_json(profile);
@@ -27,9 +27,11 @@ std::string source_of(const SiteKnowledge& site) {
 
 std::vector<SiteKnowledge> profiled_sites(const RunConfig& run, const Welcome& welcome) {
   auto sites = sites_of(run.sites);
-  for (std::size_t id = 0; id < std::min(sites.size(), welcome.profiles.size()); ++id) {
-    if (welcome.profiles[id].is_null()) continue;
-    sites[id].profile = site_profile_from_json(welcome.profiles[id], source_of(sites[id]));
+  for (auto& site : sites) {
+    const auto place = std::ranges::find(welcome.sites, site.site) - welcome.sites.begin();
+    if (place >= std::ssize(welcome.profiles)) continue;
+    const auto& profile = welcome.profiles[static_cast<std::size_t>(place)];
+    if (!profile.is_null()) site.profile = site_profile_from_json(profile, source_of(site));
   }
   return sites;
 }

@@ -16,8 +16,8 @@ namespace farstep {
 // ConfigError if the file cannot be read or is another site's profile.
 Json own_profile(const SiteConfig& site);
 
-// Returns the knowledge of each site of the run, in order of site ids. Throws ConfigError if a
-// profile is malformed, or was measured with another model than `model`.
+// Returns the knowledge of each site of the run, in the order of its config. Throws ConfigError if
+// a profile is malformed, or was measured with another model than `model`.
 std::vector<SiteKnowledge> known_sites(const RunConfig& run, const Welcome& welcome,
                                        const ProfiledModel& model);
 

@@ -4,8 +4,6 @@
 
 #include <limits>
 
-#include "outer_optimizer/exchange/direct_exchange.h"
-#include "outer_optimizer/exchange/ring_exchange.h"
 #include "wan/emulate/shaped_transport.h"
 #include "wan/transport/gloo_transport.h"
 #include "wan/transport/local_address.h"
@@ -69,22 +67,20 @@ Links::~Links() {
 }
 
 void Links::make_exchange(ExchangeKind kind) {
-  if (kind != ExchangeKind::kRing) {
-    exchange_ = std::make_unique<DirectExchange>(*transport_);
-    return;
-  }
   // The listener runs on the member's thread.
-  member_.on_peer_lost({});  // the listener reads ring_, which is being made
-  ring_ = std::make_unique<GlooRing>(mesh_, stall_seconds_, member_);
+  member_.on_peer_lost({});  // the listener reads exchange_, which is being made
+  exchange_ = farstep::make_exchange(
+      kind,
+      {.links = *transport_, .mesh = mesh_, .stall_seconds = stall_seconds_, .store = member_});
+  over_links_ = traits_of(kind).over_links;
   abort_when_a_peer_is_lost();
-  exchange_ = std::make_unique<RingExchange>(*ring_, mesh_.rank);
 }
 
 LinkUse Links::uplink() const {
   LinkUse use{.state = transport_->uplink(),
               .bits_per_second = meters_->uplink().bits_per_second()};
-  if (!ring_) return use;
-  const auto bytes = ring_->socket_bytes();
+  if (over_links_) return use;
+  const auto bytes = exchange_->own_bytes();
   use.state.sent_bytes += bytes.sent;
   use.state.received_bytes += bytes.received;
   use.state.socket_sent_bytes += bytes.sent;
@@ -96,7 +92,7 @@ LinkUse Links::uplink() const {
 std::vector<LinkUse> Links::links() const {
   std::vector<LinkUse> uses;
   // A ring's bytes are the kernel's count for all peers together.
-  if (ring_) return uses;
+  if (!over_links_) return uses;
   for (int peer = 0; peer < transport_->size(); ++peer) {
     if (peer == transport_->rank()) {
       uses.emplace_back();
@@ -115,7 +111,7 @@ void Links::abort_when_a_peer_is_lost() {
 
 void Links::abort(const std::string& site, const std::string& reason) {
   transport_->abort(site, reason);
-  if (ring_) ring_->abort(site, reason);
+  if (exchange_) exchange_->abort(site, reason);
 }
 
 }  // namespace farstep

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "outer_optimizer/exchange/exchange.h"
-#include "outer_optimizer/sync_config.h"
+#include "outer_optimizer/exchange_kind.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/view.h"
+#include "trainer/peers/connected_exchange.h"
 #include "trainer/peers/peers.h"
 #include "trainer/settings/site_config.h"
 #include "wan/membership/member.h"
-#include "wan/transport/gloo_ring.h"
 #include "wan/transport/link_meter.h"
 #include "wan/transport/mesh.h"
 
@@ -40,16 +40,16 @@ class Links {
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
 
-  // Makes the exchange of this kind: over the links, or, for a ring, over connections of its own.
-  // All members must call it at the same time, once. Throws PeerError.
+  // Makes the exchange of this kind: over the links, or over connections of its own. All members
+  // must call it at the same time, once. Throws PeerError.
   void make_exchange(ExchangeKind kind);
   // Valid after make_exchange().
-  Exchange& exchange() { return *exchange_; }
+  Exchange& exchange() { return exchange_->exchange(); }
 
   // The transport of the links, for other messages than the exchange's.
   Transport& transport() { return *transport_; }
 
-  // As in Peers. For a ring the kernel's byte counts are taken as payload.
+  // As in Peers. Of connections besides the links the kernel's byte counts are taken as payload.
   LinkUse uplink() const;
   std::vector<LinkUse> links() const;
   void measure() { meters_->look(); }
@@ -64,9 +64,9 @@ class Links {
   const double stall_seconds_;
   const MeshOptions mesh_;
   std::unique_ptr<Transport> transport_;
-  std::unique_ptr<GlooRing> ring_;  // null for other exchanges
   std::unique_ptr<LinkMeters> meters_;
-  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<ConnectedExchange> exchange_;
+  bool over_links_ = true;  // exchange_'s bytes are the links'
 };
 
 }  // namespace farstep

@@ -31,10 +31,13 @@ std::unique_ptr<SitePeers> SitePeers::join(const LoadedSite& loaded, const JoinR
   peers->view_ = {.generation = welcome->generation,
                   .members = welcome->sites,
                   .self = static_cast<std::size_t>(welcome->site_id)};
-  if (peers->site_.network.emulate && peers->run_.sync.exchange == ExchangeKind::kRing) {
+  const auto exchange = peers->run_.sync.exchange;
+  if (peers->site_.network.emulate && !traits_of(exchange).over_links) {
     throw ConfigError(
-        "network.emulate: cannot slow down the connections of Gloo's ring, which the run's "
-        "sync.exchange is; remove it, and try a ring on the network of scripts/wan_lab");
+        fmt::format("network.emulate: cannot slow down the connections that the run's "
+                    "sync.exchange, {}, makes for itself; remove it, and try that exchange on the "
+                    "network of scripts/wan_lab",
+                    name_of(exchange)));
   }
   auto& compute = peers->run_.inner.compute;
   compute = agreed_compute(compute, peers->site_, peers->view_, *peers->member_);
@@ -51,8 +54,8 @@ SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock) : site_(loaded.site
 }
 
 int SitePeers::lanes() const {
-  // A ring makes its own connections; these links then only detect lost peers.
-  if (run_.sync.exchange == ExchangeKind::kRing) return 1;
+  // Otherwise the links only detect lost peers.
+  if (!traits_of(run_.sync.exchange).over_links) return 1;
   if (run_.sync.lanes) return static_cast<int>(*run_.sync.lanes);
   const auto members = static_cast<int64_t>(view_.size());
   return static_cast<int>(planned_lanes(run_, welcome_).value_or(lanes_for(members)));

@@ -136,7 +136,7 @@ std::string ends_text(const RunReport& report) {
   std::string others;
   std::size_t done = 0;
   for (const auto& site : report.sites) {
-    if (site.end && site.end->outcome == EndOutcome::kDone) {
+    if (site.end && site.end->outcome == Outcome::kDone) {
       ++done;
       continue;
     }

@@ -6,7 +6,7 @@
 namespace farstep {
 
 bool is_measured(const Run& run) {
-  const int64_t measuring_steps = run.planner.plan().measuring_steps;
+  const int64_t measuring_steps = run.plan().measuring_steps;
   return measuring_steps > 0 && run.site.steps_done() >= measuring_steps;
 }
 
@@ -29,7 +29,7 @@ bool plan_rest_of_round(Run& run, RoundRecord& record, const std::stop_token& st
   // The measured steps have taken their windows, so the rest of the round begins after them.
   count_sequences(run);
   ++run.position.measuring_syncs;
-  run.planner.plan_rest(timings_of(go->contributions));
+  run.planner.plan_rest(run.peers.view(), timings_of(go->contributions));
   return begin_round(run, record, stop);
 }
 

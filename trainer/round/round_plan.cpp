@@ -10,7 +10,7 @@ namespace {
 
 SiteWork site_work(const Run& run) {
   const auto& view = run.peers.view();
-  const auto& plan = run.planner.plan();
+  const auto& plan = run.plan();
   const auto& config = run.config.plan;
   SiteWork work{.round = run.position.round(),
                 .rounds = run.config.outer.rounds,
@@ -29,7 +29,7 @@ SiteWork site_work(const Run& run) {
 }
 
 RoundStart round_start(Run& run) {
-  const auto& plan = run.planner.plan();
+  const auto& plan = run.plan();
   RoundStart start{.round = run.position.round(),
                    .view = run.peers.view(),
                    .planned = {},
@@ -74,7 +74,7 @@ bool begin_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
 // What the plan reserved counts, not what was used. Each site knows the former of all sites, and so
 // where the next round's windows begin.
 void count_sequences(Run& run) {
-  run.position.data.run_sequences += total_sequences(run.planner.plan());
+  run.position.data.run_sequences += total_sequences(run.plan());
   run.position.data.site_sequences += run.own_plan().sequences();
 }
 
@@ -83,7 +83,7 @@ void plan_next_round(Run& run, const std::optional<SyncRecord>& newest) {
   ++run.position.rounds_done;
   if (newest) {
     // With eager updates the first round ends without figures of the sites.
-    run.planner.observe(timings_of(newest->contributions));
+    run.planner.observe(run.peers.view(), timings_of(newest->contributions));
   } else {
     run.planner.keep_plan();
   }
@@ -92,11 +92,12 @@ void plan_next_round(Run& run, const std::optional<SyncRecord>& newest) {
 }
 
 void retune(Run& run) {
-  const auto change = change_of_sync(run.config.plan, run.config.sync.shares, run.planner.sites(),
-                                     run.parameters, run.strategy.sync_config(), run.shares);
+  const auto change =
+      change_of_sync(run.config.plan, run.config.sync.shares, run.planner.sites(run.peers.view()),
+                     run.parameters, run.strategy.sync_config(), run.reduction_shares);
   if (!change) return;
   run.strategy.retune(change->sync, change->shares);
-  run.shares = change->shares;
+  run.reduction_shares = change->shares;
   const int64_t round = run.position.round();
   run.recorder.record(SyncChangeEvent{.round = round,
                                       .codec = change->sync.codec.kind,

@@ -61,10 +61,12 @@ struct Run {
   Recorder& recorder;
   const Clock& clock;
   RunPosition position = {};
-  std::vector<double> shares = {};  // of the reduction, as of the last retune()
+  std::vector<double> reduction_shares = {};  // of the members, as of the last retune()
 
-  // Returns this site's part of the present plan.
-  const SitePlan& own_plan() const { return planner.plan().sites[peers.view().self]; }
+  // Returns the present plan of the view's members.
+  const RoundPlan& plan() const { return planner.plan(peers.view()); }
+  // Returns this site's part of it.
+  const SitePlan& own_plan() const { return plan().sites[peers.view().self]; }
 };
 
 }  // namespace farstep

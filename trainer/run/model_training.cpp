@@ -33,8 +33,8 @@ void ModelTraining::begin(const RoundRange& range, int64_t first_sequence, int64
   loader_->start_round(range, first_sequence, batch);
 }
 
-bool ModelTraining::is_played() const {
-  return std::ranges::any_of(speeds_, &EmulatedSpeed::is_played);
+bool ModelTraining::is_emulated() const {
+  return std::ranges::any_of(speeds_, &EmulatedSpeed::is_emulated);
 }
 
 std::optional<StepDone> ModelTraining::step(const StepOrder& order, SiteReduction* gradients) {
@@ -46,7 +46,7 @@ std::optional<StepDone> ModelTraining::step(const StepOrder& order, SiteReductio
   event.start = clock_.unix_seconds();
   // An emulated length is slept, a balance needs the devices' times, and gradients of several sites
   // are added up. Each of these waits for the step.
-  if (!inner_.may_be_late() || is_played() || gradients) {
+  if (!inner_.may_be_late() || is_emulated() || gradients) {
     return step_at_once(batch, order, std::move(event), gradients);
   }
   const auto before =
@@ -72,12 +72,12 @@ StepDone ModelTraining::step_at_once(const BatchView& batch, const StepOrder& or
   const auto result =
       gradients ? inner_.run_across(batch, shares, order.micro_batch, order.progress, *gradients)
                 : inner_.run(batch, shares, order.micro_batch, order.progress);
-  const auto device_seconds = play_speeds(began, shares, result.device_seconds);
+  const auto device_seconds = emulate_speeds(began, shares, result.device_seconds);
   balance_.observe(device_seconds);
   event.seconds = clock_.now_seconds() - began;
   if (device_seconds.size() > 1) event.device_seconds = device_seconds;
   auto step = done(std::move(event), result);
-  if (result.held_seconds > 0 && !is_played()) {  // else the emulated length hides the wait
+  if (result.held_seconds > 0 && !is_emulated()) {  // else the emulated length hides the wait
     step.event.seconds = std::max(0.0, step.event.seconds - result.held_seconds);
     step.held_seconds = result.held_seconds;
   }
@@ -86,8 +86,8 @@ StepDone ModelTraining::step_at_once(const BatchView& batch, const StepOrder& or
 
 // An emulated device sleeps as long as its speed asks, so that sites of one machine behave as if
 // unequal.
-std::vector<double> ModelTraining::play_speeds(double began, std::span<const int64_t> shares,
-                                               std::span<const double> device_seconds) {
+std::vector<double> ModelTraining::emulate_speeds(double began, std::span<const int64_t> shares,
+                                                  std::span<const double> device_seconds) {
   const double slowest = *std::ranges::max_element(device_seconds);
   // The time after the devices' own: the sum of gradients and the update, which end together.
   const double common_seconds = clock_.now_seconds() - began - slowest;

@@ -32,14 +32,14 @@ class ModelTraining : public InnerTraining {
   std::span<float> gradients() override { return inner_.host_gradients(); }
 
  private:
-  bool is_played() const;
+  bool is_emulated() const;
   // Takes a step and waits for it.
   StepDone step_at_once(const BatchView& batch, const StepOrder& order, StepEvent event,
                         SiteReduction* gradients);
   // Waits until the step that began at `began` has lasted as long as its slowest emulated device
   // needs. Returns each device's time for its share.
-  std::vector<double> play_speeds(double began, std::span<const int64_t> shares,
-                                  std::span<const double> device_seconds);
+  std::vector<double> emulate_speeds(double began, std::span<const int64_t> shares,
+                                     std::span<const double> device_seconds);
   // Records the result of the step under way.
   StepDone done_late(const StepResult& result);
 

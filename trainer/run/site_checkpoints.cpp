@@ -118,7 +118,8 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   model_.inner->push_state();
   run.planner.restore(progress.planner);
   // The shares as they were last decided.
-  run.shares = shares_by_uplinks(run.config.sync.shares, run.planner.sites());
+  run.reduction_shares =
+      shares_by_uplinks(run.config.sync.shares, run.planner.sites(run.peers.view()));
   run.site.resume(progress.step, progress.loss_sum, progress.round_seconds,
                   std::move(progress.step_seconds));
   // A crash later would otherwise resume from a state that this run has left.

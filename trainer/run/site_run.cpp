@@ -23,10 +23,10 @@ std::string device_text(const DeviceConfig& device) {
                                               : fmt::format("cuda:{}", device.index);
   if (!device.emulate) return text;
   const auto& emulate = *device.emulate;
-  if (emulate.times) return text + fmt::format(", played {} times slower", *emulate.times);
+  if (emulate.times) return text + fmt::format(", emulated {} times slower", *emulate.times);
   return text + (emulate.step_seconds
-                     ? fmt::format(", played at {} s a step", *emulate.step_seconds)
-                     : fmt::format(", played at {} s a sequence", *emulate.sequence_seconds));
+                     ? fmt::format(", emulated at {} s a step", *emulate.step_seconds)
+                     : fmt::format(", emulated at {} s a sequence", *emulate.sequence_seconds));
 }
 
 // Records and logs the environment of this process.
@@ -70,7 +70,7 @@ SiteRun::SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> 
       checkpoints_(config_, *ground_, model_),
       strategy_(make_strategy()),
       training_(*model_.inner, model_.model->parameters().host_values(), make_loader(), speeds(),
-                known_sequence_seconds(planner_.sites()[peers_->view().self].profile,
+                known_sequence_seconds(planner_.sites(peers_->view())[peers_->view().self].profile,
                                        ground_->site.devices.size()),
                 ground_->clock),
       trainer_(training_, ground_->recorder, ground_->clock),
@@ -104,7 +104,7 @@ Planner SiteRun::make_planner() const {
                             .sequence_length = config_.data.sequence_length,
                             .compute = std::string(name_of(config_.inner.compute))};
   return in_file(std::string(kRunSource), [&] {
-    return Planner(config_.plan, known_sites(config_, peers_->welcome(), model));
+    return Planner(config_.plan, known_sites(config_, peers_->welcome(), model), peers_->view());
   });
 }
 
@@ -165,11 +165,11 @@ int SiteRun::train(const std::stop_token& stop) {
     if (run_rounds(run_, stop)) {
       // The last checkpoint must be whole before the others are told that this site is done.
       checkpoints_.finish(run_);
-      leave(EndOutcome::kDone, "");
+      leave(Outcome::kDone, "");
       return 0;
     }
     save_now();
-    leave(EndOutcome::kInterrupted, "interrupted");
+    leave(Outcome::kInterrupted, "interrupted");
     return kExitInterrupted;
   } catch (const PeerError& error) {
     // A lost peer leaves this site's state whole, even in the middle of a round.
@@ -177,13 +177,13 @@ int SiteRun::train(const std::stop_token& stop) {
     // If all sites are interrupted at once, they leave one after the other; that is no loss of a
     // peer.
     const bool interrupted = stop.stop_requested();
-    leave(interrupted ? EndOutcome::kInterrupted : EndOutcome::kPeerLost, error.what());
+    leave(interrupted ? Outcome::kInterrupted : Outcome::kPeerLost, error.what());
     if (interrupted) return kExitInterrupted;
     throw;
   } catch (const std::exception& error) {
     // The state may be the cause of the failure, so it is not saved.
     finish_saving();
-    leave(EndOutcome::kFailed, error.what());
+    leave(Outcome::kFailed, error.what());
     throw;
   }
 }
@@ -202,14 +202,12 @@ void SiteRun::finish_saving() {
   }
 }
 
-void SiteRun::leave(EndOutcome outcome, const std::string& message) {
+void SiteRun::leave(Outcome outcome, const std::string& message) {
   ground_->recorder.record(EndEvent{.outcome = outcome, .message = message});
-  const bool done = outcome == EndOutcome::kDone;
   // The other sites may still be evaluating, or saving their state.
-  peers_->leave(done                                  ? Outcome::kDone
-                : outcome == EndOutcome::kInterrupted ? Outcome::kInterrupted
-                                                      : Outcome::kFailed,
-                message, done ? config_.deadlines.join_seconds : config_.deadlines.leave_seconds);
+  const auto& deadlines = config_.deadlines;
+  peers_->leave(outcome, message,
+                outcome == Outcome::kDone ? deadlines.join_seconds : deadlines.leave_seconds);
 }
 
 }  // namespace farstep

@@ -54,7 +54,7 @@ class SiteRun {
   void finish_saving();
   // Records how this site ends, and tells the coordinator. If this site hosts the coordinator,
   // waits for the other sites to end, within the run's deadlines.
-  void leave(EndOutcome outcome, const std::string& message);
+  void leave(Outcome outcome, const std::string& message);
 
   const std::unique_ptr<SiteGround> ground_;
   const std::unique_ptr<SitePeers> peers_;

@@ -18,7 +18,7 @@ std::size_t RunConfig::site_id(const std::string& site) const {
 
 RunConfig run_config_from_json(const Json& json, const std::string& file) {
   auto run = read_json<RunConfig>(json, file);
-  const JsonPlace sites{file, "sites"};
+  const JsonPath sites{file, "sites"};
   std::set<std::string> names;
   for (std::size_t id = 0; id < run.sites.size(); ++id) {
     // Names become folders, and parts of keys at the coordinator.
@@ -34,7 +34,7 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
     }
   }
   run.sync.validate({file, "sync"}, run.plan.base_steps);
-  const JsonPlace servers{file, "sync.servers"};
+  const JsonPath servers{file, "sync.servers"};
   for (std::size_t i = 0; i < run.sync.servers.size(); ++i) {
     if (!names.contains(run.sync.servers[i])) {
       servers.element(i).fail("'" + run.sync.servers[i] + "' is no site of the run");
@@ -45,8 +45,8 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
                  {.outer = run.outer, .sync = run.sync, .base_steps = run.plan.base_steps},
                  {file, "strategy"});
   if (run.plan.wan_target &&
-      (!can_be_retuned(strategy) || run.sync.exchange != ExchangeKind::kDirect)) {
-    JsonPlace{file, "plan.wan_target"}.fail(
+      (!can_be_retuned(strategy) || !traits_of(run.sync.exchange).can_be_retuned)) {
+    JsonPath{file, "plan.wan_target"}.fail(
         "chooses codec, fragments and delay, which only strategy.kind low_communication with "
         "sync.exchange direct can change: set both so, or the target to null");
   }

@@ -8,32 +8,32 @@ namespace farstep {
 
 namespace {
 
-void check_emulation(const EmulateConfig& emulate, const JsonPlace& place) {
+void check_emulation(const EmulateConfig& emulate, const JsonPath& path) {
   const int given = emulate.step_seconds.has_value() + emulate.sequence_seconds.has_value() +
                     emulate.times.has_value();
-  if (given != 1) place.fail("must have one of step_seconds, sequence_seconds and times");
+  if (given != 1) path.fail("must have one of step_seconds, sequence_seconds and times");
   const auto& changes = emulate.changes;
   for (std::size_t i = 1; i < changes.size(); ++i) {
     if (changes[i].step > changes[i - 1].step) continue;
-    place.member("changes").element(i).member("step").fail(fmt::format(
+    path.member("changes").element(i).member("step").fail(fmt::format(
         "is {}; must be above the one before, {}", changes[i].step, changes[i - 1].step));
   }
 }
 
-void check_cpu(const CpuConfig& cpu, const JsonPlace& place) {
+void check_cpu(const CpuConfig& cpu, const JsonPath& path) {
   const auto widest = widest_instruction_set();
   if (cpu.instructions.value_or(widest) <= widest) return;
-  place.member("instructions")
+  path.member("instructions")
       .fail(fmt::format("is {}; this processor has no more than {}", name_of(*cpu.instructions),
                         name_of(widest)));
 }
 
-void check_cores(const std::vector<DeviceConfig>& devices, const JsonPlace& place) {
+void check_cores(const std::vector<DeviceConfig>& devices, const JsonPath& path) {
   std::set<int64_t> taken;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const auto& cores = devices[i].cores;
     if (cores.empty()) continue;
-    const auto list = place.element(i).member("cores");
+    const auto list = path.element(i).member("cores");
     if (devices[i].kind != DeviceKind::kCpu) list.fail("only a cpu slice has cores");
     if (std::ssize(cores) != devices[i].threads) {
       list.fail(fmt::format("has {} cores for {} threads; must have one a thread", cores.size(),
@@ -51,23 +51,23 @@ void check_cores(const std::vector<DeviceConfig>& devices, const JsonPlace& plac
 }  // namespace
 
 void SiteConfig::validate(const std::string& file) const {
-  const JsonPlace place{file, ""};
+  const JsonPath path{file, ""};
   if (network.address.empty() == network.interface.empty()) {
-    place.member("network").fail(
+    path.member("network").fail(
         "must have either address or interface: the one that the other sites can reach");
   }
   if (const auto& emulate = network.emulate) {
-    emulate->validate(place.member("network").member("emulate"));
+    emulate->validate(path.member("network").member("emulate"));
   }
   for (std::size_t i = 0; i < devices.size(); ++i) {
     if (const auto& emulate = devices[i].emulate) {
-      check_emulation(*emulate, place.member("devices").element(i).member("emulate"));
+      check_emulation(*emulate, path.member("devices").element(i).member("emulate"));
     }
   }
-  check_cpu(cpu, place.member("cpu"));
-  check_cores(devices, place.member("devices"));
+  check_cpu(cpu, path.member("cpu"));
+  check_cores(devices, path.member("devices"));
   if (coordinator.host && run.empty()) {
-    place.member("run").fail("is missing; the site that hosts the coordinator holds the run file");
+    path.member("run").fail("is missing; the site that hosts the coordinator holds the run file");
   }
 }
 

@@ -50,7 +50,7 @@ struct NetworkConfig {
           "what this site may send to all peers together; stated a little below what the line can, "
           "no queue builds up in it. null: no limit",
           above(0));
-    visit("emulate", emulate, "play slower links to the peers");
+    visit("emulate", emulate, "emulate slower links to the peers");
   }
 };
 

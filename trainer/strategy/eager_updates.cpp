@@ -23,10 +23,10 @@ EagerUpdates::EagerUpdates(const StrategySettings& settings, const View& view, S
 
 // With several fragments or a delay there would be two ways to hide a sync. alpha would mix
 // theta_local with a theta_global that lacks its newest delta.
-void EagerUpdates::check(const StrategySettings& settings, const JsonPlace& place) {
+void EagerUpdates::check(const StrategySettings& settings, const JsonPath& path) {
   const auto& sync = settings.sync;
   if (sync.fragments == 1 && sync.delay_steps == 0 && sync.alpha == 0) return;
-  place.member("kind").fail(
+  path.member("kind").fail(
       "an eager update is of the whole model and lasts a whole round: sync.fragments must be 1, "
       "sync.delay_steps and sync.alpha 0");
 }

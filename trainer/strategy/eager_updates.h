@@ -31,9 +31,9 @@ class EagerUpdates : public Strategy {
   EagerUpdates(const StrategySettings& settings, const View& view, StartValues values,
                const Surroundings& surroundings);
 
-  // Throws ConfigError, with the member under `place`, unless the run syncs the model as one
+  // Throws ConfigError, with the member under `path`, unless the run syncs the model as one
   // fragment without delay and without mixing (alpha).
-  static void check(const StrategySettings& settings, const JsonPlace& place);
+  static void check(const StrategySettings& settings, const JsonPath& path);
 
   std::span<float> theta_global() override { return sync_.outer().mutable_theta_global(); }
   std::span<float> outer_momentum() override { return sync_.outer().mutable_momentum(); }

@@ -24,13 +24,13 @@ struct StrategyRow {
   StrategyKind kind;
   std::unique_ptr<Strategy> (*make)(const StrategySettings& settings, const View& view,
                                     StartValues start, const Surroundings& surroundings);
-  void (*check)(const StrategySettings& settings, const JsonPlace& place);
+  void (*check)(const StrategySettings& settings, const JsonPath& path);
   bool can_be_retuned;
 };
 
 constexpr std::array kStrategies{
     StrategyRow{StrategyKind::kLowCommunication, make<LowCommunication>,
-                [](const StrategySettings&, const JsonPlace&) {}, true},
+                [](const StrategySettings&, const JsonPath&) {}, true},
     StrategyRow{StrategyKind::kEagerUpdates, make<EagerUpdates>, EagerUpdates::check, false},
 };
 
@@ -48,8 +48,8 @@ std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const StrategySetting
   return row_of(kind).make(settings, view, std::move(start), surroundings);
 }
 
-void check_strategy(StrategyKind kind, const StrategySettings& settings, const JsonPlace& place) {
-  row_of(kind).check(settings, place);
+void check_strategy(StrategyKind kind, const StrategySettings& settings, const JsonPath& path) {
+  row_of(kind).check(settings, path);
 }
 
 bool can_be_retuned(StrategyKind kind) {

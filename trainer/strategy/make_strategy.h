@@ -16,9 +16,9 @@ std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const StrategySetting
                                         const View& view, StartValues start,
                                         const Surroundings& surroundings);
 
-// Throws ConfigError, with the member under `place`, if the strategy does not accept these settings
+// Throws ConfigError, with the member under `path`, if the strategy does not accept these settings
 // of a run.
-void check_strategy(StrategyKind kind, const StrategySettings& settings, const JsonPlace& place);
+void check_strategy(StrategyKind kind, const StrategySettings& settings, const JsonPath& path);
 
 // Returns whether codec, fragments and delay may change between two rounds.
 bool can_be_retuned(StrategyKind kind);

@@ -16,7 +16,9 @@ namespace {
 // Returns the shares of the run's config. With servers, each server has share 1 and any other
 // member 0; without servers all have the same share.
 std::vector<double> configured_shares(const SyncConfig& sync, const View& view) {
-  if (sync.exchange != ExchangeKind::kParameterServer) return std::vector<double>(view.size(), 1);
+  if (traits_of(sync.exchange).servers != ServersUse::kAddUp) {
+    return std::vector<double>(view.size(), 1);
+  }
   std::vector<double> shares;
   for (const auto& member : view.members) {
     shares.push_back(std::ranges::count(sync.servers, member) > 0 ? 1 : 0);
@@ -146,7 +148,7 @@ std::vector<Range> OuterSync::partitions(const Range& fragment) const {
 }
 
 void OuterSync::refuse_delta(const SyncId& id, int64_t index) const {
-  const auto after = std::ranges::upper_bound(tensors_, index, {}, &TensorPlace::begin);
+  const auto after = std::ranges::upper_bound(tensors_, index, {}, &TensorStart::begin);
   throw InternalError(
       fmt::format("{}: the delta of {} is not finite at element {} of the model; it is not sent. A "
                   "lower peak_learning_rate may keep the weights finite",

@@ -36,7 +36,7 @@
 namespace farstep {
 
 // A tensor's name and its first element in the flat vector.
-struct TensorPlace {
+struct TensorStart {
   std::string name;
   int64_t begin = 0;
 };
@@ -51,7 +51,7 @@ struct StrategySettings {
 // The values that a strategy starts from: theta_global, and its tensors in order and without gaps.
 struct StartValues {
   std::span<const float> theta;
-  std::vector<TensorPlace> tensors;
+  std::vector<TensorStart> tensors;
 };
 
 // The objects that a strategy uses; all of them must outlive it.
@@ -154,7 +154,7 @@ class OuterSync {
   Outcome exchange(const SyncId& id, const Go& go, const Steps& steps);
 
   const AveragingRule averaging_;
-  const std::vector<TensorPlace> tensors_;
+  const std::vector<TensorStart> tensors_;
   const Surroundings outside_;
   OuterOptimizer outer_;
   View view_;
@@ -164,7 +164,7 @@ class OuterSync {
   std::unique_ptr<Codec> codec_;
   // Belong to the worker while a sync is under way, like theta_global and momentum.
   Residuals residuals_;
-  ResidualPlaces residual_places_;
+  ResidualSpans residual_places_;
   std::vector<float> values_;  // the delta, then the mean
   std::optional<Flight> flight_;
   std::atomic<bool> is_committed_ = false;  // the sync in flight_ is committed at every site

@@ -58,7 +58,7 @@ void Residuals::drop() {
 
 // New residuals are written beside the old ones. If the exchange fails the old ones are still
 // there, and the sync can be repeated from the delta.
-ResidualPlaces Residuals::begin(int64_t fragment, std::span<float> delta) {
+ResidualSpans Residuals::begin(int64_t fragment, std::span<float> delta) {
   if (empty()) return {};
   const auto left = part(of_deltas_, fragments_[static_cast<std::size_t>(fragment)]);
   for (std::size_t k = 0; k < delta.size(); ++k) delta[k] += left[k];

@@ -29,7 +29,7 @@ class Residuals {
 
   // Adds the fragment's residual to its `delta` before encoding. Returns the buffers for the
   // residuals that the exchange leaves; empty without error feedback.
-  ResidualPlaces begin(int64_t fragment, std::span<float> delta);
+  ResidualSpans begin(int64_t fragment, std::span<float> delta);
   // Replaces the fragment's residuals by those of its sync, which is committed.
   void commit(int64_t fragment);
 

@@ -48,12 +48,6 @@ std::span<const std::string_view> enum_names(SpanCause) {
   return kNames;
 }
 
-std::span<const std::string_view> enum_names(EndOutcome) {
-  static constexpr std::array<std::string_view, 4> kNames = {"done", "interrupted", "peer_lost",
-                                                             "failed"};
-  return kNames;
-}
-
 // JSON has no infinities or NaN: printing one would give an unreadable file later.
 Json to_record(const Record& record) {
   Json json = std::visit(

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "outer_optimizer/codec/codec_config.h"
+#include "trainer/base/outcome.h"
 #include "trainer/config/json_fields.h"
 
 namespace farstep {
@@ -21,9 +22,6 @@ namespace farstep {
 enum class SpanCause { kWait, kWan, kOuter, kData, kCheckpoint, kEvaluate, kRecovery };
 inline constexpr std::size_t kSpanCauses = 7;
 std::span<const std::string_view> enum_names(SpanCause);
-
-enum class EndOutcome { kDone, kInterrupted, kPeerLost, kFailed };
-std::span<const std::string_view> enum_names(EndOutcome);
 
 struct RunEvent {
   static constexpr std::string_view kName = "run";
@@ -290,7 +288,7 @@ struct CheckpointEvent {
 struct EndEvent {
   static constexpr std::string_view kName = "end";
   static constexpr std::string_view kDoc = "the process ends in good order";
-  EndOutcome outcome = EndOutcome::kDone;
+  Outcome outcome = Outcome::kDone;
   std::string message;
 
   template <typename Visitor>

@@ -35,10 +35,10 @@ class ReduceGather::Step {
   std::vector<std::unique_ptr<Transfer>> arrivals, result_arrivals;  // by site
 
   // Divides the memory into spans for the chunk. A partition without such a chunk gets empty spans.
-  void lay_out(const ReduceGatherWork& work, int64_t chunk, int rank, int size) {
+  void lay_out(const ReduceGatherValues& values, int64_t chunk, int rank, int size) {
     std::vector<std::size_t> bytes;
     for (int site = 0; site < size; ++site) {
-      bytes.push_back(chunk < work.num_chunks(site) ? work.chunk_bytes(site, chunk) : 0);
+      bytes.push_back(chunk < values.num_chunks(site) ? values.chunk_bytes(site, chunk) : 0);
     }
     // The own partition needs room for the chunks of all sites; of the others, a chunk out and its
     // result in.
@@ -77,15 +77,15 @@ ReduceGather::~ReduceGather() = default;
 
 // Chunk c is begun, reduced `reduce_after` turns later, and finished `num_steps` turns later. Its
 // step is then free for chunk c + num_steps.
-void ReduceGather::run(const Tag& tag, ReduceGatherWork& work) {
+void ReduceGather::run(const Tag& tag, ReduceGatherValues& values) {
   const int size = transport_.size();
   int64_t num_chunks = 0;
   std::size_t bytes = 1;  // of the largest step; 1 avoids a division by zero
   for (int site = 0; site < size; ++site) {
-    num_chunks = std::max(num_chunks, work.num_chunks(site));
-    if (work.num_chunks(site) == 0) continue;
+    num_chunks = std::max(num_chunks, values.num_chunks(site));
+    if (values.num_chunks(site) == 0) continue;
     bytes += (site == transport_.rank() ? 1 + static_cast<std::size_t>(size) : 2) *
-             work.chunk_bytes(site, 0);
+             values.chunk_bytes(site, 0);
   }
   const auto fit = static_cast<int64_t>(window_bytes_ / bytes);
   // More chunks than fit the window still need kLeastSteps, or the stages would wait for each
@@ -100,10 +100,10 @@ void ReduceGather::run(const Tag& tag, ReduceGatherWork& work) {
   try {
     for (int64_t chunk = 0; chunk < num_chunks + num_steps; ++chunk) {
       // Finished before another chunk begins, because both use the same step.
-      if (chunk >= num_steps) finish(chunk - num_steps, work);
-      if (chunk < num_chunks) begin(chunk, tag, work);
+      if (chunk >= num_steps) finish(chunk - num_steps, values);
+      if (chunk < num_chunks) begin(chunk, tag, values);
       const int64_t reduced = chunk - reduce_after;
-      if (reduced >= 0 && reduced < num_chunks) reduce(reduced, tag, work);
+      if (reduced >= 0 && reduced < num_chunks) reduce(reduced, tag, values);
     }
   } catch (...) {
     // Their destructors end the transfers, which use the memory of the steps.
@@ -112,11 +112,11 @@ void ReduceGather::run(const Tag& tag, ReduceGatherWork& work) {
   }
 }
 
-void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherWork& work) {
+void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherValues& values) {
   const int size = transport_.size();
   const int rank = transport_.rank();
   auto& now = step(chunk);
-  now.lay_out(work, chunk, rank, size);
+  now.lay_out(values, chunk, rank, size);
   // Receives are posted before anything can arrive, so that no bytes wait in a socket. Each site
   // starts with another peer, so that no peer gets the first message of all sites.
   for (int turn = 1; turn < size; ++turn) {
@@ -128,14 +128,14 @@ void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherWork& work) 
   for (int turn = 1; turn <= size; ++turn) {
     const int site = (rank + turn) % size;
     if (now.outgoing[site].empty()) continue;
-    work.encode(site, chunk, now.outgoing[site]);
+    values.encode(site, chunk, now.outgoing[site]);
     if (site == rank) continue;
     now.sends.push_back(transport_.send(site, tag_of(tag, kScatter, chunk), now.outgoing[site]));
   }
 }
 
 // Waits for the sites' chunks of this site's partition, and sends their result to all.
-void ReduceGather::reduce(int64_t chunk, const Tag& tag, ReduceGatherWork& work) {
+void ReduceGather::reduce(int64_t chunk, const Tag& tag, ReduceGatherValues& values) {
   const int size = transport_.size();
   const int rank = transport_.rank();
   auto& now = step(chunk);
@@ -146,7 +146,7 @@ void ReduceGather::reduce(int64_t chunk, const Tag& tag, ReduceGatherWork& work)
   if (now.results[rank].empty()) return;
   const std::vector<std::span<const std::byte>> from_sites(now.incoming.begin(),
                                                            now.incoming.end());
-  work.reduce(chunk, from_sites, now.results[rank]);
+  values.reduce(chunk, from_sites, now.results[rank]);
   for (int turn = 1; turn < size; ++turn) {
     const int peer = (rank + turn) % size;
     now.sends.push_back(transport_.send(peer, tag_of(tag, kGather, chunk), now.results[rank]));
@@ -154,12 +154,12 @@ void ReduceGather::reduce(int64_t chunk, const Tag& tag, ReduceGatherWork& work)
 }
 
 // Results first, sends last: a send only has to be complete before its memory is used again.
-void ReduceGather::finish(int64_t chunk, ReduceGatherWork& work) {
+void ReduceGather::finish(int64_t chunk, ReduceGatherValues& values) {
   auto& now = step(chunk);
   for (int site = 0; site < transport_.size(); ++site) {
     if (now.results[site].empty()) continue;
     if (now.result_arrivals[site]) now.result_arrivals[site]->wait();
-    work.decode(site, chunk, now.results[site]);
+    values.decode(site, chunk, now.results[site]);
   }
   for (const auto& send : now.sends) send->wait();
 }

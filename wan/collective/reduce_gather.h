@@ -22,9 +22,9 @@ namespace farstep {
 // Converts between a caller's values and bytes. Sites are ranks of the transport. The thread inside
 // run() makes all calls, in order of the chunks: it encodes a chunk of every partition before it
 // reduces that chunk, and reduces it before it decodes it.
-class ReduceGatherWork {
+class ReduceGatherValues {
  public:
-  virtual ~ReduceGatherWork() = default;
+  virtual ~ReduceGatherValues() = default;
   // Number of chunks in the partition of `site`, and bytes of one; the same at all sites.
   virtual int64_t num_chunks(int site) const = 0;
   virtual std::size_t chunk_bytes(int site, int64_t chunk) const = 0;
@@ -44,15 +44,15 @@ class ReduceGather {
   ReduceGather(Transport& transport, std::size_t window_bytes);
   ~ReduceGather();
 
-  // Throws as Transfer::wait() does, and passes on exceptions of `work`; the transport is dead
+  // Throws as Transfer::wait() does, and passes on exceptions of `values`; the transport is dead
   // then.
-  void run(const Tag& tag, ReduceGatherWork& work);
+  void run(const Tag& tag, ReduceGatherValues& values);
 
  private:
   class Step;
-  void begin(int64_t chunk, const Tag& tag, ReduceGatherWork& work);
-  void reduce(int64_t chunk, const Tag& tag, ReduceGatherWork& work);
-  void finish(int64_t chunk, ReduceGatherWork& work);
+  void begin(int64_t chunk, const Tag& tag, ReduceGatherValues& values);
+  void reduce(int64_t chunk, const Tag& tag, ReduceGatherValues& values);
+  void finish(int64_t chunk, ReduceGatherValues& values);
   Step& step(int64_t chunk);
 
   Transport& transport_;

@@ -2,12 +2,12 @@
 
 namespace farstep {
 
-void EmulatedLink::validate(const JsonPlace& place) const {
+void EmulatedLink::validate(const JsonPath& path) const {
   if (!rate_bits_per_second && delay_seconds == 0) {
-    place.fail("must have rate_bits_per_second or delay_seconds, or be null");
+    path.fail("must have rate_bits_per_second or delay_seconds, or be null");
   }
   if (loss > 0 && delay_seconds == 0) {
-    place.member("loss").fail("needs delay_seconds: a lost packet costs a round trip");
+    path.member("loss").fail("needs delay_seconds: a lost packet costs a round trip");
   }
 }
 

@@ -22,8 +22,8 @@ struct EmulatedLink {
     visit("loss", loss, "share of the packets that come one round trip late", in_range(0, 1));
   }
 
-  // Throws ConfigError, with the member under `place`, if members contradict each other.
-  void validate(const JsonPlace& place) const;
+  // Throws ConfigError, with the member under `path`, if members contradict each other.
+  void validate(const JsonPath& path) const;
 };
 
 }  // namespace farstep

@@ -5,21 +5,21 @@
 namespace farstep {
 
 void Deadlines::validate(const std::string& file) const {
-  const JsonPlace place{file, "deadlines"};
+  const JsonPath path{file, "deadlines"};
   if (lost_after_seconds < 3 * heartbeat_seconds) {
-    place.member("lost_after_seconds")
+    path.member("lost_after_seconds")
         .fail(fmt::format("is {}; must be at least 3 heartbeats of {} s, or a living site is taken "
                           "for lost",
                           lost_after_seconds, heartbeat_seconds));
   }
   if (transfer_stall_seconds <= lost_after_seconds) {
-    place.member("transfer_stall_seconds")
+    path.member("transfer_stall_seconds")
         .fail(fmt::format("is {}; must be above lost_after_seconds, {}, so that a lost site is "
                           "named before its transfer is given up",
                           transfer_stall_seconds, lost_after_seconds));
   }
   if (connect_seconds > join_seconds) {
-    place.member("connect_seconds")
+    path.member("connect_seconds")
         .fail(
             fmt::format("is {}; must be at most join_seconds, {}", connect_seconds, join_seconds));
   }

@@ -1,7 +1,5 @@
 #include "wan/membership/protocol.h"
 
-#include <array>
-
 #include "trainer/base/error.h"
 
 namespace farstep {
@@ -103,11 +101,6 @@ std::string text_of(const SyncId& sync, int64_t num_fragments) {
   if (sync == kMeasuringSync) return "the measuring sync";
   return num_fragments == 1 ? fmt::format("round {}", sync.round)
                             : fmt::format("round {}, fragment {}", sync.round, sync.fragment);
-}
-
-std::span<const std::string_view> enum_names(Outcome) {
-  static constexpr std::array<std::string_view, 3> kNames{"done", "interrupted", "failed"};
-  return kNames;
 }
 
 std::string encode(const SiteMessage& message) {

@@ -1,5 +1,5 @@
 // The messages between the coordinator and the sites. A message is one JSON object in one frame:
-// {"protocol": 5, "type": "arrive", ...the fields below...}. docs/internals/protocol.md lists which
+// {"protocol": 6, "type": "arrive", ...the fields below...}. docs/internals/protocol.md lists which
 // message answers which.
 //
 // Each message lists its fields once, for reading, writing and documentation. A message with an
@@ -16,12 +16,13 @@
 
 #include "heterogeneity/plan/round_timing.h"
 #include "outer_optimizer/schedule/work.h"
+#include "trainer/base/outcome.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 
 namespace farstep {
 
-inline constexpr int64_t kProtocolVersion = 5;
+inline constexpr int64_t kProtocolVersion = 6;
 
 // Identifies a sync of a run: of one fragment of the model, in one outer round. Syncs follow each
 // other fragment by fragment, round by round.
@@ -177,9 +178,6 @@ struct MetricsMessage {
     visit("idle_seconds", idle_seconds, "time without training work", required(at_least(0)));
   }
 };
-
-enum class Outcome { kDone, kInterrupted, kFailed };
-std::span<const std::string_view> enum_names(Outcome);
 
 struct LeaveMessage {
   static constexpr std::string_view kType = "leave";

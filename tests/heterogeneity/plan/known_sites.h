@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "heterogeneity/plan/policy.h"
+#include "heterogeneity/plan/planner.h"
 
 namespace farstep {
 
@@ -60,6 +61,51 @@ inline PlanConfig plan_config(Policy policy) {
   PlanConfig config;
   config.policy = policy;
   return config;
+}
+
+// The view of these sites at one of them.
+inline View view_of_sites(std::span<const SiteKnowledge> sites) {
+  View view;
+  for (const auto& site : sites) view.members.push_back(site.site);
+  return view;
+}
+
+// A planner of sites that are the members all the time.
+class FixedPlanner {
+ public:
+  FixedPlanner(const PlanConfig& config, const std::vector<SiteKnowledge>& sites)
+      : view_(view_of_sites(sites)), planner_(config, sites, view_) {}
+
+  const RoundPlan& plan() const { return planner_.plan(view_); }
+  std::vector<SiteKnowledge> sites() const { return planner_.sites(view_); }
+  void observe(std::span<const RoundTiming> timings) { planner_.observe(view_, timings); }
+  void plan_rest(std::span<const RoundTiming> timings) { planner_.plan_rest(view_, timings); }
+  void keep_plan() { planner_.keep_plan(); }
+  Json state() const { return planner_.state(); }
+  void restore(const Json& state) { planner_.restore(state); }
+
+ private:
+  View view_;
+  Planner planner_;
+};
+
+inline std::vector<SiteKnowledge> unknown_sites(std::size_t count) {
+  std::vector<SiteKnowledge> sites;
+  for (std::size_t id = 0; id < count; ++id) {
+    sites.push_back(unknown_site("site" + std::to_string(id)));
+  }
+  return sites;
+}
+
+// The timings of a round of `plan` whose steps last `seconds`.
+inline std::vector<RoundTiming> timings_of(const RoundPlan& plan,
+                                           const std::vector<double>& seconds) {
+  std::vector<RoundTiming> timings;
+  for (std::size_t place = 0; place < plan.sites.size(); ++place) {
+    const auto& site = plan.sites[place];
+    timings.push_back({site.local_steps, site.batch, site.micro_batch, seconds[place], 0});
+  }
+  return timings;
 }
 
 // Idle time as a share of all sites' time.

@@ -103,7 +103,7 @@ TEST_CASE("Steps that get the process killed do not fit") {
 namespace {
 
 // A heap of so many bytes, and what a step leaves of it.
-struct PlayedHeap {
+struct FakeHeap {
   int64_t free = 0;
   int64_t caches_emptied = 0;
 
@@ -115,7 +115,7 @@ struct PlayedHeap {
     return {.free_bytes = [this] { return free; },
             .occupy = [this](int64_t bytes) -> std::shared_ptr<void> {
               take(bytes);
-              return {this, [bytes](PlayedHeap* heap) { heap->free += bytes; }};
+              return {this, [bytes](FakeHeap* heap) { heap->free += bytes; }};
             },
             .empty_cache = [this] { ++caches_emptied; }};
   }
@@ -124,21 +124,21 @@ struct PlayedHeap {
 }  // namespace
 
 TEST_CASE("On a heap steps have what training may use and no more") {
-  PlayedHeap played{.free = 10'000};
-  CHECK(open_heap_memory(played.heap(), std::nullopt)->bytes() == 10'000);
-  CHECK(open_heap_memory(played.heap(), 20'000)->bytes() == 10'000);
-  const auto memory = open_heap_memory(played.heap(), 4'000);
+  FakeHeap fake{.free = 10'000};
+  CHECK(open_heap_memory(fake.heap(), std::nullopt)->bytes() == 10'000);
+  CHECK(open_heap_memory(fake.heap(), 20'000)->bytes() == 10'000);
+  const auto memory = open_heap_memory(fake.heap(), 4'000);
   CHECK(memory->bytes() == 4'000);
   const auto step = [&](int64_t bytes) {
-    return [&played, bytes] {
-      played.take(bytes);
-      played.free += bytes;
+    return [&fake, bytes] {
+      fake.take(bytes);
+      fake.free += bytes;
     };
   };
   CHECK(memory->holds(1, step(3'960)));  // all but the head-room of 1 %
   CHECK(!memory->holds(1, step(3'961)));
-  CHECK(played.free == 10'000);
-  CHECK(played.caches_emptied == 5);
+  CHECK(fake.free == 10'000);
+  CHECK(fake.caches_emptied == 5);
   CHECK_THROWS_AS(memory->holds(1, [] { throw std::invalid_argument("shape"); }),
                   std::invalid_argument);
 }

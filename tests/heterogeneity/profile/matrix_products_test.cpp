@@ -9,7 +9,7 @@ namespace farstep {
 namespace {
 
 // A device of a steady speed, on a clock of its own.
-struct PlayedDevice {
+struct FakeDevice {
   FakeClock clock;
   double flops_per_second = 1e9;
   int64_t most_rows = 0;
@@ -45,7 +45,7 @@ TEST_CASE("The speed of a device is what its products show") {
   const std::vector<MatrixProduct> products{{.inner = 32, .columns = 48, .times = 2},
                                             {.inner = 48, .columns = 32}};
   for (const double flops_per_second : {1e6, 1e9, 1e12}) {
-    PlayedDevice device;
+    FakeDevice device;
     device.flops_per_second = flops_per_second;
     const auto tflops = measure_tflops(device.probe(products, 64, 1), device.clock);
     CHECK(tflops == Approx(flops_per_second / 1e12));
@@ -54,17 +54,17 @@ TEST_CASE("The speed of a device is what its products show") {
 
 TEST_CASE("A device that would take too long gets fewer rows") {
   const std::vector<MatrixProduct> products{{.inner = 1000, .columns = 1000}};
-  PlayedDevice fast;
+  FakeDevice fast;
   measure_tflops(fast.probe(products, 4096, 100), fast.clock);
   CHECK(fast.most_rows == 4096);
-  PlayedDevice slow;
+  FakeDevice slow;
   slow.flops_per_second = 1e7;
   measure_tflops(slow.probe(products, 4096, 100), slow.clock);
   CHECK(slow.most_rows < 100);
 }
 
 TEST_CASE("What a device throws passes through") {
-  PlayedDevice device;
+  FakeDevice device;
   auto probe = device.probe({{.inner = 1, .columns = 1}}, 1, 1);
   probe.prepare = [](int64_t) -> RunProducts { throw std::invalid_argument("no such products"); };
   CHECK_THROWS_AS(measure_tflops(probe, device.clock), std::invalid_argument);

@@ -30,14 +30,14 @@ Scenario busy_scenario(std::size_t count) {
   return scenario_of(json);
 }
 
-SimulationResult play_to(const std::filesystem::path& folder, const Scenario& scenario) {
+SimulationResult simulate_to(const std::filesystem::path& folder, const Scenario& scenario) {
   Simulation simulation(scenario, "test.json");
   SimulationResult result(scenario);
   EventFiles files(folder, scenario, "1.2.3");
   for (int64_t round = 0; round < scenario.rounds; ++round) {
-    const auto& played = simulation.next_round();
-    result.add(played);
-    files.write(played);
+    const auto& simulated = simulation.next_round();
+    result.add(simulated);
+    files.write(simulated);
   }
   return result;
 }
@@ -47,7 +47,7 @@ SimulationResult play_to(const std::filesystem::path& folder, const Scenario& sc
 TEST_CASE("the report on a simulation's events shows the simulation's figures") {
   for (const std::size_t count : {1, 2, 3}) {
     const TemporaryFolder folder;
-    const auto result = play_to(folder / "run", busy_scenario(count));
+    const auto result = simulate_to(folder / "run", busy_scenario(count));
     const auto report = build_report(folder / "run");
     CHECK(report.run == "test (simulated)");
     CHECK(report.rounds_done == 5);
@@ -66,7 +66,7 @@ TEST_CASE("the report on a simulation's events shows the simulation's figures") 
             Approx(result.idle_seconds(simulated)).margin(1e-9));
       // Steps and spans fill the time without a rest.
       CHECK(site.time.unexplained_seconds() == Approx(0).margin(1e-5));
-      CHECK(site.end->outcome == EndOutcome::kDone);
+      CHECK(site.end->outcome == Outcome::kDone);
       CHECK(site.tokens > 0);
     }
     const auto json = report_json(report);
@@ -77,7 +77,7 @@ TEST_CASE("the report on a simulation's events shows the simulation's figures") 
 TEST_CASE("every round's plan is recorded before its steps") {
   const TemporaryFolder folder;
   const auto scenario = busy_scenario(3);
-  play_to(folder / "run", scenario);
+  simulate_to(folder / "run", scenario);
   Simulation simulation(scenario, "test.json");
   const auto report = build_report(folder / "run");
   for (int64_t number = 1; number <= 5; ++number) {
@@ -100,7 +100,7 @@ TEST_CASE("every round's plan is recorded before its steps") {
 
 TEST_CASE("the bytes of the events are those of the direct exchange") {
   const TemporaryFolder folder;
-  play_to(folder / "run", busy_scenario(2));
+  simulate_to(folder / "run", busy_scenario(2));
   const auto report = build_report(folder / "run");
   // 2 (N - 1) / N S a site and round.
   for (const auto& site : report.sites) CHECK(site.traffic.wan_bytes_sent == 5 * 40'000);
@@ -109,8 +109,8 @@ TEST_CASE("the bytes of the events are those of the direct exchange") {
 TEST_CASE("the same scenario gives the same bytes") {
   const TemporaryFolder folder;
   const auto scenario = busy_scenario(3);
-  play_to(folder / "a", scenario);
-  play_to(folder / "b", scenario);
+  simulate_to(folder / "a", scenario);
+  simulate_to(folder / "b", scenario);
   for (const std::string site : {"s0", "s1", "s2"}) {
     CHECK(read_file(folder / "a" / site / "events.jsonl") ==
           read_file(folder / "b" / site / "events.jsonl"));
@@ -119,9 +119,9 @@ TEST_CASE("the same scenario gives the same bytes") {
 
 TEST_CASE("a folder that holds something is not written to") {
   const TemporaryFolder folder;
-  play_to(folder / "a", busy_scenario(1));
-  CHECK_THROWS_AS(play_to(folder / "a", busy_scenario(1)), ConfigError);
-  CHECK_THROWS_WITH(play_to(folder / "a", busy_scenario(1)), Catch::Contains("is not empty"));
+  simulate_to(folder / "a", busy_scenario(1));
+  CHECK_THROWS_AS(simulate_to(folder / "a", busy_scenario(1)), ConfigError);
+  CHECK_THROWS_WITH(simulate_to(folder / "a", busy_scenario(1)), Catch::Contains("is not empty"));
 }
 
 }  // namespace farstep

@@ -30,7 +30,7 @@ double seconds(const SyncSeconds& sync) {
 
 // Exposed seconds of a round on the WAN, of the site where the coordinator is.
 double exposed_wan(const Json& json) {
-  const auto result = play(scenario_of(json));
+  const auto result = simulate(scenario_of(json));
   return result.sites[0].time.seconds(SpanCause::kWan) / static_cast<double>(result.rounds);
 }
 

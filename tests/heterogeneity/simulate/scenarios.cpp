@@ -31,7 +31,7 @@ Scenario shipped_scenario(const Json& json) {
   return scenario_from_json(json, "shipped", FARSTEP_SCENARIO_FOLDER);
 }
 
-SimulationResult play(const Scenario& scenario) {
+SimulationResult simulate(const Scenario& scenario) {
   Simulation simulation(scenario, "test.json");
   SimulationResult result(scenario);
   for (int64_t round = 0; round < scenario.rounds; ++round) result.add(simulation.next_round());

@@ -22,6 +22,6 @@ Json shipped_json(const std::string& name);
 Scenario shipped_scenario(const Json& json);
 
 // All rounds of the scenario.
-SimulationResult play(const Scenario& scenario);
+SimulationResult simulate(const Scenario& scenario);
 
 }  // namespace farstep

@@ -9,11 +9,11 @@ namespace farstep {
 
 namespace {
 
-SimulationResult play_paper(const std::string& policy, bool hide_profiles = false) {
+SimulationResult simulate_paper(const std::string& policy, bool hide_profiles = false) {
   auto json = shipped_json("paper_four_nodes.json");
   json["plan"]["policy"] = policy;
   for (auto& site : json["sites"]) site["hide_profile"] = hide_profiles;
-  return play(shipped_scenario(json));
+  return simulate(shipped_scenario(json));
 }
 
 void check_idle(const SimulationResult& result, const std::vector<double>& expected) {
@@ -27,13 +27,13 @@ void check_idle(const SimulationResult& result, const std::vector<double>& expec
 }  // namespace
 
 TEST_CASE("the paper's baseline row follows from its step times") {
-  const auto result = play_paper("uniform");
+  const auto result = simulate_paper("uniform");
   check_idle(result, {1.1, 0.0, 14.6, 4.9});
   CHECK(result.idle_fractions.back() == Approx(0.206));
 }
 
 TEST_CASE("steps by TFLOPS leave what the datasheets get wrong") {
-  const auto result = play_paper("steps_by_tflops");
+  const auto result = simulate_paper("steps_by_tflops");
   const double slowest = 104 * 0.25;
   check_idle(result, {slowest - 100 * 0.239, 0, slowest - 145 * 0.104, slowest - 117 * 0.201});
   // The paper measured 12.6 s.
@@ -42,7 +42,7 @@ TEST_CASE("steps by TFLOPS leave what the datasheets get wrong") {
 
 TEST_CASE("hybrid leaves less than a hundredth from round 3 on even without profiles") {
   for (const bool hidden : {false, true}) {
-    const auto result = play_paper("hybrid", hidden);
+    const auto result = simulate_paper("hybrid", hidden);
     for (std::size_t round = 2; round < 10; ++round) CHECK(result.idle_fractions[round] <= 0.01);
     // Unmeasured, the sites wait for four of the slowest site's hundred steps as `uniform` has them
     // wait for all, and up to a step of the rest.
@@ -52,7 +52,7 @@ TEST_CASE("hybrid leaves less than a hundredth from round 3 on even without prof
 }
 
 TEST_CASE("at a spread of four to one every site is busy") {
-  const auto result = play(shipped_scenario(shipped_json("spread_4_to_1.json")));
+  const auto result = simulate(shipped_scenario(shipped_json("spread_4_to_1.json")));
   for (const auto& site : result.sites) CHECK(site.time.idle_fraction() <= 0.02);
   const auto [least, most] =
       std::minmax_element(result.sites.begin(), result.sites.end(),
@@ -61,7 +61,7 @@ TEST_CASE("at a spread of four to one every site is busy") {
 }
 
 TEST_CASE("after a site slows to half all are busy again within two rounds") {
-  const auto result = play(shipped_scenario(shipped_json("slows_down.json")));
+  const auto result = simulate(shipped_scenario(shipped_json("slows_down.json")));
   for (std::size_t round = 1; round <= 12; ++round) {
     const double idle = result.idle_fractions[round - 1];
     if (round == 7) {

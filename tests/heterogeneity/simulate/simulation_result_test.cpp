@@ -11,7 +11,7 @@ TEST_CASE("the JSON has means a round and their total over the sites") {
   auto json = scenario_json({0.1, 0.2, 0.4}, "uniform");
   json["rounds"] = 4;
   json["sites"][1]["joins_at_round"] = 3;  // half of the rounds
-  const auto printed = simulation_json(play(scenario_of(json)));
+  const auto printed = simulation_json(simulate(scenario_of(json)));
   CHECK(printed.size() == 3);
   CHECK(printed["rounds"] == 4);
   const std::vector<double> compute{10, 10, 40};
@@ -34,7 +34,7 @@ TEST_CASE("the table has a line a site and stays short for many sites and rounds
     json["rounds"] = count < 500 ? 3 : 60;
     json["plan"]["base_steps"] = 2;
     const auto scenario = scenario_of(json);
-    const auto text = simulation_text(scenario, play(scenario));
+    const auto text = simulation_text(scenario, simulate(scenario));
     CHECK(std::count(text.begin(), text.end(), '\n') <= 50);
     CHECK_THAT(text, Catch::Contains("s0 ") && Catch::Contains("total"));
     CHECK((text.find("more") != std::string::npos) == (count > 40));

@@ -36,7 +36,7 @@ TEST_CASE("uniform sites wait for the slowest by construction") {
     const double slowest = *std::max_element(seconds.begin(), seconds.end());
     auto json = scenario_json(seconds, "uniform");
     json["rounds"] = 3;
-    const auto result = play(scenario_of(json));
+    const auto result = simulate(scenario_of(json));
     double idle = 0;
     for (std::size_t i = 0; i < count; ++i) {
       CHECK(result.sites[i].time.compute_seconds == Approx(300 * seconds[i]));
@@ -54,7 +54,7 @@ TEST_CASE("a site alone neither waits nor sends and equal sites do not wait") {
       auto json = scenario_json(std::vector<double>(count, 0.2), policy);
       json["parameters"] = 1000;
       if (count == 1) json["link"] = {{"rtt_seconds", 0.1}, {"bandwidth_bits_per_second", 1e6}};
-      const auto result = play(scenario_of(json));
+      const auto result = simulate(scenario_of(json));
       for (const auto& site : result.sites) {
         CHECK(site.time.seconds(SpanCause::kWait) == Approx(0).margin(1e-9));
         CHECK(site.time.seconds(SpanCause::kWan) == Approx(0).margin(1e-9));
@@ -76,11 +76,11 @@ TEST_CASE("every site's round goes from commit to commit without a gap") {
   Simulation simulation(scenario_of(json), "test.json");
   std::vector<double> commits(3, 0);
   for (int round = 1; round <= 10; ++round) {
-    const auto& played = simulation.next_round();
-    CHECK(played.round == round);
+    const auto& simulated = simulation.next_round();
+    CHECK(simulated.round == round);
     double weights = 0;
     for (std::size_t i = 0; i < 3; ++i) {
-      const auto& site = played.sites[i];
+      const auto& site = simulated.sites[i];
       CHECK(site.start_seconds == Approx(commits[i]));
       commits[i] = site.start_seconds + total(site);
       weights += site.syncs.back().averaging_weight;
@@ -144,31 +144,32 @@ TEST_CASE("a late joiner has no part before its round and delays nobody") {
   Simulation simulation(scenario_of(json), "test.json");
   double commit = 0;
   for (int round = 1; round <= 10; ++round) {
-    const auto& played = simulation.next_round();
-    REQUIRE(played.sites.size() == (round < 4 ? 2 : 3));
-    CHECK(played.generation == (round < 4 ? 1 : 2));
-    if (round < 4) CHECK(total(played.sites[0]) == Approx(30.2).epsilon(0.02));
-    if (round == 4) CHECK(played.sites[2].start_seconds == Approx(commit + 0.1));
+    const auto& simulated = simulation.next_round();
+    REQUIRE(simulated.sites.size() == (round < 4 ? 2 : 3));
+    CHECK(simulated.generation == (round < 4 ? 1 : 2));
+    if (round < 4) CHECK(total(simulated.sites[0]) == Approx(30.2).epsilon(0.02));
+    if (round == 4) CHECK(simulated.sites[2].start_seconds == Approx(commit + 0.1));
     if (round >= 4) {
-      CHECK(played.sites[2].steps() == Approx(100).margin(5));
-      CHECK(total(played.sites[2]) == Approx(0.8 * played.sites[2].steps() + 2.3).epsilon(0.01));
+      CHECK(simulated.sites[2].steps() == Approx(100).margin(5));
+      CHECK(total(simulated.sites[2]) ==
+            Approx(0.8 * simulated.sites[2].steps() + 2.3).epsilon(0.01));
     }
     if (round > 4) {
-      for (const auto& site : played.sites) CHECK(waited(site) < 0.6);
+      for (const auto& site : simulated.sites) CHECK(waited(site) < 0.6);
     }
-    commit = played.sites[0].start_seconds + total(played.sites[0]);
+    commit = simulated.sites[0].start_seconds + total(simulated.sites[0]);
   }
 }
 
-TEST_CASE("a new planner at a join keeps what the rounds before showed") {
+TEST_CASE("a plan for a new member keeps what the rounds before showed") {
   auto json = scenario_json({0.2, 0.3, 0.25}, "hybrid");
   json["sites"][0]["speed"] = Json::array({{{"round", 1}, {"times", 2}}});
   json["sites"][2]["joins_at_round"] = 5;
   Simulation simulation(scenario_of(json), "test.json");
   for (int round = 1; round <= 10; ++round) {
-    const auto& played = simulation.next_round();
+    const auto& simulated = simulation.next_round();
     if (round < 3) continue;
-    for (const auto& site : played.sites) CHECK(waited(site) < 0.02 * total(site));
+    for (const auto& site : simulated.sites) CHECK(waited(site) < 0.02 * total(site));
   }
 }
 
@@ -179,11 +180,11 @@ TEST_CASE("a round by deadline ends inside the slack where the plan knows the st
     json["plan"]["slack_fraction"] = 0.02;
     Simulation simulation(scenario_of(json), "test.json");
     for (int round = 1; round <= 10; ++round) {
-      const auto& played = simulation.next_round();
-      REQUIRE(played.planned_seconds);
-      for (const auto& site : played.sites) {
-        CHECK(site.time().compute_seconds <= 1.02 * *played.planned_seconds + 1e-9);
-        CHECK(waited(site) <= 0.03 * *played.planned_seconds + site.step_seconds[0]);
+      const auto& simulated = simulation.next_round();
+      REQUIRE(simulated.planned_seconds);
+      for (const auto& site : simulated.sites) {
+        CHECK(site.time().compute_seconds <= 1.02 * *simulated.planned_seconds + 1e-9);
+        CHECK(waited(site) <= 0.03 * *simulated.planned_seconds + site.step_seconds[0]);
       }
     }
   }

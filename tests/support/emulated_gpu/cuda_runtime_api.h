@@ -1,4 +1,4 @@
-// The CUDA runtime of a GPU that is played by the CPU: its memory is host memory, and its work is
+// The CUDA runtime of a GPU that the CPU emulates: its memory is host memory, and its work is
 // done when a call returns, or is recorded to be done later, as often as it is wanted.
 //
 // Stands in for the toolkit's header, which it has the part of that kernels and their tests use.
@@ -25,9 +25,9 @@ constexpr unsigned cudaStreamNonBlocking = 1, cudaEventBlockingSync = 1, cudaEve
 
 namespace farstep {
 
-using EmulatedWork = std::vector<std::function<void()>>;
+using EmulatedCommands = std::vector<std::function<void()>>;
 // Where the GPU's work is recorded; null where it is done.
-inline EmulatedWork* emulated_recording = nullptr;
+inline EmulatedCommands* emulated_recording = nullptr;
 
 // What a StreamOrder is told, when the host gives the work and when it is done.
 void tell_given(cudaStream_t stream);

@@ -20,9 +20,9 @@ namespace {
 constexpr double kLongSeconds = 60;
 
 // A disk that the test opens and fails.
-class PlayedStore : public CheckpointStore {
+class FakeStore : public CheckpointStore {
  public:
-  explicit PlayedStore(std::vector<TrainProgress>& saved) : saved_(saved) {}
+  explicit FakeStore(std::vector<TrainProgress>& saved) : saved_(saved) {}
 
   SavedCheckpoint save(const TrainState& state, const std::stop_token& stop) override {
     std::unique_lock lock(mutex_);
@@ -32,7 +32,7 @@ class PlayedStore : public CheckpointStore {
     if (stop.stop_requested()) throw DataError("given up");
     if (!failure_.empty()) throw DataError(failure_);
     saved_.push_back(state.progress);
-    return {.entry = {.folder = "played", .round = state.progress.round, .step = 0}, .bytes = 7};
+    return {.entry = {.folder = "fake", .round = state.progress.round, .step = 0}, .bytes = 7};
   }
 
   void set(bool is_open, const std::string& failure = "") {
@@ -57,12 +57,12 @@ class PlayedStore : public CheckpointStore {
 
 struct Parts {
   explicit Parts(double deadline_seconds = kLongSeconds) {
-    auto owned = std::make_unique<PlayedStore>(saved);
+    auto owned = std::make_unique<FakeStore>(saved);
     store = owned.get();
     checkpointer.emplace(std::move(owned), deadline_seconds);
   }
   std::vector<TrainProgress> saved;
-  PlayedStore* store = nullptr;
+  FakeStore* store = nullptr;
   std::optional<Checkpointer> checkpointer;
 };
 

@@ -186,7 +186,7 @@ TEST_CASE("help has a row for every field with default and limits") {
 }
 
 TEST_CASE("the file of an error is named where it is known") {
-  const auto fails = [] { JsonPlace{"", "plan.policy"}.fail("is odd"); };
+  const auto fails = [] { JsonPath{"", "plan.policy"}.fail("is odd"); };
   CHECK_THROWS_WITH(fails(), "plan.policy: is odd");
   CHECK_THROWS_WITH(in_file("run.json", fails), "run.json: plan.policy: is odd");
   CHECK(in_file("run.json", [] { return 7; }) == 7);

@@ -25,10 +25,16 @@ RunConfig two_sites() {
       Json::parse(R"({"name":"r","sites":[{"name":"a","local_steps":7},{"name":"b"}]})"), "run");
 }
 
+Welcome welcome_to_a_and_b() {
+  Welcome welcome;
+  welcome.sites = {"a", "b"};
+  return welcome;
+}
+
 }  // namespace
 
 TEST_CASE("a run's sites are known by what they brought") {
-  Welcome welcome;
+  auto welcome = welcome_to_a_and_b();
   welcome.profiles = {Json(nullptr), profile_of("b")};
   const auto sites = known_sites(two_sites(), welcome, kModel);
   REQUIRE(sites.size() == 2);
@@ -38,10 +44,23 @@ TEST_CASE("a run's sites are known by what they brought") {
   CHECK(sites[1].profile->devices.size() == 2);
 }
 
+TEST_CASE("a profile is of the site that the coordinator names in its place") {
+  Welcome welcome;
+  welcome.sites = {"b", "a"};
+  welcome.profiles = {profile_of("b"), Json(nullptr)};
+  const auto sites = known_sites(two_sites(), welcome, kModel);
+  CHECK_FALSE(sites[0].profile);
+  CHECK(sites[1].profile->site == "b");
+  welcome.sites = {"b"};
+  welcome.profiles.resize(1);
+  CHECK(known_sites(two_sites(), welcome, kModel)[1].profile);
+  CHECK_FALSE(known_sites(two_sites(), welcome, kModel)[0].profile);
+}
+
 TEST_CASE("a profile of another model is refused") {
   auto profile = profile_of("b");
   profile["model"] = {{"parameters", 1000}, {"sequence_length", 128}, {"compute", "bf16"}};
-  Welcome welcome;
+  auto welcome = welcome_to_a_and_b();
   welcome.profiles = {Json(nullptr), profile};
   CHECK_THROWS_AS(known_sites(two_sites(), welcome, kModel), ConfigError);
   CHECK_THROWS_WITH(known_sites(two_sites(), welcome, kModel),
@@ -51,7 +70,7 @@ TEST_CASE("a profile of another model is refused") {
 }
 
 TEST_CASE("a run that is to choose its sync connects as profiled links need") {
-  Welcome welcome;
+  auto welcome = welcome_to_a_and_b();
   for (const auto& [site, peer] : {std::pair{"a", "b"}, {"b", "a"}}) {
     auto profile = profile_of(site);
     profile["links"] = {

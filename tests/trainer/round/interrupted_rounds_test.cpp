@@ -2,7 +2,7 @@
 #include <atomic>
 
 #include "tests/support/catch.h"
-#include "tests/trainer/round/played_sites.h"
+#include "tests/trainer/round/fake_sites.h"
 #include "trainer/base/error.h"
 
 namespace farstep {
@@ -30,7 +30,7 @@ const std::vector<Kind> kKinds{{1, 0, 0, false, Policy::kUniform},
                                {2, 1, 0, false, Policy::kHybrid}};
 
 // Runs until both sites have stopped before step `step` of round `round`, then saves them.
-std::vector<SavedRun> stop_at(PlayedSites& sites, int64_t round, int64_t step) {
+std::vector<SavedRun> stop_at(FakeSites& sites, int64_t round, int64_t step) {
   std::stop_source stop;
   for (auto& site : sites.sites) {
     site->training.before_step = [&, round, step](const StepOrder& order) {
@@ -50,14 +50,14 @@ std::vector<SavedRun> stop_at(PlayedSites& sites, int64_t round, int64_t step) {
 TEST_CASE("a run that was stopped goes on as if it had not") {
   for (const auto& kind : kKinds) {
     const auto run = run_of(kind);
-    PlayedSites whole(run, {1, 0.5});
+    FakeSites whole(run, {1, 0.5});
     CHECK(whole.run() == std::vector<bool>(2, true));
     for (const int64_t step : {1, 5, 12}) {
-      PlayedSites first(run, {1, 0.5});
+      FakeSites first(run, {1, 0.5});
       const auto saved = stop_at(first, 2, step);
       // Eager sites meet a round later, and may be a round apart until then.
       REQUIRE(saved[0].strategy["syncs_done"] == saved[1].strategy["syncs_done"]);
-      PlayedSites second(run, {1, 0.5});
+      FakeSites second(run, {1, 0.5});
       for (const std::size_t site : {0, 1}) second[site].restore(saved[site]);
       CHECK(second.run() == std::vector<bool>(2, true));
       for (const std::size_t site : {0, 1}) {
@@ -72,7 +72,7 @@ TEST_CASE("a run that was stopped goes on as if it had not") {
 TEST_CASE("a lost peer ends the round with its name and costs no step") {
   for (const auto& kind : kKinds) {
     const auto run = run_of(kind);
-    PlayedSites sites(run, {1, 1});
+    FakeSites sites(run, {1, 1});
     // The second site dies before its seventh step of the second round.
     struct Death {};
     sites[1].training.before_step = [&](const StepOrder& order) {
@@ -107,7 +107,7 @@ TEST_CASE("a lost peer ends the round with its name and costs no step") {
 
 TEST_CASE("a site that waits at the sync stops when it is asked to") {
   auto run = run_of(kKinds.front());
-  PlayedSites sites(run, {1, 1});
+  FakeSites sites(run, {1, 1});
   std::stop_source stop;
   auto first =
       std::async(std::launch::async, [&] { return run_rounds(sites[0].run, stop.get_token()); });

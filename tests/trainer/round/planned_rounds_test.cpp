@@ -1,6 +1,6 @@
 // Rounds whose work follows from what the sites' steps took.
 #include "tests/support/catch.h"
-#include "tests/trainer/round/played_sites.h"
+#include "tests/trainer/round/fake_sites.h"
 
 namespace farstep {
 namespace {
@@ -22,7 +22,7 @@ double seconds_of(const std::vector<StepEvent>& steps, int64_t round) {
 
 TEST_CASE("unknown sites are measured and then work equally long") {
   const auto run = planned_run(3);
-  PlayedSites sites(run, {1, 0.5, 0.25});
+  FakeSites sites(run, {1, 0.5, 0.25});
   CHECK(sites.run() == std::vector<bool>(3, true));
   for (auto& site : sites.sites) {
     const auto plans = site->events<PlanEvent>();
@@ -42,7 +42,7 @@ TEST_CASE("unknown sites are measured and then work equally long") {
 TEST_CASE("all sites plan the same") {
   auto run = planned_run(3);
   run.plan.critical_batch = 12;
-  PlayedSites sites(run, {1, 0.5, 0.3});
+  FakeSites sites(run, {1, 0.5, 0.3});
   sites[1].training.before_step = [&](const StepOrder& order) {
     if (order.round == 3) sites[1].training.step_seconds = 0.9;  // it slows down
   };
@@ -56,7 +56,7 @@ TEST_CASE("all sites plan the same") {
 TEST_CASE("a round by deadline ends when its time is up whatever the steps take") {
   auto run = planned_run(2);
   run.plan.round_end = RoundEnd::kDeadline;
-  PlayedSites sites(run, {1, 1});
+  FakeSites sites(run, {1, 1});
   auto& slow = sites[1].training;
   slow.before_step = [&](const StepOrder& order) {
     if (order.round == 2 && order.step == 8) slow.step_seconds = 2;
@@ -74,7 +74,7 @@ TEST_CASE("a site that trained by another plan is named") {
   run.plan.policy = Policy::kUniform;
   auto other = run;
   other.plan.base_batch = 2;
-  PlayedSites sites(std::vector{run, other}, {1, 1});
+  FakeSites sites(std::vector{run, other}, {1, 1});
   const auto outcomes = run_ranks(2, [&](int site) -> std::string {
     try {
       run_rounds(sites[static_cast<std::size_t>(site)].run, {});

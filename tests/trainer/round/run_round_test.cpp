@@ -6,7 +6,7 @@
 
 #include "outer_optimizer/schedule/averaging.h"
 #include "tests/support/catch.h"
-#include "tests/trainer/round/played_sites.h"
+#include "tests/trainer/round/fake_sites.h"
 
 namespace farstep {
 namespace {
@@ -47,7 +47,7 @@ TEST_CASE("one to five sites do the outer steps of the paper") {
     auto run = round_run(num_sites);
     run.sites.front().batch = 7;
     run.sites.back().local_steps = 9;
-    PlayedSites sites(run, std::vector<double>(5, 0.5));
+    FakeSites sites(run, std::vector<double>(5, 0.5));
     CHECK(sites.run() == std::vector<bool>(run.sites.size(), true));
     const auto expected = expected_theta(run, 11);
     for (auto& site : sites.sites) {
@@ -76,7 +76,7 @@ TEST_CASE("every kind of sync leaves one theta_global and the same records every
     run.sync.alpha = row.alpha;
     if (row.eager) run.strategy.kind = StrategyKind::kEagerUpdates;
     run.sites[1].local_steps = 20;
-    PlayedSites sites(run, {1, 0.6, 1});
+    FakeSites sites(run, {1, 0.6, 1});
     CHECK(sites.run() == std::vector<bool>(3, true));
     const auto rounds = sites[0].events<RoundEvent>();
     REQUIRE(rounds.size() == 3);
@@ -100,7 +100,7 @@ TEST_CASE("no sequence is trained on twice and none is left out") {
   auto run = round_run(3);
   run.sites[0].batch = 2;
   run.sites[1].local_steps = 4;
-  PlayedSites sites(run, {1, 1, 1});
+  FakeSites sites(run, {1, 1, 1});
   sites.run();
   std::vector<std::pair<int64_t, int64_t>> taken;
   for (const auto& site : sites.sites) {
@@ -119,7 +119,7 @@ TEST_CASE("no sequence is trained on twice and none is left out") {
 TEST_CASE("the learning rate follows the share of the run that is done at every site") {
   auto run = round_run(2, 4);
   run.sites[1].local_steps = 8;
-  PlayedSites sites(run, {1, 1});
+  FakeSites sites(run, {1, 1});
   sites.run();
   const auto slow = sites[0].events<StepEvent>(), fast = sites[1].events<StepEvent>();
   REQUIRE(2 * slow.size() == fast.size());
@@ -133,7 +133,7 @@ TEST_CASE("a step that is done late is recorded in its place and counted") {
   auto run = round_run(2);
   run.sync.fragments = 3;
   run.sync.delay_steps = 1;
-  PlayedSites at_once(run, {1, 1}), late(run, {1, 1});
+  FakeSites at_once(run, {1, 1}), late(run, {1, 1});
   late[0].training.is_late = true;
   at_once.run();
   late.run();
@@ -154,7 +154,7 @@ TEST_CASE("checkpoints and validation come between the rounds where the run says
   auto run = round_run(1);
   run.outer.rounds = 5;
   run.checkpoint.every_rounds = 2;
-  PlayedSites sites(run, {1});
+  FakeSites sites(run, {1});
   sites.run();
   CHECK(sites[0].checkpoints.rounds == std::vector<int64_t>{0, 2, 4, 5});
   const auto& validated = sites[0].validation.sequences;

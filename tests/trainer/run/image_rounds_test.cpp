@@ -6,7 +6,7 @@
 #include <iostream>
 
 #include "tests/support/catch.h"
-#include "tests/trainer/round/played_sites.h"
+#include "tests/trainer/round/fake_sites.h"
 #include "trainer/data/image_set.h"
 #include "trainer/model/convnet/image_task.h"
 #include "trainer/run/model_training.h"
@@ -43,7 +43,7 @@ class ImageSite {
                       Sampler(config.data.order, 1, task.num_examples())),
                   {EmulatedSpeed(std::nullopt)}, {std::nullopt}, clock_),
         peers_(view_of(config, site), meeting, transport),
-        planner_(config.plan, sites_of(config.sites)),
+        planner_(config.plan, sites_of(config.sites), peers_.view()),
         strategy(make_strategy(config.strategy.kind, settings_of(config), peers_.view(),
                                {model->parameters().host_values().pull(), {{"all", 0}}},
                                {peers_.rendezvous(), recorder_, clock_})),
@@ -80,7 +80,7 @@ class ImageSite {
  private:
   InnerStep inner_;
   ModelTraining training_;
-  PlayedPeers peers_;
+  FakePeers peers_;
   NoCheckpoints checkpoints_;
   NoValidation validation_;
   Planner planner_;

@@ -113,6 +113,11 @@ TEST_CASE("products are of one of three types or of what the devices are") {
              Contains("run.json: inner.compute: ") && Contains("auto, fp32, bf16, fp8"));
 }
 
+TEST_CASE("who still sets sync.eager reads what has come for it") {
+  CHECK(refusal("sync.eager=true") ==
+        "run.json: sync.eager: is not a known field; did you mean 'strategy.kind: eager_updates'?");
+}
+
 TEST_CASE("an optimizer's settings stand under its name") {
   auto json = smallest_run();
   apply_override(json, "inner.adamw.beta2=0.99");
@@ -143,7 +148,7 @@ TEST_CASE("a sync that cannot be done is refused") {
   CHECK_THAT(refusal_of_all({"strategy.kind=eager_updates", "sync.alpha=0.5"}),
              Contains("run.json: strategy.kind: "));
   CHECK_THAT(refusal_of_all({"sync.exchange=ring", "sync.codec.kind=int8"}),
-             Contains("run.json: sync.codec.kind: the ring adds up fp32 only"));
+             Contains("run.json: sync.codec.kind: the exchange ring adds up fp32 only"));
   CHECK_THAT(refusal_of_all({"sync.exchange=ring", "sync.servers=[\"a\"]"}),
              Contains("run.json: sync.servers: "));
   CHECK_THAT(refusal_of_all({"sync.exchange=parameter_server", "sync.shares=bandwidth"}),

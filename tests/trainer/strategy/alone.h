@@ -14,7 +14,7 @@ namespace farstep {
 class ScriptedExchange : public Exchange {
  public:
   void average(const SyncPoint& point, std::span<float> values,
-               const ResidualPlaces& residuals) override {
+               const ResidualSpans& residuals) override {
     points.push_back(point);
     codecs.emplace_back(point.codec->name());
     std::ranges::fill(residuals.of_delta, 0.25F);

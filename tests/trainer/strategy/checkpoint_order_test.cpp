@@ -42,7 +42,7 @@ class EmptyMeeting : public Rendezvous {
 
 class NoExchange : public Exchange {
  public:
-  void average(const SyncPoint&, std::span<float>, const ResidualPlaces&) override {
+  void average(const SyncPoint&, std::span<float>, const ResidualSpans&) override {
     throw InternalError("nobody is there");
   }
 };

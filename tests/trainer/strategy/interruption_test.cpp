@@ -13,10 +13,10 @@ std::string hash_of_start(const std::vector<float>& theta) {
   return hash_of(std::span(theta).first(theta.size() / 2));
 }
 
-// What a site brings that the test plays.
+// What a site brings that the test stands for.
 const Contribution kOther{.work = {.steps = 1}, .timing = {.steps = 1, .batch = 1}};
 
-// A site of two that has sent its first fragment; the other one is played by the test.
+// A site of two that has sent its first fragment; the test stands for the other one.
 struct Sent {
   explicit Sent(int64_t delay_steps = 2) : sites(strategy_run(2, 2, delay_steps, 0, 8), start) {
     replica().begin(1, 8);

@@ -76,7 +76,7 @@ Record saved(int64_t round) {
   return {0, "a", CheckpointEvent{round, 0, "folder", 1}};
 }
 Record end() {
-  return {0, "a", EndEvent{EndOutcome::kInterrupted, ""}};
+  return {0, "a", EndEvent{Outcome::kInterrupted, ""}};
 }
 
 // Two rounds of two steps, and one step of the third.

@@ -31,7 +31,7 @@ std::vector<Event> one_of_each() {
           SyncChangeEvent{3, CodecKind::kInt4, 8, 12, {0.25, 0.75}, "a slow line"},
           EvaluationEvent{3, 1234.5, 99},
           CheckpointEvent{3, 2, "round-00003", 4096},
-          EndEvent{EndOutcome::kPeerLost, "node3 is silent\nsince 5 s"}};
+          EndEvent{Outcome::kPeerLost, "node3 is silent\nsince 5 s"}};
 }
 
 std::string line_of(const Event& event) {
@@ -102,7 +102,7 @@ TEST_CASE("docs/events.md explains every cause of idle time and every outcome") 
   for (const auto cause : enum_names(SpanCause{})) {
     CHECK(page.find("| `" + std::string(cause) + "` |") != page.npos);
   }
-  for (const auto outcome : enum_names(EndOutcome{})) {
+  for (const auto outcome : enum_names(Outcome{})) {
     CHECK(page.find("`" + std::string(outcome) + "`") != page.npos);
   }
 }

@@ -94,7 +94,7 @@ TEST_CASE("threads may record at once") {
 TEST_CASE("bytes that are no text do not spoil the file") {
   const TemporaryFolder folder;
   const FakeClock clock;
-  Recorder(folder.path(), "node1", clock).record(EndEvent{EndOutcome::kFailed, "bad \xff name"});
+  Recorder(folder.path(), "node1", clock).record(EndEvent{Outcome::kFailed, "bad \xff name"});
   CHECK(read_event_log(folder / "events.jsonl").records.size() == 1);
 }
 

@@ -87,7 +87,7 @@ std::vector<Record> SyntheticRun::records(std::size_t site, double clock_offset_
     span(SpanCause::kCheckpoint, round, checkpoint_seconds);
     add(CheckpointEvent{round, 0, "round", 1000});
   }
-  add(EndEvent{EndOutcome::kDone, ""});
+  add(EndEvent{Outcome::kDone, ""});
   return all;
 }
 

@@ -15,7 +15,7 @@ using Bytes = std::vector<std::byte>;
 
 // Sums the sites' bytes, modulo 256. Partition p of every site's bytes has sizes[p] bytes, cut in
 // chunks of `chunk_size`.
-class Sum : public ReduceGatherWork {
+class Sum : public ReduceGatherValues {
  public:
   Sum(int rank, std::vector<std::size_t> sizes, std::size_t chunk_size)
       : rank_(rank), sizes_(std::move(sizes)), chunk_size_(chunk_size) {

@@ -95,7 +95,7 @@ class Wan {
   }
 
   // Moves time from event to event, up to `until_seconds`.
-  void play(double until_seconds) {
+  void run_until(double until_seconds) {
     for (;;) {
       double next_seconds = INFINITY;
       for (auto& site : sites_) next_seconds = std::min(next_seconds, site->deliver());
@@ -139,9 +139,9 @@ TEST_CASE("a message arrives after its bytes at the rate and the delay") {
     wan.send(0, 1, bytes, 7);
     const double seconds = static_cast<double>(bytes) / kPiece + 0.25;
     CAPTURE(bytes);
-    wan.play(std::nextafter(2 + seconds, 0));
+    wan.run_until(std::nextafter(2 + seconds, 0));
     CHECK(wan.arrivals_from(0).empty());
-    wan.play(2 + seconds);
+    wan.run_until(2 + seconds);
     CHECK(wan.arrivals_from(0) == Arrivals{{2 + seconds, 1, 7}});
     CHECK(wan.all_arrived());
     CHECK(wan[0].link(1).sent_bytes == bytes);
@@ -152,10 +152,10 @@ TEST_CASE("a message arrives after its bytes at the rate and the delay") {
 TEST_CASE("messages to one peer leave one after the other and travel together") {
   Wan wan(2, {.rate_bits_per_second = kPieceASecond, .delay_seconds = 10}, {});
   for (uint32_t chunk = 0; chunk < 3; ++chunk) wan.send(0, 1, kPiece, chunk);
-  wan.play(20);
+  wan.run_until(20);
   CHECK(wan.arrivals_from(0) == Arrivals{{11, 1, 0}, {12, 1, 1}, {13, 1, 2}});
   wan.send(0, 1, kPiece, 3);  // the link had been idle since 3 s
-  wan.play(40);
+  wan.run_until(40);
   CHECK(wan.arrivals_from(0).back() == Arrival{31, 1, 3});
   CHECK(wan.all_arrived());
 }
@@ -164,7 +164,7 @@ TEST_CASE("the two directions of a link do not share its rate") {
   Wan wan(2, {.rate_bits_per_second = kPieceASecond, .delay_seconds = 0.5}, {});
   wan.send(0, 1, 4 * kPiece, 0);
   wan.send(1, 0, 2 * kPiece, 0);
-  wan.play(9);
+  wan.run_until(9);
   CHECK(wan.arrivals_from(0) == Arrivals{{4.5, 1, 0}});
   CHECK(wan.arrivals_from(1) == Arrivals{{2.5, 0, 0}});
   CHECK(wan.all_arrived());
@@ -176,7 +176,7 @@ TEST_CASE("peers take turns at the uplink piece by piece") {
   wan.send(0, 1, 3 * kPiece, 0);
   wan.send(0, 2, kPiece, 0);
   wan.send(0, 2, 3 * kPiece, 1);
-  wan.play(20);
+  wan.run_until(20);
   // Pieces to 1 2 1 2 1 2 2: no big message holds up a small one.
   CHECK(wan.arrivals_from(0) == Arrivals{{2.5, 2, 0}, {5.5, 1, 0}, {7.5, 2, 1}});
   CHECK(wan.all_arrived());
@@ -191,18 +191,18 @@ TEST_CASE("a link tells how long something was leaving over it") {
   wan.clock.advance(5);
   wan.send(0, 1, 2 * kPiece, 0);
   wan.send(0, 2, kPiece, 0);  // pieces to 1 2 1
-  wan.play(6);
+  wan.run_until(6);
   CHECK(sending(1) == 1);
   CHECK(wan[0].uplink().sending_seconds == 1);
-  wan.play(20);
+  wan.run_until(20);
   CHECK(sending(1) == 3);
   CHECK(sending(2) == 2);
   CHECK(wan[0].uplink().sending_seconds == 3);
   wan.send(0, 1, kPiece, 1);
   wan.send(0, 1, kPiece, 2);  // while the one before it is leaving
-  wan.play(21);
+  wan.run_until(21);
   wan.send(0, 2, kPiece, 1);
-  wan.play(40);
+  wan.run_until(40);
   CHECK(sending(1) == 5);
   CHECK(sending(2) == 4);  // from 21 s to 23 s
   CHECK(wan[0].uplink().sending_seconds == 6);
@@ -216,7 +216,7 @@ TEST_CASE("a link tells what it lost") {
   const LinkShape shape{.rate_bits_per_second = kPieceASecond, .delay_seconds = 0.5, .loss = 1};
   Wan wan(2, shape, {});
   wan.send(0, 1, 3000, 0);
-  wan.play(10);
+  wan.run_until(10);
   CHECK(wan.all_arrived());
   CHECK(wan[0].link(1).retransmitted_bytes == 3 * 1460);
   CHECK(wan[1].link(0).retransmitted_bytes == 0);
@@ -227,7 +227,7 @@ TEST_CASE("a link slower than the uplink leaves the rest of it to the others") {
   wan[0].set_shape(1, {.rate_bits_per_second = kPieceASecond});
   wan.send(0, 1, 3 * kPiece, 0);
   wan.send(0, 2, 9 * kPiece, 0);
-  wan.play(20);
+  wan.run_until(20);
   // The slow link's pieces start at 0, 1 and 2 s, each for a quarter of a second of the uplink.
   CHECK(wan.arrivals_from(0) == Arrivals{{3, 1, 0}, {3, 2, 0}});
   CHECK(wan.all_arrived());
@@ -241,7 +241,7 @@ TEST_CASE("a lost packet makes its link stand still for a round trip") {
   wan[0].set_shape(1, lossy);
   wan.send(0, 1, 2 * kPiece, 0);
   wan.send(0, 2, kPiece, 0);
-  wan.play(20);
+  wan.run_until(20);
   // To 1 from 0 to 1 s, then a second of silence, which 2 uses; and the same again.
   CHECK(wan.arrivals_from(0) == Arrivals{{2.5, 2, 0}, {4.5, 1, 0}});
   CHECK(wan.all_arrived());
@@ -252,7 +252,7 @@ TEST_CASE("losses come as often as said and at the same places for the same seed
   const auto losses = [&](uint64_t seed, double rate) {
     Wan wan(2, {.rate_bits_per_second = rate, .delay_seconds = 1, .loss = 0.05}, {.seed = seed});
     for (int i = 0; i < num_packets; ++i) wan.send(0, 1, 1460, static_cast<uint32_t>(i));
-    wan.play(1e9);
+    wan.run_until(1e9);
     std::vector<bool> lost;
     double before_seconds = 1;
     for (const auto& arrival : wan.arrivals_from(0)) {
@@ -278,12 +278,12 @@ TEST_CASE("a cut holds up what has not left until it is healed") {
   Wan wan(3, shape, {.stall_seconds = 100});
   for (uint32_t chunk = 0; chunk < 3; ++chunk) wan.send(0, 1, kPiece, chunk);
   wan.send(0, 2, kPiece, 0);
-  wan.play(1.5);
+  wan.run_until(1.5);
   wan[0].set_shape(1, cut);  // in the middle of chunk 1
-  wan.play(50);
+  wan.run_until(50);
   CHECK(wan.arrivals_from(0) == Arrivals{{5, 1, 0}, {5, 2, 0}, {6, 1, 1}});
   wan[0].set_shape(1, shape);
-  wan.play(60);
+  wan.run_until(60);
   CHECK(wan.arrivals_from(0).back() == Arrival{55, 1, 2});
   CHECK(wan.all_arrived());
 }
@@ -297,11 +297,11 @@ TEST_CASE("a cut that lasts ends the transport and names the peer") {
   auto receive = wan[1].receive(0, {}, target);
   wan.clock.advance(10);
   wan[0].set_shape(1, cut);
-  wan.play(30);  // nothing to send, so nothing stalls
+  wan.run_until(30);  // nothing to send, so nothing stalls
   auto send = wan[0].send(1, {}, memory);
   CHECK(wan[0].deliver() == 35);
-  wan.play(34.9);
-  wan.play(35);
+  wan.run_until(34.9);
+  wan.run_until(35);
   const auto error = peer_error([&] { send->wait(); });
   CHECK_THAT(error, StartsWith("node2: ") && Contains("no byte from node1 to node2 for 5 s"));
   CHECK(peer_error([&] { wan[0].send(1, {}, memory); }) == error);
@@ -313,13 +313,13 @@ TEST_CASE("a new shape holds for what has not begun to leave") {
   Wan wan(2, {.rate_bits_per_second = kPieceASecond, .delay_seconds = 10}, {});
   wan.send(0, 1, kPiece, 0);
   wan.send(0, 1, 4 * kPiece, 1);
-  wan.play(1.5);  // the first piece of chunk 1 is half out
+  wan.run_until(1.5);  // the first piece of chunk 1 is half out
   wan[0].set_shape(1, {.rate_bits_per_second = 2 * kPieceASecond, .delay_seconds = 1});
-  wan.play(20);
+  wan.run_until(20);
   // Out at 2, 2.5, 3 and 3.5 s, and not before the piece that took the long way.
   CHECK(wan.arrivals_from(0) == Arrivals{{11, 1, 0}, {12, 1, 1}});
   wan.send(0, 1, kPiece, 2);
-  wan.play(30);
+  wan.run_until(30);
   CHECK(wan.arrivals_from(0).back() == Arrival{21.5, 1, 2});
   CHECK(wan.all_arrived());
   CHECK_THROWS_AS(wan[0].set_shape(0, {}), InternalError);
@@ -342,7 +342,7 @@ TEST_CASE("a message given up before it left ends the transport on both sides") 
   CHECK_THAT(peer_error([&] { wan[0].send(1, {}, memory); }),
              StartsWith("node2: ") && Contains("given up"));
   CHECK_THAT(peer_error([&] { receive->wait(); }), StartsWith("node1: "));
-  wan.play(10);
+  wan.run_until(10);
   CHECK(wan.arrivals_from(0).empty());
 }
 

@@ -81,7 +81,7 @@ TEST_CASE("sites resume from the highest round that all have") {
   REQUIRE(receivers<Welcome>(messages).size() == 2);
   CHECK(std::get<Welcome>(messages[0].message).start_syncs == 4);
   only<ErrorMessage>(table.receive("a", ballot(4)));
-  table.play_round(5);
+  table.run_round(5);
   only<ErrorMessage>(table.receive("a", arrival(1)));
   CHECK(table.receive("a", arrival(6)).empty());
 }
@@ -196,8 +196,8 @@ TEST_CASE("messages of a round that is not open are answered with an error") {
              Catch::Contains("sites are still joining"));
   only<ErrorMessage>(table.receive("a", ballot(-1)));
   table.receive("b", registration("b"));
-  table.play_round(1);
-  table.play_round(2);
+  table.run_round(1);
+  table.run_round(2);
   const std::vector<SiteMessage> stale = {
       arrival(1),
       arrival(2),
@@ -209,14 +209,14 @@ TEST_CASE("messages of a round that is not open are answered with an error") {
       VoteMessage{2, 1, 0, "bb"},
   };
   for (const auto& message : stale) only<ErrorMessage>(table.receive("a", message));
-  table.play_round(3);
+  table.run_round(3);
   CHECK(table.roster.failure().empty());
 }
 
 TEST_CASE("weights that differ at the start of a round stop the run naming the site") {
   Table table({"a", "b", "c"});
   table.join();
-  table.play_round(1);
+  table.run_round(1);
   table.receive("a", arrival(2));
   table.receive("b", arrival(2, "other"));
   const auto messages = table.receive("c", arrival(2));
@@ -293,6 +293,7 @@ TEST_CASE("a site that leaves before the run is over is lost to the others") {
   };
   const std::vector<Row> rows = {
       {Outcome::kInterrupted, "", "it left the run: interrupted"},
+      {Outcome::kPeerLost, "c is silent", "it left the run: peer_lost: c is silent"},
       {Outcome::kFailed, "loss is nan", "it left the run: failed: loss is nan"},
       {Outcome::kDone, "", "it left the run: done"},
   };
@@ -311,7 +312,7 @@ TEST_CASE("a site that leaves before the run is over is lost to the others") {
 TEST_CASE("a site that is done with the run is missed only if another round is begun") {
   Table table({"a", "b"});
   table.join();
-  table.play_round(1);
+  table.run_round(1);
   only<GoodbyeMessage>(table.receive("a", LeaveMessage{Outcome::kDone, ""}));
   CHECK(table.pass(60, {"b"}).empty());
   CHECK_FALSE(table.roster.is_over());

@@ -40,7 +40,7 @@ class Table {
     for (const auto& site : sites_) receive(site, registration(site));
     REQUIRE(roster.has_begun());
   }
-  void play_round(int64_t round) {
+  void run_round(int64_t round) {
     for (const auto& site : sites_) receive(site, arrival(round));
     for (const auto& site : sites_) receive(site, ballot(round));
   }

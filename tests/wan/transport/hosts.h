@@ -1,4 +1,4 @@
-// Processes that play the hosts of a network, with one store between them.
+// Processes that stand for the hosts of a network, with one store between them.
 #pragma once
 
 #include <sys/types.h>

@@ -54,7 +54,7 @@ struct Room {
 class KernelStep : public GpuStep {
  public:
   KernelStep(TrainableModel& model, GpuUpdate& update, const std::optional<double>& clip_norm,
-             std::unique_ptr<WorkRecorder> recorder)
+             std::unique_ptr<StepRecorder> recorder)
       : model_(model),
         update_(update),
         clip_norm_(clip_norm),
@@ -185,7 +185,7 @@ class KernelStep : public GpuStep {
 
 std::unique_ptr<GpuStep> make_gpu_step(TrainableModel& model, GpuUpdate& update,
                                        const std::optional<double>& clip_norm,
-                                       std::unique_ptr<WorkRecorder> recorder) {
+                                       std::unique_ptr<StepRecorder> recorder) {
   use_gpu(model.parameters().values().device());
   return std::make_unique<KernelStep>(model, update, clip_norm, std::move(recorder));
 }

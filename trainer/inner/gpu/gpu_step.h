@@ -45,6 +45,6 @@ class GpuStep {
 // optimizer. Both must outlive it; `recorder` may be null. Only in builds with CUDA.
 std::unique_ptr<GpuStep> make_gpu_step(TrainableModel& model, GpuUpdate& update,
                                        const std::optional<double>& clip_norm,
-                                       std::unique_ptr<WorkRecorder> recorder);
+                                       std::unique_ptr<StepRecorder> recorder);
 
 }  // namespace farstep

@@ -71,27 +71,29 @@ class GraphRecording : public Recording {
  public:
   GraphRecording(at::Device device, std::unique_ptr<AllocationPool> pool, cudaGraph_t graph)
       : device_(device), pool_(std::move(pool)) {
-    const auto error =
-        cudaGraphInstantiateWithFlags(&playable_, graph, cudaGraphInstantiateFlagAutoFreeOnLaunch);
+    const auto error = cudaGraphInstantiateWithFlags(&executable_, graph,
+                                                     cudaGraphInstantiateFlagAutoFreeOnLaunch);
     cudaGraphDestroy(graph);
     FARSTEP_CUDA_CHECK(error);
   }
   ~GraphRecording() override {
     cudaStreamSynchronize(current_stream(device_));  // it may be running
-    cudaGraphExecDestroy(playable_);
+    cudaGraphExecDestroy(executable_);
   }
   GraphRecording(const GraphRecording&) = delete;
   GraphRecording& operator=(const GraphRecording&) = delete;
 
-  void play() override { FARSTEP_CUDA_CHECK(cudaGraphLaunch(playable_, current_stream(device_))); }
+  void replay() override {
+    FARSTEP_CUDA_CHECK(cudaGraphLaunch(executable_, current_stream(device_)));
+  }
 
  private:
   const at::Device device_;
   const std::unique_ptr<AllocationPool> pool_;  // of the graph's work
-  cudaGraphExec_t playable_ = nullptr;
+  cudaGraphExec_t executable_ = nullptr;
 };
 
-class GraphRecorder : public WorkRecorder {
+class GraphRecorder : public StepRecorder {
  public:
   explicit GraphRecorder(at::Device device) : device_(device) {}
 
@@ -126,7 +128,7 @@ class GraphRecorder : public WorkRecorder {
 
 }  // namespace
 
-std::unique_ptr<WorkRecorder> make_graph_recorder(at::Device device) {
+std::unique_ptr<StepRecorder> make_graph_recorder(at::Device device) {
   return std::make_unique<GraphRecorder>(device);
 }
 

@@ -14,6 +14,6 @@
 namespace farstep {
 
 // Makes a recorder for an open GPU.
-std::unique_ptr<WorkRecorder> make_graph_recorder(at::Device device);
+std::unique_ptr<StepRecorder> make_graph_recorder(at::Device device);
 
 }  // namespace farstep

@@ -7,16 +7,16 @@
 namespace farstep {
 
 void StepGraphs::run(const StepShape& shape, const std::function<int64_t()>& memory,
-                     const std::function<void()>& work) {
-  if (!recorder_) return work();
+                     const std::function<void()>& launch) {
+  if (!recorder_) return launch();
   // A graph has fixed addresses, so all are dropped when memory was allocated anew.
   if (memory() != memory_) known_.clear();
   const auto found = std::ranges::find(known_, shape, &Known::shape);
-  if (found == known_.end()) return give_first(shape, memory, work);
+  if (found == known_.end()) return give_first(shape, memory, launch);
   known_.splice(known_.begin(), known_, found);
   if (!found->recording) {
     try {
-      found->recording = recorder_->record(work);
+      found->recording = recorder_->record(launch);
     } catch (const std::exception& error) {
       spdlog::warn(
           "the step cannot be recorded, and the GPU gets it kernel by kernel from now on ({}); "
@@ -24,15 +24,15 @@ void StepGraphs::run(const StepShape& shape, const std::function<int64_t()>& mem
           error.what());
       known_.clear();
       recorder_.reset();
-      return work();
+      return launch();
     }
   }
-  found->recording->play();
+  found->recording->replay();
 }
 
 void StepGraphs::give_first(const StepShape& shape, const std::function<int64_t()>& memory,
-                            const std::function<void()>& work) {
-  work();
+                            const std::function<void()>& launch) {
+  launch();
   if (memory() != memory_) known_.clear();
   memory_ = memory();
   // The least recently used shape goes. Each graph keeps memory of its own.

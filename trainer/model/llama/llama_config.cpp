@@ -156,7 +156,7 @@ LlamaConfig resolve(const ModelConfig& model, const std::string& file) {
   config.tied_embeddings = model.tied_embeddings.value_or(preset.tied_embeddings);
   config.init_std = model.init_std;
   if (const auto fault = find_fault(config)) {
-    JsonPlace{file, "model"}.member(fault->member).fail(fault->why);
+    JsonPath{file, "model"}.member(fault->member).fail(fault->why);
   }
   return config;
 }
@@ -166,7 +166,7 @@ void require_no_shape(const ModelConfig& model, const std::string& file) {
   copy.fields([&]<typename T>(const char* name, const T& value, auto&&...) {
     if constexpr (OptionalField<T>) {
       if (value) {
-        JsonPlace{file, "model"}.member(name).fail("must be null, as model.from decides it");
+        JsonPath{file, "model"}.member(name).fail("must be null, as model.from decides it");
       }
     }
   });

@@ -73,7 +73,7 @@ Trained train(at::Device gpu, bool graph, bool late) {
 
 }  // namespace
 
-TEST_CASE("the fused step on a GPU can be recorded and played", "[gpu]") {
+TEST_CASE("the fused step on a GPU can be recorded and replayed", "[gpu]") {
   const auto gpu = tested_gpu();
   if (!gpu) return;
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
@@ -91,7 +91,7 @@ TEST_CASE("the fused step on a GPU can be recorded and played", "[gpu]") {
   const auto recording = recorder->record([&] { loss = model->set_gradients(tokens, 1.0); });
   for (int i = 0; i < 3; ++i) {
     gradients.fill_(std::nanf(""));
-    recording->play();
+    recording->replay();
     CHECK(at::equal(gradients, wanted));
     CHECK(loss.item<float>() == wanted_loss);
   }

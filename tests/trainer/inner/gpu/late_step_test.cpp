@@ -1,5 +1,5 @@
-// The inner step of a GPU that the CPU plays, whose results the host learns a step late: its bits,
-// its failures, its snapshots and the order of its streams.
+// The inner step of a GPU that the CPU emulates, whose results the host learns a step late: its
+// bits, its failures, its snapshots and the order of its streams.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
-#include "tests/trainer/inner/gpu/played_site.h"
+#include "tests/trainer/inner/gpu/emulated_gpu_site.h"
 #include "trainer/base/error.h"
 #include "trainer/base/out_of_memory.h"
 
@@ -45,8 +45,8 @@ std::vector<StepResult> results(Site& site, bool late) {
 
 }  // namespace
 
-std::unique_ptr<WorkRecorder> make_graph_recorder(at::Device) {
-  return std::make_unique<PlayedRecorder>();
+std::unique_ptr<StepRecorder> make_graph_recorder(at::Device) {
+  return std::make_unique<EmulatedRecorder>();
 }
 
 TEST_CASE("steps known late and steps recorded have the bits of steps waited for") {
@@ -130,7 +130,7 @@ TEST_CASE("a snapshot of a GPU is the state of its moment and the recorded updat
                                                  static_cast<std::size_t>(values.numel())))));
       }
     }
-    CHECK(num_external_waits == 1);  // one step was recorded, and then played
+    CHECK(num_external_waits == 1);  // one step was recorded, and then replayed
     CHECK(at::equal(site.model.parameters().values(), wanted.model.parameters().values()));
     site.start(some_batch(4, 8, 1), 2, 0.5);
     CHECK_THROWS_AS(site.step->start_snapshot(with_values), InternalError);

@@ -18,27 +18,27 @@ class ToldDevice {
   }
   std::vector<std::string> take() { return std::exchange(done_, {}); }
 
-  std::unique_ptr<WorkRecorder> recorder() { return std::make_unique<Recorder>(*this); }
+  std::unique_ptr<StepRecorder> recorder() { return std::make_unique<Recorder>(*this); }
   bool fails = false;
   int num_recordings = 0, num_alive = 0;
 
  private:
-  class Played : public Recording {
+  class Replayed : public Recording {
    public:
-    Played(ToldDevice& device, std::vector<std::string> work)
+    Replayed(ToldDevice& device, std::vector<std::string> work)
         : device_(device), work_(std::move(work)) {
       ++device_.num_alive;
     }
-    ~Played() override { --device_.num_alive; }
-    void play() override {
-      for (const auto& one : work_) device_.give("played " + one);
+    ~Replayed() override { --device_.num_alive; }
+    void replay() override {
+      for (const auto& one : work_) device_.give("replayed " + one);
     }
 
    private:
     ToldDevice& device_;
     const std::vector<std::string> work_;
   };
-  class Recorder : public WorkRecorder {
+  class Recorder : public StepRecorder {
    public:
     explicit Recorder(ToldDevice& device) : device_(device) {}
     std::unique_ptr<Recording> record(const std::function<void()>& work) override {
@@ -48,7 +48,7 @@ class ToldDevice {
       device_.recording_ = nullptr;
       if (device_.fails) throw std::runtime_error("no room for it");
       ++device_.num_recordings;
-      return std::make_unique<Played>(device_, recorded);
+      return std::make_unique<Replayed>(device_, recorded);
     }
 
    private:
@@ -77,14 +77,14 @@ struct Steps {
   }
 };
 
-const Done kGiven{"step"}, kPlayed{"played step"};
+const Done kGiven{"step"}, kReplayed{"replayed step"};
 
 }  // namespace
 
-TEST_CASE("a shape's first step is given and all later ones are played from one recording") {
+TEST_CASE("a shape's first step is given and all later ones are replayed from one recording") {
   Steps steps;
   CHECK(steps.run({4, 8, 2}) == kGiven);
-  for (int i = 0; i < 5; ++i) CHECK(steps.run({4, 8, 2}) == kPlayed);
+  for (int i = 0; i < 5; ++i) CHECK(steps.run({4, 8, 2}) == kReplayed);
   CHECK(steps.device.num_recordings == 1);
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("every part of a shape has a recording of its own") {
   Steps steps;
   const std::vector<StepShape> shapes{{4, 8, 2}, {5, 8, 2}, {4, 9, 2}, {4, 8, 1}};
   for (const auto& shape : shapes) CHECK(steps.run(shape) == kGiven);
-  for (const auto& shape : shapes) CHECK(steps.run(shape) == kPlayed);
+  for (const auto& shape : shapes) CHECK(steps.run(shape) == kReplayed);
   CHECK(steps.device.num_recordings == 4);
 }
 
@@ -102,12 +102,12 @@ TEST_CASE("memory that moves makes all recordings void") {
   steps.run({4, 8, 2});
   CHECK(steps.run({9, 8, 2}, /*memory_after=*/2) == kGiven);
   CHECK(steps.device.num_alive == 0);
-  CHECK(steps.run({9, 8, 2}) == kPlayed);
+  CHECK(steps.run({9, 8, 2}) == kReplayed);
   CHECK(steps.run({4, 8, 2}) == kGiven);
-  CHECK(steps.run({4, 8, 2}) == kPlayed);
+  CHECK(steps.run({4, 8, 2}) == kReplayed);
   steps.memory = 3;  // someone else moved it
   CHECK(steps.run({4, 8, 2}) == kGiven);
-  CHECK(steps.run({4, 8, 2}) == kPlayed);
+  CHECK(steps.run({4, 8, 2}) == kReplayed);
 }
 
 TEST_CASE("the shape that was not used for longest is forgotten") {
@@ -117,10 +117,10 @@ TEST_CASE("the shape that was not used for longest is forgotten") {
     for (int64_t i = 1; i <= kMost; ++i) steps.run({i, 8, 1});
   }
   CHECK(steps.device.num_alive == kMost);
-  CHECK(steps.run({1, 8, 1}) == kPlayed);
+  CHECK(steps.run({1, 8, 1}) == kReplayed);
   CHECK(steps.run({kMost + 1, 8, 1}) == kGiven);
   CHECK(steps.device.num_alive == kMost - 1);
-  CHECK(steps.run({1, 8, 1}) == kPlayed);
+  CHECK(steps.run({1, 8, 1}) == kReplayed);
   CHECK(steps.run({2, 8, 1}) == kGiven);
 }
 
@@ -154,7 +154,7 @@ TEST_CASE("a first step that fails is a first step once more") {
   };
   CHECK_THROWS(failing());
   CHECK(steps.run({4, 8, 2}) == kGiven);
-  CHECK(steps.run({4, 8, 2}) == kPlayed);
+  CHECK(steps.run({4, 8, 2}) == kReplayed);
 }
 
 }  // namespace farstep

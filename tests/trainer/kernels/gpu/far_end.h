@@ -1,5 +1,5 @@
 // What the tests of blocks at the far end of large arrays share: arrays of which little is touched,
-// and the choice of blocks. For a GPU that the CPU plays.
+// and the choice of blocks. For a GPU that the CPU emulates.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Kernels at the end of arrays of more than 2^32 values, on a GPU that the CPU plays: their last
+// Kernels at the end of arrays of more than 2^32 values, on a GPU that the CPU emulates: their last
 // blocks alone, in memory of which only what these touch is there.
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // What the tests of a GPU's kernels begin with: values in its memory, and values to compare with.
 //
-// The tests run on a GPU where there is one, and on one that the CPU plays everywhere.
+// The tests run on a GPU where there is one, and on one that the CPU emulates everywhere.
 #pragma once
 
 #include <algorithm>

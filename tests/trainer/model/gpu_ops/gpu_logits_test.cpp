@@ -1,4 +1,4 @@
-// How many logits a GPU that the CPU plays makes at once.
+// How many logits a GPU that the CPU emulates makes at once.
 #include "tests/support/catch.h"
 #include "trainer/model/gpu_ops/gpu_ops.h"
 

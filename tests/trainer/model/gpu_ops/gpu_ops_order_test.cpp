@@ -1,4 +1,4 @@
-// The streams of a pass on a GPU that the CPU plays: every access of every kernel and product is
+// The streams of a pass on a GPU that the CPU emulates: every access of every kernel and product is
 // ordered, and would not be without any one of the waits.
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>

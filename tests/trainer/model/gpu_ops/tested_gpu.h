@@ -1,4 +1,4 @@
-// The GPU that a test of the fused model runs on: a real one, or one that the CPU plays.
+// The GPU that a test of the fused model runs on: a real one, or one that the CPU emulates.
 #pragma once
 
 #include <ATen/ATen.h>

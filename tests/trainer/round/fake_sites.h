@@ -1,4 +1,4 @@
-// Emulates the sites of a run in one process: the real rounds, planner, strategy and exchange, over
+// Fakes the sites of a run in one process: the real rounds, planner, strategy and exchange, over
 // a meeting of threads and a transport in memory. Each site trains a plain vector. Each has its own
 // clock, which only its steps advance.
 #pragma once
@@ -24,9 +24,9 @@
 namespace farstep {
 
 // Inner steps of a plain vector that take a given time.
-class PlayedTraining : public InnerTraining {
+class FakeTraining : public InnerTraining {
  public:
-  PlayedTraining(std::vector<float> start, int site, double step_seconds, FakeClock& clock)
+  FakeTraining(std::vector<float> start, int site, double step_seconds, FakeClock& clock)
       : values(std::move(start)), step_seconds(step_seconds), site_(site), clock_(clock) {}
 
   void begin(const RoundRange& range, int64_t first_sequence, int64_t batch) override {
@@ -69,9 +69,9 @@ class PlayedTraining : public InnerTraining {
   std::optional<StepDone> under_way_;
 };
 
-class PlayedPeers : public Peers {
+class FakePeers : public Peers {
  public:
-  PlayedPeers(View view, Meeting& meeting, Transport& transport)
+  FakePeers(View view, Meeting& meeting, Transport& transport)
       : view_(std::move(view)),
         meeting_(meeting),
         transport_(transport),
@@ -115,7 +115,7 @@ struct SavedRun {
 
 class KeptCheckpoints : public Checkpoints {
  public:
-  explicit KeptCheckpoints(PlayedTraining& training) : training_(training) {}
+  explicit KeptCheckpoints(FakeTraining& training) : training_(training) {}
   void begin(Run& run) override {
     auto& strategy = run.strategy;
     const auto copy = [](std::span<float> values) {
@@ -144,7 +144,7 @@ class KeptCheckpoints : public Checkpoints {
   std::vector<int64_t> rounds;  // after which a checkpoint was made
 
  private:
-  PlayedTraining& training_;
+  FakeTraining& training_;
 };
 
 class CountedValidation : public Validator {
@@ -156,17 +156,16 @@ class CountedValidation : public Validator {
 };
 
 // One site, driven by one thread.
-class PlayedSite {
+class FakeSite {
  public:
-  PlayedSite(const RunConfig& config, std::size_t site, std::vector<float> start,
-             double step_seconds, Meeting& meeting, Transport& transport,
-             const std::filesystem::path& folder)
+  FakeSite(const RunConfig& config, std::size_t site, std::vector<float> start, double step_seconds,
+           Meeting& meeting, Transport& transport, const std::filesystem::path& folder)
       : folder_(folder / config.sites[site].name),
         recorder_(folder_, config.sites[site].name, clock_),
         training(std::move(start), static_cast<int>(site), step_seconds, clock_),
         peers(view_of(config, site), meeting, transport),
         checkpoints(training),
-        planner(config.plan, sites_of(config.sites)),
+        planner(config.plan, sites_of(config.sites), peers.view()),
         strategy(make_strategy(config)),
         trainer(training, recorder_, clock_),
         run{.config = config,
@@ -218,8 +217,8 @@ class PlayedSite {
   Recorder recorder_;
 
  public:
-  PlayedTraining training;
-  PlayedPeers peers;
+  FakeTraining training;
+  FakePeers peers;
   KeptCheckpoints checkpoints;
   CountedValidation validation;
   Planner planner;
@@ -229,24 +228,24 @@ class PlayedSite {
 };
 
 // All sites of a run, with the times of their steps.
-class PlayedSites {
+class FakeSites {
  public:
-  PlayedSites(const RunConfig& config, const std::vector<double>& step_seconds)
-      : PlayedSites(std::vector<RunConfig>(config.sites.size(), config), step_seconds) {}
+  FakeSites(const RunConfig& config, const std::vector<double>& step_seconds)
+      : FakeSites(std::vector<RunConfig>(config.sites.size(), config), step_seconds) {}
   // Makes sites with a config each.
-  PlayedSites(std::vector<RunConfig> configs, const std::vector<double>& step_seconds)
+  FakeSites(std::vector<RunConfig> configs, const std::vector<double>& step_seconds)
       : configs_(std::move(configs)), meeting(static_cast<int>(configs_.size())) {
     std::vector<std::string> names;
     for (const auto& site : configs_.front().sites) names.push_back(site.name);
     transports_ = connect_in_memory(names, 10);
     for (std::size_t site = 0; site < names.size(); ++site) {
-      sites.push_back(std::make_unique<PlayedSite>(configs_[site], site, start_values(11),
-                                                   step_seconds[site], meeting, *transports_[site],
-                                                   folder_.path()));
+      sites.push_back(std::make_unique<FakeSite>(configs_[site], site, start_values(11),
+                                                 step_seconds[site], meeting, *transports_[site],
+                                                 folder_.path()));
     }
   }
 
-  PlayedSite& operator[](std::size_t site) { return *sites[site]; }
+  FakeSite& operator[](std::size_t site) { return *sites[site]; }
 
   // Ends all waits with the loss of this site, at the meeting and in transfers. Any thread's.
   void lose(const std::string& site) {
@@ -269,7 +268,7 @@ class PlayedSites {
 
  public:
   Meeting meeting;
-  std::vector<std::unique_ptr<PlayedSite>> sites;  // last: end before what they use
+  std::vector<std::unique_ptr<FakeSite>> sites;  // last: end before what they use
 };
 
 }  // namespace farstep

@@ -1,4 +1,4 @@
-// Products and attention of a GPU that the CPU plays, in place of gpu_library.cpp. Like kernels
+// Products and attention of a GPU that the CPU emulates, in place of gpu_library.cpp. Like kernels
 // they are the GPU's work, and tell what they read and write.
 #include <ATen/Parallel.h>
 

@@ -1,5 +1,5 @@
-// A site on a GPU that the CPU plays: a model whose passes are the GPU's work, a recorder for that
-// work, and the inner step over both.
+// A site on a GPU that the CPU emulates: a model whose passes are the GPU's work, a recorder for
+// that work, and the inner step over both.
 #pragma once
 
 #include <cmath>
@@ -17,35 +17,35 @@ namespace farstep {
 
 inline int num_recordings = 0;
 
-class PlayedRecording : public Recording {
+class EmulatedRecording : public Recording {
  public:
-  explicit PlayedRecording(EmulatedWork work) : work_(std::move(work)) {}
-  void play() override {
+  explicit EmulatedRecording(EmulatedCommands work) : work_(std::move(work)) {}
+  void replay() override {
     for (const auto& one : work_) one();
   }
 
  private:
-  const EmulatedWork work_;
+  const EmulatedCommands work_;
 };
 
-class PlayedRecorder : public WorkRecorder {
+class EmulatedRecorder : public StepRecorder {
  public:
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
-    EmulatedWork recorded;
+    EmulatedCommands recorded;
     emulated_recording = &recorded;
     work();
     emulated_recording = nullptr;
     ++num_recordings;
-    return std::make_unique<PlayedRecording>(std::move(recorded));
+    return std::make_unique<EmulatedRecording>(std::move(recorded));
   }
 };
 
 constexpr int64_t kBadToken = -1;
 
 // Loss and gradient depend on every token and value, and are the GPU's work like any kernel's.
-class PlayedModel : public TrainableModel {
+class EmulatedModel : public TrainableModel {
  public:
-  PlayedModel() : parameters_(llama_layout(kSmallConfig), at::kCPU) { parameters_.initialise(5); }
+  EmulatedModel() : parameters_(llama_layout(kSmallConfig), at::kCPU) { parameters_.initialise(5); }
 
   Parameters& parameters() override { return parameters_; }
   at::Tensor summed_loss(at::TensorList /*batch*/) override { return at::zeros({}); }
@@ -92,7 +92,7 @@ struct Site {
     return step->start(batch, std::vector{batch.sequences}, micro_batch, progress);
   }
 
-  PlayedModel model;
+  EmulatedModel model;
   std::unique_ptr<InnerStep> step;
 };
 

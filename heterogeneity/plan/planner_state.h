@@ -1,0 +1,81 @@
+// What a checkpoint saves of the planner: what the run has shown of each site, and the members'
+// work.
+//
+// Values and pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heterogeneity/plan/site_knowledge.h"
+#include "trainer/config/fields.h"
+#include "trainer/config/json_fields.h"
+
+namespace farstep {
+
+struct SeenState {
+  int64_t batch = 0, micro_batch = 0;
+  double seconds = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("batch", batch, "sequences of the step", required(at_least(1)));
+    visit("micro_batch", micro_batch, "of its micro-batches", required(at_least(1)));
+    visit("seconds", seconds, "how long the step takes", required(above(0)));
+  }
+};
+
+// What the run has shown of a site.
+struct LearnedState {
+  std::string site;
+  std::optional<SeenState> seen;
+  double overhead_seconds = 0;
+  std::optional<double> uplink_bits_per_second, rtt_seconds;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("site", site, "name of the site", kRequired);
+    visit("seen", seen, "the step time that the run has shown");
+    visit("overhead_seconds", overhead_seconds, "its time besides the steps", kRequired);
+    visit("uplink_bits_per_second", uplink_bits_per_second, "that the run has shown", above(0));
+    visit("rtt_seconds", rtt_seconds, "to the farthest peer, that the run has shown", at_least(0));
+  }
+};
+
+struct MemberState : LearnedState {
+  int64_t local_steps = 0, batch = 0, micro_batch = 0, most_steps = 0, steps_before = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    LearnedState::fields(visit);
+    visit("local_steps", local_steps, "of the next round", required(at_least(1)));
+    visit("batch", batch, "of the next round", required(at_least(1)));
+    visit("micro_batch", micro_batch, "of the next round", required(at_least(1)));
+    visit("most_steps", most_steps, "of the next round", required(at_least(1)));
+    visit("steps_before", steps_before, "done when the round was planned again", at_least(0));
+  }
+};
+
+struct PlannerState {
+  std::vector<MemberState> sites;
+  std::vector<LearnedState> away;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("sites", sites, "the members, in order of the plan", kRequired);
+    visit("away", away, "known sites that are not members");
+  }
+};
+
+// Throws DataError if `json` is malformed.
+PlannerState planner_state_from_json(const Json& json);
+
+// Returns what the run has shown of the site.
+LearnedState learned_state(const SiteKnowledge& known);
+
+// Returns `known` with the figures of `state` instead of its own; the profile and pins stay.
+SiteKnowledge with_learned(SiteKnowledge known, const LearnedState& state);
+
+}  // namespace farstep
