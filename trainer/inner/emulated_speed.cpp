@@ -14,7 +14,7 @@ double EmulatedSpeed::step_lasts(double own_seconds, int64_t sequences) {
   const double emulated_seconds =
       std::max(config_->step_seconds.value_or(0),
                config_->sequence_seconds.value_or(0) * static_cast<double>(sequences));
-  // A device cannot be played faster than it is.
+  // A device cannot be emulated faster than it is.
   return std::max(own_seconds,
                   slowness * std::max(emulated_seconds, config_->times.value_or(1) * own_seconds));
 }

@@ -147,13 +147,18 @@ const SocketFacts& SocketCounter::look() {
   if (!facts) return facts_;
   const double stretch =
       static_cast<double>(facts->tcpi_rtt) / std::max<double>(1, facts->tcpi_min_rtt);
+  // The kernel counts segments in 32 bits. Their size may change, so only new ones are multiplied.
+  const uint32_t new_segments = facts->tcpi_delivered - delivered_segments_;
+  delivered_segments_ = facts->tcpi_delivered;
+  const uint64_t delivered_bytes =
+      facts_.line.delivered_bytes + uint64_t{new_segments} * facts->tcpi_snd_mss;
   // Bytes sent again are no progress, so they are not counted as sent.
   facts_ = {.bytes = {.sent = facts->tcpi_bytes_sent - facts->tcpi_bytes_retrans,
                       .received = facts->tcpi_bytes_received,
                       .retransmitted = facts->tcpi_bytes_retrans},
             .rtt_seconds = facts->tcpi_rtt * 1e-6,
             .sending_seconds = static_cast<double>(facts->tcpi_busy_time) * 1e-6,
-            .line = {.delivered_bytes = uint64_t{facts->tcpi_delivered} * facts->tcpi_snd_mss,
+            .line = {.delivered_bytes = delivered_bytes,
                      .retransmitted_bytes = facts->tcpi_bytes_retrans,
                      .least_rtt_seconds = facts->tcpi_min_rtt * 1e-6,
                      .least_stretch = stretch,

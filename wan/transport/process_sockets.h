@@ -79,6 +79,7 @@ class SocketCounter {
   int fd_;
   std::optional<SocketAddress> local_, remote_;
   SocketFacts facts_;
+  uint32_t delivered_segments_ = 0;  // as the kernel counted them at the last look
 };
 
 }  // namespace farstep
