@@ -21,8 +21,6 @@ endfunction()
 function(farstep_test name)
   cmake_parse_arguments(ARG "TORCH" "" "SOURCES;DEPS;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  # Tests keep names of their own in each file, and are compiled one by one while they are written.
-  set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   target_compile_definitions(${name} PRIVATE
       FARSTEP_GOLDEN_FOLDER="${PROJECT_SOURCE_DIR}/tests/golden")
   farstep_link(${name} PRIVATE "test_support;${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" test)
