@@ -56,7 +56,7 @@ MAY_INCLUDE = {
     "trainer/strategy": "base config telemetry reduction schedule codec plan exchange outer_optimizer membership "
     "transport",
     "trainer/settings": "base config data schedule outer_optimizer plan link membership model checkpoint inner strategy",
-    "trainer/model/language": "base settings model llama fused cpu_ops gpu_ops checkpoint",
+    "trainer/model/language": "base tokens settings model llama fused cpu_ops gpu_ops checkpoint",
     "trainer/peers": "base config settings model outer_optimizer plan transport link emulate membership exchange",
     "trainer/site": "base config telemetry data reduction plan strategy",
     "trainer/round": "base config settings telemetry data plan transport membership peers site strategy",

@@ -35,12 +35,10 @@
 #include "trainer/checkpoint/safetensors_writer.h"
 #include "trainer/config/config_file.h"
 #include "trainer/data/loader.h"
-#include "trainer/data/tokens/token_batch.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/device.h"
-#include "trainer/model/language/make_model.h"
-#include "trainer/model/language/model_shape.h"
-#include "trainer/run/evaluate.h"
+#include "trainer/model/evaluate.h"
+#include "trainer/model/language/language_task.h"
 #include "trainer/run/model_theta.h"
 #include "trainer/strategy/make_strategy.h"
 #include "trainer/telemetry/recorder.h"
@@ -83,7 +81,7 @@ struct Common {
   Options options;
   RunConfig run;
   RoundPlan plan;
-  TokenDataset training_data, validation_data;
+  LanguageTask task;
   std::mutex turn;  // of the site that computes
   Meeting meeting;
 
@@ -91,8 +89,7 @@ struct Common {
       : options(chosen),
         run(config),
         plan(plan_of(config)),
-        training_data(chosen.data, kTrainSplit),
-        validation_data(chosen.data, kValidationSplit),
+        task({}, config, chosen.run_file, std::make_unique<TokenData>(chosen.data)),
         meeting(static_cast<int>(config.sites.size())) {}
 };
 
@@ -107,10 +104,8 @@ class Site {
         seat_(common.meeting.seat(static_cast<int>(id))),
         exchange_(transport) {
     const std::lock_guard lock(common_.turn);
-    const auto shape = model_shape({}, run(), common_.options.run_file);
-    model_ = make_model(shape, open_device({}), run().inner.compute, run().inner.step,
-                        /*recompute=*/false);
-    parameters().initialise(static_cast<uint64_t>(run().seed));
+    model_ = common_.task.make_model(open_device({}), /*recompute=*/false);
+    common_.task.set_start_values(parameters(), static_cast<uint64_t>(run().seed));
     inner_ = std::make_unique<InnerStep>(*model_, run().inner);
     if (!common_.options.from.empty()) load();
     theta_ = std::make_unique<ModelTheta>(parameters().host_values());
@@ -122,10 +117,9 @@ class Site {
         run().strategy.kind,
         {.outer = run().outer, .sync = run().sync, .base_steps = run().plan.base_steps}, view_,
         std::move(start), {*seat_, recorder_, clock_});
-    const int64_t length = run().data.sequence_length;
-    const Sampler sampler(run().data.order, static_cast<uint64_t>(run().seed),
-                          common_.training_data.num_windows(length));
-    loader_ = std::make_unique<Loader>(window_reader(common_.training_data, length), sampler);
+    const auto& examples = common_.task.training();
+    loader_ = std::make_unique<Loader>(
+        examples, Sampler(run().data.order, static_cast<uint64_t>(run().seed), examples.size()));
   }
 
   // Trains all rounds; the first site evaluates. Its results are what it returns.
@@ -225,13 +219,11 @@ class Site {
     const std::vector<float> own(values.begin(), values.end());
     std::ranges::copy(theta, values.begin());
     mirror.push();
-    const auto result = evaluate(*model_, common_.validation_data,
-                                 {.sequence_length = run().data.sequence_length,
-                                  .windows = run().evaluate.windows,
-                                  .batch = 16});
+    const auto result = evaluate(*model_, common_.task.validation(),
+                                 {.examples = run().evaluate.windows, .batch = 16});
     std::ranges::copy(own, values.begin());
     mirror.push();
-    return result.loss_sum / static_cast<double>(result.tokens);
+    return result.loss();
   }
 
   void keep_for_tails() {

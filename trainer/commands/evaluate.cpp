@@ -1,5 +1,5 @@
 // farstep evaluate: validation loss of a model.
-#include "trainer/run/evaluate.h"
+#include "trainer/model/evaluate.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/data/tokens/token_batch.h"
 #include "trainer/model/language/model_folder.h"
 
 namespace farstep {
@@ -41,16 +42,14 @@ int evaluate_command(const Arguments& arguments) {
     throw DataError(fmt::format("{}: has tokens below {}, the model only {}", options->data,
                                 dataset.vocabulary(), model->config().vocabulary));
   }
-  const auto result = evaluate(*model, dataset,
-                               {.sequence_length = options->sequence_length,
-                                .windows = options->windows,
-                                .batch = options->batch});
-  const double loss = result.loss_sum / static_cast<double>(result.tokens);
+  const auto result = evaluate(*model, TokenWindows(dataset, options->sequence_length),
+                               {.examples = options->windows, .batch = options->batch});
+  const double loss = result.loss();
   if (options->json) {
-    fmt::print("{}\n", Json{{"loss", loss}, {"tokens", result.tokens}}.dump());
+    fmt::print("{}\n", Json{{"loss", loss}, {"tokens", result.targets}}.dump());
   } else {
     fmt::print("loss {:.4f}, perplexity {:.2f}, over {} tokens\n", loss, std::exp(loss),
-               result.tokens);
+               result.targets);
   }
   return 0;
 }

@@ -1,6 +1,7 @@
 #include "trainer/data/image_set.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "trainer/base/error.h"
 #include "trainer/data/idx_file.h"
@@ -31,7 +32,7 @@ ImageSet::ImageSet(const std::filesystem::path& images, const std::filesystem::p
   classes_ = 1 + *std::ranges::max_element(labels_);
 }
 
-ImageBatch ImageSet::read(std::span<const int64_t> numbers) const {
+ImageBatch ImageSet::images(std::span<const int64_t> numbers) const {
   ImageBatch batch{.height = height_, .width = width_, .images = {}, .labels = {}};
   const auto pixels = static_cast<std::size_t>(height_ * width_);
   batch.images.reserve(numbers.size() * pixels);
@@ -45,6 +46,11 @@ ImageBatch ImageSet::read(std::span<const int64_t> numbers) const {
     batch.labels.push_back(labels_[image]);
   }
   return batch;
+}
+
+Batch ImageSet::read(std::span<const int64_t> numbers) const {
+  const auto batch = std::make_shared<const ImageBatch>(images(numbers));
+  return {.view = batch->view(), .memory = batch};
 }
 
 }  // namespace farstep

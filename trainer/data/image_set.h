@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "trainer/data/batch_view.h"
+#include "trainer/data/examples.h"
 
 namespace farstep {
 
@@ -22,19 +22,21 @@ struct ImageBatch {
   BatchView view() const;
 };
 
-class ImageSet {
+class ImageSet : public Examples {
  public:
   // Reads two IDX files, of images (N, height, width) and of labels (N). Throws DataError if they
   // do not belong together, or there are no images.
   ImageSet(const std::filesystem::path& images, const std::filesystem::path& labels);
 
-  int64_t size() const { return static_cast<int64_t>(labels_.size()); }
+  int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
   int64_t height() const { return height_; }
   int64_t width() const { return width_; }
   int64_t classes() const { return classes_; }  // one more than the largest label
 
-  // The images of those numbers, in that order, their values from -1 (black) to 1.
-  ImageBatch read(std::span<const int64_t> numbers) const;
+  // Returns the images of those numbers, in that order, their values from -1 (black) to 1.
+  ImageBatch images(std::span<const int64_t> numbers) const;
+  // The batch's memory is an ImageBatch.
+  Batch read(std::span<const int64_t> numbers) const override;
 
  private:
   int64_t height_ = 0, width_ = 0, classes_ = 0;

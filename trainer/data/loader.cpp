@@ -7,7 +7,8 @@
 
 namespace farstep {
 
-Loader::Loader(Read read, const Sampler& sampler) : read_(std::move(read)), sampler_(sampler) {}
+Loader::Loader(const Examples& examples, const Sampler& sampler)
+    : examples_(examples), sampler_(sampler) {}
 
 void Loader::start_round(const RoundRange& range, int64_t first, int64_t batch) {
   range_ = range;
@@ -33,7 +34,8 @@ void Loader::prefetch(int64_t examples) {
   for (int64_t k = next_example_; k < next_example_ + examples; ++k) {
     numbers.push_back(sampler_.window(range_, k));
   }
-  prefetched_ = worker_.submit([this, numbers = std::move(numbers)] { return read_(numbers); });
+  prefetched_ =
+      worker_.submit([this, numbers = std::move(numbers)] { return examples_.read(numbers); });
 }
 
 }  // namespace farstep

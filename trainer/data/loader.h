@@ -4,23 +4,19 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <future>
-#include <span>
 
 #include "trainer/base/worker.h"
-#include "trainer/data/batch_view.h"
+#include "trainer/data/examples.h"
 #include "trainer/data/sampler.h"
 
 namespace farstep {
 
 class Loader {
  public:
-  // Returns the examples with these numbers, in that order. Called by the worker.
-  using Read = std::function<Batch(std::span<const int64_t> numbers)>;
-
-  // `sampler` gives the numbers of the examples.
-  Loader(Read read, const Sampler& sampler);
+  // `sampler` gives the numbers of the examples. The worker reads them. `examples` must outlive
+  // this.
+  Loader(const Examples& examples, const Sampler& sampler);
 
   // Goes to example `first` of the site's `range` (0, or more when a round is resumed), and begins
   // to read the first `batch` examples.
@@ -33,7 +29,7 @@ class Loader {
  private:
   void prefetch(int64_t examples);
 
-  const Read read_;
+  const Examples& examples_;
   const Sampler sampler_;
   RoundRange range_;
   int64_t next_example_ = 0;       // of the range

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 
 #include "trainer/model/parameters/parameters.h"
 
@@ -26,12 +25,6 @@ struct GradientPass {
   // Called during backward, once for every part: elements [begin, end) of the flat vector are as
   // this pass leaves them (on a GPU: once the work that its stream has so far is done).
   std::function<void(int64_t begin, int64_t end)> ready = {};
-};
-
-// What a model's config file says of the data; of images there is nothing to say.
-struct DataFacts {
-  int64_t sequence_length = 0;
-  int64_t eos = 0;  // id of the token that ends a document
 };
 
 class TrainableModel {
@@ -47,10 +40,6 @@ class TrainableModel {
   // parameters().gradients(), as `pass` says. Returns `scale` times that sum as an fp32 scalar on
   // the device, so that nobody waits for it.
   virtual at::Tensor backpropagate(at::TensorList batch, const GradientPass& pass) = 0;
-
-  // The config.json that a checkpoint keeps beside the parameters, for other programs to read. By
-  // default it is empty: no other program knows the model.
-  virtual std::string config_text(const DataFacts& /*data*/) const { return "{}"; }
 
   // A version of the model's memory, if its work can be recorded; it grows whenever the memory
   // moves. While it stays as it is, and bf16_values() are there, backpropagate() launches the same

@@ -25,8 +25,9 @@ void record(Run& run, const SavedCheckpoint& saved) {
 }  // namespace
 
 SiteCheckpoints::SiteCheckpoints(const RunConfig& config, const SiteGround& ground,
-                                 SiteModel& model)
+                                 const Task& task, SiteModel& model)
     : ground_(ground),
+      task_(task),
       model_(model),
       checkpointer_(checkpoint_folders(ground.checkpoint_root(), config.checkpoint.keep),
                     config.deadlines.checkpoint_seconds) {}
@@ -72,9 +73,7 @@ void SiteCheckpoints::begin(Run& run) {
                  .outer = named_parameters(parameters.layout(), strategy.outer_momentum()),
                  .site = std::move(site_buffers),
                  .run_config = to_json(run.config),
-                 .model_config =
-                     model_.model->config_text({.sequence_length = run.config.data.sequence_length,
-                                                .eos = ground_.training_data.eos()})},
+                 .model_config = task_.config_text()},
        .copy = [this] { model_.inner->copy_snapshot(); }});
 }
 

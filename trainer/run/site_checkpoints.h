@@ -12,8 +12,10 @@ namespace farstep {
 
 class SiteCheckpoints : public Checkpoints {
  public:
-  // Makes checkpoints of a run that trains `model`. `ground` and `model` must outlive this.
-  SiteCheckpoints(const RunConfig& config, const SiteGround& ground, SiteModel& model);
+  // Makes checkpoints of a run that trains `model` of `task`. `ground`, `task` and `model` must
+  // outlive this.
+  SiteCheckpoints(const RunConfig& config, const SiteGround& ground, const Task& task,
+                  SiteModel& model);
 
   void begin(Run& run) override;
   void collect(Run& run) override;
@@ -34,6 +36,7 @@ class SiteCheckpoints : public Checkpoints {
   NamedBuffers own_buffers(Run& run);
 
   const SiteGround& ground_;
+  const Task& task_;
   SiteModel& model_;
   Checkpointer checkpointer_;
 };

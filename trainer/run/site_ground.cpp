@@ -17,9 +17,7 @@ SiteGround::SiteGround(const LoadedSite& loaded, bool resume)
     : site(loaded.site),
       cores(assign_cores(loaded.site.devices, loaded.site.pin, allowed_cores())),
       output(std::filesystem::path(loaded.site.output) / loaded.site.name),
-      recorder(output, loaded.site.name, clock),
-      training_data(loaded.site.data, kTrainSplit),
-      validation_data(loaded.site.data, kValidationSplit) {
+      recorder(output, loaded.site.name, clock) {
   make_folder(output);
   log_to_file(output / "log.txt");
   // A new run would mix its events and checkpoints with the old ones.
@@ -31,7 +29,8 @@ SiteGround::SiteGround(const LoadedSite& loaded, bool resume)
   }
 }
 
-JoinRequest SiteGround::join_request(const LoadedSite& loaded, bool resume) const {
+JoinRequest SiteGround::join_request(const LoadedSite& loaded, uint64_t data_digest,
+                                     bool resume) const {
   JoinRequest request;
   request.run = loaded.run;
   request.resume = resume;
@@ -42,8 +41,8 @@ JoinRequest SiteGround::join_request(const LoadedSite& loaded, bool resume) cons
       if (std::ranges::find(offered, syncs) == offered.end()) offered.push_back(syncs);
     }
   }
-  // Sites with other tokens would train another task, and nobody would see it.
-  request.facts["data_digest"] = checksum_text(training_data.digest() ^ validation_data.digest());
+  // Sites with other data would train another task, and nobody would see it.
+  request.facts["data_digest"] = checksum_text(data_digest);
   request.profile = own_profile(site);
   return request;
 }

@@ -1,12 +1,12 @@
-// The parts of a site that need no peers: its folder, records, clock and data.
+// The parts of a site that need no peers: its folder, records and clock.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <vector>
 
 #include "trainer/base/clock.h"
 #include "trainer/checkpoint/checkpoint_folder.h"
-#include "trainer/data/tokens/token_dataset.h"
 #include "trainer/inner/cores.h"
 #include "trainer/settings/load_config.h"
 #include "trainer/telemetry/recorder.h"
@@ -20,8 +20,8 @@ struct SiteGround {
   SiteGround(const LoadedSite& loaded, bool resume);
 
   std::filesystem::path checkpoint_root() const { return output / "checkpoints"; }
-  // Returns the site's request to join the run.
-  JoinRequest join_request(const LoadedSite& loaded, bool resume) const;
+  // Returns the site's request to join the run with data of that digest.
+  JoinRequest join_request(const LoadedSite& loaded, uint64_t data_digest, bool resume) const;
   // Returns the newest checkpoint after `syncs` syncs, from which all sites resume. Throws
   // DataError.
   CheckpointEntry checkpoint_after(int64_t syncs) const;
@@ -31,7 +31,6 @@ struct SiteGround {
   const std::filesystem::path output;  // the site's own folder
   RealClock clock;
   Recorder recorder;
-  const TokenDataset training_data, validation_data;
 };
 
 }  // namespace farstep

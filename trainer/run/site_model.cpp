@@ -3,27 +3,15 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/base/error.h"
-#include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/model/device.h"
-#include "trainer/model/language/make_model.h"
-#include "trainer/model/language/model_folder.h"
-#include "trainer/model/language/model_shape.h"
 #include "trainer/model/matmul/product_choice.h"
-#include "trainer/peers/site_peers.h"
 
 namespace farstep {
 
-SiteModel make_site_model(const SiteGround& ground, const RunConfig& run,
+SiteModel make_site_model(const Task& task, const SiteGround& ground, const RunConfig& run,
                           const std::optional<CheckpointEntry>& resumed) {
   const auto& site = ground.site;
-  const auto shape = model_shape(site, run, std::string(kRunSource));
-  const int64_t vocabulary = ground.training_data.vocabulary();
-  if (vocabulary > shape.vocabulary) {
-    throw ConfigError(fmt::format("{}: model.vocabulary: is {}; the tokens of {} need at least {}",
-                                  kRunSource, shape.vocabulary, site.data, vocabulary));
-  }
   const auto products = resumed ? load_progress(*resumed).products : Json();
   const auto model_on = [&](std::size_t device) {
     const auto& config = site.devices[device];
@@ -33,17 +21,10 @@ SiteModel make_site_model(const SiteGround& ground, const RunConfig& run,
     if (opened.is_cpu()) {
       choose_products_once(site.cpu.products, run.inner.compute, resumed ? &products : nullptr);
     }
-    return make_model(shape, opened, run.inner.compute, run.inner.step, config.recompute);
+    return task.make_model(opened, config.recompute);
   };
   SiteModel made{.model = model_on(0), .inner = nullptr};
-  auto& parameters = made.model->parameters();
-  if (run.model.from.empty()) {
-    parameters.initialise(static_cast<uint64_t>(run.seed));
-  } else {
-    load_parameters(read_hf_folder(model_source(site, run)),
-                    named_parameters(parameters.layout(), parameters.host_values().pull()));
-    parameters.host_values().push();
-  }
+  task.set_start_values(made.model->parameters(), static_cast<uint64_t>(run.seed));
   // Only the first device's values are made: the others follow it before their first step.
   std::vector<std::unique_ptr<Replica>> replicas;
   for (std::size_t device = 1; device < site.devices.size(); ++device) {

@@ -4,10 +4,10 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
-#include "trainer/data/tokens/token_batch.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/device.h"
+#include "trainer/model/language/language_task.h"
 #include "trainer/peers/agreed_compute.h"
 #include "trainer/peers/known_sites.h"
 #include "trainer/round/round_plan.h"
@@ -50,31 +50,39 @@ std::optional<CheckpointEntry> checkpoint_of(const SiteGround& ground, const Wel
 std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, bool resume,
                                        const std::stop_token& stop) {
   load_gpu_library(loaded.site.devices);
+  auto data = std::make_unique<const TokenData>(loaded.site.data);
   auto ground = std::make_unique<SiteGround>(loaded, resume);
-  auto peers = SitePeers::join(loaded, ground->join_request(loaded, resume), ground->clock, stop);
+  auto peers = SitePeers::join(loaded, ground->join_request(loaded, data->digest(), resume),
+                               ground->clock, stop);
   if (!peers) return nullptr;
   write_configs(*ground, peers->run());
   peers->connect(peers->run().deadlines.transfer_stall_seconds)
       .make_exchange(peers->run().sync.exchange);
-  return std::unique_ptr<SiteRun>(new SiteRun(std::move(ground), std::move(peers), resume));
+  // The only place that knows what the run trains.
+  auto task = std::make_unique<LanguageTask>(ground->site, peers->run(), std::string(kRunSource),
+                                             std::move(data));
+  return std::unique_ptr<SiteRun>(
+      new SiteRun(std::move(ground), std::move(peers), std::move(task), resume));
 }
 
 // The order is that of the members, each of which uses the ones before it.
-SiteRun::SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> peers, bool resume)
+SiteRun::SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> peers,
+                 std::unique_ptr<Task> task, bool resume)
     : ground_(std::move(ground)),
       peers_(std::move(peers)),
       config_(peers_->run()),
       resumed_(checkpoint_of(*ground_, peers_->welcome(), resume)),
-      model_(make_site_model(*ground_, config_, resumed_)),
+      task_(std::move(task)),
+      model_(make_site_model(*task_, *ground_, config_, resumed_)),
       planner_(make_planner()),
-      checkpoints_(config_, *ground_, model_),
+      checkpoints_(config_, *ground_, *task_, model_),
       strategy_(make_strategy()),
       training_(*model_.inner, model_.model->parameters().host_values(), make_loader(), speeds(),
                 known_sequence_seconds(planner_.sites(peers_->view())[peers_->view().self].profile,
                                        ground_->site.devices.size()),
                 ground_->clock),
       trainer_(training_, ground_->recorder, ground_->clock),
-      validation_(*ground_, *model_.model),
+      validation_(*task_, *model_.model),
       run_{.config = config_,
            .parameters = model_.model->parameters().size(),
            .peers = *peers_,
@@ -124,11 +132,9 @@ std::unique_ptr<Strategy> SiteRun::make_strategy() {
 }
 
 std::unique_ptr<Loader> SiteRun::make_loader() const {
-  const auto& data = ground_->training_data;
-  const int64_t length = config_.data.sequence_length;
+  const auto& examples = task_->training();
   return std::make_unique<Loader>(
-      window_reader(data, length),
-      Sampler(config_.data.order, static_cast<uint64_t>(config_.seed), data.num_windows(length)));
+      examples, Sampler(config_.data.order, static_cast<uint64_t>(config_.seed), examples.size()));
 }
 
 std::vector<EmulatedSpeed> SiteRun::speeds() const {

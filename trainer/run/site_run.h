@@ -11,6 +11,7 @@
 #include <string>
 
 #include "heterogeneity/plan/planner.h"
+#include "trainer/model/task.h"
 #include "trainer/peers/site_peers.h"
 #include "trainer/round/run.h"
 #include "trainer/run/model_training.h"
@@ -42,7 +43,8 @@ class SiteRun {
   int train(const std::stop_token& stop);
 
  private:
-  SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> peers, bool resume);
+  SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> peers,
+          std::unique_ptr<Task> task, bool resume);
   Planner make_planner() const;
   std::unique_ptr<Strategy> make_strategy();
   std::unique_ptr<Loader> make_loader() const;
@@ -60,6 +62,7 @@ class SiteRun {
   const std::unique_ptr<SitePeers> peers_;
   const RunConfig& config_;  // as the peers agreed on it
   const std::optional<CheckpointEntry> resumed_;
+  const std::unique_ptr<Task> task_;
   SiteModel model_;
   Planner planner_;
   SiteCheckpoints checkpoints_;

@@ -1,10 +1,21 @@
 #include "trainer/run/site_validation.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "trainer/run/evaluate.h"
+#include "trainer/model/evaluate.h"
 
 namespace farstep {
+
+bool is_validation_due(int64_t examples_before, int64_t examples_after, int64_t examples) {
+  // A step's backward pass takes twice as long as the forward pass; validation has only the latter.
+  constexpr double kForwardShare = 1.0 / 3;
+  const double between =
+      std::max(1.0, static_cast<double>(examples) * kForwardShare / kValidationShare);
+  // By the examples of all sites: they count alike, and validate after the same rounds.
+  return std::floor(static_cast<double>(examples_after) / between) >
+         std::floor(static_cast<double>(examples_before) / between);
+}
 
 void SiteValidation::run_if_due(Run& run, int64_t sequences_before) {
   if (!is_due(run, sequences_before)) return;
@@ -13,16 +24,15 @@ void SiteValidation::run_if_due(Run& run, int64_t sequences_before) {
   const auto span = run.recorder.span(SpanCause::kEvaluate, rounds_done);
   const auto& view = run.peers.view();
   swap_global_and_local(run.strategy);  // a replica's loss says little about theta_global
-  // Each site evaluates a part of the windows; the report adds up sums and tokens.
-  const auto result = evaluate(model_, ground_.validation_data,
-                               {.sequence_length = run.config.data.sequence_length,
-                                .windows = run.config.evaluate.windows,
-                                .share = static_cast<int64_t>(view.self),
-                                .num_shares = static_cast<int64_t>(view.size()),
+  // Each site evaluates a part of the examples; the report adds up sums and targets.
+  const auto result = evaluate(model_, task_.validation(),
+                               {.part = static_cast<int64_t>(view.self),
+                                .num_parts = static_cast<int64_t>(view.size()),
+                                .examples = run.config.evaluate.windows,
                                 .batch = run.own_plan().micro_batch});
   swap_global_and_local(run.strategy);
   run.recorder.record(
-      EvaluationEvent{.round = rounds_done, .loss_sum = result.loss_sum, .tokens = result.tokens});
+      EvaluationEvent{.round = rounds_done, .loss_sum = result.loss_sum, .tokens = result.targets});
 }
 
 bool SiteValidation::is_due(const Run& run, int64_t sequences_before) const {
@@ -31,9 +41,8 @@ bool SiteValidation::is_due(const Run& run, int64_t sequences_before) const {
   if (config.every_rounds == 0) return false;
   if (rounds_done == 0 || rounds_done == run.config.outer.rounds) return true;
   if (config.every_rounds) return rounds_done % *config.every_rounds == 0;
-  const int64_t available = ground_.validation_data.num_windows(run.config.data.sequence_length);
   return is_validation_due(sequences_before, run.position.data.run_sequences,
-                           windows_taken(config.windows, available));
+                           examples_taken(config.windows, task_.validation().size()));
 }
 
 void SiteValidation::swap_global_and_local(Strategy& strategy) {

@@ -20,13 +20,13 @@ TEST_CASE("images come in the order of their numbers with their labels") {
   CHECK(set.width() == 2);
   CHECK(set.classes() == 8);
 
-  const auto batch = set.read(std::vector<int64_t>{2, 0, 0});
+  const auto batch = set.images(std::vector<int64_t>{2, 0, 0});
   CHECK(batch.labels == std::vector<int64_t>{7, 5, 5});
   REQUIRE(batch.images.size() == 6);
   CHECK(batch.images[0] == Approx(3 / 127.5 - 1));
   CHECK(batch.images[2] == -1);
   CHECK(batch.images[3] == 1);
-  CHECK_THROWS_AS(set.read(std::vector<int64_t>{3}), InternalError);
+  CHECK_THROWS_AS(set.images(std::vector<int64_t>{3}), InternalError);
 
   const auto view = batch.view();
   CHECK(view.examples == 3);

@@ -54,8 +54,8 @@ std::vector<int64_t> windows_of(const Batch& read) {
 TEST_CASE("sequential batches are the windows an outside program would take") {
   const CountingDataset dataset(1001);
   constexpr int64_t kLength = 10;  // 100 windows
-  Loader loader(window_reader(*dataset, kLength),
-                Sampler(DataOrder::kSequential, 0, (*dataset).num_windows(kLength)));
+  const TokenWindows windows(*dataset, kLength);
+  Loader loader(windows, Sampler(DataOrder::kSequential, 0, windows.size()));
   RoundRange range{.place = 1, .num_members = 4};
   loader.start_round(range, 0, 3);
   CHECK(windows_of(loader.next(3)) == std::vector<int64_t>{1, 5, 9});
@@ -68,14 +68,15 @@ TEST_CASE("sequential batches are the windows an outside program would take") {
 TEST_CASE("batches follow the sampler whatever their sizes") {
   const CountingDataset dataset(1001);
   constexpr int64_t kLength = 7;
-  const Sampler sampler(DataOrder::kShuffled, 3, (*dataset).num_windows(kLength));
+  const TokenWindows windows(*dataset, kLength);
+  const Sampler sampler(DataOrder::kShuffled, 3, windows.size());
   const RoundRange range{.start = {.run_sequences = 130, .site_sequences = 60}, .offset = 5};
-  Loader loader(window_reader(*dataset, kLength), sampler);
+  Loader loader(windows, sampler);
   loader.start_round(range, 0, 2);
   int64_t k = 0;
   for (const int64_t sequences : {2, 2, 5, 1, 1, 3, 40, 2}) {
-    for (const auto window : windows_of(loader.next(sequences))) {
-      CHECK(window == sampler.window(range, k++));
+    for (const auto number : windows_of(loader.next(sequences))) {
+      CHECK(number == sampler.window(range, k++));
     }
   }
 }
@@ -83,22 +84,23 @@ TEST_CASE("batches follow the sampler whatever their sizes") {
 TEST_CASE("a round resumed in its middle goes on with the same windows") {
   const CountingDataset dataset(1001);
   constexpr int64_t kLength = 4;
-  const Sampler sampler(DataOrder::kShuffled, 3, (*dataset).num_windows(kLength));
-  Loader whole(window_reader(*dataset, kLength), sampler);
+  const TokenWindows windows(*dataset, kLength);
+  const Sampler sampler(DataOrder::kShuffled, 3, windows.size());
+  Loader whole(windows, sampler);
   whole.start_round({.offset = 10}, 0, 4);
   whole.next(4);
   whole.next(4);
   const auto expected = windows_of(whole.next(4));
-  Loader resumed(window_reader(*dataset, kLength), sampler);
+  Loader resumed(windows, sampler);
   resumed.start_round({.offset = 10}, 8, 4);
   CHECK(windows_of(resumed.next(4)) == expected);
 }
 
 TEST_CASE("what goes wrong in the loader's thread reaches the caller") {
   const CountingDataset dataset(100);
-  constexpr int64_t kLength = 10;
+  const TokenWindows windows(*dataset, 10);
   // A sampler over more windows than there are.
-  Loader loader(window_reader(*dataset, kLength), Sampler(DataOrder::kSequential, 0, 1000));
+  Loader loader(windows, Sampler(DataOrder::kSequential, 0, 1000));
   loader.start_round({}, 8, 1);
   CHECK(windows_of(loader.next(1)) == std::vector<int64_t>{8});
   CHECK_THROWS_AS(loader.next(1), InternalError);
@@ -106,7 +108,8 @@ TEST_CASE("what goes wrong in the loader's thread reaches the caller") {
 
 TEST_CASE("a batch before the first round is a bug") {
   const CountingDataset dataset(100);
-  Loader loader(window_reader(*dataset, 10), Sampler(DataOrder::kSequential, 0, 9));
+  const TokenWindows windows(*dataset, 10);
+  Loader loader(windows, Sampler(DataOrder::kSequential, 0, 9));
   CHECK_THROWS_AS(loader.next(1), InternalError);
 }
 

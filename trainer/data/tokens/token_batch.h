@@ -2,11 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
-#include "trainer/data/batch_view.h"
+#include "trainer/data/examples.h"
 #include "trainer/data/tokens/token_dataset.h"
 
 namespace farstep {
@@ -20,8 +19,19 @@ struct TokenBatch {
   operator BatchView() const;  // implicit: a batch of tokens is a batch
 };
 
-// Returns what reads windows of `length` inputs by their numbers. `dataset` must outlive it.
-std::function<Batch(std::span<const int64_t> windows)> window_reader(const TokenDataset& dataset,
-                                                                     int64_t length);
+// The windows of `length` inputs of a dataset.
+class TokenWindows : public Examples {
+ public:
+  // `dataset` must outlive this.
+  TokenWindows(const TokenDataset& dataset, int64_t length) : dataset_(dataset), length_(length) {}
+
+  int64_t size() const override { return dataset_.num_windows(length_); }
+  // The batch's memory is a TokenBatch.
+  Batch read(std::span<const int64_t> windows) const override;
+
+ private:
+  const TokenDataset& dataset_;
+  const int64_t length_;
+};
 
 }  // namespace farstep

@@ -51,6 +51,18 @@ class TokenDataset {
   std::vector<int64_t> ends_;  // of every shard, in tokens from the beginning of the stream
 };
 
+// Both splits of a dataset folder.
+struct TokenData {
+  // Throws DataError as TokenDataset does.
+  explicit TokenData(const std::filesystem::path& folder)
+      : training(folder, kTrainSplit), validation(folder, kValidationSplit) {}
+
+  // Returns the same 64-bit checksum at sites with equal shards.
+  uint64_t digest() const { return training.digest() ^ validation.digest(); }
+
+  const TokenDataset training, validation;
+};
+
 struct SplitFacts {
   int64_t documents = 0;
   int64_t bytes = 0;   // of text

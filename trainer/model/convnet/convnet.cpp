@@ -6,7 +6,6 @@
 #include <string>
 
 #include "trainer/base/error.h"
-#include "trainer/config/json_fields.h"
 
 namespace farstep {
 
@@ -78,12 +77,6 @@ at::Tensor ConvNet::backpropagate(at::TensorList batch, const GradientPass& pass
   loss.backward();
   if (pass.ready) pass.ready(0, parameters_.size());
   return loss.detach();
-}
-
-std::string ConvNet::config_text(const DataFacts& /*data*/) const {
-  auto json = to_json(config_);
-  json["model_type"] = "farstep_convnet";
-  return json.dump(2);
 }
 
 }  // namespace farstep

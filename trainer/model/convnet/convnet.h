@@ -6,7 +6,6 @@
 
 #include <ATen/ATen.h>
 
-#include <string>
 #include <vector>
 
 #include "trainer/config/fields.h"
@@ -49,7 +48,6 @@ class ConvNet : public TrainableModel {
   at::Tensor summed_loss(at::TensorList batch) override;
   // All parts are ready at once, at the end.
   at::Tensor backpropagate(at::TensorList batch, const GradientPass& pass) override;
-  std::string config_text(const DataFacts& data) const override;
 
   // (B, classes), fp32, of images (B, 1, height, width).
   at::Tensor logits(const at::Tensor& images);

@@ -184,11 +184,6 @@ at::Tensor FusedLlama<T>::summed_loss(at::TensorList batch) {
   return sum_losses(pass, 1);
 }
 
-template <typename T>
-std::string FusedLlama<T>::config_text(const DataFacts& data) const {
-  return to_hugging_face(config_, data.sequence_length, data.eos).dump(2);
-}
-
 template class FusedLlama<float>;
 template class FusedLlama<BF16>;
 

@@ -29,7 +29,6 @@ class FusedLlama : public TrainableModel {
   // Batch and loss are Llama's.
   at::Tensor summed_loss(at::TensorList batch) override;
   at::Tensor backpropagate(at::TensorList batch, const GradientPass& pass) override;
-  std::string config_text(const DataFacts& data) const override;
   std::optional<int64_t> recordable_memory() const override;
 
   // Returns the bytes of the activations (fused_buffers.h) and of the operations' own memory.

@@ -77,8 +77,4 @@ at::Tensor Llama::backpropagate(at::TensorList batch, const GradientPass& pass) 
   return loss.detach();
 }
 
-std::string Llama::config_text(const DataFacts& data) const {
-  return to_hugging_face(config_, data.sequence_length, data.eos).dump(2);
-}
-
 }  // namespace farstep

@@ -38,7 +38,6 @@ class Llama : public TrainableModel {
   at::Tensor summed_loss(at::TensorList batch) override;
   // All parts are ready at once, at the end.
   at::Tensor backpropagate(at::TensorList batch, const GradientPass& pass) override;
-  std::string config_text(const DataFacts& data) const override;
 
  private:
   struct Block {

@@ -5,7 +5,6 @@
 
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
-#include "trainer/config/json_fields.h"
 
 namespace farstep {
 
@@ -99,12 +98,6 @@ TEST_CASE("gradients of the net add up over the parts of a batch") {
 
 TEST_CASE("the net refuses images that two poolings do not halve") {
   CHECK_THROWS_AS(ConvNet({.height = 10}, at::kCPU), InternalError);
-}
-
-TEST_CASE("the net tells its shape") {
-  const auto json = Json::parse(small_net().config_text({}));
-  CHECK(json["model_type"] == "farstep_convnet");
-  CHECK(json["channels2"] == 3);
 }
 
 }  // namespace farstep

@@ -9,8 +9,11 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
 #include "tests/trainer/data/idx_files.h"
+#include "tests/trainer/model/convnet/share_named.h"
+#include "trainer/config/json_fields.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/convnet/image_task.h"
+#include "trainer/model/evaluate.h"
 
 namespace farstep {
 
@@ -59,19 +62,19 @@ class BrightRows {
 at::Tensor learned_rows(std::size_t devices, int64_t micro_batch) {
   const auto set = BrightRows(64).set();
   const ImageTask task(set, set);
-  const auto model = task.make_model(at::kCPU);
-  model->parameters().initialise(1);
+  const auto model = task.make_model(at::kCPU, false);
+  task.set_start_values(model->parameters(), 1);
   std::vector<std::unique_ptr<Replica>> replicas;
   while (replicas.size() + 1 < devices) {
     replicas.push_back(std::make_unique<Replica>([&] {
       at::set_num_threads(1);
-      return task.make_model(at::kCPU);
+      return task.make_model(at::kCPU, false);
     }));
   }
   InnerStep inner(*model, config(), std::move(replicas));
   std::vector<int64_t> shares(devices, 12 / static_cast<int64_t>(devices));
   for (int64_t step = 0; step < 20; ++step) {
-    const auto batch = task.read(examples_of(step, 12, task.num_examples()));
+    const auto batch = set.read(examples_of(step, 12, set.size()));
     const auto result = inner.run(batch.view, shares, micro_batch, 0.5);
     CHECK(result.tokens == 12);
   }
@@ -92,21 +95,28 @@ TEST_CASE("the net learns rows in any micro-batches and on several devices") {
 TEST_CASE("validation in parts adds up to that of the whole set") {
   const auto set = BrightRows(23).set();
   const ImageTask task(set, set);
-  const auto model = task.make_model(at::kCPU);
-  model->parameters().initialise(2);
-  const auto whole = task.validate(*model, {});
+  const auto model = task.make_model(at::kCPU, false);
+  task.set_start_values(model->parameters(), 2);
+  const auto whole = evaluate(*model, task.validation(), {});
   CHECK(whole.targets == 23);
-  Validation sum{.correct = 0};
+  Validation sum;
   for (int64_t part = 0; part < 3; ++part) {
-    const auto one = task.validate(*model, {.part = part, .num_parts = 3, .batch = 4});
+    const auto one =
+        evaluate(*model, task.validation(), {.part = part, .num_parts = 3, .batch = 4});
     sum.loss_sum += one.loss_sum;
     sum.targets += one.targets;
-    *sum.correct += *one.correct;
   }
   CHECK(sum.targets == whole.targets);
-  CHECK(sum.correct == whole.correct);
   CHECK(sum.loss_sum == Approx(whole.loss_sum));
-  CHECK(task.validate(*model, {.examples = 7}).targets == 7);
+  CHECK(evaluate(*model, task.validation(), {.examples = 7}).targets == 7);
+}
+
+TEST_CASE("the net has the shape of the images, and a checkpoint tells it") {
+  const auto set = BrightRows(8).set();
+  const auto json = Json::parse(ImageTask(set, set).config_text());
+  CHECK(json["model_type"] == "farstep_convnet");
+  CHECK(json["height"] == 4);
+  CHECK(json["classes"] == 4);
 }
 
 TEST_CASE("the net learns Fashion-MNIST through the inner step") {
@@ -120,21 +130,20 @@ TEST_CASE("the net learns Fashion-MNIST through the inner step") {
   const ImageSet validation(kFashionMnist / "t10k-images-idx3-ubyte.gz",
                             kFashionMnist / "t10k-labels-idx1-ubyte.gz");
   const ImageTask task(training, validation);
-  REQUIRE(task.num_examples() == 60'000);
-  const auto model = task.make_model(at::kCPU);
-  model->parameters().initialise(1);
+  REQUIRE(training.size() == 60'000);
+  const auto model = task.make_model(at::kCPU, false);
+  task.set_start_values(model->parameters(), 1);
   InnerStep inner(*model, config());
   constexpr int64_t kSteps = 300, kBatch = 64;
   const ValidationPart part{.examples = 2000};
-  const auto before = task.validate(*model, part);
+  const auto before = evaluate(*model, validation, part);
+  CHECK(share_named(*model, validation, 2000) < 0.3);
   for (int64_t step = 0; step < kSteps; ++step) {
-    const auto batch = task.read(examples_of(step, kBatch, task.num_examples()));
+    const auto batch = training.read(examples_of(step, kBatch, training.size()));
     inner.run(batch.view, kBatch, static_cast<double>(step) / kSteps);
   }
-  const auto after = task.validate(*model, part);
-  CHECK(*before.correct < 600);
-  CHECK(*after.correct > 1600);
-  CHECK(after.loss() < before.loss() / 3);
+  CHECK(share_named(*model, validation, 2000) > 0.8);
+  CHECK(evaluate(*model, validation, part).loss() < before.loss() / 3);
 }
 
 }  // namespace farstep

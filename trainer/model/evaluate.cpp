@@ -1,0 +1,37 @@
+#include "trainer/model/evaluate.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "trainer/model/batch_tensors.h"
+
+namespace farstep {
+
+int64_t examples_taken(int64_t wanted, int64_t available) {
+  return wanted == 0 ? available : std::min(wanted, available);
+}
+
+Validation evaluate(TrainableModel& model, const Examples& examples, const ValidationPart& part) {
+  const auto device = model.parameters().values().device();
+  const int64_t available = examples.size();
+  const int64_t taken = examples_taken(part.examples, available);
+  std::vector<int64_t> numbers;
+  Validation sums;
+  const auto flush = [&] {
+    if (numbers.empty()) return;
+    const auto batch = examples.read(numbers);
+    const auto tensors = batch_tensors(batch.view, 0, batch.view.examples, device);
+    sums.loss_sum += model.summed_loss(tensors).item<double>();
+    sums.targets += batch.view.targets;
+    numbers.clear();
+  };
+  for (int64_t k = part.part; k < taken; k += part.num_parts) {
+    // Evenly spaced, so that a few examples stand for all: files may have them in some order.
+    numbers.push_back(k * available / taken);
+    if (std::ssize(numbers) == part.batch) flush();
+  }
+  flush();
+  return sums;
+}
+
+}  // namespace farstep

@@ -1,0 +1,33 @@
+// How well a model does on a set of examples, or on one site's part of them.
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/data/examples.h"
+#include "trainer/model/trainable_model.h"
+
+namespace farstep {
+
+// One part of a validation: of `examples` examples, spread evenly over the set, every num_parts-th
+// from number `part` on.
+struct ValidationPart {
+  int64_t part = 0, num_parts = 1;
+  int64_t examples = 0;  // of all parts together; 0 is the whole set
+  int64_t batch = 64;    // examples on the device at once
+};
+
+// The sums over a part. Those of all parts add up to the whole set's.
+struct Validation {
+  double loss_sum = 0;
+  int64_t targets = 0;  // 0 where the part is empty
+
+  double loss() const { return loss_sum / static_cast<double>(targets); }
+};
+
+// Returns how many of `available` examples are taken if `wanted` are asked for; 0 means all.
+int64_t examples_taken(int64_t wanted, int64_t available);
+
+// Sums the model's loss over the part's examples, in order of their numbers. Throws DataError.
+Validation evaluate(TrainableModel& model, const Examples& examples, const ValidationPart& part);
+
+}  // namespace farstep

@@ -1,0 +1,44 @@
+#include "trainer/model/language/language_task.h"
+
+#include <utility>
+
+#include "trainer/base/error.h"
+#include "trainer/checkpoint/hf_folder.h"
+#include "trainer/model/language/make_model.h"
+#include "trainer/model/language/model_shape.h"
+
+namespace farstep {
+
+LanguageTask::LanguageTask(const SiteConfig& site, const RunConfig& run,
+                           const std::string& run_source, std::unique_ptr<const TokenData> data)
+    : source_(run.model.from.empty() ? std::filesystem::path() : model_source(site, run)),
+      shape_(model_shape(site, run, run_source)),
+      compute_(run.inner.compute),
+      step_(run.inner.step),
+      sequence_length_(run.data.sequence_length),
+      data_(std::move(data)),
+      training_(data_->training, sequence_length_),
+      validation_(data_->validation, sequence_length_) {
+  const int64_t vocabulary = data_->training.vocabulary();
+  if (vocabulary > shape_.vocabulary) {
+    throw ConfigError(fmt::format("{}: model.vocabulary: is {}; the tokens of {} need at least {}",
+                                  run_source, shape_.vocabulary, site.data, vocabulary));
+  }
+}
+
+std::unique_ptr<TrainableModel> LanguageTask::make_model(at::Device device, bool recompute) const {
+  return farstep::make_model(shape_, device, compute_, step_, recompute);
+}
+
+void LanguageTask::set_start_values(Parameters& parameters, uint64_t seed) const {
+  if (source_.empty()) return Task::set_start_values(parameters, seed);
+  load_parameters(read_hf_folder(source_),
+                  named_parameters(parameters.layout(), parameters.host_values().pull()));
+  parameters.host_values().push();
+}
+
+std::string LanguageTask::config_text() const {
+  return to_hugging_face(shape_, sequence_length_, data_->training.eos()).dump(2);
+}
+
+}  // namespace farstep

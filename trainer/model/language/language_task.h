@@ -1,0 +1,46 @@
+// The task of a run's language model: LLaMA learns to predict the next token.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "trainer/data/tokens/token_batch.h"
+#include "trainer/model/llama/llama_config.h"
+#include "trainer/model/task.h"
+#include "trainer/settings/run_config.h"
+#include "trainer/settings/site_config.h"
+
+namespace farstep {
+
+class LanguageTask : public Task {
+ public:
+  // The task of a run at a site, on the site's tokens. The model has the shape that the run says,
+  // or that of the folder that it starts from. Throws ConfigError naming `run_source` and the JSON
+  // path, also if the tokens need a larger vocabulary; or DataError naming a file of that folder.
+  LanguageTask(const SiteConfig& site, const RunConfig& run, const std::string& run_source,
+               std::unique_ptr<const TokenData> data);
+
+  const LlamaConfig& shape() const { return shape_; }
+
+  // Makes the model with the run's step and type of products.
+  std::unique_ptr<TrainableModel> make_model(at::Device device, bool recompute) const override;
+  // Sets the values of the folder that the run starts from, or fresh ones.
+  void set_start_values(Parameters& parameters, uint64_t seed) const override;
+  // Returns the config.json from which `transformers` builds the same model.
+  std::string config_text() const override;
+  // An example is a window of the run's sequence length.
+  const TokenWindows& training() const override { return training_; }
+  const TokenWindows& validation() const override { return validation_; }
+
+ private:
+  const std::filesystem::path source_;  // Hugging Face folder to start from; empty: fresh values
+  const LlamaConfig shape_;
+  const ComputeType compute_;
+  const StepKind step_;
+  const int64_t sequence_length_;
+  const std::unique_ptr<const TokenData> data_;
+  const TokenWindows training_, validation_;
+};
+
+}  // namespace farstep
