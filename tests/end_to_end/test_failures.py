@@ -1,6 +1,7 @@
 """What a user sees when something is wrong: the exit code, and a message that names it."""
 
 import json
+import shutil
 import signal
 import time
 import unittest
@@ -67,6 +68,39 @@ class LostPeers(ClusterTest):
         rounds = max(event["round"] for event in cluster.events("node1")
                      if event["event"] == "round")
         self.assert_success(cluster.launch("--resume", "--set", f"run.outer.rounds={rounds + 2}"))
+
+
+FROM = {"model": {"from": "start", "vocabulary": None, "hidden": None, "intermediate": None,
+                  "layers": None, "heads": None, "kv_heads": None},
+        # So long that silence does not explain how soon a site is told.
+        "deadlines": {"lost_after_seconds": 20}}
+
+
+class Starts(ClusterTest):
+    """What keeps one site from training is told to all sites."""
+
+    def start_from(self, models: dict[str, dict]) -> Cluster:
+        """Starts two sites from a checkpoint, which node1 has. node2 has no run file."""
+        first = self.folder / "first"
+        first.mkdir()
+        source = Cluster(first, 1, {"outer": {"rounds": 1}, "plan": {"base_steps": 1}})
+        self.assert_success(source.launch())
+        checkpoint, = (source.output / "node1" / "checkpoints").glob("round-00001")
+        shutil.copytree(checkpoint, self.folder / "start")
+        cluster = Cluster(self.folder, 2, FROM, {1: {"run": "", **models}})
+        return cluster
+
+    def test_a_site_that_fails_before_training_says_why(self):
+        """node2 lacks the model that the run starts from: node1 hears so at once."""
+        cluster = self.start_from({"models": "nowhere"})
+        began = time.monotonic()
+        started = self.start_all(cluster)
+        self.assertEqual(started["node2"].wait(timeout=20), 3, cluster.log("node2"))
+        self.assertEqual(started["node1"].wait(timeout=20), 4, cluster.log("node1"))
+        self.assertIn("nowhere/start/config.json", cluster.log("node2"))
+        self.assertIn("site node2: it left the run: failed: ", cluster.log("node1"))
+        self.assertIn("nowhere/start/config.json", cluster.log("node1"))
+        self.assertLess(time.monotonic() - began, 15)
 
 
 class Refusals(ClusterTest):

@@ -19,24 +19,30 @@ RunConfig own_run(const LoadedSite& loaded) {
 
 }  // namespace
 
+void require_links_fit(const RunConfig& run, const SiteConfig& site) {
+  if (!site.network.emulate || run.sync.exchange != ExchangeKind::kRing) return;
+  throw ConfigError(
+      "network.emulate: cannot slow down the connections of Gloo's ring, which the run's "
+      "sync.exchange is; remove it, and try a ring on the network of scripts/wan_lab");
+}
+
 std::unique_ptr<SitePeers> SitePeers::join(const LoadedSite& loaded, const JoinRequest& request,
                                            Clock& clock, const std::stop_token& stop) {
   std::unique_ptr<SitePeers> peers(new SitePeers(loaded, clock));
   const auto welcome = peers->member_->join(request, stop);
   if (!welcome) return nullptr;
-  peers->welcome_ = *welcome;
-  peers->run_ = run_config_from_json(welcome->run, std::string(kRunSource));
-  peers->view_ = {.generation = welcome->generation,
-                  .members = welcome->sites,
-                  .self = static_cast<std::size_t>(welcome->site_id)};
-  if (peers->site_.network.emulate && peers->run_.sync.exchange == ExchangeKind::kRing) {
-    throw ConfigError(
-        "network.emulate: cannot slow down the connections of Gloo's ring, which the run's "
-        "sync.exchange is; remove it, and try a ring on the network of scripts/wan_lab");
-  }
-  auto& compute = peers->run_.inner.compute;
-  compute = agreed_compute(compute, peers->site_, peers->view_, *peers->member_);
+  peers->telling_failure([&] { peers->begin(*welcome); });
   return peers;
+}
+
+void SitePeers::begin(const Welcome& welcome) {
+  welcome_ = welcome;
+  run_ = run_config_from_json(welcome.run, std::string(kRunSource));
+  view_ = {.generation = welcome.generation,
+           .members = welcome.sites,
+           .self = static_cast<std::size_t>(welcome.site_id)};
+  require_links_fit(run_, site_);
+  run_.inner.compute = agreed_compute(run_.inner.compute, site_, view_, *member_);
 }
 
 SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock) : site_(loaded.site), clock_(clock) {

@@ -50,16 +50,19 @@ std::optional<CheckpointEntry> checkpoint_of(const SiteGround& ground, const Wel
 std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, bool resume,
                                        const std::stop_token& stop) {
   load_gpu_library(loaded.site.devices);
-  auto ground = std::make_unique<SiteGround>(loaded, resume);
-  auto peers = SitePeers::join(loaded, ground->join_request(loaded, resume), ground->clock, stop);
+  const auto ground = std::make_shared<SiteGround>(loaded, resume);
+  const std::shared_ptr<SitePeers> peers =
+      SitePeers::join(loaded, ground->join_request(loaded, resume), ground->clock, stop);
   if (!peers) return nullptr;
-  write_configs(*ground, peers->run());
-  peers->connect(peers->run().deadlines.transfer_stall_seconds)
-      .make_exchange(peers->run().sync.exchange);
-  return std::unique_ptr<SiteRun>(new SiteRun(std::move(ground), std::move(peers), resume));
+  return peers->telling_failure([&] {
+    write_configs(*ground, peers->run());
+    peers->connect(peers->run().deadlines.transfer_stall_seconds)
+        .make_exchange(peers->run().sync.exchange);
+    return std::unique_ptr<SiteRun>(new SiteRun(ground, peers, resume));
+  });
 }
 
-SiteRun::SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> peers, bool resume)
+SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> peers, bool resume)
     : ground_(std::move(ground)),
       peers_(std::move(peers)),
       config_(peers_->run()),

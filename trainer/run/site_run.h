@@ -42,7 +42,7 @@ class SiteRun {
   int train(const std::stop_token& stop);
 
  private:
-  SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> peers, bool resume);
+  SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> peers, bool resume);
   Planner make_planner() const;
   std::unique_ptr<Strategy> make_strategy();
   std::unique_ptr<Loader> make_loader() const;
@@ -56,8 +56,9 @@ class SiteRun {
   // waits for the other sites to end, within the run's deadlines.
   void leave(EndOutcome outcome, const std::string& message);
 
-  const std::unique_ptr<SiteGround> ground_;
-  const std::unique_ptr<SitePeers> peers_;
+  // Shared with open(): if the constructor fails, the peers are still told why.
+  const std::shared_ptr<SiteGround> ground_;
+  const std::shared_ptr<SitePeers> peers_;
   const RunConfig& config_;  // as the peers agreed on it
   const std::optional<CheckpointEntry> resumed_;
   SiteModel model_;
