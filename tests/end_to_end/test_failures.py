@@ -102,6 +102,20 @@ class Starts(ClusterTest):
         self.assertIn("nowhere/start/config.json", cluster.log("node1"))
         self.assertLess(time.monotonic() - began, 15)
 
+    def test_starting_weights_that_differ_are_refused(self):
+        """One flipped bit in node2's copy: both name both checksums and the folder to copy."""
+        cluster = self.start_from({"models": "other"})
+        shutil.copytree(self.folder / "start", self.folder / "other" / "start")
+        weights = self.folder / "other" / "start" / "model.safetensors"
+        content = bytearray(weights.read_bytes())
+        content[-4] ^= 1
+        weights.write_bytes(content)
+        for name, process in self.start_all(cluster).items():
+            self.assertEqual(process.wait(timeout=20), 3, cluster.log(name))
+            self.assertRegex(cluster.log(name), "node1 has [0-9a-f]{16}, node2 has [0-9a-f]{16}")
+            self.assertIn("copy the folder of model.from", cluster.log(name))
+            self.assertEqual(cluster.events(name), [])
+
 
 class Refusals(ClusterTest):
     """Mistakes in configs and data are told before anything is trained."""

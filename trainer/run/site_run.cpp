@@ -2,16 +2,19 @@
 
 #include <spdlog/spdlog.h>
 
+#include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/data/token_batch.h"
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/device.h"
 #include "trainer/peers/agreed_compute.h"
+#include "trainer/peers/agreed_start.h"
 #include "trainer/peers/known_sites.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/run_round.h"
 #include "trainer/run/interrupt.h"
+#include "trainer/run/model_shape.h"
 #include "trainer/strategy/make_strategy.h"
 
 namespace farstep {
@@ -88,6 +91,7 @@ SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> 
            .recorder = ground_->recorder,
            .clock = ground_->clock} {
   if (resumed_) checkpoints_.restore(run_, *resumed_);
+  compare_start();
   record_start();
   if (!resumed_) retune(run_);
   // Last: threads that start earlier must not inherit the first device's cores.
@@ -135,6 +139,18 @@ std::vector<EmulatedSpeed> SiteRun::speeds() const {
   std::vector<EmulatedSpeed> speeds;
   for (const auto& device : ground_->site.devices) speeds.emplace_back(device.emulate);
   return speeds;
+}
+
+void SiteRun::compare_start() const {
+  const auto theta = std::as_bytes(strategy_->theta_global());
+  const auto remedy =
+      resumed_ ? fmt::format("copy the folder {} of one site to the others, and resume again",
+                             ground_->checkpoint_root().string())
+      : !config_.model.from.empty()
+          ? fmt::format("copy the folder of model.from, here {}, from one site to the others",
+                        model_source(ground_->site, config_).string())
+          : "fresh weights depend on `seed` and on the build: use the same one at all sites";
+  require_same_start(checksum_text(checksum(theta)), remedy, peers_->view(), peers_->store());
 }
 
 void SiteRun::record_start() {

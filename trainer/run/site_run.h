@@ -47,6 +47,8 @@ class SiteRun {
   std::unique_ptr<Strategy> make_strategy();
   std::unique_ptr<Loader> make_loader() const;
   std::vector<EmulatedSpeed> speeds() const;
+  // Refuses to train unless all sites start from the same weights.
+  void compare_start() const;
   void record_start();
   // Saves a checkpoint, and returns when it is on disk.
   void save_now();
