@@ -163,6 +163,36 @@ class Refusals(ClusterTest):
         self.assertIn("127.0.0.1", cluster.log("node2"))
         self.assertLess(time.monotonic() - begin, 10)
 
+    def test_what_one_site_can_find_alone(self):
+        """`farstep check` has a row a check; `train` tells the same while the others are not there."""
+        cluster = Cluster(self.folder, 2)
+        config = self.folder / "node1.json"
+        good = farstep("check", config)
+        self.assert_refused(good, 0, "'test', site 1 of 2", "127.0.0.1", "digest")
+        rows = {line.split()[0] for line in good.stdout.splitlines()}
+        self.assertEqual(rows, {"ok"})
+        self.assertFalse((cluster.output / "node1").exists())
+        bad = farstep("check", config, "--set", "run.model.heads=3", "--set", "data=nowhere")
+        self.assert_refused(bad, 2, "run.json: model.heads", "must divide hidden", "nowhere",
+                            "tokenize", "ok       network")
+        self.assertEqual(bad.stdout.count("WRONG"), 2)
+        self.assert_refused(farstep("check", config, "--set", "data=nowhere"), 3, "nowhere")
+        begin = time.monotonic()
+        self.assert_refused(farstep("train", "--config", self.folder / "node2.json",
+                                    "--set", "run.model.heads=3"), 2, "run.json: model.heads")
+        self.assert_refused(farstep("train", "--config", self.folder / "node2.json", "--set",
+                                    "devices[0].kind=cuda", "--set", "devices[0].index=63"), 2,
+                            "devices[0]", "cuda:63")
+        self.assertLess(time.monotonic() - begin, 15)  # the others may come for 30 s
+
+    def test_no_validation_data_without_validation(self):
+        """A dataset of training shards alone trains where nothing is evaluated."""
+        data = self.folder / "data"
+        shutil.copytree(DATA, data, ignore=shutil.ignore_patterns("validation-*"))
+        cluster = Cluster(self.folder, 1, {"outer": {"rounds": 1}}, {0: {"data": "data"}})
+        self.assert_refused(cluster.launch(), 3, "no validation shards", "every_rounds")
+        self.assert_success(cluster.launch("--set", "run.evaluate.every_rounds=0"))
+
     def test_site_that_does_not_take_part(self):
         """A name that the run file does not list."""
         cluster = Cluster(self.folder, 1, sites={0: {"name": "node9"}})

@@ -31,6 +31,9 @@ class TokenDataset {
   // none, if one is missing or corrupt, or if they differ in vocabulary, eos or width.
   TokenDataset(const std::filesystem::path& folder, std::string_view split);
 
+  // Whether `folder` has a shard of the split. Throws DataError if it cannot be read.
+  static bool has_split(const std::filesystem::path& folder, std::string_view split);
+
   int64_t num_tokens() const { return ends_.back(); }
   int64_t vocabulary() const { return shards_.front().header().vocabulary; }
   int64_t eos() const { return shards_.front().header().eos; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include <utility>
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -13,13 +14,13 @@
 
 namespace farstep {
 
-SiteGround::SiteGround(const LoadedSite& loaded, bool resume)
+SiteGround::SiteGround(const LoadedSite& loaded, std::shared_ptr<const SiteData> site_data,
+                       bool resume)
     : site(loaded.site),
       cores(assign_cores(loaded.site.devices, loaded.site.pin, allowed_cores())),
       output(std::filesystem::path(loaded.site.output) / loaded.site.name),
       recorder(output, loaded.site.name, clock),
-      training_data(loaded.site.data, kTrainSplit),
-      validation_data(loaded.site.data, kValidationSplit) {
+      data(std::move(site_data)) {
   make_folder(output);
   log_to_file(output / "log.txt");
   if (!resume && !list_checkpoints(checkpoint_root()).empty()) {
@@ -41,7 +42,7 @@ JoinRequest SiteGround::join_request(const LoadedSite& loaded, bool resume) cons
       if (std::ranges::find(offered, syncs) == offered.end()) offered.push_back(syncs);
     }
   }
-  request.facts["data_digest"] = checksum_text(training_data.digest() ^ validation_data.digest());
+  request.facts["data_digest"] = checksum_text(data->digest());
   request.profile = own_profile(site);
   return request;
 }

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "trainer/base/clock.h"
 #include "trainer/checkpoint/checkpoint_folder.h"
-#include "trainer/data/token_dataset.h"
 #include "trainer/inner/cores.h"
+#include "trainer/run/site_data.h"
 #include "trainer/settings/load_config.h"
 #include "trainer/telemetry/recorder.h"
 #include "wan/membership/protocol.h"
@@ -17,7 +19,8 @@ namespace farstep {
 struct SiteGround {
   // Makes the site's folder, and writes the log there from now on. Throws ConfigError or DataError.
   // A folder that already holds a run is a ConfigError unless `resume` is set.
-  SiteGround(const LoadedSite& loaded, bool resume);
+  SiteGround(const LoadedSite& loaded, std::shared_ptr<const SiteData> site_data, bool resume);
+  SiteGround(const SiteGround&) = delete;
 
   std::filesystem::path checkpoint_root() const { return output / "checkpoints"; }
   // Returns the site's request to join the run.
@@ -31,7 +34,8 @@ struct SiteGround {
   const std::filesystem::path output;  // the site's own folder
   RealClock clock;
   Recorder recorder;
-  const TokenDataset training_data, validation_data;
+  const std::shared_ptr<const SiteData> data;
+  const TokenDataset& training_data = data->training;
 };
 
 }  // namespace farstep

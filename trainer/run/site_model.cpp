@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/base/error.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/model/device.h"
@@ -19,11 +18,6 @@ SiteModel make_site_model(const SiteGround& ground, const RunConfig& run,
                           const std::optional<CheckpointEntry>& resumed) {
   const auto& site = ground.site;
   const auto shape = model_shape(site, run, std::string(kRunSource));
-  const int64_t vocabulary = ground.training_data.vocabulary();
-  if (vocabulary > shape.vocabulary) {
-    throw ConfigError(fmt::format("{}: model.vocabulary: is {}; the tokens of {} need at least {}",
-                                  kRunSource, shape.vocabulary, site.data, vocabulary));
-  }
   const auto products = resumed ? load_progress(*resumed).products : Json();
   const auto model_on = [&](std::size_t device) {
     const auto& config = site.devices[device];

@@ -15,6 +15,7 @@
 #include "trainer/round/run_round.h"
 #include "trainer/run/interrupt.h"
 #include "trainer/run/model_shape.h"
+#include "trainer/run/site_checks.h"
 #include "trainer/strategy/make_strategy.h"
 
 namespace farstep {
@@ -52,12 +53,15 @@ std::optional<CheckpointEntry> checkpoint_of(const SiteGround& ground, const Wel
 
 std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, bool resume,
                                        const std::stop_token& stop) {
-  load_gpu_library(loaded.site.devices);
-  const auto ground = std::make_shared<SiteGround>(loaded, resume);
+  in_file(loaded.file, [&] { load_gpu_library(loaded.site.devices); });
+  CheckedSite checked(loaded);
+  require_site(checked);
+  const auto ground = std::make_shared<SiteGround>(loaded, checked.data, resume);
   const std::shared_ptr<SitePeers> peers =
       SitePeers::join(loaded, ground->join_request(loaded, resume), ground->clock, stop);
   if (!peers) return nullptr;
   return peers->telling_failure([&] {
+    require_run_fits(checked, peers->run(), std::string(kRunSource));
     write_configs(*ground, peers->run());
     peers->connect(peers->run().deadlines.transfer_stall_seconds)
         .make_exchange(peers->run().sync.exchange);

@@ -13,7 +13,7 @@ void SiteValidation::run_if_due(Run& run, int64_t sequences_before) {
   const auto span = run.recorder.span(SpanCause::kEvaluate, rounds_done);
   const auto& view = run.peers.view();
   swap_global_and_local(run.strategy);  // a replica's loss says little about theta_global
-  const auto result = evaluate(model_, ground_.validation_data,
+  const auto result = evaluate(model_, ground_.data->validation.value(),
                                {.sequence_length = run.config.data.sequence_length,
                                 .windows = run.config.evaluate.windows,
                                 .share = static_cast<int64_t>(view.self),
@@ -30,7 +30,8 @@ bool SiteValidation::is_due(const Run& run, int64_t sequences_before) const {
   if (config.every_rounds == 0) return false;
   if (rounds_done == 0 || rounds_done == run.config.outer.rounds) return true;
   if (config.every_rounds) return rounds_done % *config.every_rounds == 0;
-  const int64_t available = ground_.validation_data.num_windows(run.config.data.sequence_length);
+  const int64_t available =
+      ground_.data->validation.value().num_windows(run.config.data.sequence_length);
   return is_validation_due(sequences_before, run.position.data.run_sequences,
                            windows_taken(config.windows, available));
 }
