@@ -25,9 +25,9 @@ struct SiteGround {
   std::filesystem::path checkpoint_root() const { return output / "checkpoints"; }
   // Returns the site's request to join the run.
   JoinRequest join_request(const LoadedSite& loaded, bool resume) const;
-  // Returns the newest checkpoint after `syncs` syncs, from which all sites resume. Throws
-  // DataError.
-  CheckpointEntry checkpoint_after(int64_t syncs) const;
+  // Returns the newest checkpoint after `syncs` syncs, from which all sites resume. Returns nullopt
+  // if this site has none and begins anew, which it can before the first sync. Throws DataError.
+  std::optional<CheckpointEntry> checkpoint_after(int64_t syncs) const;
 
   const SiteConfig site;
   const std::vector<Cores> cores;      // by device

@@ -113,9 +113,8 @@ void Roster::begin() {
   for (const auto& seat : seats_) requests.push_back(seat.request);
   const auto start_syncs = start_syncs_of(requests);
   if (!start_syncs) {
-    send_to_all(RefusedMessage{fmt::format(
-        "there is no number of {} done that all sites have a checkpoint of: {}",
-        num_fragments_ == 1 ? "rounds" : "fragments' syncs", resumable_syncs_text(requests))});
+    send_to_all(RefusedMessage{
+        no_common_start_text(requests, num_fragments_ == 1 ? "rounds" : "fragments' syncs")});
     for (auto& seat : seats_) seat = Seat(seat.site);
     return;
   }

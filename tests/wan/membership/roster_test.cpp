@@ -97,7 +97,7 @@ TEST_CASE("without a common round to resume from all are refused and may try aga
   const auto messages = table.receive("b", b);
   CHECK(receivers<RefusedMessage>(messages) == Names{"a", "b"});
   CHECK_THAT(std::get<RefusedMessage>(messages[0].message).message,
-             Catch::Contains("a has [1, 2], b has []"));
+             Catch::Contains("a has [1, 2], b has []; copy the folder checkpoints of site a"));
   CHECK_FALSE(table.roster.has_begun());
   table.join();
 }
