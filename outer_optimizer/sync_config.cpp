@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "outer_optimizer/schedule/fragment_schedule.h"
+
 namespace farstep {
 
 void SyncConfig::validate(const JsonPlace& place, int64_t base_steps) const {
@@ -22,6 +24,16 @@ void SyncConfig::validate(const JsonPlace& place, int64_t base_steps) const {
     place.member("codec").member("kind").fail("the ring adds up fp32 only");
   }
   if (!servers.empty()) place.member("servers").fail("the ring has no servers");
+}
+
+void SyncConfig::require_room(const JsonPlace& steps, int64_t local_steps,
+                              int64_t base_steps) const {
+  const FragmentSchedule schedule(local_steps, fragments, delay_steps, base_steps);
+  const int64_t each = std::max<int64_t>(1, schedule.delay_steps());
+  if (fragments * each <= local_steps) return;
+  steps.fail(fmt::format(
+      "is {}; must be at least {}, for {} fragments that are under way for {} steps each",
+      local_steps, fragments * each, fragments, each));
 }
 
 }  // namespace farstep

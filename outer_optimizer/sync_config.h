@@ -70,6 +70,9 @@ struct SyncConfig {
   // Throws ConfigError, with the member under `place`, if members do not go together or the
   // fragments do not fit into a round of `base_steps`.
   void validate(const JsonPlace& place, int64_t base_steps) const;
+  // Throws ConfigError, with the path `steps`, if the fragments do not fit into a round of a site
+  // with these local steps.
+  void require_room(const JsonPlace& steps, int64_t local_steps, int64_t base_steps) const;
 };
 
 }  // namespace farstep

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "outer_optimizer/schedule/fragment_schedule.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -178,6 +179,12 @@ void SiteRun::record_start() {
   spdlog::info("run '{}' as site {} of {}: {} parameters, {} steps of {} sequences a round: {}",
                config_.name, view.self + 1, view.size(), run_.parameters, plan.local_steps,
                plan.batch, plan.reason);
+  const FragmentSchedule schedule(plan.local_steps, config_.sync.fragments,
+                                  config_.sync.delay_steps, config_.plan.base_steps);
+  if (schedule.delay_steps() == config_.sync.delay_steps) return;
+  spdlog::info("sync.delay_steps: {} of plan.base_steps = {} are {} of this site's {} steps",
+               config_.sync.delay_steps, config_.plan.base_steps, schedule.delay_steps(),
+               plan.local_steps);
 }
 
 int SiteRun::train(const std::stop_token& stop) {
