@@ -216,6 +216,8 @@ class Refusals(ClusterTest):
         self.assert_refused(farstep("trian"), 2, "trian")
         self.assert_refused(farstep("train", "--confg", "x"), 2, "confg")
         self.assert_refused(farstep("train"), 2, "config")
+        codes = farstep("--help")
+        self.assert_refused(codes, 0, "Exit codes:", "4    the coordinator or a site is missing")
         help_text = farstep("train", "--help")
         self.assert_refused(help_text, 0, "--set", "devices[].emulate.step_seconds",
                             "outer.momentum", "deadlines.lost_after_seconds")

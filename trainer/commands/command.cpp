@@ -30,6 +30,11 @@ void print_help() {
   for (const auto& command : kCommands) {
     fmt::print("  {:<12} {}\n", command.name, command.summary);
   }
+  fmt::print("\nExit codes:\n");
+  for (const auto& row : exit_codes()) {
+    fmt::print("  {:<4} {}{}{}\n", row.code, row.meaning, row.remedy.empty() ? "" : ": ",
+               row.remedy);
+  }
   fmt::print("\n`farstep COMMAND --help` lists every option and every config field.\n");
 }
 

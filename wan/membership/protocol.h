@@ -1,5 +1,5 @@
 // The messages between the coordinator and the sites. A message is one JSON object in one frame:
-// {"protocol": 5, "type": "arrive", ...the fields below...}. docs/internals/protocol.md lists which
+// {"protocol": 6, "type": "arrive", ...the fields below...}. docs/internals/protocol.md lists which
 // message answers which.
 //
 // Each message lists its fields once, for reading, writing and documentation. A message with an
@@ -21,7 +21,7 @@
 
 namespace farstep {
 
-inline constexpr int64_t kProtocolVersion = 5;
+inline constexpr int64_t kProtocolVersion = 6;
 
 // Identifies a sync of a run: of one fragment of the model, in one outer round. Syncs follow each
 // other fragment by fragment, round by round.
@@ -232,10 +232,13 @@ struct Welcome {
 struct RefusedMessage {
   static constexpr std::string_view kType = "refused";
   std::string message;
+  bool is_temporary = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("message", message, "why the site may not take part", kRequired);
+    visit("is_temporary", is_temporary,
+          "another try may succeed, with nothing changed at the site");
   }
 };
 

@@ -81,13 +81,13 @@ TEST_CASE("what is no message of Farstep is bad data") {
       "[]",
       "null",
       "{}",
-      R"({"protocol": 5})",
+      R"({"protocol": 6})",
       R"({"type": "get", "key": "k"})",
       R"({"protocol": "5", "type": "get"})",
-      R"({"protocol": 5, "type": 7})",
-      R"({"protocol": 5, "type": "get", "key": "k")",
+      R"({"protocol": 6, "type": 7})",
+      R"({"protocol": 6, "type": "get", "key": "k")",
       std::string(100000, '['),
-      R"({"protocol": 5, "type": "register", "facts": )" + std::string(80, '[') +
+      R"({"protocol": 6, "type": "register", "facts": )" + std::string(80, '[') +
           std::string(80, ']') + "}",
   };
   for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);
@@ -100,13 +100,13 @@ TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
   const std::vector<Row> table = {
       {R"({"protocol": 1, "type": "get", "key": "k"})", "of protocol 1"},
       {R"({"protocol": 1, "type": "something new"})", "of protocol 1"},
-      {R"({"protocol": 5, "type": "dance"})", "unknown type 'dance'"},
-      {R"({"protocol": 5, "type": "welcome"})", "unknown type 'welcome'"},
-      {R"({"protocol": 5, "type": "get"})", "message get: key: is missing"},
-      {R"({"protocol": 5, "type": "get", "key": 4})", "message get: key: is 4"},
-      {R"({"protocol": 5, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
-      {R"({"protocol": 5, "type": "leave", "outcome": "bored"})", "must be one of done"},
-      {R"({"protocol": 5, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
+      {R"({"protocol": 6, "type": "dance"})", "unknown type 'dance'"},
+      {R"({"protocol": 6, "type": "welcome"})", "unknown type 'welcome'"},
+      {R"({"protocol": 6, "type": "get"})", "message get: key: is missing"},
+      {R"({"protocol": 6, "type": "get", "key": 4})", "message get: key: is 4"},
+      {R"({"protocol": 6, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
+      {R"({"protocol": 6, "type": "leave", "outcome": "bored"})", "must be one of done"},
+      {R"({"protocol": 6, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
            "theta_hash": "a", "contribution": {"work": {"steps": -1, "batch": 1, "tokens": 1}}})",
        "contribution.work.steps: is -1"},
   };
