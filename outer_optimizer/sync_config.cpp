@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "outer_optimizer/schedule/fragment_schedule.h"
+
 namespace farstep {
 
 void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
@@ -26,6 +28,16 @@ void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
   if (!servers.empty() && traits.servers == ServersUse::kNone) {
     path.member("servers").fail(fmt::format("the exchange {} has no servers", name));
   }
+}
+
+void SyncConfig::require_room(const JsonPath& steps, int64_t local_steps,
+                              int64_t base_steps) const {
+  const FragmentSchedule schedule(local_steps, fragments, delay_steps, base_steps);
+  const int64_t each = std::max<int64_t>(1, schedule.delay_steps());
+  if (fragments * each <= local_steps) return;
+  steps.fail(fmt::format(
+      "is {}; must be at least {}, for {} fragments that are under way for {} steps each",
+      local_steps, fragments * each, fragments, each));
 }
 
 }  // namespace farstep

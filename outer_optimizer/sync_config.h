@@ -68,6 +68,9 @@ struct SyncConfig {
   // Throws ConfigError, with the member under `path`, if members do not go together or the
   // fragments do not fit into a round of `base_steps`.
   void validate(const JsonPath& path, int64_t base_steps) const;
+  // Throws ConfigError, with the path `steps`, if the fragments do not fit into a round of a site
+  // with these local steps.
+  void require_room(const JsonPath& steps, int64_t local_steps, int64_t base_steps) const;
 };
 
 }  // namespace farstep

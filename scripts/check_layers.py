@@ -62,8 +62,8 @@ MAY_INCLUDE = {
     "trainer/round": "base config settings telemetry data plan transport membership peers site strategy",
     "trainer/launch": "base config settings telemetry link",
     "trainer/probe": "base tokens settings plan profile model matmul llama language inner peers",
-    "trainer/run": "base settings telemetry data tokens plan membership parameters model matmul language checkpoint inner "
-    "strategy peers site round launch",
+    "trainer/run": "base settings telemetry data tokens schedule plan link transport membership parameters model matmul "
+    "llama language checkpoint inner strategy peers site round launch",
     "trainer/commands": "base config settings telemetry report tokens outer_optimizer plan simulate model matmul llama "
     "language checkpoint membership launch probe run",
     "trainer": "base commands",

@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
     return error.exit_code();
   } catch (const std::bad_alloc&) {
     spdlog::error("out of memory: a smaller micro_batch or model needs less");
-    return static_cast<int>(farstep::ErrorKind::kInternal);
+    return static_cast<int>(farstep::ErrorKind::kConfig);
   } catch (const std::exception& error) {
     spdlog::error("internal error: {}", error.what());
     return static_cast<int>(farstep::ErrorKind::kInternal);

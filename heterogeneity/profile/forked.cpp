@@ -59,6 +59,8 @@ void write_line(int descriptor, const Message& message) {
       throw DataError(text);
     case ErrorKind::kPeer:
       throw PeerError("", text);
+    case ErrorKind::kDivergence:
+      throw DivergenceError(text);
     case ErrorKind::kInternal:
       throw InternalError(text);
   }

@@ -21,6 +21,9 @@ class FragmentSchedule {
   // arguments but the delay are at least 1.
   FragmentSchedule(int64_t local_steps, int64_t fragments, int64_t delay_steps, int64_t base_steps);
 
+  // Returns the steps of this site for which a fragment is under way.
+  int64_t delay_steps() const { return delay_steps_; }
+
   // Return the inner steps of the round after which the delta of fragment `fragment` (from 0) is
   // taken and its mean applied. 1 <= send_step <= apply_step <= local_steps, and send_step is at
   // least the apply_step of the fragment before.

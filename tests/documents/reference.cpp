@@ -13,6 +13,7 @@
 
 #include "heterogeneity/simulate/scenario.h"
 #include "tests/support/write_file.h"
+#include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/config/json_fields.h"
 #include "trainer/settings/load_config.h"
@@ -38,6 +39,15 @@ constexpr std::string_view kEventIntroduction = R"(# Reference: every field of e
 [Events](../events.md) explains the file, the causes of idle time and the sums. Beside the fields
 below every record has `event`, the name of its kind, `time`, when the line was written, and `site`,
 the name of the site that wrote it. Every field is written every time.
+)";
+
+constexpr std::string_view kExitCodeIntroduction = R"(# Reference: exit codes
+
+Every command ends with one of these codes. Only what a new start can mend has code 4, so a service
+manager may restart on 4 alone.
+
+| exit code | meaning | what to do |
+|---|---|---|
 )";
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -103,6 +113,14 @@ std::string event_page(std::variant<Bodies...>&&) {
   return std::string(kEventIntroduction) + (event_section<Bodies>() + ...);
 }
 
+std::string exit_code_page() {
+  auto text = std::string(kExitCodeIntroduction);
+  for (const auto& row : exit_codes()) {
+    text += fmt::format("| {} | {} | {} |\n", row.code, row.meaning, row.remedy);
+  }
+  return text;
+}
+
 int run(std::vector<std::string> arguments) {
   const bool check = !arguments.empty() && arguments[0] == "--check";
   if (check) arguments.erase(arguments.begin());
@@ -112,7 +130,8 @@ int run(std::vector<std::string> arguments) {
   }
   const std::filesystem::path folder = arguments[0];
   const std::pair<const char*, std::string> pages[] = {{"config.md", config_page()},
-                                                       {"events.md", event_page(Event{})}};
+                                                       {"events.md", event_page(Event{})},
+                                                       {"exit_codes.md", exit_code_page()}};
   for (const auto& [name, text] : pages) {
     const auto page = folder / name;
     if (!check) {

@@ -1,6 +1,7 @@
 """What a user sees when something is wrong: the exit code, and a message that names it."""
 
 import json
+import shutil
 import signal
 import time
 import unittest
@@ -69,6 +70,53 @@ class LostPeers(ClusterTest):
         self.assert_success(cluster.launch("--resume", "--set", f"run.outer.rounds={rounds + 2}"))
 
 
+FROM = {"model": {"from": "start", "vocabulary": None, "hidden": None, "intermediate": None,
+                  "layers": None, "heads": None, "kv_heads": None},
+        # So long that silence does not explain how soon a site is told.
+        "deadlines": {"lost_after_seconds": 20}}
+
+
+class Starts(ClusterTest):
+    """What keeps one site from training is told to all sites."""
+
+    def start_from(self, models: dict[str, dict]) -> Cluster:
+        """Starts two sites from a checkpoint, which node1 has. node2 has no run file."""
+        first = self.folder / "first"
+        first.mkdir()
+        source = Cluster(first, 1, {"outer": {"rounds": 1}, "plan": {"base_steps": 1}})
+        self.assert_success(source.launch())
+        checkpoint, = (source.output / "node1" / "checkpoints").glob("round-00001")
+        shutil.copytree(checkpoint, self.folder / "start")
+        cluster = Cluster(self.folder, 2, FROM, {1: {"run": "", **models}})
+        return cluster
+
+    def test_a_site_that_fails_before_training_says_why(self):
+        """node2 lacks the model that the run starts from: node1 hears so at once."""
+        cluster = self.start_from({"models": "nowhere"})
+        began = time.monotonic()
+        started = self.start_all(cluster)
+        self.assertEqual(started["node2"].wait(timeout=20), 3, cluster.log("node2"))
+        self.assertEqual(started["node1"].wait(timeout=20), 4, cluster.log("node1"))
+        self.assertIn("nowhere/start/config.json", cluster.log("node2"))
+        self.assertIn("site node2: it left the run: failed: ", cluster.log("node1"))
+        self.assertIn("nowhere/start/config.json", cluster.log("node1"))
+        self.assertLess(time.monotonic() - began, 15)
+
+    def test_starting_weights_that_differ_are_refused(self):
+        """One flipped bit in node2's copy: both name both checksums and the folder to copy."""
+        cluster = self.start_from({"models": "other"})
+        shutil.copytree(self.folder / "start", self.folder / "other" / "start")
+        weights = self.folder / "other" / "start" / "model.safetensors"
+        content = bytearray(weights.read_bytes())
+        content[-4] ^= 1
+        weights.write_bytes(content)
+        for name, process in self.start_all(cluster).items():
+            self.assertEqual(process.wait(timeout=20), 3, cluster.log(name))
+            self.assertRegex(cluster.log(name), "node1 has [0-9a-f]{16}, node2 has [0-9a-f]{16}")
+            self.assertIn("copy the folder of model.from", cluster.log(name))
+            self.assertEqual(cluster.events(name), [])
+
+
 class Refusals(ClusterTest):
     """Mistakes in configs and data are told before anything is trained."""
 
@@ -115,6 +163,36 @@ class Refusals(ClusterTest):
         self.assertIn("127.0.0.1", cluster.log("node2"))
         self.assertLess(time.monotonic() - begin, 10)
 
+    def test_what_one_site_can_find_alone(self):
+        """`farstep check` has a row a check; `train` tells the same while the others are not there."""
+        cluster = Cluster(self.folder, 2)
+        config = self.folder / "node1.json"
+        good = farstep("check", config)
+        self.assert_refused(good, 0, "'test', site 1 of 2", "127.0.0.1", "digest")
+        rows = {line.split()[0] for line in good.stdout.splitlines()}
+        self.assertEqual(rows, {"ok"})
+        self.assertFalse((cluster.output / "node1").exists())
+        bad = farstep("check", config, "--set", "run.model.heads=3", "--set", "data=nowhere")
+        self.assert_refused(bad, 2, "run.json: model.heads", "must divide hidden", "nowhere",
+                            "tokenize", "ok       network")
+        self.assertEqual(bad.stdout.count("WRONG"), 2)
+        self.assert_refused(farstep("check", config, "--set", "data=nowhere"), 3, "nowhere")
+        begin = time.monotonic()
+        self.assert_refused(farstep("train", "--config", self.folder / "node2.json",
+                                    "--set", "run.model.heads=3"), 2, "run.json: model.heads")
+        self.assert_refused(farstep("train", "--config", self.folder / "node2.json", "--set",
+                                    "devices[0].kind=cuda", "--set", "devices[0].index=63"), 2,
+                            "devices[0]", "cuda:63")
+        self.assertLess(time.monotonic() - begin, 15)  # the others may come for 30 s
+
+    def test_no_validation_data_without_validation(self):
+        """A dataset of training shards alone trains where nothing is evaluated."""
+        data = self.folder / "data"
+        shutil.copytree(DATA, data, ignore=shutil.ignore_patterns("validation-*"))
+        cluster = Cluster(self.folder, 1, {"outer": {"rounds": 1}}, {0: {"data": "data"}})
+        self.assert_refused(cluster.launch(), 3, "no validation shards", "every_rounds")
+        self.assert_success(cluster.launch("--set", "run.evaluate.every_rounds=0"))
+
     def test_site_that_does_not_take_part(self):
         """A name that the run file does not list."""
         cluster = Cluster(self.folder, 1, sites={0: {"name": "node9"}})
@@ -138,6 +216,8 @@ class Refusals(ClusterTest):
         self.assert_refused(farstep("trian"), 2, "trian")
         self.assert_refused(farstep("train", "--confg", "x"), 2, "confg")
         self.assert_refused(farstep("train"), 2, "config")
+        codes = farstep("--help")
+        self.assert_refused(codes, 0, "Exit codes:", "4    the coordinator or a site is missing")
         help_text = farstep("train", "--help")
         self.assert_refused(help_text, 0, "--set", "devices[].emulate.step_seconds",
                             "outer.momentum", "deadlines.lost_after_seconds")

@@ -135,6 +135,26 @@ class Profile(ClusterTest):
             self.assertGreater(link["bandwidth_bits_per_second"], 1e7)
             self.assertEqual(len(profile["devices"]), 1)
 
+    def test_links_of_a_site_without_a_run_file(self):
+        """The coordinator hands out the run, by which its devices are measured too."""
+        cluster = Cluster(self.folder, 2, sites={1: {"run": ""}})
+        started = [self.start_profile(name, "--links") for name in cluster.names]
+        for name, process in zip(cluster.names, started):
+            self.assertEqual(process.wait(timeout=60), 0, cluster.log(name))
+        ours, theirs = (json.loads(self.out(name).read_text(encoding="utf-8"))
+                        for name in cluster.names)
+        self.assertEqual(ours["model"], theirs["model"])
+        self.assertEqual([len(theirs["links"]), len(theirs["devices"])], [1, 1])
+
+    def test_devices_are_measured_when_the_others_do_not_come(self):
+        """Exit code 4, and a profile with the devices."""
+        Cluster(self.folder, 2, {"deadlines": {"join_seconds": 1, "connect_seconds": 1}})
+        result = farstep(*self.arguments("node1", "--links"))
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn("still waits for node2", result.stderr)
+        profile = json.loads(self.out("node1").read_text(encoding="utf-8"))
+        self.assertEqual([len(profile["links"]), len(profile["devices"])], [0, 1])
+
     def test_interrupted_in_the_first_probe(self):
         """Nothing was measured: no file, exit code 130."""
         cluster = Cluster(self.folder, 1)

@@ -132,6 +132,33 @@ class Resume(ClusterTest):
             self.assertEqual(trajectory(copy, name), rounds)
             self.assertEqual(len(rounds), 2 * 6 + 2)
 
+    def test_a_site_lost_before_its_first_checkpoint(self):
+        """It begins anew beside the other's state of mid-round, and nothing else is lost."""
+        whole, killed = self.uninterrupted(), self.cluster("killed")
+        started = self.start_all(killed)
+        wait_until(lambda: all(any(event["event"] == "step" for event in killed.events(name))
+                               for name in killed.names), 30, "the first steps")
+        started["node2"].send_signal(signal.SIGKILL)
+        self.assertEqual(started["node1"].wait(timeout=20), 4, killed.log("node1"))
+        self.assertTrue(list((killed.output / "node1" / "checkpoints").glob("round-00000-*")))
+        self.assertFalse(list(killed.output.glob("node2/checkpoints/round-*")))
+        self.assert_success(killed.launch("--resume"))
+        self.assertIn("begins anew", (killed.output / "node2" / "log.txt").read_text())
+        self.assert_same_trajectory(killed, whole)
+
+    def test_a_site_without_the_others_checkpoints_is_told_what_to_copy(self):
+        """Later its loss would cost rounds: refused, until another site's folder is there."""
+        cluster = self.cluster("lost")
+        self.assert_success(cluster.launch("--set", "run.outer.rounds=1"))
+        lost = cluster.output / "node2" / "checkpoints"
+        shutil.rmtree(lost)
+        refused = cluster.launch("--resume", "--set", "run.outer.rounds=2")
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("copy the folder checkpoints of site node1 into the output folder of node2",
+                      refused.stdout + refused.stderr)
+        shutil.copytree(cluster.output / "node1" / "checkpoints", lost)
+        self.assert_success(cluster.launch("--resume", "--set", "run.outer.rounds=2"))
+
     def test_resume_of_nothing_is_refused(self):
         """--resume without any checkpoint says so instead of starting anew."""
         cluster = self.cluster("empty")

@@ -1,26 +1,40 @@
-// The four kinds of error that Farstep throws, and a macro that checks invariants.
+// The kinds of error that Farstep throws, their exit codes, and a macro that checks invariants.
 //
 // The kind says what the reader of the message can do: correct the configuration, replace a file,
-// check a peer or its link, or report a bug. `main` maps kinds to exit codes. Only the training
-// loop and `Worker` catch errors too.
+// check a peer or its link, train with other settings, or report a bug. `main` maps kinds to exit
+// codes. Only the training loop and `Worker` catch errors too.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <cstddef>
 #include <filesystem>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace farstep {
 
-enum class ErrorKind { kInternal = 1, kConfig = 2, kData = 3, kPeer = 4 };
+enum class ErrorKind { kInternal = 1, kConfig = 2, kData = 3, kPeer = 4, kDivergence = 5 };
+
+// The exit code of a process that ended after a signal: 128 + SIGINT, as in shells.
+inline constexpr int kExitInterrupted = 130;
+
+// What an exit code means, and what to do about it, for help and documents.
+struct ExitCode {
+  int code;
+  std::string_view meaning, remedy;
+};
+
+// Returns every exit code of the program, in ascending order.
+std::span<const ExitCode> exit_codes();
 
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
   ErrorKind kind() const { return kind_; }
-  // Returns the process exit code of this kind: 1 bug, 2 config, 3 data, 4 peers lost.
+  // Returns the process exit code of this kind, which exit_codes() explains.
   int exit_code() const { return static_cast<int>(kind_); }
 
  private:
@@ -53,6 +67,12 @@ class PeerError : public Error {
 
  private:
   std::string site_;
+};
+
+// A loss, gradient or delta that is not finite.
+class DivergenceError : public Error {
+ public:
+  explicit DivergenceError(const std::string& message) : Error(ErrorKind::kDivergence, message) {}
 };
 
 // A broken invariant, which is a bug in Farstep.

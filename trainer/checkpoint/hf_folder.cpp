@@ -67,10 +67,13 @@ HfFolder read_hf_folder(const fs::path& path) {
   return folder;
 }
 
-// Old exports contain rotary frequencies, and tied models may contain the head; both are derived
-// values.
-void load_parameters(const HfFolder& folder, const NamedBuffers& into) {
-  const bool wants_head = std::any_of(into.begin(), into.end(),
+namespace {
+
+// Returns the file of each tensor. Old exports contain rotary frequencies, and tied models may
+// contain the head; both are derived values.
+std::map<std::string, const SafetensorsFile*> fitting_files(const HfFolder& folder,
+                                                            const NamedBuffers& wanted) {
+  const bool wants_head = std::any_of(wanted.begin(), wanted.end(),
                                       [](const auto& buffer) { return buffer.name == kHead; });
   const bool ignores_head = is_tied(folder.config) && !wants_head;
   std::vector<std::string> names;
@@ -83,11 +86,25 @@ void load_parameters(const HfFolder& folder, const NamedBuffers& into) {
       file_of[entry.name] = &file;
     }
   }
-  require_same_names(folder.path.string(), names, into);
+  require_same_names(folder.path.string(), names, wanted);
+  for (const auto& buffer : wanted) {
+    const auto& file = *file_of.at(buffer.name);
+    require_same_shape(file.path().string(), file.at(buffer.name), buffer);
+  }
+  return file_of;
+}
+
+}  // namespace
+
+void require_parameters(const HfFolder& folder, const NamedBuffers& wanted) {
+  fitting_files(folder, wanted);
+}
+
+void load_parameters(const HfFolder& folder, const NamedBuffers& into) {
+  const auto file_of = fitting_files(folder, into);
   for (const auto& buffer : into) {
     FARSTEP_CHECK(buffer.dtype == DType::kF32, "buffer '{}' is not F32", buffer.name);
     const auto& file = *file_of.at(buffer.name);
-    require_same_shape(file.path().string(), file.at(buffer.name), buffer);
     file.copy_as_f32(buffer.name, {reinterpret_cast<float*>(buffer.bytes.data()),
                                    buffer.bytes.size() / sizeof(float)});
   }

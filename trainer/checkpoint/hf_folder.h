@@ -24,6 +24,10 @@ struct HfFolder {
 // index differs from its shards.
 HfFolder read_hf_folder(const std::filesystem::path& path);
 
+// Throws DataError unless names and shapes of the folder's tensors are those of `wanted`, whose
+// bytes are not used. Two tensors may be left over, as in load_parameters().
+void require_parameters(const HfFolder& folder, const NamedBuffers& wanted);
+
 // Fills the F32 buffers of `into` from the folder's tensors, and converts halves. Throws DataError
 // unless names and shapes are equal. Two tensors may be left over: rotary_emb.inv_freq, and
 // lm_head.weight if config.json says tie_word_embeddings and `into` has none.

@@ -10,6 +10,7 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"train", "one site's process: trains until the run's last round", train_command},
+    {"check", "what a site can find wrong with itself before it joins a run", check_command},
     {"launch", "starts every site of a folder on this machine, a bar a site", launch_command},
     {"coordinator", "the coordinator alone, outside any site", coordinator_command},
     {"tokenize", "turns text into token shards", tokenize_command},
@@ -28,6 +29,11 @@ void print_help() {
              FARSTEP_VERSION);
   for (const auto& command : kCommands) {
     fmt::print("  {:<12} {}\n", command.name, command.summary);
+  }
+  fmt::print("\nExit codes:\n");
+  for (const auto& row : exit_codes()) {
+    fmt::print("  {:<4} {}{}{}\n", row.code, row.meaning, row.remedy.empty() ? "" : ": ",
+               row.remedy);
   }
   fmt::print("\n`farstep COMMAND --help` lists every option and every config field.\n");
 }

@@ -26,6 +26,7 @@ std::span<const Command> commands();
 // Throws ConfigError for an unknown name.
 int run_command(const Arguments& arguments);
 
+int check_command(const Arguments& arguments);
 int coordinator_command(const Arguments& arguments);
 int evaluate_command(const Arguments& arguments);
 int export_command(const Arguments& arguments);

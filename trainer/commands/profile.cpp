@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/base/log.h"
 #include "trainer/commands/command_line.h"
@@ -51,10 +52,11 @@ int profile_command(const Arguments& arguments) {
   if (!options) return 0;
   const auto loaded = load_site(options->config, options->set);
   set_up_log(loaded.site.name, loaded.site.log_level);
-  if (!loaded.run) {
-    throw ConfigError(
-        fmt::format("{}: run: is missing; the run file says which model and batch to measure",
-                    options->config));
+  if (!loaded.run && !options->links) {
+    throw ConfigError(fmt::format(
+        "{}: run: is missing; the run file says which model and batch to measure: name a copy of "
+        "it, or use --links at all sites at once, for which the coordinator hands it out",
+        options->config));
   }
   require_folder_of(options->out);
   if (const auto set = loaded.site.cpu.instructions) limit_cpu_instructions(*set);
@@ -73,6 +75,9 @@ int profile_command(const Arguments& arguments) {
   const auto json = to_json(profile);
   if (!options->out.empty()) write_file_durably(options->out, json.dump(2) + "\n");
   fmt::print("{}", options->json ? json.dump() + "\n" : profile_text(profile));
+  if (!result.lost_links.empty()) {
+    throw PeerError("", "the profile lacks the links: " + result.lost_links);
+  }
   return result.is_complete ? 0 : kExitInterrupted;
 }
 

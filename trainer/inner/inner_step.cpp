@@ -19,7 +19,7 @@ namespace {
 
 void require_finite(const StepResult& result, double progress) {
   if (std::isfinite(result.loss) && std::isfinite(result.gradient_norm)) return;
-  throw InternalError(fmt::format(
+  throw DivergenceError(fmt::format(
       "training diverged at {:.4f} of the run: loss {}, gradient norm {}, learning rate {}; the "
       "step was not taken. A lower inner.peak_learning_rate or a longer warm-up usually helps",
       progress, result.loss, result.gradient_norm, result.learning_rate));

@@ -54,9 +54,9 @@ class InnerStep {
   // the next `shares[i]` examples; the shares add up to the batch. At most `micro_batch` examples
   // are on a device at once. On CPUs the gradients are added in order of the devices.
   //
-  // If it throws, parameters and optimizer are unchanged. Throws InternalError if loss or gradient
-  // is not finite. Throws NoRoomError with the largest micro-batch that fits if a device's memory
-  // is too small.
+  // If it throws, parameters and optimizer are unchanged. Throws DivergenceError if loss or
+  // gradient is not finite. Throws NoRoomError with the largest micro-batch that fits if a device's
+  // memory is too small.
   StepResult run(const BatchView& batch, std::span<const int64_t> shares, int64_t micro_batch,
                  double progress);
   // The same with the whole batch on the first device.

@@ -5,6 +5,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include "trainer/base/error.h"
+
 namespace farstep {
 
 namespace {

@@ -7,9 +7,6 @@
 
 namespace farstep {
 
-// The exit code of a process that ended after a signal: 128 + SIGINT, as in shells.
-inline constexpr int kExitInterrupted = 130;
-
 // Must be made in the process's first thread, before any other thread. Later threads inherit its
 // blocked signals, so only its own thread receives them.
 class Interrupt {

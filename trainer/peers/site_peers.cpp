@@ -19,29 +19,35 @@ RunConfig own_run(const LoadedSite& loaded) {
 
 }  // namespace
 
+void require_links_fit(const RunConfig& run, const SiteConfig& site) {
+  const auto exchange = run.sync.exchange;
+  if (!site.network.emulate || traits_of(exchange).over_links) return;
+  throw ConfigError(
+      fmt::format("network.emulate: cannot slow down the connections that the run's "
+                  "sync.exchange, {}, makes for itself; remove it, and try that exchange on the "
+                  "network of scripts/wan_lab",
+                  name_of(exchange)));
+}
+
 std::unique_ptr<SitePeers> SitePeers::join(const LoadedSite& loaded, const JoinRequest& request,
                                            Clock& clock, const std::stop_token& stop) {
   std::unique_ptr<SitePeers> peers(new SitePeers(loaded, clock));
   const auto welcome = peers->member_->join(request, stop);
   if (!welcome) return nullptr;
-  peers->welcome_ = *welcome;
+  peers->telling_failure([&] { peers->begin(*welcome); });
+  return peers;
+}
+
+void SitePeers::begin(const Welcome& welcome) {
+  welcome_ = welcome;
   // From here on only the coordinator's copy of the run counts; the site's own file has been
   // compared to it.
-  peers->run_ = run_config_from_json(welcome->run, std::string(kRunSource));
-  peers->view_ = {.generation = welcome->generation,
-                  .members = welcome->sites,
-                  .self = static_cast<std::size_t>(welcome->site_id)};
-  const auto exchange = peers->run_.sync.exchange;
-  if (peers->site_.network.emulate && !traits_of(exchange).over_links) {
-    throw ConfigError(
-        fmt::format("network.emulate: cannot slow down the connections that the run's "
-                    "sync.exchange, {}, makes for itself; remove it, and try that exchange on the "
-                    "network of scripts/wan_lab",
-                    name_of(exchange)));
-  }
-  auto& compute = peers->run_.inner.compute;
-  compute = agreed_compute(compute, peers->site_, peers->view_, *peers->member_);
-  return peers;
+  run_ = run_config_from_json(welcome.run, std::string(kRunSource));
+  view_ = {.generation = welcome.generation,
+           .members = welcome.sites,
+           .self = static_cast<std::size_t>(welcome.site_id)};
+  require_links_fit(run_, site_);
+  run_.inner.compute = agreed_compute(run_.inner.compute, site_, view_, *member_);
 }
 
 SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock) : site_(loaded.site), clock_(clock) {

@@ -4,6 +4,7 @@
 // Belongs to one thread.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -19,6 +20,9 @@ namespace farstep {
 
 // The source that messages name for a run config from the network.
 inline constexpr std::string_view kRunSource = "the run that the coordinator handed out";
+
+// Throws ConfigError if the site's links cannot be what the run asks for.
+void require_links_fit(const RunConfig& run, const SiteConfig& site);
 
 class SitePeers : public Peers {
  public:
@@ -53,6 +57,17 @@ class SitePeers : public Peers {
   Store& store() { return *member_; }
   double clock_offset_seconds() const { return member_->clock_offset_seconds(); }
 
+  // Returns what `work` returns. If it throws, the other sites hear the reason before this does.
+  template <typename Work>
+  auto telling_failure(Work&& work) {
+    try {
+      return work();
+    } catch (const std::exception& error) {
+      leave(Outcome::kFailed, error.what(), run_.deadlines.leave_seconds);
+      throw;
+    }
+  }
+
   // Aborts all transfers on the links.
   void abort_links();
   // Leaves the run with `outcome` and `message`. A site that hosts the coordinator waits until the
@@ -61,6 +76,8 @@ class SitePeers : public Peers {
 
  private:
   SitePeers(const LoadedSite& loaded, Clock& clock);
+  // Takes over the run and the view that the coordinator handed out.
+  void begin(const Welcome& welcome);
   // Returns the number of connections between two sites.
   int lanes() const;
 

@@ -19,10 +19,9 @@ namespace farstep {
 
 namespace {
 
-Workload workload_of(const LoadedSite& loaded, double seconds) {
-  Workload workload{.run = run_config_from_json(*loaded.run, loaded.run_file), .shape = {}};
-  const auto& run = workload.run;
-  workload.shape = model_shape(loaded.site, run, loaded.run_file);
+Workload workload_of(const LoadedSite& loaded, const RunConfig& run, const std::string& run_source,
+                     double seconds) {
+  Workload workload{.run = run, .shape = model_shape(loaded.site, run, run_source)};
   const auto& pinned = run.sites[run.site_id(loaded.site.name)];
   const int64_t batch = pinned.batch.value_or(run.plan.base_batch);
   workload.micro_batch =
@@ -39,8 +38,33 @@ Workload workload_of(const LoadedSite& loaded, double seconds) {
 // The sites' knowledge of each other after they have met.
 struct Meeting {
   std::vector<LinkProfile> links;
-  ComputeType compute;  // the agreed type
+  RunConfig run;  // the coordinator's, with the type of products that the sites agreed on
 };
+
+// Measures the links to the other sites, and leaves. Returns nullopt if a stop was requested
+// meanwhile.
+std::optional<Meeting> links_of(SitePeers& peers, const SiteConfig& own, double seconds,
+                                Clock& clock, const std::stop_token& stop) {
+  const auto& members = peers.view().members;
+  const auto& deadlines = peers.run().deadlines;
+  const LinkProbe probe{.seconds = seconds};
+  auto& transport = peers
+                        .connect(longest_turn_seconds(static_cast<int>(members.size()), probe) +
+                                 deadlines.transfer_stall_seconds)
+                        .transport();
+  const auto links = measure_links(transport, probe, clock, stop);
+  if (!links) {
+    peers.leave(Outcome::kInterrupted, "interrupted", deadlines.leave_seconds);
+    return std::nullopt;
+  }
+  // A site that is done keeps its connections until all are done: closing them earlier would look
+  // like a lost peer.
+  const auto key = [](const std::string& site) { return "profile/links/" + site; };
+  peers.store().put(key(own.name), "measured");
+  for (const auto& site : members) peers.store().get(key(site));
+  peers.leave(Outcome::kDone, "", deadlines.join_seconds);
+  return Meeting{*links, peers.run()};
+}
 
 // Meets the other sites and measures the links to them. Returns nullopt if a stop was requested
 // meanwhile.
@@ -51,25 +75,8 @@ std::optional<Meeting> meet_sites(const LoadedSite& loaded, double seconds, Cloc
   request.facts["command"] = "profile";  // so that a site that trains is refused
   const auto peers = SitePeers::join(loaded, request, clock, stop);
   if (!peers) return std::nullopt;
-  const auto& members = peers->view().members;
-  const auto& deadlines = peers->run().deadlines;
-  const LinkProbe probe{.seconds = seconds};
-  auto& transport = peers
-                        ->connect(longest_turn_seconds(static_cast<int>(members.size()), probe) +
-                                  deadlines.transfer_stall_seconds)
-                        .transport();
-  const auto links = measure_links(transport, probe, clock, stop);
-  if (!links) {
-    peers->leave(Outcome::kInterrupted, "interrupted", deadlines.leave_seconds);
-    return std::nullopt;
-  }
-  // Closing them earlier would look like a lost peer.
-  // A site that is done keeps its connections until all are done.
-  const auto key = [](const std::string& site) { return "profile/links/" + site; };
-  peers->store().put(key(loaded.site.name), "measured");
-  for (const auto& site : members) peers->store().get(key(site));
-  peers->leave(Outcome::kDone, "", deadlines.join_seconds);
-  return Meeting{*links, peers->run().inner.compute};
+  return peers->telling_failure(
+      [&] { return links_of(*peers, loaded.site, seconds, clock, stop); });
 }
 
 // Returns the device's profile as far as it was measured, in a copy of the process that leaves no
@@ -110,16 +117,28 @@ ProfiledDevice profile_apart(const Workload& workload, const DeviceConfig& confi
 ProfiledSite profile_site(const LoadedSite& loaded, const ProfileRequest& request,
                           const std::stop_token& stop) {
   RealClock clock;
-  auto workload = workload_of(loaded, request.seconds);
   ProfiledSite result;
   auto& profile = result.profile;
   profile.site = loaded.site.name;
-  if (request.links) {
-    const auto meeting = meet_sites(loaded, request.seconds, clock, stop);
-    if (!meeting) return result;
-    profile.links = meeting->links;
-    workload.run.inner.compute = meeting->compute;
+  std::optional<Workload> known;  // before the meeting, so that its mistakes are told first
+  if (loaded.run) {
+    const auto run = run_config_from_json(*loaded.run, loaded.run_file);
+    known = workload_of(loaded, run, loaded.run_file, request.seconds);
   }
+  if (request.links) {
+    try {
+      const auto meeting = meet_sites(loaded, request.seconds, clock, stop);
+      if (!meeting) return result;
+      profile.links = meeting->links;
+      known = workload_of(loaded, meeting->run, std::string(kRunSource), request.seconds);
+    } catch (const PeerError& error) {
+      if (!known) throw;
+      result.lost_links = error.what();
+      spdlog::error("the links are not measured, the devices are: {}", result.lost_links);
+    }
+  }
+  FARSTEP_CHECK(known, "a profile without a run");
+  const auto& workload = *known;
   profile.model = ProfiledModel{.parameters = num_parameters(llama_layout(workload.shape)),
                                 .sequence_length = workload.run.data.sequence_length,
                                 .compute = std::string(name_of(workload.run.inner.compute))};

@@ -19,11 +19,13 @@ struct ProfileRequest {
 struct ProfiledSite {
   SiteProfile profile;
   bool is_complete = false;  // false: stopped, with the figures measured until then
+  std::string lost_links;    // why the links were not measured; empty if they were, or need not be
 };
 
-// Profiles the site as its run would train on it; its run file must exist. Measures the links, then
-// one device after the other. Each device has its own model, which is dropped afterwards; no file
-// is written.
+// Profiles the site as its run would train on it. Measures the links, then one device after the
+// other. Each device has its own model, which is dropped afterwards; no file is written. A site
+// without a run file must measure its links too: it meets the coordinator then, which has the run.
+// A site with one measures its devices even if the other sites do not come.
 //
 // An emulated device is profiled at the speed that it emulates before any change of speed. Its step
 // times are those of training. Its TFLOPS are divided by `times` if that is set; emulated step or

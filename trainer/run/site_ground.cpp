@@ -1,8 +1,10 @@
 #include "trainer/run/site_ground.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
@@ -47,8 +49,13 @@ JoinRequest SiteGround::join_request(const LoadedSite& loaded, uint64_t data_dig
   return request;
 }
 
-CheckpointEntry SiteGround::checkpoint_after(int64_t syncs) const {
+std::optional<CheckpointEntry> SiteGround::checkpoint_after(int64_t syncs) const {
   const auto offered = resumable_checkpoints(checkpoint_root());
+  if (offered.empty() && syncs == 0) {
+    spdlog::warn("no checkpoint is in {}: this site begins anew, as no site has done a sync",
+                 checkpoint_root().string());
+    return std::nullopt;
+  }
   const auto found = std::ranges::find_if(
       offered, [&](const auto& entry) { return load_progress(entry).syncs == syncs; });
   if (found == offered.end()) {

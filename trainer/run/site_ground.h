@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "trainer/base/clock.h"
@@ -18,13 +19,14 @@ struct SiteGround {
   // Makes the site's folder, and writes the log there from now on. Throws ConfigError or DataError.
   // A folder that already holds a run is a ConfigError unless `resume` is set.
   SiteGround(const LoadedSite& loaded, bool resume);
+  SiteGround(const SiteGround&) = delete;
 
   std::filesystem::path checkpoint_root() const { return output / "checkpoints"; }
   // Returns the site's request to join the run with data of that digest.
   JoinRequest join_request(const LoadedSite& loaded, uint64_t data_digest, bool resume) const;
-  // Returns the newest checkpoint after `syncs` syncs, from which all sites resume. Throws
-  // DataError.
-  CheckpointEntry checkpoint_after(int64_t syncs) const;
+  // Returns the newest checkpoint after `syncs` syncs, from which all sites resume. Returns nullopt
+  // if this site has none and begins anew, which it can before the first sync. Throws DataError.
+  std::optional<CheckpointEntry> checkpoint_after(int64_t syncs) const;
 
   const SiteConfig site;
   const std::vector<Cores> cores;      // by device

@@ -2,16 +2,21 @@
 
 #include <spdlog/spdlog.h>
 
+#include "outer_optimizer/schedule/fragment_schedule.h"
+#include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/device.h"
 #include "trainer/model/language/language_task.h"
+#include "trainer/model/language/model_shape.h"
 #include "trainer/peers/agreed_compute.h"
+#include "trainer/peers/agreed_start.h"
 #include "trainer/peers/known_sites.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/run_round.h"
+#include "trainer/run/site_checks.h"
 #include "trainer/strategy/make_strategy.h"
 
 namespace farstep {
@@ -49,24 +54,27 @@ std::optional<CheckpointEntry> checkpoint_of(const SiteGround& ground, const Wel
 
 std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, bool resume,
                                        const std::stop_token& stop) {
-  load_gpu_library(loaded.site.devices);
-  auto data = std::make_unique<const TokenData>(loaded.site.data);
-  auto ground = std::make_unique<SiteGround>(loaded, resume);
-  auto peers = SitePeers::join(loaded, ground->join_request(loaded, data->digest(), resume),
-                               ground->clock, stop);
+  in_file(loaded.file, [&] { load_gpu_library(loaded.site.devices); });
+  CheckedSite checked(loaded);
+  require_site(checked);
+  const auto ground = std::make_shared<SiteGround>(loaded, resume);
+  const std::shared_ptr<SitePeers> peers = SitePeers::join(
+      loaded, ground->join_request(loaded, checked.data->digest(), resume), ground->clock, stop);
   if (!peers) return nullptr;
-  write_configs(*ground, peers->run());
-  peers->connect(peers->run().deadlines.transfer_stall_seconds)
-      .make_exchange(peers->run().sync.exchange);
-  // The only place that knows what the run trains.
-  auto task = std::make_unique<LanguageTask>(ground->site, peers->run(), std::string(kRunSource),
-                                             std::move(data));
-  return std::unique_ptr<SiteRun>(
-      new SiteRun(std::move(ground), std::move(peers), std::move(task), resume));
+  return peers->telling_failure([&] {
+    require_run_fits(checked, peers->run(), std::string(kRunSource));
+    write_configs(*ground, peers->run());
+    peers->connect(peers->run().deadlines.transfer_stall_seconds)
+        .make_exchange(peers->run().sync.exchange);
+    // The only place that knows what the run trains, beside the checks.
+    auto task = std::make_unique<LanguageTask>(ground->site, peers->run(), std::string(kRunSource),
+                                               checked.data);
+    return std::unique_ptr<SiteRun>(new SiteRun(ground, peers, std::move(task), resume));
+  });
 }
 
 // The order is that of the members, each of which uses the ones before it.
-SiteRun::SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> peers,
+SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> peers,
                  std::unique_ptr<Task> task, bool resume)
     : ground_(std::move(ground)),
       peers_(std::move(peers)),
@@ -94,6 +102,7 @@ SiteRun::SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> 
            .recorder = ground_->recorder,
            .clock = ground_->clock} {
   if (resumed_) checkpoints_.restore(run_, *resumed_);
+  compare_start();
   // After restore(), since the record says at which step the run goes on.
   record_start();
   // The first round's sync is chosen from the profiles; a resumed run has chosen already.
@@ -143,6 +152,18 @@ std::vector<EmulatedSpeed> SiteRun::speeds() const {
   return speeds;
 }
 
+void SiteRun::compare_start() const {
+  const auto theta = std::as_bytes(strategy_->theta_global());
+  const auto remedy =
+      resumed_ ? fmt::format("copy the folder {} of one site to the others, and resume again",
+                             ground_->checkpoint_root().string())
+      : !config_.model.from.empty()
+          ? fmt::format("copy the folder of model.from, here {}, from one site to the others",
+                        model_source(ground_->site, config_).string())
+          : "fresh weights depend on `seed` and on the build: use the same one at all sites";
+  require_same_start(checksum_text(checksum(theta)), remedy, peers_->view(), peers_->store());
+}
+
 void SiteRun::record_start() {
   const auto& view = peers_->view();
   std::vector<std::string> devices;
@@ -164,6 +185,12 @@ void SiteRun::record_start() {
   spdlog::info("run '{}' as site {} of {}: {} parameters, {} steps of {} sequences a round: {}",
                config_.name, view.self + 1, view.size(), run_.parameters, plan.local_steps,
                plan.batch, plan.reason);
+  const FragmentSchedule schedule(plan.local_steps, config_.sync.fragments,
+                                  config_.sync.delay_steps, config_.plan.base_steps);
+  if (schedule.delay_steps() == config_.sync.delay_steps) return;
+  spdlog::info("sync.delay_steps: {} of plan.base_steps = {} are {} of this site's {} steps",
+               config_.sync.delay_steps, config_.plan.base_steps, schedule.delay_steps(),
+               plan.local_steps);
 }
 
 int SiteRun::train(const std::stop_token& stop) {

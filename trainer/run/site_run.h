@@ -43,12 +43,14 @@ class SiteRun {
   int train(const std::stop_token& stop);
 
  private:
-  SiteRun(std::unique_ptr<SiteGround> ground, std::unique_ptr<SitePeers> peers,
+  SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> peers,
           std::unique_ptr<Task> task, bool resume);
   Planner make_planner() const;
   std::unique_ptr<Strategy> make_strategy();
   std::unique_ptr<Loader> make_loader() const;
   std::vector<EmulatedSpeed> speeds() const;
+  // Refuses to train unless all sites start from the same weights.
+  void compare_start() const;
   void record_start();
   // Saves a checkpoint, and returns when it is on disk.
   void save_now();
@@ -58,8 +60,9 @@ class SiteRun {
   // waits for the other sites to end, within the run's deadlines.
   void leave(Outcome outcome, const std::string& message);
 
-  const std::unique_ptr<SiteGround> ground_;
-  const std::unique_ptr<SitePeers> peers_;
+  // Shared with open(): if the constructor fails, the peers are still told why.
+  const std::shared_ptr<SiteGround> ground_;
+  const std::shared_ptr<SitePeers> peers_;
   const RunConfig& config_;  // as the peers agreed on it
   const std::optional<CheckpointEntry> resumed_;
   const std::unique_ptr<Task> task_;

@@ -41,7 +41,7 @@ Json load_run(const std::string& run_file, const std::vector<std::string>& overr
 LoadedSite load_site(const fs::path& file, const std::vector<std::string>& overrides) {
   std::vector<std::string> run_overrides;
   const auto json = load_with_overrides(file, overrides, run_overrides);
-  LoadedSite loaded{read_json<SiteConfig>(json, file.string()), std::nullopt, ""};
+  LoadedSite loaded{read_json<SiteConfig>(json, file.string()), std::nullopt, "", file.string()};
   auto& site = loaded.site;
   site.validate(file.string());
   const auto folder = fs::absolute(file).parent_path();

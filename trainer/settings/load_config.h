@@ -20,6 +20,7 @@ struct LoadedSite {
   SiteConfig site;          // paths made absolute
   std::optional<Json> run;  // the run config, overrides applied, defaults spelled out
   std::string run_file;     // for messages; empty without one
+  std::string file = {};    // the site's config, for messages
 };
 
 // Loads a site's config and its run file, with --set overrides ("run." reaches into the run file).

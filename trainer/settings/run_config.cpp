@@ -16,6 +16,29 @@ std::size_t RunConfig::site_id(const std::string& site) const {
                                 name, listed));
 }
 
+namespace {
+
+// sync.delay_steps counts the steps of a site that takes plan.base_steps of them. Where no site
+// does, the number would mean another delay than it says.
+void check_steps(const RunConfig& run, const std::string& file) {
+  const JsonPath sites{file, "sites"};
+  bool is_unit_taken = false;
+  for (std::size_t id = 0; id < run.sites.size(); ++id) {
+    const int64_t steps = run.sites[id].local_steps.value_or(run.plan.base_steps);
+    is_unit_taken = is_unit_taken || steps == run.plan.base_steps;
+    if (run.sites[id].local_steps) {
+      run.sync.require_room(sites.element(id).member("local_steps"), steps, run.plan.base_steps);
+    }
+  }
+  if (run.sync.delay_steps == 0 || is_unit_taken) return;
+  JsonPath{file, "plan.base_steps"}.fail(
+      fmt::format("is {}, which is local_steps of no site; sync.delay_steps counts steps of a site "
+                  "that takes so many: set it to the local_steps of one of them, such as {}",
+                  run.plan.base_steps, *run.sites.front().local_steps));
+}
+
+}  // namespace
+
 RunConfig run_config_from_json(const Json& json, const std::string& file) {
   auto run = read_json<RunConfig>(json, file);
   const JsonPath sites{file, "sites"};
@@ -34,6 +57,7 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
     }
   }
   run.sync.validate({file, "sync"}, run.plan.base_steps);
+  check_steps(run, file);
   const JsonPath servers{file, "sync.servers"};
   for (std::size_t i = 0; i < run.sync.servers.size(); ++i) {
     if (!names.contains(run.sync.servers[i])) {

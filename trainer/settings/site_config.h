@@ -35,7 +35,7 @@ struct NetworkConfig {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("address", address, "this machine's IP address that the peers can reach");
+    visit("address", address, "this machine's IP address or name that the peers can reach");
     visit("interface", interface, "network interface to take the address from, instead of it");
     visit(
         "port", port,

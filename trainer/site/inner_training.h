@@ -36,7 +36,7 @@ class InnerTraining {
 
   // Takes a step and returns it when it is done. A GPU may be one step late: then the new step
   // stays under way, and the call returns the step before (nullopt for the first). `gradients`,
-  // unless null, takes part in the sum of the gradients. Throws InternalError if loss or gradient
+  // unless null, takes part in the sum of the gradients. Throws DivergenceError if loss or gradient
   // is not finite, DataError if the batch cannot be read.
   virtual std::optional<StepDone> step(const StepOrder& order, SiteReduction* gradients) = 0;
   virtual bool is_step_under_way() const = 0;

@@ -149,7 +149,7 @@ std::vector<Range> OuterSync::partitions(const Range& fragment) const {
 
 void OuterSync::refuse_delta(const SyncId& id, int64_t index) const {
   const auto after = std::ranges::upper_bound(tensors_, index, {}, &TensorStart::begin);
-  throw InternalError(
+  throw DivergenceError(
       fmt::format("{}: the delta of {} is not finite at element {} of the model; it is not sent. A "
                   "lower peak_learning_rate may keep the weights finite",
                   text_of(id, sync_.fragments), std::prev(after)->name, index));

@@ -90,7 +90,7 @@ class OuterSync {
   // Returns a fragment's mean, after receive().
   std::span<float> values(int64_t fragment);
 
-  // Throws InternalError: the delta is not finite at element `index` of the model. The message
+  // Throws DivergenceError: the delta is not finite at element `index` of the model. The message
   // names the tensor.
   [[noreturn]] void refuse_delta(const SyncId& id, int64_t index) const;
 

@@ -107,7 +107,8 @@ class Strategy {
   // Each of the three calls of a round sends and applies the syncs that are due. `so_far` is the
   // site's round; its link figures and step times go to the other sites unchanged. If a sync is
   // stopped or throws, it has changed no state. It can be repeated from there or from a checkpoint.
-  // Throws PeerError; InternalError if hashes or plans differ or a delta is not finite.
+  // Throws PeerError; InternalError if hashes or plans differ; DivergenceError if a delta is not
+  // finite.
   //
   // begin(): the round begins, or continues after a resume with the steps of `so_far`.
   virtual Synced begin(const RoundStart& start, const RoundTiming& so_far,

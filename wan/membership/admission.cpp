@@ -32,9 +32,28 @@ std::optional<std::string> objection_to_site(const RegisterMessage& newcomer,
   return std::nullopt;
 }
 
+namespace {
+
+// A site may be lost before its first checkpoint, while the others save theirs in mid-round. Nobody
+// loses anything but local steps if it begins anew.
+bool can_begin_anew(const std::vector<RegisterMessage>& sites) {
+  const auto has_some = [](const auto& site) { return !site.resumable_syncs.empty(); };
+  const auto has_no_sync = [](const auto& site) {
+    return std::ranges::all_of(site.resumable_syncs, [](int64_t syncs) { return syncs == 0; });
+  };
+  return std::ranges::any_of(sites, has_some) && std::ranges::all_of(sites, has_no_sync);
+}
+
+int64_t newest_of(const RegisterMessage& site) {
+  const auto& offered = site.resumable_syncs;
+  return offered.empty() ? -1 : *std::ranges::max_element(offered);
+}
+
+}  // namespace
+
 // The set of sync counts that all sites offer; its largest member loses the least work.
 std::optional<int64_t> start_syncs_of(const std::vector<RegisterMessage>& sites) {
-  if (!sites.front().resume) return 0;
+  if (!sites.front().resume || can_begin_anew(sites)) return 0;
   std::optional<int64_t> highest;
   for (const int64_t syncs : sites.front().resumable_syncs) {
     const bool is_common = std::all_of(sites.begin(), sites.end(), [&](const auto& site) {
@@ -46,12 +65,23 @@ std::optional<int64_t> start_syncs_of(const std::vector<RegisterMessage>& sites)
   return highest;
 }
 
-std::string resumable_syncs_text(const std::vector<RegisterMessage>& sites) {
-  std::vector<std::string> parts;
+std::string no_common_start_text(const std::vector<RegisterMessage>& sites, std::string_view unit) {
+  const auto& source = *std::ranges::max_element(sites, {}, newest_of);
+  if (newest_of(source) < 0) {
+    return "no site has a checkpoint to resume from: start all sites without --resume";
+  }
+  std::vector<std::string> parts, lacking;
   for (const auto& site : sites) {
     parts.push_back(fmt::format("{} has [{}]", site.site, fmt::join(site.resumable_syncs, ", ")));
+    if (std::ranges::count(site.resumable_syncs, newest_of(source)) == 0) {
+      lacking.push_back(site.site);
+    }
   }
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return fmt::format(
+      "there is no number of {} done that all sites have a checkpoint of: {}; copy the folder "
+      "checkpoints of site {} into the output folder of {}, then start all sites with --resume "
+      "again",
+      unit, fmt::join(parts, ", "), source.site, fmt::join(lacking, " and of "));
 }
 
 }  // namespace farstep

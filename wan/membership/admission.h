@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "wan/membership/protocol.h"
@@ -19,10 +20,12 @@ std::optional<std::string> objection_to_site(const RegisterMessage& newcomer,
                                              const RegisterMessage& registered);
 
 // Returns the number of completed syncs at which sites that fit each other start. It is 0, or for
-// sites that resume the highest number that all can resume from. Returns nullopt if there is none.
+// sites that resume the highest number that all can resume from. A site without any checkpoint
+// begins anew beside sites that have done no sync. Returns nullopt if there is no such number.
 std::optional<int64_t> start_syncs_of(const std::vector<RegisterMessage>& sites);
 
-// Returns the numbers that each site can resume from, as "a has [2, 3], b has []".
-std::string resumable_syncs_text(const std::vector<RegisterMessage>& sites);
+// Returns why start_syncs_of() found nothing, with what each site has, and what to do. `unit` is
+// what the sites count, such as "rounds".
+std::string no_common_start_text(const std::vector<RegisterMessage>& sites, std::string_view unit);
 
 }  // namespace farstep

@@ -61,8 +61,10 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
     }
   }
   if (const auto* refusal = std::get_if<RefusedMessage>(&*answer)) {
-    throw ConfigError(
-        fmt::format("coordinator at {} refused site {}: {}", endpoint_, site_, refusal->message));
+    const auto text =
+        fmt::format("coordinator at {} refused site {}: {}", endpoint_, site_, refusal->message);
+    if (refusal->is_temporary) throw PeerError("", text);
+    throw ConfigError(text);
   }
   std::unique_lock lock(mutex_);  // the first heartbeat's answer brings the clock offset
   wait(lock, deadline_seconds, stop,
@@ -204,6 +206,8 @@ void Member::throw_failure() const {
       throw DataError(failure_->message);
     case ErrorKind::kPeer:
       throw PeerError(failure_->site, failure_->message);
+    case ErrorKind::kDivergence:
+      throw DivergenceError(failure_->message);
     case ErrorKind::kInternal:
       throw InternalError(failure_->message);
   }

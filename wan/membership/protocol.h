@@ -230,10 +230,13 @@ struct Welcome {
 struct RefusedMessage {
   static constexpr std::string_view kType = "refused";
   std::string message;
+  bool is_temporary = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("message", message, "why the site may not take part", kRequired);
+    visit("is_temporary", is_temporary,
+          "another try may succeed, with nothing changed at the site");
   }
 };
 

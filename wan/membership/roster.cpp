@@ -71,8 +71,8 @@ void Roster::on_stranger(const std::string& connection, const SiteMessage& messa
 }
 
 void Roster::admit(const std::string& connection, const RegisterMessage& message) {
-  if (const auto reason = objection(message)) {
-    send(connection, RefusedMessage{*reason});
+  if (const auto refusal = objection(message)) {
+    send(connection, *refusal);
     return;
   }
   for (auto& seat : seats_) {
@@ -89,25 +89,32 @@ void Roster::admit(const std::string& connection, const RegisterMessage& message
   }
 }
 
-std::optional<std::string> Roster::objection(const RegisterMessage& message) const {
+std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) const {
+  const auto temporary = [](const std::string& reason) { return RefusedMessage{reason, true}; };
   const Seat* own = seat_of_site(message.site);
   if (own == nullptr) {
-    return fmt::format("site {} is not in the run, whose sites are {}", message.site,
-                       fmt::join(site_names(), ", "));
+    return RefusedMessage{fmt::format("site {} is not in the run, whose sites are {}", message.site,
+                                      fmt::join(site_names(), ", "))};
   }
-  if (has_begun()) return fmt::format("the run has begun; site {} cannot join it", message.site);
+  if (has_begun()) {
+    return temporary(fmt::format(
+        "the run has begun; site {} cannot join it; when the other sites have ended, start all of "
+        "them with --resume",
+        message.site));
+  }
   if (own->presence == Presence::kPresent) {
-    return fmt::format(
+    return temporary(fmt::format(
         "site {} has registered already, by a process that was alive {:.1f} s ago; if that one is "
         "gone, try again in {:.1f} s",
-        message.site, now_seconds_ - own->heard_seconds, lost_after_seconds_);
+        message.site, now_seconds_ - own->heard_seconds, lost_after_seconds_));
   }
   auto reason = objection_to_run(message, run_);
   for (const auto& seat : seats_) {
     if (reason) break;
     if (seat.presence == Presence::kPresent) reason = objection_to_site(message, seat.request);
   }
-  return reason;
+  if (!reason) return std::nullopt;
+  return RefusedMessage{*reason};
 }
 
 void Roster::begin() {
@@ -115,9 +122,8 @@ void Roster::begin() {
   for (const auto& seat : seats_) requests.push_back(seat.request);
   const auto start_syncs = start_syncs_of(requests);
   if (!start_syncs) {
-    send_to_all(RefusedMessage{fmt::format(
-        "there is no number of {} done that all sites have a checkpoint of: {}",
-        num_fragments_ == 1 ? "rounds" : "fragments' syncs", resumable_syncs_text(requests))});
+    send_to_all(RefusedMessage{
+        no_common_start_text(requests, num_fragments_ == 1 ? "rounds" : "fragments' syncs")});
     // All must register again, with or without other checkpoints.
     for (auto& seat : seats_) seat = Seat(seat.site);
     return;

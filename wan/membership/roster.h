@@ -77,7 +77,7 @@ class Roster {
 
   void admit(const std::string& connection, const RegisterMessage& message);
   // Why a site may not join; nothing if it may.
-  std::optional<std::string> objection(const RegisterMessage& message) const;
+  std::optional<RefusedMessage> objection(const RegisterMessage& message) const;
   void begin();
   Welcome welcome(const Seat& seat) const;
   std::vector<Json> profiles() const;

@@ -1,6 +1,7 @@
 #include "wan/transport/local_address.h"
 
 #include <ifaddrs.h>
+#include <netdb.h>
 #include <netinet/in.h>
 
 #include <cstring>
@@ -63,7 +64,7 @@ std::string resolve_address(const std::string& address, const std::string& inter
     throw ConfigError(fmt::format("network.interface: no interface {} with an IP address here; {}",
                                   interface, list_interfaces(interfaces)));
   }
-  const SocketAddress wanted(address, 0);
+  const SocketAddress wanted(ip_of_host("network.address", address), 0);
   if (wanted.ip() == "0.0.0.0" || wanted.ip() == "::") {
     throw ConfigError(
         fmt::format("network.address: {} stands for any address; name the one that the peers can "
@@ -78,6 +79,36 @@ std::string resolve_address(const std::string& address, const std::string& inter
                                   error.what(), list_interfaces(interfaces)));
   }
   return wanted.ip();
+}
+
+std::string ip_of_host(const std::string& field, const std::string& host) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &list);
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, [](addrinfo* entries) {
+    if (entries != nullptr) freeaddrinfo(entries);
+  });
+  if (error == EAI_AGAIN) {
+    throw PeerError("", fmt::format("{}: the name service does not answer for {}", field, host));
+  }
+  if (error != 0) {
+    throw ConfigError(fmt::format(
+        "{}: \"{}\" is neither an IP address such as 10.0.0.5 or fd00::5 nor a known host ({})",
+        field, host, gai_strerror(error)));
+  }
+  sockaddr_storage storage{};
+  std::memcpy(&storage, list->ai_addr, list->ai_addrlen);
+  return SocketAddress(storage).ip();
+}
+
+bool is_own_address(const std::string& ip) {
+  try {
+    listen_tcp(SocketAddress(ip, 0));
+    return true;
+  } catch (const TcpError&) {
+    return false;
+  }
 }
 
 }  // namespace farstep

@@ -8,6 +8,14 @@ namespace farstep {
 // Returns the address for network.address or network.interface; one of the two is empty. Checks
 // that an address belongs to this machine. Looks an interface up: IPv4 before IPv6, no link-local
 // addresses. Throws a ConfigError that lists the machine's interfaces and addresses.
+// Names that the system can resolve are addresses too.
 std::string resolve_address(const std::string& address, const std::string& interface);
+
+// Returns the IP address of a host that is given by name or by address. Throws ConfigError with the
+// JSON path `field` if there is no such host, and PeerError if the name service does not answer.
+std::string ip_of_host(const std::string& field, const std::string& host);
+
+// Whether this machine has the IP address.
+bool is_own_address(const std::string& ip);
 
 }  // namespace farstep

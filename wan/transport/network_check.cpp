@@ -256,7 +256,10 @@ class NetworkCheck {
       const auto verdict = store_.get(key("verdict", rank));
       if (!verdict.empty()) all += (all.empty() ? "" : "\n") + verdict;
     }
-    if (!all.empty()) throw ConfigError(all);
+    if (all.empty()) return;
+    wait_until_all_know(store_, fmt::format("network/{}/known", mesh_.generation), mesh_.rank,
+                        mesh_.size());
+    throw ConfigError(all);
   }
 
   const MeshOptions& mesh_;

@@ -22,6 +22,10 @@ class Store {
   virtual std::string get(const std::string& key) = 0;
 };
 
+// Returns when all `size` sites have called it with `key`, or when one cannot any more. Sites that
+// have learned the same failure call it before they end: one of them may take the store along.
+void wait_until_all_know(Store& store, const std::string& key, int self, int size);
+
 // A store for sites that are threads of one process. put() throws InternalError for a second value.
 class MemoryStore : public Store {
  public:

@@ -47,6 +47,7 @@ TEST_CASE("Errors of a forked copy are thrown here with their kind") {
   CHECK_THROWS_AS(fail(DataError("b")), DataError);
   CHECK_THROWS_AS(fail(PeerError("", "c")), PeerError);
   CHECK_THROWS_AS(fail(InternalError("d")), InternalError);
+  CHECK_THROWS_AS(fail(DivergenceError("f")), DivergenceError);
   CHECK_THROWS_AS(fail(std::runtime_error("e")), InternalError);
   CHECK_THROWS_WITH(fail(ConfigError("path \xff, \"quoted\"\nand two lines")),
                     Catch::Contains("\"quoted\"\nand two lines"));

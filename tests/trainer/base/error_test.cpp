@@ -1,5 +1,7 @@
 #include "trainer/base/error.h"
 
+#include <vector>
+
 #include "tests/support/catch.h"
 
 using namespace farstep;
@@ -10,9 +12,20 @@ TEST_CASE("every kind of error has the exit code of the contract") {
   CHECK(ConfigError("x").exit_code() == 2);
   CHECK(DataError("x").exit_code() == 3);
   CHECK(PeerError("north", "x").exit_code() == 4);
+  CHECK(DivergenceError("x").exit_code() == 5);
   const PeerError lost("north", "no heartbeat");
   CHECK(lost.site() == "north");
   CHECK(std::string(lost.what()) == "no heartbeat");
+}
+
+TEST_CASE("every exit code is explained once") {
+  std::vector<int> explained;
+  for (const auto& row : exit_codes()) {
+    explained.push_back(row.code);
+    CHECK_FALSE(row.meaning.empty());
+    CHECK(row.remedy.empty() == (row.code == 0));
+  }
+  CHECK(explained == std::vector<int>{0, 1, 2, 3, 4, 5, kExitInterrupted});
 }
 
 TEST_CASE("a check that holds is silent and evaluates its condition once") {

@@ -150,7 +150,7 @@ TEST_CASE("a loss or gradient that is not finite stops before anything changes")
     GivenGradient model(loss, gradient);
     const auto before = model.parameters().values().clone();
     InnerStep step(model, inner_config());
-    CHECK_THROWS_AS(step.run(some_batch(1, 4, 1), 1, 0.25), InternalError);
+    CHECK_THROWS_AS(step.run(some_batch(1, 4, 1), 1, 0.25), DivergenceError);
     CHECK_THROWS_WITH(step.run(some_batch(1, 4, 1), 1, 0.25),
                       Catch::StartsWith("training diverged at 0.2500 of the run: loss "));
     CHECK(at::equal(model.parameters().values(), before));

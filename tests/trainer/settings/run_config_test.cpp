@@ -155,6 +155,27 @@ TEST_CASE("a sync that cannot be done is refused") {
              Contains("run.json: sync.shares: "));
 }
 
+TEST_CASE("a delay is counted in steps that a site takes") {
+  const std::string a20 = "sites[0].local_steps=20", b20 = "sites[1].local_steps=20";
+  CHECK_THAT(refusal_of_all({a20, b20, "sync.delay_steps=3"}),
+             Contains("run.json: plan.base_steps: is 100, which is local_steps of no site") &&
+                 Contains("such as 20"));
+  CHECK(refusal_of_all({a20, b20, "sync.delay_steps=3", "plan.base_steps=20"}).empty());
+  CHECK(refusal_of_all({a20, "sync.delay_steps=3"}).empty());  // site b takes 100
+  CHECK(refusal_of_all({a20, b20}).empty());
+}
+
+TEST_CASE("fragments fit into the local steps of each site") {
+  CHECK_THAT(refusal_of_all({"sites[1].local_steps=3", "sync.fragments=4"}),
+             Contains("run.json: sites[1].local_steps: is 3; must be at least 4"));
+  CHECK(refusal_of_all({"sites[1].local_steps=4", "sync.fragments=4"}).empty());
+  CHECK_THAT(refusal_of_all({"sites[1].local_steps=50", "sync.fragments=4", "sync.delay_steps=25"}),
+             Contains("sites[1].local_steps: is 50; must be at least 52, for 4 fragments that are "
+                      "under way for 13 steps each"));
+  CHECK(refusal_of_all({"sites[1].local_steps=50", "sync.fragments=4", "sync.delay_steps=24"})
+            .empty());
+}
+
 TEST_CASE("only a direct exchange that is not eager is chosen by a target") {
   for (const char* other :
        {"strategy.kind=eager_updates", "sync.exchange=ring", "sync.exchange=parameter_server"}) {

@@ -26,6 +26,10 @@ TEST_CASE("sites start at the highest number of syncs that all can resume from")
       {{{1, 2}, {3}}, std::nullopt},
       {{{0, 1}, {0}}, 0},
       {{{1}, {1}, {}}, std::nullopt},
+      {{{0}, {0}, {}}, 0},
+      {{{}, {0}}, 0},
+      {{{0, 5}, {0, 5}, {}}, std::nullopt},  // would lose five syncs
+      {{{}, {}}, std::nullopt},
   };
   for (const auto& row : table) {
     std::vector<RegisterMessage> sites;
@@ -69,9 +73,14 @@ TEST_CASE("either all sites resume or none") {
   CHECK(objection_to_site(fresh, resuming) == text);
 }
 
-TEST_CASE("the syncs that sites can resume from are listed site by site") {
-  CHECK(resumable_syncs_text({site("a", true, {2, 3}), site("b", true, {})}) ==
-        "a has [2, 3], b has []");
+TEST_CASE("sites without a common checkpoint are told whose to copy") {
+  CHECK(no_common_start_text({site("a", true, {2}), site("b", true, {2, 3}), site("c", true, {})},
+                             "rounds") ==
+        "there is no number of rounds done that all sites have a checkpoint of: a has [2], b has "
+        "[2, 3], c has []; copy the folder checkpoints of site b into the output folder of a and "
+        "of c, then start all sites with --resume again");
+  CHECK_THAT(no_common_start_text({site("a", true, {}), site("b", true, {})}, "rounds"),
+             Catch::Contains("no site has a checkpoint") && Catch::Contains("without --resume"));
 }
 
 }  // namespace

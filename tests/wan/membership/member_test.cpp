@@ -126,6 +126,16 @@ TEST_CASE("a site whose run differs is refused with the JSON path") {
   CHECK_THAT(error, Catch::Contains("sites[1]: \"s7\" here, \"s1\" there"));
 }
 
+TEST_CASE("a refusal that a later try may mend is no wrong configuration") {
+  RealClock clock;
+  const Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);
+  Member first(coordinator.endpoint(), "s0", patient_deadlines(), clock);
+  first.join({});
+  Member second(coordinator.endpoint(), "s0", patient_deadlines(), clock);
+  CHECK_THAT(error_of<PeerError>([&] { second.join({}); }), Catch::Contains("the run has begun"));
+  first.leave(Outcome::kDone, "");
+}
+
 TEST_CASE("sites that do not come are named when the patience ends") {
   RealClock clock;
   Deadlines deadlines = patient_deadlines();

@@ -47,16 +47,22 @@ TEST_CASE("who may not join is refused with the reason") {
   auto other_resume = registration("b");
   other_resume.facts = first.facts;
   other_resume.resume = true;
-  const std::vector<std::pair<RegisterMessage, std::string>> cases = {
+  struct Row {
+    RegisterMessage message;
+    std::string reason;
+    bool is_temporary = false;
+  };
+  const std::vector<Row> table_of_refusals = {
       {registration("x"), "site x is not in the run, whose sites are a, b"},
-      {registration("a"), "site a has registered already"},
+      {registration("a"), "site a has registered already", true},
       {other_run, "outer.rounds: 77 here, 10 there"},
       {other_data, "site b (here) does not fit site a (there): data_digest"},
       {other_resume, "site b resumes from a checkpoint and site a does not"},
   };
-  for (const auto& [message, reason] : cases) {
-    const auto refusal = only<RefusedMessage>(table.receive("new", message));
-    CHECK_THAT(refusal.message, Catch::Contains(reason));
+  for (const auto& row : table_of_refusals) {
+    const auto refusal = only<RefusedMessage>(table.receive("new", row.message));
+    CHECK_THAT(refusal.message, Catch::Contains(row.reason));
+    CHECK(refusal.is_temporary == row.is_temporary);
   }
   CHECK_FALSE(table.roster.has_begun());
 
@@ -64,8 +70,9 @@ TEST_CASE("who may not join is refused with the reason") {
   fitting.facts = first.facts;
   fitting.run = run_of({"a", "b"});
   CHECK(receivers<Welcome>(table.receive("b", fitting)) == Names{"a", "b"});
-  CHECK_THAT(only<RefusedMessage>(table.receive("late", registration("b"))).message,
-             Catch::Contains("the run has begun"));
+  const auto late = only<RefusedMessage>(table.receive("late", registration("b")));
+  CHECK_THAT(late.message, Catch::Contains("the run has begun"));
+  CHECK(late.is_temporary);
 }
 
 TEST_CASE("sites resume from the highest round that all have") {
@@ -97,7 +104,7 @@ TEST_CASE("without a common round to resume from all are refused and may try aga
   const auto messages = table.receive("b", b);
   CHECK(receivers<RefusedMessage>(messages) == Names{"a", "b"});
   CHECK_THAT(std::get<RefusedMessage>(messages[0].message).message,
-             Catch::Contains("a has [1, 2], b has []"));
+             Catch::Contains("a has [1, 2], b has []; copy the folder checkpoints of site a"));
   CHECK_FALSE(table.roster.has_begun());
   table.join();
 }

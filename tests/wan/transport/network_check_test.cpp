@@ -1,5 +1,7 @@
 #include "wan/transport/network_check.h"
 
+#include <atomic>
+
 #include "tests/support/catch.h"
 #include "tests/wan/transport/meshes.h"
 #include "tests/wan/transport/run_ranks.h"
@@ -74,6 +76,29 @@ TEST_CASE("an advertised address where nobody listens fails all sites with both 
                             Catch::Contains("which node3 cannot reach (Connection refused"));
   CHECK(errors[1] == errors[0]);
   CHECK(errors[2] == errors[0]);
+}
+
+TEST_CASE("a site that ends after a failed check leaves the others its verdict") {
+  // The store goes with the first site that ends, as with the one that hosts the coordinator.
+  class Mortal : public LyingStore {
+   public:
+    using LyingStore::LyingStore;
+    std::string get(const std::string& key) override {
+      if (is_gone) throw PeerError("", "the store has gone");
+      return LyingStore::get(key);
+    }
+    std::atomic<bool> is_gone = false;
+  };
+  const int closed =
+      SocketAddress::local_of(listen_tcp(SocketAddress("127.0.0.1", 0)).fd())->port();
+  Mortal store("network/7/notice/1", "ports", {closed, closed});
+  const auto errors = run_ranks(2, [&](int rank) {
+    const auto error = config_error(loopback_mesh(2, rank), store);
+    store.is_gone = true;
+    return error;
+  });
+  CHECK_THAT(errors[0], Catch::StartsWith("network.address: node2 advertises 127.0.0.1:"));
+  CHECK(errors[1] == errors[0]);
 }
 
 TEST_CASE("an advertised address that does not answer fails after connect_seconds") {

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kShardSuffix = ".tokens";
 
-// Returns the split's shards in order of their names, which is that of their numbers.
-std::vector<fs::path> find_shards(const fs::path& folder, std::string_view split) {
+// Returns the split's shards in no order.
+std::vector<fs::path> shards_of(const fs::path& folder, std::string_view split) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
   if (error) {
@@ -30,6 +30,12 @@ std::vector<fs::path> find_shards(const fs::path& folder, std::string_view split
     const std::string name = entry.path().filename().string();
     if (name.starts_with(prefix) && name.ends_with(kShardSuffix)) shards.push_back(entry.path());
   }
+  return shards;
+}
+
+// Returns the split's shards in order of their names, which is that of their numbers.
+std::vector<fs::path> find_shards(const fs::path& folder, std::string_view split) {
+  auto shards = shards_of(folder, split);
   if (shards.empty()) {
     throw DataError(fmt::format("{}: no {} shards; `farstep tokenize TEXT --output {}` makes them",
                                 folder.string(), split, folder.string()));
@@ -75,6 +81,10 @@ TokenDataset::TokenDataset(const fs::path& folder, std::string_view split)
   }
 }
 
+bool TokenDataset::has_split(const fs::path& folder, std::string_view split) {
+  return !shards_of(folder, split).empty();
+}
+
 // Headers suffice, as each has the checksum of its tokens.
 uint64_t TokenDataset::digest() const {
   StreamingChecksum sum;
@@ -115,6 +125,12 @@ int64_t TokenDataset::num_windows(int64_t sequence_length) const {
                     num_tokens(), sequence_length));
   }
   return windows;
+}
+
+TokenData::TokenData(const fs::path& folder) : training(folder, kTrainSplit) {
+  if (TokenDataset::has_split(folder, kValidationSplit)) {
+    validation.emplace(folder, kValidationSplit);
+  }
 }
 
 SplitWriter::SplitWriter(const fs::path& folder, std::string_view split, int64_t vocabulary,

@@ -31,6 +31,9 @@ class TokenDataset {
   // none, if one is missing or corrupt, or if they differ in vocabulary, eos or width.
   TokenDataset(const std::filesystem::path& folder, std::string_view split);
 
+  // Whether `folder` has a shard of the split. Throws DataError if it cannot be read.
+  static bool has_split(const std::filesystem::path& folder, std::string_view split);
+
   int64_t num_tokens() const { return ends_.back(); }
   int64_t vocabulary() const { return shards_.front().header().vocabulary; }
   int64_t eos() const { return shards_.front().header().eos; }
@@ -54,13 +57,13 @@ class TokenDataset {
 // Both splits of a dataset folder.
 struct TokenData {
   // Throws DataError as TokenDataset does.
-  explicit TokenData(const std::filesystem::path& folder)
-      : training(folder, kTrainSplit), validation(folder, kValidationSplit) {}
+  explicit TokenData(const std::filesystem::path& folder);
 
   // Returns the same 64-bit checksum at sites with equal shards.
-  uint64_t digest() const { return training.digest() ^ validation.digest(); }
+  uint64_t digest() const { return training.digest() ^ (validation ? validation->digest() : 0); }
 
-  const TokenDataset training, validation;
+  const TokenDataset training;
+  std::optional<const TokenDataset> validation;  // nullopt if the folder has no shards of it
 };
 
 struct SplitFacts {

@@ -9,8 +9,16 @@
 
 namespace farstep {
 
+void require_vocabulary(const LlamaConfig& shape, const TokenData& data,
+                        const std::string& run_source, const std::string& folder) {
+  const int64_t vocabulary = data.training.vocabulary();
+  if (vocabulary <= shape.vocabulary) return;
+  throw ConfigError(fmt::format("{}: model.vocabulary: is {}; the tokens of {} need at least {}",
+                                run_source, shape.vocabulary, folder, vocabulary));
+}
+
 LanguageTask::LanguageTask(const SiteConfig& site, const RunConfig& run,
-                           const std::string& run_source, std::unique_ptr<const TokenData> data)
+                           const std::string& run_source, std::shared_ptr<const TokenData> data)
     : source_(run.model.from.empty() ? std::filesystem::path() : model_source(site, run)),
       shape_(model_shape(site, run, run_source)),
       compute_(run.inner.compute),
@@ -18,12 +26,10 @@ LanguageTask::LanguageTask(const SiteConfig& site, const RunConfig& run,
       sequence_length_(run.data.sequence_length),
       data_(std::move(data)),
       training_(data_->training, sequence_length_),
-      validation_(data_->validation, sequence_length_) {
-  const int64_t vocabulary = data_->training.vocabulary();
-  if (vocabulary > shape_.vocabulary) {
-    throw ConfigError(fmt::format("{}: model.vocabulary: is {}; the tokens of {} need at least {}",
-                                  run_source, shape_.vocabulary, site.data, vocabulary));
-  }
+      validation_(data_->validation
+                      ? std::optional<TokenWindows>({*data_->validation, sequence_length_})
+                      : std::nullopt) {
+  require_vocabulary(shape_, *data_, run_source, site.data);
 }
 
 std::unique_ptr<TrainableModel> LanguageTask::make_model(at::Device device, bool recompute) const {

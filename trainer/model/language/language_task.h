@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "trainer/data/tokens/token_batch.h"
@@ -13,13 +14,18 @@
 
 namespace farstep {
 
+// Throws ConfigError naming `run_source` if the tokens of `data`, in `folder`, need a larger
+// vocabulary than the model has.
+void require_vocabulary(const LlamaConfig& shape, const TokenData& data,
+                        const std::string& run_source, const std::string& folder);
+
 class LanguageTask : public Task {
  public:
   // The task of a run at a site, on the site's tokens. The model has the shape that the run says,
   // or that of the folder that it starts from. Throws ConfigError naming `run_source` and the JSON
   // path, also if the tokens need a larger vocabulary; or DataError naming a file of that folder.
   LanguageTask(const SiteConfig& site, const RunConfig& run, const std::string& run_source,
-               std::unique_ptr<const TokenData> data);
+               std::shared_ptr<const TokenData> data);
 
   const LlamaConfig& shape() const { return shape_; }
 
@@ -31,7 +37,8 @@ class LanguageTask : public Task {
   std::string config_text() const override;
   // An example is a window of the run's sequence length.
   const TokenWindows& training() const override { return training_; }
-  const TokenWindows& validation() const override { return validation_; }
+  // A run without validation may have no such examples.
+  const TokenWindows& validation() const override { return validation_.value(); }
 
  private:
   const std::filesystem::path source_;  // Hugging Face folder to start from; empty: fresh values
@@ -39,8 +46,9 @@ class LanguageTask : public Task {
   const ComputeType compute_;
   const StepKind step_;
   const int64_t sequence_length_;
-  const std::unique_ptr<const TokenData> data_;
-  const TokenWindows training_, validation_;
+  const std::shared_ptr<const TokenData> data_;
+  const TokenWindows training_;
+  const std::optional<TokenWindows> validation_;  // nullopt if the data has no such split
 };
 
 }  // namespace farstep

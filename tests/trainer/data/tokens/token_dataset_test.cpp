@@ -52,6 +52,14 @@ TEST_CASE("a split reads as one stream wherever its shards end") {
   }
 }
 
+TEST_CASE("a folder is asked for the splits that it has") {
+  TemporaryFolder folder;
+  write_split(folder.path(), kTrainSplit, 10, 100);
+  CHECK(TokenDataset::has_split(folder.path(), kTrainSplit));
+  CHECK_FALSE(TokenDataset::has_split(folder.path(), kValidationSplit));
+  CHECK_THROWS_AS(TokenDataset::has_split(folder.path() / "no", kTrainSplit), DataError);
+}
+
 TEST_CASE("a window needs its inputs and one more target") {
   TemporaryFolder folder;
   write_split(folder.path(), kValidationSplit, 100, 1000);

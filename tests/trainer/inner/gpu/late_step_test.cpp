@@ -150,11 +150,11 @@ TEST_CASE("after a step that is not finite none is taken until that is told") {
     }
     wanted.step->finish();
     CHECK(site.start(bad, 2, 0.5));
-    CHECK_THROWS_AS(site.start(good, 2, 0.5), InternalError);
+    CHECK_THROWS_AS(site.start(good, 2, 0.5), DivergenceError);
     CHECK(!site.step->finish());
     CHECK(at::equal(site.model.parameters().values(), wanted.model.parameters().values()));
 
-    CHECK_THROWS_AS(site.step->run(bad, 2, 0.5), InternalError);
+    CHECK_THROWS_AS(site.step->run(bad, 2, 0.5), DivergenceError);
     const auto after = site.step->run(good, 2, 0.6);
     CHECK(equal(after, wanted.step->run(good, 2, 0.6)));
     CHECK(at::equal(site.model.parameters().values(), wanted.model.parameters().values()));

@@ -1,0 +1,268 @@
+#include "trainer/run/site_checks.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "trainer/base/checksum.h"
+#include "trainer/base/error.h"
+#include "trainer/checkpoint/hf_folder.h"
+#include "trainer/inner/cores.h"
+#include "trainer/model/device.h"
+#include "trainer/model/language/language_task.h"
+#include "trainer/model/language/model_shape.h"
+#include "trainer/model/llama/llama_layout.h"
+#include "trainer/peers/known_sites.h"
+#include "trainer/peers/site_peers.h"
+#include "wan/link/lanes.h"
+#include "wan/membership/control_socket.h"
+#include "wan/transport/local_address.h"
+#include "wan/transport/mesh.h"
+#include "wan/transport/tcp.h"
+
+namespace farstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using Found = std::optional<std::string>;
+
+constexpr double kGigabyte = 1e9;
+
+Found look_at_run(CheckedSite& site) {
+  const auto& run = *site.run;
+  const auto& config = site.loaded.site;
+  const auto id = in_file(site.run_source, [&] { return run.site_id(config.name); });
+  in_file(site.loaded.file, [&] { require_links_fit(run, config); });
+  return fmt::format("run '{}', site {} of {}", run.name, id + 1, run.sites.size());
+}
+
+Found look_at_model(CheckedSite& site) {
+  const auto& run = *site.run;
+  site.shape = model_shape(site.loaded.site, run, site.run_source);
+  const auto layout = llama_layout(*site.shape);
+  if (!run.model.from.empty()) {
+    const auto folder = model_source(site.loaded.site, run);
+    NamedBuffers wanted;
+    for (const auto& spec : layout) wanted.push_back({spec.name, DType::kF32, spec.shape, {}});
+    require_parameters(read_hf_folder(folder), wanted);
+  }
+  return fmt::format("{} parameters", num_parameters(layout));
+}
+
+// Returns what the system could give to a process, or nullopt if it does not say.
+std::optional<int64_t> free_memory_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  int64_t kibibytes = 0;
+  std::optional<int64_t> bytes;
+  while (file >> name >> kibibytes && std::getline(file, unit)) {
+    if (name == "MemAvailable:" || name == "SwapFree:") {
+      bytes = bytes.value_or(0) + 1024 * kibibytes;
+    }
+  }
+  return bytes;
+}
+
+// The least that the site can do with: activations, checkpoints and buffers come on top.
+Found look_at_memory(CheckedSite& site) {
+  const auto free_bytes = free_memory_bytes();
+  if (!site.shape || !free_bytes) return std::nullopt;
+  const int64_t vector_bytes = 4 * num_parameters(llama_layout(*site.shape));
+  int64_t vectors = 2;  // theta_global and the outer momentum
+  for (const auto& device : site.loaded.site.devices) {
+    const int64_t own =
+        &device == &site.loaded.site.devices.front() ? 4 : 2;  // and AdamW's moments
+    if (device.kind == DeviceKind::kCpu) vectors += own;
+  }
+  const auto least = static_cast<double>(vectors * vector_bytes) / kGigabyte;
+  const auto available = static_cast<double>(*free_bytes) / kGigabyte;
+  if (least > available) {
+    throw ConfigError(fmt::format(
+        "{}: model: needs {:.1f} GB of this machine's memory at least, of which {:.1f} GB are "
+        "free: end other programs, or train a smaller model",
+        site.run_source, least, available));
+  }
+  return fmt::format("{:.1f} GB at least, {:.1f} GB are free", least, available);
+}
+
+Found look_at_devices(CheckedSite& site) {
+  const auto& devices = site.loaded.site.devices;
+  return in_file(site.loaded.file, [&] {
+    assign_cores(devices, site.loaded.site.pin, allowed_cores());
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      if (devices[i].kind == DeviceKind::kCpu) continue;
+      in_file(fmt::format("devices[{}]", i), [&] { return open_device(devices[i]); });
+    }
+    return fmt::format("{} in all", devices.size());
+  });
+}
+
+Found look_at_profile(CheckedSite& site) {
+  return own_profile(site.loaded.site).is_null() ? "none is named"
+                                                 : "measured: " + site.loaded.site.profile;
+}
+
+// "tcp://HOST:PORT" -> "HOST"; an IPv6 address loses its brackets.
+std::string host_of(const std::string& endpoint) {
+  const auto begin = endpoint.find("://");
+  const auto end = endpoint.rfind(':');
+  if (begin == std::string::npos || end < begin + 3) return endpoint;
+  auto host = endpoint.substr(begin + 3, end - begin - 3);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  return host;
+}
+
+Found look_at_coordinator(CheckedSite& site) {
+  const auto& coordinator = site.loaded.site.coordinator;
+  return in_file(site.loaded.file, [&] {
+    if (coordinator.host) {
+      // Listening is the proof; the coordinator itself listens when the site joins.
+      const ControlSocket proof(ControlSocket::Role::kCoordinator, coordinator.endpoint, {});
+      return fmt::format("can listen at {}", coordinator.endpoint);
+    }
+    const auto ip = ip_of_host("coordinator.endpoint", host_of(coordinator.endpoint));
+    return fmt::format("{} is {}; whether it answers shows when the site joins",
+                       coordinator.endpoint, ip);
+  });
+}
+
+// The ports on which peers will connect. Without a run only the first is known.
+void require_ports(const CheckedSite& site, const std::string& ip) {
+  MeshOptions mesh;
+  mesh.port = static_cast<int>(site.loaded.site.network.port);
+  std::vector<int> ports{mesh.port};
+  if (const auto& run = site.run) {
+    const auto own = static_cast<int>(run->site_id(site.loaded.site.name));
+    const auto sites = static_cast<int>(run->sites.size());
+    mesh.lanes = static_cast<int>(run->sync.lanes.value_or(lanes_for(sites)));
+    ports.clear();
+    for (int peer = 0; peer < sites; ++peer) {
+      for (int lane = 0; peer != own && lane < mesh.lanes; ++lane) {
+        ports.push_back(mesh.port_for(peer, lane));
+      }
+    }
+  }
+  for (const int port : ports) {
+    const SocketAddress address(ip, port);
+    try {
+      listen_tcp(address);
+    } catch (const TcpError& error) {
+      throw ConfigError(fmt::format(
+          "network.port: cannot listen on {} ({}): choose another port, or end the process that "
+          "listens there",
+          address.text(), error.what()));
+    }
+  }
+}
+
+Found look_at_network(CheckedSite& site) {
+  const auto& config = site.loaded.site;
+  return in_file(site.loaded.file, [&] {
+    const auto ip = resolve_address(config.network.address, config.network.interface);
+    if (!config.coordinator.host && SocketAddress(ip, 0).is_loopback()) {
+      const auto coordinator =
+          ip_of_host("coordinator.endpoint", host_of(config.coordinator.endpoint));
+      if (!is_own_address(coordinator)) {
+        throw ConfigError(fmt::format(
+            "network.address: {} is reached from this machine only, and the coordinator is at {}: "
+            "set it to an address of this machine that the other sites can reach",
+            ip, coordinator));
+      }
+    }
+    require_ports(site, ip);
+    return config.network.port == 0
+               ? fmt::format("{} is an address of this machine", ip)
+               : fmt::format("{} is an address of this machine, and ports from {} on are free", ip,
+                             config.network.port);
+  });
+}
+
+Found look_at_output(CheckedSite& site) {
+  const auto folder = fs::path(site.loaded.site.output) / site.loaded.site.name;
+  auto existing = folder;
+  std::error_code error;
+  while (!fs::exists(existing, error) && existing.has_relative_path()) {
+    existing = existing.parent_path();
+  }
+  auto name = (existing / "farstep-check-XXXXXX").string();
+  const int file = ::mkstemp(name.data());
+  if (file < 0) {
+    throw ConfigError(
+        fmt::format("{}: output: cannot write into {} ({}): name another folder, or allow it",
+                    site.loaded.file, existing.string(), std::generic_category().message(errno)));
+  }
+  ::close(file);
+  ::unlink(name.c_str());
+  return fmt::format("{} can be written", folder.string());
+}
+
+Found look_at_data(CheckedSite& site) {
+  if (!site.data) site.data = std::make_shared<const TokenData>(site.loaded.site.data);
+  const auto& validation = site.data->validation;
+  return fmt::format("{} tokens to train on, {} to validate on, digest {}",
+                     site.data->training.num_tokens(), validation ? validation->num_tokens() : 0,
+                     checksum_text(site.data->digest()));
+}
+
+Found look_at_data_of_run(CheckedSite& site) {
+  if (!site.data || !site.shape) return std::nullopt;
+  const auto& folder = site.loaded.site.data;
+  const auto& run = *site.run;
+  require_vocabulary(*site.shape, *site.data, site.run_source, folder);
+  const int64_t windows = site.data->training.num_windows(run.data.sequence_length);
+  if (run.evaluate.every_rounds != 0) {
+    if (!site.data->validation) {
+      throw DataError(fmt::format(
+          "{}: no {} shards: `farstep tokenize` with a --validation-fraction above 0 makes them; "
+          "or set evaluate.every_rounds of the run to 0",
+          folder, kValidationSplit));
+    }
+    site.data->validation->num_windows(run.data.sequence_length);
+  }
+  return fmt::format("{} windows of {} tokens", windows, run.data.sequence_length);
+}
+
+constexpr SiteCheck kChecks[] = {
+    {"run", "the run file and the site's config go together", true, look_at_run},
+    {"model", "the model's shape, and the folder that it starts from", true, look_at_model},
+    {"memory", "the weights fit into this machine's memory", true, look_at_memory},
+    {"devices", "every device of the config exists", false, look_at_devices},
+    {"profile", "the site's profile can be read", false, look_at_profile},
+    {"coordinator", "its name is known, or this site can listen there", false, look_at_coordinator},
+    {"network", "the address is this machine's, and its ports are free", false, look_at_network},
+    {"output", "the folder of records and checkpoints can be written", false, look_at_output},
+    {"data", "the dataset folder is whole", false, look_at_data},
+    {"data of run", "its tokens fit the model, its splits are long enough", true,
+     look_at_data_of_run},
+};
+
+}  // namespace
+
+CheckedSite::CheckedSite(const LoadedSite& site) : loaded(site), run_source(site.run_file) {
+  if (site.run) run = run_config_from_json(*site.run, site.run_file);
+}
+
+std::span<const SiteCheck> site_checks() {
+  return kChecks;
+}
+
+void require_site(CheckedSite& site) {
+  for (const auto& check : kChecks) {
+    if (!check.needs_run || site.run) check.look(site);
+  }
+}
+
+void require_run_fits(CheckedSite& site, const RunConfig& run, const std::string& run_source) {
+  site.run = run;
+  site.run_source = run_source;
+  for (const auto& check : kChecks) {
+    if (check.needs_run) check.look(site);
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,50 @@
+// What a site can find wrong with itself before it joins a run, as a list of checks. `farstep
+// check` shows all of them, and `farstep train` makes the same ones.
+//
+// Not thread-safe: belongs to the thread that opens the site.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "trainer/data/tokens/token_dataset.h"
+#include "trainer/model/llama/llama_config.h"
+#include "trainer/settings/load_config.h"
+
+namespace farstep {
+
+// A site, and what the checks have found of it so far. `loaded` must outlive it.
+struct CheckedSite {
+  // Takes the run from the site's own run file, if it names one. Throws ConfigError.
+  explicit CheckedSite(const LoadedSite& site);
+
+  const LoadedSite& loaded;
+  std::optional<RunConfig> run;  // nullopt until the coordinator hands it out
+  std::string run_source;        // for messages
+  std::optional<LlamaConfig> shape;
+  std::shared_ptr<const TokenData> data;
+};
+
+struct SiteCheck {
+  std::string_view name;
+  std::string_view subject;  // what it checks
+  bool needs_run;
+  // Returns what it found, or nullopt if something that it needs is not known. Throws an Error that
+  // names the file and the remedy.
+  std::optional<std::string> (*look)(CheckedSite& site);
+};
+
+// Returns all checks in the order in which they are made: quick ones first.
+std::span<const SiteCheck> site_checks();
+
+// Makes all checks for which enough is known, before the site joins. Throws the first error.
+void require_site(CheckedSite& site);
+
+// Makes the checks that need the run, with the one that the coordinator handed out. Throws the
+// first error.
+void require_run_fits(CheckedSite& site, const RunConfig& run, const std::string& run_source);
+
+}  // namespace farstep
