@@ -56,6 +56,22 @@ class LostPeers(ClusterTest):
         cluster = self.lose("node1", signal.SIGKILL)
         self.assert_names_and_saves(cluster, "node1", "coordinator")
 
+    def test_a_survivor_that_cannot_save_names_the_lost_site(self):
+        """A second failure, of the disk, does not hide the first."""
+        cluster = Cluster(self.folder, 2, {**ENDLESS, "checkpoint": {"every_rounds": 1000}})
+        started = self.start_all(cluster)
+        wait_until(lambda: any(event["event"] == "round" for event in cluster.events("node1")), 30,
+                   "a round")
+        checkpoints = cluster.output / "node1" / "checkpoints"
+        checkpoints.rename(checkpoints.with_name("kept"))
+        checkpoints.write_text("in the way\n")
+        started["node2"].send_signal(signal.SIGKILL)
+        self.assertEqual(started["node1"].wait(timeout=10), 4, cluster.log("node1"))
+        self.assertIn("the state at the loss is not saved", cluster.log("node1"))
+        end = [event for event in cluster.events("node1") if event["event"] == "end"][-1]
+        self.assertEqual(end["outcome"], "peer_lost")
+        self.assertIn("node2", end["message"])
+
     def test_interrupted_site_is_named(self):
         """Ctrl-C at one site alone: it leaves with 130, the others say that it left."""
         cluster = self.lose("node3", signal.SIGINT)

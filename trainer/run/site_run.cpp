@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <string_view>
+
 #include "outer_optimizer/schedule/fragment_schedule.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
@@ -48,6 +50,16 @@ std::optional<CheckpointEntry> checkpoint_of(const SiteGround& ground, const Wel
                                              bool resume) {
   if (!resume) return std::nullopt;
   return ground.checkpoint_after(welcome.start_syncs);
+}
+
+// Logs if `save` fails, so that the error before it is the one that ends the run.
+template <typename Save>
+void log_failure(std::string_view text, Save&& save) {
+  try {
+    save();
+  } catch (const std::exception& error) {
+    spdlog::error("{}: {}", text, error.what());
+  }
 }
 
 }  // namespace
@@ -206,7 +218,7 @@ int SiteRun::train(const std::stop_token& stop) {
     return kExitInterrupted;
   } catch (const PeerError& error) {
     // A lost peer leaves this site's state whole, even in the middle of a round.
-    save_now();
+    log_failure("the state at the loss is not saved", [&] { save_now(); });
     // If all sites are interrupted at once, they leave one after the other; that is no loss of a
     // peer.
     const bool interrupted = stop.stop_requested();
@@ -215,7 +227,7 @@ int SiteRun::train(const std::stop_token& stop) {
     throw;
   } catch (const std::exception& error) {
     // The state may be the cause of the failure, so it is not saved.
-    finish_saving();
+    log_failure("the checkpoint under way is lost", [&] { checkpoints_.finish(run_); });
     leave(Outcome::kFailed, error.what());
     throw;
   }
@@ -225,14 +237,6 @@ void SiteRun::save_now() {
   trainer_.finish();
   checkpoints_.begin(run_);
   checkpoints_.finish(run_);
-}
-
-void SiteRun::finish_saving() {
-  try {
-    checkpoints_.finish(run_);
-  } catch (const std::exception& error) {
-    spdlog::error("the checkpoint under way is lost: {}", error.what());
-  }
 }
 
 void SiteRun::leave(Outcome outcome, const std::string& message) {

@@ -54,8 +54,6 @@ class SiteRun {
   void record_start();
   // Saves a checkpoint, and returns when it is on disk.
   void save_now();
-  // Waits for the checkpoint that was begun before an error; logs if it is lost.
-  void finish_saving();
   // Records how this site ends, and tells the coordinator. If this site hosts the coordinator,
   // waits for the other sites to end, within the run's deadlines.
   void leave(Outcome outcome, const std::string& message);
