@@ -1,17 +1,21 @@
 # One leaf folder = one library = one layer. Names: farstep_<name>.
 #
 # farstep_library(NAME SOURCES a.cpp ... [CUDA b.cu c.cpp ...] [DEPS base ...] [LINK outside::target ...]
-#                 [TORCH])
+#                 [TORCH] [REPLACED])
+#   REPLACED: tests link other builds of some sources first, so each source is an object of its own.
 #   DEPS are other layers; TORCH gives the sources LibTorch and its precompiled header. CUDA sources
 #   are left out of a build without CUDA; a .cu may not include LibTorch's headers, nor fmt's.
 function(farstep_library name)
-  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;CUDA;DEPS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;REPLACED" "" "SOURCES;CUDA;DEPS;LINK" ${ARGN})
   if(ARG_CUDA AND FARSTEP_HAS_CUDA)
     list(APPEND ARG_SOURCES ${ARG_CUDA})
     list(APPEND ARG_DEPS cuda)
   endif()
   add_library(farstep_${name} STATIC ${ARG_SOURCES})
   target_include_directories(farstep_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
+  if(ARG_REPLACED AND FARSTEP_TESTS)
+    set_target_properties(farstep_${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
   farstep_link(farstep_${name} PUBLIC "${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" plain)
 endfunction()
 

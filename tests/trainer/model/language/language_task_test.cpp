@@ -122,7 +122,7 @@ TEST_CASE("a validation is the autograd model's loss over the windows it takes")
   double expected = 0;
   for (int64_t window = 0; window < 50; window += 10) {
     std::vector<int64_t> tokens(kLength + 1);
-    task.data().validation.read(window * kLength, tokens);
+    task.data().validation->read(window * kLength, tokens);
     const auto row = at::tensor(tokens).unsqueeze(0);
     expected +=
         kLength * oracle.loss(row.narrow(1, 0, kLength), row.narrow(1, 1, kLength)).item<double>();
