@@ -131,7 +131,8 @@ Found look_at_coordinator(CheckedSite& site) {
 
 // The ports on which peers will connect. Without a run only the first is known.
 void require_ports(const CheckedSite& site, const std::string& ip) {
-  MeshOptions mesh{.port = static_cast<int>(site.loaded.site.network.port)};
+  MeshOptions mesh;
+  mesh.port = static_cast<int>(site.loaded.site.network.port);
   std::vector<int> ports{mesh.port};
   if (const auto& run = site.run) {
     const auto own = static_cast<int>(run->site_id(site.loaded.site.name));
