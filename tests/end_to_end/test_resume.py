@@ -141,7 +141,8 @@ class Resume(ClusterTest):
         started["node2"].send_signal(signal.SIGKILL)
         self.assertEqual(started["node1"].wait(timeout=20), 4, killed.log("node1"))
         self.assertTrue(list((killed.output / "node1" / "checkpoints").glob("round-00000-*")))
-        self.assertFalse(list(killed.output.glob("node2/checkpoints/round-*")))
+        # The one of round 0 may have been complete already.
+        shutil.rmtree(killed.output / "node2" / "checkpoints")
         self.assert_success(killed.launch("--resume"))
         self.assertIn("begins anew", (killed.output / "node2" / "log.txt").read_text())
         self.assert_same_trajectory(killed, whole)
