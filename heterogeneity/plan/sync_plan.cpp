@@ -118,6 +118,7 @@ bool is_better(const SyncFacts& facts, const SyncPlan& plan, const SyncPlan& tha
 // Returns the reason of a plan in words; `over` is the part about the connections.
 std::string text_of(const SyncFacts& facts, const SyncPlan& plan, double target_share,
                     const std::string& over) {
+  if (facts.num_sites < 2) return "one site sends its delta to no other";
   auto text = fmt::format(
       "{} in {}{}: a sync of {:.2f} s at {:.{}f} Mbit/s and {:.0f} ms", name_of(plan.codec),
       plan.fragments == 1 ? "one piece" : fmt::format("{} fragments", plan.fragments), over,

@@ -25,8 +25,6 @@ endfunction()
 function(farstep_test name)
   cmake_parse_arguments(ARG "TORCH" "" "SOURCES;DEPS;LINK;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  target_compile_definitions(${name} PRIVATE
-      FARSTEP_GOLDEN_FOLDER="${PROJECT_SOURCE_DIR}/tests/golden")
   farstep_link(${name} PRIVATE "test_support;${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" test)
   catch_discover_tests(${name} TEST_PREFIX "${name}: "
       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120 SKIP_REGULAR_EXPRESSION "SKIPPED:")

@@ -79,6 +79,7 @@ TEST_CASE("one site and one step get a plan") {
   const auto alone = plan_sync(small, 0.01);
   CHECK(alone.exposed_seconds == 0);
   CHECK(alone.codec == CodecKind::kFp32);
+  CHECK(alone.reason == "one site sends its delta to no other");
 }
 
 TEST_CASE("a plan has the connections that its links need") {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tests/support/catch.h"
+#include "tests/support/source_folder.h"
 #include "trainer/base/file.h"
 
 namespace farstep {
@@ -98,7 +99,7 @@ TEST_CASE("a number that JSON cannot hold is not written") {
 }
 
 TEST_CASE("docs/events.md explains every cause of idle time and every outcome") {
-  const auto page = read_file(FARSTEP_GOLDEN_FOLDER "/../../docs/events.md");
+  const auto page = read_file(source_folder() / "docs/events.md");
   for (const auto cause : enum_names(SpanCause{})) {
     CHECK(page.find("| `" + std::string(cause) + "` |") != page.npos);
   }

@@ -1,6 +1,7 @@
 #include "wan/membership/protocol.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/source_folder.h"
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
 
@@ -150,8 +151,7 @@ TEST_CASE("hexadecimal text gives back any bytes") {
 }
 
 TEST_CASE("the protocol document names every message and every field") {
-  const auto document =
-      read_file(std::filesystem::path(FARSTEP_GOLDEN_FOLDER) / "../../docs/internals/protocol.md");
+  const auto document = read_file(source_folder() / "docs/internals/protocol.md");
   const auto check = [&](auto message) {
     INFO(message.kType);
     const auto heading = fmt::format("### `{}`", message.kType);

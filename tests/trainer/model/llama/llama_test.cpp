@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tests/support/catch.h"
+#include "tests/support/source_folder.h"
 #include "tests/trainer/model/first_gpu.h"
 #include "tests/trainer/model/llama/small_model.h"
 #include "trainer/base/error.h"
@@ -24,7 +25,7 @@ constexpr const char* kCases[] = {"plain", "grouped_tied", "one_key_head", "one_
 class Golden {
  public:
   explicit Golden(const std::string& name)
-      : file_(FARSTEP_GOLDEN_FOLDER "/llama.safetensors"), name_(name) {}
+      : file_(source_folder() / "tests/golden/llama.safetensors"), name_(name) {}
 
   LlamaConfig config() const {
     return from_hugging_face(Json::parse(file_.metadata().at(name_ + "/config")), name_);
