@@ -47,7 +47,9 @@ for log in "$results"/*.log; do
   total=$((total + run_total)) failed=$((failed + run_failed))
   skipped=$((skipped + $(grep -c '\*\*\*Skipped' "$log")))
 done
-# The names once more, where a reader looks first.
+# What failed once more, where a reader looks first: the ends of the outputs, then the names.
+awk '/\*\*\*(Failed|Timeout|Exception|Not Run)/ { shown = 1 } /^ +Start +[0-9]+:/ { shown = 0 } shown' \
+  "$results"/*.log | tail -n 80
 sed -n '/^The following tests FAILED:/,/^Errors while/s/^\t */failed: /p' "$results"/*.log
 [ "$skipped" = 0 ] || printf '\n%d tests were skipped: this machine lacks what they need\n' "$skipped"
 printf '\n%d passed, %d failed\n' "$((total - failed - skipped))" "$failed"

@@ -88,18 +88,18 @@ void GlooRing::all_reduce(std::span<float> values) {
   });
 }
 
-// Closing the connections makes Gloo's operation throw, and run() turns that into failure_.
+// Gloo's operation throws when its sockets end, and run() turns that into failure_. To close Gloo's
+// connections would end no wait that is under way.
 void GlooRing::abort(const std::string& site, const std::string& reason) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failure_) return;
-    failure_.emplace(site, reason);
-  }
-  context_->closeConnections();
+  const std::lock_guard lock(mutex_);
+  if (failure_) return;
+  failure_.emplace(site, reason);
+  for (auto& socket : sockets_) socket.shut_down();
 }
 
 SocketBytes GlooRing::socket_bytes() {
   SocketBytes sum;
+  const std::lock_guard lock(mutex_);
   for (auto& socket : sockets_) sum += socket.look().bytes;
   return sum;
 }

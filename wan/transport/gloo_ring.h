@@ -47,9 +47,9 @@ class GlooRing {
 
   const MeshOptions mesh_;
   std::shared_ptr<gloo::Context> context_;
-  std::vector<SocketCounter> sockets_;
   std::mutex mutex_;
-  std::optional<PeerError> failure_;  // guarded by mutex_
+  std::vector<SocketCounter> sockets_;  // guarded by mutex_
+  std::optional<PeerError> failure_;    // guarded by mutex_
   uint32_t operations_ = 0;
 };
 

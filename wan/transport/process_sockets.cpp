@@ -136,6 +136,11 @@ void SocketCounter::pace_with(const std::string& congestion_control) {
   if (is_open()) farstep::pace_with(fd_, congestion_control);
 }
 
+// An error is ignored on purpose: the connection has ended by itself then.
+void SocketCounter::shut_down() {
+  if (is_open()) ::shutdown(fd_, SHUT_RDWR);
+}
+
 // Compares addresses, because the owner may have closed the descriptor and the kernel reused its
 // number.
 bool SocketCounter::is_open() const {

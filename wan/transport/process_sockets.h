@@ -72,6 +72,9 @@ class SocketCounter {
   // Do the same as the free functions, and nothing once the socket is closed.
   void limit_pace(double bits_per_second);
   void pace_with(const std::string& congestion_control);
+  // Ends the connection both ways: its owner reads the end of the stream, as if the peer had closed
+  // it. Does nothing once the socket is closed.
+  void shut_down();
 
  private:
   bool is_open() const;

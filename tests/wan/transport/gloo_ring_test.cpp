@@ -1,5 +1,7 @@
 #include "wan/transport/gloo_ring.h"
 
+#include <thread>
+
 #include "tests/support/catch.h"
 #include "tests/wan/transport/hosts.h"
 #include "tests/wan/transport/meshes.h"
@@ -75,6 +77,32 @@ TEST_CASE("a ring ends everywhere when one site ends it, which knows who was los
   sites[1]->abort("node3", "no heartbeat");
   std::vector<float> values(1000);
   CHECK(peer_error([&] { sites[1]->all_reduce(values); }) == errors[1]);
+}
+
+// The deadline of the hosts is far below the ring's own: only abort() can end the wait in time.
+TEST_CASE("a wait for a frozen site ends when the ring is aborted") {
+  const auto results = run_hosts(
+      2,
+      [](int rank, Store& store) -> std::string {
+        GlooRing site(loopback_mesh(2, rank), 600, store);
+        if (rank == 1) {
+          // This site takes no part. The other one's first bytes show that it waits.
+          while (site.socket_bytes().received == 0) std::this_thread::yield();
+          store.put("waiting", "");
+          store.get("ended");
+          return "";
+        }
+        const std::jthread control([&] {
+          store.get("waiting");
+          site.abort("node2", "no heartbeat");
+        });
+        std::vector<float> values(1000);
+        const auto error = peer_error([&] { site.all_reduce(values); });
+        store.put("ended", "");
+        return error;
+      },
+      10);
+  CHECK(results[0] == "node2: no heartbeat");
 }
 
 TEST_CASE("a ring that was aborted before names who was lost") {
