@@ -38,7 +38,8 @@ MAY_INCLUDE = {
     "wan/collective": "base transport",
     "wan/emulate": "base link transport",
     "wan/lab": "base config link",
-    "wan/membership": "base config schedule plan transport",
+    "wan/protocol": "base config schedule plan",
+    "wan/membership": "base config protocol transport",
     "trainer/model/parameters": "base kernels",
     "trainer/model": "base config data parameters",
     "trainer/model/matmul": "base config kernels products model",
@@ -53,16 +54,16 @@ MAY_INCLUDE = {
     "trainer/inner/gpu": "base cuda data gpu parameters model gpu_ops optimizer",
     "trainer/inner": "base config data gpu reduction parameters model plan optimizer",
     "outer_optimizer/exchange": "base schedule codec transport collective",
-    "trainer/strategy": "base config telemetry reduction schedule codec plan exchange outer_optimizer membership "
+    "trainer/strategy": "base config telemetry reduction schedule codec plan exchange outer_optimizer protocol "
     "transport",
     "trainer/settings": "base config data schedule outer_optimizer plan link membership model checkpoint inner strategy",
     "trainer/model/language": "base tokens settings model llama fused cpu_ops gpu_ops checkpoint",
-    "trainer/peers": "base config settings model outer_optimizer plan transport link emulate membership exchange",
+    "trainer/peers": "base config settings model outer_optimizer plan transport link emulate protocol membership exchange",
     "trainer/site": "base config telemetry data reduction plan strategy",
-    "trainer/round": "base config settings telemetry data plan transport membership peers site strategy",
+    "trainer/round": "base config settings telemetry data plan transport protocol peers site strategy",
     "trainer/launch": "base config settings telemetry link",
     "trainer/probe": "base tokens settings plan profile model matmul llama language inner peers",
-    "trainer/run": "base settings telemetry data tokens schedule plan link transport membership parameters model matmul "
+    "trainer/run": "base settings telemetry data tokens schedule plan link transport protocol membership parameters model matmul "
     "llama language checkpoint inner strategy peers site round launch",
     "trainer/commands": "base config settings telemetry report tokens outer_optimizer plan simulate model matmul llama "
     "language checkpoint membership launch probe run",

@@ -10,6 +10,7 @@
 
 #include "outer_optimizer/codec/codec.h"
 #include "outer_optimizer/schedule/partition.h"
+#include "trainer/base/view.h"
 
 namespace farstep {
 
@@ -40,6 +41,15 @@ class Exchange {
   // Throws PeerError naming the site that failed.
   virtual void average(const SyncPoint& point, std::span<float> values,
                        const ResidualSpans& residuals = {}) = 0;
+};
+
+// The exchanges of a run: each view has one of its own.
+class Exchanges {
+ public:
+  virtual ~Exchanges() = default;
+  // Returns the exchange among the members of `view`, valid until the next call. All members must
+  // call it at the same time for a view that is new to them. Throws PeerError.
+  virtual Exchange& among(const View& view) = 0;
 };
 
 }  // namespace farstep

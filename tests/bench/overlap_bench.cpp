@@ -11,6 +11,7 @@
 #include "heterogeneity/plan/sync_plan.h"
 #include "outer_optimizer/exchange/direct_exchange.h"
 #include "tests/bench/lab_site.h"
+#include "tests/support/one_exchange.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/wan/transport/hosts.h"
 #include "trainer/base/clock.h"
@@ -159,6 +160,7 @@ std::string run_site(const Options& options, const RunConfig& run,
   mesh.generation = static_cast<uint64_t>(welcome->generation);
   GlooTransport transport(mesh, {}, run.deadlines.transfer_stall_seconds, member);
   DirectExchange exchange(transport);
+  OneExchange exchanges(exchange);
   Recorder recorder(folder.path(), name, clock);
   FakeTheta theta(static_cast<std::size_t>(options.values));
   const View view{.generation = welcome->generation,
@@ -167,8 +169,11 @@ std::string run_site(const Options& options, const RunConfig& run,
   LowCommunication strategy(
       {.outer = run.outer, .sync = run.sync, .base_steps = options.local_steps}, view,
       {theta.values(), {{"all", 0}}}, {member, recorder, clock});
-  RoundStart start{
-      .view = view, .planned = {}, .tokens_per_step = 1024, .exchange = &exchange, .theta = &theta};
+  RoundStart start{.view = view,
+                   .planned = {},
+                   .tokens_per_step = 1024,
+                   .exchanges = &exchanges,
+                   .theta = &theta};
   for (const auto& site : view.members) {
     start.planned.push_back({.site = site,
                              .batch = 1,

@@ -28,6 +28,7 @@
 #include "outer_optimizer/exchange/direct_exchange.h"
 #include "outer_optimizer/schedule/averaging.h"
 #include "tests/support/memory_transport.h"
+#include "tests/support/one_exchange.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/strategy/meeting.h"
 #include "trainer/base/checksum.h"
@@ -90,7 +91,7 @@ struct Common {
         run(config),
         plan(plan_of(config)),
         task({}, config, chosen.run_file, std::make_unique<TokenData>(chosen.data)),
-        meeting(static_cast<int>(config.sites.size())) {}
+        meeting(view_of(config, 0).members) {}
 };
 
 // One site, all of whose methods are called by one thread.
@@ -194,7 +195,7 @@ class Site {
                      .view = view_,
                      .planned = {},
                      .tokens_per_step = plan().batch * run().data.sequence_length,
-                     .exchange = &exchange_,
+                     .exchanges = &exchanges_,
                      .theta = theta_.get()};
     for (const auto& site : common_.plan.sites) {
       start.planned.push_back({.site = site.site,
@@ -274,6 +275,7 @@ class Site {
   Recorder recorder_;
   std::unique_ptr<Rendezvous> seat_;
   DirectExchange exchange_;
+  OneExchange exchanges_{exchange_};
   DataPosition position_;
   double averaging_weight_ = 0;
   std::string theta_hash_;

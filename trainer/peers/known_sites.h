@@ -8,7 +8,7 @@
 #include "heterogeneity/plan/site_knowledge.h"
 #include "trainer/settings/run_config.h"
 #include "trainer/settings/site_config.h"
-#include "wan/membership/protocol.h"
+#include "wan/protocol/protocol.h"
 
 namespace farstep {
 

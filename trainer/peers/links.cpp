@@ -63,12 +63,12 @@ Links::Links(const View& view, const LinkOptions& options, Member& member, Clock
 }
 
 Links::~Links() {
-  member_.on_peer_lost({});  // the listener aborts transport_, which ends here
+  member_.on_peer_lost(0, {});  // the listener aborts transport_, which ends here
 }
 
 void Links::make_exchange(ExchangeKind kind) {
   // The listener runs on the member's thread.
-  member_.on_peer_lost({});  // the listener reads exchange_, which is being made
+  member_.on_peer_lost(0, {});  // the listener reads exchange_, which is being made
   exchange_ = farstep::make_exchange(
       kind,
       {.links = *transport_, .mesh = mesh_, .stall_seconds = stall_seconds_, .store = member_});
@@ -106,6 +106,7 @@ std::vector<LinkUse> Links::links() const {
 
 void Links::abort_when_a_peer_is_lost() {
   member_.on_peer_lost(
+      static_cast<int64_t>(mesh_.generation),
       [this](const std::string& site, const std::string& reason) { abort(site, reason); });
 }
 

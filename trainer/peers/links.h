@@ -1,7 +1,7 @@
 // A site's connections to the other members of one view, and the exchange over them.
 //
-// Each view has links of its own. The loss of a peer aborts them. Belongs to the training thread,
-// except abort().
+// Each view has links of its own. The loss of a peer aborts them. abort() is thread-safe. The
+// figures may be read by another thread than the one that uses the exchange.
 #pragma once
 
 #include <memory>

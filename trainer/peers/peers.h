@@ -1,6 +1,8 @@
 // The other sites of a run, as the training loop uses them.
 //
-// Places, exchange and links belong to the present view. The training thread calls all methods.
+// Places and links belong to the view of the round. A sync may find a newer view, since members can
+// be lost at any time: the next round adopts it. The training thread calls all methods, except
+// those of Rendezvous and Exchanges.
 #pragma once
 
 #include <optional>
@@ -9,8 +11,8 @@
 
 #include "outer_optimizer/exchange/exchange.h"
 #include "trainer/base/view.h"
-#include "wan/membership/protocol.h"
-#include "wan/membership/rendezvous.h"
+#include "wan/protocol/protocol.h"
+#include "wan/protocol/rendezvous.h"
 #include "wan/transport/transport.h"
 
 namespace farstep {
@@ -25,10 +27,14 @@ class Peers {
  public:
   virtual ~Peers() = default;
 
+  // The view of the round under way.
   virtual const View& view() const = 0;
+  // Takes the view in which the round's newest sync was committed, if that is newer. Returns
+  // whether it is. Called between two rounds.
+  virtual bool adopt(int64_t generation, const std::vector<std::string>& members) = 0;
   virtual Rendezvous& rendezvous() = 0;
-  // The exchange by which the members of the view average their deltas.
-  virtual Exchange& exchange() = 0;
+  // The exchanges by which members average their deltas.
+  virtual Exchanges& exchanges() = 0;
 
   // The use of all links together.
   virtual LinkUse uplink() const = 0;

@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "trainer/base/error.h"
 #include "trainer/peers/agreed_compute.h"
 #include "trainer/peers/known_sites.h"
@@ -59,23 +61,37 @@ SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock) : site_(loaded.site
   member_ = std::make_unique<Member>(site_.coordinator.endpoint, site_.name, own.deadlines, clock);
 }
 
-int SitePeers::lanes() const {
+int SitePeers::lanes(std::size_t members) const {
   // Otherwise the links only detect lost peers.
   if (!traits_of(run_.sync.exchange).over_links) return 1;
   if (run_.sync.lanes) return static_cast<int>(*run_.sync.lanes);
-  const auto members = static_cast<int64_t>(view_.size());
-  return static_cast<int>(planned_lanes(run_, welcome_).value_or(lanes_for(members)));
+  const auto planned = planned_lanes(run_, welcome_);
+  return static_cast<int>(planned.value_or(lanes_for(static_cast<int64_t>(members))));
 }
 
-Links& SitePeers::connect(double stall_seconds) {
+std::unique_ptr<Links> SitePeers::connect(const View& view, double stall_seconds) {
   // Sites with one seed would lose the same packets at the same time.
   const LinkOptions options{.network = site_.network,
-                            .lanes = lanes(),
+                            .lanes = lanes(view.size()),
                             .connect_seconds = run_.deadlines.connect_seconds,
                             .stall_seconds = stall_seconds,
                             .seed = static_cast<uint64_t>(run_.seed + welcome_.site_id)};
-  links_ = std::make_unique<Links>(view_, options, *member_, clock_);
-  return *links_;
+  return std::make_unique<Links>(view, options, *member_, clock_);
+}
+
+void SitePeers::open_exchanges() {
+  links_ = std::make_unique<RenewedLinks>(view_, [this](const View& view) {
+    auto links = connect(view, run_.deadlines.transfer_stall_seconds);
+    links->make_exchange(run_.sync.exchange);
+    return links;
+  });
+}
+
+bool SitePeers::adopt(int64_t generation, const std::vector<std::string>& members) {
+  if (generation <= view_.generation) return false;
+  const auto self = std::ranges::find(members, view_.own_name()) - members.begin();
+  view_ = {.generation = generation, .members = members, .self = static_cast<std::size_t>(self)};
+  return true;
 }
 
 void SitePeers::abort_links() {

@@ -1,7 +1,7 @@
 // A site's peers over the network: the coordinator (if this site hosts it), the membership, and the
-// links of the present view.
+// links of the newest view.
 //
-// Belongs to one thread.
+// Belongs to one thread, except the objects that rendezvous() and exchanges() return.
 #pragma once
 
 #include <exception>
@@ -12,6 +12,7 @@
 #include "trainer/base/clock.h"
 #include "trainer/peers/links.h"
 #include "trainer/peers/peers.h"
+#include "trainer/peers/renewed_links.h"
 #include "trainer/settings/load_config.h"
 #include "wan/membership/coordinator.h"
 #include "wan/membership/member.h"
@@ -32,16 +33,20 @@ class SitePeers : public Peers {
   static std::unique_ptr<SitePeers> join(const LoadedSite& loaded, const JoinRequest& request,
                                          Clock& clock, const std::stop_token& stop);
 
-  // Makes the links of the view. A transfer fails after `stall_seconds` without progress. All sites
-  // must call it at the same time, before they use exchange and links. Throws ConfigError or
-  // PeerError.
-  Links& connect(double stall_seconds);
+  // Makes links to the members of `view`, without an exchange. A transfer fails after
+  // `stall_seconds` without progress. All members must call it at the same time. Throws ConfigError
+  // or PeerError.
+  std::unique_ptr<Links> connect(const View& view, double stall_seconds);
+  // Makes links and exchange of the present view, and from here on those of each newer one. Called
+  // as connect(), before exchanges and figures of links are used.
+  void open_exchanges();
 
   const View& view() const override { return view_; }
+  bool adopt(int64_t generation, const std::vector<std::string>& members) override;
   Rendezvous& rendezvous() override { return *member_; }
-  Exchange& exchange() override { return links_->exchange(); }
+  Exchanges& exchanges() override { return *links_; }
   LinkUse uplink() const override { return links_->uplink(); }
-  std::vector<LinkUse> links() const override { return links_->links(); }
+  std::vector<LinkUse> links() const override { return links_->links(view_); }
   void measure_links() override { links_->measure(); }
   void set_activity(int64_t round, int64_t step, const std::string& text) override {
     member_->set_activity(round, step, text);
@@ -78,8 +83,8 @@ class SitePeers : public Peers {
   SitePeers(const LoadedSite& loaded, Clock& clock);
   // Takes over the run and the view that the coordinator handed out.
   void begin(const Welcome& welcome);
-  // Returns the number of connections between two sites.
-  int lanes() const;
+  // Returns the number of connections between two sites, of which there are `members`.
+  int lanes(std::size_t members) const;
 
   const SiteConfig site_;
   Clock& clock_;
@@ -88,7 +93,7 @@ class SitePeers : public Peers {
   Welcome welcome_;
   RunConfig run_;
   View view_;
-  std::unique_ptr<Links> links_;  // made for view_
+  std::unique_ptr<RenewedLinks> links_;  // null before open_exchanges()
 };
 
 }  // namespace farstep

@@ -48,11 +48,10 @@ std::optional<Meeting> links_of(SitePeers& peers, const SiteConfig& own, double 
   const auto& members = peers.view().members;
   const auto& deadlines = peers.run().deadlines;
   const LinkProbe probe{.seconds = seconds};
-  auto& transport = peers
-                        .connect(longest_turn_seconds(static_cast<int>(members.size()), probe) +
-                                 deadlines.transfer_stall_seconds)
-                        .transport();
-  const auto links = measure_links(transport, probe, clock, stop);
+  const double turn_seconds = longest_turn_seconds(static_cast<int>(members.size()), probe);
+  const auto connected =
+      peers.connect(peers.view(), turn_seconds + deadlines.transfer_stall_seconds);
+  const auto links = measure_links(connected->transport(), probe, clock, stop);
   if (!links) {
     peers.leave(Outcome::kInterrupted, "interrupted", deadlines.leave_seconds);
     return std::nullopt;

@@ -35,7 +35,7 @@ RoundStart round_start(Run& run) {
                    .planned = {},
                    .tokens_per_step = run.own_plan().batch * run.config.data.sequence_length,
                    .is_measuring = plan.measuring_steps > 0,
-                   .exchange = &run.peers.exchange(),
+                   .exchanges = &run.peers.exchanges(),
                    .theta = &run.site.theta(),
                    .gradients = run.site.gradients()};
   for (const auto& site : plan.sites) {
@@ -78,12 +78,20 @@ void count_sequences(Run& run) {
   run.position.data.site_sequences += run.own_plan().sequences();
 }
 
+void adopt_view(Run& run, int64_t generation, const std::vector<std::string>& members) {
+  if (!run.peers.adopt(generation, members)) return;
+  run.planner.set_view(run.peers.view());
+  run.reduction_shares.clear();  // they were by place
+}
+
 void plan_next_round(Run& run, const std::optional<SyncRecord>& newest) {
   count_sequences(run);
   ++run.position.rounds_done;
   if (newest) {
     // With eager updates the first round ends without figures of the sites.
-    run.planner.observe(run.peers.view(), timings_of(newest->contributions));
+    adopt_view(run, newest->generation, newest->members);
+    run.planner.observe({.generation = newest->generation, .members = newest->members},
+                        timings_of(newest->contributions));
   } else {
     run.planner.keep_plan();
   }

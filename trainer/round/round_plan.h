@@ -22,6 +22,9 @@ bool begin_round(Run& run, RoundRecord& record, const std::stop_token& stop);
 // round. If it is nullopt, the plan stays.
 void plan_next_round(Run& run, const std::optional<SyncRecord>& newest);
 
+// Plans for the members of the view that a committed sync has found, if that is newer.
+void adopt_view(Run& run, int64_t generation, const std::vector<std::string>& members);
+
 // Counts the sequences of the present plan as taken from the data.
 void count_sequences(Run& run);
 

@@ -14,10 +14,12 @@ int64_t difference(uint64_t after, uint64_t before) {
 }  // namespace
 
 RoundRecord::RoundRecord(Run& run)
-    : run_(run),
-      uplink_before_(run.peers.uplink()),
-      links_before_(run.peers.links()),
-      sent_bytes_(uplink_before_.state.sent_bytes) {}
+    : run_(run), uplink_before_(run.peers.uplink()), sent_bytes_(uplink_before_.state.sent_bytes) {
+  const auto links = run.peers.links();
+  for (std::size_t place = 0; place < links.size(); ++place) {
+    links_before_[run.peers.view().members[place]] = links[place].state;
+  }
+}
 
 bool RoundRecord::add(const Synced& synced) {
   for (const auto& sync : synced.applied) add(sync);
@@ -76,9 +78,9 @@ std::string RoundRecord::hash_of_theta_global() const {
 }
 
 void RoundRecord::record_links() {
-  const auto record = [&](std::optional<std::string> peer, const LinkUse& before,
+  const auto record = [&](std::optional<std::string> peer, const LinkState& before,
                           const LinkUse& now) {
-    const auto link = since(before.state, now.state);
+    const auto link = since(before, now.state);
     run_.recorder.record(LinkEvent{
         .round = run_.position.round(),
         .peer = std::move(peer),
@@ -95,9 +97,9 @@ void RoundRecord::record_links() {
   const auto& view = run_.peers.view();
   for (std::size_t place = 0; place < links.size(); ++place) {
     if (place == view.self) continue;
-    record(view.members[place], links_before_[place], links[place]);
+    record(view.members[place], links_before_[view.members[place]], links[place]);
   }
-  record(std::nullopt, uplink_before_, run_.peers.uplink());
+  record(std::nullopt, uplink_before_.state, run_.peers.uplink());
 }
 
 }  // namespace farstep

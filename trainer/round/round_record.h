@@ -3,9 +3,9 @@
 // Belongs to the training thread; lives for one round.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "trainer/round/run.h"
 
@@ -31,9 +31,9 @@ class RoundRecord {
   void record_links();
 
   Run& run_;
-  const LinkUse uplink_before_;  // at the round's begin
-  const std::vector<LinkUse> links_before_;
-  uint64_t sent_bytes_;  // up to the newest sync
+  const LinkUse uplink_before_;                    // at the round's begin
+  std::map<std::string, LinkState> links_before_;  // by site
+  uint64_t sent_bytes_;                            // up to the newest sync
   std::optional<SyncRecord> newest_sync_;
 };
 

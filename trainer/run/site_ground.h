@@ -11,7 +11,7 @@
 #include "trainer/inner/cores.h"
 #include "trainer/settings/load_config.h"
 #include "trainer/telemetry/recorder.h"
-#include "wan/membership/protocol.h"
+#include "wan/protocol/protocol.h"
 
 namespace farstep {
 

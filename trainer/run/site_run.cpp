@@ -76,8 +76,7 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, bool resume,
   return peers->telling_failure([&] {
     require_run_fits(checked, peers->run(), std::string(kRunSource));
     write_configs(*ground, peers->run());
-    peers->connect(peers->run().deadlines.transfer_stall_seconds)
-        .make_exchange(peers->run().sync.exchange);
+    peers->open_exchanges();
     // The only place that knows what the run trains, beside the checks.
     auto task = std::make_unique<LanguageTask>(ground->site, peers->run(), std::string(kRunSource),
                                                checked.data);

@@ -64,6 +64,10 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
       servers.element(i).fail("'" + run.sync.servers[i] + "' is no site of the run");
     }
   }
+  if (run.min_sites > std::ssize(run.sites)) {
+    JsonPath{file, "min_sites"}.fail(
+        fmt::format("is {}; the run has {} sites", *run.min_sites, run.sites.size()));
+  }
   const auto& strategy = run.strategy.kind;
   check_strategy(strategy,
                  {.outer = run.outer, .sync = run.sync, .base_steps = run.plan.base_steps},
@@ -79,7 +83,10 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
 }
 
 ServedRun served_run(const RunConfig& run) {
-  ServedRun served{.config = to_json(run), .sites = {}, .fragments = run.sync.fragments};
+  ServedRun served{.config = to_json(run),
+                   .sites = {},
+                   .fragments = run.sync.fragments,
+                   .min_sites = run.min_sites};
   for (const auto& site : run.sites) served.sites.push_back(site.name);
   return served;
 }

@@ -43,6 +43,7 @@ struct RunConfig {
   std::string name;
   int64_t seed = 1;
   std::vector<RunSite> sites;
+  std::optional<int64_t> min_sites;
   ModelConfig model;
   DataConfig data;
   InnerConfig inner;
@@ -60,6 +61,11 @@ struct RunConfig {
     visit("seed", seed, "seed of the weights and of the data order", at_least(0));
     visit("sites", sites, "the sites that take part; their order gives the site ids",
           required(at_least(1)));
+    visit(
+        "min_sites", min_sites,
+        "sites that must be left for the run to go on when others are lost; null: all of them, so "
+        "the first loss ends the run",
+        at_least(1));
     visit("model", model, "the model");
     visit("data", data, "the data recipe");
     visit("inner", inner, "the inner optimizer");

@@ -41,7 +41,7 @@ void EagerUpdates::retune(const SyncConfig& sync, std::span<const double> shares
 Synced EagerUpdates::begin(const RoundStart& start, const RoundTiming& /*so_far*/,
                            const std::stop_token& stop) {
   start_ = start;
-  sync_.meet(start.view, *start.exchange);
+  sync_.meet(start.view, *start.exchanges);
   // A sync must not begin before the measuring sync: coordinator and sites take one sync after the
   // other.
   return {.applied = {}, .is_stopped = !start.is_measuring && !send_if_due(stop)};
@@ -92,9 +92,9 @@ void EagerUpdates::send() {
              {.take_delta =
                   [this](std::span<float> delta) { std::ranges::copy(sent_delta_, delta.begin()); },
               .check_plan =
-                  [id, planned = sent_plan_](std::span<const Contribution> contributions) {
+                  [planned = sent_plan_](const Go& go) {
                     if (planned.empty()) return;  // unknown after a resume
-                    check_planned(id, contributions, planned,
+                    check_planned(go, planned,
                                   [](const PlannedWork& plan) { return plan.local_steps; });
                   }});
   span.finish();
@@ -176,6 +176,8 @@ Json EagerUpdates::state() const {
 void EagerUpdates::restore(const Json& state) {
   progress_ = read_progress<EagerProgress>(state);
   sync_.restore(progress_.sync);
+  // Its generation was counted by another coordinator.
+  if (progress_.received) progress_.received->generation = 0;
 }
 
 NamedBuffers EagerUpdates::own_buffers() {

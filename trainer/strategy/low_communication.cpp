@@ -60,7 +60,7 @@ Synced LowCommunication::begin(const RoundStart& start, const RoundTiming& so_fa
   FARSTEP_CHECK(start.is_measuring || start.view.self < start.planned.size(),
                 "no plan for place {}: there are {} plans", start.view.self, start.planned.size());
   start_ = start;
-  sync_.meet(start.view, *start.exchange);
+  sync_.meet(start.view, *start.exchanges);
   return sync(so_far, false, stop);
 }
 
@@ -142,17 +142,19 @@ void LowCommunication::send(const RoundTiming& so_far) {
   }
   // The worker computes the delta. On the training thread, deltas, residuals and hashes took 2.1 s
   // of a round at 215M values (docs/results.md, Training behind the sync).
-  const auto take_delta = [=, this, theta = &theta()](std::span<float> delta) {
-    if (is_delayed && !is_taken) {
+  const auto take_delta = [=, this, theta = &theta(),
+                           is_pulled = is_taken](std::span<float> delta) mutable {
+    if (is_delayed && !is_pulled) {
       const auto pulled = theta->finish_pull();
       sent_theta_.assign(pulled.begin(), pulled.end());
+      is_pulled = true;  // a sync that loses a site takes the delta once more
     }
     const int64_t bad =
         sync_.outer().delta(range, is_delayed ? std::span<const float>(sent_theta_) : local, delta);
     if (bad >= 0) sync_.refuse_delta(id, bad);
   };
-  const auto check_plan = [=, this](std::span<const Contribution> contributions) {
-    check_planned(id, contributions, start_->planned, [&](const PlannedWork& plan) {
+  const auto check_plan = [=, this](const Go& go) {
+    check_planned(go, start_->planned, [&](const PlannedWork& plan) {
       return schedule_of(plan.local_steps).send_step(id.fragment);
     });
   };

@@ -23,7 +23,8 @@ std::vector<double> configured_shares(const SyncConfig& sync, const View& view) 
   for (const auto& member : view.members) {
     shares.push_back(std::ranges::count(sync.servers, member) > 0 ? 1 : 0);
   }
-  if (sync.servers.empty()) shares.front() = 1;
+  // None is named, or all of them are lost.
+  if (std::ranges::count(shares, 1) == 0) shares.front() = 1;
   return shares;
 }
 
@@ -64,9 +65,14 @@ void OuterSync::retune(const SyncConfig& sync, std::span<const double> shares) {
   apply_config();
 }
 
-void OuterSync::meet(const View& view, Exchange& exchange) {
+void OuterSync::meet(const View& view, Exchanges& exchanges) {
   FARSTEP_CHECK(!flight_, "a sync is under way");
-  exchange_ = &exchange;
+  exchanges_ = &exchanges;
+  // A sync may have found a newer view than the one of the round.
+  if (view.generation >= view_.generation) take_view(view);
+}
+
+void OuterSync::take_view(const View& view) {
   if (view == view_) return;
   const bool same_members = view.members == view_.members;
   view_ = view;
@@ -119,7 +125,9 @@ void OuterSync::restore(const OuterSyncState& state) {
     // These two are never tuned, so the run's config decides them.
     sync.exchange = sync_.exchange;
     sync.lanes = sync_.lanes;
-    retune(sync, state.tuning->shares);
+    // The state may have been saved with other members.
+    const bool fits = state.tuning->shares.size() == view_.size();
+    retune(sync, fits ? state.tuning->shares : std::vector<double>());
   }
   if (state.has_residuals) keep_residuals();
 }
@@ -156,7 +164,7 @@ void OuterSync::refuse_delta(const SyncId& id, int64_t index) const {
 }
 
 void OuterSync::send(const SyncId& id, const Contribution& contribution, Steps steps) {
-  FARSTEP_CHECK(exchange_, "no round has begun");
+  FARSTEP_CHECK(exchanges_, "no round has begun");
   FARSTEP_CHECK(!flight_, "a sync is under way");
   is_committed_ = false;
   flight_.emplace(Flight{.id = id, .give_up = {}, .arrival = {}, .outcome = {}});
@@ -168,9 +176,9 @@ void OuterSync::send(const SyncId& id, const Contribution& contribution, Steps s
           })
           .share();
   // Two tasks, so that receive() and try_give_up() can wait for the arrival alone.
-  flight_->outcome = worker_.submit([this, id, shared, arrival = flight_->arrival] {
-    const auto& go = arrival.get().go;
-    return go ? exchange(id, *go, *shared) : Outcome{};
+  flight_->outcome = worker_.submit([this, id, contribution, shared, arrival = flight_->arrival,
+                                     stop = flight_->give_up.get_token()] {
+    return finish(id, arrival.get().go, contribution, *shared, stop);
   });
 }
 
@@ -181,8 +189,8 @@ std::optional<SyncRecord> OuterSync::receive(int64_t round, const std::stop_toke
   // Taken out first, so that a sync that fails leaves nothing under way.
   auto flight = std::exchange(flight_, std::nullopt);
   FARSTEP_CHECK(flight, "no sync is under way");
-  // After arrival the stop has no effect: all sites have begun the sync, and it counts at all or at
-  // none.
+  // After arrival the stop has no effect, unless a site is lost: all sites have begun the sync, and
+  // it counts at all or at none.
   const std::stop_callback give_up(stop, [&flight] { flight->give_up.request_stop(); });
   SyncRecord record;
   record.id = flight->id;
@@ -200,13 +208,15 @@ std::optional<SyncRecord> OuterSync::receive(int64_t round, const std::stop_toke
     flight->outcome.wait();
     record.exposed_wan_seconds = span.finish();
   }
-  const auto outcome = flight->outcome.get();
-  record.generation = arrival.go->generation;
+  auto outcome = flight->outcome.get();
+  if (!outcome.go) return std::nullopt;
+  record.generation = outcome.go->generation;
+  record.members = std::move(outcome.go->sites);
   record.averaging_weight = outcome.averaging_weight;
   record.theta_hash = outcome.theta_hash;
   record.wait_seconds = arrival.seconds;
   record.wan_seconds = outcome.seconds;
-  record.contributions = arrival.go->contributions;
+  record.contributions = std::move(outcome.go->contributions);
   return record;
 }
 
@@ -218,8 +228,10 @@ bool OuterSync::try_give_up() {
   flight->give_up.request_stop();
   if (!flight->arrival.get().go) return true;
   // After the commit nothing may fail any more; receive() takes the result.
-  if (is_ready(flight->outcome) && !is_committed_)
-    flight->outcome.get();  // throws the sync's failure
+  if (is_ready(flight->outcome) && !is_committed_) {
+    flight->outcome.get();  // throws the sync's failure, unless it was given up after a loss
+    return true;
+  }
   flight_ = std::move(flight);
   return false;
 }
@@ -238,7 +250,7 @@ OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contr
   steps.take_delta(delta);
   // From here on the sync may change what the checkpoint still reads.
   outside_.wait_for_checkpoint();
-  residual_places_ = residuals_.begin(id.fragment, delta);
+  residuals_.add_to_delta(id.fragment, delta);
   // The coordinator compares these hashes: sites that differ already must not average.
   const auto start_hash = checksum_text(outer_.checksum(fragment_range(id.fragment)));
   const double began = outside_.clock.now_seconds();
@@ -246,22 +258,48 @@ OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contr
   return {.go = std::move(go), .seconds = outside_.clock.now_seconds() - began};
 }
 
-OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Steps& steps) {
+// No state has changed when an exchange fails, and theta_local still has the delta. So the members
+// that are left do the same sync again.
+OuterSync::Outcome OuterSync::finish(const SyncId& id, std::optional<Go> go,
+                                     const Contribution& contribution, const Steps& steps,
+                                     const std::stop_token& give_up) {
   const double began = outside_.clock.now_seconds();
+  while (go) {
+    try {
+      auto outcome = exchange(id, *go, steps);
+      outcome.seconds = outside_.clock.now_seconds() - began;
+      return outcome;
+    } catch (const PeerError& error) {
+      if (!outside_.rendezvous.is_renewed(go->generation, error.site())) throw;
+    }
+    go = arrive(id, contribution, steps, give_up).go;
+  }
+  return {};
+}
+
+OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Steps& steps) {
   // Before the exchange, so that a failure changes no state.
-  steps.check_plan(go.contributions);  // before the exchange, so that a failure changes no state
+  steps.check_plan(go);
+  if (go.generation != view_.generation) {
+    const auto self = std::ranges::find(go.sites, view_.own_name());
+    FARSTEP_CHECK(self != go.sites.end(), "{} is no member of generation {}", view_.own_name(),
+                  go.generation);
+    take_view({.generation = go.generation,
+               .members = go.sites,
+               .self = static_cast<std::size_t>(self - go.sites.begin())});
+  }
   const auto range = fragment_range(id.fragment);
   const auto mean = values(id.fragment);
   std::vector<Work> works;
   for (const auto& sent : go.contributions) works.push_back(sent.work);
   const auto coefficients = averaging_coefficients(averaging_, works);
-  exchange_->average({.generation = go.generation,
-                      .round = id.round,
-                      .fragment = id.fragment,
-                      .coefficients = coefficients,
-                      .partitions = partitions(range),
-                      .codec = codec_.get()},
-                     mean, residual_places_);
+  exchanges_->among(view_).average({.generation = go.generation,
+                                    .round = id.round,
+                                    .fragment = id.fragment,
+                                    .coefficients = coefficients,
+                                    .partitions = partitions(range),
+                                    .codec = codec_.get()},
+                                   mean, residuals_.next(id.fragment));
   // With a round's last fragment the hash covers all of theta_global, so the vote proves that all
   // of it is equal.
   const int64_t from = id.fragment + 1 == sync_.fragments ? 0 : range.begin;
@@ -273,9 +311,8 @@ OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Ste
   is_committed_ = true;
   residuals_.commit(id.fragment);
   steps.apply_mean(mean);
-  return {.averaging_weight = coefficients[view_.self],
-          .theta_hash = std::move(theta_hash),
-          .seconds = outside_.clock.now_seconds() - began};
+  return {
+      .go = go, .averaging_weight = coefficients[view_.self], .theta_hash = std::move(theta_hash)};
 }
 
 }  // namespace farstep

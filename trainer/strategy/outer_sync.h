@@ -4,6 +4,9 @@
 // delta -> arrive at the coordinator -> exchange -> vote on the hash of the next theta_global ->
 // outer step.
 //
+// The coordinator's answer to the arrival names the members that take part. If one of them is lost
+// before all have voted, the others begin the sync anew: from the delta, in a new generation.
+//
 // Threads: the training thread calls all methods. A worker does the sync between send() and
 // receive(), while the training thread trains on; during that time theta_global and momentum belong
 // to the worker. Only one sync is under way at a time. The time that receive() waits for peers is
@@ -31,7 +34,7 @@
 #include "trainer/strategy/strategy.h"
 #include "trainer/strategy/sync_progress.h"
 #include "trainer/telemetry/recorder.h"
-#include "wan/membership/rendezvous.h"
+#include "wan/protocol/rendezvous.h"
 
 namespace farstep {
 
@@ -81,10 +84,9 @@ class OuterSync {
 
   // Does the part of Strategy::retune() that concerns one sync.
   void retune(const SyncConfig& sync, std::span<const double> shares);
-  // Makes the following syncs run among the members of `view`, over `exchange`. The exchange
-  // belongs to that view, and outlives every sync that is sent until the next call. No sync may be
-  // under way.
-  void meet(const View& view, Exchange& exchange);
+  // Makes the following syncs run over `exchanges`, which must outlive them: among the members of
+  // `view`, or of a later view that a sync finds. No sync may be under way.
+  void meet(const View& view, Exchanges& exchanges);
 
   Range fragment_range(int64_t fragment) const;
   // Returns a fragment's mean, after receive().
@@ -96,10 +98,11 @@ class OuterSync {
 
   // The strategy's part of a sync, called by the worker.
   struct Steps {
-    // Writes the fragment's delta. receive() throws the exceptions of this function.
+    // Writes the fragment's delta, the same one at each call. receive() throws the exceptions of
+    // this function.
     std::function<void(std::span<float> delta)> take_delta;
     // Throws if one of the sites did not train by the plan. Called when all have arrived.
-    std::function<void(std::span<const Contribution>)> check_plan = [](auto) {};
+    std::function<void(const Go&)> check_plan = [](const auto&) {};
     // Called with the mean when the sync is committed.
     std::function<void(std::span<const float> mean)> apply_mean = [](auto) {};
   };
@@ -128,6 +131,7 @@ class OuterSync {
     double seconds = 0;
   };
   struct Outcome {
+    std::optional<Go> go;  // that of the exchange that counts; nullopt if the site gave up
     double averaging_weight = 0;
     std::string theta_hash;
     double seconds = 0;
@@ -151,20 +155,23 @@ class OuterSync {
   // Run on the worker.
   Arrival arrive(const SyncId& id, const Contribution& contribution, const Steps& steps,
                  std::stop_token give_up);
+  // Exchanges and votes, once more in each new generation.
+  Outcome finish(const SyncId& id, std::optional<Go> go, const Contribution& contribution,
+                 const Steps& steps, const std::stop_token& give_up);
   Outcome exchange(const SyncId& id, const Go& go, const Steps& steps);
+  void take_view(const View& view);
 
   const AveragingRule averaging_;
   const std::vector<TensorStart> tensors_;
   const Surroundings outside_;
   OuterOptimizer outer_;
-  View view_;
-  Exchange* exchange_ = nullptr;  // made for view_
+  View view_;  // the worker's while a sync is under way
+  Exchanges* exchanges_ = nullptr;
   SyncConfig sync_;
   std::optional<SyncTuning> tuning_;  // as the latest retune() set it
   std::unique_ptr<Codec> codec_;
   // Belong to the worker while a sync is under way, like theta_global and momentum.
   Residuals residuals_;
-  ResidualSpans residual_places_;
   std::vector<float> values_;  // the delta, then the mean
   std::optional<Flight> flight_;
   std::atomic<bool> is_committed_ = false;  // the sync in flight_ is committed at every site

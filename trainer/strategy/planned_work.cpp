@@ -1,25 +1,29 @@
 #include "trainer/strategy/planned_work.h"
 
+#include <algorithm>
+
 #include "trainer/base/error.h"
 
 namespace farstep {
 
 // Each site plans for itself, so a disagreement would show in nothing but wrong averaging weights
 // and overlapping data.
-void check_planned(const SyncId& id, std::span<const Contribution> contributions,
-                   std::span<const PlannedWork> planned,
+void check_planned(const Go& go, std::span<const PlannedWork> planned,
                    const std::function<int64_t(const PlannedWork&)>& least_steps) {
-  FARSTEP_CHECK(contributions.size() == planned.size(), "{} sites took part in a round of {}",
-                contributions.size(), planned.size());
-  for (std::size_t place = 0; place < planned.size(); ++place) {
-    const auto& plan = planned[place];
-    const auto& done = contributions[place].timing;
+  FARSTEP_CHECK(go.sites.size() == go.contributions.size(), "{} sites sent {} contributions",
+                go.sites.size(), go.contributions.size());
+  for (std::size_t place = 0; place < go.sites.size(); ++place) {
+    const auto found = std::ranges::find(planned, go.sites[place], &PlannedWork::site);
+    FARSTEP_CHECK(found != planned.end(), "site {} took part in round {}, which was not planned",
+                  go.sites[place], go.round);
+    const auto& plan = *found;
+    const auto& done = go.contributions[place].timing;
     // By a deadline a site ends when its time is up, and one step is enough.
     const int64_t least = plan.ends_by_steps ? least_steps(plan) : 1;
     FARSTEP_CHECK(done.batch == plan.batch && done.steps >= least && done.steps <= plan.most_steps,
                   "site {} did {} steps of {} in round {}, but by this site's plan {} of {}: the "
                   "sites do not hold the same plan",
-                  plan.site, done.steps, done.batch, id.round, least, plan.batch);
+                  plan.site, done.steps, done.batch, go.round, least, plan.batch);
   }
 }
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "wan/membership/protocol.h"
+#include "wan/protocol/protocol.h"
 
 namespace farstep {
 
@@ -22,11 +22,10 @@ struct PlannedWork {
   bool ends_by_steps = true;  // false: by its deadline, after any number of steps
 };
 
-// Throws InternalError if a contribution to sync `id` differs from `planned`: by another batch, by
-// more than most_steps steps, or by fewer than `least_steps`. The last applies only where rounds
-// end by steps.
-void check_planned(const SyncId& id, std::span<const Contribution> contributions,
-                   std::span<const PlannedWork> planned,
+// Throws InternalError if a contribution to the sync that `go` began differs from `planned`: by
+// another batch, by more than most_steps steps, or by fewer than `least_steps`. The last applies
+// only where rounds end by steps. Planned sites may be missing: they were lost since.
+void check_planned(const Go& go, std::span<const PlannedWork> planned,
                    const std::function<int64_t(const PlannedWork&)>& least_steps);
 
 }  // namespace farstep

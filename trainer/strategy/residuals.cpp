@@ -56,16 +56,21 @@ void Residuals::drop() {
   *this = {};
 }
 
+void Residuals::add_to_delta(int64_t fragment, std::span<float> delta) const {
+  if (empty()) return;
+  const auto left = part(std::span(of_deltas_), fragments_[static_cast<std::size_t>(fragment)]);
+  for (std::size_t k = 0; k < delta.size(); ++k) delta[k] += left[k];
+}
+
 // New residuals are written beside the old ones. If the exchange fails the old ones are still
 // there, and the sync can be repeated from the delta.
-ResidualSpans Residuals::begin(int64_t fragment, std::span<float> delta) {
+ResidualSpans Residuals::next(int64_t fragment) {
   if (empty()) return {};
-  const auto left = part(of_deltas_, fragments_[static_cast<std::size_t>(fragment)]);
-  for (std::size_t k = 0; k < delta.size(); ++k) delta[k] += left[k];
+  const auto size = fragments_[static_cast<std::size_t>(fragment)].size();
   const auto of_mean = left_of_mean(fragment);
   // The exchange reads the old ones where it writes the new ones.
   std::ranges::copy(of_mean, next_of_means_.begin());
-  return {.of_delta = std::span(next_of_deltas_).first(left.size()),
+  return {.of_delta = std::span(next_of_deltas_).first(static_cast<std::size_t>(size)),
           .of_mean = std::span(next_of_means_).first(of_mean.size())};
 }
 

@@ -4,8 +4,8 @@
 //
 // Memory: the model's size for the deltas, and this site's part of it for the means. Besides, for
 // the sync under way, a fragment's size and this site's part of a fragment. Belongs to one thread,
-// except the buffers that begin() returns: they belong to the exchange until commit() or the next
-// begin().
+// except the buffers that next() returns: they belong to the exchange until commit() or the next
+// next().
 #pragma once
 
 #include <vector>
@@ -27,9 +27,10 @@ class Residuals {
   // Drops all residuals.
   void drop();
 
-  // Adds the fragment's residual to its `delta` before encoding. Returns the buffers for the
-  // residuals that the exchange leaves; empty without error feedback.
-  ResidualSpans begin(int64_t fragment, std::span<float> delta);
+  // Adds the fragment's residual to its `delta` before encoding.
+  void add_to_delta(int64_t fragment, std::span<float> delta) const;
+  // Returns the buffers for the residuals that the exchange leaves; empty without error feedback.
+  ResidualSpans next(int64_t fragment);
   // Replaces the fragment's residuals by those of its sync, which is committed.
   void commit(int64_t fragment);
 

@@ -18,7 +18,7 @@
 #include "trainer/config/json_fields.h"
 #include "trainer/reduction/site_reduction.h"
 #include "trainer/strategy/planned_work.h"
-#include "wan/membership/protocol.h"
+#include "wan/protocol/protocol.h"
 
 namespace farstep {
 
@@ -41,27 +41,29 @@ class LocalTheta {
 struct SyncRecord {
   SyncId id;
   int64_t generation = 0;
-  double averaging_weight = 0;  // of this site's delta
+  std::vector<std::string> members;  // of that generation: the sites that took part
+  double averaging_weight = 0;       // of this site's delta
   // The hash that the sites voted on. With a round's last fragment it covers all of theta_global.
   std::string theta_hash;
   // The time from this site's delta until all sites had theirs, and from then until the commit.
   double wait_seconds = 0, wan_seconds = 0;
   // The parts of these times that training did not hide.
   double exposed_wait_seconds = 0, exposed_wan_seconds = 0;
-  std::vector<Contribution> contributions;  // of all members, in the order of the view
+  std::vector<Contribution> contributions;  // of the members, in their order
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("round", id.round, "the sync's round", kRequired);
     visit("fragment", id.fragment, "its fragment", kRequired);
     visit("generation", generation, "of the membership", kRequired);
+    visit("members", members, "of that generation", kRequired);
     visit("averaging_weight", averaging_weight, "of this site's delta", kRequired);
     visit("theta_hash", theta_hash, "that the sites voted on", kRequired);
     visit("wait_seconds", wait_seconds, "until all sites had their delta", kRequired);
     visit("wan_seconds", wan_seconds, "from then to the commit", kRequired);
     visit("exposed_wait_seconds", exposed_wait_seconds, "of it, not hidden by training", kRequired);
     visit("exposed_wan_seconds", exposed_wan_seconds, "of it, not hidden by training", kRequired);
-    visit("contributions", contributions, "of all sites", kRequired);
+    visit("contributions", contributions, "of the members", kRequired);
   }
 };
 
@@ -81,7 +83,7 @@ struct RoundStart {
   // The round's first steps measure the sites. Nothing is synced until begin() is called once more,
   // with the plan for the rest of the round.
   bool is_measuring = false;
-  Exchange* exchange = nullptr;  // of the view
+  Exchanges* exchanges = nullptr;
   LocalTheta* theta = nullptr;
   // A step's gradient for Strategy::gradients(): flat, in host memory. Empty if it is on a device.
   std::span<float> gradients = {};
@@ -105,8 +107,9 @@ class Strategy {
   virtual const SyncConfig& sync_config() const = 0;
 
   // Each of the three calls of a round sends and applies the syncs that are due. `so_far` is the
-  // site's round; its link figures and step times go to the other sites unchanged. If a sync is
-  // stopped or throws, it has changed no state. It can be repeated from there or from a checkpoint.
+  // site's round; its link figures and step times go to the other sites unchanged. If members of
+  // the view are lost, the sync is done among the others. If a sync is stopped or throws, it has
+  // changed no state. It can be repeated from there or from a checkpoint.
   // Throws PeerError; InternalError if hashes or plans differ; DivergenceError if a delta is not
   // finite.
   //

@@ -9,7 +9,7 @@
 #include "outer_optimizer/sync_config.h"
 #include "trainer/base/error.h"
 #include "trainer/strategy/strategy.h"
-#include "wan/membership/protocol.h"
+#include "wan/protocol/protocol.h"
 
 namespace farstep {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "wan/membership/protocol.h"
+#include "wan/protocol/protocol.h"
 
 namespace farstep {
 

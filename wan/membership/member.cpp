@@ -14,6 +14,8 @@ namespace {
 
 // Often enough to show a user that the program lives, and rare enough to read.
 constexpr double kReportSeconds = 5;  // between two log lines that explain a long join
+// The coordinator looks for silent sites twice a heartbeat, and its answer takes a way.
+constexpr double kRenewalBeats = 2;  // beyond lost_after_seconds
 
 }  // namespace
 
@@ -94,17 +96,51 @@ std::string Member::get(const std::string& key) {
 
 std::optional<Go> Member::arrive(const SyncId& sync, const Contribution& contribution,
                                  const std::string& theta_hash, std::stop_token stop) {
-  // Without a deadline: a slow peer is waited for, and the loss of one ends the wait.
-  const auto answer =
-      ask(ArriveMessage{generation(), sync.round, sync.fragment, contribution, theta_hash}, kNever,
-          std::move(stop));
-  if (!answer) return std::nullopt;
-  return std::get<Go>(*answer);
+  while (true) {
+    // Without a deadline: a slow peer is waited for, and the loss of one ends the wait.
+    const auto answer =
+        ask(ArriveMessage{generation(), sync.round, sync.fragment, contribution, theta_hash},
+            kNever, stop);
+    if (!answer) return std::nullopt;
+    // Otherwise a site was lost, and the others meet in a new generation.
+    if (const auto* go = std::get_if<Go>(&*answer)) {
+      const std::lock_guard lock(mutex_);
+      generation_of_sync_ = go->generation;
+      return *go;
+    }
+  }
 }
 
-// Without a deadline too: every site's exchange has its own.
+// Without a deadline too: every site's exchange has its own. The vote belongs to the generation in
+// which the exchange was done, even if a newer one is known here.
 void Member::vote(const SyncId& sync, const std::string& theta_hash) {
-  ask(VoteMessage{generation(), sync.round, sync.fragment, theta_hash}, kNever);
+  int64_t generation = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    generation = generation_of_sync_;
+  }
+  const auto answer = ask(VoteMessage{generation, sync.round, sync.fragment, theta_hash}, kNever);
+  const auto* view = std::get_if<ViewMessage>(&*answer);
+  if (view == nullptr) return;
+  // The loss may have followed the commit.
+  if (SyncId{view->committed_round, view->committed_fragment} == sync) return;
+  throw PeerError(view->lost, fmt::format("site {}: {}", view->lost, view->reason));
+}
+
+bool Member::is_renewed(int64_t generation, const std::string& suspect) {
+  double patience_seconds = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    throw_failure();
+    FARSTEP_CHECK(welcome_, "site {} has not joined yet", site_);
+    const auto& sites = view_ ? view_->sites : welcome_->sites;
+    // Without this one the run would end, so the caller's own error is the better one to end with.
+    const bool can_renew = std::ssize(sites) > welcome_->min_sites;
+    if (!can_renew && generation == generation_locked()) return false;
+    patience_seconds = deadlines_.lost_after_seconds + kRenewalBeats * deadlines_.heartbeat_seconds;
+  }
+  return ask(SuspectMessage{generation, suspect}, clock_.now_seconds() + patience_seconds)
+      .has_value();
 }
 
 void Member::set_activity(int64_t round, int64_t step, const std::string& text) {
@@ -146,10 +182,11 @@ double Member::clock_offset_seconds() const {
   return clock_offset_seconds_;
 }
 
-void Member::on_peer_lost(LossListener listener) {
+void Member::on_peer_lost(int64_t generation, LossListener listener) {
   {
     const std::lock_guard lock(listener_mutex_);
     listener_ = std::move(listener);
+    listener_generation_ = generation;
   }
   // A failure may be known already, and is then told at once.
   socket_.wake();
@@ -216,7 +253,11 @@ void Member::throw_failure() const {
 int64_t Member::generation() const {
   const std::lock_guard lock(mutex_);
   FARSTEP_CHECK(welcome_, "site {} has not joined yet", site_);
-  return welcome_->generation;
+  return generation_locked();
+}
+
+int64_t Member::generation_locked() const {
+  return view_ ? view_->generation : welcome_->generation;
 }
 
 Deadlines Member::deadlines() const {
@@ -231,150 +272,6 @@ std::string Member::obstacle_to_joining() const {
                        endpoint_);
   }
   return fmt::format("coordinator at {} still waits for {}", endpoint_, fmt::join(missing_, ", "));
-}
-
-// ---- the member's thread ----
-
-// One loop: sends all due messages, waits for a message or the next heartbeat, handles all
-// messages, and checks for silence. An exception becomes the member's failure.
-void Member::run() {
-  try {
-    while (true) {
-      {
-        const std::lock_guard lock(mutex_);
-        if (is_stopping_) return;
-      }
-      // Sent before the wait, so that a new request goes out at once after its wake-up.
-      send_due_messages();
-      socket_.wait(next_beat_seconds_ - clock_.now_seconds());
-      while (const auto frames = socket_.receive()) {
-        handle(decode_coordinator_message(frames->front()));
-      }
-      // After the messages, since one of them may bring the failure.
-      check_coordinator();
-      tell_listener();
-    }
-  } catch (const std::exception& error) {
-    const auto* known = dynamic_cast<const Error*>(&error);
-    {
-      const std::lock_guard lock(mutex_);
-      fail(known != nullptr ? known->kind() : ErrorKind::kInternal, "",
-           fmt::format("coordinator at {}: {}", endpoint_, error.what()));
-    }
-    tell_listener();
-  }
-}
-
-void Member::send_due_messages() {
-  const std::lock_guard lock(mutex_);
-  const double now_seconds = clock_.now_seconds();
-  const bool is_beat = now_seconds >= next_beat_seconds_;
-  if (is_beat) next_beat_seconds_ = now_seconds + deadlines_.heartbeat_seconds;
-  // Reports are for the coordinator's log alone, so they are sent once and may be lost.
-  for (const auto& report : reports_) socket_.send({encode(report)});
-  reports_.clear();
-  for (auto* request : requests_) {
-    // New requests go out at once; unanswered ones again with every heartbeat.
-    if (request->is_sent && !is_beat) continue;
-    socket_.send({encode(request->message)});
-    request->is_sent = true;
-  }
-  // Before the welcome the repeated registration is the sign of life.
-  if (is_beat && welcome_ && !is_leaving_) {
-    activity_.sent_seconds = clock_.unix_seconds();
-    socket_.send({encode(activity_)});
-  }
-}
-
-// The effects of a message come before its answers, so that a thread with an answer sees them.
-void Member::handle(const CoordinatorMessage& message) {
-  const std::lock_guard lock(mutex_);
-  heard_seconds_ = clock_.now_seconds();
-  std::visit([this](const auto& content) { on(content); }, message);
-  for (auto* request : requests_) {
-    if (!request->answer && answers(message, request->message)) request->answer = message;
-  }
-  changed_.notify_all();
-}
-
-void Member::on(const Welcome& message) {
-  if (welcome_) return;  // a repetition
-  welcome_ = message;
-  next_beat_seconds_ = 0;  // join() waits for the first heartbeat's answer
-  if (const auto own = message.run.find("deadlines"); own != message.run.end()) {
-    deadlines_ = read_json<Deadlines>(*own, "the run's deadlines");
-  }
-}
-
-void Member::on(const WaitingMessage& message) {
-  missing_ = message.missing;
-}
-
-void Member::on(const HeartbeatAckMessage& message) {
-  const double now_seconds = clock_.unix_seconds();
-  const double round_trip_seconds = now_seconds - message.sent_seconds;
-  // The offset's error is at most half the round trip, so the shortest one gives the best figure.
-  if (round_trip_seconds >= best_round_trip_seconds_) return;
-  best_round_trip_seconds_ = round_trip_seconds;
-  clock_offset_seconds_ = message.coordinator_seconds - (message.sent_seconds + now_seconds) / 2;
-}
-
-void Member::on(const PeerLostMessage& message) {
-  fail(ErrorKind::kPeer, message.site, fmt::format("site {}: {}", message.site, message.reason));
-}
-
-// Sites that compute the same step from the same bytes hold the same weights. So a difference is a
-// defect or a memory fault, not the loss of a peer.
-void Member::on(const StopMessage& message) {
-  fail(ErrorKind::kInternal, "", message.reason);
-}
-
-// Before the welcome join() continues to register, which is the remedy.
-void Member::on(const UnknownSiteMessage& message) {
-  if (!welcome_) return;
-  fail(ErrorKind::kPeer, "",
-       fmt::format("coordinator at {} does not count site {} as a member: {}", endpoint_, site_,
-                   message.message));
-}
-
-// A refused message before the welcome is a wrong configuration; afterwards it is a defect.
-void Member::on(const ErrorMessage& message) {
-  fail(welcome_ ? ErrorKind::kInternal : ErrorKind::kConfig, "",
-       fmt::format("coordinator at {} refused a message: {}", endpoint_, message.message));
-}
-
-bool Member::is_coordinator_silent() const {
-  return clock_.now_seconds() - heard_seconds_ > deadlines_.lost_after_seconds;
-}
-
-// Any message counts as a sign of life, not only heartbeat answers.
-void Member::check_coordinator() {
-  const std::lock_guard lock(mutex_);
-  if (!welcome_ || !is_coordinator_silent()) return;
-  fail(ErrorKind::kPeer, "",
-       fmt::format("coordinator at {} has been silent for more than {} s", endpoint_,
-                   deadlines_.lost_after_seconds));
-}
-
-void Member::fail(ErrorKind kind, const std::string& site, const std::string& message) {
-  // The first failure is the cause; later ones are often its consequences.
-  if (!failure_) failure_ = Failure{kind, site, message};
-  changed_.notify_all();
-}
-
-void Member::tell_listener() {
-  std::optional<Failure> failure;
-  {
-    const std::lock_guard lock(mutex_);
-    if (is_leaving_) return;
-    failure = failure_;
-  }
-  if (!failure) return;
-  // Not under mutex_: the listener aborts transports, whose threads may call the member.
-  const std::lock_guard lock(listener_mutex_);
-  if (const auto listener = std::exchange(listener_, nullptr)) {
-    listener(failure->site, failure->message);
-  }
 }
 
 }  // namespace farstep

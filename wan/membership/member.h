@@ -4,8 +4,11 @@
 // A thread of its own owns the connection. It sends heartbeats and repeats unanswered requests, so
 // a connection that breaks and is opened again loses nothing.
 //
-// All methods are thread-safe. Methods that wait end when a peer or the coordinator is lost. After
-// a loss every method but leave() throws: PeerError that names the lost site (empty for the
+// When a peer is lost, the run goes on among the others in a new generation, or it ends, if fewer
+// than its min_sites are left.
+//
+// All methods are thread-safe. Methods that wait end when the coordinator is lost or the run ends.
+// From then on every method but leave() throws: PeerError that names the lost site (empty for the
 // coordinator), or InternalError if the sites' weights differ.
 #pragma once
 
@@ -23,8 +26,8 @@
 #include "trainer/base/error.h"
 #include "wan/membership/control_socket.h"
 #include "wan/membership/deadlines.h"
-#include "wan/membership/protocol.h"
-#include "wan/membership/rendezvous.h"
+#include "wan/protocol/protocol.h"
+#include "wan/protocol/rendezvous.h"
 #include "wan/transport/store.h"
 
 namespace farstep {
@@ -56,6 +59,7 @@ class Member : public Store, public Rendezvous {
   std::optional<Go> arrive(const SyncId& sync, const Contribution& contribution,
                            const std::string& theta_hash, std::stop_token stop) override;
   void vote(const SyncId& sync, const std::string& theta_hash) override;
+  bool is_renewed(int64_t generation, const std::string& suspect) override;
 
   // Whether the run cannot continue. throw_if_failed() throws the failure. Neither waits.
   bool has_failed() const;
@@ -71,10 +75,11 @@ class Member : public Store, public Rendezvous {
   // Returns the coordinator's unix time minus this machine's, accurate to about half a round trip.
   double clock_offset_seconds() const;
 
-  // Sets the function that is called once, by the member's thread, when the run cannot continue. It
-  // is called too if that is known already. It must return soon and must not call the member.
-  // Setting another or an empty one waits for a call in progress.
-  void on_peer_lost(LossListener listener);
+  // Sets the function that is called once, by the member's thread, when `generation` has lost a
+  // member or the run cannot continue. It is called too if that is known already. It must return
+  // soon and must not call the member. Setting another or an empty one waits for a call in
+  // progress.
+  void on_peer_lost(int64_t generation, LossListener listener);
 
  private:
   struct Request {
@@ -99,7 +104,9 @@ class Member : public Store, public Rendezvous {
   template <typename Condition>
   void wait(std::unique_lock<std::mutex>& lock, double deadline_seconds, std::stop_token stop,
             Condition condition);
+  // Returns the newest generation that is known here.
   int64_t generation() const;
+  int64_t generation_locked() const;  // the caller holds mutex_
   Deadlines deadlines() const;
   // Returns what keeps join() waiting, for the user.
   std::string obstacle_to_joining() const;
@@ -111,6 +118,7 @@ class Member : public Store, public Rendezvous {
   void on(const Welcome& message);
   void on(const WaitingMessage& message);
   void on(const HeartbeatAckMessage& message);
+  void on(const ViewMessage& message);
   void on(const PeerLostMessage& message);
   void on(const StopMessage& message);
   void on(const UnknownSiteMessage& message);
@@ -137,6 +145,8 @@ class Member : public Store, public Rendezvous {
   HeartbeatMessage activity_;
   std::optional<Welcome> welcome_;
   std::vector<std::string> missing_;  // sites not registered, from the last message
+  std::optional<ViewMessage> view_;   // of the newest generation, if a site was lost
+  int64_t generation_of_sync_ = 0;    // in which the newest sync began
   std::optional<Failure> failure_;
   double heard_seconds_ = -kNever;  // time of the coordinator's last message
   double clock_offset_seconds_ = 0;
@@ -145,8 +155,9 @@ class Member : public Store, public Rendezvous {
   bool is_stopping_ = false;
 
   std::mutex listener_mutex_;
-  LossListener listener_;  // guarded by listener_mutex_
-  std::thread thread_;     // the last member: it uses all others
+  LossListener listener_;            // guarded by listener_mutex_
+  int64_t listener_generation_ = 0;  // the same
+  std::thread thread_;               // the last member: it uses all others
 };
 
 }  // namespace farstep

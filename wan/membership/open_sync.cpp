@@ -47,8 +47,11 @@ std::string OpenSync::differing_votes() const {
 Go OpenSync::go() const {
   FARSTEP_CHECK(all_arrived(), "sites of round {}, fragment {} have not arrived", id_.round,
                 id_.fragment);
-  Go message{
-      .generation = generation_, .round = id_.round, .fragment = id_.fragment, .contributions = {}};
+  Go message{.generation = generation_,
+             .round = id_.round,
+             .fragment = id_.fragment,
+             .contributions = {},
+             .sites = sites_};
   for (const auto& site : sites_) {
     message.contributions.push_back(arrivals_.at(site).contribution);
   }

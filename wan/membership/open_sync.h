@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "wan/membership/protocol.h"
+#include "wan/protocol/protocol.h"
 
 namespace farstep {
 
 class OpenSync {
  public:
-  // A sync that needs every one of `sites`, which are in order of site ids.
+  // A sync that needs every one of `sites`, the members of the generation.
   OpenSync(int64_t generation, const SyncId& id, std::vector<std::string> sites);
 
   int64_t generation() const { return generation_; }

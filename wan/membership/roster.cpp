@@ -10,10 +10,21 @@
 
 namespace farstep {
 
+namespace {
+
+// A site whose connection to another broke, and that is silent for so many heartbeats, is lost. One
+// heartbeat may come late; lost_after_seconds, at least 3 of them, is for silence alone.
+constexpr double kSuspectBeats = 2.5;
+
+}  // namespace
+
 Roster::Roster(ServedRun run, const Deadlines& deadlines)
     : run_(std::move(run.config)),
       lost_after_seconds_(deadlines.lost_after_seconds),
+      suspect_seconds_(kSuspectBeats * deadlines.heartbeat_seconds),
+      min_sites_(run.min_sites.value_or(std::ssize(run.sites))),
       seats_(run.sites.begin(), run.sites.end()),
+      members_(run.sites),
       num_fragments_(run.fragments) {}
 
 std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteMessage& message,
@@ -24,6 +35,7 @@ std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteM
   // hear that.
   if (seat != nullptr && seat->presence == Presence::kPresent) {
     seat->heard_seconds = now_seconds;
+    seat->is_suspected = false;
     std::visit([&](const auto& content) { on(*seat, content); }, message);
   } else {
     on_stranger(connection, message);
@@ -35,7 +47,8 @@ std::vector<Outgoing> Roster::tick(double now_seconds) {
   now_seconds_ = now_seconds;
   for (auto& seat : seats_) {
     const double silence_seconds = now_seconds - seat.heard_seconds;
-    if (seat.presence != Presence::kPresent || silence_seconds <= lost_after_seconds_) continue;
+    const double limit_seconds = seat.is_suspected ? suspect_seconds_ : lost_after_seconds_;
+    if (seat.presence != Presence::kPresent || silence_seconds <= limit_seconds) continue;
     const auto& last = seat.heartbeat;
     lose(seat, Presence::kLost,
          fmt::format("silent for {:.1f} s; last heard of in round {}, step {}{}{}", silence_seconds,
@@ -132,27 +145,34 @@ void Roster::begin() {
   // Only the sites' checkpoints tell which sync of the round is next.
   takes_any_sync_ = start_syncs_ > 0;
   may_measure_ = !takes_any_sync_;
-  open_sync(1, SyncId{});
+  open_sync(SyncId{});
   for (const auto& seat : seats_) send(seat.connection, welcome(seat));
 }
 
-void Roster::open_sync(int64_t generation, const SyncId& id) {
-  sync_.emplace(generation, id, site_names());
+void Roster::open_sync(const SyncId& id) {
+  sync_.emplace(generation_, id, members_);
 }
 
 Welcome Roster::welcome(const Seat& seat) const {
   return {.run = run_,
-          .site_id = &seat - seats_.data(),
-          .sites = site_names(),
-          .generation = sync_->generation(),
+          .site_id = std::ranges::find(members_, seat.site) - members_.begin(),
+          .sites = members_,
+          .generation = generation_,
           .start_syncs = start_syncs_,
-          .profiles = profiles()};
+          .profiles = profiles(),
+          .min_sites = min_sites_};
 }
 
 std::vector<Json> Roster::profiles() const {
   std::vector<Json> profiles;
-  for (const auto& seat : seats_) profiles.push_back(seat.request.profile);
+  for (const auto& seat : seats_) {
+    if (is_member(seat)) profiles.push_back(seat.request.profile);
+  }
   return profiles;
+}
+
+bool Roster::is_member(const Seat& seat) const {
+  return std::ranges::find(members_, seat.site) != members_.end();
 }
 
 std::vector<std::string> Roster::site_names() const {
@@ -180,165 +200,6 @@ void Roster::on(Seat& seat, const RegisterMessage& message) {
   }
 }
 
-// ---- running ----
-
-void Roster::on(Seat& seat, const PutMessage& message) {
-  // A repeated request writes the same value again.
-  const auto [entry, is_new] = values_.emplace(message.key, message.value);
-  if (!is_new && entry->second != message.value) {
-    send(seat.connection,
-         ErrorMessage{fmt::format("the key {} is written twice, with two values", message.key)});
-    return;
-  }
-  send(seat.connection, StoredMessage{message.key});
-  for (const auto& connection : getters_[message.key]) {
-    send(connection, ValueMessage{message.key, message.value});
-  }
-  getters_.erase(message.key);
-}
-
-void Roster::on(Seat& seat, const GetMessage& message) {
-  const auto entry = values_.find(message.key);
-  if (entry != values_.end()) {
-    send(seat.connection, ValueMessage{message.key, entry->second});
-  } else {
-    // Not answered yet: the connection waits for the put.
-    getters_[message.key].insert(seat.connection);
-  }
-}
-
-void Roster::on(Seat& seat, const HeartbeatMessage& message) {
-  seat.heartbeat = message;
-  send(seat.connection, HeartbeatAckMessage{message.sent_seconds, now_seconds_});
-  // Sites that wait for nothing hear of the end by this.
-  if (verdict_) send(seat.connection, *verdict_);
-}
-
-bool Roster::is_current(const Seat& seat, std::string_view type, int64_t generation,
-                        const SyncId& id) {
-  // After the end every request gets the end's reason, in case the first message was lost.
-  if (verdict_) {
-    send(seat.connection, *verdict_);
-    return false;
-  }
-  if (has_begun() && generation == sync_->generation() && id == sync_->id()) return true;
-  const auto open =
-      !has_begun() ? "sites are still joining"
-      : takes_any_sync_
-          ? fmt::format("that is generation {}, where no site has arrived", sync_->generation())
-          : fmt::format("that is {} of generation {}", text(sync_->id()), sync_->generation());
-  send(seat.connection,
-       ErrorMessage{fmt::format("site {} sent {} of {} of generation {}, which is not open: {}",
-                                seat.site, type, text(id), generation, open)});
-  return false;
-}
-
-void Roster::on(Seat& seat, const ArriveMessage& message) {
-  const SyncId id{message.round, message.fragment};
-  if (takes_any_sync_ && message.generation == sync_->generation()) {
-    takes_any_sync_ = false;
-    open_sync(message.generation, id);
-  }
-  // Only the first arrival of a run can be that of the measuring sync.
-  if (may_measure_ && message.generation == sync_->generation()) {
-    may_measure_ = false;
-    if (id == kMeasuringSync) open_sync(message.generation, id);
-  }
-  if (!is_current(seat, message.kType, message.generation, id)) return;
-  // A site that has left regularly is missed only now, when another one needs it.
-  for (auto& other : seats_) {
-    if (other.presence == Presence::kPresent) continue;
-    lose(other, other.presence, fmt::format("it left before {}", text(id)));
-    return;
-  }
-  if (sync_->all_arrived()) {  // the answer was lost
-    send(seat.connection, sync_->go());
-    return;
-  }
-  const int64_t fragments = message.contribution.fragments;
-  // Fragments may change between rounds, but must be the same at all sites in one.
-  if (sync_->anyone_arrived() && fragments != num_fragments_) {
-    const auto reason = fmt::format("{} syncs round {} in {} fragments, others in {}", seat.site,
-                                    id.round, fragments, num_fragments_);
-    end_early(StopMessage{reason}, reason);
-    return;
-  }
-  num_fragments_ = fragments;
-  sync_->arrive(seat.site, message);
-  if (!sync_->all_arrived()) return;
-  if (const auto sites = sync_->differing_arrivals(); !sites.empty()) {
-    const auto reason =
-        fmt::format("theta_global differs before the sync of {}: {}", text(id), sites);
-    end_early(StopMessage{reason}, reason);
-  } else {
-    send_to_all(sync_->go());
-  }
-}
-
-void Roster::on(Seat& seat, const VoteMessage& message) {
-  const SyncId id{message.round, message.fragment};
-  const CommittedMessage committed{message.generation, message.round, message.fragment};
-  // The next sync is open by now, so a repeated vote must be recognised before the check below.
-  const bool is_committed =
-      has_begun() && message.generation == sync_->generation() && id == last_sync_;
-  if (is_committed) {  // the answer was lost
-    send(seat.connection, committed);
-    return;
-  }
-  if (!is_current(seat, message.kType, message.generation, id)) return;
-  if (!sync_->all_arrived()) {
-    send(seat.connection,
-         ErrorMessage{fmt::format("site {} voted on {} before all arrived", seat.site, text(id))});
-    return;
-  }
-  sync_->vote(seat.site, message);
-  if (!sync_->all_voted()) return;
-  if (const auto sites = sync_->differing_votes(); !sites.empty()) {
-    const auto reason =
-        fmt::format("theta_global differs after the exchange of {}: {}", text(id), sites);
-    end_early(StopMessage{reason}, reason);
-    return;
-  }
-  last_sync_ = id;
-  const bool ends_round = id.fragment + 1 == num_fragments_;
-  open_sync(message.generation,
-            ends_round ? SyncId{id.round + 1, 0} : SyncId{id.round, id.fragment + 1});
-  send_to_all(committed);
-}
-
-void Roster::on(Seat& seat, const MetricsMessage& message) {
-  // Kept by seat, because sites report the same round at different times.
-  seat.metrics = message;
-  double loss_sum = 0;
-  double tokens = 0;
-  double idle_seconds = 0;
-  double seconds = 0;
-  for (const auto& other : seats_) {
-    if (!other.metrics || other.metrics->round != message.round) return;
-    const auto weight = static_cast<double>(other.metrics->tokens);
-    loss_sum += weight * other.metrics->train_loss;
-    tokens += weight;
-    idle_seconds += other.metrics->idle_seconds;
-    seconds += other.metrics->idle_seconds + other.metrics->compute_seconds;
-  }
-  round_summary_ = fmt::format("round {}: training loss {:.4f} over {:.0f} tokens, idle {:.1f} %",
-                               message.round, tokens > 0 ? loss_sum / tokens : 0, tokens,
-                               seconds > 0 ? 100 * idle_seconds / seconds : 0);
-}
-
-void Roster::on(Seat& seat, const LeaveMessage& message) {
-  send(seat.connection, GoodbyeMessage{});
-  // Between two syncs nobody waits for this site.
-  if (message.outcome == Outcome::kDone && has_begun() && !sync_->anyone_arrived()) {
-    seat.presence = Presence::kLeft;
-    return;
-  }
-  // To the others an early end is a loss, whatever its reason.
-  lose(seat, Presence::kLeft,
-       fmt::format("it left the run: {}{}{}", name_of(message.outcome),
-                   message.message.empty() ? "" : ": ", message.message));
-}
-
 // ---- ending ----
 
 void Roster::lose(Seat& seat, Presence presence, const std::string& reason) {
@@ -349,7 +210,40 @@ void Roster::lose(Seat& seat, Presence presence, const std::string& reason) {
   seat.presence = presence;
   // The first loss is the verdict. Sites that end because of it must not be named as causes.
   if (verdict_) return;
-  end_early(PeerLostMessage{seat.site, reason}, fmt::format("site {}: {}", seat.site, reason));
+  const auto left = std::ranges::count(seats_, Presence::kPresent, &Seat::presence);
+  // The last site that leaves has nobody to go on.
+  if (left > 0 && left >= min_sites_) {
+    go_on_without(seat, reason);
+  } else {
+    end_early(PeerLostMessage{seat.site, reason}, fmt::format("site {}: {}", seat.site, reason));
+  }
+}
+
+void Roster::go_on_without(const Seat& seat, const std::string& reason) {
+  ++generation_;
+  std::erase(members_, seat.site);
+  lost_site_ = seat.site;
+  lost_reason_ = reason;
+  newest_loss_ = fmt::format("site {}: {}; generation {} goes on with {}", seat.site, reason,
+                             generation_, fmt::join(members_, ", "));
+  // Nobody has applied the open sync, since it is not committed. So it can begin anew.
+  open_sync(sync_->id());
+  send_to_all(view());
+}
+
+// The first generation began without a loss, so there is nothing to miss.
+bool Roster::is_outdated(int64_t generation) const {
+  return generation < generation_ && !lost_site_.empty();
+}
+
+ViewMessage Roster::view() const {
+  ViewMessage message{
+      .generation = generation_, .sites = members_, .lost = lost_site_, .reason = lost_reason_};
+  if (last_sync_) {
+    message.committed_round = last_sync_->round;
+    message.committed_fragment = last_sync_->fragment;
+  }
+  return message;
 }
 
 void Roster::end_early(const CoordinatorMessage& verdict, const std::string& failure) {

@@ -5,8 +5,12 @@
 // A run has three phases: joining (until every expected site has registered), running (sync after
 // sync, fragment by fragment and round by round: all arrive, go, all vote, committed), over (every
 // site has left or is lost). Every request may come twice and is then answered again, as sites
-// repeat what is not answered. A site that is lost or leaves early ends the run for all: they are
-// told at once, and again when they ask.
+// repeat what is not answered.
+//
+// When a site is lost or leaves early, a new generation begins without it, and the open sync begins
+// anew among the others. They are told at once, and again whenever they ask in an older generation.
+// A sync on which all members have voted stays committed. With fewer sites than the run wants, the
+// run ends for all instead.
 //
 // Times are the coordinator's unix seconds on a steady scale. Not thread-safe: one owner.
 #pragma once
@@ -19,8 +23,8 @@
 
 #include "wan/membership/deadlines.h"
 #include "wan/membership/open_sync.h"
-#include "wan/membership/protocol.h"
 #include "wan/membership/served_run.h"
+#include "wan/protocol/protocol.h"
 
 namespace farstep {
 
@@ -48,6 +52,8 @@ class Roster {
   bool is_over() const;
   // Why the run ended early; empty if it did not.
   const std::string& failure() const { return failure_; }
+  // The newest loss that the run survived, in words; empty without one.
+  const std::string& newest_loss() const { return newest_loss_; }
   // The newest round of which all sites have sent their metrics, in words; empty without one.
   const std::string& round_summary() const { return round_summary_; }
 
@@ -63,6 +69,7 @@ class Roster {
     HeartbeatMessage heartbeat;
     std::optional<MetricsMessage> metrics;  // of the newest round
     double heard_seconds = 0;
+    bool is_suspected = false;  // another site lost its connection to it
   };
 
   void on(Seat& seat, const RegisterMessage& message);
@@ -72,6 +79,7 @@ class Roster {
   void on(Seat& seat, const ArriveMessage& message);
   void on(Seat& seat, const VoteMessage& message);
   void on(Seat& seat, const MetricsMessage& message);
+  void on(Seat& seat, const SuspectMessage& message);
   void on(Seat& seat, const LeaveMessage& message);
   void on_stranger(const std::string& connection, const SiteMessage& message);
 
@@ -81,10 +89,17 @@ class Roster {
   void begin();
   Welcome welcome(const Seat& seat) const;
   std::vector<Json> profiles() const;
+  bool is_member(const Seat& seat) const;
+  // Whether a site that knows `generation` has missed that a newer one has begun.
+  bool is_outdated(int64_t generation) const;
+  // Returns the message that tells a member of the present generation.
+  ViewMessage view() const;
   std::vector<std::string> site_names() const;
   std::vector<std::string> missing_sites() const;
 
-  void open_sync(int64_t generation, const SyncId& id);
+  void open_sync(const SyncId& id);
+  // Begins a generation without a member. The open sync begins anew.
+  void go_on_without(const Seat& seat, const std::string& reason);
   // Whether a message belongs to the open sync; answers it if it does not.
   bool is_current(const Seat& seat, std::string_view type, int64_t generation, const SyncId& id);
   std::string text(const SyncId& id) const { return text_of(id, num_fragments_); }
@@ -97,9 +112,13 @@ class Roster {
   void send_to_all(const CoordinatorMessage& message);
 
   const Json run_;
-  const double lost_after_seconds_;
-  std::vector<Seat> seats_;  // in the order of site ids
-  int64_t num_fragments_;    // of the round of the open sync, as far as that is known
+  const double lost_after_seconds_, suspect_seconds_;
+  const int64_t min_sites_;
+  std::vector<Seat> seats_;  // in the order of the run's sites
+  int64_t generation_ = 1;
+  std::vector<std::string> members_;     // of the generation, in the same order
+  std::string lost_site_, lost_reason_;  // with which the generation began
+  int64_t num_fragments_;                // of the round of the open sync, as far as that is known
   int64_t start_syncs_ = 0;
   bool takes_any_sync_ = false;      // of sites that resume, which know where they are
   bool may_measure_ = false;         // the first sync may be kMeasuringSync
@@ -108,7 +127,7 @@ class Roster {
   std::map<std::string, std::string> values_;
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early
-  std::string failure_;
+  std::string failure_, newest_loss_;
   std::string round_summary_;
   double now_seconds_ = 0;        // of the call that runs
   std::vector<Outgoing> outbox_;  // of the call that runs

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct ServedRun {
   std::vector<std::string>
       sites;              // names of the sites that are expected, in the order of their ids
   int64_t fragments = 1;  // of the first round
+  // With fewer sites the run ends. nullopt: it ends with the first site that is lost.
+  std::optional<int64_t> min_sites = std::nullopt;
 };
 
 }  // namespace farstep

@@ -14,6 +14,16 @@ LinkState since(const LinkState& before, const LinkState& now) {
           .rtt_seconds = now.rtt_seconds};
 }
 
+LinkState sum(const LinkState& first, const LinkState& second) {
+  return {.sent_bytes = first.sent_bytes + second.sent_bytes,
+          .received_bytes = first.received_bytes + second.received_bytes,
+          .socket_sent_bytes = first.socket_sent_bytes + second.socket_sent_bytes,
+          .socket_received_bytes = first.socket_received_bytes + second.socket_received_bytes,
+          .retransmitted_bytes = first.retransmitted_bytes + second.retransmitted_bytes,
+          .sending_seconds = first.sending_seconds + second.sending_seconds,
+          .rtt_seconds = second.rtt_seconds};
+}
+
 // A send that fills the line replaces the known speed; a shorter one can only raise it. Otherwise a
 // change to a smaller codec would look like a slower line, and be undone.
 void LinkMeter::look(const LinkState& now) {

@@ -19,6 +19,8 @@ namespace farstep {
 
 // Returns the difference of two states of a link, with the round trip of the second.
 LinkState since(const LinkState& before, const LinkState& now);
+// Returns the sum of two states, one after the other, with the round trip of the second.
+LinkState sum(const LinkState& first, const LinkState& second);
 
 class LinkMeter {
  public:

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +22,7 @@
 #include "trainer/round/run_round.h"
 #include "trainer/strategy/make_strategy.h"
 #include "trainer/telemetry/event_log.h"
+#include "wan/transport/link_meter.h"
 
 namespace farstep {
 
@@ -69,20 +72,41 @@ class FakeTraining : public InnerTraining {
   std::optional<StepDone> under_way_;
 };
 
-class FakePeers : public Peers {
+class FakePeers : public Peers, public Exchanges {
  public:
-  FakePeers(View view, Meeting& meeting, Transport& transport)
+  // Returns this site's transport among the members of a later view.
+  using Renew = std::function<Transport&(const View&)>;
+
+  FakePeers(View view, Meeting& meeting, Transport& transport, Renew renew = {})
       : view_(std::move(view)),
+        renew_(std::move(renew)),
         meeting_(meeting),
-        transport_(transport),
         seat_(meeting.seat(static_cast<int>(view_.self))),
-        exchange_(transport) {}
+        generation_(view_.generation),
+        transport_(&transport),
+        exchange_(std::in_place, transport) {}
 
   const View& view() const override { return view_; }
+  bool adopt(int64_t generation, const std::vector<std::string>& members) override {
+    if (generation <= view_.generation) return false;
+    const auto self = std::ranges::find(members, view_.own_name()) - members.begin();
+    view_ = {generation, members, static_cast<std::size_t>(self)};
+    return true;
+  }
   Rendezvous& rendezvous() override { return *seat_; }
-  Exchange& exchange() override { return exchange_; }
+  Exchanges& exchanges() override { return *this; }
+  Exchange& among(const View& view) override {
+    if (view.generation == generation_) return *exchange_;
+    auto& transport = renew_(view);
+    const std::lock_guard lock(mutex_);
+    generation_ = view.generation;
+    closed_ = sum(closed_, transport_->uplink());
+    transport_ = &transport;
+    return exchange_.emplace(transport);
+  }
   LinkUse uplink() const override {
-    return {.state = transport_.uplink(), .bits_per_second = std::nullopt};
+    const std::lock_guard lock(mutex_);
+    return {.state = sum(closed_, transport_->uplink()), .bits_per_second = std::nullopt};
   }
   std::vector<LinkUse> links() const override { return {}; }
   void measure_links() override {}
@@ -95,11 +119,15 @@ class FakePeers : public Peers {
   std::vector<MetricsMessage> reports;
 
  private:
-  const View view_;
+  View view_;
+  const Renew renew_;
   Meeting& meeting_;
-  Transport& transport_;
   const std::unique_ptr<Rendezvous> seat_;
-  DirectExchange exchange_;
+  int64_t generation_;  // of the exchange
+  mutable std::mutex mutex_;
+  LinkState closed_;      // guarded by mutex_: of the transports before
+  Transport* transport_;  // guarded by mutex_
+  std::optional<DirectExchange> exchange_;
 };
 
 // The state of a site that a checkpoint saves.
@@ -159,11 +187,12 @@ class CountedValidation : public Validator {
 class FakeSite {
  public:
   FakeSite(const RunConfig& config, std::size_t site, std::vector<float> start, double step_seconds,
-           Meeting& meeting, Transport& transport, const std::filesystem::path& folder)
+           Meeting& meeting, Transport& transport, FakePeers::Renew renew,
+           const std::filesystem::path& folder)
       : folder_(folder / config.sites[site].name),
         recorder_(folder_, config.sites[site].name, clock_),
         training(std::move(start), static_cast<int>(site), step_seconds, clock_),
-        peers(view_of(config, site), meeting, transport),
+        peers(view_of(config, site), meeting, transport, std::move(renew)),
         checkpoints(training),
         planner(config.plan, sites_of(config.sites), peers.view()),
         strategy(make_strategy(config)),
@@ -237,11 +266,11 @@ class FakeSites {
       : configs_(std::move(configs)), meeting(static_cast<int>(configs_.size())) {
     std::vector<std::string> names;
     for (const auto& site : configs_.front().sites) names.push_back(site.name);
-    transports_ = connect_in_memory(names, 10);
     for (std::size_t site = 0; site < names.size(); ++site) {
-      sites.push_back(std::make_unique<FakeSite>(configs_[site], site, start_values(11),
-                                                 step_seconds[site], meeting, *transports_[site],
-                                                 folder_.path()));
+      sites.push_back(std::make_unique<FakeSite>(
+          configs_[site], site, start_values(11), step_seconds[site], meeting,
+          transport({.generation = 1, .members = names, .self = site}),
+          [this](const View& view) -> Transport& { return transport(view); }, folder_.path()));
     }
   }
 
@@ -249,8 +278,13 @@ class FakeSites {
 
   // Ends all waits with the loss of this site, at the meeting and in transfers. Any thread's.
   void lose(const std::string& site) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& [generation, transports] : transports_) {
+        for (auto& transport : transports) transport->abort(site, "site " + site + " is gone");
+      }
+    }
     meeting.lose(site);
-    for (auto& transport : transports_) transport->abort(site, "site " + site + " is gone");
   }
 
   // Runs all sites until the end or the stop. Returns the results of their run_rounds().
@@ -262,9 +296,18 @@ class FakeSites {
   }
 
  private:
+  // Returns the transport of the view's own place, among its members.
+  Transport& transport(const View& view) {
+    const std::lock_guard lock(mutex_);
+    auto& transports = transports_[view.generation];
+    if (transports.empty()) transports = connect_in_memory(view.members, 10);
+    return *transports[view.self];
+  }
+
   const std::vector<RunConfig> configs_;
   const TemporaryFolder folder_;
-  std::vector<std::unique_ptr<Transport>> transports_;
+  std::mutex mutex_;
+  std::map<int64_t, std::vector<std::unique_ptr<Transport>>> transports_;  // by generation
 
  public:
   Meeting meeting;

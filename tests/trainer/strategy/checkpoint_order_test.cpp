@@ -35,6 +35,7 @@ class EmptyMeeting : public Rendezvous {
     return std::nullopt;
   }
   void vote(const SyncId&, const std::string&) override { journal_.add("votes"); }
+  bool is_renewed(int64_t, const std::string&) override { return false; }
 
  private:
   Journal& journal_;
@@ -67,7 +68,7 @@ struct LonelySite {
     strategy.begin({.round = round,
                     .view = {.generation = 1, .members = {"s0", "s1"}, .self = 0},
                     .planned = {planned, planned},
-                    .exchange = &exchange,
+                    .exchanges = &exchanges,
                     .theta = &local},
                    {}, {});
     strategy.after_step(done, {});
@@ -82,6 +83,7 @@ struct LonelySite {
   Recorder recorder;
   EmptyMeeting meeting;
   NoExchange exchange;
+  OneExchange exchanges{exchange};
   Sync strategy;
 };
 

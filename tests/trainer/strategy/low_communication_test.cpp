@@ -155,12 +155,13 @@ TEST_CASE("the next round is among the members of its own view") {
                             {*seat, recorder, clock});
   strategy.retune(run.sync, std::vector<double>{1, 2, 3});
   const auto round = [&](int64_t number, Exchange& exchange) {
+    OneExchange exchanges(exchange);
     const PlannedWork planned{.site = "s0", .batch = 1, .local_steps = 1, .most_steps = 1};
     strategy.begin({.round = number,
                     .view = view,
                     .planned = {planned},
                     .tokens_per_step = 1,
-                    .exchange = &exchange,
+                    .exchanges = &exchanges,
                     .theta = &local},
                    {}, {});
     wander(theta, 0);
@@ -173,6 +174,7 @@ TEST_CASE("the next round is among the members of its own view") {
   round(1, of_three);
   CHECK(of_three.points[0].partitions == Parts{{0, 2}, {2, 6}, {6, 12}});
   view = {.generation = 2, .members = {"s0", "s2"}, .self = 0};
+  meeting.set_generation(2);
   round(2, of_two);
   CHECK(of_three.points.size() == 1);
   // The shares were by the old places, so that all have equal ones again.

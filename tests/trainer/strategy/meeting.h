@@ -1,6 +1,8 @@
 // A rendezvous of sites that are threads of one process, for tests without a network.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -8,87 +10,146 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/base/error.h"
-#include "wan/membership/rendezvous.h"
+#include "wan/protocol/rendezvous.h"
 
 namespace farstep {
 
 // All methods may be called from any thread.
 class Meeting {
  public:
-  explicit Meeting(int num_sites) : num_sites_(num_sites) {}
+  // Of sites that are named s0, s1, ...
+  explicit Meeting(int num_sites) : Meeting(names(num_sites)) {}
+  explicit Meeting(std::vector<std::string> names) : names_(std::move(names)) {
+    for (int site = 0; site < std::ssize(names_); ++site) members_[generation_].push_back(site);
+  }
 
   // Returns the rendezvous of the site with this id; the meeting must outlive it.
   std::unique_ptr<Rendezvous> seat(int site);
 
-  // Makes all present and future waits fail with the loss of `site`.
+  // From here on the others go on in a new generation when a site is lost.
+  void let_others_go_on() { others_go_on_ = true; }
+
+  // Loses a site. All present and future waits fail, or begin anew among the others.
   void lose(const std::string& site) {
     const std::lock_guard lock(mutex_);
-    lost_ = site;
+    newest_lost_ = site;
+    if (others_go_on_) {
+      auto members = members_[generation_];
+      std::erase_if(members, [&](int member) { return names_[index(member)] == site; });
+      members_[++generation_] = std::move(members);
+    } else {
+      has_ended_ = true;
+    }
     changed_.notify_all();
+  }
+  // Begins the generation of the same members that has this number.
+  void set_generation(int64_t generation) {
+    const std::lock_guard lock(mutex_);
+    members_[generation] = members_[generation_];
+    generation_ = generation;
   }
 
   bool has_lost() {
     const std::lock_guard lock(mutex_);
-    return lost_.has_value();
+    return has_ended_;
   }
   void throw_if_lost() {
     const std::lock_guard lock(mutex_);
-    throw_if_lost_locked();
+    if (has_ended_) throw_lost();
   }
 
   // Returns once the site has arrived at a sync.
   void wait_for_arrival(int site, const SyncId& sync) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return arrivals_[sync].contains(site); });
+    changed_.wait(lock, [&] { return arrivals_[{generation_, sync}].contains(site); });
   }
 
   std::optional<Go> arrive(int site, const SyncId& sync, const Contribution& contribution,
                            const std::string& theta_hash, std::stop_token stop) {
     std::unique_lock lock(mutex_);
-    auto& arrivals = arrivals_[sync];
-    arrivals[site] = {contribution, theta_hash};
-    changed_.notify_all();
-    if (!changed_.wait(lock, std::move(stop),
-                       [&] { return lost_ || std::ssize(arrivals) == num_sites_; })) {
-      arrivals.erase(site);  // no sync may begin without it
-      return std::nullopt;
+    while (true) {
+      const int64_t generation = generation_;
+      const auto members = members_[generation];
+      if (has_ended_ || std::ranges::count(members, site) == 0) throw_lost();
+      auto& arrivals = arrivals_[{generation, sync}];
+      arrivals[site] = {contribution, theta_hash};
+      changed_.notify_all();
+      const auto have_all_arrived = [&] { return arrivals.size() == members.size(); };
+      if (!changed_.wait(lock, stop, [&] {
+            return has_ended_ || have_all_arrived() || generation_ > generation;
+          })) {
+        arrivals.erase(site);  // no sync may begin without it
+        return std::nullopt;
+      }
+      if (has_ended_) throw_lost();
+      if (!have_all_arrived()) continue;
+      generation_of_sync_[site] = generation;
+      Go go{.generation = generation,
+            .round = sync.round,
+            .fragment = sync.fragment,
+            .contributions = {}};
+      for (const int member : members) {
+        const auto& arrival = arrivals[member];
+        FARSTEP_CHECK(arrival.second == theta_hash, "theta_global differs before the sync");
+        go.contributions.push_back(arrival.first);
+        go.sites.push_back(names_[index(member)]);
+      }
+      return go;
     }
-    throw_if_lost_locked();
-    Go go{.generation = 1, .round = sync.round, .fragment = sync.fragment, .contributions = {}};
-    for (const auto& [id, arrival] : arrivals) {
-      FARSTEP_CHECK(arrival.second == theta_hash, "theta_global differs before the sync");
-      go.contributions.push_back(arrival.first);
-    }
-    return go;
   }
 
   void vote(int site, const SyncId& sync, const std::string& theta_hash) {
     std::unique_lock lock(mutex_);
-    auto& votes = votes_[sync];
+    const int64_t generation = generation_of_sync_[site];
+    const std::size_t voters = members_[generation].size();
+    auto& votes = votes_[{generation, sync}];
     votes[site] = theta_hash;
     changed_.notify_all();
-    changed_.wait(lock, [&] { return lost_ || std::ssize(votes) == num_sites_; });
+    changed_.wait(lock,
+                  [&] { return has_ended_ || votes.size() == voters || generation_ > generation; });
     // A sync that all have voted on counts, whoever is lost afterwards.
-    if (std::ssize(votes) < num_sites_) throw_if_lost_locked();
+    if (votes.size() < voters) throw_lost();
     for (const auto& [id, vote] : votes) {
       FARSTEP_CHECK(vote == theta_hash, "theta_global differs after the exchange");
     }
   }
 
- private:
-  void throw_if_lost_locked() const {
-    if (lost_) throw PeerError(*lost_, "site " + *lost_ + " is gone");
+  bool is_renewed(int64_t generation) {
+    std::unique_lock lock(mutex_);
+    if (!others_go_on_) return false;
+    changed_.wait(lock, [&] { return has_ended_ || generation_ > generation; });
+    return generation_ > generation;
   }
 
-  const int num_sites_;
+ private:
+  template <typename Value>
+  using BySync = std::map<std::pair<int64_t, SyncId>, std::map<int, Value>>;  // by generation, site
+
+  static std::vector<std::string> names(int num_sites) {
+    std::vector<std::string> names;
+    for (int site = 0; site < num_sites; ++site) names.push_back("s" + std::to_string(site));
+    return names;
+  }
+  static std::size_t index(int site) { return static_cast<std::size_t>(site); }
+  [[noreturn]] void throw_lost() const {
+    throw PeerError(newest_lost_, "site " + newest_lost_ + " is gone");
+  }
+
+  const std::vector<std::string> names_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::optional<std::string> lost_;
-  std::map<SyncId, std::map<int, std::pair<Contribution, std::string>>> arrivals_;  // by site
-  std::map<SyncId, std::map<int, std::string>> votes_;                              // by site
+  std::atomic<bool> others_go_on_ = false;
+  bool has_ended_ = false;
+  std::string newest_lost_;
+  int64_t generation_ = 1;
+  std::map<int64_t, std::vector<int>> members_;  // by generation
+  std::map<int, int64_t> generation_of_sync_;    // the newest, by site
+  BySync<std::pair<Contribution, std::string>> arrivals_;
+  BySync<std::string> votes_;
 };
 
 inline std::unique_ptr<Rendezvous> Meeting::seat(int site) {
@@ -101,6 +162,9 @@ inline std::unique_ptr<Rendezvous> Meeting::seat(int site) {
     }
     void vote(const SyncId& sync, const std::string& theta_hash) override {
       meeting_.vote(site_, sync, theta_hash);
+    }
+    bool is_renewed(int64_t generation, const std::string& /*suspect*/) override {
+      return meeting_.is_renewed(generation);
     }
 
    private:

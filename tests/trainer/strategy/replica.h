@@ -9,6 +9,7 @@
 
 #include "outer_optimizer/exchange/direct_exchange.h"
 #include "tests/support/memory_transport.h"
+#include "tests/support/one_exchange.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/strategy/meeting.h"
 #include "tests/trainer/strategy/vector_sites.h"
@@ -29,7 +30,7 @@ class BasicReplica {
   BasicReplica(const RunConfig& run, int site, std::vector<float> start, Rendezvous& rendezvous,
                Exchange& exchange, const std::filesystem::path& folder, std::size_t present)
       : view_(view_of(run, static_cast<std::size_t>(site))),
-        exchange_(exchange),
+        exchanges_(exchange),
         present_(present),
         recorder_(folder / std::to_string(site), view_.own_name(), clock_),
         theta(std::move(start)),
@@ -40,15 +41,18 @@ class BasicReplica {
   Synced begin(int64_t round, int64_t local_steps, const std::stop_token& stop = {}) {
     start_ = {.round = round,
               .view = view_,
-              // The others may do whatever they do.
-              .planned = std::vector<PlannedWork>(present_, {.site = "s",
-                                                             .batch = 1,
-                                                             .local_steps = local_steps,
-                                                             .most_steps = 1000,
-                                                             .ends_by_steps = false}),
+              .planned = {},
               .tokens_per_step = kTokensPerStep,
-              .exchange = &exchange_,
+              .exchanges = &exchanges_,
               .theta = &local_};
+    for (std::size_t place = 0; place < present_; ++place) {
+      // The others may do whatever they do.
+      start_.planned.push_back({.site = view_.members[place],
+                                .batch = 1,
+                                .local_steps = local_steps,
+                                .most_steps = 1000,
+                                .ends_by_steps = false});
+    }
     return again(stop);
   }
   // What is due is done again, after a failure.
@@ -84,7 +88,7 @@ class BasicReplica {
   RoundTiming so_far() const { return {.steps = steps_done, .batch = 1, .micro_batch = 1}; }
 
   const View view_;
-  Exchange& exchange_;
+  OneExchange exchanges_;
   const std::size_t present_;
   RealClock clock_;
   Recorder recorder_;

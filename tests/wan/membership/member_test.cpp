@@ -12,27 +12,6 @@
 namespace farstep {
 namespace {
 
-std::string name_of_site(int i) {
-  return "s" + std::to_string(i);
-}
-
-// A coordinator with members that have joined and learnt the deadlines from the run.
-struct Party {
-  Party(int sites, const Deadlines& deadlines)
-      : coordinator(
-            std::make_unique<Coordinator>(kAnyPort, served(sites, deadlines), deadlines, clock)) {
-    for (int i = 0; i < sites; ++i) {
-      members.push_back(std::make_unique<Member>(coordinator->endpoint(), name_of_site(i),
-                                                 patient_deadlines(), clock));
-    }
-    run_ranks(sites, [this](int i) { members[i]->join({}); });
-  }
-
-  RealClock clock;
-  std::unique_ptr<Coordinator> coordinator;
-  std::vector<std::unique_ptr<Member>> members;
-};
-
 // What a site does in a run of three rounds; the sum of all steps it is told of.
 int64_t take_part(Member& member, int i, int sites) {
   const auto welcome = member.join({});
@@ -201,7 +180,7 @@ TEST_CASE("a site that vanishes is named to the others in time") {
   Party party(3, quick_deadlines());
   std::promise<std::string> heard;
   std::atomic<int> calls = 0;
-  party.members[0]->on_peer_lost([&](const std::string& site, const std::string& reason) {
+  party.members[0]->on_peer_lost(1, [&](const std::string& site, const std::string& reason) {
     if (++calls == 1) heard.set_value(site + " | " + reason);
   });
   auto waiting = std::async(std::launch::async, [&]() -> std::string {
@@ -234,7 +213,7 @@ TEST_CASE("a listener that comes after the loss is told as well") {
   CHECK_THROWS_AS(party.members[0]->arrive({}, {}, "aa", {}), PeerError);
   std::promise<std::string> heard;
   party.members[0]->on_peer_lost(
-      [&](const std::string& site, const std::string&) { heard.set_value(site); });
+      1, [&](const std::string& site, const std::string&) { heard.set_value(site); });
   CHECK(heard.get_future().get() == "s1");
 }
 

@@ -1,8 +1,12 @@
 // A run's coordinator and sites in one process, for tests over real sockets.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "tests/wan/transport/run_ranks.h"
 #include "trainer/base/clock.h"
 #include "wan/membership/coordinator.h"
 #include "wan/membership/member.h"
@@ -28,8 +32,10 @@ inline Deadlines quick_deadlines() {
 }
 
 // A run of sites named s0, s1, ..., as a coordinator serves it.
-inline ServedRun served(int sites, const Deadlines& deadlines = patient_deadlines()) {
+inline ServedRun served(int sites, const Deadlines& deadlines = patient_deadlines(),
+                        std::optional<int64_t> min_sites = {}) {
   ServedRun run;
+  run.min_sites = min_sites;
   for (int i = 0; i < sites; ++i) run.sites.push_back("s" + std::to_string(i));
   run.config = {{"name", "test"}, {"sites", run.sites}, {"deadlines", to_json(deadlines)}};
   return run;
@@ -50,5 +56,26 @@ std::string error_of(Call call) {
   }
   return "";
 }
+
+inline std::string name_of_site(int i) {
+  return "s" + std::to_string(i);
+}
+
+// A coordinator with members that have joined and learnt the deadlines from the run.
+struct Party {
+  Party(int sites, const Deadlines& deadlines, std::optional<int64_t> min_sites = {})
+      : coordinator(std::make_unique<Coordinator>(kAnyPort, served(sites, deadlines, min_sites),
+                                                  deadlines, clock)) {
+    for (int i = 0; i < sites; ++i) {
+      members.push_back(std::make_unique<Member>(coordinator->endpoint(), name_of_site(i),
+                                                 patient_deadlines(), clock));
+    }
+    run_ranks(sites, [this](int i) { members[i]->join({}); });
+  }
+
+  RealClock clock;
+  std::unique_ptr<Coordinator> coordinator;
+  std::vector<std::unique_ptr<Member>> members;
+};
 
 }  // namespace farstep

@@ -19,19 +19,23 @@ inline RegisterMessage registration(const std::string& site) {
   return message;
 }
 
-inline ArriveMessage arrival(int64_t round, const std::string& hash = "aa") {
-  return {1, round, 0, {{100, 4, 1000}}, hash};
+inline ArriveMessage arrival(int64_t round, const std::string& hash = "aa",
+                             int64_t generation = 1) {
+  return {generation, round, 0, {{100, 4, 1000}}, hash};
 }
 
-inline VoteMessage ballot(int64_t round, const std::string& hash = "bb") {
-  return {1, round, 0, hash};
+inline VoteMessage ballot(int64_t round, const std::string& hash = "bb", int64_t generation = 1) {
+  return {generation, round, 0, hash};
 }
 
 // A roster whose sites are on connections of the same name, and a time of its own.
 class Table {
  public:
-  explicit Table(std::vector<std::string> sites, int64_t fragments = 1)
-      : sites_(std::move(sites)), roster({run_of(sites_), sites_, fragments}, Deadlines{}) {}
+  // Without `min_sites` every loss ends the run.
+  explicit Table(std::vector<std::string> sites, int64_t fragments = 1,
+                 std::optional<int64_t> min_sites = {})
+      : sites_(std::move(sites)),
+        roster({run_of(sites_), sites_, fragments, min_sites}, Deadlines{}) {}
 
   std::vector<Outgoing> receive(const std::string& connection, const SiteMessage& message) {
     return roster.receive(connection, message, now_seconds);

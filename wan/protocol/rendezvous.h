@@ -1,6 +1,10 @@
 // The meeting of all sites in a sync: arrive(), then the exchange, then vote(). A sync counts at
 // every site or at none.
 //
+// The signal that starts the exchange names the members that take part. If one of them is lost
+// before all have voted, the sync has no effect. It can be begun again by arrive() once a new
+// generation has begun: is_renewed().
+//
 // Any thread may call it, one at a time.
 #pragma once
 
@@ -8,7 +12,7 @@
 #include <stop_token>
 #include <string>
 
-#include "wan/membership/protocol.h"
+#include "wan/protocol/protocol.h"
 
 namespace farstep {
 
@@ -18,14 +22,20 @@ class Rendezvous {
 
   // Reports that this site has taken its delta, and waits without a deadline until all sites have.
   // Returns nullopt if a stop was requested before. `theta_hash` is checksum_text() of the fragment
-  // of theta_global before the sync. Throws PeerError if a site is lost, InternalError if the
-  // hashes differ.
+  // of theta_global before the sync. Throws PeerError if the run ends because a site is lost,
+  // InternalError if the hashes differ.
   virtual std::optional<Go> arrive(const SyncId& sync, const Contribution& contribution,
                                    const std::string& theta_hash, std::stop_token stop) = 0;
 
   // Reports that the exchange is done and the hash of the theta_global that would follow. Waits
-  // until all sites have voted for the same one; then the sync counts. Throws as arrive() does.
+  // until all members have voted for the same one; then the sync counts. Throws as arrive() does,
+  // and PeerError if a member is lost before that.
   virtual void vote(const SyncId& sync, const std::string& theta_hash) = 0;
+
+  // Called when an exchange of `generation` failed, by the loss of `suspect` (empty if unknown).
+  // Waits until a newer generation has begun. Returns false if none begins: the suspect lives.
+  // Throws PeerError if the run ends because a site is lost.
+  virtual bool is_renewed(int64_t generation, const std::string& suspect) = 0;
 };
 
 }  // namespace farstep

@@ -1,4 +1,4 @@
-#include "wan/membership/protocol.h"
+#include "wan/protocol/protocol.h"
 
 #include "trainer/base/error.h"
 
@@ -74,6 +74,11 @@ bool same_sync(const Answer& answer, const Request& request) {
          answer.fragment == request.fragment;
 }
 
+template <typename Request>
+bool is_newer(const ViewMessage& view, const Request& request) {
+  return view.generation > request.generation;
+}
+
 // Says which kind of answer completes which kind of request.
 struct AnswerMatcher {
   bool operator()(const Welcome&, const RegisterMessage&) const { return true; }
@@ -83,6 +88,9 @@ struct AnswerMatcher {
   bool operator()(const Go& a, const ArriveMessage& r) const { return same_sync(a, r); }
   bool operator()(const CommittedMessage& a, const VoteMessage& r) const { return same_sync(a, r); }
   bool operator()(const GoodbyeMessage&, const LeaveMessage&) const { return true; }
+  bool operator()(const ViewMessage& a, const ArriveMessage& r) const { return is_newer(a, r); }
+  bool operator()(const ViewMessage& a, const VoteMessage& r) const { return is_newer(a, r); }
+  bool operator()(const ViewMessage& a, const SuspectMessage& r) const { return is_newer(a, r); }
   template <typename Answer, typename Request>
   bool operator()(const Answer&, const Request&) const {
     return false;

@@ -1,4 +1,4 @@
-#include "wan/membership/protocol.h"
+#include "wan/protocol/protocol.h"
 
 #include "tests/support/catch.h"
 #include "tests/support/source_folder.h"
@@ -27,6 +27,7 @@ TEST_CASE("messages of a site come back as they were sent") {
   request.facts = {{"data_digest", "00ff"}, {"parameters", 12345678901}};
   const std::vector<SiteMessage> messages = {
       request,
+      SuspectMessage{1, "b"},
       PutMessage{"mesh/0/1", "00ff"},
       GetMessage{"mesh/0/1"},
       HeartbeatMessage{1.5, 2, 3, "training"},
@@ -59,6 +60,7 @@ TEST_CASE("messages of the coordinator come back as they were sent") {
       HeartbeatAckMessage{1.25, 1.5},
       Go{1, 2, 3, {{{1, 2, 3}, {4, 5, 6, 0.5}}, {{7, 8, 9}, {}, 2}}},
       CommittedMessage{1, 2, 3},
+      ViewMessage{2, {"a", "c"}, "b", "silent", 4, 1},
       PeerLostMessage{"b", "silent"},
       StopMessage{"differs"},
       UnknownSiteMessage{"who"},
@@ -82,13 +84,13 @@ TEST_CASE("what is no message of Farstep is bad data") {
       "[]",
       "null",
       "{}",
-      R"({"protocol": 6})",
+      R"({"protocol": 7})",
       R"({"type": "get", "key": "k"})",
-      R"({"protocol": "6", "type": "get"})",
-      R"({"protocol": 6, "type": 7})",
-      R"({"protocol": 6, "type": "get", "key": "k")",
+      R"({"protocol": "7", "type": "get"})",
+      R"({"protocol": 7, "type": 7})",
+      R"({"protocol": 7, "type": "get", "key": "k")",
       std::string(100000, '['),
-      R"({"protocol": 6, "type": "register", "facts": )" + std::string(80, '[') +
+      R"({"protocol": 7, "type": "register", "facts": )" + std::string(80, '[') +
           std::string(80, ']') + "}",
   };
   for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);
@@ -101,13 +103,13 @@ TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
   const std::vector<Row> table = {
       {R"({"protocol": 1, "type": "get", "key": "k"})", "of protocol 1"},
       {R"({"protocol": 1, "type": "something new"})", "of protocol 1"},
-      {R"({"protocol": 6, "type": "dance"})", "unknown type 'dance'"},
-      {R"({"protocol": 6, "type": "welcome"})", "unknown type 'welcome'"},
-      {R"({"protocol": 6, "type": "get"})", "message get: key: is missing"},
-      {R"({"protocol": 6, "type": "get", "key": 4})", "message get: key: is 4"},
-      {R"({"protocol": 6, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
-      {R"({"protocol": 6, "type": "leave", "outcome": "bored"})", "must be one of done"},
-      {R"({"protocol": 6, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
+      {R"({"protocol": 7, "type": "dance"})", "unknown type 'dance'"},
+      {R"({"protocol": 7, "type": "welcome"})", "unknown type 'welcome'"},
+      {R"({"protocol": 7, "type": "get"})", "message get: key: is missing"},
+      {R"({"protocol": 7, "type": "get", "key": 4})", "message get: key: is 4"},
+      {R"({"protocol": 7, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
+      {R"({"protocol": 7, "type": "leave", "outcome": "bored"})", "must be one of done"},
+      {R"({"protocol": 7, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
            "theta_hash": "a", "contribution": {"work": {"steps": -1, "batch": 1, "tokens": 1}}})",
        "contribution.work.steps: is -1"},
   };
@@ -137,6 +139,14 @@ TEST_CASE("an answer fits the request that it names and no other") {
   CHECK(answers(CommittedMessage{1, 2, 0}, VoteMessage{1, 2, 0, "a"}));
   CHECK_FALSE(answers(CommittedMessage{1, 2, 0}, ArriveMessage{1, 2, 0, {}, "a"}));
   CHECK(answers(GoodbyeMessage{}, LeaveMessage{}));
+  // A new generation answers what was asked in an older one.
+  const ViewMessage view{2, {"a"}, "b", "silent"};
+  CHECK(answers(view, ArriveMessage{1, 2, 0, {}, "a"}));
+  CHECK(answers(view, VoteMessage{1, 2, 0, "a"}));
+  CHECK(answers(view, SuspectMessage{1, "b"}));
+  CHECK_FALSE(answers(view, ArriveMessage{2, 2, 0, {}, "a"}));
+  CHECK_FALSE(answers(view, VoteMessage{2, 2, 0, "a"}));
+  CHECK_FALSE(answers(view, SuspectMessage{2, "b"}));
 }
 
 TEST_CASE("hexadecimal text gives back any bytes") {

@@ -1,0 +1,83 @@
+"""Sites that go on when others are lost: real processes, killed, frozen and stopped."""
+
+import signal
+import unittest
+
+from cluster import Cluster, ClusterTest, by_event, validation_losses, wait_until
+
+RUN = {"min_sites": 1, "outer": {"rounds": 12},
+       "plan": {"base_steps": 30, "base_batch": 1}}
+
+
+class Survivors(ClusterTest):
+    """Every loss leaves the others with one theta_global, and with all of their own steps."""
+
+    def lose_after(self, rounds: int, how: signal.Signals, run: dict, num_sites: int = 3,
+                   victim: str = "node2") -> Cluster:
+        """Starts a run, ends the victim after some rounds, and waits for the others."""
+        folder = self.folder / f"{how.name}-{len(list(self.folder.iterdir()))}"
+        folder.mkdir()
+        cluster = Cluster(folder, num_sites, RUN | run)
+        started = self.start_all(cluster)
+        wait_until(lambda: len(by_event(cluster, victim, "round")) >= rounds, 60, "some rounds")
+        started[victim].send_signal(how)
+        for name in cluster.names:
+            if name != victim:
+                self.assertEqual(started[name].wait(timeout=120), 0, cluster.log(name))
+        started[victim].kill()
+        started[victim].wait(timeout=10)
+        return cluster
+
+    def assert_went_on(self, cluster: Cluster, victim: str = "node2"):
+        """The others did all rounds and steps, with equal hashes, in a later generation."""
+        survivors = [name for name in cluster.names if name != victim]
+        rounds = {name: by_event(cluster, name, "round") for name in survivors}
+        hashes = {name: [event["theta_hash"] for event in events]
+                  for name, events in rounds.items()}
+        for name in survivors:
+            self.assertEqual(hashes[name], hashes[survivors[0]])
+            self.assertEqual(len(hashes[name]), cluster.run["outer"]["rounds"])
+            # Nobody stepped back: each step was done once.
+            steps = [(event["round"], event["step"]) for event in by_event(cluster, name, "step")]
+            self.assertEqual(len(steps), len(set(steps)))
+            self.assertEqual(len(steps), sum(event["local_steps"] for event in rounds[name]))
+            self.assertGreater(rounds[name][-1]["generation"], 1)
+            self.assertEqual(by_event(cluster, name, "end")[-1]["outcome"], "done")
+
+    def test_the_others_go_on_when_one_is_killed_frozen_or_stopped(self):
+        """Three sites, of which one goes at any time of a round."""
+        for how in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
+            cluster = self.lose_after(3, how, {})
+            self.assert_went_on(cluster)
+            losses = validation_losses(cluster)
+            self.assertLess(losses[12], losses[0])
+
+    def test_a_delta_on_its_way_is_exchanged_among_the_others(self):
+        """With fragments and a delay, and with eager updates, a sync is nearly always under way."""
+        for run in ({"sync": {"fragments": 3, "delay_steps": 4}},
+                    {"strategy": {"kind": "eager_updates"}},
+                    {"sync": {"exchange": "parameter_server", "servers": ["node2"]}},
+                    {"sync": {"exchange": "ring"}},
+                    {"sync": {"codec": {"kind": "int8"}}}):
+            with self.subTest(run=run):
+                self.assert_went_on(self.lose_after(3, signal.SIGKILL, run))
+
+    def test_a_site_goes_on_alone(self):
+        """Of two sites one is left, and it ends the run."""
+        self.assert_went_on(self.lose_after(3, signal.SIGKILL, {}, num_sites=2))
+
+    def test_with_too_few_sites_the_run_ends(self):
+        """The loss of a second of three sites is one too many."""
+        cluster = Cluster(self.folder, 3, RUN | {"min_sites": 2, "outer": {"rounds": 1000}})
+        started = self.start_all(cluster)
+        for count, victim in enumerate(("node2", "node3"), start=1):
+            wait_until(lambda c=count: len(by_event(cluster, "node1", "round")) >= 3 * c, 60,
+                       "some rounds")
+            started[victim].kill()
+            wait_until(lambda v=victim: f"site {v}" in cluster.log("node1"), 30, "the loss")
+        self.assertEqual(started["node1"].wait(timeout=30), 4, cluster.log("node1"))
+        self.assertIn("node3", cluster.log("node1"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,148 @@
+// Sites that are lost while the others go on.
+#include "tests/support/catch.h"
+#include "tests/wan/membership/table.h"
+
+using namespace farstep;
+
+namespace {
+
+// Three sites in the middle of round 3, two of which have arrived.
+Table in_round_3(int64_t min_sites = 1) {
+  Table table({"a", "b", "c"}, 1, min_sites);
+  table.join();
+  table.run_round(1);
+  table.run_round(2);
+  table.receive("a", arrival(3));
+  table.receive("b", arrival(3));
+  return table;
+}
+
+// What a site hears of the newest generation when it beats the heart of an older one.
+ViewMessage view_of(Table& table, const std::string& site) {
+  const auto answers = table.receive(site, HeartbeatMessage{0, 0, 0, "", 1});
+  REQUIRE(receivers<ViewMessage>(answers) == Names{site});
+  return std::get<ViewMessage>(answers.back().message);
+}
+
+}  // namespace
+
+TEST_CASE("the others go on without a site that falls silent, in a new generation") {
+  auto table = in_round_3();
+  const auto told = table.pass(10, {"a", "b"});
+  CHECK(receivers<ViewMessage>(told) == Names{"a", "b"});
+  const auto view = view_of(table, "a");
+  CHECK(view.generation == 2);
+  CHECK(view.sites == Names{"a", "b"});
+  CHECK(view.lost == "c");
+  CHECK(view.committed_round == 2);
+  CHECK(table.roster.failure().empty());
+  CHECK_THAT(table.roster.newest_loss(), Catch::Matchers::StartsWith("site c: silent"));
+
+  // What they had sent for the open sync counts no more: both arrive once more.
+  CHECK(receivers<Go>(table.receive("a", arrival(3, "aa", 2))).empty());
+  const auto answers = table.receive("b", arrival(3, "aa", 2));
+  CHECK(receivers<Go>(answers) == Names{"a", "b"});
+  const auto go = std::get<Go>(answers.front().message);
+  CHECK(go.generation == 2);
+  CHECK(go.sites == Names{"a", "b"});
+  CHECK(go.contributions.size() == 2);
+  table.receive("a", ballot(3, "bb", 2));
+  CHECK(receivers<CommittedMessage>(table.receive("b", ballot(3, "bb", 2))) == Names{"a", "b"});
+}
+
+TEST_CASE("requests of an older generation are answered with the new one") {
+  auto table = in_round_3();
+  table.pass(10, {"a", "b"});
+  CHECK(only<ViewMessage>(table.receive("a", arrival(3))).generation == 2);
+  CHECK(only<ViewMessage>(table.receive("a", ballot(3))).generation == 2);
+  CHECK(only<ViewMessage>(table.receive("a", SuspectMessage{1, "c"})).generation == 2);
+  // One who knows it is only answered as always.
+  const HeartbeatMessage beat{table.now_seconds, 0, 0, "", 2};
+  only<HeartbeatAckMessage>(table.receive("a", beat));
+}
+
+TEST_CASE("a sync on which all have voted stays committed when a site is lost then") {
+  auto table = in_round_3();
+  table.receive("c", arrival(3));
+  for (const auto* site : {"a", "b", "c"}) table.receive(site, ballot(3));
+  table.pass(10, {"a", "b"});
+  CHECK(view_of(table, "a").committed_round == 3);
+  // The answer to b's vote was lost.
+  const auto answer = only<CommittedMessage>(table.receive("b", ballot(3)));
+  CHECK((answer.generation == 1 && answer.round == 3));
+}
+
+TEST_CASE("a sync on which one has not voted is not committed by the vote of the others") {
+  auto table = in_round_3();
+  table.receive("c", arrival(3));
+  table.receive("a", ballot(3));
+  table.receive("b", ballot(3));
+  table.pass(10, {"a", "b"});
+  CHECK(view_of(table, "a").committed_round == 2);
+  CHECK(only<ViewMessage>(table.receive("a", ballot(3))).committed_round == 2);
+}
+
+TEST_CASE("a site goes on alone, and with too few sites the run ends") {
+  for (const int64_t min_sites : {1, 2}) {
+    auto table = in_round_3(min_sites);
+    table.pass(10, {"a", "b"});
+    const auto told = table.pass(10, {"a"});
+    if (min_sites == 1) {
+      CHECK(receivers<ViewMessage>(told) == Names{"a"});
+      CHECK(view_of(table, "a").sites == Names{"a"});
+      CHECK(receivers<Go>(table.receive("a", arrival(3, "aa", 3))) == Names{"a"});
+      CHECK(receivers<CommittedMessage>(table.receive("a", ballot(3, "bb", 3))) == Names{"a"});
+    } else {
+      CHECK(receivers<PeerLostMessage>(told) == Names{"a"});
+      CHECK_THAT(table.roster.failure(), Catch::Matchers::StartsWith("site b: silent"));
+    }
+  }
+}
+
+TEST_CASE("a suspect that is silent is lost after few heartbeats, one that lives is not") {
+  auto table = in_round_3();
+  table.receive("c", HeartbeatMessage{0, 0, 0, "", 1});
+  table.receive("a", SuspectMessage{1, "c"});
+  CHECK(receivers<ViewMessage>(table.pass(2, {"a", "b"})).empty());
+  CHECK(receivers<ViewMessage>(table.pass(1, {"a", "b"})) == Names{"a", "b"});
+  // b answers: whoever accuses it has lost no more than a connection.
+  table.receive("a", SuspectMessage{2, "b"});
+  CHECK(table.pass(60, {"a", "b"}).empty());
+}
+
+TEST_CASE("a site that leaves early leaves the others a generation of their own") {
+  auto table = in_round_3();
+  const auto told = table.receive("c", LeaveMessage{Outcome::kInterrupted, "a stop"});
+  CHECK(receivers<GoodbyeMessage>(told) == Names{"c"});
+  CHECK(receivers<ViewMessage>(told) == Names{"a", "b"});
+  // What it still sends is a stranger's.
+  only<UnknownSiteMessage>(table.receive("c", arrival(3)));
+}
+
+TEST_CASE("a site that was done early is missed by the next arrival, which begins a generation") {
+  Table table({"a", "b", "c"}, 1, 1);
+  table.join();
+  table.run_round(1);
+  CHECK(receivers<ViewMessage>(table.receive("c", LeaveMessage{Outcome::kDone, ""})).empty());
+  CHECK(receivers<ViewMessage>(table.receive("a", arrival(2))) == Names{"a", "b"});
+  CHECK(receivers<Go>(table.receive("a", arrival(2, "aa", 2))).empty());
+  CHECK(receivers<Go>(table.receive("b", arrival(2, "aa", 2))) == Names{"a", "b"});
+}
+
+TEST_CASE("two sites lost at once leave one generation after the other") {
+  auto table = in_round_3();
+  const auto told = table.pass(10, {"a"});
+  CHECK(receivers<ViewMessage>(told) == Names{"a", "c", "a"});
+  const auto view = view_of(table, "a");
+  CHECK(view.generation == 3);
+  CHECK(view.sites == Names{"a"});
+}
+
+TEST_CASE("the round's summary is of the sites that are left") {
+  auto table = in_round_3();
+  table.pass(10, {"a", "b"});
+  for (const auto* site : {"a", "b"}) {
+    table.receive(site, MetricsMessage{3, 2.5, 1000, 9, 1});
+  }
+  CHECK_THAT(table.roster.round_summary(), Catch::Matchers::Contains("round 3: training loss 2.5"));
+}

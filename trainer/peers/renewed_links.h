@@ -1,0 +1,51 @@
+// The links of the newest view and the exchange over them, made anew for each view.
+//
+// What was sent over earlier links still counts. among() belongs to the thread that syncs; all
+// other methods are thread-safe.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "outer_optimizer/exchange/exchange.h"
+#include "trainer/base/view.h"
+#include "trainer/peers/links.h"
+
+namespace farstep {
+
+class RenewedLinks : public Exchanges {
+ public:
+  // Makes the links of a view, with their exchange. Throws PeerError.
+  using Connect = std::function<std::unique_ptr<Links>(const View&)>;
+
+  // Connects to the members of `view`. Throws what `connect` throws.
+  RenewedLinks(const View& view, Connect connect);
+
+  // Closes the links of an older view before it makes those of `view`. If that fails, there are no
+  // links until the next call.
+  Exchange& among(const View& view) override;
+
+  // As in Peers, since the first view. links() is for the members of `view`, by place.
+  LinkUse uplink() const;
+  std::vector<LinkUse> links(const View& view) const;
+  void measure();
+  // Aborts all transfers on the links.
+  void abort(const std::string& site, const std::string& reason);
+
+ private:
+  void close_links();
+
+  const Connect connect_;
+  mutable std::mutex mutex_;
+  View view_;                                // guarded by mutex_, as are all members below
+  std::unique_ptr<Links> links_;             // of view_; null while others are being made
+  bool has_links_of_pairs_ = false;          // of the newest links
+  LinkState closed_uplink_;                  // of all links that were closed
+  std::map<std::string, LinkState> closed_;  // the same by site
+};
+
+}  // namespace farstep

@@ -1,0 +1,187 @@
+// The roster while the run goes on: what each message of a member does.
+#include <algorithm>
+
+#include "trainer/base/error.h"
+#include "wan/membership/roster.h"
+
+namespace farstep {
+
+void Roster::on(Seat& seat, const PutMessage& message) {
+  // A repeated request writes the same value again.
+  const auto [entry, is_new] = values_.emplace(message.key, message.value);
+  if (!is_new && entry->second != message.value) {
+    send(seat.connection,
+         ErrorMessage{fmt::format("the key {} is written twice, with two values", message.key)});
+    return;
+  }
+  send(seat.connection, StoredMessage{message.key});
+  for (const auto& connection : getters_[message.key]) {
+    send(connection, ValueMessage{message.key, message.value});
+  }
+  getters_.erase(message.key);
+}
+
+void Roster::on(Seat& seat, const GetMessage& message) {
+  const auto entry = values_.find(message.key);
+  if (entry != values_.end()) {
+    send(seat.connection, ValueMessage{message.key, entry->second});
+  } else {
+    // Not answered yet: the connection waits for the put.
+    getters_[message.key].insert(seat.connection);
+  }
+}
+
+void Roster::on(Seat& seat, const HeartbeatMessage& message) {
+  seat.heartbeat = message;
+  send(seat.connection, HeartbeatAckMessage{message.sent_seconds, now_seconds_});
+  // Sites that wait for nothing hear of the end, or of another generation, by this.
+  if (verdict_) {
+    send(seat.connection, *verdict_);
+  } else if (is_outdated(message.generation)) {
+    send(seat.connection, view());
+  }
+}
+
+bool Roster::is_current(const Seat& seat, std::string_view type, int64_t generation,
+                        const SyncId& id) {
+  // After the end every request gets the end's reason, in case the first message was lost.
+  if (verdict_) {
+    send(seat.connection, *verdict_);
+    return false;
+  }
+  if (is_outdated(generation)) {
+    send(seat.connection, view());
+    return false;
+  }
+  if (has_begun() && generation == generation_ && id == sync_->id()) return true;
+  const auto open =
+      !has_begun() ? "sites are still joining"
+      : takes_any_sync_
+          ? fmt::format("that is generation {}, where no site has arrived", generation_)
+          : fmt::format("that is {} of generation {}", text(sync_->id()), generation_);
+  send(seat.connection,
+       ErrorMessage{fmt::format("site {} sent {} of {} of generation {}, which is not open: {}",
+                                seat.site, type, text(id), generation, open)});
+  return false;
+}
+
+void Roster::on(Seat& seat, const ArriveMessage& message) {
+  const SyncId id{message.round, message.fragment};
+  if (takes_any_sync_ && message.generation == generation_) {
+    takes_any_sync_ = false;
+    open_sync(id);
+  }
+  // Only the first arrival of a run can be that of the measuring sync.
+  if (may_measure_ && message.generation == generation_) {
+    may_measure_ = false;
+    if (id == kMeasuringSync) open_sync(id);
+  }
+  if (!is_current(seat, message.kType, message.generation, id)) return;
+  // A site that has left regularly is missed only now, when another one needs it. The loss makes
+  // this arrival one of an older generation.
+  for (auto& other : seats_) {
+    if (other.presence == Presence::kPresent || !is_member(other)) continue;
+    lose(other, other.presence, fmt::format("it left before {}", text(id)));
+    return;
+  }
+  if (sync_->all_arrived()) {  // the answer was lost
+    send(seat.connection, sync_->go());
+    return;
+  }
+  const int64_t fragments = message.contribution.fragments;
+  // Fragments may change between rounds, but must be the same at all sites in one.
+  if (sync_->anyone_arrived() && fragments != num_fragments_) {
+    const auto reason = fmt::format("{} syncs round {} in {} fragments, others in {}", seat.site,
+                                    id.round, fragments, num_fragments_);
+    end_early(StopMessage{reason}, reason);
+    return;
+  }
+  num_fragments_ = fragments;
+  sync_->arrive(seat.site, message);
+  if (!sync_->all_arrived()) return;
+  if (const auto sites = sync_->differing_arrivals(); !sites.empty()) {
+    const auto reason =
+        fmt::format("theta_global differs before the sync of {}: {}", text(id), sites);
+    end_early(StopMessage{reason}, reason);
+  } else {
+    send_to_all(sync_->go());
+  }
+}
+
+void Roster::on(Seat& seat, const VoteMessage& message) {
+  const SyncId id{message.round, message.fragment};
+  const CommittedMessage committed{message.generation, message.round, message.fragment};
+  // The next sync is open by now, so a repeated vote must be recognised before the check below. A
+  // generation that began since changes nothing: what is committed stays.
+  const bool is_committed = has_begun() && id == last_sync_;
+  if (is_committed) {  // the answer was lost
+    send(seat.connection, committed);
+    return;
+  }
+  if (!is_current(seat, message.kType, message.generation, id)) return;
+  if (!sync_->all_arrived()) {
+    send(seat.connection,
+         ErrorMessage{fmt::format("site {} voted on {} before all arrived", seat.site, text(id))});
+    return;
+  }
+  sync_->vote(seat.site, message);
+  if (!sync_->all_voted()) return;
+  if (const auto sites = sync_->differing_votes(); !sites.empty()) {
+    const auto reason =
+        fmt::format("theta_global differs after the exchange of {}: {}", text(id), sites);
+    end_early(StopMessage{reason}, reason);
+    return;
+  }
+  last_sync_ = id;
+  const bool ends_round = id.fragment + 1 == num_fragments_;
+  open_sync(ends_round ? SyncId{id.round + 1, 0} : SyncId{id.round, id.fragment + 1});
+  send_to_all(committed);
+}
+
+void Roster::on(Seat& seat, const MetricsMessage& message) {
+  // Kept by seat, because sites report the same round at different times.
+  seat.metrics = message;
+  double loss_sum = 0;
+  double tokens = 0;
+  double idle_seconds = 0;
+  double seconds = 0;
+  for (const auto& other : seats_) {
+    if (!is_member(other)) continue;
+    if (!other.metrics || other.metrics->round != message.round) return;
+    const auto weight = static_cast<double>(other.metrics->tokens);
+    loss_sum += weight * other.metrics->train_loss;
+    tokens += weight;
+    idle_seconds += other.metrics->idle_seconds;
+    seconds += other.metrics->idle_seconds + other.metrics->compute_seconds;
+  }
+  round_summary_ = fmt::format("round {}: training loss {:.4f} over {:.0f} tokens, idle {:.1f} %",
+                               message.round, tokens > 0 ? loss_sum / tokens : 0, tokens,
+                               seconds > 0 ? 100 * idle_seconds / seconds : 0);
+}
+
+// The others notice a dead process by its connections, seconds before its silence shows it. A
+// connection can also break between two living sites, so the accused one has to be silent too.
+void Roster::on(Seat& seat, const SuspectMessage& message) {
+  if (verdict_) {
+    send(seat.connection, *verdict_);
+  } else if (is_outdated(message.generation)) {
+    send(seat.connection, view());
+  } else {
+    for (auto& other : seats_) other.is_suspected |= other.site == message.site;
+  }
+}
+
+void Roster::on(Seat& seat, const LeaveMessage& message) {
+  send(seat.connection, GoodbyeMessage{});
+  // Between two syncs nobody waits for this site.
+  if (message.outcome == Outcome::kDone && has_begun() && !sync_->anyone_arrived()) {
+    seat.presence = Presence::kLeft;
+    return;
+  }
+  // To the others an early end is a loss, whatever its reason.
+  lose(seat, Presence::kLeft,
+       fmt::format("it left the run: {}{}{}", name_of(message.outcome),
+                   message.message.empty() ? "" : ": ", message.message));
+}
+
+}  // namespace farstep

@@ -1,0 +1,200 @@
+// What the coordinator sends to a site. Each message lists its fields once, for reading, writing
+// and documentation. Values; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "wan/protocol/site_messages.h"
+
+namespace farstep {
+
+struct WaitingMessage {
+  static constexpr std::string_view kType = "waiting";
+  std::vector<std::string> missing;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("missing", missing, "sites of the run that have not registered yet", kRequired);
+  }
+};
+
+struct Welcome {
+  static constexpr std::string_view kType = "welcome";
+  Json run;
+  int64_t site_id = 0;
+  std::vector<std::string> sites;
+  int64_t generation = 0;
+  int64_t start_syncs = 0;
+  std::vector<Json> profiles = {};
+  int64_t min_sites = 1;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("run", run, "the run, as the coordinator holds it", kRequired);
+    visit("site_id", site_id, "place of this site in `sites`", required(at_least(0)));
+    visit("sites", sites, "names of all sites in the order of their ids", kRequired);
+    visit("generation", generation, "generation of the membership", kRequired);
+    visit("start_syncs", start_syncs, "syncs done before; above 0 every site resumes from there",
+          required(at_least(0)));
+    visit("profiles", profiles, "the sites' profiles, in order of site id");
+    visit("min_sites", min_sites, "with fewer sites the run ends", required(at_least(1)));
+  }
+};
+
+struct RefusedMessage {
+  static constexpr std::string_view kType = "refused";
+  std::string message;
+  bool is_temporary = false;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("message", message, "why the site may not take part", kRequired);
+    visit("is_temporary", is_temporary,
+          "another try may succeed, with nothing changed at the site");
+  }
+};
+
+struct StoredMessage {
+  static constexpr std::string_view kType = "stored";
+  std::string key;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("key", key, "the key of the put", kRequired);
+  }
+};
+
+struct ValueMessage {
+  static constexpr std::string_view kType = "value";
+  std::string key, value;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("key", key, "the key of the get", kRequired);
+    visit("value", value, "any bytes, in hexadecimal");
+  }
+};
+
+struct HeartbeatAckMessage {
+  static constexpr std::string_view kType = "heartbeat_ack";
+  double sent_seconds = 0;
+  double coordinator_seconds = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("sent_seconds", sent_seconds, "as in the heartbeat", kRequired);
+    visit("coordinator_seconds", coordinator_seconds, "the coordinator's unix time", kRequired);
+  }
+};
+
+struct Go {
+  static constexpr std::string_view kType = "go";
+  int64_t generation = 0;
+  int64_t round = 0;
+  int64_t fragment = 0;
+  std::vector<Contribution> contributions;
+  std::vector<std::string> sites = {};
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("generation", generation, "generation of the membership", kRequired);
+    visit("round", round, "the round", kRequired);
+    visit("fragment", fragment, "the fragment whose exchange begins", kRequired);
+    visit("contributions", contributions, "the members' contributions, in order of site id",
+          kRequired);
+    visit("sites", sites, "names of the members, in the same order", kRequired);
+  }
+};
+
+struct CommittedMessage {
+  static constexpr std::string_view kType = "committed";
+  int64_t generation = 0;
+  int64_t round = 0;
+  int64_t fragment = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("generation", generation, "generation of the membership", kRequired);
+    visit("round", round, "the round", kRequired);
+    visit("fragment", fragment, "the fragment that every site has", kRequired);
+  }
+};
+
+// A new generation has begun without a site. An answer to any request of an older generation: the
+// open sync begins anew among the members that are left.
+struct ViewMessage {
+  static constexpr std::string_view kType = "view";
+  int64_t generation = 0;
+  std::vector<std::string> sites;
+  std::string lost, reason;
+  int64_t committed_round = -1;
+  int64_t committed_fragment = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("generation", generation, "the new generation", kRequired);
+    visit("sites", sites, "names of its members, in order of site id", kRequired);
+    visit("lost", lost, "the site that is no member any more", kRequired);
+    visit("reason", reason, "why it is gone", kRequired);
+    visit("committed_round", committed_round, "round of the newest committed sync; -1: none");
+    visit("committed_fragment", committed_fragment, "its fragment");
+  }
+};
+
+struct PeerLostMessage {
+  static constexpr std::string_view kType = "peer_lost";
+  std::string site, reason;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("site", site, "the site that is gone", kRequired);
+    visit("reason", reason, "why it is gone", kRequired);
+  }
+};
+
+struct StopMessage {
+  static constexpr std::string_view kType = "stop";
+  std::string reason;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("reason", reason, "which sites hold another theta_global", kRequired);
+  }
+};
+
+struct UnknownSiteMessage {
+  static constexpr std::string_view kType = "unknown_site";
+  std::string message;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("message", message, "why the sender is no member", kRequired);
+  }
+};
+
+struct ErrorMessage {
+  static constexpr std::string_view kType = "error";
+  std::string message;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("message", message, "the fault of a message of the site", kRequired);
+  }
+};
+
+struct GoodbyeMessage {
+  static constexpr std::string_view kType = "goodbye";
+  template <typename Visitor>
+  void fields(Visitor&& /*visit*/) {}
+};
+
+using CoordinatorMessage =
+    std::variant<WaitingMessage, Welcome, RefusedMessage, StoredMessage, ValueMessage,
+                 HeartbeatAckMessage, Go, CommittedMessage, ViewMessage, PeerLostMessage,
+                 StopMessage, UnknownSiteMessage, ErrorMessage, GoodbyeMessage>;
+
+}  // namespace farstep

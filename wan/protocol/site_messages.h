@@ -1,0 +1,205 @@
+// What a site sends to the coordinator. Each message lists its fields once, for reading, writing
+// and documentation. Values; thread-safe.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "heterogeneity/plan/round_timing.h"
+#include "outer_optimizer/schedule/work.h"
+#include "trainer/base/outcome.h"
+#include "trainer/config/fields.h"
+#include "trainer/config/json_fields.h"
+
+namespace farstep {
+
+// Identifies a sync of a run: of one fragment of the model, in one outer round. Syncs follow each
+// other fragment by fragment, round by round.
+struct SyncId {
+  int64_t round = 1;     // from 1
+  int64_t fragment = 0;  // from 0
+  auto operator<=>(const SyncId&) const = default;
+};
+
+// Comes before the first sync of a run if the planner knows nothing of the sites. Sites arrive and
+// vote as at any sync; they report their step times and exchange nothing else.
+inline constexpr SyncId kMeasuringSync{.round = 0, .fragment = 0};
+
+// Returns "the measuring sync", "round 3", or "round 3, fragment 1" if there are several fragments.
+std::string text_of(const SyncId& sync, int64_t num_fragments);
+
+// The data that a site brings when it joins.
+struct JoinRequest {
+  std::optional<Json> run;
+  bool resume = false;
+  std::vector<int64_t> resumable_syncs;
+  Json facts = Json::object();
+  Json profile;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("run", run, "the site's own copy of the run, every default written out; null has none");
+    visit("resume", resume, "the site continues from a checkpoint");
+    visit("resumable_syncs", resumable_syncs, "numbers of completed syncs of its checkpoints");
+    visit("facts", facts,
+          "facts that must be equal at all sites: digest of the data, parameters, ...");
+    visit("profile", profile, "the site's profile, for the plan; null if it has none");
+  }
+};
+
+struct RegisterMessage : JoinRequest {
+  static constexpr std::string_view kType = "register";
+  std::string site;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("site", site, "name of the site, as in the run", kRequired);
+    JoinRequest::fields(visit);
+  }
+};
+
+struct PutMessage {
+  static constexpr std::string_view kType = "put";
+  std::string key, value;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("key", key, "written once in a run", kRequired);
+    visit("value", value, "any bytes, in hexadecimal");
+  }
+};
+
+struct GetMessage {
+  static constexpr std::string_view kType = "get";
+  std::string key;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("key", key, "the key to wait for", kRequired);
+  }
+};
+
+struct HeartbeatMessage {
+  static constexpr std::string_view kType = "heartbeat";
+  double sent_seconds = 0;
+  int64_t round = 0;
+  int64_t step = 0;
+  std::string activity;
+  int64_t generation = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("sent_seconds", sent_seconds, "the site's unix time, echoed in the answer", kRequired);
+    visit("generation", generation, "newest generation that the site knows", kRequired);
+    visit("round", round, "outer round that the site is in");
+    visit("step", step, "inner steps of the round that it has done");
+    visit("activity", activity, "its activity, in a word or two");
+  }
+};
+
+// What a site brings to a sync: the work in its delta, for the averaging weights, and the timing of
+// its round, for the next plan. Membership hands both on unread.
+struct Contribution {
+  Work work = {};
+  RoundTiming timing = {};
+  int64_t fragments = 1;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("work", work, "the training that the delta stands for", kRequired);
+    visit("timing", timing, "the site's round so far, and its links", kRequired);
+    visit("fragments", fragments, "fragments that the site syncs in the round", at_least(1));
+  }
+  bool operator==(const Contribution&) const = default;
+};
+
+struct ArriveMessage {
+  static constexpr std::string_view kType = "arrive";
+  int64_t generation = 0;
+  int64_t round = 0;
+  int64_t fragment = 0;
+  Contribution contribution;
+  std::string theta_hash;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("generation", generation, "generation of the membership", kRequired);
+    visit("round", round, "the round", kRequired);
+    visit("fragment", fragment, "the fragment whose delta is taken", kRequired);
+    visit("contribution", contribution, "the site's contribution", kRequired);
+    visit("theta_hash", theta_hash, "checksum of the fragment of theta_global before the sync",
+          kRequired);
+  }
+};
+
+struct VoteMessage {
+  static constexpr std::string_view kType = "vote";
+  int64_t generation = 0;
+  int64_t round = 0;
+  int64_t fragment = 0;
+  std::string theta_hash;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("generation", generation, "generation of the membership", kRequired);
+    visit("round", round, "the round", kRequired);
+    visit("fragment", fragment, "the fragment whose exchange is done", kRequired);
+    visit("theta_hash", theta_hash,
+          "checksum of the fragment of theta_global as the outer step would make it; with the "
+          "last fragment of a round, of all of theta_global",
+          kRequired);
+  }
+};
+
+struct MetricsMessage {
+  static constexpr std::string_view kType = "metrics";
+  int64_t round = 0;
+  double train_loss = 0;
+  int64_t tokens = 0;
+  double compute_seconds = 0, idle_seconds = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", round, "the committed round", required(at_least(1)));
+    visit("train_loss", train_loss, "mean loss of the site's steps in it", kRequired);
+    visit("tokens", tokens, "tokens that the site was trained on in it", required(at_least(0)));
+    visit("compute_seconds", compute_seconds, "time of its inner steps", required(at_least(0)));
+    visit("idle_seconds", idle_seconds, "time without training work", required(at_least(0)));
+  }
+};
+
+struct SuspectMessage {
+  static constexpr std::string_view kType = "suspect";
+  int64_t generation = 0;
+  std::string site;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("generation", generation, "generation whose exchange has failed", kRequired);
+    visit("site", site, "the site that the sender lost its connection to; empty if unknown",
+          kRequired);
+  }
+};
+
+struct LeaveMessage {
+  static constexpr std::string_view kType = "leave";
+  Outcome outcome = Outcome::kDone;
+  std::string message;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("outcome", outcome, "how the run ended at the site", kRequired);
+    visit("message", message, "why, for the other sites to read");
+  }
+};
+
+using SiteMessage =
+    std::variant<RegisterMessage, PutMessage, GetMessage, HeartbeatMessage, ArriveMessage,
+                 VoteMessage, MetricsMessage, SuspectMessage, LeaveMessage>;
+
+}  // namespace farstep
