@@ -56,7 +56,7 @@ class Launch(ClusterTest):
         self.assert_ends_soon(cluster)
 
     def test_a_killed_launcher_ends_its_sites(self):
-        """SIGKILL: the kernel sends SIGTERM to the sites, which save and end."""
+        """SIGKILL: the kernel sends SIGHUP to the sites, which save and end."""
         cluster = Cluster(self.folder, 2, ENDLESS)
         launcher = subprocess.Popen([str(FARSTEP), "launch", str(cluster.folder)],
                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -68,10 +68,23 @@ class Launch(ClusterTest):
         launcher.send_signal(signal.SIGKILL)
         wait_until(lambda: all(map(has_ended, sites)), 60, "the end of all sites")
         for name in cluster.names:
+            console = (cluster.output / name / "console.txt").read_text(encoding="utf-8")
+            self.assertTrue(by_event(cluster, name, "end"), console)
             end = by_event(cluster, name, "end")[-1]
             self.assertIn(end["outcome"], ("interrupted", "peer_lost"), end)
         done = max(event["round"] for event in by_event(cluster, "node1", "round"))
         self.assert_success(cluster.launch("--resume", "--set", f"run.outer.rounds={done + 2}"))
+
+    def test_repeated_hang_ups_do_not_stop_saving(self):
+        """A dying launcher sends a signal for each of its threads; the second is no haste."""
+        cluster = Cluster(self.folder, 1, ENDLESS)
+        site = self.start_all(cluster)["node1"]
+        wait_until(lambda: by_event(cluster, "node1", "round"), 60, "a round")
+        site.send_signal(signal.SIGHUP)
+        wait_until(lambda: "interrupted: " in cluster.log("node1"), 60, "the first signal's effect")
+        site.send_signal(signal.SIGHUP)
+        self.assertEqual(site.wait(timeout=60), 130)
+        self.assertEqual(by_event(cluster, "node1", "end")[-1]["outcome"], "interrupted")
 
 
 if __name__ == "__main__":
