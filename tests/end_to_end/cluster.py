@@ -59,10 +59,10 @@ class Cluster:
             "deadlines": {"join_seconds": 30, "heartbeat_seconds": 0.3, "lost_after_seconds": 2},
         }, run or {})
         (folder / "run.json").write_text(json.dumps(self.run, indent=1))
-        endpoint = f"tcp://127.0.0.1:{free_port()}"
+        self.endpoint = f"tcp://127.0.0.1:{free_port()}"
         for index, name in enumerate(self.names):
             site = {"name": name, "run": "run.json",
-                    "coordinator": {"endpoint": endpoint, "host": index == 0},
+                    "coordinator": {"endpoint": self.endpoint, "host": index == 0},
                     "network": {"address": "127.0.0.1"},
                     "cpu": {"products": "first"},  # runs are compared bit by bit
                     "devices": [{"kind": "cpu", "threads": 1}],

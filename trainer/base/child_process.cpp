@@ -40,11 +40,13 @@ constexpr int kExitCannotExecute = 127;
 [[noreturn]] void become(char* const* arguments, int output, const ChildOptions& options,
                          pid_t parent) {
   if (options.has_own_group) ::setpgid(0, 0);
-  // Without this a child would train on when its launcher was killed.
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // Without this a child would train on when its launcher was killed. The kernel sends the signal
+  // once for each thread of the parent, as they end one after the other. So it is not SIGTERM, of
+  // which a second one means haste.
+  ::prctl(PR_SET_PDEATHSIG, SIGHUP);
   if (::getppid() != parent) end_child();  // it died before the line above
-  for (const int signal : {SIGINT, SIGTERM})
-    ::signal(signal, SIG_DFL);  // not the parent's handlers
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    ::signal(signal, SIG_DFL);  // not the parent's handlers, nor its nohup
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -1,4 +1,4 @@
-// A program started as a child, which dies with its parent.
+// A program started as a child. It gets SIGHUP when its parent ends, once or several times.
 #pragma once
 
 #include <sys/types.h>

@@ -11,11 +11,19 @@ namespace farstep {
 
 namespace {
 
+// Under nohup SIGHUP is ignored, and stays so: a watcher would receive it all the same.
+bool ignores_hangups() {
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  return hangup.sa_handler == SIG_IGN;
+}
+
 sigset_t watched_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  if (!ignores_hangups()) sigaddset(&signals, SIGHUP);
   sigaddset(&signals, SIGUSR1);  // the destructor sends it to end the watcher
   return signals;
 }
@@ -37,7 +45,11 @@ Interrupt::~Interrupt() {
 
 void Interrupt::watch() {
   const auto signals = watched_signals();
+  bool has_hung_up = false;
   for (int signal = 0; sigwait(&signals, &signal) == 0 && signal != SIGUSR1;) {
+    // The end of a parent comes as one SIGHUP for each of its threads (ChildProcess).
+    if (signal == SIGHUP && has_hung_up) continue;
+    has_hung_up = signal == SIGHUP;
     // The second one ends at once: saving may hang on a broken disk.
     if (source_.stop_requested()) _exit(kExitInterrupted);
     spdlog::warn(

@@ -1,5 +1,6 @@
-// Turns SIGINT and SIGTERM into a stop token. After the first signal a site ends its step, saves a
-// checkpoint and leaves. The second signal ends the process at once.
+// Turns SIGINT, SIGTERM and SIGHUP into a stop token. After the first signal a site ends its step,
+// saves a checkpoint and leaves. The second signal ends the process at once, but for a repeated
+// SIGHUP, which has no effect.
 #pragma once
 
 #include <stop_token>

@@ -27,11 +27,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kRunFile = "run.json";
 constexpr std::string_view kCoordinatorFile = "coordinator.json";
 constexpr std::string_view kProfileSuffix = ".profile.json";
-// kGraceSeconds: the others learn of a loss after lost_after_seconds, 5 by default, and then save:
-// 4.5 to 12.5 s at 150M parameters (docs/results.md). A shorter grace would cut off saving; a
-// longer one shows a hanging site later.
 constexpr int kLookMilliseconds = 100;   // between two reads of the sites' records
-constexpr double kGraceSeconds = 60;     // for the other sites to end after one has failed
 constexpr std::size_t kShownLines = 15;  // of a failed site's output
 
 struct Launched {
@@ -43,6 +39,8 @@ struct Launched {
   int network_namespace = kSameNetwork;
   std::unique_ptr<ChildProcess> process;
   std::optional<EventFollower> events;  // a site's, not the coordinator's
+  bool has_begun = false;               // a site's: it has joined the run and recorded something
+  bool is_told = false;                 // SIGINT was sent
 };
 
 std::vector<fs::path> configs_of(const fs::path& folder) {
@@ -166,8 +164,40 @@ void show_end_of_output(const Launched& failed) {
              text.substr(begin == 0 ? 0 : begin + 1));
 }
 
+// A second SIGINT would end a site without saving.
+void tell_to_end(Launched& one) {
+  if (!one.is_told) one.process->send_signal(SIGINT);
+  one.is_told = true;
+}
+
+// After a failure, members of the run hear of it from the coordinator or by their connections, save
+// and end. A site that still waits for the others would wait for join_seconds, and a coordinator
+// without sites forever.
+void tell_those_who_wait(std::vector<Launched>& launched) {
+  bool has_sites = false;
+  for (auto& one : launched) {
+    if (!one.events || one.process->exit_code()) continue;
+    has_sites = true;
+    if (!one.has_begun) tell_to_end(one);
+  }
+  if (has_sites) return;
+  for (auto& one : launched) tell_to_end(one);
+}
+
+// Until when the others may run after a process has failed.
+struct Grace {
+  // A loss is noticed after lost_after_seconds and a heartbeat.
+  explicit Grace(const Deadlines& run)
+      : notice_seconds(run.lost_after_seconds + run.heartbeat_seconds),
+        end_seconds(notice_seconds + run.checkpoint_seconds + run.leave_seconds) {}
+
+  double notice_seconds;  // to hear of it: whoever has not ended by then, and waits, is told
+  double end_seconds;     // to save and leave as well: whoever has not ended by then, hangs
+};
+
 // Shows the bars until all have ended. Returns the first that failed, or null.
-const Launched* watch(std::vector<Launched>& launched, const std::stop_token& stop) {
+const Launched* watch(std::vector<Launched>& launched, const Grace& grace,
+                      const std::stop_token& stop) {
   RealClock clock;
   std::vector<std::string> sites;
   for (const auto& one : launched) {
@@ -175,28 +205,32 @@ const Launched* watch(std::vector<Launched>& launched, const std::stop_token& st
   }
   ProgressBoard board(stderr, ::isatty(STDERR_FILENO) == 1, clock, sites);
   const Launched* failed = nullptr;
-  bool stop_sent = false;
-  double give_up_seconds = 0;
+  double failed_seconds = 0;
   while (true) {
     bool all_ended = true;
     for (auto& one : launched) {
       const auto code = one.process->exit_code();
       if (one.events) {
-        for (const auto& record : one.events->poll()) board.update(record);
+        for (const auto& record : one.events->poll()) {
+          board.update(record);
+          one.has_begun = true;
+        }
       }
       all_ended = all_ended && code.has_value();
       if (code.value_or(0) != 0 && failed == nullptr) {
         failed = &one;
-        give_up_seconds = clock.now_seconds() + kGraceSeconds;
+        failed_seconds = clock.now_seconds();
       }
     }
     board.draw();
     if (all_ended) break;
-    const bool give_up = failed != nullptr && clock.now_seconds() > give_up_seconds;
-    if (give_up || (stop.stop_requested() && !stop_sent)) {
-      stop_sent = true;
-      // Once for a stop: a second SIGINT would end a site without saving.
-      for (auto& one : launched) one.process->send_signal(give_up ? SIGKILL : SIGINT);
+    if (stop.stop_requested()) {
+      for (auto& one : launched) tell_to_end(one);
+    }
+    const double since_seconds = failed == nullptr ? 0 : clock.now_seconds() - failed_seconds;
+    if (since_seconds > grace.notice_seconds) tell_those_who_wait(launched);
+    if (since_seconds > grace.end_seconds) {
+      for (auto& one : launched) one.process->send_signal(SIGKILL);
     }
     wait_a_little(launched);
   }
@@ -216,7 +250,8 @@ int launch(const LaunchRequest& request, const std::stop_token& stop) {
     place_in_lab(launched, *cluster.run, *places);
   }
   start(launched);
-  const auto* failed = watch(launched, stop);
+  const Grace grace(cluster.run ? cluster.run->deadlines : Deadlines{});
+  const auto* failed = watch(launched, grace, stop);
   if (failed == nullptr) return 0;
   // Whoever stopped the run knows why it ended.
   if (!stop.stop_requested()) show_end_of_output(*failed);

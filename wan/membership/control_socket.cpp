@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <random>
+#include <string_view>
 
 #include "trainer/base/error.h"
 
@@ -16,8 +17,15 @@ namespace farstep {
 namespace {
 
 // The largest message is a welcome with the run and all profiles; this is far above it, and stops a
-// stranger from filling the memory.
+// stranger from filling the memory. ZeroMQ applies it to each frame of a message.
 constexpr int64_t kLargestMessageBytes = int64_t{16} << 20;
+// Name and password of the PLAIN handshake, the same in all versions of Farstep. Without a
+// mechanism ZeroMQ also takes peers of its versions 1 and 2, which need no handshake: almost any
+// bytes are then the start of an endless message of small frames, which it keeps in memory.
+constexpr std::string_view kPeerName = "farstep";
+// Where ZeroMQ asks about the peers of all PLAIN servers of a context, by its protocol ZAP
+// (https://rfc.zeromq.org/spec/27). Without an answer it refuses them all.
+constexpr const char* kHandshakeEndpoint = "inproc://zeromq.zap.01";
 // Together a dead connection is noticed after a minute, and routers keep an idle one. Heartbeats
 // notice a dead site sooner.
 constexpr int kKeepaliveIdleSeconds = 30;
@@ -56,6 +64,30 @@ auto uninterrupted(Call call) {
   }
 }
 
+// ZeroMQ delivers all frames of a message or none, so only the first receive can find nothing.
+std::optional<ControlSocket::Frames> receive_from(zmq::socket_t& socket) {
+  ControlSocket::Frames frames;
+  bool more = true;
+  while (more) {
+    zmq::message_t frame;
+    if (!uninterrupted([&] { return socket.recv(frame, zmq::recv_flags::dontwait); })) {
+      return std::nullopt;
+    }
+    more = frame.more();
+    frames.push_back(frame.to_string());
+  }
+  return frames;
+}
+
+// Drops the message if the socket cannot take it at once.
+void send_to(zmq::socket_t& socket, const ControlSocket::Frames& frames) {
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const auto more = i + 1 < frames.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
+    const auto flags = more | zmq::send_flags::dontwait;
+    if (!uninterrupted([&] { return socket.send(zmq::buffer(frames[i]), flags); })) return;
+  }
+}
+
 }  // namespace
 
 ControlSocket::ControlSocket(Role role, const std::string& endpoint, const Deadlines& deadlines)
@@ -67,6 +99,8 @@ ControlSocket::ControlSocket(Role role, const std::string& endpoint, const Deadl
     check_port(endpoint);
     set_up(role, deadlines);
     if (role == Role::kCoordinator) {
+      handshakes_ = zmq::socket_t(context_, zmq::socket_type::rep);
+      handshakes_.bind(kHandshakeEndpoint);  // before the first peer can come
       socket_.bind(endpoint);
     } else {
       socket_.connect(endpoint);
@@ -86,7 +120,9 @@ void ControlSocket::set_up(Role role, const Deadlines& deadlines) {
   socket_.set(zmq::sockopt::tcp_keepalive_intvl, kKeepaliveIntervalSeconds);
   socket_.set(zmq::sockopt::tcp_keepalive_cnt, kKeepaliveProbes);
   socket_.set(zmq::sockopt::maxmsgsize, kLargestMessageBytes);
+  socket_.set(zmq::sockopt::handshake_ivl, milliseconds(deadlines.connect_seconds));
   if (role == Role::kCoordinator) {
+    socket_.set(zmq::sockopt::plain_server, true);
     // Messages to sites that are leaving are still delivered. A site that reconnects keeps its id.
     socket_.set(zmq::sockopt::linger, milliseconds(deadlines.leave_seconds));
     // Without it a second connection with a known id would be refused, and a site could not come
@@ -98,6 +134,8 @@ void ControlSocket::set_up(Role role, const Deadlines& deadlines) {
     // A dead address otherwise blocks a new attempt for the system's own time of two minutes.
     socket_.set(zmq::sockopt::connect_timeout, milliseconds(deadlines.connect_seconds));
     socket_.set(zmq::sockopt::routing_id, random_routing_id());
+    socket_.set(zmq::sockopt::plain_username, kPeerName);
+    socket_.set(zmq::sockopt::plain_password, kPeerName);
   }
 }
 
@@ -112,11 +150,14 @@ std::string ControlSocket::endpoint() const {
 // An event descriptor beside the socket lets other threads end the wait: ZeroMQ's sockets may be
 // used by one thread only.
 void ControlSocket::wait(double timeout_seconds) {
-  std::array<zmq_pollitem_t, 2> items{
-      {{socket_.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, wake_event_, ZMQ_POLLIN, 0}}};
-  const int ready = ::zmq_poll(items.data(), items.size(), milliseconds(timeout_seconds));
+  std::array<zmq_pollitem_t, 3> items{{{socket_.handle(), 0, ZMQ_POLLIN, 0},
+                                       {nullptr, wake_event_, ZMQ_POLLIN, 0},
+                                       {handshakes_.handle(), 0, ZMQ_POLLIN, 0}}};
+  const int used = handshakes_.handle() == nullptr ? 2 : 3;
+  const int ready = ::zmq_poll(items.data(), used, milliseconds(timeout_seconds));
   FARSTEP_CHECK(ready >= 0 || errno == EINTR, "waiting on the control socket failed: {}",
                 zmq_strerror(errno));
+  if (ready > 0 && items[2].revents != 0) answer_handshake();
   eventfd_t ignored = 0;
   ::eventfd_read(wake_event_, &ignored);  // fails if nobody called wake(), which is harmless
 }
@@ -125,29 +166,24 @@ void ControlSocket::wake() {
   ::eventfd_write(wake_event_, 1);  // fails only if a wake-up is pending already
 }
 
-// ZeroMQ delivers all frames of a message or none, so only the first receive can find nothing.
-std::optional<ControlSocket::Frames> ControlSocket::receive() {
-  Frames frames;
-  bool more = true;
-  while (more) {
-    zmq::message_t frame;
-    if (!uninterrupted([&] { return socket_.recv(frame, zmq::recv_flags::dontwait); })) {
-      return std::nullopt;
-    }
-    more = frame.more();
-    frames.push_back(frame.to_string());
-  }
-  return frames;
+// Takes a peer whose name and password are right. The frames are those of ZAP.
+void ControlSocket::answer_handshake() {
+  const auto question = receive_from(handshakes_);
+  if (!question) return;
+  // Version, number of the question, domain, address, identity, mechanism, name, password.
+  FARSTEP_CHECK(question->size() == 8, "ZeroMQ asks about a peer in {} frames", question->size());
+  const bool is_peer = question->at(6) == kPeerName && question->at(7) == kPeerName;
+  send_to(handshakes_, {"1.0", question->at(1), is_peer ? "200" : "400", "", "", ""});
 }
 
+std::optional<ControlSocket::Frames> ControlSocket::receive() {
+  return receive_from(socket_);
+}
+
+// Without waiting: the coordinator serves all sites by one thread, and a full queue means that one
+// of them has gone. Requests are repeated, so nothing is lost.
 void ControlSocket::send(const Frames& frames) {
-  for (std::size_t i = 0; i < frames.size(); ++i) {
-    // Without waiting: the coordinator serves all sites by one thread, and a full queue means that
-    // one of them has gone. Requests are repeated, so nothing is lost.
-    const auto more = i + 1 < frames.size() ? zmq::send_flags::sndmore : zmq::send_flags::none;
-    const auto flags = more | zmq::send_flags::dontwait;
-    if (!uninterrupted([&] { return socket_.send(zmq::buffer(frames[i]), flags); })) return;
-  }
+  send_to(socket_, frames);
 }
 
 }  // namespace farstep

@@ -1,6 +1,10 @@
 // A ZeroMQ socket of the control plane that other threads can wake. All settings of such sockets
 // (TCP keepalive, linger, limits) are made here.
 //
+// A connection begins with ZeroMQ's PLAIN handshake, in which both sides use a fixed name and
+// password. They are no secret, and nothing is encrypted. The handshake only proves that a peer
+// speaks this protocol: a coordinator drops all other connections before it reads a message.
+//
 // One thread at a time uses it, not necessarily the one that constructed it; any thread may call
 // wake(). Only wait() blocks.
 #pragma once
@@ -32,7 +36,7 @@ class ControlSocket {
   std::string endpoint() const;
 
   // Waits until a message may have come, wake() was called, a signal arrived, or `timeout_seconds`
-  // have passed.
+  // have passed. A coordinator completes the handshakes of new connections in here.
   void wait(double timeout_seconds);
   // Ends the current or the next wait(). Any thread may call it at any time.
   void wake();
@@ -43,10 +47,12 @@ class ControlSocket {
 
  private:
   void set_up(Role role, const Deadlines& deadlines);
+  void answer_handshake();
 
   int wake_event_;
   zmq::context_t context_;
   zmq::socket_t socket_;
+  zmq::socket_t handshakes_;  // a coordinator's: ZeroMQ asks here whether a peer may connect
 };
 
 }  // namespace farstep

@@ -13,6 +13,7 @@ Coordinator::Coordinator(const std::string& endpoint, ServedRun run, const Deadl
     : clock_(clock),
       // Half a heartbeat, so that a lost site is noticed at most that much too late.
       tick_seconds_(deadlines.heartbeat_seconds / 2),
+      strangers_(clock),
       roster_(std::move(run), deadlines),
       socket_(ControlSocket::Role::kCoordinator, endpoint, deadlines),
       endpoint_(socket_.endpoint()),
@@ -54,6 +55,7 @@ void Coordinator::run() {
       // must not count as missing after a pause of this process.
       while (const auto frames = socket_.receive()) handle(*frames);
       deliver(roster_.tick(clock_.unix_seconds()));
+      strangers_.tick();
       publish();
     }
   } catch (const std::exception& error) {
@@ -68,8 +70,8 @@ void Coordinator::run() {
 // message of a site is answered with an error.
 void Coordinator::handle(const ControlSocket::Frames& frames) {
   if (frames.size() != 2) {
-    spdlog::warn("coordinator: dropped a message of {} frames; a site's has one",
-                 frames.size() - 1);
+    strangers_.warn("dropped a message",
+                    fmt::format("it has {} frames, a site's has one", frames.size() - 1));
     return;
   }
   const std::string& connection = frames[0];
@@ -77,9 +79,9 @@ void Coordinator::handle(const ControlSocket::Frames& frames) {
     const auto message = decode_site_message(frames[1]);
     deliver(roster_.receive(connection, message, clock_.unix_seconds()));
   } catch (const DataError& error) {
-    spdlog::warn("coordinator: dropped a stranger's message: {}", error.what());
+    strangers_.warn("dropped a stranger's message", error.what());
   } catch (const ConfigError& error) {
-    spdlog::warn("coordinator: refused a message: {}", error.what());
+    strangers_.warn("refused a message", error.what());
     deliver({{connection, ErrorMessage{error.what()}}});
   }
 }
@@ -88,7 +90,7 @@ void Coordinator::handle(const ControlSocket::Frames& frames) {
 void Coordinator::deliver(const std::vector<Outgoing>& messages) {
   for (const auto& [connection, message] : messages) {
     if (const auto* refusal = std::get_if<RefusedMessage>(&message)) {
-      spdlog::warn("coordinator: refused a site: {}", refusal->message);
+      strangers_.warn("refused a site", refusal->message);
     }
     socket_.send({connection, encode(message)});
   }

@@ -14,6 +14,7 @@
 #include "wan/membership/deadlines.h"
 #include "wan/membership/roster.h"
 #include "wan/membership/served_run.h"
+#include "wan/membership/stranger_log.h"
 
 namespace farstep {
 
@@ -45,8 +46,9 @@ class Coordinator {
 
   Clock& clock_;
   const double tick_seconds_;
-  Roster roster_;         // used by the thread only
-  ControlSocket socket_;  // used by the thread only, except wake()
+  StrangerLog strangers_;  // used by the thread only, as the next two
+  Roster roster_;
+  ControlSocket socket_;  // but wake() is called by others too
   const std::string endpoint_;
 
   mutable std::mutex mutex_;

@@ -9,19 +9,20 @@ void Deadlines::validate(const std::string& file) const {
   if (lost_after_seconds < 3 * heartbeat_seconds) {
     path.member("lost_after_seconds")
         .fail(fmt::format("is {}; must be at least 3 heartbeats of {} s, or a living site is taken "
-                          "for lost",
-                          lost_after_seconds, heartbeat_seconds));
+                          "for lost: set at least {}, or lower heartbeat_seconds",
+                          lost_after_seconds, heartbeat_seconds, 3 * heartbeat_seconds));
   }
   if (transfer_stall_seconds <= lost_after_seconds) {
     path.member("transfer_stall_seconds")
         .fail(fmt::format("is {}; must be above lost_after_seconds, {}, so that a lost site is "
-                          "named before its transfer is given up",
-                          transfer_stall_seconds, lost_after_seconds));
+                          "named before its transfer is given up: set it too, for example to {}",
+                          transfer_stall_seconds, lost_after_seconds, 2 * lost_after_seconds));
   }
   if (connect_seconds > join_seconds) {
     path.member("connect_seconds")
         .fail(
-            fmt::format("is {}; must be at most join_seconds, {}", connect_seconds, join_seconds));
+            fmt::format("is {}; must be at most join_seconds, {}: lower it, or raise join_seconds",
+                        connect_seconds, join_seconds));
   }
 }
 

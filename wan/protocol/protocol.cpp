@@ -17,8 +17,11 @@ Json parse_frame(const std::string& frame) {
       if (depth > kDeepestNesting) throw DataError("a control message is nested too deeply");
       return true;
     });
-  } catch (const Json::exception& error) {
-    throw DataError(fmt::format("a control message is not JSON: {}", error.what()));
+  } catch (const Json::parse_error& error) {
+    // Not what(), which repeats bytes of the message.
+    throw DataError(fmt::format("a control message is not JSON at byte {}", error.byte));
+  } catch (const Json::exception&) {
+    throw DataError("a control message is not JSON: a number is too large");
   }
 }
 

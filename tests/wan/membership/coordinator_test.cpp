@@ -1,8 +1,15 @@
 #include "wan/membership/coordinator.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <random>
+#include <zmq.hpp>
+
 #include "tests/support/catch.h"
 #include "tests/wan/membership/parties.h"
 #include "tests/wan/transport/run_ranks.h"
+#include "wan/transport/tcp.h"
 
 namespace farstep {
 namespace {
@@ -62,6 +69,67 @@ TEST_CASE("garbage at the coordinator's port does not disturb a run") {
   member.join({});
   member.leave(Outcome::kDone, "");
   CHECK(coordinator.wait_until_over(10));
+}
+
+// Sends `bytes` again and again. Returns how many of them went out before the coordinator closed
+// the connection.
+std::size_t sent_until_closed(const std::string& endpoint, const std::string& bytes) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // far above what sockets buffer
+  const auto deadline = deadline_after(60);
+  const int port = std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
+  const auto socket = connect_tcp(SocketAddress("127.0.0.1", port), deadline);
+  std::size_t all = 0;
+  while (all < kMostBytes) {
+    pollfd entry{socket.fd(), POLLOUT, 0};
+    ::poll(&entry, 1, milliseconds_until(deadline));
+    const auto sent = ::send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent <= 0) break;
+    all += static_cast<std::size_t>(sent);
+  }
+  return all;
+}
+
+TEST_CASE("bytes that begin no handshake end the connection and are not kept") {
+  RealClock clock;
+  const Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);
+  std::string noise(std::size_t{1} << 20, '\0');
+  std::mt19937 random(1);
+  for (auto& byte : noise) byte = static_cast<char>(random());
+  // "aaa...": to ZeroMQ a peer of its version 1, and then an endless message of small frames.
+  for (const auto& bytes : {std::string(std::size_t{1} << 20, 'a'), noise}) {
+    CHECK(sent_until_closed(coordinator.endpoint(), bytes) < std::size_t{64} << 20);
+  }
+}
+
+TEST_CASE("a silent connection ends when the time for its handshake has passed") {
+  RealClock clock;
+  auto deadlines = patient_deadlines();
+  deadlines.connect_seconds = 0.1;
+  const Coordinator coordinator(kAnyPort, served(1), deadlines, clock);
+  const int port = std::stoi(coordinator.endpoint().substr(16));
+  const auto deadline = deadline_after(30);
+  const auto socket = connect_tcp(SocketAddress("127.0.0.1", port), deadline);
+  // The greeting of the coordinator has no end of line.
+  CHECK_THROWS_WITH(receive_line(socket, deadline), Catch::Contains("closed"));
+}
+
+TEST_CASE("peers of ZeroMQ without Farstep's handshake are not heard") {
+  RealClock clock;
+  Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);
+  zmq::context_t context;
+  for (const std::string name : {"", "stranger"}) {
+    zmq::socket_t socket(context, zmq::socket_type::dealer);
+    socket.set(zmq::sockopt::linger, 0);
+    socket.set(zmq::sockopt::rcvtimeo, 500);
+    if (!name.empty()) {
+      socket.set(zmq::sockopt::plain_username, name);
+      socket.set(zmq::sockopt::plain_password, name);
+    }
+    socket.connect(coordinator.endpoint());
+    socket.send(zmq::str_buffer(R"({"protocol": 6, "type": "put"})"));
+    zmq::message_t answer;
+    CHECK_FALSE(socket.recv(answer));
+  }
 }
 
 TEST_CASE("another protocol version is refused with both versions") {

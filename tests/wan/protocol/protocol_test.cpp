@@ -96,6 +96,15 @@ TEST_CASE("what is no message of Farstep is bad data") {
   for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);
 }
 
+TEST_CASE("what is wrong with bytes that are no message is told without them") {
+  CHECK_THROWS_WITH(decode_site_message("\xff\xfe garbage"),
+                    "a control message is not JSON at byte 1");
+  CHECK_THROWS_WITH(decode_site_message(R"({"type": "\u0007)" + std::string(1000, 'x')),
+                    Catch::StartsWith("a control message is not JSON at byte 10"));
+  CHECK_THROWS_WITH(decode_site_message(R"({"protocol": 1e999})"),
+                    Catch::Contains("a number is too large"));
+}
+
 TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
   struct Row {
     std::string frame, message;

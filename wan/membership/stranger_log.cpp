@@ -1,0 +1,57 @@
+#include "wan/membership/stranger_log.h"
+
+#include <spdlog/spdlog.h>
+
+namespace farstep {
+
+namespace {
+
+// Six lines a minute are readable, and a day of them is below 3 MB.
+constexpr double kQuietSeconds = 10;
+constexpr std::size_t kMostCharacters = 300;
+
+}  // namespace
+
+std::string printable(std::string_view text, std::size_t most) {
+  constexpr std::string_view kCut = "...";
+  std::string shown;
+  for (const char character : text) {
+    const bool is_plain = character >= ' ' && character <= '~';
+    const auto next = is_plain ? std::string(1, character)
+                               : fmt::format("\\x{:02x}", static_cast<unsigned char>(character));
+    if (shown.size() + next.size() > most) return shown.substr(0, most - kCut.size()).append(kCut);
+    shown += next;
+  }
+  return shown;
+}
+
+void StrangerLog::warn(std::string_view kind, std::string_view text) {
+  tick();
+  const auto [found, is_new] = kinds_.try_emplace(std::string(kind));
+  if (!is_new) {
+    ++found->second.held_back;
+    return;
+  }
+  found->second.logged_seconds = clock_.now_seconds();
+  spdlog::warn("coordinator: {}: {}", kind, printable(text, kMostCharacters));
+}
+
+// A kind that was quiet for long enough is forgotten. So its next warning is logged at once.
+void StrangerLog::tick() {
+  const double now_seconds = clock_.now_seconds();
+  for (auto entry = kinds_.begin(); entry != kinds_.end();) {
+    auto& [name, kind] = *entry;
+    if (now_seconds < kind.logged_seconds + kQuietSeconds) {
+      ++entry;
+    } else if (kind.held_back == 0) {
+      entry = kinds_.erase(entry);
+    } else {
+      spdlog::warn("coordinator: {}: {} more times in {:.0f} s", name, kind.held_back,
+                   now_seconds - kind.logged_seconds);
+      kind = {.logged_seconds = now_seconds};
+      ++entry;
+    }
+  }
+}
+
+}  // namespace farstep

@@ -1,0 +1,41 @@
+// Warnings about strangers: anybody who reaches the coordinator's port can cause them, with any
+// content and as often as the network allows. So a kind of warning has one line in ten seconds, and
+// a line has at most 300 characters of printable ASCII.
+//
+// One thread at a time uses it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "trainer/base/clock.h"
+
+namespace farstep {
+
+// Returns `text` with every byte that is no printable ASCII as \xNN, cut to `most` characters.
+std::string printable(std::string_view text, std::size_t most);
+
+class StrangerLog {
+ public:
+  // `clock` must outlive the log.
+  explicit StrangerLog(const Clock& clock) : clock_(clock) {}
+
+  // Logs "coordinator: KIND: TEXT", or counts it if a line of the kind is less than ten seconds
+  // old. `kind` is a constant of the program; `text` may come from a stranger.
+  void warn(std::string_view kind, std::string_view text);
+  // Logs how many warnings of each kind were counted, once ten seconds after the kind's last line.
+  void tick();
+
+ private:
+  struct Kind {
+    double logged_seconds = 0;
+    int64_t held_back = 0;
+  };
+
+  const Clock& clock_;
+  std::map<std::string, Kind, std::less<>> kinds_;
+};
+
+}  // namespace farstep
