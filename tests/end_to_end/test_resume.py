@@ -160,6 +160,38 @@ class Resume(ClusterTest):
         shutil.copytree(cluster.output / "node1" / "checkpoints", lost)
         self.assert_success(cluster.launch("--resume", "--set", "run.outer.rounds=2"))
 
+    def test_one_command_starts_and_resumes(self):
+        """--resume=auto at every start, as a service gives it: first anew, after a kill from there."""
+        cluster = self.cluster("service")
+        started = self.start_all(cluster, "--resume=auto")
+        wait_until(lambda: all(any(event["event"] == "step" and event["round"] == 3
+                                   for event in cluster.events(name)) for name in cluster.names),
+                   60, "round 3")
+        started["node2"].send_signal(signal.SIGKILL)
+        self.assertEqual(started["node1"].wait(timeout=20), 4, cluster.log("node1"))
+        for name, process in self.start_all(cluster, "--resume=auto").items():
+            self.assertEqual(process.wait(timeout=60), 0, cluster.log(name))
+            self.assertIn("resumed from", cluster.log(name))
+        self.assert_same_trajectory(cluster, self.uninterrupted())
+
+    def test_auto_begins_anew_only_where_nothing_is_lost(self):
+        """A site without the others' checkpoints is told what to copy; a damaged one is no start."""
+        cluster = self.cluster("auto")
+        rounds = ("--set", "run.outer.rounds=1")
+        self.assert_success(cluster.launch("--resume=auto", *rounds))
+        lost = cluster.output / "node2" / "checkpoints"
+        kept = lost.rename(lost.with_name("kept"))
+        refused = cluster.launch("--resume=auto", *rounds)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("copy the folder checkpoints of site node1", refused.stdout + refused.stderr)
+        kept.rename(lost)
+        for name in cluster.names:
+            for manifest in (cluster.output / name / "checkpoints").glob("*/manifest.json"):
+                manifest.unlink()
+        refused = cluster.launch("--resume=auto", *rounds)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("no site has a checkpoint", refused.stdout + refused.stderr)
+
     def test_resume_of_nothing_is_refused(self):
         """--resume without any checkpoint says so instead of starting anew."""
         cluster = self.cluster("empty")

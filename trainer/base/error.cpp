@@ -11,7 +11,7 @@ constexpr ExitCode kExitCodes[] = {
     {2, "wrong config or arguments", "correct what the message names; a restart does not help"},
     {3, "bad data or checkpoint, or a full disk", "replace the file that the message names"},
     {4, "the coordinator or a site is missing, lost or still busy",
-     "start again, with --resume if the run had begun"},
+     "start again, with --resume=auto"},
     {5, "training diverged: a number is not finite",
      "a lower learning rate or a longer warm-up; a restart alone does not help"},
     {kExitInterrupted, "interrupted, after a checkpoint", "--resume continues"},

@@ -1,5 +1,5 @@
 // The messages between the coordinator and the sites. A message is one JSON object in one frame:
-// {"protocol": 6, "type": "arrive", ...the fields below...}. docs/internals/protocol.md lists which
+// {"protocol": 7, "type": "arrive", ...the fields below...}. docs/internals/protocol.md lists which
 // message answers which.
 //
 // Each message lists its fields once, for reading, writing and documentation. A message with an
@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -22,7 +23,7 @@
 
 namespace farstep {
 
-inline constexpr int64_t kProtocolVersion = 6;
+inline constexpr int64_t kProtocolVersion = 7;
 
 // Identifies a sync of a run: of one fragment of the model, in one outer round. Syncs follow each
 // other fragment by fragment, round by round.
@@ -41,10 +42,14 @@ std::string text_of(const SyncId& sync, int64_t num_fragments);
 
 // ---- from a site to the coordinator ----
 
+// Whether a site goes on from its checkpoints.
+enum class Resume { kNever, kAlways, kAuto };
+std::span<const std::string_view> enum_names(Resume);
+
 // The data that a site brings when it joins.
 struct JoinRequest {
   std::optional<Json> run;
-  bool resume = false;
+  Resume resume = Resume::kNever;
   std::vector<int64_t> resumable_syncs;
   Json facts = Json::object();
   Json profile;
@@ -52,7 +57,9 @@ struct JoinRequest {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("run", run, "the site's own copy of the run, every default written out; null has none");
-    visit("resume", resume, "the site continues from a checkpoint");
+    visit("resume", resume,
+          "always: the site goes on from a checkpoint; auto: it has none and begins anew, unless "
+          "the others go on");
     visit("resumable_syncs", resumable_syncs, "numbers of completed syncs of its checkpoints");
     visit("facts", facts,
           "facts that must be equal at all sites: digest of the data, parameters, ...");

@@ -21,7 +21,7 @@ TEST_CASE("messages of a site come back as they were sent") {
   RegisterMessage request;
   request.site = "paris";
   request.run = Json::parse(R"({"name": "r", "outer": {"momentum": 0.9}})");
-  request.resume = true;
+  request.resume = Resume::kAlways;
   request.resumable_syncs = {3, 4};
   request.profile = {{"site", "paris"}};
   request.facts = {{"data_digest", "00ff"}, {"parameters", 12345678901}};
@@ -82,13 +82,13 @@ TEST_CASE("what is no message of Farstep is bad data") {
       "[]",
       "null",
       "{}",
-      R"({"protocol": 6})",
+      R"({"protocol": 7})",
       R"({"type": "get", "key": "k"})",
-      R"({"protocol": "6", "type": "get"})",
-      R"({"protocol": 6, "type": 7})",
-      R"({"protocol": 6, "type": "get", "key": "k")",
+      R"({"protocol": "7", "type": "get"})",
+      R"({"protocol": 7, "type": 7})",
+      R"({"protocol": 7, "type": "get", "key": "k")",
       std::string(100000, '['),
-      R"({"protocol": 6, "type": "register", "facts": )" + std::string(80, '[') +
+      R"({"protocol": 7, "type": "register", "facts": )" + std::string(80, '[') +
           std::string(80, ']') + "}",
   };
   for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);
@@ -101,13 +101,13 @@ TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
   const std::vector<Row> table = {
       {R"({"protocol": 1, "type": "get", "key": "k"})", "of protocol 1"},
       {R"({"protocol": 1, "type": "something new"})", "of protocol 1"},
-      {R"({"protocol": 6, "type": "dance"})", "unknown type 'dance'"},
-      {R"({"protocol": 6, "type": "welcome"})", "unknown type 'welcome'"},
-      {R"({"protocol": 6, "type": "get"})", "message get: key: is missing"},
-      {R"({"protocol": 6, "type": "get", "key": 4})", "message get: key: is 4"},
-      {R"({"protocol": 6, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
-      {R"({"protocol": 6, "type": "leave", "outcome": "bored"})", "must be one of done"},
-      {R"({"protocol": 6, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
+      {R"({"protocol": 7, "type": "dance"})", "unknown type 'dance'"},
+      {R"({"protocol": 7, "type": "welcome"})", "unknown type 'welcome'"},
+      {R"({"protocol": 7, "type": "get"})", "message get: key: is missing"},
+      {R"({"protocol": 7, "type": "get", "key": 4})", "message get: key: is 4"},
+      {R"({"protocol": 7, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
+      {R"({"protocol": 7, "type": "leave", "outcome": "bored"})", "must be one of done"},
+      {R"({"protocol": 7, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
            "theta_hash": "a", "contribution": {"work": {"steps": -1, "batch": 1, "tokens": 1}}})",
        "contribution.work.steps: is -1"},
   };
