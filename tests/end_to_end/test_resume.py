@@ -6,7 +6,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from cluster import FARSTEP, Cluster, ClusterTest, wait_until
+from cluster import FARSTEP, Cluster, ClusterTest, farstep, wait_until
 
 RUN = {"outer": {"rounds": 4}, "plan": {"base_steps": 6, "base_batch": 2}}
 # Slow enough that a signal arrives inside a round.
@@ -96,6 +96,38 @@ class Resume(ClusterTest):
             process.wait(timeout=10)
         self.assert_success(cluster.launch("--resume"))
         self.assert_same_trajectory(cluster, self.uninterrupted())
+
+    def test_wall_time_adds_up_across_two_kills(self):
+        """Two kills and two resumes: the report has the outages and the work that was done again."""
+        cluster = self.cluster("killed")
+        for killed_in in (2, 3):
+            started = self.start_all(cluster, "--resume=auto")
+            wait_until(lambda: all(any(event["event"] == "step" and event["round"] == killed_in
+                                       and event["step"] >= 3 for event in cluster.events(name))
+                                   for name in cluster.names), 60, f"round {killed_in}")
+            for process in started.values():
+                process.send_signal(signal.SIGKILL)
+            for process in started.values():
+                process.wait(timeout=10)
+        self.assert_success(cluster.launch("--resume=auto"))
+        for site in cluster.report()["sites"]:
+            events = cluster.events(site["site"])
+            wall = events[-1]["time"] - events[0]["time"]
+            self.assertAlmostEqual(site["wall_seconds"], wall, delta=0.001)
+            self.assertAlmostEqual(site["wall_seconds"], delta=0.001, second=sum(
+                site[part] for part in ("compute_seconds", "wait_seconds", "wan_seconds",
+                                        "other_seconds", "lost_seconds", "unaccounted_seconds")))
+            outages = sum(after["time"] - before["time"]
+                          for before, after in zip(events, events[1:]) if after["event"] == "run")
+            trained = sum(event["seconds"] for event in events if event["event"] == "step")
+            self.assertGreater(outages, 0)
+            self.assertGreater(trained, site["compute_seconds"])
+            self.assertGreaterEqual(site["lost_seconds"] + 0.001,
+                                    outages + trained - site["compute_seconds"])
+        text = farstep("report", cluster.output).stdout
+        self.assertIn("lost to failures", text)
+        whole = farstep("report", self.uninterrupted().output).stdout
+        self.assertNotIn("lost to failures", whole)
 
     def test_damaged_newest_checkpoint(self):
         """A flipped byte in one site's newest checkpoint: all go back to the one before."""
