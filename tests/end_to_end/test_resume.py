@@ -232,5 +232,43 @@ class Resume(ClusterTest):
         self.assertIn("checkpoint", result.stdout + result.stderr)
 
 
+class OtherSites(ClusterTest):
+    """A run goes on with other sites than its checkpoints are of."""
+
+    RUN = {"outer": {"rounds": 3}, "plan": {"base_steps": 12},
+           "sync": {"fragments": 2, "codec": {"kind": "int8"}}}
+
+    def go_on(self, num_sites: int, rounds: int) -> Cluster:
+        """Resumes with this number of sites, all of which have checkpoints; all end alike."""
+        for config in self.folder.glob("node*.json"):
+            config.unlink()
+        run = {**self.RUN, "outer": {"rounds": rounds}}
+        cluster = Cluster(self.folder, num_sites, run, SLOW)
+        self.assert_success(cluster.launch("--resume"))
+        trajectories = [trajectory(cluster, name) for name in cluster.names]
+        self.assertEqual(len({found["round", rounds] for found in trajectories}), 1)
+        return cluster
+
+    def test_a_site_is_lost_for_good_and_another_comes(self):
+        """Three sites, one killed in mid-round: two go on, from theta_global; then three again."""
+        three = Cluster(self.folder, 3, self.RUN, SLOW)
+        started = self.start_all(three)
+        wait_until(lambda: all(any(event["event"] == "step" and event["round"] == 2
+                                   for event in three.events(name)) for name in three.names),
+                   60, "round 2")
+        started["node3"].send_signal(signal.SIGKILL)
+        for name in ("node1", "node2"):
+            self.assertEqual(started[name].wait(timeout=20), 4, three.log(name))
+        two = self.go_on(2, 3)
+        for name in two.names:
+            self.assertIn("round 2 begins anew", (two.output / name / "log.txt").read_text())
+            resumed = [event for event in two.events(name) if event["event"] == "run"][-1]
+            self.assertEqual((resumed["start_round"], resumed["start_step"]), (1, 0))
+        shutil.rmtree(two.output / "node3")
+        shutil.copytree(two.output / "node1" / "checkpoints",
+                        two.output / "node3" / "checkpoints")
+        self.go_on(3, 4)
+
+
 if __name__ == "__main__":
     unittest.main()
