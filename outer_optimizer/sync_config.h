@@ -47,8 +47,9 @@ struct SyncConfig {
           "applying the mean, in which training hides the exchange",
           at_least(0));
     visit("alpha", alpha,
-          "share of its own values that a site keeps when it applies a delayed mean",
-          in_range(0, 0.999999));
+          "share of its own values that a site keeps when it applies a delayed mean; 1: the sites "
+          "train apart, and theta_global follows them",
+          in_range(0, 1));
     visit("exchange", exchange,
           "who adds up the deltas: direct, all sites, each a part; parameter_server, the servers; "
           "ring, Gloo's all-reduce, in fp32 only: a baseline");

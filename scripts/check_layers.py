@@ -66,7 +66,7 @@ MAY_INCLUDE = {
     "trainer/run": "base settings telemetry data tokens schedule plan link transport protocol membership parameters model matmul "
     "llama language checkpoint inner strategy peers site round launch",
     "trainer/commands": "base config settings telemetry report tokens outer_optimizer plan simulate model matmul llama "
-    "language checkpoint membership launch probe run",
+    "language checkpoint protocol membership launch probe run",
     "trainer": "base commands",
 }
 

@@ -27,8 +27,10 @@ inline std::span<const std::string_view> enum_names(AveragingRule) {
 //   batch                    B_i / sum B
 //   tokens_squared_per_step  (T_i^2 / H_i) / sum (T^2 / H)
 //   fednova                  p_i tau / H_i with p_i = T_i / sum T and tau = sum (p H): deltas for a
-//                            step, weighted by tokens, times the effective number of steps (Wang
-//                            et al. 2020, section 4). Equals batch times tau sum B / sum (B H).
+//                            step, weighted by tokens, times the effective number of steps, tau_eff
+//                            of Wang et al. 2020, section 4. It is not the plain mean of H: only
+//                            so does the mean delta move sum (c H) = sum (p H) steps, as by the
+//                            rule tokens (FedAvg). Equals batch times tau sum B / sum (B H).
 // They sum to 1 (fednova's only if all H are equal). A site without steps gets 0 and is in no sum.
 // Throws InternalError if no site has steps.
 std::vector<double> averaging_coefficients(AveragingRule rule, std::span<const Work> works);

@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+import socket
 import time
 import unittest
 
@@ -170,14 +171,25 @@ class Refusals(ClusterTest):
         self.assertIn("outer.momentum: 0.4 here, 0.5 there", cluster.log("node2"))
 
     def test_address_of_another_machine(self):
-        """An address that this machine does not have is refused at once."""
+        """An address that this machine does not have, or not yet: told at once, for a later try."""
         cluster = Cluster(self.folder, 2, sites={1: {"network": {"address": "192.0.2.7"}}})
         begin = time.monotonic()
         self.start_all(cluster)
-        self.assertEqual(self.processes[1].wait(timeout=20), 2, cluster.log("node2"))
+        self.assertEqual(self.processes[1].wait(timeout=20), 4, cluster.log("node2"))
         self.assertIn("192.0.2.7", cluster.log("node2"))
         self.assertIn("127.0.0.1", cluster.log("node2"))
         self.assertLess(time.monotonic() - begin, 10)
+
+    def test_a_port_in_use_is_free_at_a_later_try(self):
+        """The coordinator's port is another process's: exit code 4; then the same command trains."""
+        cluster = Cluster(self.folder, 1, {"outer": {"rounds": 1}})
+        endpoint = json.loads((self.folder / "node1.json").read_text())["coordinator"]["endpoint"]
+        with socket.socket() as holder:
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            holder.bind(("127.0.0.1", int(endpoint.rsplit(":", 1)[1])))
+            holder.listen()
+            self.assert_refused(cluster.launch("--resume=auto"), 4, endpoint, "in use")
+        self.assert_success(cluster.launch("--resume=auto"))
 
     def test_what_one_site_can_find_alone(self):
         """`farstep check` has a row a check; `train` tells the same while the others are not there."""

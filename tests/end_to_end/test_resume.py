@@ -6,7 +6,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from cluster import FARSTEP, Cluster, ClusterTest, wait_until
+from cluster import FARSTEP, Cluster, ClusterTest, farstep, wait_until
 
 RUN = {"outer": {"rounds": 4}, "plan": {"base_steps": 6, "base_batch": 2}}
 # Slow enough that a signal arrives inside a round.
@@ -97,6 +97,38 @@ class Resume(ClusterTest):
         self.assert_success(cluster.launch("--resume"))
         self.assert_same_trajectory(cluster, self.uninterrupted())
 
+    def test_wall_time_adds_up_across_two_kills(self):
+        """Two kills and two resumes: the report has the outages and the work that was done again."""
+        cluster = self.cluster("killed")
+        for killed_in in (2, 3):
+            started = self.start_all(cluster, "--resume=auto")
+            wait_until(lambda: all(any(event["event"] == "step" and event["round"] == killed_in
+                                       and event["step"] >= 3 for event in cluster.events(name))
+                                   for name in cluster.names), 60, f"round {killed_in}")
+            for process in started.values():
+                process.send_signal(signal.SIGKILL)
+            for process in started.values():
+                process.wait(timeout=10)
+        self.assert_success(cluster.launch("--resume=auto"))
+        for site in cluster.report()["sites"]:
+            events = cluster.events(site["site"])
+            wall = events[-1]["time"] - events[0]["time"]
+            self.assertAlmostEqual(site["wall_seconds"], wall, delta=0.001)
+            self.assertAlmostEqual(site["wall_seconds"], delta=0.001, second=sum(
+                site[part] for part in ("compute_seconds", "wait_seconds", "wan_seconds",
+                                        "other_seconds", "lost_seconds", "unaccounted_seconds")))
+            outages = sum(after["time"] - before["time"]
+                          for before, after in zip(events, events[1:]) if after["event"] == "run")
+            trained = sum(event["seconds"] for event in events if event["event"] == "step")
+            self.assertGreater(outages, 0)
+            self.assertGreater(trained, site["compute_seconds"])
+            self.assertGreaterEqual(site["lost_seconds"] + 0.001,
+                                    outages + trained - site["compute_seconds"])
+        text = farstep("report", cluster.output).stdout
+        self.assertIn("lost to failures", text)
+        whole = farstep("report", self.uninterrupted().output).stdout
+        self.assertNotIn("lost to failures", whole)
+
     def test_damaged_newest_checkpoint(self):
         """A flipped byte in one site's newest checkpoint: all go back to the one before."""
         cluster = self.cluster("damaged")
@@ -160,12 +192,82 @@ class Resume(ClusterTest):
         shutil.copytree(cluster.output / "node1" / "checkpoints", lost)
         self.assert_success(cluster.launch("--resume", "--set", "run.outer.rounds=2"))
 
+    def test_one_command_starts_and_resumes(self):
+        """--resume=auto at every start, as a service gives it: first anew, after a kill from there."""
+        cluster = self.cluster("service")
+        started = self.start_all(cluster, "--resume=auto")
+        wait_until(lambda: all(any(event["event"] == "step" and event["round"] == 3
+                                   for event in cluster.events(name)) for name in cluster.names),
+                   60, "round 3")
+        started["node2"].send_signal(signal.SIGKILL)
+        self.assertEqual(started["node1"].wait(timeout=20), 4, cluster.log("node1"))
+        for name, process in self.start_all(cluster, "--resume=auto").items():
+            self.assertEqual(process.wait(timeout=60), 0, cluster.log(name))
+            self.assertIn("resumed from", cluster.log(name))
+        self.assert_same_trajectory(cluster, self.uninterrupted())
+
+    def test_auto_begins_anew_only_where_nothing_is_lost(self):
+        """A site without the others' checkpoints is told what to copy; a damaged one is no start."""
+        cluster = self.cluster("auto")
+        rounds = ("--set", "run.outer.rounds=1")
+        self.assert_success(cluster.launch("--resume=auto", *rounds))
+        lost = cluster.output / "node2" / "checkpoints"
+        kept = lost.rename(lost.with_name("kept"))
+        refused = cluster.launch("--resume=auto", *rounds)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("copy the folder checkpoints of site node1", refused.stdout + refused.stderr)
+        kept.rename(lost)
+        for name in cluster.names:
+            for manifest in (cluster.output / name / "checkpoints").glob("*/manifest.json"):
+                manifest.unlink()
+        refused = cluster.launch("--resume=auto", *rounds)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("no site has a checkpoint", refused.stdout + refused.stderr)
+
     def test_resume_of_nothing_is_refused(self):
         """--resume without any checkpoint says so instead of starting anew."""
         cluster = self.cluster("empty")
         result = cluster.launch("--resume")
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("checkpoint", result.stdout + result.stderr)
+
+
+class OtherSites(ClusterTest):
+    """A run goes on with other sites than its checkpoints are of."""
+
+    RUN = {"outer": {"rounds": 3}, "plan": {"base_steps": 12},
+           "sync": {"fragments": 2, "codec": {"kind": "int8"}}}
+
+    def go_on(self, num_sites: int, rounds: int) -> Cluster:
+        """Resumes with this number of sites, all of which have checkpoints; all end alike."""
+        for config in self.folder.glob("node*.json"):
+            config.unlink()
+        run = {**self.RUN, "outer": {"rounds": rounds}}
+        cluster = Cluster(self.folder, num_sites, run, SLOW)
+        self.assert_success(cluster.launch("--resume"))
+        trajectories = [trajectory(cluster, name) for name in cluster.names]
+        self.assertEqual(len({found["round", rounds] for found in trajectories}), 1)
+        return cluster
+
+    def test_a_site_is_lost_for_good_and_another_comes(self):
+        """Three sites, one killed in mid-round: two go on, from theta_global; then three again."""
+        three = Cluster(self.folder, 3, self.RUN, SLOW)
+        started = self.start_all(three)
+        wait_until(lambda: all(any(event["event"] == "step" and event["round"] == 2
+                                   for event in three.events(name)) for name in three.names),
+                   60, "round 2")
+        started["node3"].send_signal(signal.SIGKILL)
+        for name in ("node1", "node2"):
+            self.assertEqual(started[name].wait(timeout=20), 4, three.log(name))
+        two = self.go_on(2, 3)
+        for name in two.names:
+            self.assertIn("round 2 begins anew", (two.output / name / "log.txt").read_text())
+            resumed = [event for event in two.events(name) if event["event"] == "run"][-1]
+            self.assertEqual((resumed["start_round"], resumed["start_step"]), (1, 0))
+        shutil.rmtree(two.output / "node3")
+        shutil.copytree(two.output / "node1" / "checkpoints",
+                        two.output / "node3" / "checkpoints")
+        self.go_on(3, 4)
 
 
 if __name__ == "__main__":

@@ -122,6 +122,8 @@ TEST_CASE("a merge keeps the share alpha of theta_local") {
   outer.merge({3, 4}, 0.25F, std::span(local).subspan(3));
   outer.merge({0, 1}, 0.75F, std::span(local).first(1));
   REQUIRE(local == std::vector<float>{2.5F, 2, 1, 3});
+  outer.merge({0, 4}, 1, local);
+  REQUIRE(local == std::vector<float>{2.5F, 2, 1, 3});
   outer.merge({0, 4}, 0, local);
   REQUIRE(local == std::vector<float>{1, 5, 6, 4});
 }

@@ -10,8 +10,10 @@ constexpr ExitCode kExitCodes[] = {
     {1, "a bug", "report it with the log; --resume continues"},
     {2, "wrong config or arguments", "correct what the message names; a restart does not help"},
     {3, "bad data or checkpoint, or a full disk", "replace the file that the message names"},
-    {4, "the coordinator or a site is missing, lost or still busy",
-     "start again, with --resume if the run had begun"},
+    {4,
+     "the coordinator or a site is missing, lost or still busy; a port is in use, or an address is "
+     "not there yet",
+     "start again, with --resume=auto"},
     {5, "training diverged: a number is not finite",
      "a lower learning rate or a longer warm-up; a restart alone does not help"},
     {kExitInterrupted, "interrupted, after a checkpoint", "--resume continues"},

@@ -37,6 +37,8 @@ std::optional<Json> parse_options(const std::string& command, const std::vector<
     const auto name = option_name(options[i]);
     if (options[i].shape == OptionShape::kFlag) {
       parsed.push_back(app.add_flag(name, options[i].doc));
+    } else if (options[i].shape == OptionShape::kFlagOfNames) {
+      parsed.push_back(app.add_flag(name, values[i], options[i].doc));
     } else if (options[i].shape == OptionShape::kValue) {
       parsed.push_back(app.add_option(name, values[i], options[i].doc)->type_name(""));
     } else {
@@ -59,6 +61,9 @@ std::optional<Json> parse_options(const std::string& command, const std::vector<
     if (parsed[i]->count() == 0) continue;
     if (options[i].shape == OptionShape::kFlag) {
       json[options[i].field] = true;
+    } else if (options[i].shape == OptionShape::kFlagOfNames) {
+      // CLI11 has "true" for a flag that stands alone.
+      json[options[i].field] = values[i] == "true" ? options[i].value_without_text : values[i];
     } else if (options[i].shape == OptionShape::kValue) {
       json[options[i].field] = value_of(options[i], values[i]);
     } else {

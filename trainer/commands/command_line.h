@@ -1,5 +1,7 @@
 // Reads command-line options by the same field lists as config files. A field `train_vocabulary` is
-// the option --train-vocabulary. A bool is a flag, and a vector takes many values.
+// the option --train-vocabulary. A bool is a flag, and a vector takes many values. An enum with an
+// overload `value_without_text`, found by argument-dependent lookup, is a flag too: --resume stands
+// for that value, and --resume=auto for the one named so.
 //
 // The strict JSON reader reads the values, so it alone checks types, ranges and names.
 #pragma once
@@ -15,7 +17,12 @@ namespace farstep {
 
 namespace detail {
 
-enum class OptionShape { kFlag, kValue, kList };
+template <typename T>
+concept FlagOfNames = NamedEnum<T> && requires(T value) {
+  { value_without_text(value) } -> std::same_as<T>;
+};
+
+enum class OptionShape { kFlag, kFlagOfNames, kValue, kList };
 
 struct Option {
   std::string field;
@@ -23,6 +30,7 @@ struct Option {
   OptionShape shape = OptionShape::kValue;
   bool is_text = false;  // the argument is used verbatim, not parsed as JSON
   bool positional = false;
+  std::string value_without_text;  // of a flag of names
 };
 
 class OptionLister {
@@ -44,13 +52,17 @@ class OptionLister {
       text += " [" +
               (fallback.is_string() ? fallback.template get<std::string>() : fallback.dump()) + "]";
     }
-    options_.push_back({name, text, shape_of<T>(), is_text<T>(), rules.positional});
+    options_.push_back({name, text, shape_of<T>(), is_text<T>(), rules.positional, {}});
+    if constexpr (FlagOfNames<T>) {
+      options_.back().value_without_text = name_of(value_without_text(value));
+    }
   }
 
  private:
   template <typename T>
   static constexpr OptionShape shape_of() {
     if constexpr (std::is_same_v<T, bool>) return OptionShape::kFlag;
+    if constexpr (FlagOfNames<T>) return OptionShape::kFlagOfNames;
     return VectorField<T> ? OptionShape::kList : OptionShape::kValue;
   }
   template <typename T>

@@ -1,5 +1,6 @@
 // farstep launch: every site of a folder, on this machine.
 #include "trainer/commands/command_line.h"
+#include "trainer/commands/resume_option.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/launch/launcher.h"
 
@@ -10,14 +11,14 @@ namespace {
 struct LaunchOptions {
   std::string folder;
   std::vector<std::string> set;
-  bool resume = false;
+  Resume resume = Resume::kNever;
   std::string lab;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("folder", folder, "folder with run.json and a config a site", kPositional);
     visit("set", set, "PATH=VALUE: passed on to every site");
-    visit("resume", resume, "go on from the newest round that all sites have a checkpoint of");
+    visit("resume", resume, kResumeDoc);
     visit("lab", lab,
           "lab.json of a running scripts/wan_lab: sites live in its network namespaces");
   }
@@ -33,7 +34,9 @@ int launch_command(const Arguments& arguments) {
   for (const auto& text : options->set) {
     request.options.insert(request.options.end(), {"--set", text});
   }
-  if (options->resume) request.options.emplace_back("--resume");
+  if (options->resume != Resume::kNever) {
+    request.options.push_back(fmt::format("--resume={}", name_of(options->resume)));
+  }
   const Interrupt interrupt;
   return launch(request, interrupt.token());
 }

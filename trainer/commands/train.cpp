@@ -3,6 +3,7 @@
 
 #include "trainer/base/log.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/commands/resume_option.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/matmul/product_choice.h"
@@ -15,14 +16,14 @@ namespace {
 struct TrainOptions {
   std::string config;
   std::vector<std::string> set;
-  bool resume = false;
+  Resume resume = Resume::kNever;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("config", config, "the site's config file", kRequired);
     visit("set", set,
           "PATH=VALUE: replaces a value of the config; run.PATH=VALUE one of the run file");
-    visit("resume", resume, "go on from the newest round that all sites have a checkpoint of");
+    visit("resume", resume, kResumeDoc);
   }
 };
 

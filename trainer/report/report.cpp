@@ -49,7 +49,7 @@ SiteReport read_site(const std::filesystem::path& file, std::vector<std::string>
   auto log = read_event_log(file);
   if (!log.note.empty()) notes.push_back(log.note);
   SiteReport site;
-  site.records = without_abandoned(std::move(log.records));
+  site.records = without_abandoned(log.records);
   if (site.records.empty() || !std::holds_alternative<RunEvent>(site.records.front().event)) {
     throw DataError(fmt::format("{}: does not begin with a \"run\" event", file.string()));
   }
@@ -81,6 +81,7 @@ SiteReport read_site(const std::filesystem::path& file, std::vector<std::string>
     }
   }
   site.time = account_time(site.records);
+  add_losses(log.records, site.time);
   return site;
 }
 
@@ -252,6 +253,9 @@ Json report_json(const RunReport& report) {
                {"wait_seconds", wait},
                {"wan_seconds", wan},
                {"other_seconds", std::max(0.0, use.idle_seconds() - wait - wan)},
+               {"lost_seconds", site.time.lost_seconds},
+               {"unaccounted_seconds", site.time.unexplained_seconds()},
+               {"wall_seconds", site.time.wall_seconds},
                {"idle_fraction", use.idle_fraction()},
                {"hidden_wan_seconds", site.hidden_wan_seconds},
                {"exposed_wan_share", site.exposed_wan_share()},

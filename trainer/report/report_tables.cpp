@@ -35,7 +35,7 @@ class IdleRows {
  public:
   IdleRows(const RunReport& report, Table& table) : report_(report), table_(table) {
     for (const auto& site : report.sites) {
-      all_seconds_ += site.time.total.total_seconds() / rounds_of(site);
+      all_seconds_ += (site.time.total.total_seconds() + site.time.lost_seconds) / rounds_of(site);
     }
     digits_ = digits_for(all_seconds_ / static_cast<double>(report.sites.size()));
   }
@@ -184,6 +184,10 @@ Table idle_table(const RunReport& report) {
   rows.add(
       "idle", [](const SiteTime& time) { return time.total.idle_seconds(); }, true);
   rows.add("training", [](const SiteTime& time) { return time.total.compute_seconds; });
+  if (std::ranges::any_of(report.sites,
+                          [](const auto& site) { return site.time.lost_seconds > 0; })) {
+    rows.add("lost to failures", [](const SiteTime& time) { return time.lost_seconds; });
+  }
   rows.add("not accounted for", [](const SiteTime& time) { return time.unexplained_seconds(); });
   rows.add(
       "wall time", [](const SiteTime& time) { return time.wall_seconds; }, true);

@@ -28,7 +28,7 @@ std::vector<std::string> facts(const RunReport& report);
 
 // Idle seconds a round by cause (rows) and site (columns), as in the papers, with the sites' total
 // and its share of all time. Rows below have the times that are not idle, so that the table
-// explains all time.
+// explains all time: training, and outages with the training that was done again after them.
 Table idle_table(const RunReport& report);
 
 // Steps, tokens, throughput and losses; one row for each site.

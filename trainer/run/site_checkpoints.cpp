@@ -1,11 +1,13 @@
 #include "trainer/run/site_checkpoints.h"
 
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <iterator>
 
 #include "heterogeneity/plan/sync_choice.h"
+#include "trainer/base/error.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/model/matmul/product_choice.h"
@@ -20,6 +22,17 @@ void record(Run& run, const SavedCheckpoint& saved) {
                                       .folder = saved.entry.folder.string(),
                                       .bytes = saved.bytes});
   spdlog::info("checkpoint {}", saved.entry.folder.string());
+}
+
+// Returns the names of the sites of the run that wrote the checkpoint.
+std::vector<std::string> members_of(const Json& run_config, const CheckpointEntry& resumed) {
+  std::vector<std::string> names;
+  try {
+    for (const auto& site : run_config.at("sites")) names.push_back(site.at("name"));
+  } catch (const Json::exception& error) {
+    throw DataError(fmt::format("{}: run.json: sites: {}", resumed.folder.string(), error.what()));
+  }
+  return names;
 }
 
 }  // namespace
@@ -109,6 +122,23 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   state.outer = named_parameters(parameters.layout(), strategy.outer_momentum());
   state.site = own_buffers(run);
   load_checkpoint(resumed, state);
+  const auto& members = run.peers.view().members;
+  const auto saved_members = members_of(state.run_config, resumed);
+  const bool same_members = std::ranges::is_permutation(members, saved_members);
+  if (!same_members) {
+    spdlog::warn("the checkpoint is of the sites {}, the run now has {}{}",
+                 fmt::join(saved_members, ", "), fmt::join(members, ", "),
+                 progress.step == 0
+                     ? ""
+                     : fmt::format(": round {} begins anew, without the {} steps done of it",
+                                   progress.round + 1, progress.step));
+  }
+  if (!same_members && progress.step > 0) {
+    strategy.drop_steps(parameters.host_values().pull());
+    progress.step = 0;
+    progress.loss_sum = progress.round_seconds = 0;
+    progress.step_seconds.clear();
+  }
   // theta_local is then not in the checkpoint.
   if (strategy.local_is_global()) {
     std::ranges::copy(theta, parameters.host_values().pull().begin());
@@ -116,9 +146,11 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   parameters.host_values().push();
   model_.inner->push_state();
   run.planner.restore(progress.planner);
-  // The shares as they were last decided.
-  run.reduction_shares =
-      shares_by_uplinks(run.config.sync.shares, run.planner.sites(run.peers.view()));
+  // The shares as they were last decided. For other members they are decided again.
+  if (same_members) {
+    run.reduction_shares =
+        shares_by_uplinks(run.config.sync.shares, run.planner.sites(run.peers.view()));
+  }
   run.site.resume(progress.step, progress.loss_sum, progress.round_seconds,
                   std::move(progress.step_seconds));
   // A crash later would otherwise resume from a state that this run has left.

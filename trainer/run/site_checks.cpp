@@ -107,6 +107,17 @@ Found look_at_profile(CheckedSite& site) {
                                                  : "measured: " + site.loaded.site.profile;
 }
 
+// As in_file() with the site's config, and for what is only not there yet too.
+template <typename Call>
+auto in_site_file(const CheckedSite& site, Call&& call) {
+  const auto& file = site.loaded.file;
+  try {
+    return in_file(file, call);
+  } catch (const PeerError& error) {
+    throw PeerError(error.site(), fmt::format("{}: {}", file, error.what()));
+  }
+}
+
 // "tcp://HOST:PORT" -> "HOST"; an IPv6 address loses its brackets.
 std::string host_of(const std::string& endpoint) {
   const auto begin = endpoint.find("://");
@@ -119,7 +130,7 @@ std::string host_of(const std::string& endpoint) {
 
 Found look_at_coordinator(CheckedSite& site) {
   const auto& coordinator = site.loaded.site.coordinator;
-  return in_file(site.loaded.file, [&] {
+  return in_site_file(site, [&] {
     if (coordinator.host) {
       // Listening is the proof; the coordinator itself listens when the site joins.
       const ControlSocket proof(ControlSocket::Role::kCoordinator, coordinator.endpoint, {});
@@ -152,17 +163,17 @@ void require_ports(const CheckedSite& site, const std::string& ip) {
     try {
       listen_tcp(address);
     } catch (const TcpError& error) {
-      throw ConfigError(fmt::format(
-          "network.port: cannot listen on {} ({}): choose another port, or end the process that "
-          "listens there",
-          address.text(), error.what()));
+      throw_cannot_listen(
+          error.error(), fmt::format("network.port: cannot listen on {} ({}): choose another port, "
+                                     "or end the process that listens there",
+                                     address.text(), error.what()));
     }
   }
 }
 
 Found look_at_network(CheckedSite& site) {
   const auto& config = site.loaded.site;
-  return in_file(site.loaded.file, [&] {
+  return in_site_file(site, [&] {
     const auto ip = resolve_address(config.network.address, config.network.interface);
     if (!config.coordinator.host && SocketAddress(ip, 0).is_loopback()) {
       const auto coordinator =

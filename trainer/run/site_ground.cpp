@@ -15,15 +15,27 @@
 
 namespace farstep {
 
-SiteGround::SiteGround(const LoadedSite& loaded, bool resume)
+namespace {
+
+// A folder with checkpoints holds a run, even if none of them is whole: beginning anew would lose
+// it without a word.
+Resume resume_with(Resume wanted, const std::filesystem::path& checkpoints) {
+  return wanted == Resume::kAuto && !list_checkpoints(checkpoints).empty() ? Resume::kAlways
+                                                                           : wanted;
+}
+
+}  // namespace
+
+SiteGround::SiteGround(const LoadedSite& loaded, Resume wanted)
     : site(loaded.site),
       cores(assign_cores(loaded.site.devices, loaded.site.pin, allowed_cores())),
       output(std::filesystem::path(loaded.site.output) / loaded.site.name),
+      resume(resume_with(wanted, checkpoint_root())),
       recorder(output, loaded.site.name, clock) {
   make_folder(output);
   log_to_file(output / "log.txt");
   // A new run would mix its events and checkpoints with the old ones.
-  if (!resume && !list_checkpoints(checkpoint_root()).empty()) {
+  if (resume == Resume::kNever && !list_checkpoints(checkpoint_root()).empty()) {
     throw ConfigError(fmt::format(
         "output: {} holds a run already: --resume continues it; for a new run give another output "
         "or remove it",
@@ -31,12 +43,11 @@ SiteGround::SiteGround(const LoadedSite& loaded, bool resume)
   }
 }
 
-JoinRequest SiteGround::join_request(const LoadedSite& loaded, uint64_t data_digest,
-                                     bool resume) const {
+JoinRequest SiteGround::join_request(const LoadedSite& loaded, uint64_t data_digest) const {
   JoinRequest request;
   request.run = loaded.run;
   request.resume = resume;
-  if (resume) {
+  if (resume == Resume::kAlways) {
     for (const auto& entry : resumable_checkpoints(checkpoint_root())) {
       const int64_t syncs = load_progress(entry).syncs;
       auto& offered = request.resumable_syncs;
@@ -50,10 +61,12 @@ JoinRequest SiteGround::join_request(const LoadedSite& loaded, uint64_t data_dig
 }
 
 std::optional<CheckpointEntry> SiteGround::checkpoint_after(int64_t syncs) const {
+  if (resume == Resume::kNever) return std::nullopt;
   const auto offered = resumable_checkpoints(checkpoint_root());
   if (offered.empty() && syncs == 0) {
-    spdlog::warn("no checkpoint is in {}: this site begins anew, as no site has done a sync",
-                 checkpoint_root().string());
+    spdlog::log(resume == Resume::kAuto ? spdlog::level::info : spdlog::level::warn,
+                "no checkpoint is in {}: this site begins anew, as no site has done a sync",
+                checkpoint_root().string());
     return std::nullopt;
   }
   const auto found = std::ranges::find_if(

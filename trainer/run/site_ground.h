@@ -17,20 +17,22 @@ namespace farstep {
 
 struct SiteGround {
   // Makes the site's folder, and writes the log there from now on. Throws ConfigError or DataError.
-  // A folder that already holds a run is a ConfigError unless `resume` is set.
-  SiteGround(const LoadedSite& loaded, bool resume);
+  // A folder that already holds a run is a ConfigError if the site never resumes.
+  SiteGround(const LoadedSite& loaded, Resume wanted);
   SiteGround(const SiteGround&) = delete;
 
   std::filesystem::path checkpoint_root() const { return output / "checkpoints"; }
   // Returns the site's request to join the run with data of that digest.
-  JoinRequest join_request(const LoadedSite& loaded, uint64_t data_digest, bool resume) const;
+  JoinRequest join_request(const LoadedSite& loaded, uint64_t data_digest) const;
   // Returns the newest checkpoint after `syncs` syncs, from which all sites resume. Returns nullopt
-  // if this site has none and begins anew, which it can before the first sync. Throws DataError.
+  // if this site never resumes, or has none and begins anew, which it can before the first sync.
+  // Throws DataError.
   std::optional<CheckpointEntry> checkpoint_after(int64_t syncs) const;
 
   const SiteConfig site;
   const std::vector<Cores> cores;      // by device
   const std::filesystem::path output;  // the site's own folder
+  const Resume resume;                 // kAuto only without any checkpoint
   RealClock clock;
   Recorder recorder;
 };

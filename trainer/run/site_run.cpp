@@ -46,12 +46,6 @@ void write_configs(const SiteGround& ground, const RunConfig& run) {
   if (is_slow_compute(run.inner.compute, ground.site)) spdlog::warn(kSlowComputeText);
 }
 
-std::optional<CheckpointEntry> checkpoint_of(const SiteGround& ground, const Welcome& welcome,
-                                             bool resume) {
-  if (!resume) return std::nullopt;
-  return ground.checkpoint_after(welcome.start_syncs);
-}
-
 // Logs if `save` fails, so that the error before it is the one that ends the run.
 template <typename Save>
 void log_failure(std::string_view text, Save&& save) {
@@ -64,14 +58,14 @@ void log_failure(std::string_view text, Save&& save) {
 
 }  // namespace
 
-std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, bool resume,
+std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, Resume resume,
                                        const std::stop_token& stop) {
   in_file(loaded.file, [&] { load_gpu_library(loaded.site.devices); });
   CheckedSite checked(loaded);
   require_site(checked);
   const auto ground = std::make_shared<SiteGround>(loaded, resume);
   const std::shared_ptr<SitePeers> peers = SitePeers::join(
-      loaded, ground->join_request(loaded, checked.data->digest(), resume), ground->clock, stop);
+      loaded, ground->join_request(loaded, checked.data->digest()), ground->clock, stop);
   if (!peers) return nullptr;
   return peers->telling_failure([&] {
     require_run_fits(checked, peers->run(), std::string(kRunSource));
@@ -80,17 +74,17 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, bool resume,
     // The only place that knows what the run trains, beside the checks.
     auto task = std::make_unique<LanguageTask>(ground->site, peers->run(), std::string(kRunSource),
                                                checked.data);
-    return std::unique_ptr<SiteRun>(new SiteRun(ground, peers, std::move(task), resume));
+    return std::unique_ptr<SiteRun>(new SiteRun(ground, peers, std::move(task)));
   });
 }
 
 // The order is that of the members, each of which uses the ones before it.
 SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> peers,
-                 std::unique_ptr<Task> task, bool resume)
+                 std::unique_ptr<Task> task)
     : ground_(std::move(ground)),
       peers_(std::move(peers)),
       config_(peers_->run()),
-      resumed_(checkpoint_of(*ground_, peers_->welcome(), resume)),
+      resumed_(ground_->checkpoint_after(peers_->welcome().start_syncs)),
       task_(std::move(task)),
       model_(make_site_model(*task_, *ground_, config_, resumed_)),
       planner_(make_planner()),

@@ -27,10 +27,10 @@ namespace farstep {
 
 class SiteRun {
  public:
-  // Joins the run. With `resume`, continues from the newest sync of which all sites have
+  // Joins the run. If it resumes, continues from the newest sync of which all sites have
   // checkpoints. Returns null if a stop was requested before all sites had joined. Throws
   // ConfigError, DataError or PeerError.
-  static std::unique_ptr<SiteRun> open(const LoadedSite& loaded, bool resume,
+  static std::unique_ptr<SiteRun> open(const LoadedSite& loaded, Resume resume,
                                        const std::stop_token& stop);
   // Aborts all transfers on the links.
   ~SiteRun();
@@ -44,7 +44,7 @@ class SiteRun {
 
  private:
   SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> peers,
-          std::unique_ptr<Task> task, bool resume);
+          std::unique_ptr<Task> task);
   Planner make_planner() const;
   std::unique_ptr<Strategy> make_strategy();
   std::unique_ptr<Loader> make_loader() const;

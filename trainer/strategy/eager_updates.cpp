@@ -189,4 +189,11 @@ NamedBuffers EagerUpdates::own_buffers() {
   return buffers;
 }
 
+void EagerUpdates::drop_steps(std::span<float> theta_local) {
+  FARSTEP_CHECK(!start_, "a round is under way");
+  progress_.work = {};
+  const auto global = theta_global();
+  for (std::size_t k = 0; k < theta_local.size(); ++k) theta_local[k] = global[k] + offset_[k];
+}
+
 }  // namespace farstep

@@ -54,6 +54,8 @@ class EagerUpdates : public Strategy {
   Json state() const override;
   void restore(const Json& state) override;
   NamedBuffers own_buffers() override;
+  // The delta of the round before is still sent.
+  void drop_steps(std::span<float> theta_local) override;
 
  private:
   Range whole() const { return sync_.fragment_range(0); }

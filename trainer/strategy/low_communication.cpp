@@ -230,4 +230,13 @@ NamedBuffers LowCommunication::own_buffers() {
   return buffers;
 }
 
+void LowCommunication::drop_steps(std::span<float> theta_local) {
+  FARSTEP_CHECK(!start_, "a round is under way");
+  std::ranges::fill(progress_.work, Work{});
+  progress_.is_mixed = false;
+  progress_.sent.reset();
+  sent_theta_.clear();
+  std::ranges::copy(theta_global(), theta_local.begin());
+}
+
 }  // namespace farstep

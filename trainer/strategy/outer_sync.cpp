@@ -75,11 +75,12 @@ void OuterSync::meet(const View& view, Exchanges& exchanges) {
 void OuterSync::take_view(const View& view) {
   if (view == view_) return;
   const bool same_members = view.members == view_.members;
+  const bool same_place = same_members && view.self == view_.self;
   view_ = view;
-  if (same_members) return;
+  if (same_place) return;
   // The shares are by place, and the places of the old members are no longer valid. The residuals
   // of the means are of this site's own partitions, which have moved.
-  if (tuning_) tuning_->shares.clear();
+  if (tuning_ && !same_members) tuning_->shares.clear();
   if (!residuals_.empty()) keep_residuals();
 }
 
@@ -116,18 +117,25 @@ void OuterSync::keep_residuals() {
 
 OuterSyncState OuterSync::state() const {
   FARSTEP_CHECK(!flight_, "a sync is under way");
-  return {.tuning = tuning_, .has_residuals = !residuals_.empty()};
+  return {.tuning = tuning_,
+          .has_residuals = !residuals_.empty(),
+          .members = view_.members,
+          .place = static_cast<int64_t>(view_.self)};
 }
 
+// The state is of the view in which it was saved, even if it is another site's. meet() then moves
+// it to the present view.
 void OuterSync::restore(const OuterSyncState& state) {
+  if (state.place < std::ssize(state.members)) {
+    view_.members = state.members;
+    view_.self = static_cast<std::size_t>(state.place);
+  }
   if (state.tuning) {
     auto sync = state.tuning->sync;
     // These two are never tuned, so the run's config decides them.
     sync.exchange = sync_.exchange;
     sync.lanes = sync_.lanes;
-    // The state may have been saved with other members.
-    const bool fits = state.tuning->shares.size() == view_.size();
-    retune(sync, fits ? state.tuning->shares : std::vector<double>());
+    retune(sync, state.tuning->shares);
   }
   if (state.has_residuals) keep_residuals();
 }

@@ -142,6 +142,10 @@ class Strategy {
   virtual Json state() const = 0;
   virtual void restore(const Json& state) = 0;
   virtual NamedBuffers own_buffers() = 0;
+  // After restore() and before begin(): lets the round begin anew, for other members than it had.
+  // Its inner steps and deltas are dropped, the syncs that were applied stay. Writes the weights
+  // from which this site trains then.
+  virtual void drop_steps(std::span<float> theta_local) = 0;
 };
 
 }  // namespace farstep

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "outer_optimizer/sync_config.h"
@@ -29,12 +30,16 @@ struct SyncTuning {
 struct OuterSyncState {
   std::optional<SyncTuning> tuning = {};
   bool has_residuals = false;
+  std::vector<std::string> members = {};
+  int64_t place = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("tuning", tuning, "how syncs are done; null: as the run's config says", kRequired);
     visit("has_residuals", has_residuals, "what the codec left out stands among the buffers",
           kRequired);
+    visit("members", members, "the sites by whose partitions they stand there; empty: the run's");
+    visit("place", place, "of the site among these", at_least(0));
   }
 };
 

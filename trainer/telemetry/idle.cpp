@@ -25,8 +25,9 @@ double SiteTime::device_idle_fraction(std::size_t device) const {
   return seconds > 0 ? 1 - device_seconds[device] / seconds : 0;
 }
 
-// A `run` record begins a process. The time between a crash and the restart belongs to no process.
-// Sums of spans, not the rest of the wall time: what no span explains is shown as such.
+// A `run` record begins a process. The time between a crash and the restart belongs to no process,
+// see add_losses(). Sums of spans, not the rest of the wall time: what no span explains is shown as
+// such.
 SiteTime account_time(std::span<const Record> records) {
   SiteTime site;
   double process_start = 0;
@@ -51,6 +52,44 @@ SiteTime account_time(std::span<const Record> records) {
   site.wall_seconds += process_end - process_start;
   for (const auto& [round, use] : site.rounds) site.total += use;
   return site;
+}
+
+namespace {
+
+// A person ended the process, or nothing was left to do.
+bool ends_on_purpose(const Record& record) {
+  const auto* end = std::get_if<EndEvent>(&record.event);
+  return end != nullptr &&
+         (end->outcome == Outcome::kDone || end->outcome == Outcome::kInterrupted);
+}
+
+bool begins_other_run(std::span<const Record> before, const RunEvent& start) {
+  if (std::get<RunEvent>(before.front().event).run != start.run) return true;
+  if (start.start_round > 0 || start.start_step > 0) return false;
+  // A process that was lost before its first checkpoint begins anew; one that had saved its work
+  // would have gone on from there.
+  return std::ranges::any_of(before, [](const Record& record) {
+    const auto* saved = std::get_if<CheckpointEvent>(&record.event);
+    return saved != nullptr && (saved->round > 0 || saved->step > 0);
+  });
+}
+
+}  // namespace
+
+void add_losses(std::span<const Record> file, SiteTime& time) {
+  double seconds = 0;
+  std::size_t run_begin = 0;
+  for (std::size_t i = 1; i < file.size(); ++i) {
+    const auto* start = std::get_if<RunEvent>(&file[i].event);
+    if (start != nullptr && begins_other_run(file.subspan(run_begin, i - run_begin), *start)) {
+      run_begin = i;
+      seconds = 0;
+    } else if (start == nullptr || !ends_on_purpose(file[i - 1])) {
+      seconds += file[i].time - file[i - 1].time;
+    }
+  }
+  time.lost_seconds = std::max(0.0, seconds - time.wall_seconds);
+  time.wall_seconds += time.lost_seconds;
 }
 
 }  // namespace farstep

@@ -1,7 +1,8 @@
 // Accounts for a site's time by cause and by round.
 //
 // Idle is all time in which the site's devices had no training work, whatever the cause. Time that
-// neither computing nor a cause explains is reported too. Pure functions; thread-safe.
+// was lost to failures, and time that nothing explains, is reported too. Pure functions;
+// thread-safe.
 #pragma once
 
 #include <array>
@@ -36,17 +37,27 @@ struct SiteTime {
   std::map<int64_t, TimeUse> rounds;  // by round; 0 is before the first
   // Seconds of training work of each device; empty if the site has one device.
   std::vector<double> device_seconds;
-  // Sum over the site's processes: from the start to the last record that was not abandoned.
+  // Outages, and training that was abandoned and done again.
+  double lost_seconds = 0;
+  // Sum over the site's processes, from the start to the last record that was not abandoned; and
+  // lost_seconds.
   double wall_seconds = 0;
 
   // Returns one device's idle over total time. Its idle time includes waits for other devices.
   double device_idle_fraction(std::size_t device) const;
-  // Returns the wall time outside all steps and spans.
-  double unexplained_seconds() const { return wall_seconds - total.total_seconds(); }
+  // Returns the wall time that is neither lost nor in a step or span.
+  double unexplained_seconds() const { return wall_seconds - lost_seconds - total.total_seconds(); }
 };
 
-// Returns the account of one site's records, after without_abandoned(). A step's wait for its batch
-// counts as `data`.
+// Returns the account of one site's records, after without_abandoned(), as if nothing had been
+// lost. A step's wait for its batch counts as `data`.
 SiteTime account_time(std::span<const Record> records);
+
+// Adds to the account of a site what was lost to failures: the part of its run's time that the
+// account lacks. `file` has all records of the site, abandoned ones too. The run's time is from the
+// first record to the last. The pause after a process that was done or was interrupted is no part
+// of it. Nor is an earlier run in the same file: one of another name, or one with a checkpoint of
+// work, followed by a fresh start.
+void add_losses(std::span<const Record> file, SiteTime& time);
 
 }  // namespace farstep

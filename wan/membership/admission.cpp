@@ -24,12 +24,15 @@ std::optional<std::string> objection_to_site(const RegisterMessage& newcomer,
     return fmt::format("site {} (here) does not fit site {} (there): {}", newcomer.site,
                        registered.site, *difference);
   }
-  if (newcomer.resume != registered.resume) {
-    return fmt::format("site {} resumes from a checkpoint and site {} does not: all or none must",
-                       newcomer.resume ? newcomer.site : registered.site,
-                       newcomer.resume ? registered.site : newcomer.site);
+  // A site that may do either follows the others.
+  if (newcomer.resume == registered.resume || newcomer.resume == Resume::kAuto ||
+      registered.resume == Resume::kAuto) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  const bool newcomer_resumes = newcomer.resume == Resume::kAlways;
+  return fmt::format("site {} resumes from a checkpoint and site {} does not: all or none must",
+                     newcomer_resumes ? newcomer.site : registered.site,
+                     newcomer_resumes ? registered.site : newcomer.site);
 }
 
 namespace {
@@ -53,7 +56,8 @@ int64_t newest_of(const RegisterMessage& site) {
 
 // The set of sync counts that all sites offer; its largest member loses the least work.
 std::optional<int64_t> start_syncs_of(const std::vector<RegisterMessage>& sites) {
-  if (!sites.front().resume || can_begin_anew(sites)) return 0;
+  const bool resumes = std::ranges::count(sites, Resume::kAlways, &RegisterMessage::resume) > 0;
+  if (!resumes || can_begin_anew(sites)) return 0;
   std::optional<int64_t> highest;
   for (const int64_t syncs : sites.front().resumable_syncs) {
     const bool is_common = std::all_of(sites.begin(), sites.end(), [&](const auto& site) {
@@ -68,7 +72,8 @@ std::optional<int64_t> start_syncs_of(const std::vector<RegisterMessage>& sites)
 std::string no_common_start_text(const std::vector<RegisterMessage>& sites, std::string_view unit) {
   const auto& source = *std::ranges::max_element(sites, {}, newest_of);
   if (newest_of(source) < 0) {
-    return "no site has a checkpoint to resume from: start all sites without --resume";
+    return "no site has a checkpoint to resume from: start all sites without --resume, or with "
+           "--resume=auto";
   }
   std::vector<std::string> parts, lacking;
   for (const auto& site : sites) {

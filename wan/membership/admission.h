@@ -14,14 +14,15 @@ namespace farstep {
 // the first difference. Returns nullopt if they are equal or the site brought no copy.
 std::optional<std::string> objection_to_run(const RegisterMessage& newcomer, const Json& run);
 
-// Returns why a site does not fit one that registered before: their facts differ, or only one of
-// them resumes. Returns nullopt if they fit.
+// Returns why a site does not fit one that registered before: their facts differ, or one of them
+// always resumes and the other never. Returns nullopt if they fit.
 std::optional<std::string> objection_to_site(const RegisterMessage& newcomer,
                                              const RegisterMessage& registered);
 
-// Returns the number of completed syncs at which sites that fit each other start. It is 0, or for
-// sites that resume the highest number that all can resume from. A site without any checkpoint
-// begins anew beside sites that have done no sync. Returns nullopt if there is no such number.
+// Returns the number of completed syncs at which sites that fit each other start. If one of them
+// always resumes, it is the highest number that all can resume from, otherwise 0. A site without
+// any checkpoint begins anew beside sites that have done no sync. Returns nullopt if there is no
+// such number.
 std::optional<int64_t> start_syncs_of(const std::vector<RegisterMessage>& sites);
 
 // Returns why start_syncs_of() found nothing, with what each site has, and what to do. `unit` is

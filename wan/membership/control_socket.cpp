@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "trainer/base/error.h"
+#include "wan/transport/tcp.h"
 
 namespace farstep {
 
@@ -107,10 +108,14 @@ ControlSocket::ControlSocket(Role role, const std::string& endpoint, const Deadl
     }
   } catch (const std::exception& error) {
     ::close(wake_event_);
-    throw ConfigError(fmt::format(
-        "coordinator endpoint {}: cannot {} there: {}; it must be tcp://ADDRESS:PORT{}", endpoint,
-        role == Role::kCoordinator ? "listen" : "connect", error.what(),
-        role == Role::kCoordinator ? " with an IP address of this machine and a free port" : ""));
+    const auto* failure = dynamic_cast<const zmq::error_t*>(&error);
+    throw_cannot_listen(
+        failure == nullptr ? 0 : failure->num(),
+        fmt::format("coordinator endpoint {}: cannot {} there: {}; it must be tcp://ADDRESS:PORT{}",
+                    endpoint, role == Role::kCoordinator ? "listen" : "connect", error.what(),
+                    role == Role::kCoordinator
+                        ? " with an IP address of this machine and a free port"
+                        : ""));
   }
 }
 

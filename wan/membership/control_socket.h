@@ -26,7 +26,8 @@ class ControlSocket {
     kSite,         // connects and retries; messages sent meanwhile are queued
   };
 
-  // Throws a ConfigError that names the endpoint if it is malformed or cannot be listened on.
+  // Throws a ConfigError that names the endpoint if it is malformed or cannot be listened on; a
+  // PeerError if one could listen later (throw_cannot_listen()).
   ControlSocket(Role role, const std::string& endpoint, const Deadlines& deadlines);
   ~ControlSocket();
   ControlSocket(const ControlSocket&) = delete;

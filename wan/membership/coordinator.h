@@ -21,8 +21,8 @@ namespace farstep {
 class Coordinator {
  public:
   // Listens at `endpoint` (tcp://ADDRESS:PORT; port * or 0 takes a free one) and serves `run`.
-  // `clock` must outlive the coordinator. Throws ConfigError if
-  // it cannot listen there.
+  // `clock` must outlive the coordinator. Throws ConfigError or
+  // PeerError if it cannot listen there (ControlSocket).
   Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines, Clock& clock);
   // Stops listening. Sites still in the run lose it. Takes at most leave_seconds.
   ~Coordinator();

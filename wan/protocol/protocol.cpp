@@ -1,5 +1,7 @@
 #include "wan/protocol/protocol.h"
 
+#include <array>
+
 #include "trainer/base/error.h"
 
 namespace farstep {
@@ -107,6 +109,11 @@ int digit_value(char digit) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> enum_names(Resume) {
+  static constexpr std::array<std::string_view, 3> kNames{"never", "always", "auto"};
+  return kNames;
+}
 
 std::string text_of(const SyncId& sync, int64_t num_fragments) {
   if (sync == kMeasuringSync) return "the measuring sync";

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -33,10 +34,14 @@ inline constexpr SyncId kMeasuringSync{.round = 0, .fragment = 0};
 // Returns "the measuring sync", "round 3", or "round 3, fragment 1" if there are several fragments.
 std::string text_of(const SyncId& sync, int64_t num_fragments);
 
+// Whether a site goes on from its checkpoints.
+enum class Resume { kNever, kAlways, kAuto };
+std::span<const std::string_view> enum_names(Resume);
+
 // The data that a site brings when it joins.
 struct JoinRequest {
   std::optional<Json> run;
-  bool resume = false;
+  Resume resume = Resume::kNever;
   std::vector<int64_t> resumable_syncs;
   Json facts = Json::object();
   Json profile;
@@ -44,7 +49,9 @@ struct JoinRequest {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("run", run, "the site's own copy of the run, every default written out; null has none");
-    visit("resume", resume, "the site continues from a checkpoint");
+    visit("resume", resume,
+          "always: the site goes on from a checkpoint; auto: it has none and begins anew, unless "
+          "the others go on");
     visit("resumable_syncs", resumable_syncs, "numbers of completed syncs of its checkpoints");
     visit("facts", facts,
           "facts that must be equal at all sites: digest of the data, parameters, ...");

@@ -247,6 +247,21 @@ void GlooConnections::listen_for(int peer, const std::string& source_ip, Store& 
   store.put(key(mesh_.rank, peer), addresses);
 }
 
+namespace {
+
+// Gloo's message has no number of the system's error, so the port is tried once more. Returns 0 if
+// it is free.
+int listening_error(const SocketAddress& address) {
+  try {
+    listen_tcp(address);
+    return 0;
+  } catch (const TcpError& error) {
+    return error.error();
+  }
+}
+
+}  // namespace
+
 // Listens on a port that only the peer's source address reaches.
 void GlooConnections::listen(GlooLane& lane, int peer, int port, const std::string& source_ip) {
   const SocketAddress address(mesh_.address, port);
@@ -259,8 +274,9 @@ void GlooConnections::listen(GlooLane& lane, int peer, int port, const std::stri
     lane.context->setTimeout(to_milliseconds(mesh_.connect_seconds / 5));
     lane.own_address = lane.context->createPair(peer)->address().bytes();
   } catch (const std::exception& error) {
-    throw ConfigError(fmt::format("network.port: {} cannot listen on {}: {}",
-                                  mesh_.sites[mesh_.rank], address.text(), error.what()));
+    throw_cannot_listen(listening_error(address),
+                        fmt::format("network.port: {} cannot listen on {}: {}",
+                                    mesh_.sites[mesh_.rank], address.text(), error.what()));
   }
   if (source_ip.empty()) return;
   const auto own = address_in(lane.own_address);

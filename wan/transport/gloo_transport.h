@@ -26,9 +26,9 @@ class GlooTransport : public Transport {
   // `store` contain the mesh's generation. `links` is the result of check_network(): only its
   // source addresses can reach the ports. With empty `links` any address can. A transfer fails when
   // no byte moves for `stall_seconds`. Ignores SIGPIPE in this process, because Gloo's writes can
-  // raise it. An earlier transport with the same ports must have been destroyed. Throws ConfigError
-  // if it cannot listen. Throws PeerError naming the site that cannot be connected or has another
-  // generation.
+  // raise it. An earlier transport with the same ports must have been destroyed. Throws
+  // ConfigError or PeerError if it cannot listen (throw_cannot_listen()). Throws PeerError naming
+  // the site that cannot be connected or has another generation.
   GlooTransport(const MeshOptions& mesh, const std::vector<PeerLink>& links, double stall_seconds,
                 Store& store);
   ~GlooTransport() override;

@@ -1,6 +1,7 @@
 #include "wan/transport/local_address.h"
 
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
@@ -61,8 +62,11 @@ std::string resolve_address(const std::string& address, const std::string& inter
     for (const auto& entry : interfaces) {
       if (entry.interface == interface) return entry.address.ip();
     }
-    throw ConfigError(fmt::format("network.interface: no interface {} with an IP address here; {}",
-                                  interface, list_interfaces(interfaces)));
+    const auto text = fmt::format("network.interface: no interface {} with an IP address here; {}",
+                                  interface, list_interfaces(interfaces));
+    // One that exists may get its address later.
+    if (if_nametoindex(interface.c_str()) != 0) throw PeerError("", text);
+    throw ConfigError(text);
   }
   const SocketAddress wanted(ip_of_host("network.address", address), 0);
   if (wanted.ip() == "0.0.0.0" || wanted.ip() == "::") {
@@ -75,8 +79,9 @@ std::string resolve_address(const std::string& address, const std::string& inter
     // Listening is the proof: 127.0.0.2 is an address of this machine, but no interface lists it.
     listen_tcp(wanted);
   } catch (const TcpError& error) {
-    throw ConfigError(fmt::format("network.address: cannot listen on {} ({}); {}", address,
-                                  error.what(), list_interfaces(interfaces)));
+    throw_cannot_listen(error.error(),
+                        fmt::format("network.address: cannot listen on {} ({}); {}", address,
+                                    error.what(), list_interfaces(interfaces)));
   }
   return wanted.ip();
 }

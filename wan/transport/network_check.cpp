@@ -159,6 +159,7 @@ class NetworkCheck {
     std::vector<Socket> listeners;
     std::vector<int> ports(mesh_.sites.size(), 0);
     std::string failure;
+    bool is_temporary = false;
     for (int peer = 0; peer < mesh_.size(); ++peer) {
       if (peer == mesh_.rank) continue;
       const SocketAddress address(mesh_.address, mesh_.port_for(peer));
@@ -168,11 +169,15 @@ class NetworkCheck {
       } catch (const TcpError& error) {
         failure = fmt::format("network.port: {} cannot listen on {} ({}): choose another port",
                               mesh_.sites[mesh_.rank], address.text(), error.what());
+        is_temporary = is_temporary_for_listening(error.error());
       }
     }
     // A failure is published too, so that the peers do not wait for this site.
-    const Json notice{
-        {"address", mesh_.address}, {"ports", ports}, {"nonce", nonce}, {"failure", failure}};
+    const Json notice{{"address", mesh_.address},
+                      {"ports", ports},
+                      {"nonce", nonce},
+                      {"failure", failure},
+                      {"is_temporary", is_temporary}};
     store_.put(key("notice", mesh_.rank), notice.dump());
     return listeners;
   }
@@ -182,6 +187,9 @@ class NetworkCheck {
     try {
       const auto json = Json::parse(text);
       const auto failure = json.at("failure").get<std::string>();
+      if (!failure.empty() && json.at("is_temporary").get<bool>()) {
+        throw PeerError(mesh_.sites[rank], failure);
+      }
       if (!failure.empty()) throw ConfigError(failure);
       return {json.at("address"), json.at("nonce"), json.at("ports")};
     } catch (const Json::exception& error) {

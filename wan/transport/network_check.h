@@ -13,7 +13,7 @@ namespace farstep {
 // sites call it at the same time and share their verdicts, so that all pass or all fail. Ignores
 // strangers that connect. Returns one entry for each peer by rank, and an empty one for this site.
 // Throws a ConfigError that lists all failed links and the remedy. Throws PeerError if a site does
-// not take part.
+// not take part, or cannot listen yet (throw_cannot_listen()).
 std::vector<PeerLink> check_network(const MeshOptions& mesh, Store& store);
 
 }  // namespace farstep

@@ -31,7 +31,7 @@ std::optional<SocketAddress> ask(int fd, int (*question)(int, sockaddr*, socklen
 }
 
 [[noreturn]] void fail(int error) {
-  throw TcpError(std::system_category().message(error));
+  throw TcpError(std::system_category().message(error), error);
 }
 
 Socket new_socket(int family) {
@@ -105,6 +105,15 @@ socklen_t SocketAddress::size() const {
 
 bool SocketAddress::operator==(const SocketAddress& other) const {
   return family() == other.family() && port() == other.port() && ip() == other.ip();
+}
+
+bool is_temporary_for_listening(int error) {
+  return error == EADDRINUSE || error == EADDRNOTAVAIL;
+}
+
+void throw_cannot_listen(int error, const std::string& message) {
+  if (is_temporary_for_listening(error)) throw PeerError("", message);
+  throw ConfigError(message);
 }
 
 Deadline deadline_after(double seconds) {

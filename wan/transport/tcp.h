@@ -40,8 +40,22 @@ class SocketAddress {
 
 class TcpError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit TcpError(const std::string& message, int error = 0)
+      : std::runtime_error(message), error_(error) {}
+  // Returns the number of the system's error, such as EADDRINUSE; 0 if it is none of these.
+  int error() const { return error_; }
+
+ private:
+  int error_;
 };
+
+// Whether one could listen a little later, with nothing changed in the config: the port is in use,
+// or this machine does not have the address yet. `error` is a number of the system's.
+bool is_temporary_for_listening(int error);
+
+// Throws `message` of a site that cannot listen because of that error: a PeerError if it is
+// temporary, else a ConfigError.
+[[noreturn]] void throw_cannot_listen(int error, const std::string& message);
 
 using Deadline = std::chrono::steady_clock::time_point;
 Deadline deadline_after(double seconds);

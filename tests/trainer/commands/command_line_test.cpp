@@ -14,6 +14,15 @@ std::span<const std::string_view> enum_names(Speed) {
   return kSpeeds;
 }
 
+enum class Depth { kNone, kShallow, kDeep };
+constexpr std::array<std::string_view, 3> kDepths{"none", "shallow", "deep"};
+std::span<const std::string_view> enum_names(Depth) {
+  return kDepths;
+}
+Depth value_without_text(Depth) {
+  return Depth::kShallow;
+}
+
 struct Options {
   std::string folder;
   std::vector<std::string> set;
@@ -21,6 +30,7 @@ struct Options {
   Speed speed = Speed::kSlow;
   double temperature = 0.5;
   bool json = false;
+  Depth look = Depth::kNone;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -30,6 +40,7 @@ struct Options {
     visit("speed", speed, "which");
     visit("temperature", temperature, "heat", at_least(0));
     visit("json", json, "as JSON");
+    visit("look", look, "how deep");
   }
 };
 
@@ -89,6 +100,17 @@ TEST_CASE("an option of many values takes them one after the other where nothing
   REQUIRE(options);
   CHECK(options->profiles == std::vector<std::string>{"a", "b", "c"});
   CHECK(options->json);
+}
+
+TEST_CASE("a flag of names stands alone or has one of them") {
+  const auto look = [](const Arguments& arguments) {
+    return parse_command_line<Options>("report", arguments)->look;
+  };
+  CHECK(look({"x"}) == Depth::kNone);
+  CHECK(look({"--look", "x"}) == Depth::kShallow);  // x is the folder
+  CHECK(look({"--look=deep", "x"}) == Depth::kDeep);
+  CHECK(look({"x", "--look=none"}) == Depth::kNone);
+  CHECK_THROWS_WITH(look({"x", "--look=far"}), Catch::Contains("none, shallow, deep"));
 }
 
 TEST_CASE("help is printed instead of running") {

@@ -6,6 +6,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/telemetry/synthetic_run.h"
 #include "trainer/base/error.h"
+#include "trainer/report/html_report.h"
 #include "trainer/report/report_tables.h"
 #include "trainer/report/report_text.h"
 #include "trainer/telemetry/figure_text.h"
@@ -55,10 +56,10 @@ TEST_CASE("the JSON report has the members of the contract in their order") {
                                                    "wan_bytes_sent", "sync_changes"});
   REQUIRE(json["sites"].size() == 4);
   CHECK(names_of(json["sites"][2]) ==
-        std::vector<std::string>{"site", "steps", "tokens", "compute_seconds", "wait_seconds",
-                                 "wan_seconds", "other_seconds", "idle_fraction",
-                                 "hidden_wan_seconds", "exposed_wan_share",
-                                 "uplink_bits_per_second", "links"});
+        std::vector<std::string>{
+            "site", "steps", "tokens", "compute_seconds", "wait_seconds", "wan_seconds",
+            "other_seconds", "lost_seconds", "unaccounted_seconds", "wall_seconds", "idle_fraction",
+            "hidden_wan_seconds", "exposed_wan_share", "uplink_bits_per_second", "links"});
 }
 
 TEST_CASE("the JSON report has the totals of the run") {
@@ -92,6 +93,49 @@ TEST_CASE("the idle table is the paper's for the paper's step times") {
       std::vector<std::string>{"waiting for peers", "1.1", "0.0", "14.6", "4.9", "20.6", "18.7 %"});
   CHECK(row_of(table, "not accounted for").cells[5] == "0.0");
   for (const auto& row : table.rows) CHECK(row.cells.size() == table.header.size());
+}
+
+TEST_CASE("wall time adds up across a failure") {
+  // Killed 1 s into round 2, after two steps; resumed 30 s later from the checkpoint of round 1.
+  SyntheticRun run;
+  run.step_seconds = {0.5};
+  run.rounds = 2;
+  run.steps = 4;
+  const auto whole = run.records(0);
+  const auto round_two = std::ranges::find_if(whole, [](const auto& record) {
+    const auto* step = std::get_if<StepEvent>(&record.event);
+    return step != nullptr && step->round == 2;
+  });
+  std::vector<Record> records(whole.begin(), round_two + 2);
+  const double killed = records.back().time;
+  const double resumed_by = 30 + killed - (round_two - 1)->time;
+  RunEvent resumed = std::get<RunEvent>(whole.front().event);
+  resumed.start_round = 1;
+  records.push_back({killed + 30, whole.front().site, resumed});
+  for (auto record = round_two; record != whole.end(); ++record) {
+    records.push_back(*record);
+    records.back().time += resumed_by;
+  }
+  const TemporaryFolder folder;
+  write_events(folder / "whole" / "node1" / "events.jsonl", whole);
+  write_events(folder / "killed" / "node1" / "events.jsonl", records);
+  const auto before = build_report(folder / "whole");
+  const auto after = build_report(folder / "killed");
+  const auto json = report_json(after)["sites"][0];
+  CHECK(json["lost_seconds"].get<double>() == Approx(resumed_by));
+  CHECK(json["wall_seconds"].get<double>() == Approx(records.back().time - records.front().time));
+  CHECK(json["compute_seconds"].get<double>() ==
+        Approx(before.sites[0].time.total.compute_seconds));
+  double sum = 0;
+  for (const auto* part : {"compute_seconds", "wait_seconds", "wan_seconds", "other_seconds",
+                           "lost_seconds", "unaccounted_seconds"}) {
+    sum += json[part].get<double>();
+  }
+  CHECK(json["wall_seconds"].get<double>() == Approx(sum));
+  CHECK(std::stod(row_of(idle_table(after), "lost to failures").cells[1]) ==
+        Approx(resumed_by / 2).margin(0.06));
+  CHECK_THAT(html_report(after), Catch::Contains("lost to failures"));
+  CHECK_THAT(report_text(before) + html_report(before), !Catch::Contains("lost to failures"));
 }
 
 TEST_CASE("the traffic table tells exposed from hidden WAN time") {

@@ -2,6 +2,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/trainer/telemetry/synthetic_run.h"
+#include "trainer/telemetry/event_log.h"
 
 namespace farstep {
 
@@ -33,7 +34,7 @@ TEST_CASE("hand-made events add up by cause and round") {
   CHECK(time.rounds.at(2).total_seconds() == 1);
 }
 
-TEST_CASE("wall time is that of the processes and not of the time between them") {
+TEST_CASE("without losses wall time is that of the processes and not of the time between them") {
   const std::vector<Record> records = {
       {100, "a", RunEvent{}},
       {103, "a", StepEvent{1, 1, 100, 3, 0, 1, 1, 1, 10, {}}},
@@ -43,6 +44,75 @@ TEST_CASE("wall time is that of the processes and not of the time between them")
   const auto time = account_time(records);
   CHECK(time.wall_seconds == 5);
   CHECK(time.unexplained_seconds() == 0);
+}
+
+namespace {
+
+Record begin(double time, int64_t round = 0) {
+  RunEvent run;
+  run.run = "r";
+  run.start_round = round;
+  return {time, "a", run};
+}
+Record save(double time, int64_t round) {
+  return {time, "a", CheckpointEvent{.round = round, .step = 0, .folder = "f", .bytes = 1}};
+}
+Record step(double time, int64_t round) {
+  return {time, "a", StepEvent{round, 1, time - 2, 2, 0, 1, 1, 1, 10, {}}};
+}
+Record end(double time, Outcome outcome) {
+  return {time, "a", EndEvent{outcome, ""}};
+}
+
+SiteTime account_with_losses(const std::vector<Record>& file) {
+  const auto kept = without_abandoned(file);
+  auto time = account_time(kept);
+  add_losses(file, time);
+  return time;
+}
+
+}  // namespace
+
+TEST_CASE("an outage and the work before it that is done again are lost") {
+  const std::vector<Record> file = {begin(100),    step(102, 1), save(103, 1), step(105, 2),
+                                    begin(135, 1), step(137, 2), save(138, 2)};
+  const auto time = account_with_losses(file);
+  CHECK(time.wall_seconds == 38);
+  CHECK(time.lost_seconds == 32);  // 2 s of round 2, and 30 s without a process
+  CHECK(time.total.total_seconds() == 4);
+  CHECK(time.unexplained_seconds() == 2);  // two checkpoints
+}
+
+TEST_CASE("a process that goes on further back loses the one between too") {
+  const std::vector<Record> file = {begin(100),   step(102, 1),  save(102, 1),
+                                    step(104, 2), begin(110, 1), step(112, 2),
+                                    save(112, 2), begin(120, 1), step(122, 2)};
+  const auto time = account_with_losses(file);
+  CHECK(time.wall_seconds == 22);
+  CHECK(time.lost_seconds == 18);
+  CHECK(time.unexplained_seconds() == 0);
+}
+
+TEST_CASE("a pause on purpose is no failure but work that is done again after it is lost") {
+  const auto lost_after = [](Outcome outcome) {
+    return account_with_losses({begin(100), step(102, 1), save(102, 1), step(104, 2),
+                                end(104, outcome), begin(904, 1), step(906, 2)})
+        .lost_seconds;
+  };
+  CHECK(lost_after(Outcome::kInterrupted) == 2);
+  CHECK(lost_after(Outcome::kDone) == 2);
+  CHECK(lost_after(Outcome::kPeerLost) == 802);
+  CHECK(lost_after(Outcome::kFailed) == 802);
+}
+
+TEST_CASE(
+    "what a process does before its first checkpoint is lost with it and an earlier run is not") {
+  CHECK(account_with_losses({begin(100), step(102, 1), begin(112), step(114, 1)}).lost_seconds ==
+        12);
+  const auto other =
+      account_with_losses({begin(100), step(102, 1), save(102, 1), begin(112), step(114, 1)});
+  CHECK(other.lost_seconds == 0);
+  CHECK(other.wall_seconds == 2);
 }
 
 TEST_CASE("no events are no time") {

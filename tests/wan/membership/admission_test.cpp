@@ -5,7 +5,7 @@
 namespace farstep {
 namespace {
 
-RegisterMessage site(const std::string& name, bool resume, std::vector<int64_t> rounds) {
+RegisterMessage site(const std::string& name, Resume resume, std::vector<int64_t> rounds) {
   RegisterMessage message;
   message.site = name;
   message.resume = resume;
@@ -33,18 +33,18 @@ TEST_CASE("sites start at the highest number of syncs that all can resume from")
   };
   for (const auto& row : table) {
     std::vector<RegisterMessage> sites;
-    for (const auto& rounds : row.rounds) sites.push_back(site("s", true, rounds));
+    for (const auto& rounds : row.rounds) sites.push_back(site("s", Resume::kAlways, rounds));
     CHECK(start_syncs_of(sites) == row.start);
   }
 }
 
 TEST_CASE("sites that do not resume start at the beginning whatever checkpoints they have") {
-  CHECK(start_syncs_of({site("a", false, {4}), site("b", false, {})}) == 0);
+  CHECK(start_syncs_of({site("a", Resume::kNever, {4}), site("b", Resume::kNever, {})}) == 0);
 }
 
 TEST_CASE("a site whose run differs is told the JSON path of the first difference") {
   const Json run = Json::parse(R"({"name": "r", "outer": {"rounds": 20}})");
-  auto newcomer = site("b", false, {});
+  auto newcomer = site("b", Resume::kNever, {});
   CHECK_FALSE(objection_to_run(newcomer, run));
   newcomer.run = run;
   CHECK_FALSE(objection_to_run(newcomer, run));
@@ -55,8 +55,8 @@ TEST_CASE("a site whose run differs is told the JSON path of the first differenc
 }
 
 TEST_CASE("a site with other facts is told both names and the fact") {
-  auto a = site("a", false, {});
-  auto b = site("b", false, {});
+  auto a = site("a", Resume::kNever, {});
+  auto b = site("b", Resume::kNever, {});
   a.facts = {{"data_digest", "11"}, {"parameters", 5}};
   b.facts = a.facts;
   CHECK_FALSE(objection_to_site(b, a));
@@ -66,20 +66,43 @@ TEST_CASE("a site with other facts is told both names and the fact") {
 }
 
 TEST_CASE("either all sites resume or none") {
-  const auto fresh = site("a", false, {});
-  const auto resuming = site("b", true, {2});
+  const auto fresh = site("a", Resume::kNever, {});
+  const auto resuming = site("b", Resume::kAlways, {2});
   const std::string text = "site b resumes from a checkpoint and site a does not: all or none must";
   CHECK(objection_to_site(resuming, fresh) == text);
   CHECK(objection_to_site(fresh, resuming) == text);
 }
 
+TEST_CASE("a site that resumes or begins anew follows the others") {
+  const auto either = site("a", Resume::kAuto, {});
+  CHECK_FALSE(objection_to_site(either, site("b", Resume::kNever, {})));
+  CHECK_FALSE(objection_to_site(site("b", Resume::kAlways, {2}), either));
+  struct Row {
+    RegisterMessage other;
+    std::optional<int64_t> start;
+  };
+  const std::vector<Row> table = {
+      {site("b", Resume::kAuto, {}), 0},
+      {site("b", Resume::kNever, {}), 0},
+      {site("b", Resume::kAlways, {0}), 0},             // nobody has done a sync
+      {site("b", Resume::kAlways, {2}), std::nullopt},  // beginning anew would lose two syncs
+      {site("b", Resume::kAlways, {}), std::nullopt},   // was told to resume, and cannot
+  };
+  for (const auto& row : table) {
+    CHECK(start_syncs_of({either, row.other}) == row.start);
+    CHECK(start_syncs_of({row.other, either}) == row.start);
+  }
+}
+
 TEST_CASE("sites without a common checkpoint are told whose to copy") {
-  CHECK(no_common_start_text({site("a", true, {2}), site("b", true, {2, 3}), site("c", true, {})},
+  CHECK(no_common_start_text({site("a", Resume::kAlways, {2}), site("b", Resume::kAlways, {2, 3}),
+                              site("c", Resume::kAlways, {})},
                              "rounds") ==
         "there is no number of rounds done that all sites have a checkpoint of: a has [2], b has "
         "[2, 3], c has []; copy the folder checkpoints of site b into the output folder of a and "
         "of c, then start all sites with --resume again");
-  CHECK_THAT(no_common_start_text({site("a", true, {}), site("b", true, {})}, "rounds"),
+  CHECK_THAT(no_common_start_text({site("a", Resume::kAlways, {}), site("b", Resume::kAlways, {})},
+                                  "rounds"),
              Catch::Contains("no site has a checkpoint") && Catch::Contains("without --resume"));
 }
 

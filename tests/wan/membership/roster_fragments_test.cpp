@@ -57,10 +57,10 @@ TEST_CASE("sites that cut a round differently stop the run") {
 TEST_CASE("sites resume in the middle of a round from the newest sync that all have") {
   Table table({"a", "b"}, 3);
   auto a = registration("a");
-  a.resume = true;
+  a.resume = Resume::kAlways;
   a.resumable_syncs = {5, 3};
   auto b = registration("b");
-  b.resume = true;
+  b.resume = Resume::kAlways;
   SECTION("there is one") {
     b.resumable_syncs = {5, 6};
     table.receive("a", a);

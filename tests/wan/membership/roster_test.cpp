@@ -46,7 +46,7 @@ TEST_CASE("who may not join is refused with the reason") {
   other_data.facts = {{"data_digest", "22"}};
   auto other_resume = registration("b");
   other_resume.facts = first.facts;
-  other_resume.resume = true;
+  other_resume.resume = Resume::kAlways;
   struct Row {
     RegisterMessage message;
     std::string reason;
@@ -78,10 +78,10 @@ TEST_CASE("who may not join is refused with the reason") {
 TEST_CASE("sites resume from the highest round that all have") {
   Table table({"a", "b"});
   auto a = registration("a");
-  a.resume = true;
+  a.resume = Resume::kAlways;
   a.resumable_syncs = {4, 5};
   auto b = registration("b");
-  b.resume = true;
+  b.resume = Resume::kAlways;
   b.resumable_syncs = {3, 4};
   table.receive("a", a);
   const auto messages = table.receive("b", b);
@@ -96,10 +96,10 @@ TEST_CASE("sites resume from the highest round that all have") {
 TEST_CASE("without a common round to resume from all are refused and may try again") {
   Table table({"a", "b"});
   auto a = registration("a");
-  a.resume = true;
+  a.resume = Resume::kAlways;
   a.resumable_syncs = {1, 2};
   auto b = registration("b");
-  b.resume = true;
+  b.resume = Resume::kAlways;
   table.receive("a", a);
   const auto messages = table.receive("b", b);
   CHECK(receivers<RefusedMessage>(messages) == Names{"a", "b"});

@@ -21,7 +21,7 @@ TEST_CASE("messages of a site come back as they were sent") {
   RegisterMessage request;
   request.site = "paris";
   request.run = Json::parse(R"({"name": "r", "outer": {"momentum": 0.9}})");
-  request.resume = true;
+  request.resume = Resume::kAlways;
   request.resumable_syncs = {3, 4};
   request.profile = {{"site", "paris"}};
   request.facts = {{"data_digest", "00ff"}, {"parameters", 12345678901}};

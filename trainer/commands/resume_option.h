@@ -1,0 +1,17 @@
+// The option --resume of `farstep train` and `farstep launch`.
+#pragma once
+
+#include "wan/protocol/protocol.h"
+
+namespace farstep {
+
+inline constexpr const char* kResumeDoc =
+    "go on from the newest round that all sites have a checkpoint of; --resume=auto begins anew if "
+    "no site has one";
+
+// --resume alone (see command_line.h).
+inline Resume value_without_text(Resume /*type*/) {
+  return Resume::kAlways;
+}
+
+}  // namespace farstep
