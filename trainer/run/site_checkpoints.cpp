@@ -68,7 +68,8 @@ void SiteCheckpoints::begin(Run& run) {
                               .step_seconds = site.timer().steps(),
                               .planner = run.planner.state(),
                               .strategy = strategy.state(),
-                              .products = measured_choice(run.config.inner.compute)},
+                              .products = measured_choice(run.config.inner.compute),
+                              .unvalidated_since = position.unvalidated_since},
                  .global = named_parameters(parameters.layout(), strategy.theta_global()),
                  .outer = named_parameters(parameters.layout(), strategy.outer_momentum()),
                  .site = std::move(site_buffers),
@@ -104,7 +105,8 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   strategy.restore(progress.strategy);
   run.position = {.rounds_done = progress.round,
                   .data = {progress.run_sequences, progress.site_sequences},
-                  .measuring_syncs = progress.syncs - strategy.syncs_done()};
+                  .measuring_syncs = progress.syncs - strategy.syncs_done(),
+                  .unvalidated_since = progress.unvalidated_since};
   state.global = named_parameters(parameters.layout(), theta);
   state.outer = named_parameters(parameters.layout(), strategy.outer_momentum());
   state.site = own_buffers(run);

@@ -94,17 +94,17 @@ Synced LowCommunication::sync(const RoundTiming& so_far, bool round_ends,
   while (applied < num_fragments()) {
     // A delta that was sent before an interruption is sent again as it was. The peers may have it
     // already.
-    if (!sync_.is_under_way()) {
+    if (!sync_.is_under_way() && !progress_.received) {
       if (!progress_.sent && !is_due(schedule.send_step(applied))) break;
       synced.is_stopped = stop.stop_requested();
       if (synced.is_stopped) return synced;
       send(so_far);
     }
     if (!is_due(schedule.apply_step(applied))) break;
-    auto record = apply(stop);
-    synced.is_stopped = !record;
-    if (!record) return synced;
-    synced.applied.push_back(std::move(*record));
+    synced.is_stopped = !receive(stop);
+    if (synced.is_stopped) return synced;
+    adopt_global(progress_.received->id.fragment);
+    synced.applied.push_back(*std::exchange(progress_.received, std::nullopt));
   }
   if (round_ends) {
     applied = 0;
@@ -164,10 +164,18 @@ void LowCommunication::send(const RoundTiming& so_far) {
   span.finish();
 }
 
-std::optional<SyncRecord> LowCommunication::apply(const std::stop_token& stop) {
-  auto record = sync_.receive(start_->round, stop);
-  if (record) adopt_global(record->id.fragment);
-  return record;
+bool LowCommunication::receive(const std::stop_token& stop) {
+  if (progress_.received) return true;
+  progress_.received = sync_.receive(start_->round, stop);
+  if (!progress_.received) return false;
+  // The delta is in theta_global.
+  progress_.sent.reset();
+  ++progress_.syncs_done;
+  return true;
+}
+
+void LowCommunication::settle() {
+  if (!sync_.try_give_up()) receive({});
 }
 
 void LowCommunication::adopt_global(int64_t fragment) {
@@ -184,9 +192,7 @@ void LowCommunication::adopt_global(int64_t fragment) {
   }
   // The fragment's next delta begins from here.
   progress_.work[static_cast<std::size_t>(fragment)] = {};
-  progress_.sent.reset();
   ++progress_.fragments_applied;
-  ++progress_.syncs_done;
   span.finish();
 }
 
