@@ -89,7 +89,7 @@ class BackgroundCheckpoints(ClusterTest):
         self.assert_same_trajectory(cluster, whole)
 
     def test_interrupted_while_a_checkpoint_is_written(self):
-        """SIGTERM in the middle of a write: that one and one of the moment are whole at the end."""
+        """SIGTERM in the middle of a write: that one, and one of the moment if it differs, are whole."""
         whole = self.cluster("whole")
         self.assert_success(whole.launch())
         cluster = self.cluster("interrupted")

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct TrainProgress {
   Json planner = {};
   Json strategy = {};
   Json products = {};
+  std::optional<int64_t> unvalidated_since = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -55,6 +57,8 @@ struct TrainProgress {
     visit("planner", planner, "what the planner has learned of the sites");
     visit("strategy", strategy, "how far the round's syncs have come");
     visit("products", products, "how matrix products are made, where that was measured");
+    visit("unvalidated_since", unvalidated_since,
+          "run_sequences before the last round, whose validation was stopped; null: none was");
   }
 };
 

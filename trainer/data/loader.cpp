@@ -27,6 +27,11 @@ Batch Loader::next(int64_t examples) {
   return batch;
 }
 
+void Loader::take_back(int64_t examples) {
+  next_example_ -= examples;
+  prefetch(examples);
+}
+
 void Loader::prefetch(int64_t examples) {
   FARSTEP_CHECK(examples >= 1, "a batch of {} examples", examples);
   prefetch_examples_ = examples;

@@ -25,6 +25,8 @@ class Loader {
   // Returns the round's next `examples`. They have no end: the caller counts. Fast if `examples` is
   // the same as before. Rethrows an exception of reading.
   Batch next(int64_t examples);
+  // Takes back the newest batch, of `examples`: next() returns it once more.
+  void take_back(int64_t examples);
 
  private:
   void prefetch(int64_t examples);

@@ -46,6 +46,7 @@ std::unique_ptr<GpuStep> gpu_step([[maybe_unused]] const SiteDevices& devices,
 
 struct InnerStep::Step {
   const BatchView& batch;
+  const std::stop_token& stop;
   std::vector<Share> shares;
   double learning_rate = 0;
   std::vector<ShareResult> done = {};
@@ -78,23 +79,25 @@ InnerStep::InnerStep(TrainableModel& model, const InnerConfig& config,
       followed_(devices_.size(), -1),
       on_gpu_(gpu_step(devices_, optimizer_.first(), config)) {}
 
-StepResult InnerStep::run(const BatchView& batch, int64_t micro_batch, double progress) {
+StepResult InnerStep::run(const BatchView& batch, int64_t micro_batch, double progress,
+                          const std::stop_token& stop) {
   std::vector<int64_t> shares(num_devices());
   shares.front() = batch.examples;
-  return run(batch, shares, micro_batch, progress);
+  return run(batch, shares, micro_batch, progress, stop);
 }
 
 StepResult InnerStep::run(const BatchView& batch, std::span<const int64_t> shares,
-                          int64_t micro_batch, double progress) {
+                          int64_t micro_batch, double progress, const std::stop_token& stop) {
   FARSTEP_CHECK(!is_under_way(), "a step is under way");
-  auto result = start(batch, shares, micro_batch, progress);
+  auto result = start(batch, shares, micro_batch, progress, stop);
   return result ? *std::move(result) : *finish();
 }
 
 StepResult InnerStep::run_across(const BatchView& batch, std::span<const int64_t> shares,
-                                 int64_t micro_batch, double progress, SiteReduction& across) {
+                                 int64_t micro_batch, double progress, SiteReduction& across,
+                                 const std::stop_token& stop) {
   FARSTEP_CHECK(!on_gpu_ && !reduction_, "the gradient of this step is updated where it is made");
-  return run_at_once(make_step(batch, shares, micro_batch, progress), progress, &across);
+  return run_at_once(make_step(batch, shares, micro_batch, progress, stop), progress, &across);
 }
 
 std::span<float> InnerStep::host_gradients() {
@@ -104,8 +107,9 @@ std::span<float> InnerStep::host_gradients() {
 }
 
 std::optional<StepResult> InnerStep::start(const BatchView& batch, std::span<const int64_t> shares,
-                                           int64_t micro_batch, double progress) {
-  auto step = make_step(batch, shares, micro_batch, progress);
+                                           int64_t micro_batch, double progress,
+                                           const std::stop_token& stop) {
+  auto step = make_step(batch, shares, micro_batch, progress, stop);
   if (!on_gpu_) return run_at_once(std::move(step), progress);
   const bool is_first = !is_under_way();
   try {
@@ -135,14 +139,18 @@ std::optional<StepResult> InnerStep::finish() {
 }
 
 InnerStep::Step InnerStep::make_step(const BatchView& batch, std::span<const int64_t> shares,
-                                     int64_t micro_batch, double progress) const {
+                                     int64_t micro_batch, double progress,
+                                     const std::stop_token& stop) const {
   FARSTEP_CHECK(micro_batch > 0, "a micro-batch has examples");
   FARSTEP_CHECK(shares.size() == num_devices() &&
                     std::accumulate(shares.begin(), shares.end(), int64_t{0}) == batch.examples,
                 "{} shares of {} examples for {} devices", shares.size(), batch.examples,
                 num_devices());
   FARSTEP_CHECK(batch.targets > 0, "a batch has targets");
-  Step step{.batch = batch, .shares = {}, .learning_rate = learning_rate(config_, progress)};
+  Step step{.batch = batch,
+            .stop = stop,
+            .shares = {},
+            .learning_rate = learning_rate(config_, progress)};
   step.done.resize(num_devices());
   step.norms.resize(num_devices());
   for (int64_t first = 0; const int64_t examples : shares) {
@@ -205,12 +213,12 @@ void InnerStep::run_device(std::size_t device, Step& step, SiteReduction* across
     if (across && num_devices() == 1) {
       ready = [&](int64_t begin, int64_t end) { across->ready(0, begin, end); };
     }
-    done = share_gradients(model, step.batch, step.shares[device], ready);
+    done = share_gradients(model, step.batch, step.shares[device], ready, step.stop);
     return;
   }
-  done = share_gradients(model, step.batch, step.shares[device], [&](int64_t begin, int64_t end) {
-    reduction_->ready(device, begin, end);
-  });
+  done = share_gradients(
+      model, step.batch, step.shares[device],
+      [&](int64_t begin, int64_t end) { reduction_->ready(device, begin, end); }, step.stop);
   if (reduction_->finish(device)) update(device, step);
 }
 

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "trainer/base/named_buffers.h"
@@ -56,17 +57,20 @@ class InnerStep {
   //
   // If it throws, parameters and optimizer are unchanged. Throws DivergenceError if loss or
   // gradient is not finite. Throws NoRoomError with the largest micro-batch that fits if a device's
-  // memory is too small.
+  // memory is too small. Throws Stopped if `stop` is requested before the gradients are complete:
+  // then no device takes the step.
   StepResult run(const BatchView& batch, std::span<const int64_t> shares, int64_t micro_batch,
-                 double progress);
+                 double progress, const std::stop_token& stop = {});
   // The same with the whole batch on the first device.
-  StepResult run(const BatchView& batch, int64_t micro_batch, double progress);
+  StepResult run(const BatchView& batch, int64_t micro_batch, double progress,
+                 const std::stop_token& stop = {});
   // The same, but the first device's gradient is summed with other sites' before clipping and
   // update. `across` is told which parts are final, during backward if the site has one device, and
   // sums in place. Requires inner.reduction master, or one device that is not a GPU with the fused
   // step. Throws the exceptions of `across`; InternalError if another site abandons the step.
   StepResult run_across(const BatchView& batch, std::span<const int64_t> shares,
-                        int64_t micro_batch, double progress, SiteReduction& across);
+                        int64_t micro_batch, double progress, SiteReduction& across,
+                        const std::stop_token& stop = {});
   // The first device's gradient, flat, fp32; empty unless it is in host memory.
   std::span<float> host_gradients();
 
@@ -74,9 +78,11 @@ class InnerStep {
   bool may_be_late() const { return on_gpu_ != nullptr; }
   // As run(), but without a wait for a GPU that may be late. Returns the result of the step before;
   // nullopt if finish() has returned it. If that step failed it throws, and this step is not taken
-  // either. The batch's memory may be freed when this returns.
+  // either. The batch's memory may be freed when this returns. A step that a GPU has begun ends
+  // whole: a stop has no effect on it.
   std::optional<StepResult> start(const BatchView& batch, std::span<const int64_t> shares,
-                                  int64_t micro_batch, double progress);
+                                  int64_t micro_batch, double progress,
+                                  const std::stop_token& stop = {});
   // Waits for the step under way and returns its result; nullopt if there is none. Throws as run()
   // does. Must be called before any other read or change of the model or its state, unless that
   // uses the step's stream.
@@ -95,7 +101,7 @@ class InnerStep {
   // The inputs of a step and the results of the devices; each device writes only its own elements.
   struct Step;
   Step make_step(const BatchView& batch, std::span<const int64_t> shares, int64_t micro_batch,
-                 double progress) const;
+                 double progress, const std::stop_token& stop) const;
   StepResult run_at_once(Step step, double progress, SiteReduction* across = nullptr);
   bool is_under_way() const { return on_gpu_ && on_gpu_->num_under_way() > 0; }
   void run_device(std::size_t device, Step& step, SiteReduction* across);

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "trainer/base/out_of_memory.h"
+#include "trainer/base/stopped.h"
 #include "trainer/model/batch_tensors.h"
 
 namespace farstep {
@@ -19,7 +20,8 @@ double seconds_since(SteadyClock::time_point began) {
 }  // namespace
 
 ShareResult share_gradients(TrainableModel& model, const BatchView& batch, const Share& share,
-                            const std::function<void(int64_t, int64_t)>& ready) {
+                            const std::function<void(int64_t, int64_t)>& ready,
+                            const std::stop_token& stop) {
   const auto began = SteadyClock::now();
   // Time in `ready` is spent on other devices' sums as well, so it says nothing of this device's
   // speed.
@@ -39,9 +41,10 @@ ShareResult share_gradients(TrainableModel& model, const BatchView& batch, const
   // Of all targets of the batch, so that parts of micro-batches and devices add up to the mean.
   const double scale = 1.0 / static_cast<double>(batch.targets);
   for (int64_t done = 0; done < share.examples; done += share.micro_batch) {
+    throw_if_stopped(stop);
     const int64_t count = std::min(share.micro_batch, share.examples - done);
     const auto tensors = batch_tensors(batch, share.first + done, count, gradients.device());
-    GradientPass pass{.scale = scale, .add = done > 0};
+    GradientPass pass{.scale = scale, .add = done > 0, .ready = {}, .stop = stop};
     // In earlier micro-batches no gradient is final.
     if (ready && done + count == share.examples) pass.ready = timed_ready;
     loss += model.backpropagate(tensors, pass);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 
 #include "trainer/data/batch_view.h"
 #include "trainer/model/trainable_model.h"
@@ -25,9 +26,10 @@ struct ShareResult {
 
 // Writes the gradient of the share's part of the batch's mean loss to the model's gradients; zeros
 // for an empty share. `ready`, unless empty, is called for parts that are final, as in
-// GradientPass.
+// GradientPass. Throws Stopped if `stop` is requested meanwhile; the gradients are worthless then.
 ShareResult share_gradients(TrainableModel& model, const BatchView& batch, const Share& share,
-                            const std::function<void(int64_t, int64_t)>& ready = {});
+                            const std::function<void(int64_t, int64_t)>& ready = {},
+                            const std::stop_token& stop = {});
 
 // Returns the largest micro-batch below `too_large` whose gradients fit in the device's memory; 0
 // if there is none. It tries them on examples of `batch`, and so overwrites the model's gradients.

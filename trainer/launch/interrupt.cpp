@@ -5,6 +5,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "trainer/base/error.h"
 
 namespace farstep {
@@ -32,7 +34,7 @@ sigset_t watched_signals() {
 
 // A thread that waits for signals may call anything, unlike a signal handler. The signals are
 // blocked before any other thread starts, so that all inherit this.
-Interrupt::Interrupt() {
+Interrupt::Interrupt(std::string text) : text_(std::move(text)) {
   const auto signals = watched_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   watcher_ = std::thread([this] { watch(); });
@@ -52,8 +54,7 @@ void Interrupt::watch() {
     has_hung_up = signal == SIGHUP;
     // The second one ends at once: saving may hang on a broken disk.
     if (source_.stop_requested()) _exit(kExitInterrupted);
-    spdlog::warn(
-        "interrupted: ending in good order, with what is done saved; once more ends at once");
+    spdlog::warn("{}", text_);
     source_.request_stop();
   }
 }

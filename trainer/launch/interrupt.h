@@ -1,9 +1,10 @@
-// Turns SIGINT, SIGTERM and SIGHUP into a stop token. After the first signal a site ends its step,
-// saves a checkpoint and leaves. The second signal ends the process at once, but for a repeated
-// SIGHUP, which has no effect.
+// Turns SIGINT, SIGTERM and SIGHUP into a stop token. After the first signal a site abandons the step
+// under way, saves a checkpoint of the step before and leaves. The second signal ends the process at
+// once, but for a repeated SIGHUP, which has no effect.
 #pragma once
 
 #include <stop_token>
+#include <string>
 #include <thread>
 
 namespace farstep {
@@ -12,7 +13,10 @@ namespace farstep {
 // blocked signals, so only its own thread receives them.
 class Interrupt {
  public:
-  Interrupt();
+  // `text` is logged at the first signal.
+  explicit Interrupt(std::string text =
+                         "interrupted: ending in good order, with what is done saved; once more "
+                         "ends at once");
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
@@ -23,6 +27,7 @@ class Interrupt {
  private:
   void watch();
 
+  const std::string text_;
   std::stop_source source_;
   std::thread watcher_;
 };

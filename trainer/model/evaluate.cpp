@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "trainer/base/stopped.h"
 #include "trainer/model/batch_tensors.h"
 
 namespace farstep {
@@ -11,7 +12,8 @@ int64_t examples_taken(int64_t wanted, int64_t available) {
   return wanted == 0 ? available : std::min(wanted, available);
 }
 
-Validation evaluate(TrainableModel& model, const Examples& examples, const ValidationPart& part) {
+Validation evaluate(TrainableModel& model, const Examples& examples, const ValidationPart& part,
+                    const std::stop_token& stop) {
   const auto device = model.parameters().values().device();
   const int64_t available = examples.size();
   const int64_t taken = examples_taken(part.examples, available);
@@ -19,9 +21,10 @@ Validation evaluate(TrainableModel& model, const Examples& examples, const Valid
   Validation sums;
   const auto flush = [&] {
     if (numbers.empty()) return;
+    throw_if_stopped(stop);
     const auto batch = examples.read(numbers);
     const auto tensors = batch_tensors(batch.view, 0, batch.view.examples, device);
-    sums.loss_sum += model.summed_loss(tensors).item<double>();
+    sums.loss_sum += model.summed_loss(tensors, stop).item<double>();
     sums.targets += batch.view.targets;
     numbers.clear();
   };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 
 #include "trainer/data/examples.h"
 #include "trainer/model/trainable_model.h"
@@ -27,7 +28,9 @@ struct Validation {
 // Returns how many of `available` examples are taken if `wanted` are asked for; 0 means all.
 int64_t examples_taken(int64_t wanted, int64_t available);
 
-// Sums the model's loss over the part's examples, in order of their numbers. Throws DataError.
-Validation evaluate(TrainableModel& model, const Examples& examples, const ValidationPart& part);
+// Sums the model's loss over the part's examples, in order of their numbers. Throws DataError;
+// Stopped if `stop` is requested meanwhile.
+Validation evaluate(TrainableModel& model, const Examples& examples, const ValidationPart& part,
+                    const std::stop_token& stop = {});
 
 }  // namespace farstep

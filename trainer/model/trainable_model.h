@@ -4,8 +4,9 @@
 // of tensors on the model's device, whose first side counts the examples. The model has the loss:
 // a sum over the batch's targets.
 //
-// Implementations of one model differ in speed and rounding, not in what they compute. Called by
-// the device's thread only.
+// Implementations of one model differ in speed and rounding, not in what they compute. They also
+// differ in how soon a pass heeds a stop; all parameters are unchanged after it. Called by the
+// device's thread only.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <stop_token>
 
 #include "trainer/model/parameters/parameters.h"
 
@@ -25,6 +27,8 @@ struct GradientPass {
   // Called during backward, once for every part: elements [begin, end) of the flat vector are as
   // this pass leaves them (on a GPU: once the work that its stream has so far is done).
   std::function<void(int64_t begin, int64_t end)> ready = {};
+  // Ends the pass in its middle, with Stopped; the gradients are worthless then.
+  std::stop_token stop = {};
 };
 
 class TrainableModel {
@@ -33,8 +37,9 @@ class TrainableModel {
 
   virtual Parameters& parameters() = 0;
 
-  // The summed loss of all targets of `batch`, an fp32 scalar on the device.
-  virtual at::Tensor summed_loss(at::TensorList batch) = 0;
+  // The summed loss of all targets of `batch`, an fp32 scalar on the device. Throws Stopped if
+  // `stop` is requested meanwhile.
+  virtual at::Tensor summed_loss(at::TensorList batch, const std::stop_token& stop = {}) = 0;
 
   // Runs forward and backward. Leaves the gradient of `scale` times the summed loss in
   // parameters().gradients(), as `pass` says. Returns `scale` times that sum as an fp32 scalar on

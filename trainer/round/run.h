@@ -3,6 +3,9 @@
 // It holds references: the builder of a run owns the parts. Belongs to the training thread.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <stop_token>
 #include <vector>
 
 #include "heterogeneity/plan/planner.h"
@@ -21,6 +24,9 @@ struct RunPosition {
   int64_t rounds_done = 0;
   DataPosition data;            // at the start of the next round, or of its newly planned rest
   int64_t measuring_syncs = 0;  // committed ones
+  // Between two rounds, until it was seen whether a validation is due: the training sequences of
+  // all sites before the last round.
+  std::optional<int64_t> unvalidated_since = {};
 
   int64_t round() const { return rounds_done + 1; }  // under way, or the next
 };
@@ -45,8 +51,9 @@ class Validator {
  public:
   virtual ~Validator() = default;
   // Validates if that is due. Called between two rounds. `sequences_before` is the number of
-  // training sequences of all sites before the last round.
-  virtual void run_if_due(Run& run, int64_t sequences_before) = 0;
+  // training sequences of all sites before the last round. Returns false if a stop was requested
+  // before the end: then nothing is recorded.
+  virtual bool run_if_due(Run& run, int64_t sequences_before, const std::stop_token& stop) = 0;
 };
 
 struct Run {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trainer/base/stopped.h"
 #include "trainer/round/measuring.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/round_record.h"
@@ -17,11 +18,10 @@ bool after_step(Run& run, RoundRecord& record, const std::stop_token& stop) {
 }
 
 // Returns whether the site ends between two steps because a stop was requested. Throws if a peer is
-// lost. Before either, a sync that all sites have begun is finished, so that it counts at all sites
-// or at none.
+// lost. Before either, a sync under way is given up or finished.
 bool ends_here(Run& run, const std::stop_token& stop) {
   if (!stop.stop_requested() && !run.peers.has_failed()) return false;
-  if (!run.strategy.try_give_up()) return false;
+  run.strategy.settle();
   run.peers.throw_if_failed();
   return true;
 }
@@ -48,12 +48,19 @@ bool end_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
   return true;
 }
 
-void save_if_due(Run& run) {
+// Validates and saves between two rounds, if either is due. Returns false if a stop was requested
+// before the end; it can be repeated after a resume.
+bool validate_and_save(Run& run, const std::stop_token& stop) {
+  auto& since = run.position.unvalidated_since;
+  // theta_global is validated: it is better than any theta_local.
+  if (!run.validator.run_if_due(run, *since, stop)) return false;
+  since.reset();
   const int64_t rounds_done = run.position.rounds_done;
   if (rounds_done % run.config.checkpoint.every_rounds == 0 ||
       rounds_done == run.config.outer.rounds) {
     run.checkpoints.begin(run);
   }
+  return true;
 }
 
 }  // namespace
@@ -67,24 +74,28 @@ bool run_round(Run& run, const std::stop_token& stop) {
   while (run.site.wants_step()) {
     if (ends_here(run, stop)) return false;
     run.peers.set_activity(run.position.round(), run.site.steps_done() + 1, "training");
-    run.site.step(run.strategy.gradients());
+    try {
+      run.site.step(run.strategy.gradients(), stop);
+    } catch (const Stopped&) {
+      continue;  // as if the step had not begun
+    }
     // Records a checkpoint as soon as it is complete; nothing waits for it here.
     run.checkpoints.collect(run);
     if (!after_step(run, record, stop)) return false;
   }
   if (!end_round(run, record, stop)) return false;
-  // After the sync, because theta_global is evaluated: it is better than any theta_local.
-  run.validator.run_if_due(run, sequences_before);
-  save_if_due(run);
-  return true;
+  run.position.unvalidated_since = sequences_before;
+  return validate_and_save(run, stop);
 }
 
 bool run_rounds(Run& run, const std::stop_token& stop) {
   // The model at the start is evaluated and saved too. A run that ends in its first round can then
   // resume.
   if (run.position.rounds_done == 0 && run.site.steps_done() == 0) {
-    run.validator.run_if_due(run, 0);
-    run.checkpoints.begin(run);
+    run.position.unvalidated_since = 0;
+  }
+  if (run.position.unvalidated_since) {  // at the start, or after a resume
+    if (!validate_and_save(run, stop)) return false;
     run.site.end_round(0);
   }
   while (run.position.rounds_done < run.config.outer.rounds) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
+#include "trainer/base/stopped.h"
 
 namespace farstep {
 
@@ -37,17 +38,28 @@ bool ModelTraining::is_emulated() const {
   return std::ranges::any_of(speeds_, &EmulatedSpeed::is_emulated);
 }
 
-std::optional<StepDone> ModelTraining::step(const StepOrder& order, SiteReduction* gradients) {
+std::optional<StepDone> ModelTraining::step(const StepOrder& order, SiteReduction* gradients,
+                                            const std::stop_token& stop) {
   StepEvent event{.round = order.round, .step = order.step};
   const double asked = clock_.now_seconds();
   const auto examples = loader_->next(order.batch);
-  const auto& batch = examples.view;
   event.data_seconds = clock_.now_seconds() - asked;
   event.start = clock_.unix_seconds();
+  try {
+    return train_on(examples.view, order, std::move(event), gradients, stop);
+  } catch (const Stopped&) {
+    loader_->take_back(order.batch);
+    throw;
+  }
+}
+
+std::optional<StepDone> ModelTraining::train_on(const BatchView& batch, const StepOrder& order,
+                                                StepEvent event, SiteReduction* gradients,
+                                                const std::stop_token& stop) {
   // An emulated length is slept, a balance needs the devices' times, and gradients of several sites
   // are added up. Each of these waits for the step.
   if (!inner_.may_be_late() || is_emulated() || gradients) {
-    return step_at_once(batch, order, std::move(event), gradients);
+    return step_at_once(batch, order, std::move(event), gradients, stop);
   }
   const auto before =
       inner_.start(batch, balance_.shares(order.batch), order.micro_batch, order.progress);
@@ -66,12 +78,14 @@ std::optional<StepDone> ModelTraining::finish() {
 }
 
 StepDone ModelTraining::step_at_once(const BatchView& batch, const StepOrder& order,
-                                     StepEvent event, SiteReduction* gradients) {
+                                     StepEvent event, SiteReduction* gradients,
+                                     const std::stop_token& stop) {
   const double began = clock_.now_seconds();
   const auto& shares = balance_.shares(order.batch);
   const auto result =
-      gradients ? inner_.run_across(batch, shares, order.micro_batch, order.progress, *gradients)
-                : inner_.run(batch, shares, order.micro_batch, order.progress);
+      gradients
+          ? inner_.run_across(batch, shares, order.micro_batch, order.progress, *gradients, stop)
+          : inner_.run(batch, shares, order.micro_batch, order.progress, stop);
   const auto device_seconds = emulate_speeds(began, shares, result.device_seconds);
   balance_.observe(device_seconds);
   event.seconds = clock_.now_seconds() - began;

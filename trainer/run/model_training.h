@@ -25,7 +25,8 @@ class ModelTraining : public InnerTraining {
                 std::vector<std::optional<double>> sequence_seconds, Clock& clock);
 
   void begin(const RoundRange& range, int64_t first_sequence, int64_t batch) override;
-  std::optional<StepDone> step(const StepOrder& order, SiteReduction* gradients) override;
+  std::optional<StepDone> step(const StepOrder& order, SiteReduction* gradients,
+                               const std::stop_token& stop) override;
   bool is_step_under_way() const override { return under_way_.has_value(); }
   std::optional<StepDone> finish() override;
   LocalTheta& theta() override { return theta_; }
@@ -33,9 +34,11 @@ class ModelTraining : public InnerTraining {
 
  private:
   bool is_emulated() const;
+  std::optional<StepDone> train_on(const BatchView& batch, const StepOrder& order, StepEvent event,
+                                   SiteReduction* gradients, const std::stop_token& stop);
   // Takes a step and waits for it.
   StepDone step_at_once(const BatchView& batch, const StepOrder& order, StepEvent event,
-                        SiteReduction* gradients);
+                        SiteReduction* gradients, const std::stop_token& stop);
   // Waits until the step that began at `began` has lasted as long as its slowest emulated device
   // needs. Returns each device's time for its share.
   std::vector<double> emulate_speeds(double began, std::span<const int64_t> shares,

@@ -54,12 +54,41 @@ NamedBuffers SiteCheckpoints::own_buffers(Run& run) {
   return buffers;
 }
 
+TrainProgress SiteCheckpoints::progress_of(const Run& run) const {
+  const auto& position = run.position;
+  const auto& site = run.site;
+  const auto& strategy = run.strategy;
+  return {.run = run.config.name,
+          .site = ground_.site.name,
+          .round = position.rounds_done,
+          .step = site.steps_done(),
+          .syncs = strategy.syncs_done() + position.measuring_syncs,
+          .loss_sum = site.loss_sum(),
+          .run_sequences = position.data.run_sequences,
+          .site_sequences = position.data.site_sequences,
+          .generation = run.peers.view().generation,
+          .theta_hash = {},
+          .round_seconds = site.timer().elapsed_seconds(),
+          .step_seconds = site.timer().steps(),
+          .planner = run.planner.state(),
+          .strategy = strategy.state(),
+          .products = measured_choice(run.config.inner.compute),
+          .unvalidated_since = position.unvalidated_since};
+}
+
 void SiteCheckpoints::begin(Run& run) {
   // Only one is written at a time.
   finish(run);
   const auto& position = run.position;
   const auto& site = run.site;
   auto& strategy = run.strategy;
+  auto progress = progress_of(run);
+  auto untimed = progress;
+  untimed.round_seconds = 0;
+  auto moment = to_json(untimed);
+  // As in the first step after a checkpoint, when a stop has no new state to save.
+  if (newest_ == moment) return;
+  newest_ = std::move(moment);
   const auto span = run.recorder.span(SpanCause::kCheckpoint, position.rounds_done);
   run.peers.set_activity(position.rounds_done, site.steps_done(), "saving");
   const auto& parameters = model_.model->parameters();
@@ -67,21 +96,7 @@ void SiteCheckpoints::begin(Run& run) {
   // The sync's worker changes these buffers only after wait_until_whole().
   std::ranges::move(strategy.own_buffers(), std::back_inserter(site_buffers));
   checkpointer_.begin(
-      {.state = {.progress = {.run = run.config.name,
-                              .site = ground_.site.name,
-                              .round = position.rounds_done,
-                              .step = site.steps_done(),
-                              .syncs = strategy.syncs_done() + position.measuring_syncs,
-                              .loss_sum = site.loss_sum(),
-                              .run_sequences = position.data.run_sequences,
-                              .site_sequences = position.data.site_sequences,
-                              .generation = run.peers.view().generation,
-                              .theta_hash = {},
-                              .round_seconds = site.timer().elapsed_seconds(),
-                              .step_seconds = site.timer().steps(),
-                              .planner = run.planner.state(),
-                              .strategy = strategy.state(),
-                              .products = measured_choice(run.config.inner.compute)},
+      {.state = {.progress = std::move(progress),
                  .global = named_parameters(parameters.layout(), strategy.theta_global()),
                  .outer = named_parameters(parameters.layout(), strategy.outer_momentum()),
                  .site = std::move(site_buffers),
@@ -117,7 +132,8 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   strategy.restore(progress.strategy);
   run.position = {.rounds_done = progress.round,
                   .data = {progress.run_sequences, progress.site_sequences},
-                  .measuring_syncs = progress.syncs - strategy.syncs_done()};
+                  .measuring_syncs = progress.syncs - strategy.syncs_done(),
+                  .unvalidated_since = progress.unvalidated_since};
   state.global = named_parameters(parameters.layout(), theta);
   state.outer = named_parameters(parameters.layout(), strategy.outer_momentum());
   state.site = own_buffers(run);

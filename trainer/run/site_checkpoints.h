@@ -17,6 +17,7 @@ class SiteCheckpoints : public Checkpoints {
   SiteCheckpoints(const RunConfig& config, const SiteGround& ground, const Task& task,
                   SiteModel& model);
 
+  // Does nothing if the newest checkpoint has this state.
   void begin(Run& run) override;
   void collect(Run& run) override;
   void finish(Run& run) override;
@@ -34,10 +35,12 @@ class SiteCheckpoints : public Checkpoints {
   // Returns the state that only this site has: the inner optimizer's moments, the strategy's own
   // buffers, and the weights if they differ from theta_global.
   NamedBuffers own_buffers(Run& run);
+  TrainProgress progress_of(const Run& run) const;
 
   const SiteGround& ground_;
   const Task& task_;
   SiteModel& model_;
+  Json newest_;  // the progress in the newest checkpoint of this process, without times
   Checkpointer checkpointer_;
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
+#include "trainer/base/stopped.h"
 #include "trainer/model/evaluate.h"
 
 namespace farstep {
@@ -17,22 +19,30 @@ bool is_validation_due(int64_t examples_before, int64_t examples_after, int64_t 
          std::floor(static_cast<double>(examples_before) / between);
 }
 
-void SiteValidation::run_if_due(Run& run, int64_t sequences_before) {
-  if (!is_due(run, sequences_before)) return;
+bool SiteValidation::run_if_due(Run& run, int64_t sequences_before, const std::stop_token& stop) {
+  if (!is_due(run, sequences_before)) return true;
   const int64_t rounds_done = run.position.rounds_done;
   run.peers.set_activity(rounds_done, 0, "evaluating");
   const auto span = run.recorder.span(SpanCause::kEvaluate, rounds_done);
   const auto& view = run.peers.view();
   swap_global_and_local(run.strategy);  // a replica's loss says little about theta_global
   // Each site evaluates a part of the examples; the report adds up sums and targets.
-  const auto result = evaluate(model_, task_.validation(),
-                               {.part = static_cast<int64_t>(view.self),
-                                .num_parts = static_cast<int64_t>(view.size()),
-                                .examples = run.config.evaluate.windows,
-                                .batch = run.own_plan().micro_batch});
+  std::optional<Validation> result;
+  try {
+    result = evaluate(model_, task_.validation(),
+                      {.part = static_cast<int64_t>(view.self),
+                       .num_parts = static_cast<int64_t>(view.size()),
+                       .examples = run.config.evaluate.windows,
+                       .batch = run.own_plan().micro_batch},
+                      stop);
+  } catch (const Stopped&) {
+    // Without a result; theta_local returns in any case.
+  }
   swap_global_and_local(run.strategy);
-  run.recorder.record(
-      EvaluationEvent{.round = rounds_done, .loss_sum = result.loss_sum, .tokens = result.targets});
+  if (!result) return false;
+  run.recorder.record(EvaluationEvent{
+      .round = rounds_done, .loss_sum = result->loss_sum, .tokens = result->targets});
+  return true;
 }
 
 bool SiteValidation::is_due(const Run& run, int64_t sequences_before) const {

@@ -23,7 +23,7 @@ class SiteValidation : public Validator {
   // Validates a run that trains `model` of `task`. Both arguments must outlive this.
   SiteValidation(const Task& task, TrainableModel& model) : task_(task), model_(model) {}
 
-  void run_if_due(Run& run, int64_t sequences_before) override;
+  bool run_if_due(Run& run, int64_t sequences_before, const std::stop_token& stop) override;
 
  private:
   bool is_due(const Run& run, int64_t sequences_before) const;

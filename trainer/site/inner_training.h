@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <stop_token>
 
 #include "trainer/data/sampler.h"
 #include "trainer/reduction/site_reduction.h"
@@ -37,8 +38,10 @@ class InnerTraining {
   // Takes a step and returns it when it is done. A GPU may be one step late: then the new step
   // stays under way, and the call returns the step before (nullopt for the first). `gradients`,
   // unless null, takes part in the sum of the gradients. Throws DivergenceError if loss or gradient
-  // is not finite, DataError if the batch cannot be read.
-  virtual std::optional<StepDone> step(const StepOrder& order, SiteReduction* gradients) = 0;
+  // is not finite, DataError if the batch cannot be read. Throws Stopped if `stop` is requested
+  // before the step's update: then nothing has changed, and the next call gets the same data.
+  virtual std::optional<StepDone> step(const StepOrder& order, SiteReduction* gradients,
+                                       const std::stop_token& stop) = 0;
   virtual bool is_step_under_way() const = 0;
   // Waits for the step under way and returns it; nullopt if there is none. Must be called before
   // the results of steps are counted, saved or changed.

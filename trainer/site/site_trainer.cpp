@@ -32,7 +32,7 @@ bool SiteTrainer::wants_step() const {
                            work_.slack_seconds);
 }
 
-void SiteTrainer::step(SiteReduction* gradients) {
+void SiteTrainer::step(SiteReduction* gradients, const std::stop_token& stop) {
   const auto& plan = work_.plan;
   // The progress depends on the share of the site's steps that are done, so it is equal at all
   // sites that have done the same share.
@@ -44,7 +44,7 @@ void SiteTrainer::step(SiteReduction* gradients) {
                         .micro_batch = plan.micro_batch,
                         .progress = (static_cast<double>(work_.round - 1) + share) /
                                     static_cast<double>(work_.rounds)};
-  record(inner_.step(order, gradients));
+  record(inner_.step(order, gradients, stop));
   ++steps_done_;
 }
 

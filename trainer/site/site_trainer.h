@@ -35,8 +35,9 @@ class SiteTrainer {
   void begin(const SiteWork& work);
   // Returns whether the round has another inner step.
   bool wants_step() const;
-  // Takes the round's next step, and records the step that has finished meanwhile.
-  void step(SiteReduction* gradients);
+  // Takes the round's next step, and records the step that has finished meanwhile. Throws Stopped,
+  // and is as before, if `stop` is requested in the middle of the step.
+  void step(SiteReduction* gradients, const std::stop_token& stop);
   // Waits for the step under way, if there is one, and records it.
   void finish();
 

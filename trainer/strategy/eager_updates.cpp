@@ -57,7 +57,7 @@ Synced EagerUpdates::after_step(const RoundTiming& /*so_far*/, const std::stop_t
 Synced EagerUpdates::end(const RoundTiming& so_far, const std::stop_token& stop) {
   FARSTEP_CHECK(start_, "no round has begun");
   Synced synced{.applied = {}, .is_stopped = true};
-  if (!send_if_due(stop)) return synced;  // again, if try_give_up() gave it up
+  if (!send_if_due(stop)) return synced;  // again, if settle() gave it up
   // A resumed last round may have taken its step already, and only wait for its sync.
   if (progress_.sent_round < start_->round) {
     if (has_sent() && !receive(stop)) return synced;
@@ -159,10 +159,8 @@ void EagerUpdates::adopt_global() {
   span.finish();
 }
 
-bool EagerUpdates::try_give_up() {
-  if (sync_.try_give_up()) return true;
-  // A committed sync is kept although the site ends: all others have counted it.
-  return sync_.is_over() && receive({});
+void EagerUpdates::settle() {
+  if (!sync_.try_give_up()) receive({});
 }
 
 // ---- checkpoints ----

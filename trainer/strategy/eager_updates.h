@@ -47,7 +47,7 @@ class EagerUpdates : public Strategy {
   // Applies the sync of the round before; at the end of the run's last round, that one's as well.
   Synced end(const RoundTiming& so_far, const std::stop_token& stop) override;
   // Keeps the mean of a committed sync, to apply it after a resume.
-  bool try_give_up() override;
+  void settle() override;
   int64_t syncs_of_round() const override { return 0; }
   int64_t syncs_done() const override { return progress_.syncs_done; }
   bool local_is_global() const override { return false; }

@@ -94,17 +94,17 @@ Synced LowCommunication::sync(const RoundTiming& so_far, bool round_ends,
   while (applied < num_fragments()) {
     // A delta that was sent before an interruption is sent again as it was. The peers may have it
     // already.
-    if (!sync_.is_under_way()) {
+    if (!sync_.is_under_way() && !progress_.received) {
       if (!progress_.sent && !is_due(schedule.send_step(applied))) break;
       synced.is_stopped = stop.stop_requested();
       if (synced.is_stopped) return synced;
       send(so_far);
     }
     if (!is_due(schedule.apply_step(applied))) break;
-    auto record = apply(stop);
-    synced.is_stopped = !record;
-    if (!record) return synced;
-    synced.applied.push_back(std::move(*record));
+    synced.is_stopped = !receive(stop);
+    if (synced.is_stopped) return synced;
+    adopt_global(progress_.received->id.fragment);
+    synced.applied.push_back(*std::exchange(progress_.received, std::nullopt));
   }
   if (round_ends) {
     applied = 0;
@@ -166,10 +166,18 @@ void LowCommunication::send(const RoundTiming& so_far) {
   span.finish();
 }
 
-std::optional<SyncRecord> LowCommunication::apply(const std::stop_token& stop) {
-  auto record = sync_.receive(start_->round, stop);
-  if (record) adopt_global(record->id.fragment);
-  return record;
+bool LowCommunication::receive(const std::stop_token& stop) {
+  if (progress_.received) return true;
+  progress_.received = sync_.receive(start_->round, stop);
+  if (!progress_.received) return false;
+  // The delta is in theta_global.
+  progress_.sent.reset();
+  ++progress_.syncs_done;
+  return true;
+}
+
+void LowCommunication::settle() {
+  if (!sync_.try_give_up()) receive({});
 }
 
 void LowCommunication::adopt_global(int64_t fragment) {
@@ -186,9 +194,7 @@ void LowCommunication::adopt_global(int64_t fragment) {
   }
   // The fragment's next delta begins from here.
   progress_.work[static_cast<std::size_t>(fragment)] = {};
-  progress_.sent.reset();
   ++progress_.fragments_applied;
-  ++progress_.syncs_done;
   span.finish();
 }
 
@@ -217,6 +223,8 @@ void LowCommunication::restore(const Json& state) {
                     progress.work.size(), progress.fragments_applied, num_fragments()));
   }
   progress_ = std::move(progress);
+  // Its generation was counted by another coordinator.
+  if (progress_.received) progress_.received->generation = 0;
   // The fragment that is not applied yet is the one that was sent.
   const auto range = sync_.fragment_range(progress_.fragments_applied);
   // The checkpoint is loaded into this memory.

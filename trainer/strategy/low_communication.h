@@ -31,7 +31,7 @@ class LowCommunication : public Strategy {
                const std::stop_token& stop) override;
   Synced after_step(const RoundTiming& so_far, const std::stop_token& stop) override;
   Synced end(const RoundTiming& so_far, const std::stop_token& stop) override;
-  bool try_give_up() override { return sync_.try_give_up(); }
+  void settle() override;
   int64_t syncs_of_round() const override { return progress_.fragments_applied; }
   int64_t syncs_done() const override { return progress_.syncs_done; }
   bool local_is_global() const override;
@@ -48,9 +48,10 @@ class LowCommunication : public Strategy {
   // Sends and applies the fragments that are due; with `round_ends` all that are left.
   Synced sync(const RoundTiming& so_far, bool round_ends, const std::stop_token& stop);
   void send(const RoundTiming& so_far);
-  // Waits for the sync under way and copies the new theta_global into theta_local. Returns nullopt
-  // if the sync was given up.
-  std::optional<SyncRecord> apply(const std::stop_token& stop);
+  // Waits for the sync under way, which then counts. Returns false if it was given up. Returns true
+  // at once for a sync that counts but is not applied.
+  bool receive(const std::stop_token& stop);
+  // Copies the fragment of theta_global that was received into theta_local.
   void adopt_global(int64_t fragment);
 
   const int64_t base_steps_;

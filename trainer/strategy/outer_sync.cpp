@@ -1,7 +1,6 @@
 #include "trainer/strategy/outer_sync.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "outer_optimizer/codec/make_codec.h"
@@ -26,11 +25,6 @@ std::vector<double> configured_shares(const SyncConfig& sync, const View& view) 
   // None is named, or all of them are lost.
   if (std::ranges::count(shares, 1) == 0) shares.front() = 1;
   return shares;
-}
-
-template <typename Future>
-bool is_ready(const Future& future) {
-  return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
 }  // namespace
@@ -174,7 +168,6 @@ void OuterSync::refuse_delta(const SyncId& id, int64_t index) const {
 void OuterSync::send(const SyncId& id, const Contribution& contribution, Steps steps) {
   FARSTEP_CHECK(exchanges_, "no round has begun");
   FARSTEP_CHECK(!flight_, "a sync is under way");
-  is_committed_ = false;
   flight_.emplace(Flight{.id = id, .give_up = {}, .arrival = {}, .outcome = {}});
   const auto shared = std::make_shared<const Steps>(std::move(steps));
   flight_->arrival =
@@ -235,17 +228,8 @@ bool OuterSync::try_give_up() {
   // cannot be withdrawn, as the others count on this site's bytes.
   flight->give_up.request_stop();
   if (!flight->arrival.get().go) return true;
-  // After the commit nothing may fail any more; receive() takes the result.
-  if (is_ready(flight->outcome) && !is_committed_) {
-    flight->outcome.get();  // throws the sync's failure, unless it was given up after a loss
-    return true;
-  }
   flight_ = std::move(flight);
   return false;
-}
-
-bool OuterSync::is_over() const {
-  return flight_ && is_ready(flight_->outcome);
 }
 
 // ---- on the worker ----
@@ -315,8 +299,6 @@ OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Ste
   // its delta, so the sync can be repeated.
   auto theta_hash = checksum_text(outer_.checksum_after(from, range, mean));
   outside_.rendezvous.vote(id, theta_hash);
-  // Set before the steps below: whatever fails in them, the others have counted this sync.
-  is_committed_ = true;
   residuals_.commit(id.fragment);
   steps.apply_mean(mean);
   return {

@@ -109,13 +109,12 @@ class OuterSync {
   // Begins a sync and sends `contribution` with it. No other sync may be under way.
   void send(const SyncId& id, const Contribution& contribution, Steps steps);
   bool is_under_way() const { return flight_.has_value(); }
-  // Returns whether receive() would return at once.
-  bool is_over() const;
   // Waits in `round` for the sync under way. When it returns a record, the sync is committed at all
   // sites. Returns nullopt if a stop was requested before all sites had begun the sync. Throws the
   // sync's failure.
   std::optional<SyncRecord> receive(int64_t round, const std::stop_token& stop);
-  // As Strategy::try_give_up().
+  // Gives up a sync that still waits for sites. Returns false if all sites have begun the sync:
+  // receive() must be called then. Throws the failure of the wait.
   bool try_give_up();
 
   // As in Strategy. state() requires that no sync is under way; restore() allocates the residuals.
@@ -174,8 +173,7 @@ class OuterSync {
   Residuals residuals_;
   std::vector<float> values_;  // the delta, then the mean
   std::optional<Flight> flight_;
-  std::atomic<bool> is_committed_ = false;  // the sync in flight_ is committed at every site
-  Worker worker_;                           // joins first, before its tasks' data goes
+  Worker worker_;  // joins first, before its tasks' data goes
 };
 
 }  // namespace farstep

@@ -124,10 +124,10 @@ class Strategy {
   // end(): the round's last step is done. Sends and applies all syncs that are left.
   virtual Synced end(const RoundTiming& so_far, const std::stop_token& stop) = 0;
 
-  // Gives up a sync that still waits for sites, so that none is under way. Called before the site
-  // ends. Returns false if a sync has begun at all sites and has not failed; the round's next call
-  // must apply it first. Throws the failure of a sync under way.
-  virtual bool try_give_up() = 0;
+  // Leaves no sync under way. Called before the site ends. Gives up a sync that still waits for
+  // sites. Waits for one that all sites have begun, so that it counts at all or at none; its mean
+  // is applied when that is due. Throws the sync's failure.
+  virtual void settle() = 0;
 
   // Returns how many syncs of the present round are applied; 0 between two rounds.
   virtual int64_t syncs_of_round() const = 0;

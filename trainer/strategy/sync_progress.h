@@ -50,6 +50,7 @@ struct SyncProgress {
   std::vector<Work> work = {};  // by fragment: in theta_local, not yet in theta_global
   bool is_mixed = false;
   std::optional<Contribution> sent = {};
+  std::optional<SyncRecord> received = {};
   OuterSyncState sync = {};
 
   template <typename Visitor>
@@ -59,8 +60,9 @@ struct SyncProgress {
           required(at_least(0)));
     visit("work", work, "what each fragment has to bring", kRequired);
     visit("is_mixed", is_mixed, "theta_local has had shares of its own mixed into it", kRequired);
-    visit("sent", sent, "what went with a delta that was sent and not yet applied; null: none was",
+    visit("sent", sent, "what went with a delta that was sent and does not count; null: none was",
           kRequired);
+    visit("received", received, "a sync that counts and is not applied; null: there is none");
     visit("sync", sync, "how syncs are done", kRequired);
   }
 };

@@ -27,7 +27,9 @@ class GivenGradient : public TrainableModel {
     parameters_.initialise(5);
   }
   Parameters& parameters() override { return parameters_; }
-  at::Tensor summed_loss(at::TensorList /*batch*/) override { return at::full({}, loss_); }
+  at::Tensor summed_loss(at::TensorList /*batch*/, const std::stop_token& /*stop*/) override {
+    return at::full({}, loss_);
+  }
   at::Tensor backpropagate(at::TensorList /*batch*/, const GradientPass& pass) override {
     auto gradients = parameters_.gradients();
     if (!pass.add) gradients.zero_();

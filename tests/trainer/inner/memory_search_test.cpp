@@ -14,7 +14,9 @@ class Roomy : public TrainableModel {
  public:
   explicit Roomy(int64_t sequences) : model_(small_model()), sequences_(sequences) {}
   Parameters& parameters() override { return model_.parameters(); }
-  at::Tensor summed_loss(at::TensorList batch) override { return model_.summed_loss(batch); }
+  at::Tensor summed_loss(at::TensorList batch, const std::stop_token& stop) override {
+    return model_.summed_loss(batch, stop);
+  }
   at::Tensor backpropagate(at::TensorList batch, const GradientPass& pass) override {
     if (batch[0].size(0) > sequences_) throw std::bad_alloc();
     return model_.backpropagate(batch, pass);

@@ -17,7 +17,9 @@ class Watched : public TrainableModel {
   explicit Watched(std::function<void(const at::Tensor&)> watch)
       : model_(small_model()), watch_(std::move(watch)) {}
   Parameters& parameters() override { return model_.parameters(); }
-  at::Tensor summed_loss(at::TensorList batch) override { return model_.summed_loss(batch); }
+  at::Tensor summed_loss(at::TensorList batch, const std::stop_token& stop) override {
+    return model_.summed_loss(batch, stop);
+  }
   at::Tensor backpropagate(at::TensorList batch, const GradientPass& pass) override {
     watch_(batch.front());
     return model_.backpropagate(batch, pass);

@@ -19,6 +19,7 @@
 #include "tests/trainer/strategy/meeting.h"
 #include "tests/trainer/strategy/vector_sites.h"
 #include "tests/wan/transport/run_ranks.h"
+#include "trainer/base/stopped.h"
 #include "trainer/round/run_round.h"
 #include "trainer/strategy/make_strategy.h"
 #include "trainer/telemetry/event_log.h"
@@ -36,8 +37,10 @@ class FakeTraining : public InnerTraining {
     (void)batch;
     next_sequence_ = range.start.run_sequences + range.offset + first_sequence;
   }
-  std::optional<StepDone> step(const StepOrder& order, SiteReduction* /*gradients*/) override {
+  std::optional<StepDone> step(const StepOrder& order, SiteReduction* /*gradients*/,
+                               const std::stop_token& stop) override {
     if (before_step) before_step(order);
+    if (is_stopped_within) throw_if_stopped(stop);
     clock_.advance(step_seconds);
     wander(values, site_);
     sequences.emplace_back(next_sequence_, next_sequence_ + order.batch);
@@ -60,7 +63,8 @@ class FakeTraining : public InnerTraining {
 
   std::vector<float> values;
   double step_seconds;
-  bool is_late = false;  // a step is done when the next one is asked for
+  bool is_late = false;            // a step is done when the next one is asked for
+  bool is_stopped_within = false;  // else a step that has begun ends
   std::function<void(const StepOrder&)> before_step;
   std::vector<std::pair<int64_t, int64_t>> sequences;  // of each step, in the order of all sites
 
@@ -177,9 +181,13 @@ class KeptCheckpoints : public Checkpoints {
 
 class CountedValidation : public Validator {
  public:
-  void run_if_due(Run& run, int64_t sequences_before) override {
+  bool run_if_due(Run& run, int64_t sequences_before, const std::stop_token& stop) override {
+    if (before_validation) before_validation(run.position.rounds_done);
+    if (stop.stop_requested()) return false;
     sequences.push_back({sequences_before, run.position.data.run_sequences});
+    return true;
   }
+  std::function<void(int64_t rounds_done)> before_validation;
   std::vector<std::pair<int64_t, int64_t>> sequences;  // before and after each round
 };
 

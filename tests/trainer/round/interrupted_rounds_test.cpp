@@ -29,10 +29,12 @@ const std::vector<Kind> kKinds{{1, 0, 0, false, Policy::kUniform},
                                {1, 0, 0, true, Policy::kUniform},
                                {2, 1, 0, false, Policy::kHybrid}};
 
-// Runs until both sites have stopped before step `step` of round `round`, then saves them.
-std::vector<SavedRun> stop_at(FakeSites& sites, int64_t round, int64_t step) {
+// Runs until both sites have stopped after step `step` of round `round`, or within it, then saves
+// them.
+std::vector<SavedRun> stop_at(FakeSites& sites, int64_t round, int64_t step, bool within) {
   std::stop_source stop;
   for (auto& site : sites.sites) {
+    site->training.is_stopped_within = within;
     site->training.before_step = [&, round, step](const StepOrder& order) {
       if (order.round == round && order.step >= step) stop.request_stop();
     };
@@ -52,9 +54,11 @@ TEST_CASE("a run that was stopped goes on as if it had not") {
     const auto run = run_of(kind);
     FakeSites whole(run, {1, 0.5});
     CHECK(whole.run() == std::vector<bool>(2, true));
-    for (const int64_t step : {1, 5, 12}) {
+    for (const auto& [step, within] : std::vector<std::pair<int64_t, bool>>{
+             {1, false}, {5, false}, {12, false}, {1, true}, {5, true}, {12, true}}) {
+      INFO("stopped in step " << step << (within ? ", which is abandoned" : ""));
       FakeSites first(run, {1, 0.5});
-      const auto saved = stop_at(first, 2, step);
+      const auto saved = stop_at(first, 2, step, within);
       // Eager sites meet a round later, and may be a round apart until then.
       REQUIRE(saved[0].strategy["syncs_done"] == saved[1].strategy["syncs_done"]);
       FakeSites second(run, {1, 0.5});
@@ -65,6 +69,35 @@ TEST_CASE("a run that was stopped goes on as if it had not") {
         CHECK(second[site].planner.state() == whole[site].planner.state());
         CHECK(second[site].strategy->state() == whole[site].strategy->state());
       }
+    }
+  }
+}
+
+TEST_CASE("a validation that was stopped is made up for, and the run goes on as if it had not") {
+  const auto run = run_of(kKinds.front());
+  FakeSites whole(run, {1, 1});
+  CHECK(whole.run() == std::vector<bool>(2, true));
+  for (int64_t rounds_done = 0; rounds_done <= run.outer.rounds; ++rounds_done) {
+    FakeSites first(run, {1, 1});
+    std::stop_source stop;
+    for (auto& site : first.sites) {
+      site->validation.before_validation = [&](int64_t now) {
+        if (now == rounds_done) stop.request_stop();
+      };
+    }
+    CHECK(first.run(stop.get_token()) == std::vector<bool>(2, false));
+    FakeSites second(run, {1, 1});
+    for (const std::size_t site : {0, 1}) {
+      first[site].checkpoints.begin(first[site].run);
+      second[site].restore(first[site].checkpoints.saved);
+    }
+    CHECK(second.run() == std::vector<bool>(2, true));
+    for (const std::size_t site : {0, 1}) {
+      auto validated = first[site].validation.sequences;
+      const auto& rest = second[site].validation.sequences;
+      validated.insert(validated.end(), rest.begin(), rest.end());
+      CHECK(validated == whole[site].validation.sequences);
+      CHECK(second[site].training.values == whole[site].training.values);
     }
   }
 }

@@ -27,7 +27,7 @@ class NoCheckpoints : public Checkpoints {
 
 class NoValidation : public Validator {
  public:
-  void run_if_due(Run&, int64_t) override {}
+  bool run_if_due(Run&, int64_t, const std::stop_token&) override { return true; }
 };
 
 // One site that trains the task's model.

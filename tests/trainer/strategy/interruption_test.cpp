@@ -40,11 +40,11 @@ TEST_CASE("a sync that waits for a site is given up and stays sent") {
   Sent sent;
   sent.sites.meeting.wait_for_arrival(0, {});
   CHECK_THROWS_AS(sent.replica().strategy.state(), InternalError);  // it is under way
-  CHECK(sent.replica().strategy.try_give_up());
+  sent.replica().strategy.settle();
   const auto state = sent.replica().strategy.state();
   CHECK(state["sent"]["work"]["steps"] == 2);
   CHECK(state["fragments_applied"] == 0);
-  CHECK(sent.replica().strategy.try_give_up());  // nothing is left to give up
+  sent.replica().strategy.settle();  // nothing is left to give up
 }
 
 TEST_CASE("a stop ends the wait at the step where a mean is due") {
@@ -63,16 +63,22 @@ TEST_CASE("a stop ends the wait at the step where a mean is due") {
   }
 }
 
-TEST_CASE("a sync that all sites have begun is not given up but applied") {
+TEST_CASE("a sync that all sites have begun is not given up, and applied when that is due") {
   Sent sent;
   auto& other = *sent.sites.replicas[1];
   const auto move = [](auto& theta) { wander(theta, 1); };
   other.begin(1, 8);
   for (int step = 0; step < 3; ++step) other.step(move);
   CHECK(other.step(move).applied.size() == 1);  // so both have arrived and voted
-  CHECK_FALSE(sent.replica().strategy.try_give_up());
-  CHECK(sent.go_on().applied.size() == 1);
-  CHECK(sent.replica().strategy.try_give_up());
+  sent.replica().strategy.settle();
+  // It counts in a checkpoint of this moment, and nothing is sent again.
+  const auto state = sent.replica().strategy.state();
+  CHECK(state["syncs_done"] == 1);
+  CHECK(state["fragments_applied"] == 0);
+  CHECK(state["sent"].is_null());
+  CHECK(sent.step().applied.empty());
+  CHECK(sent.step().applied.size() == 1);
+  CHECK(sent.replica().strategy.state()["syncs_done"] == 1);
   CHECK(std::ranges::equal(sent.replica().strategy.theta_global(), other.strategy.theta_global()));
 }
 
@@ -86,7 +92,7 @@ TEST_CASE("a lost site ends the wait of the others with its name") {
   SECTION("when they would end") {
     Sent sent;
     sent.sites.meeting.lose("s1");
-    CHECK_THROWS_WITH(sent.replica().strategy.try_give_up(), Catch::Contains("s1"));
+    CHECK_THROWS_WITH(sent.replica().strategy.settle(), Catch::Contains("s1"));
     CHECK(sent.replica().strategy.state()["sent"]["work"]["steps"] == 2);
   }
   SECTION("in the middle of the exchange") {

@@ -91,13 +91,14 @@ Saved train(Replica& replica, int site, const Saved& from, bool retunes, End end
       const bool is_at_end = round == end.round && replica.steps_done == end.step;
       if (is_at_end) end.all->arrive_and_wait();
       if (is_at_end) told.request_stop();
-      if (told.stop_requested() && replica.strategy.try_give_up()) return save(replica, round);
+      if (told.stop_requested()) {
+        replica.strategy.settle();
+        return save(replica, round);
+      }
       replica.step([site](auto& theta) { wander(theta, site); });
     }
     // What the round's end begins may wait for a site that has ended.
-    if (replica.end(told.get_token()).is_stopped && replica.strategy.try_give_up()) {
-      return save(replica, round);
-    }
+    if (replica.end(told.get_token()).is_stopped) return save(replica, round);
     replica.steps_done = 0;
   }
   return save(replica, kRounds + 1);

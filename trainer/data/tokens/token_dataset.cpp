@@ -12,6 +12,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
+fs::path without_slash(const fs::path& folder) {
+  return fs::absolute(folder / ".").lexically_normal().parent_path();
+}
+
 constexpr std::string_view kShardSuffix = ".tokens";
 
 // Returns the split's shards in no order.
@@ -166,8 +170,12 @@ SplitFacts SplitWriter::finish() {
 }
 
 // The absolute path without a last slash, so that ".partial" becomes part of the folder's name.
+fs::path StagingFolder::path_for(const fs::path& output) {
+  return without_slash(output) += ".partial";
+}
+
 StagingFolder::StagingFolder(const fs::path& output)
-    : output_(fs::absolute(output / ".").lexically_normal().parent_path()) {
+    : output_(without_slash(output)), staging_(path_for(output)) {
   std::error_code error;
   const bool taken = fs::exists(output_, error) && !fs::is_empty(output_, error);
   if (taken && !fs::exists(output_ / kDatasetFile, error)) {
@@ -175,8 +183,6 @@ StagingFolder::StagingFolder(const fs::path& output)
         fmt::format("output: {} is not a dataset folder and would be replaced; name another one",
                     output_.string()));
   }
-  staging_ = output_;
-  staging_ += ".partial";
   fs::remove_all(staging_, error);  // left by a killed run
   make_folder(staging_);
 }

@@ -96,6 +96,9 @@ class SplitWriter {
 // The temporary folder of a new dataset, beside its final place.
 class StagingFolder {
  public:
+  // Returns its path. A killed process leaves it there; the next one removes it.
+  static std::filesystem::path path_for(const std::filesystem::path& output);
+
   // Throws ConfigError if `output` exists and is neither empty nor a dataset, as it would be
   // replaced.
   explicit StagingFolder(const std::filesystem::path& output);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "trainer/base/error.h"
+#include "trainer/base/stopped.h"
 
 namespace farstep {
 
@@ -63,7 +64,8 @@ at::Tensor ConvNet::logits(const at::Tensor& images) {
   return at::linear(x, linear2_.weight, linear2_.bias);
 }
 
-at::Tensor ConvNet::summed_loss(at::TensorList batch) {
+at::Tensor ConvNet::summed_loss(at::TensorList batch, const std::stop_token& stop) {
+  throw_if_stopped(stop);
   const at::NoGradGuard no_grad;
   return at::cross_entropy_loss(logits(batch[0]), batch[1], /*weight=*/{}, at::Reduction::Sum);
 }

@@ -45,7 +45,7 @@ class ConvNet : public TrainableModel {
 
   // A batch is images (B, 1, height, width), fp32, and labels (B), int64. The loss is the
   // cross-entropy of the labels.
-  at::Tensor summed_loss(at::TensorList batch) override;
+  at::Tensor summed_loss(at::TensorList batch, const std::stop_token& stop = {}) override;
   // All parts are ready at once, at the end.
   at::Tensor backpropagate(at::TensorList batch, const GradientPass& pass) override;
 

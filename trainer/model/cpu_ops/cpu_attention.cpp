@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainer/base/stopped.h"
 #include "trainer/kernels/convert.h"
 #include "trainer/kernels/softmax.h"
 #include "trainer/model/matmul/matrix_product.h"
@@ -127,11 +128,12 @@ AttentionScratch<T> cut_attention_scratch(ArenaCutter& cutter, const AttentionSh
 
 template <typename T>
 void attend(const AttentionShape& shape, const T* heads, const AttentionScratch<T>& scratch,
-            T* mixed, float* log_sums) {
+            T* mixed, float* log_sums, const std::stop_token& stop) {
   const int64_t group = shape.heads / shape.kv_heads, size = shape.head_size;
   for_rows(shape.sequences * shape.heads, [&](int64_t begin, int64_t end) {
     // A task is one query head of one sequence. Heads are independent in forward.
     for (int64_t task = begin; task < end; ++task) {
+      throw_if_stopped(stop);
       const int64_t row = task / shape.heads * shape.length, head = task % shape.heads;
       const T* const first = heads + row * shape.width();
       const T* const query = first + head * size;
@@ -154,12 +156,13 @@ void attend(const AttentionShape& shape, const T* heads, const AttentionScratch<
 template <typename T>
 void attend_backward(const AttentionShape& shape, const AttentionKept<T>& kept,
                      const T* mixed_gradient, const AttentionScratch<T>& scratch,
-                     float* heads_gradient) {
+                     float* heads_gradient, const std::stop_token& stop) {
   const int64_t group = shape.heads / shape.kv_heads, size = shape.head_size;
   for_rows(shape.sequences * shape.kv_heads, [&](int64_t begin, int64_t end) {
     // A task is one key head: its query heads add to the same gradients, so one thread does them
     // all.
     for (int64_t task = begin; task < end; ++task) {
+      throw_if_stopped(stop);
       const int64_t sequence = task / shape.kv_heads, kv_head = task % shape.kv_heads;
       const int64_t row = sequence * shape.length;
       const int64_t key = row * shape.width() + (shape.heads + kv_head) * size;
@@ -190,12 +193,12 @@ template AttentionScratch<float> cut_attention_scratch(ArenaCutter&, const Atten
 template AttentionScratch<BF16> cut_attention_scratch(ArenaCutter&, const AttentionShape&, int64_t,
                                                       std::optional<InstructionSet>);
 template void attend(const AttentionShape&, const float*, const AttentionScratch<float>&, float*,
-                     float*);
+                     float*, const std::stop_token&);
 template void attend(const AttentionShape&, const BF16*, const AttentionScratch<BF16>&, BF16*,
-                     float*);
+                     float*, const std::stop_token&);
 template void attend_backward(const AttentionShape&, const AttentionKept<float>&, const float*,
-                              const AttentionScratch<float>&, float*);
+                              const AttentionScratch<float>&, float*, const std::stop_token&);
 template void attend_backward(const AttentionShape&, const AttentionKept<BF16>&, const BF16*,
-                              const AttentionScratch<BF16>&, float*);
+                              const AttentionScratch<BF16>&, float*, const std::stop_token&);
 
 }  // namespace farstep

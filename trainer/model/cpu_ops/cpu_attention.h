@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <type_traits>
 #include <vector>
 
@@ -47,15 +48,15 @@ struct AttentionKept {
 };
 
 // Writes mixed (rows, H D) from heads (rows, width), which are queries, keys and values. Writes
-// log_sums (B, H, T) for backward.
+// log_sums (B, H, T) for backward. This and the next throw Stopped soon after `stop` is requested.
 template <typename T>
 void attend(const AttentionShape& shape, const T* heads, const AttentionScratch<T>& scratch,
-            T* mixed, float* log_sums);
+            T* mixed, float* log_sums, const std::stop_token& stop = {});
 
 // Writes the gradient in heads, fp32 (rows, width), from that in mixed (rows, H D).
 template <typename T>
 void attend_backward(const AttentionShape& shape, const AttentionKept<T>& kept,
                      const T* mixed_gradient, const AttentionScratch<T>& scratch,
-                     float* heads_gradient);
+                     float* heads_gradient, const std::stop_token& stop = {});
 
 }  // namespace farstep

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "trainer/base/stopped.h"
 #include "trainer/kernels/convert.h"
 #include "trainer/kernels/cross_entropy.h"
 #include "trainer/kernels/embedding.h"
@@ -116,8 +117,10 @@ void CpuOps<T>::normalise_backward(const Context& context, const NormWeight& wei
 }
 
 template <typename T>
-void CpuOps<T>::multiply(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
-                         const Product& c) {
+void CpuOps<T>::multiply(const Context& context, int64_t m, int64_t n, int64_t k,
+                         const Factor<T>& a, const Factor<T>& b, const Product& c) {
+  // Products take most of a pass, and each a small part of it.
+  throw_if_stopped(context.stop);
   // Only a weight's gradient has a transposed first factor. It is read only after all of backward.
   const bool is_gradient = a.transposed;
   farstep::multiply(m, n, k, a, b,
@@ -127,7 +130,7 @@ void CpuOps<T>::multiply(int64_t m, int64_t n, int64_t k, const Factor<T>& a, co
 template <typename T>
 void CpuOps<T>::add_linear(const Context& context, const MatrixWeight<T>& weight, const T* x,
                            const float* /*stream*/, float* sum) {
-  multiply(context.shape.rows(), weight.out, weight.in,
+  multiply(context, context.shape.rows(), weight.out, weight.in,
            {input_factor(context, weight, x), weight.in},
            {weight_factor(context, weight), weight.in, true}, {sum, weight.out, /*add=*/true});
 }
@@ -137,14 +140,14 @@ void CpuOps<T>::linear_backward(const Context& context, const MatrixWeight<T>& w
                                 const T* y_gradient, const T* x) {
   const T* const gradient = gradient_factor(context, weight, y_gradient);
   weight_gradient(context, weight, gradient, input_factor(context, weight, x));
-  multiply(context.shape.rows(), weight.in, weight.out, {gradient, weight.out},
+  multiply(context, context.shape.rows(), weight.in, weight.out, {gradient, weight.out},
            {weight_factor(context, weight), weight.in}, {scratch_.d_normal, weight.in});
 }
 
 template <typename T>
 void CpuOps<T>::weight_gradient(const Context& context, const MatrixWeight<T>& weight,
                                 const T* y_gradient, const T* x) {
-  multiply(weight.out, weight.in, context.shape.rows(), {y_gradient, weight.out, true},
+  multiply(context, weight.out, weight.in, context.shape.rows(), {y_gradient, weight.out, true},
            {x, weight.in}, {weight.gradient, weight.in, context.add});
 }
 
@@ -155,8 +158,8 @@ void CpuOps<T>::project_heads(const Context& context, const MatrixWeight<T>& hea
   const T* const weight = weight_factor(context, heads);
   const T* const normal = input_factor(context, heads, kept.attention_normal);
   for_pieces(context.shape.rows(), [&](int64_t first, int64_t count) {
-    multiply(count, width, hidden, {normal + first * hidden, hidden}, {weight, hidden, true},
-             {scratch_.product, width});
+    multiply(context, count, width, hidden, {normal + first * hidden, hidden},
+             {weight, hidden, true}, {scratch_.product, width});
     for_rows(count, [&](int64_t begin, int64_t end) {
       // `product` has the piece only, while the rotation counts rows from the first of all.
       rotate(context.rotary, Rotation::kForward, scratch_.product - first * width, first + begin,
@@ -167,7 +170,8 @@ void CpuOps<T>::project_heads(const Context& context, const MatrixWeight<T>& hea
 
 template <typename T>
 void CpuOps<T>::attend(const Context& context, const BlockKept<T>& kept) {
-  farstep::attend(context.shape, kept.heads, scratch_.attention, kept.mixed, kept.log_sums);
+  farstep::attend(context.shape, kept.heads, scratch_.attention, kept.mixed, kept.log_sums,
+                  context.stop);
 }
 
 // Rounds each piece of the product while it is in the cache.
@@ -180,7 +184,7 @@ void CpuOps<T>::output_backward(const Context& context, const MatrixWeight<T>& o
   const T* const gradient = gradient_factor(context, output, buffers.d_stream_copy);
   weight_gradient(context, output, gradient, input_factor(context, output, kept.mixed));
   for_pieces(context.shape.rows(), [&](int64_t first, int64_t count) {
-    multiply(count, hidden, hidden, {gradient + first * hidden, hidden}, {weight, hidden},
+    multiply(context, count, hidden, hidden, {gradient + first * hidden, hidden}, {weight, hidden},
              {scratch_.product, hidden});
     for_rows(count, [&](int64_t begin, int64_t end) {
       round_rows(scratch_.product + begin * hidden, hidden, end - begin, hidden,
@@ -192,7 +196,8 @@ void CpuOps<T>::output_backward(const Context& context, const MatrixWeight<T>& o
 template <typename T>
 void CpuOps<T>::attend_backward(const Context& context, const BlockKept<T>& kept) {
   farstep::attend_backward<T>(context.shape, {kept.heads, kept.mixed, kept.log_sums},
-                              context.buffers.d_mixed, scratch_.attention, scratch_.d_heads);
+                              context.buffers.d_mixed, scratch_.attention, scratch_.d_heads,
+                              context.stop);
   for_rows(context.shape.rows(), [&](int64_t begin, int64_t end) {
     rotate(context.rotary, Rotation::kBackward, scratch_.d_heads, begin, end,
            context.buffers.d_heads);
@@ -211,8 +216,8 @@ void CpuOps<T>::gate(const Context& context, const MatrixWeight<T>& gate_up_weig
     T* const gated = context.buffers.gated + first * width;
     float* product = scratch_.product;
     if constexpr (std::is_same_v<T, float>) product = gate_up;
-    multiply(count, 2 * width, hidden, {normal + first * hidden, hidden}, {weight, hidden, true},
-             {product, 2 * width});
+    multiply(context, count, 2 * width, hidden, {normal + first * hidden, hidden},
+             {weight, hidden, true}, {product, 2 * width});
     for_rows(count, [&](int64_t begin, int64_t end) {
       if constexpr (std::is_same_v<T, float>) {
         swiglu(product + begin * 2 * width, end - begin, width, gated + begin * width);
@@ -234,7 +239,7 @@ void CpuOps<T>::gate_backward(const Context& context, const MatrixWeight<T>& dow
   const T* const weight = weight_factor(context, down);
   const T* const gradient = gradient_factor(context, down, buffers.d_stream_copy);
   for_pieces(context.shape.rows(), [&](int64_t first, int64_t count) {
-    multiply(count, width, hidden, {gradient + first * hidden, hidden}, {weight, width},
+    multiply(context, count, width, hidden, {gradient + first * hidden, hidden}, {weight, width},
              {scratch_.product, width});
     for_rows(count, [&](int64_t begin, int64_t end) {
       swiglu_backward(scratch_.product + begin * width, kept.gate_up + (first + begin) * 2 * width,
@@ -250,8 +255,9 @@ template <typename T>
 void CpuOps<T>::project_head(const Context& context, const MatrixWeight<T>& head,
                              const HeadRows& rows) {
   const auto& buffers = context.buffers;
-  multiply(rows.count, head.out, head.in, {buffers.final_normal + rows.first * head.in, head.in},
-           {head.values, head.in, true}, {buffers.logits, head.out});
+  multiply(context, rows.count, head.out, head.in,
+           {buffers.final_normal + rows.first * head.in, head.in}, {head.values, head.in, true},
+           {buffers.logits, head.out});
 }
 
 template <typename T>
@@ -259,10 +265,10 @@ void CpuOps<T>::head_backward(const Context& context, const MatrixWeight<T>& hea
                               const HeadRows& rows, bool add) {
   const auto& buffers = context.buffers;
   const int64_t first = rows.first * head.in;
-  multiply(head.out, head.in, rows.count, {buffers.d_logits, head.out, true},
+  multiply(context, head.out, head.in, rows.count, {buffers.d_logits, head.out, true},
            {buffers.final_normal + first, head.in}, {head.gradient, head.in, add});
-  multiply(rows.count, head.in, head.out, {buffers.d_logits, head.out}, {head.values, head.in},
-           {scratch_.d_normal + first, head.in});
+  multiply(context, rows.count, head.in, head.out, {buffers.d_logits, head.out},
+           {head.values, head.in}, {scratch_.d_normal + first, head.in});
 }
 
 template <typename T>

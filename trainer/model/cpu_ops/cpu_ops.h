@@ -74,8 +74,8 @@ class CpuOps : public FusedOps<T> {
     AttentionScratch<T> attention;
   };
 
-  void multiply(int64_t m, int64_t n, int64_t k, const Factor<T>& a, const Factor<T>& b,
-                const Product& c);
+  void multiply(const Context& context, int64_t m, int64_t n, int64_t k, const Factor<T>& a,
+                const Factor<T>& b, const Product& c);
   // Computes the weight's gradient from matrices that the functions above returned.
   void weight_gradient(const Context& context, const MatrixWeight<T>& weight, const T* y_gradient,
                        const T* x);

@@ -82,7 +82,8 @@ auto FusedLlama<T>::begin_pass(const at::Tensor& tokens, const GradientPass& gra
                         .shape = shape,
                         .rotary = rotary_rows(shape, cosines, sines),
                         .buffers = fused_buffers<T>(arena_, config_, sizes),
-                        .add = gradients.add},
+                        .add = gradients.add,
+                        .stop = gradients.stop},
             .gradients = gradients};
   ops_->begin(pass.context, pass.weights);
   return pass;
@@ -177,8 +178,8 @@ std::optional<int64_t> FusedLlama<T>::recordable_memory() const {
 }
 
 template <typename T>
-at::Tensor FusedLlama<T>::summed_loss(at::TensorList batch) {
-  const auto pass = begin_pass(batch.front(), {});
+at::Tensor FusedLlama<T>::summed_loss(at::TensorList batch, const std::stop_token& stop) {
+  const auto pass = begin_pass(batch.front(), {.stop = stop});
   forward(pass);
   head(pass, /*gradient=*/false);
   return sum_losses(pass, 1);

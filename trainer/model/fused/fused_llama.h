@@ -27,7 +27,7 @@ class FusedLlama : public TrainableModel {
   Parameters& parameters() override { return parameters_; }
 
   // Batch and loss are Llama's.
-  at::Tensor summed_loss(at::TensorList batch) override;
+  at::Tensor summed_loss(at::TensorList batch, const std::stop_token& stop = {}) override;
   at::Tensor backpropagate(at::TensorList batch, const GradientPass& pass) override;
   std::optional<int64_t> recordable_memory() const override;
 

@@ -2,12 +2,14 @@
 //
 // FusedLlama calls them in one order for all devices. Pointers are to the device's memory. Arrays
 // are those of fused_buffers.h and fused_weights.h, with all R = B T rows unless stated otherwise.
-// On a GPU an operation is complete when the current stream reaches it. Not thread-safe.
+// On a GPU an operation is complete when the current stream reaches it. On a CPU an operation
+// throws Stopped soon after its context's stop is requested. Not thread-safe.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <cstdint>
+#include <stop_token>
 
 #include "trainer/kernels/rotary.h"
 #include "trainer/model/fused/fused_buffers.h"
@@ -23,6 +25,7 @@ struct PassContext {
   RotaryRows rotary;
   FusedBuffers<T> buffers;
   bool add = false;  // add to the present gradients instead of replacing them
+  std::stop_token stop = {};
 };
 
 // A range of rows of the head.

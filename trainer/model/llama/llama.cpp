@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "trainer/base/error.h"
+#include "trainer/base/stopped.h"
 #include "trainer/model/llama/llama_layout.h"
 #include "trainer/model/llama/project.h"
 
@@ -39,10 +40,11 @@ at::Tensor Llama::normalise(const at::Tensor& x, const at::Tensor& weight) const
   return at::rms_norm(x, {config_.hidden}, weight, config_.norm_epsilon).to(compute_);
 }
 
-at::Tensor Llama::logits(const at::Tensor& inputs) {
+at::Tensor Llama::logits(const at::Tensor& inputs, const std::stop_token& stop) {
   FARSTEP_CHECK(inputs.dim() == 2 && inputs.numel() > 0, "token ids are (B, T), both above 0");
   auto x = at::embedding(embedding_, inputs);  // (B, T, C)
   for (const auto& block : blocks_) {
+    throw_if_stopped(stop);
     x = x + attention(block.attention, config_.head_size(), rotary_,
                       normalise(x, block.attention_norm));
     x = x + feed_forward(block.feed_forward, normalise(x, block.feed_forward_norm));
@@ -50,20 +52,21 @@ at::Tensor Llama::logits(const at::Tensor& inputs) {
   return project(normalise(x, final_norm_), head_).to(at::kFloat);  // (B, T, V)
 }
 
-at::Tensor Llama::summed_loss(const at::Tensor& inputs, const at::Tensor& targets) {
-  return at::cross_entropy_loss(logits(inputs).flatten(0, 1), targets.flatten(), /*weight=*/{},
-                                at::Reduction::Sum);
+at::Tensor Llama::summed_loss(const at::Tensor& inputs, const at::Tensor& targets,
+                              const std::stop_token& stop) {
+  return at::cross_entropy_loss(logits(inputs, stop).flatten(0, 1), targets.flatten(),
+                                /*weight=*/{}, at::Reduction::Sum);
 }
 
 at::Tensor Llama::loss(const at::Tensor& inputs, const at::Tensor& targets) {
-  return summed_loss(inputs, targets) / static_cast<double>(targets.numel());
+  return summed_loss(inputs, targets, {}) / static_cast<double>(targets.numel());
 }
 
-at::Tensor Llama::summed_loss(at::TensorList batch) {
+at::Tensor Llama::summed_loss(at::TensorList batch, const std::stop_token& stop) {
   const at::NoGradGuard no_grad;
   const auto& tokens = batch.front();
   const int64_t length = tokens.size(1) - 1;  // T
-  return summed_loss(tokens.narrow(1, 0, length), tokens.narrow(1, 1, length));
+  return summed_loss(tokens.narrow(1, 0, length), tokens.narrow(1, 1, length), stop);
 }
 
 at::Tensor Llama::backpropagate(at::TensorList batch, const GradientPass& pass) {
@@ -71,7 +74,7 @@ at::Tensor Llama::backpropagate(at::TensorList batch, const GradientPass& pass) 
   if (!pass.add) parameters_.gradients().zero_();
   const int64_t length = tokens.size(1) - 1;  // T
   const auto loss =
-      summed_loss(tokens.narrow(1, 0, length), tokens.narrow(1, 1, length)) * pass.scale;
+      summed_loss(tokens.narrow(1, 0, length), tokens.narrow(1, 1, length), pass.stop) * pass.scale;
   loss.backward();
   if (pass.ready) pass.ready(0, parameters_.gradients().numel());
   return loss.detach();

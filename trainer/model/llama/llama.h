@@ -26,8 +26,8 @@ class Llama : public TrainableModel {
   Parameters& parameters() override { return parameters_; }
 
   // Returns logits (B, T, vocabulary), fp32, of int64 token ids (B, T) below vocabulary. Position t
-  // sees ids 0 to t.
-  at::Tensor logits(const at::Tensor& inputs);
+  // sees ids 0 to t. Throws Stopped between two blocks.
+  at::Tensor logits(const at::Tensor& inputs, const std::stop_token& stop = {});
 
   // Returns the mean cross-entropy of all B T targets, an fp32 scalar; inputs and targets are (B,
   // T) int64.
@@ -35,7 +35,7 @@ class Llama : public TrainableModel {
 
   // A batch is token ids (B, T + 1), int64: columns 0 to T - 1 are inputs, 1 to T targets. The loss
   // is the cross-entropy.
-  at::Tensor summed_loss(at::TensorList batch) override;
+  at::Tensor summed_loss(at::TensorList batch, const std::stop_token& stop = {}) override;
   // All parts are ready at once, at the end.
   at::Tensor backpropagate(at::TensorList batch, const GradientPass& pass) override;
 
@@ -48,7 +48,8 @@ class Llama : public TrainableModel {
   };
 
   at::Tensor normalise(const at::Tensor& x, const at::Tensor& weight) const;
-  at::Tensor summed_loss(const at::Tensor& inputs, const at::Tensor& targets);
+  at::Tensor summed_loss(const at::Tensor& inputs, const at::Tensor& targets,
+                         const std::stop_token& stop);
 
   const LlamaConfig config_;
   const at::ScalarType compute_;

@@ -48,7 +48,9 @@ class EmulatedModel : public TrainableModel {
   EmulatedModel() : parameters_(llama_layout(kSmallConfig), at::kCPU) { parameters_.initialise(5); }
 
   Parameters& parameters() override { return parameters_; }
-  at::Tensor summed_loss(at::TensorList /*batch*/) override { return at::zeros({}); }
+  at::Tensor summed_loss(at::TensorList /*batch*/, const std::stop_token& /*stop*/) override {
+    return at::zeros({});
+  }
   at::Tensor backpropagate(at::TensorList batch, const GradientPass& pass) override {
     const at::Tensor tokens = batch[0];
     if (tokens.size(0) > room) throw std::bad_alloc();
