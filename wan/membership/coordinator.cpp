@@ -8,6 +8,17 @@
 
 namespace farstep {
 
+namespace {
+
+// A refusal quotes what it refuses, which may be megabytes of a stranger's.
+std::string shortened(std::string text) {
+  constexpr std::size_t kMostBytes = 500;
+  if (text.size() > kMostBytes) text.replace(kMostBytes, text.npos, "...");
+  return text;
+}
+
+}  // namespace
+
 Coordinator::Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines,
                          Clock& clock)
     : clock_(clock),
@@ -77,10 +88,11 @@ void Coordinator::handle(const ControlSocket::Frames& frames) {
     const auto message = decode_site_message(frames[1]);
     deliver(roster_.receive(connection, message, clock_.unix_seconds()));
   } catch (const DataError& error) {
-    spdlog::warn("coordinator: dropped a stranger's message: {}", error.what());
+    spdlog::warn("coordinator: dropped a stranger's message: {}", shortened(error.what()));
   } catch (const ConfigError& error) {
-    spdlog::warn("coordinator: refused a message: {}", error.what());
-    deliver({{connection, ErrorMessage{error.what()}}});
+    const auto reason = shortened(error.what());
+    spdlog::warn("coordinator: refused a message: {}", reason);
+    deliver({{connection, ErrorMessage{reason}}});
   }
 }
 

@@ -32,6 +32,9 @@ struct SyncId {
   auto operator<=>(const SyncId&) const = default;
 };
 
+// The most that any count of a message may be: far beyond every run, and sums of it stay in range.
+inline constexpr double kMostCount = 1e15;
+
 // Comes before the first sync of a run if the planner knows nothing of the sites. Sites arrive and
 // vote as at any sync; they report their step times and exchange nothing else.
 inline constexpr SyncId kMeasuringSync{.round = 0, .fragment = 0};
@@ -119,7 +122,8 @@ struct Contribution {
   void fields(Visitor&& visit) {
     visit("work", work, "the training that the delta stands for", kRequired);
     visit("timing", timing, "the site's round so far, and its links", kRequired);
-    visit("fragments", fragments, "fragments that the site syncs in the round", at_least(1));
+    visit("fragments", fragments, "fragments that the site syncs in the round",
+          in_range(1, kMostCount));
   }
   bool operator==(const Contribution&) const = default;
 };
@@ -134,9 +138,11 @@ struct ArriveMessage {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("generation", generation, "generation of the membership", kRequired);
-    visit("round", round, "the round", kRequired);
-    visit("fragment", fragment, "the fragment whose delta is taken", kRequired);
+    visit("generation", generation, "generation of the membership",
+          required(in_range(0, kMostCount)));
+    visit("round", round, "the round", required(in_range(0, kMostCount)));
+    visit("fragment", fragment, "the fragment whose delta is taken",
+          required(in_range(0, kMostCount)));
     visit("contribution", contribution, "the site's contribution", kRequired);
     visit("theta_hash", theta_hash, "checksum of the fragment of theta_global before the sync",
           kRequired);
@@ -152,9 +158,11 @@ struct VoteMessage {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("generation", generation, "generation of the membership", kRequired);
-    visit("round", round, "the round", kRequired);
-    visit("fragment", fragment, "the fragment whose exchange is done", kRequired);
+    visit("generation", generation, "generation of the membership",
+          required(in_range(0, kMostCount)));
+    visit("round", round, "the round", required(in_range(0, kMostCount)));
+    visit("fragment", fragment, "the fragment whose exchange is done",
+          required(in_range(0, kMostCount)));
     visit("theta_hash", theta_hash,
           "checksum of the fragment of theta_global as the outer step would make it; with the "
           "last fragment of a round, of all of theta_global",
@@ -220,7 +228,8 @@ struct Welcome {
     visit("run", run, "the run, as the coordinator holds it", kRequired);
     visit("site_id", site_id, "place of this site in `sites`", required(at_least(0)));
     visit("sites", sites, "names of all sites in the order of their ids", kRequired);
-    visit("generation", generation, "generation of the membership", kRequired);
+    visit("generation", generation, "generation of the membership",
+          required(in_range(0, kMostCount)));
     visit("start_syncs", start_syncs, "syncs done before; above 0 every site resumes from there",
           required(at_least(0)));
     visit("profiles", profiles, "the sites' profiles, in order of site id");
@@ -282,8 +291,9 @@ struct Go {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("generation", generation, "generation of the membership", kRequired);
-    visit("round", round, "the round", kRequired);
+    visit("generation", generation, "generation of the membership",
+          required(in_range(0, kMostCount)));
+    visit("round", round, "the round", required(in_range(0, kMostCount)));
     visit("fragment", fragment, "the fragment whose exchange begins", kRequired);
     visit("contributions", contributions, "the sites' contributions, in order of site id",
           kRequired);
@@ -298,8 +308,9 @@ struct CommittedMessage {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("generation", generation, "generation of the membership", kRequired);
-    visit("round", round, "the round", kRequired);
+    visit("generation", generation, "generation of the membership",
+          required(in_range(0, kMostCount)));
+    visit("round", round, "the round", required(in_range(0, kMostCount)));
     visit("fragment", fragment, "the fragment that every site has", kRequired);
   }
 };
