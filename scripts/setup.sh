@@ -18,8 +18,8 @@ packages=(g++ cmake ninja-build ccache git pkg-config python3 python3-pip unzip 
 
 install_system_packages "${packages[@]}"
 # Not every release has these; without them the tests of formatting and of learning from images are
-# skipped. The runtime of clang 14 has libFuzzer; other releases bring their own with clang.
-for package in clang-format-14 libclang-rt-14-dev dataset-fashion-mnist; do
+# skipped. libclang-rt-dev has libFuzzer, where clang does not bring it itself.
+for package in clang-format-14 libclang-rt-dev dataset-fashion-mnist; do
   if [ "${1:-}" = --tests ] && apt-cache show "$package" >/dev/null 2>&1; then
     install_system_packages "$package"
   fi
