@@ -14,12 +14,12 @@ cd "$(dirname "$0")/.."
 packages=(g++ cmake ninja-build ccache git pkg-config python3 python3-pip unzip ca-certificates
   libgloo-dev libzmq3-dev cppzmq-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev
   libsentencepiece-dev libxxhash-dev libzstd-dev zlib1g-dev zstd)
-[ "${1:-}" = --tests ] && packages+=(catch2 iproute2)
+[ "${1:-}" = --tests ] && packages+=(catch2 iproute2 clang)
 
 install_system_packages "${packages[@]}"
 # Not every release has these; without them the tests of formatting and of learning from images are
-# skipped.
-for package in clang-format-14 dataset-fashion-mnist; do
+# skipped. libclang-rt-dev has libFuzzer, where clang does not bring it itself.
+for package in clang-format-14 libclang-rt-dev dataset-fashion-mnist; do
   if [ "${1:-}" = --tests ] && apt-cache show "$package" >/dev/null 2>&1; then
     install_system_packages "$package"
   fi

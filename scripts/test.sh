@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds, and runs every test that can run on this machine: all of them on the release build,
-# then those of the torch-free layers under AddressSanitizer with UBSan, and under ThreadSanitizer.
+# then those of the torch-free layers under AddressSanitizer with UBSan, and under ThreadSanitizer; and
+# ten seconds of each fuzz target.
 # The last line is "N passed, N failed".
 # Usage: scripts/test.sh
 set -uo pipefail
@@ -37,6 +38,7 @@ scripts/setup.sh --tests || fail_early "set-up failed"
 run_preset release || fail_early "the release build failed"
 run_preset asan -LE end_to_end || fail_early "the asan build failed"
 run_preset tsan -LE 'end_to_end|gloo' || fail_early "the tsan build failed"
+run_preset fuzz || fail_early "the fuzz build failed"
 
 # CTest closes with "98% tests passed, 2 tests failed out of 150", which counts skipped ones as passed.
 total=0 failed=0 skipped=0

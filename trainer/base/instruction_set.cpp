@@ -5,6 +5,7 @@
 #include <atomic>
 
 #if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -21,6 +22,18 @@ bool may_use_tiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
+// Asks the processor itself: clang 14's __builtin_cpu_supports does not know tiles. Whether the
+// system saves their state is what may_use_tiles() finds out.
+bool has_bf16_tiles() {
+  constexpr unsigned kFeatures = 7, kBf16 = 1U << 22, kTiles = 1U << 24;  // CPUID, in edx
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid_count(kFeatures, 0, &eax, &ebx, &ecx, &edx) != 0 && (edx & kBf16) != 0 &&
+         (edx & kTiles) != 0;
+}
+
 InstructionSet detect() {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
     return InstructionSet::kBaseline;
@@ -32,10 +45,7 @@ InstructionSet detect() {
     return InstructionSet::kAvx2;
   }
   if (!__builtin_cpu_supports("avx512bf16")) return InstructionSet::kAvx512;
-  if (!__builtin_cpu_supports("amx-bf16") || !__builtin_cpu_supports("amx-tile") ||
-      !may_use_tiles()) {
-    return InstructionSet::kAvx512Bf16;
-  }
+  if (!has_bf16_tiles() || !may_use_tiles()) return InstructionSet::kAvx512Bf16;
   return InstructionSet::kAmx;
 }
 

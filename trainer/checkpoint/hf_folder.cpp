@@ -31,7 +31,13 @@ std::vector<SafetensorsFile> open_shards(const fs::path& path) {
   std::map<std::string, std::set<std::string>> names_of_shard;
   for (const auto& [tensor, shard] : index["weight_map"].items()) {
     if (!shard.is_string()) refuse(fmt::format("weight_map.{}: is not a file's name", tensor));
-    names_of_shard[shard.get<std::string>()].insert(tensor);
+    const auto name = shard.get<std::string>();
+    // A folder that somebody sent must not make this program read files beyond it.
+    if (name.empty() || fs::path(name).filename() != name || name == "." || name == "..") {
+      refuse(
+          fmt::format("weight_map.{}: '{}' is not the name of a file in the folder", tensor, name));
+    }
+    names_of_shard[name].insert(tensor);
   }
   std::vector<SafetensorsFile> files;
   for (const auto& [shard, names] : names_of_shard) {

@@ -58,6 +58,10 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
 void verify_manifest(const std::filesystem::path& folder) {
   for (const auto& file : load_fields<Manifest>(folder / kManifest).files) {
     const auto path = folder / file.name;
+    if (path.filename() != file.name || file.name == "." || file.name == "..") {
+      throw DataError(fmt::format("{}: '{}' is not the name of a file in the folder",
+                                  (folder / kManifest).string(), file.name));
+    }
     const auto found = read_through(path);
     if (found.bytes != file.bytes) {
       throw DataError(fmt::format("{}: has {} bytes, {} when it was written", path.string(),

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "trainer/base/error.h"
+#include "trainer/config/json_limits.h"
 
 namespace farstep {
 
@@ -65,7 +66,11 @@ class HeaderReader {
     data_ = file.subspan(kLengthBytes + length);
     const auto* text = reinterpret_cast<const char*>(file.data()) + kLengthBytes;
     try {
+      // Its members are found by their order, so there may be any number of tensors.
+      check_json_limits({text, length}, {.members = kMaxHeaderBytes});
       header_ = json::parse(text, text + length);
+    } catch (const DataError& error) {
+      fail(kLengthBytes, fmt::format("the header is refused: {}", error.what()));
     } catch (const json::exception& error) {
       fail(kLengthBytes, fmt::format("the header is not valid JSON: {}", error.what()));
     }

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "trainer/base/file.h"
+#include "trainer/config/json_limits.h"
 
 namespace farstep {
 
@@ -10,6 +11,7 @@ namespace {
 
 // nlohmann's parser keeps the last of two members with one name; here that is an error.
 Json parse_strictly(const std::string& text) {
+  check_json_limits(text);
   std::vector<std::set<std::string>> open_objects;
   return Json::parse(text, [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
     if (event == Json::parse_event_t::object_start) open_objects.emplace_back();
@@ -91,11 +93,16 @@ std::optional<std::string> difference_at(const std::string& path, const Json& he
 }  // namespace
 
 Json load_json(const std::filesystem::path& file) {
+  const auto text = [&file] {
+    try {
+      return read_file(file);
+    } catch (const DataError& error) {
+      throw ConfigError(error.what());
+    }
+  }();
   try {
-    return parse_strictly(read_file(file));
-  } catch (const DataError& error) {
-    throw ConfigError(error.what());
-  } catch (const ConfigError& error) {
+    return parse_strictly(text);
+  } catch (const Error& error) {
     throw ConfigError(fmt::format("{}: {}", file.string(), error.what()));
   } catch (const Json::exception& error) {
     throw ConfigError(fmt::format("{}: not valid JSON: {}", file.string(), error.what()));
@@ -110,11 +117,16 @@ void apply_override(Json& json, const std::string& override_text) {
   if (!is_utf8(override_text)) {
     throw ConfigError(fmt::format("--set {}: is not UTF-8", override_text));
   }
+  const auto text = override_text.substr(equals + 1);
+  try {
+    check_json_limits(text);
+  } catch (const DataError& error) {
+    throw ConfigError(fmt::format("--set {}: {}", override_text.substr(0, equals), error.what()));
+  }
   Json* place = &json;
   for (const auto& part : split_path(override_text.substr(0, equals))) {
     place = descend(*place, part, override_text);
   }
-  const auto text = override_text.substr(equals + 1);
   const auto parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   // Words without quotes are text, so that a shell needs no second pair of quotes.
   *place = parsed.is_discarded() ? Json(text) : parsed;

@@ -44,6 +44,10 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 // Returns "; did you mean ...", or an empty text if no field is similar to `name`.
 std::string hint_at(const std::string& name, const NearFields& fields) {
   const auto& [known, inside, former] = fields;
+  // No typing error makes a name so long, and the comparison would take minutes for one of
+  // megabytes.
+  constexpr std::size_t kLongestName = 64;
+  if (name.size() > kLongestName) return "";
   const auto renamed = std::ranges::find(former, name, &FormerField::name);
   if (renamed != former.end()) return fmt::format("; did you mean '{}'?", renamed->now);
   // A field that has moved into a struct has the same name there.

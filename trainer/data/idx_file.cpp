@@ -71,8 +71,14 @@ IdxFile read_idx_file(const std::filesystem::path& path) {
     values *= size;
     file.shape.push_back(size);
   }
-  file.values.resize(static_cast<std::size_t>(values));
-  reader.read(file.values);
+  // In pieces, so that a damaged shape takes no more memory than the file has values.
+  constexpr int64_t kPieceBytes = int64_t{1} << 24;
+  for (int64_t done = 0; done < values;) {
+    const int64_t piece = std::min(kPieceBytes, values - done);
+    file.values.resize(static_cast<std::size_t>(done + piece));
+    reader.read(std::span(file.values).subspan(static_cast<std::size_t>(done)));
+    done += piece;
+  }
   reader.require_end();
   return file;
 }

@@ -1,6 +1,6 @@
-// Turns SIGINT, SIGTERM and SIGHUP into a stop token. After the first signal a site abandons the step
-// under way, saves a checkpoint of the step before and leaves. The second signal ends the process at
-// once, but for a repeated SIGHUP, which has no effect.
+// Turns SIGINT, SIGTERM and SIGHUP into a stop token. After the first signal a site abandons the
+// step under way, saves a checkpoint of the step before and leaves. The second signal ends the
+// process at once, but for a repeated SIGHUP, which has no effect.
 #pragma once
 
 #include <stop_token>

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "trainer/base/error.h"
+#include "trainer/config/json_limits.h"
 
 namespace farstep {
 
@@ -66,6 +67,11 @@ Json to_record(const Record& record) {
 // An event file is data, so a ConfigError of the strict reader becomes a DataError.
 Record parse_record(std::string_view line, const std::string& file, int64_t line_number) {
   const std::string place = fmt::format("{}:{}", file, line_number);
+  try {
+    check_json_limits(line);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: is not an event record: {}", place, error.what()));
+  }
   const Json json = Json::parse(line, nullptr, false);
   if (!json.is_object()) throw DataError(place + ": is not an event record: not a JSON object");
   const auto event = json.find("event");

@@ -11,6 +11,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/config/json_fields.h"
+#include "trainer/config/json_limits.h"
 
 namespace farstep {
 
@@ -78,9 +79,10 @@ std::span<const std::string_view> enum_names(ControlCommand) {
 
 std::string answer_request(Router& router, const std::string& request) {
   try {
+    check_json_limits(request);
     const auto json = Json::parse(request, nullptr, /*allow_exceptions=*/false);
     return carry_out(router, read_json<ControlRequest>(json, "request")).dump();
-  } catch (const ConfigError& error) {
+  } catch (const Error& error) {
     return Json{{"error", error.what()}}.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
 }

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "trainer/config/config_file.h"
 
@@ -58,15 +59,15 @@ int64_t newest_of(const RegisterMessage& site) {
 std::optional<int64_t> start_syncs_of(const std::vector<RegisterMessage>& sites) {
   const bool resumes = std::ranges::count(sites, Resume::kAlways, &RegisterMessage::resume) > 0;
   if (!resumes || can_begin_anew(sites)) return 0;
-  std::optional<int64_t> highest;
-  for (const int64_t syncs : sites.front().resumable_syncs) {
-    const bool is_common = std::all_of(sites.begin(), sites.end(), [&](const auto& site) {
-      const auto& offered = site.resumable_syncs;
-      return std::find(offered.begin(), offered.end(), syncs) != offered.end();
-    });
-    if (is_common) highest = std::max(highest.value_or(syncs), syncs);
+  // In order, as a site may offer any number of them.
+  std::set<int64_t> common(sites.front().resumable_syncs.begin(),
+                           sites.front().resumable_syncs.end());
+  for (const auto& site : sites) {
+    const std::set<int64_t> offered(site.resumable_syncs.begin(), site.resumable_syncs.end());
+    std::erase_if(common, [&](int64_t syncs) { return !offered.contains(syncs); });
   }
-  return highest;
+  if (common.empty()) return std::nullopt;
+  return *common.rbegin();
 }
 
 std::string no_common_start_text(const std::vector<RegisterMessage>& sites, std::string_view unit) {

@@ -8,6 +8,17 @@
 
 namespace farstep {
 
+namespace {
+
+// A refusal quotes what it refuses, which may be megabytes of a stranger's.
+std::string shortened(std::string text) {
+  constexpr std::size_t kMostBytes = 500;
+  if (text.size() > kMostBytes) text.replace(kMostBytes, text.npos, "...");
+  return text;
+}
+
+}  // namespace
+
 Coordinator::Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines,
                          Clock& clock)
     : clock_(clock),
@@ -82,7 +93,7 @@ void Coordinator::handle(const ControlSocket::Frames& frames) {
     strangers_.warn("dropped a stranger's message", error.what());
   } catch (const ConfigError& error) {
     strangers_.warn("refused a message", error.what());
-    deliver({{connection, ErrorMessage{error.what()}}});
+    deliver({{connection, ErrorMessage{shortened(error.what())}}});
   }
 }
 

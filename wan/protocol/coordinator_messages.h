@@ -37,7 +37,8 @@ struct Welcome {
     visit("run", run, "the run, as the coordinator holds it", kRequired);
     visit("site_id", site_id, "place of this site in `sites`", required(at_least(0)));
     visit("sites", sites, "names of all sites in the order of their ids", kRequired);
-    visit("generation", generation, "generation of the membership", kRequired);
+    visit("generation", generation, "generation of the membership",
+          required(in_range(0, kMostCount)));
     visit("start_syncs", start_syncs, "syncs done before; above 0 every site resumes from there",
           required(at_least(0)));
     visit("profiles", profiles, "the sites' profiles, in order of site id");
@@ -101,9 +102,11 @@ struct Go {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("generation", generation, "generation of the membership", kRequired);
-    visit("round", round, "the round", kRequired);
-    visit("fragment", fragment, "the fragment whose exchange begins", kRequired);
+    visit("generation", generation, "generation of the membership",
+          required(in_range(0, kMostCount)));
+    visit("round", round, "the round", required(in_range(0, kMostCount)));
+    visit("fragment", fragment, "the fragment whose exchange begins",
+          required(in_range(0, kMostCount)));
     visit("contributions", contributions, "the members' contributions, in order of site id",
           kRequired);
     visit("sites", sites, "names of the members, in the same order", kRequired);
@@ -118,9 +121,11 @@ struct CommittedMessage {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("generation", generation, "generation of the membership", kRequired);
-    visit("round", round, "the round", kRequired);
-    visit("fragment", fragment, "the fragment that every site has", kRequired);
+    visit("generation", generation, "generation of the membership",
+          required(in_range(0, kMostCount)));
+    visit("round", round, "the round", required(in_range(0, kMostCount)));
+    visit("fragment", fragment, "the fragment that every site has",
+          required(in_range(0, kMostCount)));
   }
 };
 
@@ -136,7 +141,7 @@ struct ViewMessage {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("generation", generation, "the new generation", kRequired);
+    visit("generation", generation, "the new generation", required(in_range(0, kMostCount)));
     visit("sites", sites, "names of its members, in order of site id", kRequired);
     visit("lost", lost, "the site that is no member any more", kRequired);
     visit("reason", reason, "why it is gone", kRequired);

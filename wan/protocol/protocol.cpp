@@ -3,22 +3,22 @@
 #include <array>
 
 #include "trainer/base/error.h"
+#include "trainer/config/json_limits.h"
 
 namespace farstep {
 
 namespace {
 
-// Code that visits a message is recursive, so deep nesting by a stranger would overflow the stack.
-// No run needs more.
-constexpr int kDeepestNesting = 64;
+// No run needs more. A stranger's frame may be 16 MiB, and a parsed value takes many times its
+// text.
+constexpr JsonLimits kMessageLimits{.depth = 64, .members = 256, .values = 1'000'000};
 
-// The parser's callback sees the depth while it parses. A check afterwards would come too late.
 Json parse_frame(const std::string& frame) {
   try {
-    return Json::parse(frame, [](int depth, Json::parse_event_t /*event*/, Json& /*parsed*/) {
-      if (depth > kDeepestNesting) throw DataError("a control message is nested too deeply");
-      return true;
-    });
+    check_json_limits(frame, kMessageLimits);
+    return Json::parse(frame);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("a control message is refused: {}", error.what()));
   } catch (const Json::parse_error& error) {
     // Not what(), which repeats bytes of the message.
     throw DataError(fmt::format("a control message is not JSON at byte {}", error.byte));

@@ -27,6 +27,9 @@ struct SyncId {
   auto operator<=>(const SyncId&) const = default;
 };
 
+// The most that any count of a message may be: far beyond every run, and sums of it stay in range.
+inline constexpr double kMostCount = 1e15;
+
 // Comes before the first sync of a run if the planner knows nothing of the sites. Sites arrive and
 // vote as at any sync; they report their step times and exchange nothing else.
 inline constexpr SyncId kMeasuringSync{.round = 0, .fragment = 0};
@@ -102,7 +105,8 @@ struct HeartbeatMessage {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("sent_seconds", sent_seconds, "the site's unix time, echoed in the answer", kRequired);
-    visit("generation", generation, "newest generation that the site knows", kRequired);
+    visit("generation", generation, "newest generation that the site knows",
+          required(in_range(0, kMostCount)));
     visit("round", round, "outer round that the site is in");
     visit("step", step, "inner steps of the round that it has done");
     visit("activity", activity, "its activity, in a word or two");
@@ -120,7 +124,8 @@ struct Contribution {
   void fields(Visitor&& visit) {
     visit("work", work, "the training that the delta stands for", kRequired);
     visit("timing", timing, "the site's round so far, and its links", kRequired);
-    visit("fragments", fragments, "fragments that the site syncs in the round", at_least(1));
+    visit("fragments", fragments, "fragments that the site syncs in the round",
+          in_range(1, kMostCount));
   }
   bool operator==(const Contribution&) const = default;
 };
@@ -135,9 +140,11 @@ struct ArriveMessage {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("generation", generation, "generation of the membership", kRequired);
-    visit("round", round, "the round", kRequired);
-    visit("fragment", fragment, "the fragment whose delta is taken", kRequired);
+    visit("generation", generation, "generation of the membership",
+          required(in_range(0, kMostCount)));
+    visit("round", round, "the round", required(in_range(0, kMostCount)));
+    visit("fragment", fragment, "the fragment whose delta is taken",
+          required(in_range(0, kMostCount)));
     visit("contribution", contribution, "the site's contribution", kRequired);
     visit("theta_hash", theta_hash, "checksum of the fragment of theta_global before the sync",
           kRequired);
@@ -153,9 +160,11 @@ struct VoteMessage {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("generation", generation, "generation of the membership", kRequired);
-    visit("round", round, "the round", kRequired);
-    visit("fragment", fragment, "the fragment whose exchange is done", kRequired);
+    visit("generation", generation, "generation of the membership",
+          required(in_range(0, kMostCount)));
+    visit("round", round, "the round", required(in_range(0, kMostCount)));
+    visit("fragment", fragment, "the fragment whose exchange is done",
+          required(in_range(0, kMostCount)));
     visit("theta_hash", theta_hash,
           "checksum of the fragment of theta_global as the outer step would make it; with the "
           "last fragment of a round, of all of theta_global",
@@ -187,7 +196,8 @@ struct SuspectMessage {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("generation", generation, "generation whose exchange has failed", kRequired);
+    visit("generation", generation, "generation whose exchange has failed",
+          required(in_range(0, kMostCount)));
     visit("site", site, "the site that the sender lost its connection to; empty if unknown",
           kRequired);
   }

@@ -9,7 +9,7 @@
 #include <gloo/transport/tcp/device.h>
 #include <signal.h>
 
-#include <algorithm>
+#include <set>
 
 #include "wan/transport/gloo_connections.h"
 
@@ -42,13 +42,27 @@ class RendezvousStore : public gloo::rendezvous::Store {
   const std::string prefix_;
 };
 
+// The two ends of a connection, as text.
+std::string addresses_of(int fd) {
+  const auto local = SocketAddress::local_of(fd);
+  const auto remote = SocketAddress::remote_of(fd);
+  return local && remote ? local->text() + " " + remote->text() : "";
+}
+
+std::set<std::string> addresses_of(const std::vector<int>& fds) {
+  std::set<std::string> addresses;
+  for (const int fd : fds) addresses.insert(addresses_of(fd));
+  return addresses;
+}
+
 }  // namespace
 
 GlooRing::GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store) : mesh_(mesh) {
   ::signal(SIGPIPE, SIG_IGN);
   const auto ip = SocketAddress(mesh.address, 0).ip();
-  // Gloo does not return its sockets: the ring's are those that appear while it connects.
-  const auto others = connections_from(ip);
+  // Gloo does not return its sockets: the ring's are those that appear while it connects. A socket
+  // that closes meanwhile may leave its descriptor to one of them, so their addresses count.
+  const auto others = addresses_of(connections_from(ip));
   run([&] {
     gloo::transport::tcp::attr attributes;
     attributes.hostname = mesh.address;
@@ -62,7 +76,7 @@ GlooRing::GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store) 
     context_ = context;
   });
   for (const int fd : connections_from(ip)) {
-    if (std::ranges::find(others, fd) != others.end()) continue;
+    if (others.contains(addresses_of(fd))) continue;
     keep_alive(fd);
     pace_with(fd, mesh.congestion_control);
     // In a ring a site sends to one neighbour only, so each connection may use the whole uplink.

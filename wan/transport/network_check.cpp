@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "trainer/base/error.h"
-#include "trainer/config/json_fields.h"
+#include "wan/transport/network_notice.h"
 #include "wan/transport/process_sockets.h"
 #include "wan/transport/tcp.h"
 
@@ -27,12 +27,6 @@ std::string new_nonce() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
-
-// The values that a site publishes; ports by the rank of the peer for whom it listens.
-struct Notice {
-  std::string address, nonce;
-  std::vector<int> ports;
-};
 
 // Answers a visitor who sends a site's nonce with the own nonce, and records the visitor's address.
 class Reception {
@@ -124,7 +118,7 @@ class NetworkCheck {
   std::vector<PeerLink> run() {
     const auto nonce = new_nonce();
     auto listeners = listen_and_publish(nonce);
-    std::vector<Notice> notices;
+    std::vector<NetworkNotice> notices;
     for (int rank = 0; rank < mesh_.size(); ++rank) notices.push_back(read_notice(rank));
     std::map<std::string, int> ranks;
     for (int rank = 0; rank < mesh_.size(); ++rank) ranks[notices[rank].nonce] = rank;
@@ -173,33 +167,28 @@ class NetworkCheck {
       }
     }
     // A failure is published too, so that the peers do not wait for this site.
-    const Json notice{{"address", mesh_.address},
-                      {"ports", ports},
-                      {"nonce", nonce},
-                      {"failure", failure},
-                      {"is_temporary", is_temporary}};
-    store_.put(key("notice", mesh_.rank), notice.dump());
+    store_.put(key("notice", mesh_.rank),
+               text_of({mesh_.address, nonce, ports, failure, is_temporary}));
     return listeners;
   }
 
-  Notice read_notice(int rank) {
+  NetworkNotice read_notice(int rank) {
     const auto text = store_.get(key("notice", rank));
     try {
-      const auto json = Json::parse(text);
-      const auto failure = json.at("failure").get<std::string>();
-      if (!failure.empty() && json.at("is_temporary").get<bool>()) {
-        throw PeerError(mesh_.sites[rank], failure);
+      auto notice = read_network_notice(text, mesh_.size());
+      if (!notice.failure.empty() && notice.is_temporary) {
+        throw PeerError(mesh_.sites[rank], notice.failure);
       }
-      if (!failure.empty()) throw ConfigError(failure);
-      return {json.at("address"), json.at("nonce"), json.at("ports")};
-    } catch (const Json::exception& error) {
+      if (!notice.failure.empty()) throw ConfigError(notice.failure);
+      return notice;
+    } catch (const DataError& error) {
       throw PeerError(mesh_.sites[rank],
                       fmt::format("its network notice cannot be read: {}", error.what()));
     }
   }
 
   // All peers at the same time: one that does not answer costs connect_seconds only once.
-  std::vector<Probe> probe_all(const std::vector<Notice>& notices,
+  std::vector<Probe> probe_all(const std::vector<NetworkNotice>& notices,
                                const std::map<std::string, int>& ranks) {
     std::vector<std::future<Probe>> pending(mesh_.sites.size());
     for (int peer = 0; peer < mesh_.size(); ++peer) {
@@ -216,7 +205,7 @@ class NetworkCheck {
   }
 
   // Connects to the peer's advertised address as the data path will, and exchanges nonces.
-  Probe probe(int peer, const std::vector<Notice>& notices,
+  Probe probe(int peer, const std::vector<NetworkNotice>& notices,
               const std::map<std::string, int>& ranks) const {
     const SocketAddress address(notices[peer].address, notices[peer].ports[mesh_.rank]);
     if (address.family() != SocketAddress(mesh_.address, 0).family()) {

@@ -114,6 +114,21 @@ TEST_CASE("a damaged checkpoint is skipped with a warning that names the file") 
   CHECK_THAT(log.text(), Contains("round-00002/manifest.json"));
 }
 
+TEST_CASE("a manifest that names a file beyond its folder makes a checkpoint damaged") {
+  const TemporaryFolder root;
+  const auto entry = save_checkpoint(root.path(), SmallState(1, 0).state).entry;
+  auto manifest = Json::parse(read_file(entry.folder / "manifest.json"));
+  const auto name = manifest["files"][0]["name"].get<std::string>();
+  fs::rename(entry.folder / name, root / "outside");
+  const LogCapture log;
+  for (const auto& path : {std::string("../outside"), (root / "outside").string()}) {
+    manifest["files"][0]["name"] = path;
+    write_file(entry.folder / "manifest.json", manifest.dump());
+    CHECK(resumable_checkpoints(root.path()).empty());
+    CHECK_THAT(log.text(), Contains(path + "' is not the name of a file in the folder"));
+  }
+}
+
 TEST_CASE("a file cut short or gone makes a checkpoint damaged") {
   const TemporaryFolder root;
   const auto entry = save_checkpoint(root.path(), SmallState(4, 0).state).entry;

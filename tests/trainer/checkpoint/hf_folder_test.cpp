@@ -70,6 +70,20 @@ TEST_CASE("shards are found through their index") {
   }
 }
 
+TEST_CASE("an index that names a file beyond its folder is refused") {
+  const TemporaryFolder folder;
+  const auto inside = folder / "inside";
+  write_hf_folder(inside, Json::object(), small_model().buffers());
+  const auto shard = inside / kHfModelFile;
+  std::filesystem::rename(shard, folder / "outside");
+  for (const auto& name : {(folder / "outside").string(), std::string("../outside"),
+                           std::string("a/../../outside"), std::string(".."), std::string("")}) {
+    write_file(inside / "model.safetensors.index.json",
+               Json{{"weight_map", {{"model.norm.weight", name}}}}.dump());
+    CHECK_THROWS_WITH(read_hf_folder(inside), Contains("is not the name of a file in the folder"));
+  }
+}
+
 TEST_CASE("halves are converted to fp32") {
   const TemporaryFolder folder;
   OwnedTensors halves;

@@ -1,5 +1,6 @@
 #include "trainer/data/idx_file.h"
 
+#include <sys/resource.h>
 #include <zlib.h>
 
 #include "tests/support/catch.h"
@@ -48,6 +49,20 @@ TEST_CASE("an idx file that is not whole is refused by its name") {
   CHECK_THAT(refusal(std::string("\0\0\x0d\x01", 4)), Contains("is not an IDX file of bytes"));
   CHECK_THAT(refusal(idx_text({1 << 30, 1 << 30, 1 << 30}, "")), Contains("no memory holds"));
   CHECK_THROWS_WITH(read_idx_file(folder / "none"), Contains("none: cannot be opened"));
+}
+
+// A shape of 4 GiB in a file of 20 bytes took 4 GiB of memory before the file was read.
+TEST_CASE("an idx file takes no more memory than it has values") {
+  TemporaryFolder folder;
+  write_file(folder / "a.idx", idx_text({1 << 16, 1 << 16}, "abcdef"));
+  const auto peak_kib = [] {
+    rusage use{};
+    REQUIRE(getrusage(RUSAGE_SELF, &use) == 0);
+    return use.ru_maxrss;
+  };
+  const auto before = peak_kib();
+  CHECK_THROWS_WITH(read_idx_file(folder / "a.idx"), Contains("a.idx: is cut short"));
+  CHECK(peak_kib() - before < 1 << 20);
 }
 
 }  // namespace farstep

@@ -38,6 +38,15 @@ TEST_CASE("sites start at the highest number of syncs that all can resume from")
   }
 }
 
+TEST_CASE("sites may offer a million checkpoints each") {
+  std::vector<int64_t> low, high;
+  for (int64_t syncs = 0; syncs < 1'000'000; ++syncs) {
+    low.push_back(syncs);
+    high.push_back(999'999 + syncs);
+  }
+  CHECK(start_syncs_of({site("a", true, low), site("b", true, high)}) == 999'999);
+}
+
 TEST_CASE("sites that do not resume start at the beginning whatever checkpoints they have") {
   CHECK(start_syncs_of({site("a", Resume::kNever, {4}), site("b", Resume::kNever, {})}) == 0);
 }

@@ -1,5 +1,7 @@
 #include "wan/protocol/protocol.h"
 
+#include <limits>
+
 #include "tests/support/catch.h"
 #include "tests/support/source_folder.h"
 #include "trainer/base/error.h"
@@ -125,6 +127,34 @@ TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
   for (const auto& row : table) {
     CHECK_THROWS_WITH(decode_site_message(row.frame), Catch::Contains(row.message));
     CHECK_THROWS_AS(decode_site_message(row.frame), ConfigError);
+  }
+}
+
+// Each of these frames is as long as a stranger's may be, and took minutes or all memory.
+TEST_CASE("no frame of 16 MiB keeps the coordinator busy") {
+  constexpr std::size_t kFrameBytes = std::size_t{16} << 20;
+  const auto filled = [](std::string frame, std::string_view filler, std::string_view end) {
+    while (frame.size() + filler.size() + end.size() <= kFrameBytes) frame += filler;
+    return frame.append(end);
+  };
+  const std::string head = R"({"protocol":6,"type":"get","key":"a")";
+  CHECK_THROWS_AS(decode_site_message(filled(head + ",\"b\":", "[", "")), DataError);
+  CHECK_THROWS_AS(decode_site_message(filled(head, ",\"b\":1", "}")), DataError);
+  CHECK_THROWS_AS(decode_site_message(filled(head + ",\"b\":[1", ",1", "]}")), DataError);
+  // The name of an unknown member is compared with those that are known.
+  CHECK_THROWS_AS(decode_site_message(filled(head + ",\"", "k", "\":1}")), ConfigError);
+}
+
+TEST_CASE("counts beyond every run are refused, as the next one would overflow") {
+  auto arrival = to_json(ArriveMessage{});
+  for (const char* field : {"round", "fragment", "generation"}) {
+    for (const int64_t count : {int64_t{-1}, std::numeric_limits<int64_t>::max()}) {
+      auto json = arrival;
+      json.update({{"protocol", kProtocolVersion}, {"type", "arrive"}, {"theta_hash", "a"}});
+      CHECK_NOTHROW(decode_site_message(json.dump()));
+      json[field] = count;
+      CHECK_THROWS_WITH(decode_site_message(json.dump()), Catch::Contains(field));
+    }
   }
 }
 

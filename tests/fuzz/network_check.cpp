@@ -1,0 +1,35 @@
+// What a site reads before the data path is made: a peer's notice, from the coordinator's store,
+// and the line of whoever connects.
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "tests/fuzz/fuzz_input.h"
+#include "wan/transport/network_notice.h"
+#include "wan/transport/tcp.h"
+
+using namespace farstep;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  const auto input = text_of(data, size);
+  accept_or_refuse([&] {
+    const auto notice = read_network_notice(std::string(input), 2);
+    if (notice.failure.empty()) SocketAddress(notice.address, notice.ports.at(1));
+  });
+  std::array<int, 2> ends{};
+  FARSTEP_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) == 0, "errno {}",
+                errno);
+  const Socket ours(ends[0]);
+  {
+    const Socket theirs(ends[1]);
+    static_cast<void>(::send(theirs.fd(), input.data(), std::min(size, std::size_t{4096}), 0));
+  }
+  try {
+    const auto line = receive_line(ours, deadline_after(1));
+    FARSTEP_CHECK(line.size() <= kLongestLine, "a line of {}", line.size());
+  } catch (const TcpError&) {
+  }
+  return 0;
+}

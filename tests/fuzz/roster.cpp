@@ -1,0 +1,102 @@
+// The coordinator's whole logic under any sequence of messages: from sites, from a site that lies,
+// and from a connection that is no site's.
+
+#include <fuzzer/FuzzedDataProvider.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "tests/fuzz/fuzz_input.h"
+#include "wan/membership/roster.h"
+
+using namespace farstep;
+
+namespace {
+
+// Makes messages of the input's bytes. Mostly they fit the run, or no input gets beyond joining.
+class Sender {
+ public:
+  explicit Sender(FuzzedDataProvider& input) : input_(input) {}
+
+  SiteMessage message() {
+    switch (input_.ConsumeIntegralInRange<int>(0, 7)) {
+      case 0:
+        return registration();
+      case 1:
+        return PutMessage{text(), text()};
+      case 2:
+        return GetMessage{text()};
+      case 3:
+        return HeartbeatMessage{seconds(), number(), number(), text()};
+      case 4:
+        return ArriveMessage{number(), number(), number(), contribution(), text()};
+      case 5:
+        return VoteMessage{number(), number(), number(), text()};
+      case 6:
+        return MetricsMessage{number(), seconds(), number(), seconds(), seconds()};
+      default:
+        return LeaveMessage{static_cast<Outcome>(input_.ConsumeIntegralInRange<std::size_t>(
+                                0, enum_names(Outcome{}).size() - 1)),
+                            text()};
+    }
+  }
+  std::string text() {
+    static const std::string kTexts[] = {"a", "b", "c", "", "\xff"};
+    return input_.PickValueInArray(kTexts);
+  }
+  double seconds() { return input_.PickValueInArray({0.0, 1.0, -1.0, 1e9, 1e308, 1e-308}); }
+
+ private:
+  int64_t number() {
+    return input_.PickValueInArray({int64_t{0}, int64_t{1}, int64_t{2}, int64_t{3}, int64_t{-1},
+                                    int64_t{1'000'000'000'000'000},
+                                    std::numeric_limits<int64_t>::max(),
+                                    std::numeric_limits<int64_t>::min()});
+  }
+  RegisterMessage registration() {
+    RegisterMessage message;
+    message.site = text();
+    message.resume = input_.ConsumeBool();
+    while (input_.ConsumeBool()) message.resumable_syncs.push_back(number());
+    if (input_.ConsumeBool()) message.facts["data"] = text();
+    if (input_.ConsumeBool()) message.run = Json{{"name", text()}};
+    return message;
+  }
+  Contribution contribution() {
+    Contribution contribution;
+    contribution.work = {number(), number(), number()};
+    contribution.fragments = number();
+    return contribution;
+  }
+
+  FuzzedDataProvider& input_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  FuzzedDataProvider input(data, size);
+  Sender sender(input);
+  Roster roster({.config = {{"name", "a"}}, .sites = {"a", "b"}, .fragments = 1}, Deadlines{});
+  double now_seconds = 0;
+  // Enough for several rounds of all sites; more messages would only make a run of the input slow.
+  for (int i = 0; i < 100 && input.remaining_bytes() > 0; ++i) {
+    std::vector<Outgoing> outgoing;
+    if (input.ConsumeIntegralInRange<int>(0, 15) == 0) {
+      // A clock that no message sets: it stays in range.
+      now_seconds += std::clamp(sender.seconds(), 0.0, 1e9);
+      outgoing = roster.tick(now_seconds);
+    } else {
+      const auto connection = sender.text();
+      // As a message comes in: what the decoder refuses never reaches the roster.
+      accept_or_refuse([&] {
+        const auto message = decode_site_message(encode(sender.message()));
+        outgoing = roster.receive(connection, message, now_seconds);
+      });
+    }
+    // Whatever the roster answers, a site can read.
+    for (const auto& [connection, message] : outgoing) decode_coordinator_message(encode(message));
+    static_cast<void>(roster.is_over());
+  }
+  return 0;
+}

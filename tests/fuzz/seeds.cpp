@@ -1,0 +1,238 @@
+// Writes valid inputs for every fuzz target, as Farstep itself makes them: FOLDER/TARGET/SEED.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "heterogeneity/plan/site_profile.h"
+#include "tests/fuzz/fuzz_input.h"
+#include "trainer/base/file.h"
+#include "trainer/checkpoint/train_state.h"
+#include "trainer/data/tokens/token_dataset.h"
+#include "trainer/data/tokens/tokenizer.h"
+#include "trainer/settings/load_config.h"
+#include "trainer/telemetry/event.h"
+#include "wan/lab/lab_spec.h"
+#include "wan/link/lab_file.h"
+#include "wan/protocol/protocol.h"
+#include "wan/transport/network_notice.h"
+
+using namespace farstep;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Corpus {
+ public:
+  explicit Corpus(fs::path root) : root_(std::move(root)) {}
+
+  fs::path folder(const std::string& target) const {
+    make_folder(root_ / target);
+    return root_ / target;
+  }
+  void add(const std::string& target, std::string_view seed) {
+    write_file(folder(target) / fmt::format("seed-{:02}", seeds_++), seed);
+  }
+
+ private:
+  const fs::path root_;
+  int seeds_ = 0;
+};
+
+RunConfig small_run() {
+  RunConfig run;
+  run.name = "run";
+  for (const auto* name : {"a", "b"}) {
+    RunSite site;
+    site.name = name;
+    run.sites.push_back(site);
+  }
+  return run;
+}
+
+void add_configs(Corpus& corpus) {
+  corpus.add("run_config", to_json(small_run()).dump());
+  corpus.add("run_config",
+             R"({"name":"r","sites":[{"name":"a","local_steps":4}],"plan":{"base_steps":4}})");
+  SiteConfig site;
+  site.name = "a";
+  site.coordinator.endpoint = "tcp://127.0.0.1:1";
+  site.network.address = "127.0.0.1";
+  site.devices.emplace_back();
+  site.data = site.output = "x";
+  corpus.add("site_config", to_json(site).dump());
+  CoordinatorConfig coordinator;
+  coordinator.run = "run.json";
+  coordinator.endpoint = "tcp://127.0.0.1:1";
+  corpus.add("site_config", to_json(coordinator).dump());
+  SiteProfile profile;
+  profile.site = "a";
+  profile.model = ProfiledModel{1000, 64, "bf16"};
+  DeviceProfile device;
+  device.name = "cpu";
+  device.bf16_tflops = 1;
+  device.max_micro_batch = 8;
+  device.step_seconds = {{4, 8, 0.25}, {1, std::nullopt, 0.1}};
+  profile.devices = {device};
+  profile.links = {{"b", 0.1, 1e6}};
+  corpus.add("site_profile", to_json(profile).dump());
+  corpus.add("lab_file", to_json(LabFile{{{1, "10.77.0.1", "eth0"}}, "control"}).dump());
+  LabSpec spec;
+  spec.sites.emplace_back();
+  corpus.add("lab_file", to_json(spec).dump());
+}
+
+// One message of every kind, as its fields are by default.
+template <typename Variant, std::size_t I = 0>
+void add_messages(Corpus& corpus, const std::string& target) {
+  if constexpr (I < std::variant_size_v<Variant>) {
+    corpus.add(target, encode(Variant(std::variant_alternative_t<I, Variant>{})));
+    add_messages<Variant, I + 1>(corpus, target);
+  }
+}
+
+void add_network(Corpus& corpus) {
+  add_messages<SiteMessage>(corpus, "site_message");
+  RegisterMessage registration;
+  registration.site = "a";
+  registration.run = to_json(small_run());
+  registration.resumable_syncs = {1, 2};
+  registration.facts["digest"] = "aa";
+  corpus.add("site_message", encode(SiteMessage(registration)));
+  add_messages<CoordinatorMessage>(corpus, "coordinator_message");
+  Welcome welcome;
+  welcome.run = to_json(small_run());
+  welcome.sites = {"a", "b"};
+  welcome.profiles = {Json(), Json()};
+  corpus.add("coordinator_message", encode(CoordinatorMessage(welcome)));
+  corpus.add("network_check", text_of(NetworkNotice{"127.0.0.1", "00ff", {0, 4000}, ""}));
+  corpus.add("network_check", text_of(NetworkNotice{"::1", "00ff", {}, "cannot listen"}));
+  corpus.add("network_check", "0123456789abcdef0123456789abcdef\n");
+  corpus.add("roster", std::string(512, '\0'));
+  for (char kind = 0; kind < 8; ++kind)
+    corpus.add("codec", std::string(1, kind) + "\x40 any bytes");
+}
+
+void add_files_of_model(Corpus& corpus) {
+  std::vector<float> weights(6);
+  std::vector<int64_t> counts(2);
+  const NamedBuffers buffers{
+      {"weights", DType::kF32, {2, 3}, std::as_writable_bytes(std::span(weights))},
+      {"counts", DType::kI64, {2}, std::as_writable_bytes(std::span(counts))}};
+  TrainState state;
+  state.progress.run = "run";
+  state.progress.site = "a";
+  state.progress.round = 1;
+  state.progress.theta_hash = "00";
+  state.progress.step_seconds = {0.5};
+  state.global = state.outer = state.site = buffers;
+  const auto folder = save_checkpoint(scratch_folder() / "saved", state).entry.folder;
+  corpus.add("checkpoint",
+             read_file(folder / "state.json") + '\0' + read_file(folder / "manifest.json"));
+  const auto file = read_file(folder / "site.safetensors");
+  corpus.add("safetensors", file);
+  corpus.add(
+      "safetensors",
+      R"({"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"F16","shape":[],"data_offsets":[4,6]}})"
+      "\nabcdef");
+  corpus.add("hf_index", std::string(R"({"tie_word_embeddings":true})") + '\0' +
+                             R"({"weight_map":{"a":"shard"},"metadata":{}})");
+  corpus.add("hf_index", std::string("{}") + '\0' + R"({"weight_map":{}})");
+}
+
+void add_data(Corpus& corpus) {
+  for (const int64_t vocabulary : {100, 100'000}) {
+    const auto shard = scratch_folder() / shard_name(kTrainSplit, 0);
+    ShardWriter writer(shard, vocabulary, 1);
+    writer.append(std::vector<int32_t>(20, 3));
+    writer.finish();
+    corpus.add("token_shard", read_file(shard));
+  }
+  int lines = 0;
+  const auto model = scratch_folder() / kTokenizerFile.data();
+  train_tokenizer(
+      [&]() -> std::optional<std::string> {
+        if (lines++ == 20) return std::nullopt;
+        return fmt::format("line {} of a small text, day and night", lines);
+      },
+      300, model);
+  corpus.add("tokenizer", read_file(model));
+  corpus.add("images", std::string("\0\0\10\2\0\0\0\2\0\0\0\3abcdef", 18));
+}
+
+template <typename Body>
+std::string line_of(const std::string& site, Body body, double time) {
+  return to_record({time, site, std::move(body)}).dump() + "\n";
+}
+
+std::string events_of(const std::string& site, int64_t id) {
+  RunEvent run;
+  run.version = "1";
+  run.run = "run";
+  run.site_id = id;
+  run.sites = {"a", "b"};
+  run.devices = {"cpu"};
+  run.sequence_length = 8;
+  run.rounds = 2;
+  auto text = line_of(site, run, 100);
+  for (int64_t round = 1; round <= 2; ++round) {
+    const double start = 100.0 * static_cast<double>(round);
+    PlanEvent plan{round, 1, 4, 4, "equal", 1.0, 0.5};
+    text += line_of(site, plan, start);
+    StepEvent step{round, 1, start, 1, 0.1, 7.5, 1.0, 0.001, 32, {1.0}};
+    text += line_of(site, step, start + 1);
+    SpanEvent span{SpanCause::kWait, round, start + 1, 2};
+    text += line_of(site, span, start + 3);
+    SyncEvent sync;
+    sync.round = round;
+    text += line_of(site, sync, start + 3);
+    RoundEvent committed;
+    committed.round = round;
+    committed.train_loss = 7.5;
+    committed.tokens = 32;
+    text += line_of(site, committed, start + 4);
+    LinkEvent link;
+    link.round = round;
+    link.peer = site == "a" ? "b" : "a";
+    link.bits_per_second = 1e6;
+    text += line_of(site, link, start + 4);
+    EvaluationEvent evaluation;
+    evaluation.round = round;
+    evaluation.tokens = 8;
+    evaluation.loss_sum = 50;
+    text += line_of(site, evaluation, start + 5);
+  }
+  return text;
+}
+
+void add_events(Corpus& corpus) {
+  corpus.add("events", events_of("a", 0));
+  corpus.add("events", events_of("a", 0) + '\0' + events_of("b", 1));
+  auto resumed = events_of("a", 0);
+  RunEvent again;
+  again.version = "1";
+  again.run = "run";
+  again.sites = {"a"};
+  again.devices = {"cpu"};
+  again.sequence_length = 8;
+  again.start_round = 1;
+  corpus.add("events", resumed + line_of("a", again, 900) + line_of("a", SyncChangeEvent{}, 901) +
+                           line_of("a", CheckpointEvent{}, 902) + line_of("a", EndEvent{}, 903));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 2) {
+    std::fputs("usage: fuzz_seeds FOLDER\n", stderr);
+    return 2;
+  }
+  Corpus corpus(arguments[1]);
+  add_configs(corpus);
+  add_network(corpus);
+  add_files_of_model(corpus);
+  add_data(corpus);
+  add_events(corpus);
+  return 0;
+}

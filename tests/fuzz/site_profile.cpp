@@ -1,0 +1,11 @@
+// What `farstep profile` measured of a site and its devices: a file, and a part of a registration.
+
+#include "heterogeneity/plan/site_profile.h"
+#include "tests/fuzz/fuzz_input.h"
+
+using namespace farstep;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  accept_or_refuse([&] { read_site_profiles({file_with(text_of(data, size))}); });
+  return 0;
+}
