@@ -13,7 +13,7 @@ mkdir -p "$corpus" "$findings"
 # Inputs that are read as files go to memory, where there is such a folder.
 [ ! -d /dev/shm ] || export TMPDIR=/dev/shm
 if "$build/fuzz_$target" -max_total_time="$seconds" -max_len=8192 -rss_limit_mb=512 \
-  -malloc_limit_mb=256 -timeout=5 -print_final_stats=1 -artifact_prefix="$findings/" \
+  -malloc_limit_mb=256 -timeout=20 -print_final_stats=1 -artifact_prefix="$findings/" \
   "$corpus" >"$findings.log" 2>&1; then
   grep -E 'number_of_executed_units|peak_rss_mb' "$findings.log"
 else
