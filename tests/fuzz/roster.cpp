@@ -19,7 +19,7 @@ class Sender {
   explicit Sender(FuzzedDataProvider& input) : input_(input) {}
 
   SiteMessage message() {
-    switch (input_.ConsumeIntegralInRange<int>(0, 7)) {
+    switch (input_.ConsumeIntegralInRange<int>(0, 8)) {
       case 0:
         return registration();
       case 1:
@@ -27,13 +27,15 @@ class Sender {
       case 2:
         return GetMessage{text()};
       case 3:
-        return HeartbeatMessage{seconds(), number(), number(), text()};
+        return HeartbeatMessage{seconds(), number(), number(), text(), number()};
       case 4:
         return ArriveMessage{number(), number(), number(), contribution(), text()};
       case 5:
         return VoteMessage{number(), number(), number(), text()};
       case 6:
         return MetricsMessage{number(), seconds(), number(), seconds(), seconds()};
+      case 7:
+        return SuspectMessage{number(), text()};
       default:
         return LeaveMessage{static_cast<Outcome>(input_.ConsumeIntegralInRange<std::size_t>(
                                 0, enum_names(Outcome{}).size() - 1)),
@@ -56,7 +58,7 @@ class Sender {
   RegisterMessage registration() {
     RegisterMessage message;
     message.site = text();
-    message.resume = input_.ConsumeBool();
+    message.resume = input_.PickValueInArray({Resume::kNever, Resume::kAlways, Resume::kAuto});
     while (input_.ConsumeBool()) message.resumable_syncs.push_back(number());
     if (input_.ConsumeBool()) message.facts["data"] = text();
     if (input_.ConsumeBool()) message.run = Json{{"name", text()}};
@@ -77,7 +79,9 @@ class Sender {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   FuzzedDataProvider input(data, size);
   Sender sender(input);
-  Roster roster({.config = {{"name", "a"}}, .sites = {"a", "b"}, .fragments = 1}, Deadlines{});
+  ServedRun run{.config = {{"name", "a"}}, .sites = {"a", "b"}, .fragments = 1};
+  if (input.ConsumeBool()) run.min_sites = 1;  // then one goes on without the other
+  Roster roster(run, Deadlines{});
   double now_seconds = 0;
   // Enough for several rounds of all sites; more messages would only make a run of the input slow.
   for (int i = 0; i < 100 && input.remaining_bytes() > 0; ++i) {

@@ -44,7 +44,8 @@ TEST_CASE("sites may offer a million checkpoints each") {
     low.push_back(syncs);
     high.push_back(999'999 + syncs);
   }
-  CHECK(start_syncs_of({site("a", true, low), site("b", true, high)}) == 999'999);
+  CHECK(start_syncs_of({site("a", Resume::kAlways, low), site("b", Resume::kAlways, high)}) ==
+        999'999);
 }
 
 TEST_CASE("sites that do not resume start at the beginning whatever checkpoints they have") {
