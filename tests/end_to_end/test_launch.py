@@ -39,7 +39,7 @@ class Launch(ClusterTest):
         began = time.monotonic()
         result = cluster.launch(timeout=150)
         self.assertLess(time.monotonic() - began, 40)
-        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(result.returncode, 4, result.stderr)
         self.assertIn("node2 ended with exit code 2", result.stderr)
         self.assertIn("192.0.2.7", result.stderr)
 

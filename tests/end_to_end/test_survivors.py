@@ -1,12 +1,27 @@
 """Sites that go on when others are lost: real processes, killed, frozen and stopped."""
 
+import os
 import signal
+import subprocess
 import unittest
+from pathlib import Path
 
-from cluster import Cluster, ClusterTest, by_event, validation_losses, wait_until
+from cluster import FARSTEP, Cluster, ClusterTest, by_event, validation_losses, wait_until
 
 RUN = {"min_sites": 1, "outer": {"rounds": 12},
        "plan": {"base_steps": 30, "base_batch": 1}}
+
+
+def process_of(config: Path) -> int:
+    """The process that trains with this config."""
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            arguments = entry.read_bytes().split(b"\0")
+        except OSError:  # it has ended
+            continue
+        if b"train" in arguments and os.fsencode(config) in arguments:
+            return int(entry.parent.name)
+    raise AssertionError(f"no process trains with {config}")
 
 
 class Survivors(ClusterTest):
@@ -61,6 +76,21 @@ class Survivors(ClusterTest):
                     {"sync": {"codec": {"kind": "int8"}}}):
             with self.subTest(run=run):
                 self.assert_went_on(self.lose_after(3, signal.SIGKILL, run))
+
+    def test_a_launcher_lets_the_others_go_on(self):
+        """Longer than it would wait for sites that have to end."""
+        cluster = Cluster(self.folder, 3, RUN | {
+            "outer": {"rounds": 150}, "plan": {"base_steps": 100, "base_batch": 1},
+            "deadlines": {"checkpoint_seconds": 1, "leave_seconds": 1}})
+        launcher = subprocess.Popen([FARSTEP, "launch", self.folder], stderr=subprocess.PIPE)
+        self.processes.append(launcher)
+        wait_until(lambda: len(by_event(cluster, "node2", "round")) >= 2, 60, "two rounds")
+        os.kill(process_of(self.folder / "node2.json"), signal.SIGKILL)
+        launcher.communicate(timeout=150)
+        self.assertNotEqual(launcher.returncode, 0)
+        for name in ("node1", "node3"):
+            self.assertEqual(len(by_event(cluster, name, "round")), 150)
+            self.assertEqual(by_event(cluster, name, "end")[-1]["outcome"], "done")
 
     def test_a_site_goes_on_alone(self):
         """Of two sites one is left, and it ends the run."""

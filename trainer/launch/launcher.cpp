@@ -184,6 +184,14 @@ void tell_those_who_wait(std::vector<Launched>& launched) {
   for (auto& one : launched) tell_to_end(one);
 }
 
+// Whether enough sites that take part in the run have not failed.
+bool goes_on(const std::vector<Launched>& launched, const std::optional<int64_t>& min_sites) {
+  if (!min_sites) return false;
+  return std::ranges::count_if(launched, [](const Launched& one) {
+           return one.has_begun && one.process->exit_code().value_or(0) == 0;
+         }) >= *min_sites;
+}
+
 // Until when the others may run after a process has failed.
 struct Grace {
   // A loss is noticed after lost_after_seconds and a heartbeat.
@@ -197,7 +205,7 @@ struct Grace {
 
 // Shows the bars until all have ended. Returns the first that failed, or null.
 const Launched* watch(std::vector<Launched>& launched, const Grace& grace,
-                      const std::stop_token& stop) {
+                      const std::optional<int64_t>& min_sites, const std::stop_token& stop) {
   RealClock clock;
   std::vector<std::string> sites;
   for (const auto& one : launched) {
@@ -224,6 +232,7 @@ const Launched* watch(std::vector<Launched>& launched, const Grace& grace,
     }
     board.draw();
     if (all_ended) break;
+    if (goes_on(launched, min_sites)) failed_seconds = clock.now_seconds();
     if (stop.stop_requested()) {
       for (auto& one : launched) tell_to_end(one);
     }
@@ -251,7 +260,8 @@ int launch(const LaunchRequest& request, const std::stop_token& stop) {
   }
   start(launched);
   const Grace grace(cluster.run ? cluster.run->deadlines : Deadlines{});
-  const auto* failed = watch(launched, grace, stop);
+  const auto min_sites = cluster.run ? cluster.run->min_sites : std::nullopt;
+  const auto* failed = watch(launched, grace, min_sites, stop);
   if (failed == nullptr) return 0;
   // Whoever stopped the run knows why it ended.
   if (!stop.stop_requested()) show_end_of_output(*failed);

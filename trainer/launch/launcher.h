@@ -18,10 +18,11 @@ struct LaunchRequest {
 // Runs all sites with one progress bar per site on the terminal. A stop is passed on to all sites
 // as SIGINT. Returns 0 if every site succeeded, else the exit code of the first that failed.
 //
-// After a failure the other sites save and end. Those that wait for the failed one to join, and a
-// coordinator without sites, get SIGINT as soon as members would have noticed the loss. Who still
-// runs when the deadlines for saving and leaving have passed too, gets SIGKILL. If the launcher
-// itself is killed, the sites get SIGHUP: they save and end.
+// After a failure the other sites save and end, or go on while the run's min_sites are left. Those
+// that wait for the failed one to join, and a coordinator without sites, get SIGINT as soon as
+// members would have noticed the loss. Who still runs when the deadlines for saving and leaving
+// have passed too, gets SIGKILL. If the launcher itself is killed, the sites get SIGHUP: they save
+// and end.
 //
 // Each site's output goes to console.txt in its own folder; the output of a failed site is shown. A
 // folder may hold coordinator.json; the coordinator is then started too. With a lab, the k-th site

@@ -86,11 +86,16 @@ void Member::put(const std::string& key, const std::string& value) {
 
 std::string Member::get(const std::string& key) {
   const double patience_seconds = deadlines().join_seconds;
+  {
+    const std::lock_guard lock(mutex_);
+    throw_if_outdated();
+  }
   const auto answer = ask(GetMessage{key}, clock_.now_seconds() + patience_seconds);
   if (!answer) {
     throw PeerError(
         "", fmt::format("no site put {} at the coordinator within {} s", key, patience_seconds));
   }
+  if (const auto* view = std::get_if<ViewMessage>(&*answer)) throw_lost(*view);
   return from_hex(std::get<ValueMessage>(*answer).value);
 }
 
@@ -124,7 +129,7 @@ void Member::vote(const SyncId& sync, const std::string& theta_hash) {
   if (view == nullptr) return;
   // The loss may have followed the commit.
   if (SyncId{view->committed_round, view->committed_fragment} == sync) return;
-  throw PeerError(view->lost, fmt::format("site {}: {}", view->lost, view->reason));
+  throw_lost(*view);
 }
 
 bool Member::is_renewed(int64_t generation, const std::string& suspect) {
@@ -254,6 +259,16 @@ int64_t Member::generation() const {
   const std::lock_guard lock(mutex_);
   FARSTEP_CHECK(welcome_, "site {} has not joined yet", site_);
   return generation_locked();
+}
+
+void Member::throw_lost(const ViewMessage& view) {
+  throw PeerError(view.lost, fmt::format("site {}: {}", view.lost, view.reason));
+}
+
+// Members put values for the generation that they begin. The lost one may not have put its own.
+void Member::throw_if_outdated() const {
+  if (!view_ || view_->generation <= std::max(welcome_->generation, generation_of_sync_)) return;
+  throw_lost(*view_);
 }
 
 int64_t Member::generation_locked() const {

@@ -53,7 +53,8 @@ class Member : public Store, public Rendezvous {
 
   // Returns when the coordinator has the value. A key is written once in a run.
   void put(const std::string& key, const std::string& value) override;
-  // Waits until the key exists. Throws PeerError after join_seconds.
+  // Waits until the key exists. Throws PeerError after join_seconds, or if a member of the newest
+  // sync (of the first generation before any) is lost.
   std::string get(const std::string& key) override;
 
   std::optional<Go> arrive(const SyncId& sync, const Contribution& contribution,
@@ -107,6 +108,9 @@ class Member : public Store, public Rendezvous {
   // Returns the newest generation that is known here.
   int64_t generation() const;
   int64_t generation_locked() const;  // the caller holds mutex_
+  [[noreturn]] static void throw_lost(const ViewMessage& view);
+  // Throws if a member of the newest sync is lost; the caller holds mutex_.
+  void throw_if_outdated() const;
   Deadlines deadlines() const;
   // Returns what keeps join() waiting, for the user.
   std::string obstacle_to_joining() const;

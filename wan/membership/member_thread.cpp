@@ -97,6 +97,12 @@ void Member::on(const HeartbeatAckMessage& message) {
 void Member::on(const ViewMessage& message) {
   if (!welcome_ || message.generation <= generation_locked()) return;  // a repetition
   view_ = message;
+  // Values are waited for by the members of the generation before.
+  for (auto* request : requests_) {
+    if (!request->answer && std::holds_alternative<GetMessage>(request->message)) {
+      request->answer = message;
+    }
+  }
   spdlog::warn("site {}: {}; generation {} goes on with {}", message.lost, message.reason,
                message.generation, fmt::join(message.sites, ", "));
 }

@@ -53,6 +53,21 @@ TEST_CASE("a vote is void when a member is lost before its own, and the sync is 
   CHECK(go == std::vector<int64_t>{2, 2});
 }
 
+TEST_CASE("nobody waits for a value of a site that is lost") {
+  Party party(3, quick_deadlines(), 1);
+  auto waiting = std::async(std::launch::async, [&] {
+    return error_of<PeerError>([&] { party.members[0]->get("of the lost site"); });
+  });
+  party.members[2]->leave(Outcome::kFailed, "a full disk");
+  CHECK_THAT(waiting.get(), Catch::Matchers::Contains("a full disk"));
+  // Nor if it is lost before.
+  CHECK_THROWS_AS(party.members[0]->get("of the lost site"), PeerError);
+  // Values of the next generation are waited for as ever.
+  run_ranks(2, [&](int site) { party.members[site]->arrive(kFirst, {}, "aa", {}); });
+  party.members[1]->put("of the next", "value");
+  CHECK(party.members[0]->get("of the next") == "value");
+}
+
 TEST_CASE("an accused site that has died is given up sooner than a silent one") {
   auto deadlines = quick_deadlines();
   deadlines.lost_after_seconds = 3600;
