@@ -40,7 +40,7 @@ class Launch(ClusterTest):
         result = cluster.launch(timeout=150)
         self.assertLess(time.monotonic() - began, 40)
         self.assertEqual(result.returncode, 4, result.stderr)
-        self.assertIn("node2 ended with exit code 2", result.stderr)
+        self.assertIn("node2 ended with exit code 4", result.stderr)
         self.assertIn("192.0.2.7", result.stderr)
 
     def test_a_refused_site_ends_those_who_wait_for_it(self):

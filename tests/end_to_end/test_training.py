@@ -116,7 +116,9 @@ class Training(ClusterTest):
             self.assertEqual(list(site), ["site", "steps", "tokens", "compute_seconds",
                                           "wait_seconds", "wan_seconds", "other_seconds",
                                           "idle_fraction", "hidden_wan_seconds",
-                                          "exposed_wan_share", "uplink_bits_per_second", "links"])
+                                          "exposed_wan_share", "uplink_bits_per_second", "links",
+                                          "lost_seconds", "unaccounted_seconds",
+                                          "wall_seconds"])
             self.assertEqual((site["site"], site["steps"], site["tokens"]),
                              (name, 15, 15 * 4 * 32))
         page = self.folder / "report.html"

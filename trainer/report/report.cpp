@@ -253,14 +253,14 @@ Json report_json(const RunReport& report) {
                {"wait_seconds", wait},
                {"wan_seconds", wan},
                {"other_seconds", std::max(0.0, use.idle_seconds() - wait - wan)},
-               {"lost_seconds", site.time.lost_seconds},
-               {"unaccounted_seconds", site.time.unexplained_seconds()},
-               {"wall_seconds", site.time.wall_seconds},
                {"idle_fraction", use.idle_fraction()},
                {"hidden_wan_seconds", site.hidden_wan_seconds},
                {"exposed_wan_share", site.exposed_wan_share()},
                {"uplink_bits_per_second", or_null(site.uplink.bits_per_second)},
-               {"links", links_json(site)}};
+               {"links", links_json(site)},
+               {"lost_seconds", site.time.lost_seconds},
+               {"unaccounted_seconds", site.time.unexplained_seconds()},
+               {"wall_seconds", site.time.wall_seconds}};
     for (std::size_t device = 0; device < site.time.device_seconds.size(); ++device) {
       entry["devices"].push_back({{"device", site.device_name(device)},
                                   {"compute_seconds", site.time.device_seconds[device]},
