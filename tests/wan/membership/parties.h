@@ -1,6 +1,8 @@
 // A run's coordinator and sites in one process, for tests over real sockets.
 #pragma once
 
+#include <spdlog/spdlog.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +14,9 @@
 #include "wan/membership/member.h"
 
 namespace farstep {
+
+// The log is made before any thread: ThreadSanitizer does not see how spdlog guards its own start.
+inline const auto kLog = spdlog::default_logger();
 
 // Quick repetitions, and patience enough for a busy machine.
 inline Deadlines patient_deadlines() {
