@@ -17,7 +17,7 @@ class SiteCheckpoints : public Checkpoints {
   SiteCheckpoints(const RunConfig& config, const SiteGround& ground, const Task& task,
                   SiteModel& model);
 
-  // Does nothing if the newest checkpoint has this state.
+  // Saves no state that the newest checkpoint already has.
   void begin(Run& run) override;
   void collect(Run& run) override;
   void finish(Run& run) override;

@@ -11,11 +11,7 @@ namespace farstep {
 namespace {
 
 // A refusal quotes what it refuses, which may be megabytes of a stranger's.
-std::string shortened(std::string text) {
-  constexpr std::size_t kMostBytes = 500;
-  if (text.size() > kMostBytes) text.replace(kMostBytes, text.npos, "...");
-  return text;
-}
+constexpr std::size_t kMostOfRefusal = 500;
 
 }  // namespace
 
@@ -93,7 +89,7 @@ void Coordinator::handle(const ControlSocket::Frames& frames) {
     strangers_.warn("dropped a stranger's message", error.what());
   } catch (const ConfigError& error) {
     strangers_.warn("refused a message", error.what());
-    deliver({{connection, ErrorMessage{shortened(error.what())}}});
+    deliver({{connection, ErrorMessage{printable(error.what(), kMostOfRefusal)}}});
   }
 }
 
