@@ -2,7 +2,8 @@
 # Sets up, builds, and runs every test that can run on this machine: all of them on the release build,
 # then those of the torch-free layers under AddressSanitizer with UBSan, and under ThreadSanitizer; and
 # ten seconds of each fuzz target.
-# The last line is "N passed, N failed".
+# A test that fails is run once more; one that passes then is named as flaky, which is a defect to
+# mend, but not of the change that is tested. The last line is "N passed, N failed".
 # Usage: scripts/test.sh
 set -uo pipefail
 . "$(dirname "$0")/script_help.sh"
@@ -30,7 +31,7 @@ run_preset() {
   cmake --build --preset "$preset" >"$results/$preset-build.txt" 2>&1 ||
     { tail -n 60 "$results/$preset-build.txt"; return 1; }
   printf '== %s: tests\n' "$preset"
-  ctest --preset "$preset" "$@" 2>&1 | tee "$results/$preset.log"
+  ctest --preset "$preset" --repeat until-pass:2 "$@" 2>&1 | tee "$results/$preset.log"
   return 0  # failures are counted below
 }
 
@@ -53,6 +54,14 @@ done
 awk '/\*\*\*(Failed|Timeout|Exception|Not Run)/ { shown = 1 } /^ +Start +[0-9]+:/ { shown = 0 } shown' \
   "$results"/*.log | tail -n 80
 sed -n '/^The following tests FAILED:/,/^Errors while/s/^\t */failed: /p' "$results"/*.log
+# A second try's line begins with four spaces.
+awk '/Test +#[0-9]+: / {
+    name = $0
+    sub(/^.*Test +#[0-9]+: /, "", name)
+    sub(/ \.\.\..*$/, "", name)
+    if (/\*\*\*(Failed|Timeout|Exception)/) failed[name] = 1
+    else if (/^    Test .* Passed / && name in failed) print "flaky: " name
+  }' "$results"/*.log
 [ "$skipped" = 0 ] || printf '\n%d tests were skipped: this machine lacks what they need\n' "$skipped"
 printf '\n%d passed, %d failed\n' "$((total - failed - skipped))" "$failed"
 [ "$failed" = 0 ]

@@ -107,6 +107,8 @@ class Meeting {
     const int64_t generation = generation_of_sync_[site];
     const std::size_t voters = members_[generation].size();
     auto& votes = votes_[{generation, sync}];
+    // A late vote must not complete a sync that the others have already begun anew.
+    if (generation_ > generation) throw_lost();
     votes[site] = theta_hash;
     changed_.notify_all();
     changed_.wait(lock,

@@ -27,6 +27,17 @@ class LineIterator : public sentencepiece::SentenceIterator {
   std::optional<std::string> line_;
 };
 
+// Returns why `content` is no model; nothing if it is one. SentencePiece returns most errors, but
+// its trie throws at an empty piece.
+std::string parse(const std::string& content, sentencepiece::SentencePieceProcessor& processor) {
+  try {
+    const auto status = processor.LoadFromSerializedProto(content);
+    return status.ok() ? std::string() : status.ToString();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
 }  // namespace
 
 struct Tokenizer::Model {
@@ -40,10 +51,9 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
   auto model = std::make_unique<Model>();
-  const auto status = model->processor.LoadFromSerializedProto(read_file(path));
-  if (!status.ok()) {
+  if (const auto objection = parse(read_file(path), model->processor); !objection.empty()) {
     throw DataError(
-        fmt::format("{}: byte 0: not a SentencePiece model: {}", path.string(), status.ToString()));
+        fmt::format("{}: byte 0: not a SentencePiece model: {}", path.string(), objection));
   }
   if (model->processor.eos_id() < 0) {
     throw DataError(fmt::format("{}: the model has no eos piece, which must end every document",

@@ -11,6 +11,8 @@
 
 namespace farstep {
 
+using namespace std::string_literals;
+
 namespace {
 
 void train_on(const std::string& text, int64_t vocabulary, const std::filesystem::path& out) {
@@ -105,6 +107,13 @@ TEST_CASE("a file that is no model is refused with its name") {
   write_file(folder / "empty", "");
   CHECK_THROWS_AS(Tokenizer::load(folder / "empty"), DataError);
   CHECK_THROWS_AS(Tokenizer::load(folder / "missing"), DataError);
+}
+
+TEST_CASE("a model with an empty piece is refused") {
+  TemporaryFolder folder;
+  // Pieces in protobuf: "<unk>" of the type unknown, then "" of the type normal.
+  write_file(folder / "model", "\x0a\x09\x0a\x05<unk>\x18\x02\x0a\x02\x0a\x00"s);
+  REQUIRE_THROWS_AS(Tokenizer::load(folder / "model"), DataError);
 }
 
 }  // namespace farstep
