@@ -19,12 +19,16 @@ std::optional<std::string> objection_to_run(const RegisterMessage& newcomer, con
 }
 
 // The names "here" and "there" tell the reader which site has which value.
-std::optional<std::string> objection_to_site(const RegisterMessage& newcomer,
-                                             const RegisterMessage& registered) {
-  if (const auto difference = first_difference(newcomer.facts, registered.facts)) {
-    return fmt::format("site {} (here) does not fit site {} (there): {}", newcomer.site,
-                       registered.site, *difference);
-  }
+std::optional<std::string> objection_to_facts(const RegisterMessage& newcomer,
+                                              const RegisterMessage& registered) {
+  const auto difference = first_difference(newcomer.facts, registered.facts);
+  if (!difference) return std::nullopt;
+  return fmt::format("site {} (here) does not fit site {} (there): {}", newcomer.site,
+                     registered.site, *difference);
+}
+
+std::optional<std::string> objection_to_resume(const RegisterMessage& newcomer,
+                                               const RegisterMessage& registered) {
   // A site that may do either follows the others.
   if (newcomer.resume == registered.resume || newcomer.resume == Resume::kAuto ||
       registered.resume == Resume::kAuto) {

@@ -14,10 +14,14 @@ namespace farstep {
 // the first difference. Returns nullopt if they are equal or the site brought no copy.
 std::optional<std::string> objection_to_run(const RegisterMessage& newcomer, const Json& run);
 
-// Returns why a site does not fit one that registered before: their facts differ, or one of them
-// always resumes and the other never. Returns nullopt if they fit.
-std::optional<std::string> objection_to_site(const RegisterMessage& newcomer,
-                                             const RegisterMessage& registered);
+// Returns which fact of a site differs from that of one that registered before; nullopt if none.
+std::optional<std::string> objection_to_facts(const RegisterMessage& newcomer,
+                                              const RegisterMessage& registered);
+
+// Returns why the sites cannot begin together: one of them always resumes and the other never.
+// Returns nullopt if they can.
+std::optional<std::string> objection_to_resume(const RegisterMessage& newcomer,
+                                               const RegisterMessage& registered);
 
 // Returns the number of completed syncs at which sites that fit each other start. If one of them
 // always resumes, it is the highest number that all can resume from, otherwise 0. A site without

@@ -56,7 +56,7 @@ class Coordinator {
   bool stopping_ = false;  // guarded by mutex_, as all members below
   bool has_begun_ = false;
   bool is_over_ = false;
-  std::string failure_, loss_, summary_;
+  std::string failure_, change_, summary_;
   std::string defect_;  // the exception that ended the thread
   std::thread thread_;  // the last member: it uses all others
 };

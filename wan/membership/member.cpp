@@ -107,13 +107,25 @@ std::optional<Go> Member::arrive(const SyncId& sync, const Contribution& contrib
         ask(ArriveMessage{generation(), sync.round, sync.fragment, contribution, theta_hash},
             kNever, stop);
     if (!answer) return std::nullopt;
-    // Otherwise a site was lost, and the others meet in a new generation.
+    if (std::holds_alternative<LateMessage>(*answer)) {
+      throw PeerError("", fmt::format("the sync of round {} has begun without site {}, which must "
+                                      "fetch the state again",
+                                      sync.round, site_));
+    }
+    // Otherwise a site was lost or has joined, and all meet in a new generation.
     if (const auto* go = std::get_if<Go>(&*answer)) {
       const std::lock_guard lock(mutex_);
       generation_of_sync_ = go->generation;
       return *go;
     }
   }
+}
+
+std::optional<HandoverMessage> Member::fetch(const FetchMessage& request, std::stop_token stop) {
+  // A round may take hours.
+  const auto answer = ask(request, kNever, std::move(stop));
+  if (!answer) return std::nullopt;
+  return std::get<HandoverMessage>(*answer);
 }
 
 // Without a deadline too: every site's exchange has its own. The vote belongs to the generation in
@@ -267,7 +279,9 @@ void Member::throw_lost(const ViewMessage& view) {
 
 // Members put values for the generation that they begin. The lost one may not have put its own.
 void Member::throw_if_outdated() const {
-  if (!view_ || view_->generation <= std::max(welcome_->generation, generation_of_sync_)) return;
+  if (!view_ || view_->lost_generation <= std::max(welcome_->generation, generation_of_sync_)) {
+    return;
+  }
   throw_lost(*view_);
 }
 

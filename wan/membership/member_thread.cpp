@@ -96,7 +96,14 @@ void Member::on(const HeartbeatAckMessage& message) {
 
 void Member::on(const ViewMessage& message) {
   if (!welcome_ || message.generation <= generation_locked()) return;  // a repetition
+  const bool has_lost = message.lost_generation > generation_locked();
   view_ = message;
+  const auto names = fmt::format("{}", fmt::join(message.sites, ", "));
+  if (!has_lost) {
+    spdlog::info("site {} has joined; generation {} goes on with {}", message.joined,
+                 message.generation, names);
+    return;
+  }
   // Values are waited for by the members of the generation before.
   for (auto* request : requests_) {
     if (!request->answer && std::holds_alternative<GetMessage>(request->message)) {
@@ -104,7 +111,7 @@ void Member::on(const ViewMessage& message) {
     }
   }
   spdlog::warn("site {}: {}; generation {} goes on with {}", message.lost, message.reason,
-               message.generation, fmt::join(message.sites, ", "));
+               message.generation, names);
 }
 
 void Member::on(const PeerLostMessage& message) {
@@ -161,7 +168,7 @@ void Member::tell_listener() {
   }
   // Not under mutex_: the listener aborts transports, whose threads may call the member.
   const std::lock_guard lock(listener_mutex_);
-  const bool has_lost_member = view && view->generation > listener_generation_;
+  const bool has_lost_member = view && view->lost_generation > listener_generation_;
   if (!failure && !has_lost_member) return;
   const auto listener = std::exchange(listener_, nullptr);
   if (!listener) return;

@@ -51,7 +51,8 @@ Go OpenSync::go() const {
              .round = id_.round,
              .fragment = id_.fragment,
              .contributions = {},
-             .sites = sites_};
+             .sites = sites_,
+             .newcomers = newcomers_};
   for (const auto& site : sites_) {
     message.contributions.push_back(arrivals_.at(site).contribution);
   }

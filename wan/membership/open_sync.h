@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "wan/protocol/protocol.h"
@@ -32,6 +33,12 @@ class OpenSync {
   std::string differing_arrivals() const;
   std::string differing_votes() const;
 
+  // Sets the sites that get the state after this sync.
+  void set_newcomers(std::vector<Newcomer> newcomers) { newcomers_ = std::move(newcomers); }
+  const std::vector<Newcomer>& newcomers() const { return newcomers_; }
+  // Returns the hash of the votes, which must be equal.
+  const std::string& voted_hash() const { return votes_.begin()->second.theta_hash; }
+
   // Returns the signal that starts the exchange; all sites must have arrived.
   Go go() const;
 
@@ -41,6 +48,7 @@ class OpenSync {
   std::vector<std::string> sites_;
   std::map<std::string, ArriveMessage> arrivals_;  // by site
   std::map<std::string, VoteMessage> votes_;       // by site
+  std::vector<Newcomer> newcomers_;
 };
 
 }  // namespace farstep

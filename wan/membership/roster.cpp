@@ -90,6 +90,10 @@ void Roster::admit(const std::string& connection, const RegisterMessage& message
   }
   for (auto& seat : seats_) {
     if (seat.site != message.site) continue;
+    if (has_begun()) {
+      admit_newcomer(seat, connection, message);
+      return;
+    }
     seat.presence = Presence::kPresent;
     seat.connection = connection;
     seat.request = message;
@@ -109,13 +113,14 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
     return RefusedMessage{fmt::format("site {} is not in the run, whose sites are {}", message.site,
                                       fmt::join(site_names(), ", "))};
   }
-  if (has_begun()) {
+  // Without this site the others cannot go on, so there is no run that it could come back to.
+  if (verdict_ || is_over() || (has_begun() && min_sites_ == std::ssize(seats_))) {
     return temporary(fmt::format(
         "the run has begun; site {} cannot join it; when the other sites have ended, start all of "
         "them with --resume",
         message.site));
   }
-  if (own->presence == Presence::kPresent) {
+  if (own->presence == Presence::kPresent && !has_begun()) {
     return temporary(fmt::format(
         "site {} has registered already, by a process that was alive {:.1f} s ago; if that one is "
         "gone, try again in {:.1f} s",
@@ -124,7 +129,10 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
   auto reason = objection_to_run(message, run_);
   for (const auto& seat : seats_) {
     if (reason) break;
-    if (seat.presence == Presence::kPresent) reason = objection_to_site(message, seat.request);
+    if (seat.presence != Presence::kPresent) continue;
+    reason = objection_to_facts(message, seat.request);
+    // A newcomer takes over the others' state, whatever its own is.
+    if (!reason && !has_begun()) reason = objection_to_resume(message, seat.request);
   }
   if (!reason) return std::nullopt;
   return RefusedMessage{*reason};
@@ -154,21 +162,26 @@ void Roster::open_sync(const SyncId& id) {
 }
 
 Welcome Roster::welcome(const Seat& seat) const {
+  const bool is_newcomer = !is_member(seat);
+  const auto sites = is_newcomer ? members_with(seat) : members_;
+  std::vector<Json> profiles;
+  for (const auto& other : seats_) profiles.push_back(other.request.profile);
   return {.run = run_,
-          .site_id = std::ranges::find(members_, seat.site) - members_.begin(),
-          .sites = members_,
+          .site_id = std::ranges::find(sites, seat.site) - sites.begin(),
+          .sites = sites,
           .generation = generation_,
           .start_syncs = start_syncs_,
-          .profiles = profiles(),
-          .min_sites = min_sites_};
+          .profiles = std::move(profiles),
+          .min_sites = min_sites_,
+          .is_newcomer = is_newcomer};
 }
 
-std::vector<Json> Roster::profiles() const {
-  std::vector<Json> profiles;
-  for (const auto& seat : seats_) {
-    if (is_member(seat)) profiles.push_back(seat.request.profile);
+std::vector<std::string> Roster::members_with(const Seat& seat) const {
+  std::vector<std::string> names;
+  for (const auto& other : seats_) {
+    if (is_member(other) || other.site == seat.site) names.push_back(other.site);
   }
-  return profiles;
+  return names;
 }
 
 bool Roster::is_member(const Seat& seat) const {
@@ -209,8 +222,9 @@ void Roster::lose(Seat& seat, Presence presence, const std::string& reason) {
   }
   seat.presence = presence;
   // The first loss is the verdict. Sites that end because of it must not be named as causes.
-  if (verdict_) return;
-  const auto left = std::ranges::count(seats_, Presence::kPresent, &Seat::presence);
+  if (verdict_ || !is_member(seat)) return;
+  const auto left = std::ranges::count_if(
+      seats_, [&](const Seat& other) { return is_present(other) && is_member(other); });
   // The last site that leaves has nobody to go on.
   if (left > 0 && left >= min_sites_) {
     go_on_without(seat, reason);
@@ -220,25 +234,35 @@ void Roster::lose(Seat& seat, Presence presence, const std::string& reason) {
 }
 
 void Roster::go_on_without(const Seat& seat, const std::string& reason) {
-  ++generation_;
   std::erase(members_, seat.site);
   lost_site_ = seat.site;
   lost_reason_ = reason;
-  newest_loss_ = fmt::format("site {}: {}; generation {} goes on with {}", seat.site, reason,
-                             generation_, fmt::join(members_, ", "));
+  lost_generation_ = generation_ + 1;
+  joined_site_.clear();
+  begin_generation(fmt::format("site {}: {}", seat.site, reason));
+}
+
+void Roster::begin_generation(const std::string& change) {
+  ++generation_;
+  newest_change_ = fmt::format("{}; generation {} goes on with {}", change, generation_,
+                               fmt::join(members_, ", "));
   // Nobody has applied the open sync, since it is not committed. So it can begin anew.
   open_sync(sync_->id());
   send_to_all(view());
 }
 
-// The first generation began without a loss, so there is nothing to miss.
+// The first generation has no view to miss.
 bool Roster::is_outdated(int64_t generation) const {
-  return generation < generation_ && !lost_site_.empty();
+  return generation < generation_ && !newest_change_.empty();
 }
 
 ViewMessage Roster::view() const {
-  ViewMessage message{
-      .generation = generation_, .sites = members_, .lost = lost_site_, .reason = lost_reason_};
+  ViewMessage message{.generation = generation_,
+                      .sites = members_,
+                      .lost = lost_site_,
+                      .reason = lost_reason_,
+                      .lost_generation = lost_generation_,
+                      .joined = joined_site_};
   if (last_sync_) {
     message.committed_round = last_sync_->round;
     message.committed_fragment = last_sync_->fragment;

@@ -12,6 +12,10 @@
 // A sync on which all members have voted stays committed. With fewer sites than the run wants, the
 // run ends for all instead.
 //
+// A site of the run that is no member may register again: it is a newcomer. It fetches the state as
+// it is at the end of a round, from a donor that the roster names, and arrives at the next sync. If
+// that has not begun, a generation with the newcomer begins. Otherwise it fetches again.
+//
 // Times are the coordinator's unix seconds on a steady scale. Not thread-safe: one owner.
 #pragma once
 
@@ -52,8 +56,8 @@ class Roster {
   bool is_over() const;
   // Why the run ended early; empty if it did not.
   const std::string& failure() const { return failure_; }
-  // The newest loss that the run survived, in words; empty without one.
-  const std::string& newest_loss() const { return newest_loss_; }
+  // Why the newest generation began, in words; empty in the first one.
+  const std::string& newest_change() const { return newest_change_; }
   // The newest round of which all sites have sent their metrics, in words; empty without one.
   const std::string& round_summary() const { return round_summary_; }
 
@@ -70,11 +74,15 @@ class Roster {
     std::optional<MetricsMessage> metrics;  // of the newest round
     double heard_seconds = 0;
     bool is_suspected = false;  // another site lost its connection to it
+    // Of a newcomer: its newest request for the state, and the answer.
+    std::optional<FetchMessage> fetch = {};
+    std::optional<HandoverMessage> handover = {};
   };
 
   void on(Seat& seat, const RegisterMessage& message);
   void on(Seat& seat, const PutMessage& message);
   void on(Seat& seat, const GetMessage& message);
+  void on(Seat& seat, const FetchMessage& message);
   void on(Seat& seat, const HeartbeatMessage& message);
   void on(Seat& seat, const ArriveMessage& message);
   void on(Seat& seat, const VoteMessage& message);
@@ -86,10 +94,23 @@ class Roster {
   void admit(const std::string& connection, const RegisterMessage& message);
   // Why a site may not join; nothing if it may.
   std::optional<RefusedMessage> objection(const RegisterMessage& message) const;
+  // Takes in a site of a begun run that is no member.
+  void admit_newcomer(Seat& seat, const std::string& connection, const RegisterMessage& message);
+  // Handles the arrival of a newcomer at a sync.
+  void welcome_into_sync(Seat& seat, const ArriveMessage& message);
+  // Names a donor for each newcomer that waits for the state after the open sync.
+  std::vector<Newcomer> newcomers_of_sync() const;
+  // Tells the newcomers of the committed sync that their donors send.
+  void announce_handovers(const OpenSync& sync);
+  // Sends the newcomers away if no member is left that could give them the state.
+  void dismiss_newcomers();
   void begin();
+  void begin_generation(const std::string& change);
   Welcome welcome(const Seat& seat) const;
-  std::vector<Json> profiles() const;
   bool is_member(const Seat& seat) const;
+  static bool is_present(const Seat& seat) { return seat.presence == Presence::kPresent; }
+  // Returns the members and this site, in the order of the run's sites.
+  std::vector<std::string> members_with(const Seat& seat) const;
   // Whether a site that knows `generation` has missed that a newer one has begun.
   bool is_outdated(int64_t generation) const;
   // Returns the message that tells a member of the present generation.
@@ -117,7 +138,9 @@ class Roster {
   std::vector<Seat> seats_;  // in the order of the run's sites
   int64_t generation_ = 1;
   std::vector<std::string> members_;     // of the generation, in the same order
-  std::string lost_site_, lost_reason_;  // with which the generation began
+  std::string joined_site_;              // with which the generation began
+  std::string lost_site_, lost_reason_;  // the newest loss
+  int64_t lost_generation_ = 0;          // which began with it
   int64_t num_fragments_;                // of the round of the open sync, as far as that is known
   int64_t start_syncs_ = 0;
   bool takes_any_sync_ = false;      // of sites that resume, which know where they are
@@ -127,7 +150,7 @@ class Roster {
   std::map<std::string, std::string> values_;
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early
-  std::string failure_, newest_loss_;
+  std::string failure_, newest_change_;
   std::string round_summary_;
   double now_seconds_ = 0;        // of the call that runs
   std::vector<Outgoing> outbox_;  // of the call that runs

@@ -67,6 +67,10 @@ bool Roster::is_current(const Seat& seat, std::string_view type, int64_t generat
 
 void Roster::on(Seat& seat, const ArriveMessage& message) {
   const SyncId id{message.round, message.fragment};
+  if (has_begun() && !is_member(seat)) {
+    welcome_into_sync(seat, message);
+    return;
+  }
   if (takes_any_sync_ && message.generation == generation_) {
     takes_any_sync_ = false;
     open_sync(id);
@@ -104,6 +108,7 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
         fmt::format("theta_global differs before the sync of {}: {}", text(id), sites);
     end_early(StopMessage{reason}, reason);
   } else {
+    sync_->set_newcomers(newcomers_of_sync());
     send_to_all(sync_->go());
   }
 }
@@ -133,6 +138,7 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
     return;
   }
   last_sync_ = id;
+  announce_handovers(*sync_);
   const bool ends_round = id.fragment + 1 == num_fragments_;
   open_sync(ends_round ? SyncId{id.round + 1, 0} : SyncId{id.round, id.fragment + 1});
   send_to_all(committed);
@@ -176,6 +182,7 @@ void Roster::on(Seat& seat, const LeaveMessage& message) {
   // Between two syncs nobody waits for this site.
   if (message.outcome == Outcome::kDone && has_begun() && !sync_->anyone_arrived()) {
     seat.presence = Presence::kLeft;
+    dismiss_newcomers();
     return;
   }
   // To the others an early end is a loss, whatever its reason.

@@ -31,18 +31,22 @@ struct Welcome {
   int64_t start_syncs = 0;
   std::vector<Json> profiles = {};
   int64_t min_sites = 1;
+  bool is_newcomer = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("run", run, "the run, as the coordinator holds it", kRequired);
     visit("site_id", site_id, "place of this site in `sites`", required(at_least(0)));
-    visit("sites", sites, "names of all sites in the order of their ids", kRequired);
+    visit("sites", sites, "names of the members, and of the newcomer", kRequired);
     visit("generation", generation, "generation of the membership",
           required(in_range(0, kMostCount)));
     visit("start_syncs", start_syncs, "syncs done before; above 0 every site resumes from there",
           required(at_least(0)));
-    visit("profiles", profiles, "the sites' profiles, in order of site id");
+    visit("profiles", profiles,
+          "with which the sites began the run, in the order of its config; null: without one");
     visit("min_sites", min_sites, "with fewer sites the run ends", required(at_least(1)));
+    visit("is_newcomer", is_newcomer,
+          "the run has begun: the site fetches its state, and then is a member too");
   }
 };
 
@@ -92,6 +96,21 @@ struct HeartbeatAckMessage {
   }
 };
 
+// A site that is to get the state as it is after a sync, and the member that sends it.
+struct Newcomer {
+  std::string site;
+  FetchMessage request;
+  std::string donor;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("site", site, "its name", kRequired);
+    visit("request", request, "where it waits", kRequired);
+    visit("donor", donor, "the member that sends it the state", kRequired);
+  }
+  bool operator==(const Newcomer&) const = default;
+};
+
 struct Go {
   static constexpr std::string_view kType = "go";
   int64_t generation = 0;
@@ -99,6 +118,7 @@ struct Go {
   int64_t fragment = 0;
   std::vector<Contribution> contributions;
   std::vector<std::string> sites = {};
+  std::vector<Newcomer> newcomers = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -110,6 +130,7 @@ struct Go {
     visit("contributions", contributions, "the members' contributions, in order of site id",
           kRequired);
     visit("sites", sites, "names of the members, in the same order", kRequired);
+    visit("newcomers", newcomers, "with a round's last fragment: who gets the state after it");
   }
 };
 
@@ -129,13 +150,47 @@ struct CommittedMessage {
   }
 };
 
-// A new generation has begun without a site. An answer to any request of an older generation: the
-// open sync begins anew among the members that are left.
+// Answers a fetch: the newest sync of a round is committed, and the donor sends the state after it.
+struct HandoverMessage {
+  static constexpr std::string_view kType = "handover";
+  std::string token;
+  std::string donor;
+  int64_t round = 0;
+  std::string theta_hash;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("token", token, "of the fetch", kRequired);
+    visit("donor", donor, "the member that sends the state", kRequired);
+    visit("round", round, "the round after which it is the state", required(at_least(1)));
+    visit("theta_hash", theta_hash, "checksum of all of theta_global, as the members voted",
+          kRequired);
+  }
+};
+
+// Answers the arrival of a newcomer whose sync has begun without it: it has to fetch the state once
+// more.
+struct LateMessage {
+  static constexpr std::string_view kType = "late";
+  int64_t round = 0;
+  int64_t fragment = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", round, "the round", required(in_range(0, kMostCount)));
+    visit("fragment", fragment, "the fragment", required(in_range(0, kMostCount)));
+  }
+};
+
+// A new generation has begun, without a site or with a newcomer. An answer to any request of an
+// older generation: the open sync begins anew among its members.
 struct ViewMessage {
   static constexpr std::string_view kType = "view";
   int64_t generation = 0;
   std::vector<std::string> sites;
   std::string lost, reason;
+  int64_t lost_generation = 0;
+  std::string joined = {};
   int64_t committed_round = -1;
   int64_t committed_fragment = 0;
 
@@ -143,8 +198,11 @@ struct ViewMessage {
   void fields(Visitor&& visit) {
     visit("generation", generation, "the new generation", required(in_range(0, kMostCount)));
     visit("sites", sites, "names of its members, in order of site id", kRequired);
-    visit("lost", lost, "the site that is no member any more", kRequired);
+    visit("lost", lost, "the site that was lost last; empty: none was", kRequired);
     visit("reason", reason, "why it is gone", kRequired);
+    visit("lost_generation", lost_generation, "the generation that began without it",
+          in_range(0, kMostCount));
+    visit("joined", joined, "the newcomer with which this generation began; empty: none");
     visit("committed_round", committed_round, "round of the newest committed sync; -1: none");
     visit("committed_fragment", committed_fragment, "its fragment");
   }
@@ -199,7 +257,7 @@ struct GoodbyeMessage {
 
 using CoordinatorMessage =
     std::variant<WaitingMessage, Welcome, RefusedMessage, StoredMessage, ValueMessage,
-                 HeartbeatAckMessage, Go, CommittedMessage, ViewMessage, PeerLostMessage,
-                 StopMessage, UnknownSiteMessage, ErrorMessage, GoodbyeMessage>;
+                 HeartbeatAckMessage, Go, CommittedMessage, HandoverMessage, LateMessage,
+                 ViewMessage, PeerLostMessage, StopMessage, UnknownSiteMessage, ErrorMessage, GoodbyeMessage>;
 
 }  // namespace farstep

@@ -91,6 +91,12 @@ struct AnswerMatcher {
   bool operator()(const StoredMessage& a, const PutMessage& r) const { return a.key == r.key; }
   bool operator()(const ValueMessage& a, const GetMessage& r) const { return a.key == r.key; }
   bool operator()(const Go& a, const ArriveMessage& r) const { return same_sync(a, r); }
+  bool operator()(const LateMessage& a, const ArriveMessage& r) const {
+    return a.round == r.round && a.fragment == r.fragment;
+  }
+  bool operator()(const HandoverMessage& a, const FetchMessage& r) const {
+    return a.token == r.token;
+  }
   bool operator()(const CommittedMessage& a, const VoteMessage& r) const { return same_sync(a, r); }
   bool operator()(const GoodbyeMessage&, const LeaveMessage&) const { return true; }
   bool operator()(const ViewMessage& a, const ArriveMessage& r) const { return is_newer(a, r); }

@@ -94,6 +94,23 @@ struct GetMessage {
   }
 };
 
+// A newcomer in a begun run asks for the run's state. It listens at this address, and knows the
+// donor by the token.
+struct FetchMessage {
+  static constexpr std::string_view kType = "fetch";
+  std::string ip;
+  int64_t port = 0;
+  std::string token;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("ip", ip, "IP address at which the newcomer waits for the donor", kRequired);
+    visit("port", port, "its TCP port", required(in_range(1, 65535)));
+    visit("token", token, "what the donor says first; another one at each request", kRequired);
+  }
+  bool operator==(const FetchMessage&) const = default;
+};
+
 struct HeartbeatMessage {
   static constexpr std::string_view kType = "heartbeat";
   double sent_seconds = 0;
@@ -216,7 +233,7 @@ struct LeaveMessage {
 };
 
 using SiteMessage =
-    std::variant<RegisterMessage, PutMessage, GetMessage, HeartbeatMessage, ArriveMessage,
-                 VoteMessage, MetricsMessage, SuspectMessage, LeaveMessage>;
+    std::variant<RegisterMessage, PutMessage, GetMessage, FetchMessage, HeartbeatMessage,
+                 ArriveMessage, VoteMessage, MetricsMessage, SuspectMessage, LeaveMessage>;
 
 }  // namespace farstep

@@ -69,9 +69,9 @@ TEST_CASE("a site with other facts is told both names and the fact") {
   auto b = site("b", Resume::kNever, {});
   a.facts = {{"data_digest", "11"}, {"parameters", 5}};
   b.facts = a.facts;
-  CHECK_FALSE(objection_to_site(b, a));
+  CHECK_FALSE(objection_to_facts(b, a));
   b.facts["parameters"] = 6;
-  CHECK(objection_to_site(b, a) ==
+  CHECK(objection_to_facts(b, a) ==
         "site b (here) does not fit site a (there): parameters: 6 here, 5 there");
 }
 
@@ -79,14 +79,14 @@ TEST_CASE("either all sites resume or none") {
   const auto fresh = site("a", Resume::kNever, {});
   const auto resuming = site("b", Resume::kAlways, {2});
   const std::string text = "site b resumes from a checkpoint and site a does not: all or none must";
-  CHECK(objection_to_site(resuming, fresh) == text);
-  CHECK(objection_to_site(fresh, resuming) == text);
+  CHECK(objection_to_resume(resuming, fresh) == text);
+  CHECK(objection_to_resume(fresh, resuming) == text);
 }
 
 TEST_CASE("a site that resumes or begins anew follows the others") {
   const auto either = site("a", Resume::kAuto, {});
-  CHECK_FALSE(objection_to_site(either, site("b", Resume::kNever, {})));
-  CHECK_FALSE(objection_to_site(site("b", Resume::kAlways, {2}), either));
+  CHECK_FALSE(objection_to_resume(either, site("b", Resume::kNever, {})));
+  CHECK_FALSE(objection_to_resume(site("b", Resume::kAlways, {2}), either));
   struct Row {
     RegisterMessage other;
     std::optional<int64_t> start;

@@ -36,7 +36,7 @@ TEST_CASE("the others go on without a site that falls silent, in a new generatio
   CHECK(view.lost == "c");
   CHECK(view.committed_round == 2);
   CHECK(table.roster.failure().empty());
-  CHECK_THAT(table.roster.newest_loss(), Catch::Matchers::StartsWith("site c: silent"));
+  CHECK_THAT(table.roster.newest_change(), Catch::Matchers::StartsWith("site c: silent"));
 
   // What they had sent for the open sync counts no more: both arrive once more.
   CHECK(receivers<Go>(table.receive("a", arrival(3, "aa", 2))).empty());

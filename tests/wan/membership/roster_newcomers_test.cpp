@@ -1,0 +1,168 @@
+// Sites that come back into a run that goes on.
+#include "tests/support/catch.h"
+#include "tests/wan/membership/table.h"
+
+using namespace farstep;
+
+namespace {
+
+// Sites a and b in round 3, without c, which was lost in it.
+Table without_c(int64_t fragments = 1) {
+  Table table({"a", "b", "c"}, fragments, 1);
+  table.join();
+  for (const auto* site : {"a", "b"}) table.receive(site, arrival(1));
+  table.pass(10, {"a", "b"});
+  REQUIRE(table.roster.newest_change().starts_with("site c"));
+  return table;
+}
+
+const FetchMessage kFetch{"10.0.0.3", 4000, "token"};
+
+ArriveMessage arrival_with(double uplink_bits_per_second, int64_t round, int64_t fragment = 0,
+                           int64_t fragments = 1) {
+  ArriveMessage message = arrival(round, "aa", 2);
+  message.fragment = fragment;
+  message.contribution.fragments = fragments;
+  message.contribution.timing.uplink_bits_per_second = uplink_bits_per_second;
+  return message;
+}
+
+VoteMessage ballot_of(int64_t round, int64_t fragment = 0) {
+  VoteMessage message = ballot(round, "bb", 2);
+  message.fragment = fragment;
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("a newcomer gets the state after a round, and is a member from the next sync") {
+  auto table = without_c();
+  const auto welcome = only<Welcome>(table.receive("c2", registration("c")));
+  CHECK(welcome.is_newcomer);
+  CHECK(welcome.sites == Names{"a", "b", "c"});
+  CHECK(welcome.site_id == 2);
+  CHECK(welcome.generation == 2);
+  CHECK(welcome.profiles.size() == 3);
+
+  // In the middle of the sync: it gets the state that follows.
+  CHECK(table.receive("c2", kFetch).empty());
+  table.receive("a", arrival_with(1e6, 1));
+  const auto started = table.receive("b", arrival_with(9e6, 1));
+  const auto go = std::get<Go>(started.front().message);
+  CHECK(go.sites == Names{"a", "b"});
+  CHECK(go.newcomers == std::vector<Newcomer>{{"c", kFetch, "b"}});
+  // The same to a member whose answer was lost.
+  CHECK(only<Go>(table.receive("a", arrival_with(1e6, 1))).newcomers == go.newcomers);
+  CHECK(receivers<HandoverMessage>(table.receive("a", ballot_of(1))).empty());
+  const auto committed = table.receive("b", ballot_of(1));
+  CHECK(receivers<HandoverMessage>(committed) == Names{"c2"});
+  const auto handover = only<HandoverMessage>(table.receive("c2", kFetch));
+  CHECK(handover.donor == "b");
+  CHECK(handover.round == 1);
+  CHECK(handover.theta_hash == "bb");
+
+  // One member waits at the next sync already.
+  table.receive("a", arrival_with(1e6, 2));
+  const auto told = table.receive("c2", arrival_with(0, 2));
+  CHECK(receivers<ViewMessage>(told) == Names{"a", "b", "c2"});
+  const auto view = std::get<ViewMessage>(told.front().message);
+  CHECK(view.generation == 3);
+  CHECK(view.sites == Names{"a", "b", "c"});
+  CHECK(view.joined == "c");
+  CHECK(view.lost_generation == 2);
+  // Who has not heard of it yet hears it at its arrival.
+  CHECK(only<ViewMessage>(table.receive("b", arrival_with(9e6, 2))).generation == 3);
+  for (const auto* site : {"a", "b"}) table.receive(site, arrival(2, "aa", 3));
+  const auto together = table.receive("c2", arrival(2, "aa", 3));
+  CHECK(receivers<Go>(together) == Names{"a", "b", "c2"});
+  CHECK(std::get<Go>(together.front().message).newcomers.empty());
+  for (const auto* site : {"a", "b"}) table.receive(site, ballot(2, "bb", 3));
+  CHECK(receivers<CommittedMessage>(table.receive("c2", ballot(2, "bb", 3))) ==
+        Names{"a", "b", "c2"});
+  // From here on its loss is that of a member.
+  CHECK(receivers<ViewMessage>(table.pass(10, {"a", "b"})) == Names{"a", "b"});
+}
+
+TEST_CASE("a newcomer whose sync has begun without it fetches the next state") {
+  auto table = without_c();
+  table.receive("c2", registration("c"));
+  table.receive("c2", kFetch);
+  for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 1));
+  for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(1));
+  for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 2));
+  CHECK(only<LateMessage>(table.receive("c2", arrival_with(0, 2))).round == 2);
+  for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(2));
+  CHECK(only<LateMessage>(table.receive("c2", arrival_with(0, 2))).round == 2);
+  // It does not get the old state once more.
+  const FetchMessage again{"10.0.0.3", 4000, "another"};
+  CHECK(table.receive("c2", again).empty());
+  table.receive("a", arrival_with(0, 3));
+  CHECK(std::get<Go>(table.receive("b", arrival_with(0, 3)).front().message).newcomers ==
+        std::vector<Newcomer>{{"c", again, "a"}});
+}
+
+TEST_CASE("only the last fragment of a round hands the state over") {
+  auto table = without_c(2);
+  table.receive("c2", registration("c"));
+  table.receive("c2", kFetch);
+  for (const int64_t fragment : {0, 1}) {
+    table.receive("a", arrival_with(0, 1, fragment, 2));
+    const auto go =
+        std::get<Go>(table.receive("b", arrival_with(0, 1, fragment, 2)).front().message);
+    CHECK(go.newcomers.size() == static_cast<std::size_t>(fragment));
+    table.receive("a", ballot_of(1, fragment));
+    CHECK(receivers<HandoverMessage>(table.receive("b", ballot_of(1, fragment))).size() ==
+          static_cast<std::size_t>(fragment));
+  }
+}
+
+TEST_CASE("the loss of a newcomer changes nothing, and a restarted process takes its place") {
+  auto table = without_c();
+  table.receive("c2", registration("c"));
+  // A second process: it waits until the first is silent for 2.5 heartbeats.
+  CHECK(only<WaitingMessage>(table.receive("c3", registration("c"))).missing.size() == 1);
+  CHECK(receivers<ViewMessage>(table.pass(4, {"a", "b"})).empty());
+  CHECK(only<Welcome>(table.receive("c3", registration("c"))).is_newcomer);
+  CHECK(only<UnknownSiteMessage>(table.receive("c2", kFetch)).message.find("knows no such") !=
+        std::string::npos);
+  CHECK(table.roster.failure().empty());
+}
+
+TEST_CASE("when all members have left a newcomer hears that the run is over") {
+  auto table = without_c();
+  table.receive("c2", registration("c"));
+  table.receive("c2", kFetch);
+  CHECK(receivers<PeerLostMessage>(table.receive("a", LeaveMessage{})).empty());
+  CHECK(receivers<PeerLostMessage>(table.receive("b", LeaveMessage{})) == Names{"c2"});
+  CHECK(table.roster.is_over());
+  CHECK(table.roster.failure().empty());
+  CHECK_THAT(only<RefusedMessage>(table.receive("c3", registration("c"))).message,
+             Catch::Contains("the run has begun"));
+}
+
+TEST_CASE("a member is lost while a newcomer's state is on its way") {
+  auto table = without_c();
+  table.receive("c2", registration("c"));
+  table.receive("c2", kFetch);
+  for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 1));
+  for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(1));
+  const auto told = table.pass(10, {"b", "c2"});
+  CHECK(receivers<ViewMessage>(told) == Names{"b", "c2"});
+  // It arrives in the generation in which it fetched.
+  CHECK(only<ViewMessage>(table.receive("c2", arrival(2, "aa", 2))).generation == 3);
+  CHECK(receivers<ViewMessage>(table.receive("c2", arrival(2, "aa", 3))) == Names{"b", "c2"});
+  table.receive("b", arrival(2, "aa", 4));
+  CHECK(receivers<Go>(table.receive("c2", arrival(2, "aa", 4))) == Names{"b", "c2"});
+}
+
+TEST_CASE("a newcomer that holds another theta_global stops the run") {
+  auto table = without_c();
+  table.receive("c2", registration("c"));
+  table.receive("c2", kFetch);
+  for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 1));
+  for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(1));
+  table.receive("c2", arrival(2, "ff", 2));
+  for (const auto* site : {"a", "b"}) table.receive(site, arrival(2, "aa", 3));
+  const auto stopped = table.receive("c2", arrival(2, "ff", 3));
+  CHECK(receivers<StopMessage>(stopped) == Names{"a", "b", "c2"});
+}

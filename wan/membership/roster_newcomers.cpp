@@ -1,0 +1,107 @@
+// The roster's part in taking in sites of a run that has begun.
+#include <algorithm>
+
+#include "wan/membership/roster.h"
+
+namespace farstep {
+
+// All sites plan with the profiles that the run began with, so the request of that time stays.
+void Roster::admit_newcomer(Seat& seat, const std::string& connection,
+                            const RegisterMessage& message) {
+  if (is_present(seat)) {
+    // Mostly a process that has died unnoticed, and this one was started in its place.
+    if (connection != seat.connection) {
+      seat.is_suspected = true;
+      send(connection, WaitingMessage{{message.site + " (an earlier process of it)"}});
+    }
+    return;
+  }
+  seat.presence = Presence::kPresent;
+  seat.connection = connection;
+  seat.heartbeat = {};
+  seat.metrics.reset();
+  seat.heard_seconds = now_seconds_;
+  seat.is_suspected = false;
+  seat.fetch.reset();
+  seat.handover.reset();
+  send(connection, welcome(seat));
+}
+
+void Roster::on(Seat& seat, const FetchMessage& message) {
+  if (verdict_) {
+    send(seat.connection, *verdict_);
+    return;
+  }
+  if (is_member(seat)) return;  // a late repetition
+  if (seat.fetch != message) {
+    seat.fetch = message;
+    seat.handover.reset();
+  } else if (seat.handover) {  // the answer was lost
+    send(seat.connection, *seat.handover);
+  }
+}
+
+// Donors in the order of their uplinks, the fastest first. Several newcomers have several.
+std::vector<Newcomer> Roster::newcomers_of_sync() const {
+  const auto& id = sync_->id();
+  if (id == kMeasuringSync || id.fragment + 1 != num_fragments_) return {};
+  std::vector<std::pair<double, std::string>> donors;
+  const auto go = sync_->go();
+  for (std::size_t place = 0; place < go.sites.size(); ++place) {
+    donors.emplace_back(-go.contributions[place].timing.uplink_bits_per_second, go.sites[place]);
+  }
+  std::ranges::stable_sort(donors, {}, [](const auto& donor) { return donor.first; });
+  std::vector<Newcomer> newcomers;
+  for (const auto& seat : seats_) {
+    if (!is_present(seat) || is_member(seat) || !seat.fetch || seat.handover) continue;
+    newcomers.push_back({.site = seat.site,
+                         .request = *seat.fetch,
+                         .donor = donors[newcomers.size() % donors.size()].second});
+  }
+  return newcomers;
+}
+
+void Roster::announce_handovers(const OpenSync& sync) {
+  for (const auto& newcomer : sync.newcomers()) {
+    for (auto& seat : seats_) {
+      if (seat.site != newcomer.site || seat.fetch != newcomer.request) continue;
+      seat.handover = HandoverMessage{.token = newcomer.request.token,
+                                      .donor = newcomer.donor,
+                                      .round = sync.id().round,
+                                      .theta_hash = sync.voted_hash()};
+      send(seat.connection, *seat.handover);
+    }
+  }
+}
+
+// Nothing has been exchanged in the sync, so all can begin it in a generation with the newcomer.
+void Roster::welcome_into_sync(Seat& seat, const ArriveMessage& message) {
+  const SyncId id{message.round, message.fragment};
+  if (verdict_) {
+    send(seat.connection, *verdict_);
+  } else if (is_outdated(message.generation)) {
+    send(seat.connection, view());
+  } else if (id != sync_->id() || sync_->all_arrived()) {
+    send(seat.connection, LateMessage{message.round, message.fragment});
+  } else {
+    members_ = members_with(seat);
+    joined_site_ = seat.site;
+    seat.fetch.reset();
+    seat.handover.reset();
+    begin_generation(fmt::format("site {} has joined", seat.site));
+  }
+}
+
+void Roster::dismiss_newcomers() {
+  if (std::ranges::any_of(
+          seats_, [&](const Seat& seat) { return is_present(seat) && is_member(seat); })) {
+    return;
+  }
+  for (auto& seat : seats_) {
+    if (!is_present(seat)) continue;
+    seat.presence = Presence::kLost;
+    send(seat.connection, PeerLostMessage{seat.site, "the run is over: all members have left"});
+  }
+}
+
+}  // namespace farstep

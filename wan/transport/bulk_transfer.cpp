@@ -1,0 +1,210 @@
+#include "wan/transport/bulk_transfer.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <random>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+// Lines come at once from a sender that has connected; a stranger must not hold the listener longer.
+constexpr double kLineSeconds = 5;
+// Long enough to spare a receiver that restarts, short beside the shortest stall deadline.
+constexpr double kRetrySeconds = 0.2;
+constexpr std::string_view kGreeting = "farstep-bulk ";
+
+// 128 random bits: no other process knows them.
+std::string new_token() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+// A descriptor that becomes readable when a stop is requested.
+class StopSignal {
+ public:
+  explicit StopSignal(const std::stop_token& stop)
+      : event_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+        callback_(stop, [this] { eventfd_write(event_.fd(), 1); }) {}
+  int fd() const { return event_.fd(); }
+
+ private:
+  const Socket event_;
+  const std::stop_callback<std::function<void()>> callback_;
+};
+
+enum class Wait { kReady, kStopped, kLate };
+
+// Waits until `fd` is ready for `events`; without an fd it waits for the stop or the deadline.
+Wait wait_for(int fd, short events, int stop_fd, Deadline deadline) {
+  while (true) {
+    pollfd entries[] = {{stop_fd, POLLIN, 0}, {fd, events, 0}};
+    if (poll(entries, 2, milliseconds_until(deadline)) < 0) continue;
+    if (entries[0].revents != 0) return Wait::kStopped;
+    if (entries[1].revents != 0) return Wait::kReady;
+    if (milliseconds_until(deadline) == 0) return Wait::kLate;
+  }
+}
+
+// The kernel spreads the bytes evenly, so that the line keeps room for the run.
+void limit_rate(const Socket& socket, const std::optional<double>& bits_per_second) {
+  if (!bits_per_second) return;
+  const auto bytes = static_cast<uint64_t>(std::max(1.0, *bits_per_second / 8));
+  setsockopt(socket.fd(), SOL_SOCKET, SO_MAX_PACING_RATE, &bytes, sizeof(bytes));
+}
+
+std::optional<uint64_t> number_of(const std::string& line) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number);
+  if (error != std::errc() || end != line.data() + line.size()) return std::nullopt;
+  return number;
+}
+
+uint64_t total_bytes(std::span<const std::span<const std::byte>> parts) {
+  uint64_t total = 0;
+  for (const auto& part : parts) total += part.size();
+  return total;
+}
+
+// Returns the bytes from `offset` to the end of their part.
+std::span<const std::byte> bytes_at(std::span<const std::span<const std::byte>> parts,
+                                    uint64_t offset) {
+  for (const auto& part : parts) {
+    if (offset < part.size()) return part.subspan(offset);
+    offset -= part.size();
+  }
+  return {};
+}
+
+// Sends over one connection what the receiver does not have. Returns nullopt if a stop was
+// requested. Sets `progress` to the time of the last byte.
+std::optional<bool> send_rest(const Socket& socket, const BulkAddress& address,
+                              std::span<const std::span<const std::byte>> parts,
+                              double stall_seconds, int stop_fd, Deadline& give_up) {
+  send_line(socket, std::string(kGreeting) + address.token, deadline_after(kLineSeconds));
+  const auto offset = number_of(receive_line(socket, deadline_after(kLineSeconds)));
+  const uint64_t total = total_bytes(parts);
+  if (!offset || *offset > total) throw TcpError("the answer is not that of a receiver");
+  for (uint64_t sent = *offset; sent < total;) {
+    const auto waited = wait_for(socket.fd(), POLLOUT, stop_fd, give_up);
+    if (waited == Wait::kStopped) return std::nullopt;
+    if (waited == Wait::kLate) throw TcpError("nothing could be sent");
+    const auto rest = bytes_at(parts, sent);
+    const auto count = send(socket.fd(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (count < 0) throw TcpError(std::strerror(errno), errno);
+    sent += static_cast<uint64_t>(count);
+    give_up = deadline_after(stall_seconds);
+  }
+  if (wait_for(socket.fd(), POLLIN, stop_fd, give_up) == Wait::kStopped) return std::nullopt;
+  return receive_line(socket, deadline_after(0)) == "done";
+}
+
+}  // namespace
+
+BulkReceiver::BulkReceiver(const std::string& ip, int port, double stall_seconds)
+    : stall_seconds_(stall_seconds) {
+  const SocketAddress wanted(ip, port);
+  try {
+    listener_ = listen_tcp(wanted);
+  } catch (const TcpError& error) {
+    throw_cannot_listen(error.error(),
+                        fmt::format("network.address: cannot listen at {} for the run's state: {}",
+                                    wanted.text(), error.what()));
+  }
+  address_ = {.ip = ip,
+              .port = SocketAddress::local_of(listener_.fd()).value_or(wanted).port(),
+              .token = new_token()};
+}
+
+bool BulkReceiver::accept_sender(Deadline deadline, int stop_fd) {
+  while (true) {
+    const auto waited = wait_for(listener_.fd(), POLLIN, stop_fd, deadline);
+    if (waited == Wait::kStopped) return false;
+    if (waited == Wait::kLate) {
+      throw PeerError("", fmt::format("no byte of the run's state came to {} for {} s",
+                                      SocketAddress(address_.ip, address_.port).text(),
+                                      stall_seconds_));
+    }
+    Socket visitor(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (visitor.fd() < 0) continue;
+    try {
+      const auto line = receive_line(visitor, deadline_after(kLineSeconds));
+      if (line != std::string(kGreeting) + address_.token) continue;
+      send_line(visitor, fmt::format("{}", received_), deadline_after(kLineSeconds));
+      sender_ = std::move(visitor);
+      return true;
+    } catch (const TcpError&) {
+      // A stranger, or a sender that will come again.
+    }
+  }
+}
+
+bool BulkReceiver::receive(std::span<std::byte> bytes, const std::stop_token& stop) {
+  const StopSignal signal(stop);
+  auto deadline = deadline_after(stall_seconds_);
+  while (!bytes.empty()) {
+    if (sender_.fd() < 0) {
+      if (!accept_sender(deadline, signal.fd())) return false;
+      continue;
+    }
+    const auto waited = wait_for(sender_.fd(), POLLIN, signal.fd(), deadline);
+    if (waited == Wait::kStopped) return false;
+    const auto count = waited == Wait::kLate ? 0 : recv(sender_.fd(), bytes.data(), bytes.size(), 0);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (count <= 0) {
+      sender_ = Socket();  // the sender connects once more; accept_sender() has the deadline
+      continue;
+    }
+    received_ += static_cast<uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    deadline = deadline_after(stall_seconds_);
+  }
+  return true;
+}
+
+void BulkReceiver::finish() {
+  try {
+    send_line(sender_, "done", deadline_after(kLineSeconds));
+  } catch (const TcpError&) {
+    // The sender logs that it does not know; the bytes are here.
+  }
+}
+
+bool send_bulk(const BulkAddress& address, std::span<const std::span<const std::byte>> parts,
+               const BulkLimits& limits, const std::stop_token& stop) {
+  const StopSignal signal(stop);
+  const SocketAddress target(address.ip, address.port);
+  auto give_up = deadline_after(limits.stall_seconds);
+  while (true) {
+    std::string obstacle;
+    try {
+      const auto socket = connect_tcp(target, give_up);
+      limit_rate(socket, limits.bits_per_second);
+      const auto is_done =
+          send_rest(socket, address, parts, limits.stall_seconds, signal.fd(), give_up);
+      if (!is_done) return false;
+      if (*is_done) return true;
+      obstacle = "the receiver did not confirm the end";
+    } catch (const TcpError& error) {
+      obstacle = error.what();
+    }
+    if (milliseconds_until(give_up) == 0) {
+      throw PeerError("", fmt::format("{}: nothing was sent for {} s: {}", target.text(),
+                                      limits.stall_seconds, obstacle));
+    }
+    if (wait_for(-1, 0, signal.fd(), std::min(give_up, deadline_after(kRetrySeconds))) ==
+        Wait::kStopped) {
+      return false;
+    }
+  }
+}
+
+}  // namespace farstep
