@@ -13,6 +13,11 @@ bool has_gpu(const SiteConfig& site) {
       site.devices, [](const DeviceConfig& device) { return device.kind == DeviceKind::kCuda; });
 }
 
+// Without a generation: the type is the run's.
+std::string key_of(const std::string& site) {
+  return fmt::format("compute/{}", site);
+}
+
 }  // namespace
 
 ComputeType own_compute(ComputeType asked, const SiteConfig& site) {
@@ -23,13 +28,14 @@ ComputeType own_compute(ComputeType asked, const SiteConfig& site) {
 ComputeType agreed_compute(ComputeType asked, const SiteConfig& own, const View& view,
                            Store& store) {
   if (asked != ComputeType::kAuto) return asked;
-  const auto key = [&](const std::string& site) {
-    return fmt::format("{}/compute/{}", view.generation, site);
-  };
-  const auto name = [](ComputeType type) { return std::string(name_of(type)); };
-  store.put(key(own.name), name(own_compute(asked, own)));
-  const bool gpu_somewhere = std::ranges::any_of(view.members, [&](const std::string& site) {
-    return store.get(key(site)) == name(ComputeType::kBF16);
+  store.put(key_of(own.name), std::string(name_of(own_compute(asked, own))));
+  return known_compute(asked, view.members, store);
+}
+
+ComputeType known_compute(ComputeType asked, const std::vector<std::string>& sites, Store& store) {
+  if (asked != ComputeType::kAuto) return asked;
+  const bool gpu_somewhere = std::ranges::any_of(sites, [&](const std::string& site) {
+    return store.get(key_of(site)) == name_of(ComputeType::kBF16);
   });
   return gpu_somewhere ? ComputeType::kBF16 : ComputeType::kFP32;
 }

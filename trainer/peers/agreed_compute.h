@@ -18,6 +18,9 @@ ComputeType own_compute(ComputeType asked, const SiteConfig& site);
 ComputeType agreed_compute(ComputeType asked, const SiteConfig& own, const View& view,
                            Store& store);
 
+// Returns the type on which `sites` agreed when the run began, for a site that joins later.
+ComputeType known_compute(ComputeType asked, const std::vector<std::string>& sites, Store& store);
+
 // Returns whether the site has a GPU and computes in fp32, which leaves most of its speed unused.
 // kSlowComputeText is the warning for this case.
 bool is_slow_compute(ComputeType compute, const SiteConfig& site);

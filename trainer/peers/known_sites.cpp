@@ -27,11 +27,9 @@ std::string source_of(const SiteKnowledge& site) {
 
 std::vector<SiteKnowledge> profiled_sites(const RunConfig& run, const Welcome& welcome) {
   auto sites = sites_of(run.sites);
-  for (auto& site : sites) {
-    const auto place = std::ranges::find(welcome.sites, site.site) - welcome.sites.begin();
-    if (place >= std::ssize(welcome.profiles)) continue;
-    const auto& profile = welcome.profiles[static_cast<std::size_t>(place)];
-    if (!profile.is_null()) site.profile = site_profile_from_json(profile, source_of(site));
+  for (std::size_t i = 0; i < std::min(sites.size(), welcome.profiles.size()); ++i) {
+    const auto& profile = welcome.profiles[i];
+    if (!profile.is_null()) sites[i].profile = site_profile_from_json(profile, source_of(sites[i]));
   }
   return sites;
 }

@@ -7,11 +7,6 @@
 
 namespace farstep {
 
-RenewedLinks::RenewedLinks(const View& view, Connect connect)
-    : connect_(std::move(connect)), view_(view), links_(connect_(view)) {
-  has_links_of_pairs_ = !links_->links().empty();
-}
-
 Exchange& RenewedLinks::among(const View& view) {
   {
     const std::lock_guard lock(mutex_);
@@ -23,6 +18,7 @@ Exchange& RenewedLinks::among(const View& view) {
   auto links = connect_(view);
   const std::lock_guard lock(mutex_);
   links_ = std::move(links);
+  has_links_of_pairs_ = !links_->links().empty();
   return links_->exchange();
 }
 

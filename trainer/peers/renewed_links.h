@@ -22,10 +22,10 @@ class RenewedLinks : public Exchanges {
   // Makes the links of a view, with their exchange. Throws PeerError.
   using Connect = std::function<std::unique_ptr<Links>(const View&)>;
 
-  // Connects to the members of `view`. Throws what `connect` throws.
-  RenewedLinks(const View& view, Connect connect);
+  // Makes no links before the first among().
+  explicit RenewedLinks(Connect connect) : connect_(std::move(connect)) {}
 
-  // Closes the links of an older view before it makes those of `view`. If that fails, there are no
+  // Makes the links of `view` if there are none yet. Closes the links of an older view before it makes those of `view`. If that fails, there are no
   // links until the next call.
   Exchange& among(const View& view) override;
 

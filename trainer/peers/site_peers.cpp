@@ -19,6 +19,12 @@ RunConfig own_run(const LoadedSite& loaded) {
   return loaded.run ? run_config_from_json(*loaded.run, loaded.run_file) : RunConfig{};
 }
 
+std::vector<std::string> names_of(const std::vector<RunSite>& sites) {
+  std::vector<std::string> names;
+  for (const auto& site : sites) names.push_back(site.name);
+  return names;
+}
+
 }  // namespace
 
 void require_links_fit(const RunConfig& run, const SiteConfig& site) {
@@ -49,7 +55,9 @@ void SitePeers::begin(const Welcome& welcome) {
            .members = welcome.sites,
            .self = static_cast<std::size_t>(welcome.site_id)};
   require_links_fit(run_, site_);
-  run_.inner.compute = agreed_compute(run_.inner.compute, site_, view_, *member_);
+  run_.inner.compute = is_newcomer()
+                           ? known_compute(run_.inner.compute, names_of(run_.sites), *member_)
+                           : agreed_compute(run_.inner.compute, site_, view_, *member_);
 }
 
 SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock) : site_(loaded.site), clock_(clock) {
@@ -80,11 +88,13 @@ std::unique_ptr<Links> SitePeers::connect(const View& view, double stall_seconds
 }
 
 void SitePeers::open_exchanges() {
-  links_ = std::make_unique<RenewedLinks>(view_, [this](const View& view) {
+  links_ = std::make_unique<RenewedLinks>([this](const View& view) {
     auto links = connect(view, run_.deadlines.transfer_stall_seconds);
     links->make_exchange(run_.sync.exchange);
     return links;
   });
+  // A newcomer has no links before its first sync.
+  if (!is_newcomer()) links_->among(view_);
 }
 
 bool SitePeers::adopt(int64_t generation, const std::vector<std::string>& members) {

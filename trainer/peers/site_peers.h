@@ -38,7 +38,8 @@ class SitePeers : public Peers {
   // or PeerError.
   std::unique_ptr<Links> connect(const View& view, double stall_seconds);
   // Makes links and exchange of the present view, and from here on those of each newer one. Called
-  // as connect(), before exchanges and figures of links are used.
+  // as connect(), before exchanges and figures of links are used. A newcomer's first links are those
+  // of the view in which it becomes a member.
   void open_exchanges();
 
   const View& view() const override { return view_; }
@@ -58,6 +59,12 @@ class SitePeers : public Peers {
   // The run config from the coordinator; inner.compute is the type that the sites agreed on.
   const RunConfig& run() const { return run_; }
   const Welcome& welcome() const { return welcome_; }
+  // Whether this site has joined a run that goes on.
+  bool is_newcomer() const { return welcome_.is_newcomer; }
+  // Of a newcomer: Member::fetch().
+  std::optional<HandoverMessage> fetch(const FetchMessage& request, const std::stop_token& stop) {
+    return member_->fetch(request, stop);
+  }
   // The store through which the members exchange values.
   Store& store() { return *member_; }
   double clock_offset_seconds() const { return member_->clock_offset_seconds(); }

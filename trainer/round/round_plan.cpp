@@ -30,25 +30,29 @@ SiteWork site_work(const Run& run) {
 
 RoundStart round_start(Run& run) {
   const auto& plan = run.plan();
-  RoundStart start{.round = run.position.round(),
+  return {.round = run.position.round(),
                    .view = run.peers.view(),
-                   .planned = {},
+                   .planned = planned_work(run.config, plan),
                    .tokens_per_step = run.own_plan().batch * run.config.data.sequence_length,
                    .is_measuring = plan.measuring_steps > 0,
                    .exchanges = &run.peers.exchanges(),
                    .theta = &run.site.theta(),
                    .gradients = run.site.gradients()};
-  for (const auto& site : plan.sites) {
-    start.planned.push_back({.site = site.site,
-                             .batch = site.batch,
-                             .local_steps = site.local_steps,
-                             .most_steps = site.most_steps,
-                             .ends_by_steps = run.config.plan.round_end == RoundEnd::kSteps});
-  }
-  return start;
 }
 
 }  // namespace
+
+std::vector<PlannedWork> planned_work(const RunConfig& config, const RoundPlan& plan) {
+  std::vector<PlannedWork> planned;
+  for (const auto& site : plan.sites) {
+    planned.push_back({.site = site.site,
+                       .batch = site.batch,
+                       .local_steps = site.local_steps,
+                       .most_steps = site.most_steps,
+                       .ends_by_steps = config.plan.round_end == RoundEnd::kSteps});
+  }
+  return planned;
+}
 
 RoundTiming timing_of(const Run& run) {
   auto timing = run.site.timing();
@@ -86,6 +90,10 @@ void adopt_view(Run& run, int64_t generation, const std::vector<std::string>& me
 
 void plan_next_round(Run& run, const std::optional<SyncRecord>& newest) {
   count_sequences(run);
+  plan_after_round(run, newest);
+}
+
+void plan_after_round(Run& run, const std::optional<SyncRecord>& newest) {
   ++run.position.rounds_done;
   if (newest) {
     // With eager updates the first round ends without figures of the sites.

@@ -22,6 +22,12 @@ bool begin_round(Run& run, RoundRecord& record, const std::stop_token& stop);
 // round. If it is nullopt, the plan stays.
 void plan_next_round(Run& run, const std::optional<SyncRecord>& newest);
 
+// Does the same for a round whose sequences are counted.
+void plan_after_round(Run& run, const std::optional<SyncRecord>& newest);
+
+// Returns a plan as the strategy checks it.
+std::vector<PlannedWork> planned_work(const RunConfig& config, const RoundPlan& plan);
+
 // Plans for the members of the view that a committed sync has found, if that is newer.
 void adopt_view(Run& run, int64_t generation, const std::vector<std::string>& members);
 

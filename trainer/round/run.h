@@ -12,6 +12,7 @@
 #include "trainer/base/clock.h"
 #include "trainer/data/sampler.h"
 #include "trainer/peers/peers.h"
+#include "trainer/round/handover.h"
 #include "trainer/settings/run_config.h"
 #include "trainer/site/site_trainer.h"
 #include "trainer/strategy/strategy.h"
@@ -65,6 +66,7 @@ struct Run {
   Strategy& strategy;
   Checkpoints& checkpoints;
   Validator& validator;
+  Handover& handover;
   Recorder& recorder;
   const Clock& clock;
   RunPosition position = {};

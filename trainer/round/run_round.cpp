@@ -1,6 +1,7 @@
 #include "trainer/round/run_round.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "trainer/base/stopped.h"
 #include "trainer/round/measuring.h"
@@ -26,6 +27,15 @@ bool ends_here(Run& run, const std::stop_token& stop) {
   return true;
 }
 
+// Hands the state to the newcomers of whom this site is the donor.
+void hand_over(Run& run, const std::vector<Newcomer>& newcomers) {
+  std::vector<Newcomer> own;
+  std::ranges::copy_if(newcomers, std::back_inserter(own), [&](const auto& newcomer) {
+    return newcomer.donor == run.peers.view().own_name();
+  });
+  if (!own.empty()) run.handover.begin(run, own);
+}
+
 // Ends the round and applies all syncs that are left. Returns false if a stop was requested before.
 bool end_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
   // The last step may still run on a GPU, and its loss belongs to this round.
@@ -45,6 +55,7 @@ bool end_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
   record.finish();
   plan_next_round(run, record.newest_sync());
   run.site.end_round(std::max(0.0, own_seconds));
+  if (const auto& newest = record.newest_sync()) hand_over(run, newest->newcomers);
   return true;
 }
 

@@ -60,6 +60,14 @@ JoinRequest SiteGround::join_request(const LoadedSite& loaded, uint64_t data_dig
   return request;
 }
 
+std::optional<CheckpointEntry> SiteGround::newest_checkpoint() const {
+  if (resume == Resume::kNever) return std::nullopt;
+  const auto offered = resumable_checkpoints(checkpoint_root());
+  const auto newest = std::ranges::max_element(
+      offered, {}, [](const auto& entry) { return std::pair(entry.round, entry.step); });
+  return newest == offered.end() ? std::nullopt : std::optional(*newest);
+}
+
 std::optional<CheckpointEntry> SiteGround::checkpoint_after(int64_t syncs) const {
   if (resume == Resume::kNever) return std::nullopt;
   const auto offered = resumable_checkpoints(checkpoint_root());

@@ -29,6 +29,9 @@ struct SiteGround {
   // Throws DataError.
   std::optional<CheckpointEntry> checkpoint_after(int64_t syncs) const;
 
+  // Returns the newest checkpoint; nullopt if there is none, or this site never resumes.
+  std::optional<CheckpointEntry> newest_checkpoint() const;
+
   const SiteConfig site;
   const std::vector<Cores> cores;      // by device
   const std::filesystem::path output;  // the site's own folder

@@ -69,6 +69,12 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, Resume resume,
   if (!peers) return nullptr;
   return peers->telling_failure([&] {
     require_run_fits(checked, peers->run(), std::string(kRunSource));
+    if (peers->is_newcomer() && !takes_newcomers(peers->run().strategy.kind)) {
+      throw PeerError(
+          "", fmt::format("the run has begun, and its strategy.kind, {}, takes no site into it; when "
+                          "the other sites have ended, start all of them with --resume",
+                          name_of(peers->run().strategy.kind)));
+    }
     write_configs(*ground, peers->run());
     peers->open_exchanges();
     // The only place that knows what the run trains, beside the checks.
@@ -84,7 +90,8 @@ SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> 
     : ground_(std::move(ground)),
       peers_(std::move(peers)),
       config_(peers_->run()),
-      resumed_(ground_->checkpoint_after(peers_->welcome().start_syncs)),
+      resumed_(peers_->is_newcomer() ? ground_->newest_checkpoint()
+                                     : ground_->checkpoint_after(peers_->welcome().start_syncs)),
       task_(std::move(task)),
       model_(make_site_model(*task_, *ground_, config_, resumed_)),
       planner_(make_planner()),
@@ -96,6 +103,7 @@ SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> 
                 ground_->clock),
       trainer_(training_, ground_->recorder, ground_->clock),
       validation_(*task_, *model_.model),
+      handover_(*peers_, ground_->site.network),
       run_{.config = config_,
            .parameters = model_.model->parameters().size(),
            .peers = *peers_,
@@ -104,14 +112,18 @@ SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> 
            .strategy = *strategy_,
            .checkpoints = checkpoints_,
            .validator = validation_,
+           .handover = handover_,
            .recorder = ground_->recorder,
            .clock = ground_->clock} {
   if (resumed_) checkpoints_.restore(run_, *resumed_);
-  compare_start();
-  // After restore(), since the record says at which step the run goes on.
-  record_start();
-  // The first round's sync is chosen from the profiles; a resumed run has chosen already.
-  if (!resumed_) retune(run_);
+  if (!peers_->is_newcomer()) {
+    compare_start();
+    // After restore(), since the record says at which step the run goes on.
+    record_start();
+    log_plan();
+    // The first round's sync is chosen from the profiles; a resumed run has chosen already.
+    if (!resumed_) retune(run_);
+  }
   // Last: threads that start earlier must not inherit the first device's cores.
   stay_on_cores(ground_->cores.front());
 }
@@ -186,6 +198,10 @@ void SiteRun::record_start() {
                                     .start_step = trainer_.steps_done(),
                                     .start_fragments = strategy_->syncs_of_round(),
                                     .clock_offset_seconds = peers_->clock_offset_seconds()});
+}
+
+void SiteRun::log_plan() const {
+  const auto& view = peers_->view();
   const auto& plan = run_.own_plan();
   spdlog::info("run '{}' as site {} of {}: {} parameters, {} steps of {} sequences a round: {}",
                config_.name, view.self + 1, view.size(), run_.parameters, plan.local_steps,
@@ -198,8 +214,19 @@ void SiteRun::record_start() {
                plan.local_steps);
 }
 
+bool SiteRun::join_round(const std::stop_token& stop) {
+  if (!handover_.join(run_, [this] { record_start(); }, stop)) return false;
+  log_plan();
+  return true;
+}
+
 int SiteRun::train(const std::stop_token& stop) {
   try {
+    if (peers_->is_newcomer() && !join_round(stop)) {
+      // Its checkpoint is the one that it came with.
+      leave(Outcome::kInterrupted, "interrupted");
+      return kExitInterrupted;
+    }
     if (run_rounds(run_, stop)) {
       // The last checkpoint must be whole before the others are told that this site is done.
       checkpoints_.finish(run_);

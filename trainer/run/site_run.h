@@ -17,6 +17,7 @@
 #include "trainer/run/model_training.h"
 #include "trainer/run/site_checkpoints.h"
 #include "trainer/run/site_ground.h"
+#include "trainer/run/site_handover.h"
 #include "trainer/run/site_model.h"
 #include "trainer/run/site_validation.h"
 #include "trainer/settings/load_config.h"
@@ -28,7 +29,7 @@ namespace farstep {
 class SiteRun {
  public:
   // Joins the run. If it resumes, continues from the newest sync of which all sites have
-  // checkpoints. Returns null if a stop was requested before all sites had joined. Throws
+  // checkpoints. If the run goes on already, train() takes the other sites' state. Returns null if a stop was requested before all sites had joined. Throws
   // ConfigError, DataError or PeerError.
   static std::unique_ptr<SiteRun> open(const LoadedSite& loaded, Resume resume,
                                        const std::stop_token& stop);
@@ -52,6 +53,9 @@ class SiteRun {
   // Refuses to train unless all sites start from the same weights.
   void compare_start() const;
   void record_start();
+  void log_plan() const;
+  // Takes the state of the sites that train already. Returns false if a stop was requested.
+  bool join_round(const std::stop_token& stop);
   // Saves a checkpoint, and returns when it is on disk.
   void save_now();
   // Records how this site ends, and tells the coordinator. If this site hosts the coordinator,
@@ -71,6 +75,7 @@ class SiteRun {
   ModelTraining training_;
   SiteTrainer trainer_;
   SiteValidation validation_;
+  SiteHandover handover_;
   Run run_;
 };
 

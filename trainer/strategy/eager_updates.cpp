@@ -159,6 +159,10 @@ void EagerUpdates::adopt_global() {
   span.finish();
 }
 
+Synced EagerUpdates::attend(const RoundStart& start, const std::stop_token& /*stop*/) {
+  throw InternalError(fmt::format("eager updates take no site into round {}", start.round));
+}
+
 void EagerUpdates::settle() {
   if (!sync_.try_give_up()) receive({});
 }

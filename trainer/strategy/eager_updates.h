@@ -46,6 +46,8 @@ class EagerUpdates : public Strategy {
   Synced after_step(const RoundTiming& so_far, const std::stop_token& stop) override;
   // Applies the sync of the round before; at the end of the run's last round, that one's as well.
   Synced end(const RoundTiming& so_far, const std::stop_token& stop) override;
+  // Throws InternalError: between any two rounds a delta is on its way that a newcomer lacks.
+  Synced attend(const RoundStart& start, const std::stop_token& stop) override;
   // Keeps the mean of a committed sync, to apply it after a resume.
   void settle() override;
   int64_t syncs_of_round() const override { return 0; }

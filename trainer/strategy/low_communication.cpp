@@ -153,11 +153,7 @@ void LowCommunication::send(const RoundTiming& so_far) {
         sync_.outer().delta(range, is_delayed ? std::span<const float>(sent_theta_) : local, delta);
     if (bad >= 0) sync_.refuse_delta(id, bad);
   };
-  const auto check_plan = [=, this](const Go& go) {
-    check_planned(go, start_->planned, [&](const PlannedWork& plan) {
-      return schedule_of(plan.local_steps).send_step(id.fragment);
-    });
-  };
+  const auto check_plan = [=, this](const Go& go) { check_work(go, id.fragment); };
   const auto apply_mean = [this, range](std::span<const float> mean) {
     sync_.outer().apply(range, mean);
   };
@@ -174,6 +170,41 @@ bool LowCommunication::receive(const std::stop_token& stop) {
   progress_.sent.reset();
   ++progress_.syncs_done;
   return true;
+}
+
+// The delta counts 0 in the mean, and the members see by its hash that this site's theta_global is
+// theirs.
+Synced LowCommunication::attend(const RoundStart& start, const std::stop_token& stop) {
+  FARSTEP_CHECK(!start_ && progress_.fragments_applied == 0, "a round is under way");
+  start_ = start;
+  sync_.meet(start.view, *start.exchanges);
+  Synced synced;
+  while (progress_.fragments_applied < num_fragments()) {
+    const SyncId id{.round = start.round, .fragment = progress_.fragments_applied};
+    const auto range = sync_.fragment_range(id.fragment);
+    const auto take_delta = [](std::span<float> delta) { std::ranges::fill(delta, 0.0F); };
+    const auto check_plan = [=, this](const Go& go) { check_work(go, id.fragment); };
+    const auto apply_mean = [this, range](std::span<const float> mean) {
+      sync_.outer().apply(range, mean);
+    };
+    sync_.send(id, {.fragments = num_fragments()},
+               {.take_delta = take_delta, .check_plan = check_plan, .apply_mean = apply_mean});
+    synced.is_stopped = !receive(stop);
+    if (synced.is_stopped) return synced;
+    theta().push(range, part(theta_global(), range));
+    ++progress_.fragments_applied;
+    synced.applied.push_back(*std::exchange(progress_.received, std::nullopt));
+  }
+  progress_.fragments_applied = 0;
+  sync_.drop_spent_residuals();
+  start_.reset();
+  return synced;
+}
+
+void LowCommunication::check_work(const Go& go, int64_t fragment) const {
+  check_planned(go, start_->planned, [&](const PlannedWork& plan) {
+    return schedule_of(plan.local_steps).send_step(fragment);
+  });
 }
 
 void LowCommunication::settle() {

@@ -31,6 +31,7 @@ class LowCommunication : public Strategy {
                const std::stop_token& stop) override;
   Synced after_step(const RoundTiming& so_far, const std::stop_token& stop) override;
   Synced end(const RoundTiming& so_far, const std::stop_token& stop) override;
+  Synced attend(const RoundStart& start, const std::stop_token& stop) override;
   void settle() override;
   int64_t syncs_of_round() const override { return progress_.fragments_applied; }
   int64_t syncs_done() const override { return progress_.syncs_done; }
@@ -48,6 +49,8 @@ class LowCommunication : public Strategy {
   // Sends and applies the fragments that are due; with `round_ends` all that are left.
   Synced sync(const RoundTiming& so_far, bool round_ends, const std::stop_token& stop);
   void send(const RoundTiming& so_far);
+  // Throws if a member did not train by the round's plan.
+  void check_work(const Go& go, int64_t fragment) const;
   // Waits for the sync under way, which then counts. Returns false if it was given up. Returns true
   // at once for a sync that counts but is not applied.
   bool receive(const std::stop_token& stop);

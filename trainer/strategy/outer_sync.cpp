@@ -213,6 +213,7 @@ std::optional<SyncRecord> OuterSync::receive(int64_t round, const std::stop_toke
   if (!outcome.go) return std::nullopt;
   record.generation = outcome.go->generation;
   record.members = std::move(outcome.go->sites);
+  record.newcomers = std::move(outcome.go->newcomers);
   record.averaging_weight = outcome.averaging_weight;
   record.theta_hash = outcome.theta_hash;
   record.wait_seconds = arrival.seconds;

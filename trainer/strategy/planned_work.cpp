@@ -13,11 +13,14 @@ void check_planned(const Go& go, std::span<const PlannedWork> planned,
   FARSTEP_CHECK(go.sites.size() == go.contributions.size(), "{} sites sent {} contributions",
                 go.sites.size(), go.contributions.size());
   for (std::size_t place = 0; place < go.sites.size(); ++place) {
+    const auto& contribution = go.contributions[place];
     const auto found = std::ranges::find(planned, go.sites[place], &PlannedWork::site);
+    const bool is_newcomer = found == planned.end() && contribution.work == Work{};
+    if (is_newcomer) continue;  // it takes the mean and brings nothing
     FARSTEP_CHECK(found != planned.end(), "site {} took part in round {}, which was not planned",
                   go.sites[place], go.round);
     const auto& plan = *found;
-    const auto& done = go.contributions[place].timing;
+    const auto& done = contribution.timing;
     // By a deadline a site ends when its time is up, and one step is enough.
     const int64_t least = plan.ends_by_steps ? least_steps(plan) : 1;
     FARSTEP_CHECK(done.batch == plan.batch && done.steps >= least && done.steps <= plan.most_steps,

@@ -42,7 +42,8 @@ struct SyncRecord {
   SyncId id;
   int64_t generation = 0;
   std::vector<std::string> members;  // of that generation: the sites that took part
-  double averaging_weight = 0;       // of this site's delta
+  std::vector<Newcomer> newcomers = {};  // that get the state after it
+  double averaging_weight = 0;           // of this site's delta
   // The hash that the sites voted on. With a round's last fragment it covers all of theta_global.
   std::string theta_hash;
   // The time from this site's delta until all sites had theirs, and from then until the commit.
@@ -57,6 +58,7 @@ struct SyncRecord {
     visit("fragment", id.fragment, "its fragment", kRequired);
     visit("generation", generation, "of the membership", kRequired);
     visit("members", members, "of that generation", kRequired);
+    visit("newcomers", newcomers, "that get the state after it");
     visit("averaging_weight", averaging_weight, "of this site's delta", kRequired);
     visit("theta_hash", theta_hash, "that the sites voted on", kRequired);
     visit("wait_seconds", wait_seconds, "until all sites had their delta", kRequired);
@@ -123,6 +125,12 @@ class Strategy {
   virtual Synced after_step(const RoundTiming& so_far, const std::stop_token& stop) = 0;
   // end(): the round's last step is done. Sends and applies all syncs that are left.
   virtual Synced end(const RoundTiming& so_far, const std::stop_token& stop) = 0;
+
+  // Takes part in a round without inner steps, as a site that joins the run in it: brings no work
+  // to its syncs and applies their means. theta_local equals theta_global then. `start` is as for
+  // begin(); its view may have this site beside the members that the round is planned for. Throws
+  // as begin() does, and PeerError if the round's first sync has begun without this site.
+  virtual Synced attend(const RoundStart& start, const std::stop_token& stop) = 0;
 
   // Leaves no sync under way. Called before the site ends. Gives up a sync that still waits for
   // sites. Waits for one that all sites have begun, so that it counts at all or at none; its mean

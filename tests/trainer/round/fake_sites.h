@@ -191,6 +191,12 @@ class CountedValidation : public Validator {
   std::vector<std::pair<int64_t, int64_t>> sequences;  // before and after each round
 };
 
+// Hands nothing over: the meeting of these tests names no newcomers.
+class NoHandover : public Handover {
+ public:
+  void begin(Run&, std::span<const Newcomer>) override { FAIL("there are no newcomers"); }
+};
+
 // One site, driven by one thread.
 class FakeSite {
  public:
@@ -213,6 +219,7 @@ class FakeSite {
             .strategy = *strategy,
             .checkpoints = checkpoints,
             .validator = validation,
+            .handover = handover,
             .recorder = recorder_,
             .clock = clock_} {}
 
@@ -258,6 +265,7 @@ class FakeSite {
   FakePeers peers;
   KeptCheckpoints checkpoints;
   CountedValidation validation;
+  NoHandover handover;
   Planner planner;
   const std::unique_ptr<Strategy> strategy;
   SiteTrainer trainer;

@@ -1,0 +1,53 @@
+// Handing a run's state to a site that joins while the run goes on.
+//
+// A member hands over what all members share between two rounds. The newcomer takes it, and then
+// attends the next round without work (attend_round() in join_round.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/config/json_fields.h"
+#include "wan/protocol/protocol.h"
+
+namespace farstep {
+
+struct Run;
+
+// What all members share between two rounds, besides theta_global and momentum.
+struct SharedState {
+  int64_t rounds_done = 0;
+  int64_t run_sequences = 0;
+  int64_t measuring_syncs = 0;
+  int64_t generation = 0;
+  std::vector<std::string> members;  // for which the next round is planned
+  std::vector<double> reduction_shares;
+  Json planner, strategy;
+  std::string momentum_hash;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("rounds_done", rounds_done, "outer rounds done", required(at_least(1)));
+    visit("run_sequences", run_sequences, "sequences that all sites took in them",
+          required(at_least(0)));
+    visit("measuring_syncs", measuring_syncs, "committed measuring syncs", required(at_least(0)));
+    visit("generation", generation, "of the membership", required(at_least(0)));
+    visit("members", members, "for which the next round is planned", kRequired);
+    visit("reduction_shares", reduction_shares, "of the last retune, by member", kRequired);
+    visit("planner", planner, "as in a checkpoint", kRequired);
+    visit("strategy", strategy, "as in a checkpoint", kRequired);
+    visit("momentum_hash", momentum_hash, "checksum of the outer momentum", kRequired);
+  }
+};
+
+class Handover {
+ public:
+  virtual ~Handover() = default;
+  // Begins to send the run's present state to these newcomers, while training goes on. Called
+  // between two rounds. A failure is logged: the newcomer asks again.
+  virtual void begin(Run& run, std::span<const Newcomer> newcomers) = 0;
+};
+
+}  // namespace farstep

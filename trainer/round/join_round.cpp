@@ -1,0 +1,66 @@
+#include "trainer/round/join_round.h"
+
+#include "trainer/base/checksum.h"
+#include "trainer/round/round_plan.h"
+#include "trainer/round/round_record.h"
+
+namespace farstep {
+
+namespace {
+
+// The members for which the round is planned: this site is none of them.
+View planned_view(const SharedState& state) {
+  return {.generation = state.generation, .members = state.members, .self = 0};
+}
+
+}  // namespace
+
+SharedState shared_state(const Run& run) {
+  return {.rounds_done = run.position.rounds_done,
+          .run_sequences = run.position.data.run_sequences,
+          .measuring_syncs = run.position.measuring_syncs,
+          .generation = run.peers.view().generation,
+          .members = run.peers.view().members,
+          .reduction_shares = run.reduction_shares,
+          .planner = run.planner.state(),
+          .strategy = run.strategy.state(),
+          .momentum_hash = checksum_text(checksum(std::as_bytes(run.strategy.outer_momentum())))};
+}
+
+void take_shared_state(Run& run, const SharedState& state) {
+  auto& strategy = run.strategy;
+  strategy.restore(state.strategy);
+  // What the donor's own weights still have to bring is the donor's.
+  const Range all{0, std::ssize(strategy.theta_global())};
+  auto& theta = run.site.theta();
+  const auto local = theta.pull(all);
+  strategy.drop_steps(local);
+  theta.push(all, local);
+  run.planner.set_view(planned_view(state));
+  run.planner.restore(state.planner);
+  run.reduction_shares = state.reduction_shares;
+  run.position.rounds_done = state.rounds_done;
+  run.position.data.run_sequences = state.run_sequences;
+  run.position.measuring_syncs = state.measuring_syncs;
+  run.position.unvalidated_since.reset();
+  run.site.resume(0, 0, 0, {});
+}
+
+bool attend_round(Run& run, const SharedState& state, const std::stop_token& stop) {
+  const auto& plan = run.planner.plan(planned_view(state));
+  run.peers.set_activity(run.position.round(), 0, "joining");
+  RoundRecord record(run);
+  const RoundStart start{.round = run.position.round(),
+                         .view = run.peers.view(),
+                         .planned = planned_work(run.config, plan),
+                         .exchanges = &run.peers.exchanges(),
+                         .theta = &run.site.theta()};
+  if (!record.add(run.strategy.attend(start, stop))) return false;
+  const int64_t sequences_before = run.position.data.run_sequences;
+  run.position.data.run_sequences += total_sequences(plan);
+  plan_after_round(run, record.newest_sync());
+  run.position.unvalidated_since = sequences_before;
+  return true;
+}
+
+}  // namespace farstep

@@ -1,0 +1,23 @@
+// How a site joins a run that goes on: it takes the members' shared state as it is between two
+// rounds, and attends the next round without work of its own.
+#pragma once
+
+#include <stop_token>
+
+#include "trainer/round/handover.h"
+#include "trainer/round/run.h"
+
+namespace farstep {
+
+// Returns the state that the members share now, between two rounds.
+SharedState shared_state(const Run& run);
+
+// Makes `state` the run's, after theta_global and momentum were written. Throws DataError.
+void take_shared_state(Run& run, const SharedState& state);
+
+// Attends the round after `state`, which the run has taken. Then the site is a member, and between
+// two rounds as the others are. Returns false if a stop was requested. Throws PeerError if the
+// round's first sync began before: a newer state must be taken.
+bool attend_round(Run& run, const SharedState& state, const std::stop_token& stop);
+
+}  // namespace farstep

@@ -1,0 +1,155 @@
+#include "trainer/run/site_handover.h"
+
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "trainer/base/checksum.h"
+#include "trainer/base/error.h"
+#include "trainer/config/json_limits.h"
+#include "trainer/round/join_round.h"
+#include "wan/transport/bulk_transfer.h"
+#include "wan/transport/local_address.h"
+
+namespace farstep {
+
+namespace {
+
+// A planner's and a strategy's state take a few kilobytes for each site.
+constexpr uint64_t kMostTextBytes = 16 << 20;
+// The rest of the uplink stays free for the syncs.
+constexpr double kShareOfUplink = 0.5;
+
+// The state of a run between two rounds, as bytes of its own.
+struct Copy {
+  std::string text;
+  std::array<std::byte, 8> text_size;
+  std::vector<float> theta, momentum;
+};
+
+std::shared_ptr<const Copy> copy_of(Run& run) {
+  auto copy = std::make_shared<Copy>();
+  copy->text = to_json(shared_state(run)).dump();
+  const uint64_t size = copy->text.size();
+  std::memcpy(copy->text_size.data(), &size, sizeof(size));
+  const auto theta = run.strategy.theta_global();
+  const auto momentum = run.strategy.outer_momentum();
+  copy->theta.assign(theta.begin(), theta.end());
+  copy->momentum.assign(momentum.begin(), momentum.end());
+  return copy;
+}
+
+void send_copy(const Copy& copy, const Newcomer& newcomer, const BulkLimits& limits,
+               const std::stop_token& stop) {
+  const std::array<std::span<const std::byte>, 4> parts = {
+      copy.text_size, std::as_bytes(std::span(copy.text)), std::as_bytes(std::span(copy.theta)),
+      std::as_bytes(std::span(copy.momentum))};
+  const auto& to = newcomer.request;
+  const BulkAddress address{.ip = to.ip, .port = static_cast<int>(to.port), .token = to.token};
+  try {
+    if (send_bulk(address, parts, limits, stop)) {
+      spdlog::info("site {} has the run's state", newcomer.site);
+    }
+  } catch (const std::exception& error) {
+    // The newcomer asks for another donor's.
+    spdlog::warn("the run's state did not reach site {}: {}", newcomer.site, error.what());
+  }
+}
+
+SharedState parse_state(const std::string& text) {
+  try {
+    check_json_limits(text, {.depth = 64, .members = 256, .values = 1'000'000});
+    return read_json<SharedState>(Json::parse(text), "the run's state");
+  } catch (const Json::exception& error) {
+    throw DataError(fmt::format("the run's state is not JSON: {}", error.what()));
+  } catch (const ConfigError& error) {
+    throw DataError(error.what());
+  }
+}
+
+void require_hash(std::span<const float> values, const std::string& expected, const char* name) {
+  const auto hash = checksum_text(checksum(std::as_bytes(values)));
+  if (hash == expected) return;
+  throw DataError(
+      fmt::format("the run's state came with another {}: {} instead of {}", name, hash, expected));
+}
+
+}  // namespace
+
+SiteHandover::SiteHandover(SitePeers& peers, const NetworkConfig& network)
+    : peers_(peers), network_(network) {}
+
+SiteHandover::~SiteHandover() {
+  stop_.request_stop();
+}
+
+void SiteHandover::begin(Run& run, std::span<const Newcomer> newcomers) {
+  const auto span = run.recorder.span(SpanCause::kRecovery, run.position.rounds_done);
+  const auto copy = copy_of(run);
+  BulkLimits limits{.stall_seconds = run.config.deadlines.transfer_stall_seconds};
+  if (network_.uplink_bits_per_second) {
+    limits.bits_per_second = kShareOfUplink * *network_.uplink_bits_per_second;
+  }
+  for (const auto& newcomer : newcomers) {
+    spdlog::info("the state after round {}, {} values, goes to site {}", run.position.rounds_done,
+                 copy->theta.size() + copy->momentum.size(), newcomer.site);
+    worker_.submit([copy, newcomer, limits, stop = stop_.get_token()] {
+      send_copy(*copy, newcomer, limits, stop);
+    });
+  }
+}
+
+bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
+                        const std::stop_token& stop) {
+  for (bool is_recorded = false;; ) {
+    try {
+      const auto state = fetch(run, stop);
+      if (!state) return false;
+      if (!std::exchange(is_recorded, true)) record_start();
+      return attend_round(run, *state, stop);
+    } catch (const PeerError& error) {
+      run.peers.throw_if_failed();
+      spdlog::info("{}; this site asks for the state after the next round", error.what());
+    } catch (const DataError& error) {
+      spdlog::warn("{}; this site asks for the state after the next round", error.what());
+    }
+  }
+}
+
+std::optional<SharedState> SiteHandover::fetch(Run& run, const std::stop_token& stop) {
+  run.peers.set_activity(0, 0, "waiting for the run's state");
+  BulkReceiver receiver(resolve_address(network_.address, network_.interface),
+                        static_cast<int>(network_.port),
+                        run.config.deadlines.transfer_stall_seconds);
+  const auto& own = receiver.address();
+  spdlog::info("the run goes on: this site waits for the end of a round, to take its state");
+  const auto handover =
+      peers_.fetch({.ip = own.ip, .port = own.port, .token = own.token}, stop);
+  if (!handover) return std::nullopt;
+  run.peers.set_activity(handover->round, 0, "receiving the run's state");
+  uint64_t size = 0;
+  if (!receiver.receive(std::as_writable_bytes(std::span(&size, 1)), stop)) return std::nullopt;
+  if (size > kMostTextBytes) {
+    throw DataError(fmt::format("the run's state begins with a text of {} bytes", size));
+  }
+  std::string text(size, '\0');
+  const auto theta = run.strategy.theta_global();
+  const auto momentum = run.strategy.outer_momentum();
+  if (!receiver.receive(std::as_writable_bytes(std::span(text)), stop) ||
+      !receiver.receive(std::as_writable_bytes(theta), stop) ||
+      !receiver.receive(std::as_writable_bytes(momentum), stop)) {
+    return std::nullopt;
+  }
+  receiver.finish();
+  auto state = parse_state(text);
+  require_hash(theta, handover->theta_hash, "theta_global");
+  require_hash(momentum, state.momentum_hash, "momentum");
+  take_shared_state(run, state);
+  spdlog::info("the state after round {} has come from site {}", handover->round, handover->donor);
+  return state;
+}
+
+}  // namespace farstep

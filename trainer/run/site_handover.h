@@ -1,0 +1,45 @@
+// Moves the run's state from a member to a newcomer, over a connection beside the data path.
+//
+// The message: eight bytes with the size of a JSON text (SharedState), the text, theta_global, and
+// the outer momentum, both fp32. All machines of a run have the same byte order.
+//
+// Belongs to the training thread. A worker sends.
+#pragma once
+
+#include <functional>
+#include <stop_token>
+
+#include "trainer/base/worker.h"
+#include "trainer/peers/site_peers.h"
+#include "trainer/round/handover.h"
+#include "trainer/round/run.h"
+
+namespace farstep {
+
+class SiteHandover : public Handover {
+ public:
+  // `peers` must outlive this. `network` is this site's.
+  SiteHandover(SitePeers& peers, const NetworkConfig& network);
+  // Gives up what is being sent.
+  ~SiteHandover() override;
+
+  // Copies theta_global and momentum first, which the next sync changes.
+  void begin(Run& run, std::span<const Newcomer> newcomers) override;
+
+  // Of a newcomer: waits for the end of a round, takes the state after it, and attends the next
+  // round. Tries again, with a newer state, as long as the run goes on. Calls `record_start` once,
+  // when it has the first state. Returns false if a stop was requested. Throws PeerError if the run
+  // ends.
+  bool join(Run& run, const std::function<void()>& record_start, const std::stop_token& stop);
+
+ private:
+  // Fetches the state once and makes it the run's. Returns nullopt if a stop was requested.
+  std::optional<SharedState> fetch(Run& run, const std::stop_token& stop);
+
+  SitePeers& peers_;
+  const NetworkConfig network_;
+  std::stop_source stop_;
+  Worker worker_;  // last: it uses all others
+};
+
+}  // namespace farstep
