@@ -25,8 +25,8 @@ class RenewedLinks : public Exchanges {
   // Makes no links before the first among().
   explicit RenewedLinks(Connect connect) : connect_(std::move(connect)) {}
 
-  // Makes the links of `view` if there are none yet. Closes the links of an older view before it makes those of `view`. If that fails, there are no
-  // links until the next call.
+  // Makes the links of `view` if there are none yet. Closes the links of an older view before it
+  // makes those of `view`. If that fails, there are no links until the next call.
   Exchange& among(const View& view) override;
 
   // As in Peers, since the first view. links() is for the members of `view`, by place.

@@ -38,8 +38,8 @@ class SitePeers : public Peers {
   // or PeerError.
   std::unique_ptr<Links> connect(const View& view, double stall_seconds);
   // Makes links and exchange of the present view, and from here on those of each newer one. Called
-  // as connect(), before exchanges and figures of links are used. A newcomer's first links are those
-  // of the view in which it becomes a member.
+  // as connect(), before exchanges and figures of links are used. A newcomer's first links are
+  // those of the view in which it becomes a member.
   void open_exchanges();
 
   const View& view() const override { return view_; }

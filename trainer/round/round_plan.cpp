@@ -31,13 +31,13 @@ SiteWork site_work(const Run& run) {
 RoundStart round_start(Run& run) {
   const auto& plan = run.plan();
   return {.round = run.position.round(),
-                   .view = run.peers.view(),
-                   .planned = planned_work(run.config, plan),
-                   .tokens_per_step = run.own_plan().batch * run.config.data.sequence_length,
-                   .is_measuring = plan.measuring_steps > 0,
-                   .exchanges = &run.peers.exchanges(),
-                   .theta = &run.site.theta(),
-                   .gradients = run.site.gradients()};
+          .view = run.peers.view(),
+          .planned = planned_work(run.config, plan),
+          .tokens_per_step = run.own_plan().batch * run.config.data.sequence_length,
+          .is_measuring = plan.measuring_steps > 0,
+          .exchanges = &run.peers.exchanges(),
+          .theta = &run.site.theta(),
+          .gradients = run.site.gradients()};
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ void SiteHandover::begin(Run& run, std::span<const Newcomer> newcomers) {
 
 bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
                         const std::stop_token& stop) {
-  for (bool is_recorded = false;; ) {
+  for (bool is_recorded = false;;) {
     try {
       const auto state = fetch(run, stop);
       if (!state) return false;
@@ -126,8 +126,7 @@ std::optional<SharedState> SiteHandover::fetch(Run& run, const std::stop_token& 
                         run.config.deadlines.transfer_stall_seconds);
   const auto& own = receiver.address();
   spdlog::info("the run goes on: this site waits for the end of a round, to take its state");
-  const auto handover =
-      peers_.fetch({.ip = own.ip, .port = own.port, .token = own.token}, stop);
+  const auto handover = peers_.fetch({.ip = own.ip, .port = own.port, .token = own.token}, stop);
   if (!handover) return std::nullopt;
   run.peers.set_activity(handover->round, 0, "receiving the run's state");
   uint64_t size = 0;

@@ -71,9 +71,10 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, Resume resume,
     require_run_fits(checked, peers->run(), std::string(kRunSource));
     if (peers->is_newcomer() && !takes_newcomers(peers->run().strategy.kind)) {
       throw PeerError(
-          "", fmt::format("the run has begun, and its strategy.kind, {}, takes no site into it; when "
-                          "the other sites have ended, start all of them with --resume",
-                          name_of(peers->run().strategy.kind)));
+          "",
+          fmt::format("the run has begun, and its strategy.kind, {}, takes no site into it; when "
+                      "the other sites have ended, start all of them with --resume",
+                      name_of(peers->run().strategy.kind)));
     }
     write_configs(*ground, peers->run());
     peers->open_exchanges();
@@ -215,7 +216,9 @@ void SiteRun::log_plan() const {
 }
 
 bool SiteRun::join_round(const std::stop_token& stop) {
-  if (!handover_.join(run_, [this] { record_start(); }, stop)) return false;
+  if (!handover_.join(
+          run_, [this] { record_start(); }, stop))
+    return false;
   log_plan();
   return true;
 }

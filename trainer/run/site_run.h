@@ -29,8 +29,8 @@ namespace farstep {
 class SiteRun {
  public:
   // Joins the run. If it resumes, continues from the newest sync of which all sites have
-  // checkpoints. If the run goes on already, train() takes the other sites' state. Returns null if a stop was requested before all sites had joined. Throws
-  // ConfigError, DataError or PeerError.
+  // checkpoints. If the run goes on already, train() takes the other sites' state. Returns null if
+  // a stop was requested before all sites had joined. Throws ConfigError, DataError or PeerError.
   static std::unique_ptr<SiteRun> open(const LoadedSite& loaded, Resume resume,
                                        const std::stop_token& stop);
   // Aborts all transfers on the links.

@@ -32,8 +32,7 @@ struct StrategyRow {
 constexpr std::array kStrategies{
     StrategyRow{StrategyKind::kLowCommunication, make<LowCommunication>,
                 [](const StrategySettings&, const JsonPath&) {}, true, true},
-    StrategyRow{StrategyKind::kEagerUpdates, make<EagerUpdates>, EagerUpdates::check, false,
-                false},
+    StrategyRow{StrategyKind::kEagerUpdates, make<EagerUpdates>, EagerUpdates::check, false, false},
 };
 
 const StrategyRow& row_of(StrategyKind kind) {

@@ -41,7 +41,7 @@ class LocalTheta {
 struct SyncRecord {
   SyncId id;
   int64_t generation = 0;
-  std::vector<std::string> members;  // of that generation: the sites that took part
+  std::vector<std::string> members;      // of that generation: the sites that took part
   std::vector<Newcomer> newcomers = {};  // that get the state after it
   double averaging_weight = 0;           // of this site's delta
   // The hash that the sites voted on. With a round's last fragment it covers all of theta_global.

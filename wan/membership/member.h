@@ -63,7 +63,8 @@ class Member : public Store, public Rendezvous {
   bool is_renewed(int64_t generation, const std::string& suspect) override;
 
   // Of a newcomer: asks for the run's state, and waits without a deadline until the members have
-  // ended a round and a donor is named. Returns nullopt if a stop was requested. Throws as arrive().
+  // ended a round and a donor is named. Returns nullopt if a stop was requested. Throws as
+  // arrive().
   std::optional<HandoverMessage> fetch(const FetchMessage& request, std::stop_token stop);
 
   // Whether the run cannot continue. throw_if_failed() throws the failure. Neither waits.

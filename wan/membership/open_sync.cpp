@@ -44,9 +44,15 @@ std::string OpenSync::differing_votes() const {
   return differing(votes_);
 }
 
-Go OpenSync::go() const {
+void OpenSync::start(std::vector<Newcomer> newcomers) {
   FARSTEP_CHECK(all_arrived(), "sites of round {}, fragment {} have not arrived", id_.round,
                 id_.fragment);
+  newcomers_ = std::move(newcomers);
+  has_started_ = true;
+}
+
+Go OpenSync::go() const {
+  FARSTEP_CHECK(has_started_, "round {}, fragment {} has not started", id_.round, id_.fragment);
   Go message{.generation = generation_,
              .round = id_.round,
              .fragment = id_.fragment,

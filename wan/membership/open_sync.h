@@ -25,6 +25,10 @@ class OpenSync {
 
   bool anyone_arrived() const { return !arrivals_.empty(); }
   bool all_arrived() const { return arrivals_.size() == sites_.size(); }
+  // Returns what an arrived site brought.
+  const Contribution& contribution(const std::string& site) const {
+    return arrivals_.at(site).contribution;
+  }
   bool all_voted() const { return votes_.size() == sites_.size(); }
 
   // Return the sites whose theta_global before the sync (after the exchange) differs from that of
@@ -33,13 +37,14 @@ class OpenSync {
   std::string differing_arrivals() const;
   std::string differing_votes() const;
 
-  // Sets the sites that get the state after this sync.
-  void set_newcomers(std::vector<Newcomer> newcomers) { newcomers_ = std::move(newcomers); }
+  // Starts the exchange; all sites must have arrived. `newcomers` get the state after this sync.
+  void start(std::vector<Newcomer> newcomers);
+  bool has_started() const { return has_started_; }
   const std::vector<Newcomer>& newcomers() const { return newcomers_; }
   // Returns the hash of the votes, which must be equal.
   const std::string& voted_hash() const { return votes_.begin()->second.theta_hash; }
 
-  // Returns the signal that starts the exchange; all sites must have arrived.
+  // Returns the signal of the start.
   Go go() const;
 
  private:
@@ -49,6 +54,7 @@ class OpenSync {
   std::map<std::string, ArriveMessage> arrivals_;  // by site
   std::map<std::string, VoteMessage> votes_;       // by site
   std::vector<Newcomer> newcomers_;
+  bool has_started_ = false;
 };
 
 }  // namespace farstep

@@ -54,6 +54,7 @@ std::vector<Outgoing> Roster::tick(double now_seconds) {
          fmt::format("silent for {:.1f} s; last heard of in round {}, step {}{}{}", silence_seconds,
                      last.round, last.step, last.activity.empty() ? "" : ": ", last.activity));
   }
+  if (has_begun() && !verdict_) start_sync_if_ready();
   return std::exchange(outbox_, {});
 }
 

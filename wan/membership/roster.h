@@ -14,7 +14,8 @@
 //
 // A site of the run that is no member may register again: it is a newcomer. It fetches the state as
 // it is at the end of a round, from a donor that the roster names, and arrives at the next sync. If
-// that has not begun, a generation with the newcomer begins. Otherwise it fetches again.
+// that has not begun, a generation with the newcomer begins. Otherwise it fetches again, and all
+// wait for it at the sync after that, for as long as its transfer took.
 //
 // Times are the coordinator's unix seconds on a steady scale. Not thread-safe: one owner.
 #pragma once
@@ -77,6 +78,8 @@ class Roster {
     // Of a newcomer: its newest request for the state, and the answer.
     std::optional<FetchMessage> fetch = {};
     std::optional<HandoverMessage> handover = {};
+    double handover_seconds = 0;  // its time
+    double fetch_seconds = 0;     // that the state took, if the newcomer was late then; else 0
   };
 
   void on(Seat& seat, const RegisterMessage& message);
@@ -118,7 +121,12 @@ class Roster {
   std::vector<std::string> site_names() const;
   std::vector<std::string> missing_sites() const;
 
+  // Whether all wait for a newcomer that was late before, and has the state nearly.
+  bool waits_for_newcomer() const;
+
   void open_sync(const SyncId& id);
+  // Starts the open sync's exchange if all have arrived.
+  void start_sync_if_ready();
   // Begins a generation without a member. The open sync begins anew.
   void go_on_without(const Seat& seat, const std::string& reason);
   // Whether a message belongs to the open sync; answers it if it does not.

@@ -5,6 +5,13 @@
 
 namespace farstep {
 
+namespace {
+
+// How much longer than its last transfer a newcomer that was late may take the next time.
+constexpr double kPatience = 1.5;
+
+}  // namespace
+
 // All sites plan with the profiles that the run began with, so the request of that time stays.
 void Roster::admit_newcomer(Seat& seat, const std::string& connection,
                             const RegisterMessage& message) {
@@ -24,6 +31,7 @@ void Roster::admit_newcomer(Seat& seat, const std::string& connection,
   seat.is_suspected = false;
   seat.fetch.reset();
   seat.handover.reset();
+  seat.fetch_seconds = 0;
   send(connection, welcome(seat));
 }
 
@@ -46,9 +54,8 @@ std::vector<Newcomer> Roster::newcomers_of_sync() const {
   const auto& id = sync_->id();
   if (id == kMeasuringSync || id.fragment + 1 != num_fragments_) return {};
   std::vector<std::pair<double, std::string>> donors;
-  const auto go = sync_->go();
-  for (std::size_t place = 0; place < go.sites.size(); ++place) {
-    donors.emplace_back(-go.contributions[place].timing.uplink_bits_per_second, go.sites[place]);
+  for (const auto& member : members_) {
+    donors.emplace_back(-sync_->contribution(member).timing.uplink_bits_per_second, member);
   }
   std::ranges::stable_sort(donors, {}, [](const auto& donor) { return donor.first; });
   std::vector<Newcomer> newcomers;
@@ -69,9 +76,20 @@ void Roster::announce_handovers(const OpenSync& sync) {
                                       .donor = newcomer.donor,
                                       .round = sync.id().round,
                                       .theta_hash = sync.voted_hash()};
+      seat.handover_seconds = now_seconds_;
       send(seat.connection, *seat.handover);
     }
   }
+}
+
+// Rounds may be shorter than the state's transfer. Without this wait the newcomer would be late at
+// each of them.
+bool Roster::waits_for_newcomer() const {
+  return std::ranges::any_of(seats_, [&](const Seat& seat) {
+    return is_present(seat) && !is_member(seat) && seat.handover &&
+           sync_->id() == SyncId{seat.handover->round + 1, 0} &&
+           now_seconds_ < seat.handover_seconds + kPatience * seat.fetch_seconds;
+  });
 }
 
 // Nothing has been exchanged in the sync, so all can begin it in a generation with the newcomer.
@@ -81,7 +99,8 @@ void Roster::welcome_into_sync(Seat& seat, const ArriveMessage& message) {
     send(seat.connection, *verdict_);
   } else if (is_outdated(message.generation)) {
     send(seat.connection, view());
-  } else if (id != sync_->id() || sync_->all_arrived()) {
+  } else if (id != sync_->id() || sync_->has_started()) {
+    if (seat.handover) seat.fetch_seconds = now_seconds_ - seat.handover_seconds;
     send(seat.connection, LateMessage{message.round, message.fragment});
   } else {
     members_ = members_with(seat);
@@ -93,8 +112,8 @@ void Roster::welcome_into_sync(Seat& seat, const ArriveMessage& message) {
 }
 
 void Roster::dismiss_newcomers() {
-  if (std::ranges::any_of(
-          seats_, [&](const Seat& seat) { return is_present(seat) && is_member(seat); })) {
+  if (std::ranges::any_of(seats_,
+                          [&](const Seat& seat) { return is_present(seat) && is_member(seat); })) {
     return;
   }
   for (auto& seat : seats_) {

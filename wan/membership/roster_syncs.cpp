@@ -88,7 +88,7 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
     lose(other, other.presence, fmt::format("it left before {}", text(id)));
     return;
   }
-  if (sync_->all_arrived()) {  // the answer was lost
+  if (sync_->has_started()) {  // the answer was lost
     send(seat.connection, sync_->go());
     return;
   }
@@ -102,13 +102,17 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
   }
   num_fragments_ = fragments;
   sync_->arrive(seat.site, message);
-  if (!sync_->all_arrived()) return;
+  start_sync_if_ready();
+}
+
+void Roster::start_sync_if_ready() {
+  if (!sync_->all_arrived() || sync_->has_started() || waits_for_newcomer()) return;
   if (const auto sites = sync_->differing_arrivals(); !sites.empty()) {
     const auto reason =
-        fmt::format("theta_global differs before the sync of {}: {}", text(id), sites);
+        fmt::format("theta_global differs before the sync of {}: {}", text(sync_->id()), sites);
     end_early(StopMessage{reason}, reason);
   } else {
-    sync_->set_newcomers(newcomers_of_sync());
+    sync_->start(newcomers_of_sync());
     send_to_all(sync_->go());
   }
 }
@@ -124,7 +128,7 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
     return;
   }
   if (!is_current(seat, message.kType, message.generation, id)) return;
-  if (!sync_->all_arrived()) {
+  if (!sync_->has_started()) {
     send(seat.connection,
          ErrorMessage{fmt::format("site {} voted on {} before all arrived", seat.site, text(id))});
     return;

@@ -258,6 +258,7 @@ struct GoodbyeMessage {
 using CoordinatorMessage =
     std::variant<WaitingMessage, Welcome, RefusedMessage, StoredMessage, ValueMessage,
                  HeartbeatAckMessage, Go, CommittedMessage, HandoverMessage, LateMessage,
-                 ViewMessage, PeerLostMessage, StopMessage, UnknownSiteMessage, ErrorMessage, GoodbyeMessage>;
+                 ViewMessage, PeerLostMessage, StopMessage, UnknownSiteMessage, ErrorMessage,
+                 GoodbyeMessage>;
 
 }  // namespace farstep

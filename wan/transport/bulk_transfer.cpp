@@ -15,7 +15,8 @@ namespace farstep {
 
 namespace {
 
-// Lines come at once from a sender that has connected; a stranger must not hold the listener longer.
+// Lines come at once from a sender that has connected; a stranger must not hold the listener
+// longer.
 constexpr double kLineSeconds = 5;
 // Long enough to spare a receiver that restarts, short beside the shortest stall deadline.
 constexpr double kRetrySeconds = 0.2;
@@ -129,9 +130,9 @@ bool BulkReceiver::accept_sender(Deadline deadline, int stop_fd) {
     const auto waited = wait_for(listener_.fd(), POLLIN, stop_fd, deadline);
     if (waited == Wait::kStopped) return false;
     if (waited == Wait::kLate) {
-      throw PeerError("", fmt::format("no byte of the run's state came to {} for {} s",
-                                      SocketAddress(address_.ip, address_.port).text(),
-                                      stall_seconds_));
+      throw PeerError(
+          "", fmt::format("no byte of the run's state came to {} for {} s",
+                          SocketAddress(address_.ip, address_.port).text(), stall_seconds_));
     }
     Socket visitor(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (visitor.fd() < 0) continue;
@@ -157,7 +158,8 @@ bool BulkReceiver::receive(std::span<std::byte> bytes, const std::stop_token& st
     }
     const auto waited = wait_for(sender_.fd(), POLLIN, signal.fd(), deadline);
     if (waited == Wait::kStopped) return false;
-    const auto count = waited == Wait::kLate ? 0 : recv(sender_.fd(), bytes.data(), bytes.size(), 0);
+    const auto count =
+        waited == Wait::kLate ? 0 : recv(sender_.fd(), bytes.data(), bytes.size(), 0);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (count <= 0) {
       sender_ = Socket();  // the sender connects once more; accept_sender() has the deadline

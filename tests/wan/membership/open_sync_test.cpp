@@ -48,6 +48,7 @@ TEST_CASE("contributions go out in the order of site ids whoever arrives first")
   CHECK_FALSE(sync.all_arrived());
   CHECK_THROWS_AS(sync.go(), InternalError);
   sync.arrive("z", ArriveMessage{2, 7, 1, {{1, 1, 1}}, "aa"});
+  sync.start({});
   const Go go = sync.go();
   CHECK(go.generation == 2);
   CHECK(go.round == 7);

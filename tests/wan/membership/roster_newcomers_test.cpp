@@ -101,6 +101,34 @@ TEST_CASE("a newcomer whose sync has begun without it fetches the next state") {
         std::vector<Newcomer>{{"c", again, "a"}});
 }
 
+TEST_CASE("all wait for a newcomer that was late, once and not for ever") {
+  for (const bool comes : {true, false}) {
+    auto table = without_c();
+    table.receive("c2", registration("c"));
+    table.receive("c2", kFetch);
+    const auto run = [&](int64_t round) {
+      for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, round));
+      for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(round));
+    };
+    run(1);
+    table.pass(4, {"a", "b", "c2"});  // the state is on its way for 4 s
+    for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 2));
+    only<LateMessage>(table.receive("c2", arrival_with(0, 2)));
+    table.receive("c2", FetchMessage{"10.0.0.3", 4000, "another"});
+    for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(2));
+    run(3);
+    for (const auto* site : {"a", "b"}) {
+      CHECK(receivers<Go>(table.receive(site, arrival_with(0, 4))).empty());
+    }
+    CHECK(receivers<Go>(table.pass(5, {"a", "b", "c2"})).empty());
+    if (comes) {
+      CHECK(receivers<ViewMessage>(table.receive("c2", arrival_with(0, 4))).size() == 3);
+    } else {
+      CHECK(receivers<Go>(table.pass(2, {"a", "b", "c2"})) == Names{"a", "b", "c2"});
+    }
+  }
+}
+
 TEST_CASE("only the last fragment of a round hands the state over") {
   auto table = without_c(2);
   table.receive("c2", registration("c"));

@@ -1,0 +1,134 @@
+#include "wan/transport/bulk_transfer.h"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "trainer/base/error.h"
+
+namespace farstep {
+namespace {
+
+std::vector<std::byte> content(std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<std::byte>(i * 2654435761U >> 24);
+  return bytes;
+}
+
+// Connects to the receiver and does `work` with the socket.
+template <typename Work>
+void visit(const BulkAddress& address, Work&& work) {
+  const auto socket = connect_tcp(SocketAddress(address.ip, address.port), deadline_after(5));
+  work(socket);
+}
+
+TEST_CASE("parts of all sizes arrive as one message") {
+  for (const std::size_t size : {1, 7, 65536, 5'000'003}) {
+    const auto bytes = content(size);
+    BulkReceiver receiver("127.0.0.1", 0, 20);
+    auto sent = std::async(std::launch::async, [&] {
+      const std::span<const std::byte> all = bytes;
+      const std::array parts = {all.first(size / 3), all.subspan(size / 3)};
+      return send_bulk(receiver.address(), parts, {.stall_seconds = 20}, {});
+    });
+    std::vector<std::byte> got(size);
+    const std::span<std::byte> whole = got;
+    CHECK(receiver.receive(whole.first(size / 2), {}));
+    CHECK(receiver.receive(whole.subspan(size / 2), {}));
+    receiver.finish();
+    CHECK(sent.get());
+    CHECK(got == bytes);
+  }
+}
+
+TEST_CASE("a transfer goes on where its connection broke, whoever else connects") {
+  const auto bytes = content(300'000);
+  BulkReceiver receiver("127.0.0.1", 0, 20);
+  const auto address = receiver.address();
+  std::vector<std::byte> got(bytes.size());
+  auto received = std::async(std::launch::async, [&] {
+    const bool has_all = receiver.receive(got, {});
+    receiver.finish();
+    return has_all;
+  });
+  // Strangers: one that says nothing, one with another token, and one that speaks HTTP.
+  visit(address, [](const Socket&) {});
+  visit(address, [](const Socket& socket) {
+    send_line(socket, "farstep-bulk 0123", deadline_after(5));
+    CHECK_THROWS_AS(receive_line(socket, deadline_after(5)), TcpError);
+  });
+  visit(address, [](const Socket& socket) {
+    send_line(socket, "GET / HTTP/1.1", deadline_after(5));
+    CHECK_THROWS_AS(receive_line(socket, deadline_after(5)), TcpError);
+  });
+  // Senders that break off after some bytes.
+  std::size_t offset = 0;
+  for (const std::size_t piece : {1, 1000, 0, 70'000}) {
+    visit(address, [&](const Socket& socket) {
+      send_line(socket, "farstep-bulk " + address.token, deadline_after(5));
+      offset = std::stoul(receive_line(socket, deadline_after(5)));
+      send(socket.fd(), bytes.data() + offset, piece, MSG_NOSIGNAL);
+    });
+  }
+  CHECK(offset >= 1001);
+  const std::array<std::span<const std::byte>, 1> parts = {bytes};
+  CHECK(send_bulk(address, parts, {.stall_seconds = 20}, {}));
+  CHECK(received.get());
+  CHECK(got == bytes);
+}
+
+TEST_CASE("a sender without a receiver and a receiver without a sender end by their deadline") {
+  BulkAddress gone;
+  {
+    BulkReceiver receiver("127.0.0.1", 0, 0.2);
+    gone = receiver.address();
+    std::byte byte;
+    CHECK_THROWS_AS(receiver.receive({&byte, 1}, {}), PeerError);
+  }
+  const std::array<std::span<const std::byte>, 0> parts = {};
+  CHECK_THROWS_AS(send_bulk(gone, parts, {.stall_seconds = 0.3}, {}), PeerError);
+}
+
+TEST_CASE("a stop ends both sides at once") {
+  std::stop_source stop;
+  BulkReceiver receiver("127.0.0.1", 0, 60);
+  std::vector<std::byte> got(10);
+  auto received =
+      std::async(std::launch::async, [&] { return receiver.receive(got, stop.get_token()); });
+  // A receiver that takes nothing fills the sender's buffers.
+  BulkReceiver idle("127.0.0.1", 0, 60);
+  const auto bytes = content(50'000'000);
+  const std::array<std::span<const std::byte>, 1> parts = {bytes};
+  auto sent = std::async(std::launch::async, [&] {
+    return send_bulk(idle.address(), parts, {.stall_seconds = 60}, stop.get_token());
+  });
+  std::byte first;
+  CHECK(idle.receive({&first, 1}, {}));
+  stop.request_stop();
+  CHECK_FALSE(received.get());
+  CHECK_FALSE(sent.get());
+}
+
+TEST_CASE("a limited transfer takes its time") {
+  const auto bytes = content(3'000'000);
+  const std::array<std::span<const std::byte>, 1> parts = {bytes};
+  BulkReceiver receiver("127.0.0.1", 0, 20);
+  std::vector<std::byte> got(bytes.size());
+  auto received = std::async(std::launch::async, [&] {
+    const bool has_all = receiver.receive(got, {});
+    receiver.finish();
+    return has_all;
+  });
+  const auto began = std::chrono::steady_clock::now();
+  // 3 MB at 24 Mbit/s are 1 s; the kernel lets a first burst pass.
+  CHECK(send_bulk(receiver.address(), parts, {.stall_seconds = 20, .bits_per_second = 24e6}, {}));
+  CHECK(received.get());
+  CHECK(got == bytes);
+  CHECK(std::chrono::steady_clock::now() - began > std::chrono::milliseconds(500));
+}
+
+}  // namespace
+}  // namespace farstep
