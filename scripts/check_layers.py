@@ -63,7 +63,7 @@ MAY_INCLUDE = {
     "trainer/round": "base config settings telemetry data plan transport protocol peers site strategy",
     "trainer/launch": "base config settings telemetry link",
     "trainer/probe": "base tokens settings plan profile model matmul llama language inner peers",
-    "trainer/run": "base settings telemetry data tokens schedule plan link transport protocol membership parameters model matmul "
+    "trainer/run": "base config settings telemetry data tokens schedule plan link transport protocol membership parameters model matmul "
     "llama language checkpoint inner strategy peers site round launch",
     "trainer/commands": "base config settings telemetry report tokens outer_optimizer plan simulate model matmul llama "
     "language checkpoint protocol membership launch probe run",
@@ -103,7 +103,7 @@ OTHER_UNITS = {
     "heterogeneity/plan": (3, 15),
     "trainer/kernels/products": (3, 14),
     "outer_optimizer/codec": (3, 12),
-    "wan/membership": (3, 11),
+    "wan/membership": (3, 12),
     "wan/collective": (1, 10),
     "wan/emulate": (1, 10),
     "trainer": (1, 1),  # main

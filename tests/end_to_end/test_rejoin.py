@@ -1,5 +1,6 @@
 """Sites that come back into a run that goes on: real processes, killed and started again."""
 
+import shutil
 import signal
 import unittest
 
@@ -12,7 +13,7 @@ class Rejoin(ClusterTest):
     """Who was killed is started again, takes the others' state, and trains with them to the end."""
 
     def come_back(self, run: dict, how: signal.Signals = signal.SIGKILL, num_sites: int = 3,
-                  victim: str = "node2") -> Cluster:
+                  victim: str = "node2", keeps_folder: bool = True) -> Cluster:
         """Starts a run, ends the victim, starts it again once the others go on, and waits."""
         folder = self.folder / f"{len(list(self.folder.iterdir()))}"
         folder.mkdir()
@@ -23,6 +24,8 @@ class Rejoin(ClusterTest):
         started[victim].wait(timeout=30)
         first = next(name for name in cluster.names if name != victim)
         wait_until(lambda: "generation 2 goes on" in cluster.log(first), 60, "the loss")
+        if not keeps_folder:
+            shutil.rmtree(cluster.output / victim)
         started[victim] = cluster.start(victim, "--resume=auto")
         self.processes.append(started[victim])
         for name in cluster.names:
@@ -47,13 +50,47 @@ class Rejoin(ClusterTest):
         self.assertEqual(rounds["node1"][-1]["generation"], 3)
 
     def test_a_killed_site_comes_back(self):
-        """After SIGKILL, with its checkpoints, by the plain strategy and a planned one."""
+        """By the plain strategy and a planned one."""
         for run in ({}, {"plan": RUN["plan"] | {"policy": "hybrid"}}):
             with self.subTest(run=run):
                 cluster = self.come_back(run)
                 self.assert_together(cluster)
                 losses = validation_losses(cluster)
                 self.assertLess(losses[40], losses[0])
+
+    def test_it_comes_back_whatever_the_sites_exchange(self):
+        """Also while a delta is on its way, and where it is the server itself."""
+        for run in ({"sync": {"fragments": 3, "delay_steps": 4}},
+                    {"sync": {"fragments": 2, "delay_steps": 2, "alpha": 0.5,
+                              "codec": {"kind": "int8"}}},
+                    {"sync": {"exchange": "parameter_server", "servers": ["node2"]}},
+                    {"sync": {"exchange": "ring"}}):
+            with self.subTest(run=run):
+                self.assert_together(self.come_back(run))
+
+    def test_it_comes_back_without_its_folder(self):
+        """On a new machine, say: with nothing of its own."""
+        self.assert_together(self.come_back({}, keeps_folder=False))
+
+    def test_a_site_that_was_stopped_comes_back(self):
+        """It has left at its own wish, and the last site that trained takes it back."""
+        self.assert_together(self.come_back({}, signal.SIGTERM, num_sites=2))
+
+    def test_eager_updates_take_nobody_back(self):
+        """The site says so and ends for its supervisor; the others go on."""
+        cluster = Cluster(self.folder, 2, RUN | {"strategy": {"kind": "eager_updates"},
+                                                 "outer": {"rounds": 200}})
+        started = self.start_all(cluster)
+        wait_until(lambda: len(by_event(cluster, "node2", "round")) >= 3, 60, "some rounds")
+        started["node2"].kill()
+        started["node2"].wait(timeout=30)
+        wait_until(lambda: "generation 2 goes on" in cluster.log("node1"), 60, "the loss")
+        again = cluster.start("node2", "--resume=auto")
+        self.processes.append(again)
+        self.assertEqual(again.wait(timeout=60), 4, cluster.log("node2"))
+        self.assertIn("eager_updates, takes no site into it", cluster.log("node2"))
+        started["node1"].send_signal(signal.SIGTERM)
+        self.assertEqual(started["node1"].wait(timeout=60), 130, cluster.log("node1"))
 
 
 if __name__ == "__main__":
