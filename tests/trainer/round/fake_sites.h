@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "tests/trainer/strategy/vector_sites.h"
 #include "tests/wan/transport/run_ranks.h"
 #include "trainer/base/stopped.h"
+#include "trainer/round/join_round.h"
 #include "trainer/round/run_round.h"
 #include "trainer/strategy/make_strategy.h"
 #include "trainer/telemetry/event_log.h"
@@ -191,23 +193,59 @@ class CountedValidation : public Validator {
   std::vector<std::pair<int64_t, int64_t>> sequences;  // before and after each round
 };
 
-// Hands nothing over: the meeting of these tests names no newcomers.
-class NoHandover : public Handover {
+// Keeps the states that donors hand over. Thread-safe.
+class HandedStates {
  public:
-  void begin(Run&, std::span<const Newcomer>) override { FAIL("there are no newcomers"); }
+  struct State {
+    SharedState shared;
+    std::vector<float> global, momentum;
+  };
+  void put(const std::string& site, State state) {
+    const std::lock_guard lock(mutex_);
+    states_[site] = std::move(state);
+    changed_.notify_all();
+  }
+  // Waits for the newest state of a site, and takes it.
+  State take(const std::string& site) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return states_.contains(site); });
+    return std::move(states_.extract(site).mapped());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, State> states_;  // guarded by mutex_
+};
+
+class FakeHandover : public Handover {
+ public:
+  explicit FakeHandover(HandedStates& states) : states_(states) {}
+  void begin(Run& run, std::span<const Newcomer> newcomers) override {
+    const auto theta = run.strategy.theta_global(), momentum = run.strategy.outer_momentum();
+    for (const auto& newcomer : newcomers) {
+      states_.put(newcomer.site, {.shared = shared_state(run),
+                                  .global = {theta.begin(), theta.end()},
+                                  .momentum = {momentum.begin(), momentum.end()}});
+    }
+  }
+
+ private:
+  HandedStates& states_;
 };
 
 // One site, driven by one thread.
 class FakeSite {
  public:
   FakeSite(const RunConfig& config, std::size_t site, std::vector<float> start, double step_seconds,
-           Meeting& meeting, Transport& transport, FakePeers::Renew renew,
+           Meeting& meeting, Transport& transport, FakePeers::Renew renew, HandedStates& handed,
            const std::filesystem::path& folder)
       : folder_(folder / config.sites[site].name),
         recorder_(folder_, config.sites[site].name, clock_),
         training(std::move(start), static_cast<int>(site), step_seconds, clock_),
         peers(view_of(config, site), meeting, transport, std::move(renew)),
         checkpoints(training),
+        handover(handed),
         planner(config.plan, sites_of(config.sites), peers.view()),
         strategy(make_strategy(config)),
         trainer(training, recorder_, clock_),
@@ -265,7 +303,7 @@ class FakeSite {
   FakePeers peers;
   KeptCheckpoints checkpoints;
   CountedValidation validation;
-  NoHandover handover;
+  FakeHandover handover;
   Planner planner;
   const std::unique_ptr<Strategy> strategy;
   SiteTrainer trainer;
@@ -286,8 +324,19 @@ class FakeSites {
       sites.push_back(std::make_unique<FakeSite>(
           configs_[site], site, start_values(11), step_seconds[site], meeting,
           transport({.generation = 1, .members = names, .self = site}),
-          [this](const View& view) -> Transport& { return transport(view); }, folder_.path()));
+          [this](const View& view) -> Transport& { return transport(view); }, handed,
+          folder_.path()));
     }
+  }
+  // Makes this site one of a new process, which has lost everything, at the same places.
+  void renew(std::size_t site) {
+    const auto& view = sites[site]->peers.view();
+    sites[site] = std::make_unique<FakeSite>(
+        configs_[site], site, std::vector<float>(11), sites[site]->training.step_seconds, meeting,
+        transport(
+            {.generation = -static_cast<int64_t>(site), .members = view.members, .self = site}),
+        [this](const View& newer) -> Transport& { return transport(newer); }, handed,
+        folder_.path() / "renewed");
   }
 
   FakeSite& operator[](std::size_t site) { return *sites[site]; }
@@ -327,6 +376,7 @@ class FakeSites {
 
  public:
   Meeting meeting;
+  HandedStates handed;
   std::vector<std::unique_ptr<FakeSite>> sites;  // last: end before what they use
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -32,6 +33,13 @@ class Meeting {
 
   // From here on the others go on in a new generation when a site is lost.
   void let_others_go_on() { others_go_on_ = true; }
+
+  // Makes a site that is no member get the state after the present round, at the end of which the
+  // members wait for it.
+  void let_join(int site) {
+    const std::lock_guard lock(mutex_);
+    newcomers_.insert(site);
+  }
 
   // Loses a site. All present and future waits fail, or begin anew among the others.
   void lose(const std::string& site) {
@@ -74,11 +82,22 @@ class Meeting {
     while (true) {
       const int64_t generation = generation_;
       const auto members = members_[generation];
-      if (has_ended_ || std::ranges::count(members, site) == 0) throw_lost();
+      if (has_ended_) throw_lost();
+      if (std::ranges::count(members, site) == 0) {
+        admit(site, sync);
+        continue;
+      }
       auto& arrivals = arrivals_[{generation, sync}];
       arrivals[site] = {contribution, theta_hash};
       changed_.notify_all();
-      const auto have_all_arrived = [&] { return arrivals.size() == members.size(); };
+      // Decided once, and not in a generation that is over.
+      const auto have_all_arrived = [&] {
+        if (generation_ == generation && arrivals.size() == members.size() &&
+            (newcomers_.empty() || !are_handed_over_)) {
+          started_.emplace(generation, sync);
+        }
+        return started_.contains({generation, sync});
+      };
       if (!changed_.wait(lock, stop, [&] {
             return has_ended_ || have_all_arrived() || generation_ > generation;
           })) {
@@ -98,6 +117,7 @@ class Meeting {
         go.contributions.push_back(arrival.first);
         go.sites.push_back(names_[index(member)]);
       }
+      go.newcomers = newcomers_of(generation, sync);
       return go;
     }
   }
@@ -128,6 +148,33 @@ class Meeting {
   }
 
  private:
+  // Begins a generation with a newcomer, unless all members have arrived. The caller holds mutex_.
+  void admit(int site, const SyncId& sync) {
+    if (!newcomers_.contains(site)) throw_lost();
+    FARSTEP_CHECK(are_handed_over_ && sync.fragment == 0, "a newcomer in the middle of a round");
+    auto members = members_[generation_];
+    members.insert(std::ranges::upper_bound(members, site), site);
+    newcomers_.erase(site);
+    members_[++generation_] = std::move(members);
+    changed_.notify_all();
+  }
+  // Returns the same to all members of a sync. The first member is the donor. The caller holds
+  // mutex_.
+  const std::vector<Newcomer>& newcomers_of(int64_t generation, const SyncId& sync) {
+    const auto [entry, is_new] = handed_over_.try_emplace({generation, sync});
+    const auto& arrival = arrivals_[{generation, sync}].begin()->second.first;
+    if (!is_new || sync == kMeasuringSync || sync.fragment + 1 < arrival.fragments) {
+      return entry->second;
+    }
+    are_handed_over_ = !newcomers_.empty();
+    for (const int site : newcomers_) {
+      entry->second.push_back({.site = names_[index(site)],
+                               .request = {},
+                               .donor = names_[index(members_[generation].front())]});
+    }
+    return entry->second;
+  }
+
   template <typename Value>
   using BySync = std::map<std::pair<int64_t, SyncId>, std::map<int, Value>>;  // by generation, site
 
@@ -150,6 +197,10 @@ class Meeting {
   int64_t generation_ = 1;
   std::map<int64_t, std::vector<int>> members_;  // by generation
   std::map<int, int64_t> generation_of_sync_;    // the newest, by site
+  std::set<int> newcomers_;                      // that are no members yet
+  bool are_handed_over_ = false;                 // the newcomers have the state of the round
+  std::map<std::pair<int64_t, SyncId>, std::vector<Newcomer>> handed_over_;
+  std::set<std::pair<int64_t, SyncId>> started_;
   BySync<std::pair<Contribution, std::string>> arrivals_;
   BySync<std::string> votes_;
 };
