@@ -179,8 +179,23 @@ Synced LowCommunication::attend(const RoundStart& start, const std::stop_token& 
   start_ = start;
   sync_.meet(start.view, *start.exchanges);
   Synced synced;
+  try {
+    synced = attend_syncs(stop);
+  } catch (...) {
+    start_.reset();  // a newer state can be taken
+    throw;
+  }
+  if (synced.is_stopped) return synced;
+  progress_.fragments_applied = 0;
+  sync_.drop_spent_residuals();
+  start_.reset();
+  return synced;
+}
+
+Synced LowCommunication::attend_syncs(const std::stop_token& stop) {
+  Synced synced;
   while (progress_.fragments_applied < num_fragments()) {
-    const SyncId id{.round = start.round, .fragment = progress_.fragments_applied};
+    const SyncId id{.round = start_->round, .fragment = progress_.fragments_applied};
     const auto range = sync_.fragment_range(id.fragment);
     const auto take_delta = [](std::span<float> delta) { std::ranges::fill(delta, 0.0F); };
     const auto check_plan = [=, this](const Go& go) { check_work(go, id.fragment); };
@@ -195,9 +210,6 @@ Synced LowCommunication::attend(const RoundStart& start, const std::stop_token& 
     ++progress_.fragments_applied;
     synced.applied.push_back(*std::exchange(progress_.received, std::nullopt));
   }
-  progress_.fragments_applied = 0;
-  sync_.drop_spent_residuals();
-  start_.reset();
   return synced;
 }
 

@@ -49,6 +49,8 @@ class LowCommunication : public Strategy {
   // Sends and applies the fragments that are due; with `round_ends` all that are left.
   Synced sync(const RoundTiming& so_far, bool round_ends, const std::stop_token& stop);
   void send(const RoundTiming& so_far);
+  // Does the syncs of a round that is attended without work.
+  Synced attend_syncs(const std::stop_token& stop);
   // Throws if a member did not train by the round's plan.
   void check_work(const Go& go, int64_t fragment) const;
   // Waits for the sync under way, which then counts. Returns false if it was given up. Returns true

@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Trains while sites are killed, frozen, stopped and started again, and checks the run all the time.
+
+A supervisor starts each site again when it ends, as a user's would. The faults come at random times,
+from a seed: two runs with one seed have the same faults, up to the machine's own timing. At least one
+healthy site is left alone. When the faults cease, all sites must train together again.
+
+Checked all the time: all sites have one theta_global after each round; no site does a round or a step
+twice; each process that ends has a code that a restart mends; memory and file descriptors stay flat.
+At the end: the loss has fallen, and how much of the sites' work counts.
+
+Usage: FARSTEP_BINARY=... FARSTEP_TEST_DATA=... chaos.py [--seconds S] [--seed N] [--sites N]
+"""
+
+import argparse
+import json
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from cluster import DATA, FARSTEP, Cluster, validation_losses
+
+RUN = {"min_sites": 1, "outer": {"rounds": 1_000_000},
+       "plan": {"base_steps": 150, "base_batch": 1},
+       "checkpoint": {"every_rounds": 5}, "evaluate": {"every_rounds": 20},
+       "deadlines": {"heartbeat_seconds": 0.3, "lost_after_seconds": 2, "join_seconds": 60}}
+VARIANTS = ({},  # the seed chooses one
+            {"sync": {"fragments": 3, "delay_steps": 10, "codec": {"kind": "int8"}}},
+            {"plan": RUN["plan"] | {"policy": "hybrid"}, "sync": {"fragments": 2, "alpha": 0.5}},
+            {"sync": {"exchange": "parameter_server", "servers": ["node2"]}},
+            {"sync": {"exchange": "ring"}})
+MEAN_PAUSE_SECONDS = 2  # between two faults
+FREEZE_SECONDS = {"freezes for a moment": (0.2, 1.0), "freezes for long": (3.0, 5.0)}
+FAULTS = ("is killed", "is stopped", *FREEZE_SECONDS)
+# A restart with --resume=auto is the remedy. A process that has just begun ends by SIGTERM itself.
+RESTARTS = (4, 130, -signal.SIGKILL, -signal.SIGTERM)
+CALM_SECONDS = 90  # within which all must train together once the faults have ceased
+COMMON_ROUNDS = 3
+MOST_FILES = 200
+MOST_GROWTH = 1.5  # of a process's memory after its first rounds
+
+
+class Violation(Exception):
+    """The run is not as it must be."""
+
+
+class Site:
+    """A site's process and what it has recorded so far."""
+
+    def __init__(self, cluster: Cluster, name: str):
+        self.cluster, self.name = cluster, name
+        self.offset = 0
+        self.rounds: dict[int, dict] = {}  # the newest event of each
+        self.steps: dict[int, int] = {}    # number of steps by round
+        self.seen_steps: set[tuple[int, int]] = set()
+        self.starts = 0
+        self.wakes_at: float | None = None
+        self.start()
+
+    def start(self):
+        """Starts its process as a supervisor does."""
+        with open(self.cluster.folder / f"{self.name}.{self.starts}.txt", "w",
+                  encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [str(FARSTEP), "train", "--config",
+                 str(self.cluster.folder / f"{self.name}.json"), "--resume=auto"],
+                stdout=log, stderr=log)
+        self.starts += 1
+        self.rounds_at_start = len(self.rounds)
+        self.first_memory = None
+
+    def log(self) -> str:
+        """The end of what its newest process printed."""
+        path = self.cluster.folder / f"{self.name}.{self.starts - 1}.txt"
+        return path.read_text(encoding="utf-8", errors="replace")[-3000:]
+
+    def is_healthy(self) -> bool:
+        """Whether its present process has trained a round."""
+        return (self.process.poll() is None and self.wakes_at is None
+                and len(self.rounds) > self.rounds_at_start)
+
+    def read_events(self):
+        """Takes in what the site has recorded since the last call."""
+        path = self.cluster.output / self.name / "events.jsonl"
+        if not path.exists():
+            return
+        with open(path, "rb") as file:
+            file.seek(self.offset)
+            text = file.read()
+        end = text.rfind(b"\n") + 1
+        self.offset += end
+        for line in text[:end].split(b"\n"):
+            if not line:
+                continue
+            try:
+                event = json.loads(line)
+            except ValueError:  # a line that a killed process left unfinished
+                continue
+            if event["event"] == "step":
+                step = (event["round"], event["step"])
+                if step in self.seen_steps:
+                    raise Violation(f"{self.name} did step {step} twice")
+                self.seen_steps.add(step)
+                self.steps[event["round"]] = self.steps.get(event["round"], 0) + 1
+            elif event["event"] == "round":
+                newest = max(self.rounds, default=0)
+                if event["round"] <= newest:
+                    raise Violation(f"{self.name} did round {event['round']} after {newest}")
+                self.rounds[event["round"]] = event
+
+    def check_process(self):
+        """Memory and file descriptors of its process stay flat."""
+        proc = Path(f"/proc/{self.process.pid}")
+        try:
+            pages = int((proc / "statm").read_text(encoding="ascii").split()[1])
+            files = len(list((proc / "fd").iterdir()))
+        except (OSError, IndexError):  # it has ended
+            return
+        if files > MOST_FILES:
+            raise Violation(f"{self.name} has {files} open files")
+        if len(self.rounds) < self.rounds_at_start + 10:
+            return
+        if self.first_memory is None:
+            self.first_memory = pages
+        elif pages > MOST_GROWTH * self.first_memory:
+            raise Violation(f"{self.name} grew from {self.first_memory} to {pages} pages")
+
+
+class Chaos:
+    """A run with faults."""
+
+    def __init__(self, folder: Path, num_sites: int, seed: int):
+        self.cluster = Cluster(folder, num_sites, RUN | VARIANTS[seed % len(VARIANTS)],
+                               {0: {"coordinator": {"host": False}}})
+        self.random = random.Random(seed)
+        self.hashes: dict[int, str] = {}
+        (folder / "coordinator.json").write_text(json.dumps(
+            {"run": "run.json", "endpoint": self.cluster.endpoint}), encoding="utf-8")
+        with open(folder / "coordinator.txt", "w", encoding="utf-8") as log:
+            self.coordinator = subprocess.Popen(
+                [str(FARSTEP), "coordinator", "--config", str(folder / "coordinator.json")],
+                stdout=log, stderr=log)
+        self.sites = [Site(self.cluster, name) for name in self.cluster.names]
+        self.faults = dict.fromkeys(FAULTS, 0)
+
+    def watch(self):
+        """Checks everything once, wakes who has slept enough, and restarts who has ended."""
+        for site in self.sites:
+            if site.wakes_at is not None and time.monotonic() >= site.wakes_at:
+                site.process.send_signal(signal.SIGCONT)
+                site.wakes_at = None
+            site.read_events()
+            for number, event in site.rounds.items():
+                if self.hashes.setdefault(number, event["theta_hash"]) != event["theta_hash"]:
+                    raise Violation(f"round {number}: {site.name} has another theta_global")
+            code = site.process.poll()
+            if code is None:
+                site.check_process()
+            elif code in RESTARTS:
+                site.start()
+            else:
+                raise Violation(f"{site.name} ended with {code}:\n{site.log()}")
+        if self.coordinator.poll() is not None:
+            raise Violation(f"the coordinator ended with {self.coordinator.returncode}")
+
+    def harm(self):
+        """Does one fault to a site, if another healthy one is left."""
+        victims = [site for site in self.sites if site.wakes_at is None
+                   and any(other.is_healthy() for other in self.sites if other is not site)]
+        fault = self.random.choice(FAULTS)
+        chance = self.random.random()
+        if not victims:
+            return
+        victim = victims[int(chance * len(victims))]
+        self.faults[fault] += 1
+        if fault in FREEZE_SECONDS:
+            victim.process.send_signal(signal.SIGSTOP)
+            victim.wakes_at = time.monotonic() + self.random.uniform(*FREEZE_SECONDS[fault])
+        else:
+            victim.process.send_signal(
+                signal.SIGKILL if fault == "is killed" else signal.SIGTERM)
+
+    def run(self, seconds: float):
+        """Harms the sites for so long, and waits until all train together again."""
+        end = time.monotonic() + seconds
+        # Faults begin when the run has.
+        self.wait_for(lambda: all(site.is_healthy() for site in self.sites), 60, "a first round")
+        next_fault = time.monotonic()
+        while time.monotonic() < end:
+            self.watch()
+            if time.monotonic() >= next_fault:
+                self.harm()
+                next_fault = time.monotonic() + self.random.expovariate(1 / MEAN_PAUSE_SECONDS)
+            time.sleep(0.05)  # a pause between two looks at other processes
+        newest = max(self.hashes)
+        self.wait_for(lambda: len(set.intersection(
+            *({number for number in site.rounds if number > newest} for site in self.sites)))
+                      >= COMMON_ROUNDS, CALM_SECONDS, "a round of all sites after the faults")
+
+    def wait_for(self, condition, seconds: float, what: str):
+        """Watches the run until the condition holds."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                logs = "\n".join(f"== {site.name}\n{site.log()}" for site in self.sites)
+                raise Violation(f"not within {seconds} s: {what}\n{logs}")
+            self.watch()
+            time.sleep(0.05)  # a pause between two looks at other processes
+
+    def goodput(self) -> float:
+        """The share of all inner steps that went into theta_global."""
+        done = sum(len(site.seen_steps) for site in self.sites)
+        counted = sum(event["local_steps"] for site in self.sites
+                      for event in site.rounds.values())
+        return counted / done
+
+    def end(self):
+        """Ends all processes."""
+        for process in [*(site.process for site in self.sites), self.coordinator]:
+            process.kill()
+            process.wait()
+
+
+def main() -> int:
+    """Runs the chaos, and prints what happened; 1 if a check failed."""
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=1800)
+    parser.add_argument("--seed", type=int, default=None, help="default: drawn, and printed")
+    parser.add_argument("--sites", type=int, default=4)
+    options = parser.parse_args()
+    seed = random.randrange(1_000_000) if options.seed is None else options.seed
+    print(f"seed {seed}, data {DATA}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="farstep-chaos-") as folder:
+        chaos = Chaos(Path(folder), options.sites, seed)
+        try:
+            chaos.run(options.seconds)
+            losses = validation_losses(chaos.cluster)
+            first, last = losses[min(losses)], losses[max(losses)]
+            if not last < first:
+                raise Violation(f"the loss went from {first:.3f} to {last:.3f}")
+        except Violation as violation:
+            print(f"VIOLATION (seed {seed}): {violation}", flush=True)
+            return 1
+        finally:
+            chaos.end()
+        print(f"{VARIANTS[seed % len(VARIANTS)]}: {max(chaos.hashes)} rounds, {sum(chaos.faults.values())} faults "
+              f"({', '.join(f'{count} {fault}' for fault, count in chaos.faults.items())}), "
+              f"{sum(site.starts for site in chaos.sites)} processes")
+        print(f"{100 * chaos.goodput():.1f} % of all inner steps count; loss {first:.3f} -> {last:.3f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

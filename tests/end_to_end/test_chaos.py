@@ -1,0 +1,22 @@
+"""Sites that are killed, frozen, stopped and started again all the time."""
+
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+CHAOS = Path(__file__).with_name("chaos.py")
+
+
+class Chaos(unittest.TestCase):
+    """A minute of chaos.py with one seed; the program runs longer and with others."""
+
+    def test_no_fault_spoils_the_run(self):
+        """All checks of chaos.py hold, with fragments on their way and a lossy codec."""
+        ended = subprocess.run([sys.executable, CHAOS, "--seconds", "60", "--seed", "1"],
+                               capture_output=True, text=True, timeout=280, check=False)
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
