@@ -22,6 +22,8 @@ class OpenSync {
   void arrive(const std::string& site, const ArriveMessage& message);
   void vote(const std::string& site, const VoteMessage& message);
 
+  // Returns the message of a site that has arrived.
+  const ArriveMessage& arrival(const std::string& site) const { return arrivals_.at(site); }
   bool anyone_arrived() const { return !arrivals_.empty(); }
   bool all_arrived() const { return arrivals_.size() == sites_.size(); }
   bool all_voted() const { return votes_.size() == sites_.size(); }

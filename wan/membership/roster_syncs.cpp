@@ -32,6 +32,14 @@ void Roster::on(Seat& seat, const GetMessage& message) {
 }
 
 void Roster::on(Seat& seat, const HeartbeatMessage& message) {
+  learn_term(seat.site, message.term);
+  if (!is_superseded_ && message.generation > generation_ && term_ > 1) {
+    step_down(
+        fmt::format("site {} is in generation {}, this coordinator in generation {}: its "
+                    "journal is older than the run, so it ends",
+                    seat.site, message.generation, generation_));
+  }
+  if (is_superseded_) return;
   seat.heartbeat = message;
   send(seat.connection, HeartbeatAckMessage{message.sent_seconds, now_seconds_});
   // Sites that wait for nothing hear of the end, or of another generation, by this.

@@ -31,6 +31,7 @@ struct Welcome {
   int64_t start_syncs = 0;
   std::vector<Json> profiles = {};
   int64_t min_sites = 1;
+  int64_t term = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -43,6 +44,7 @@ struct Welcome {
           required(at_least(0)));
     visit("profiles", profiles, "the sites' profiles, in order of site id");
     visit("min_sites", min_sites, "with fewer sites the run ends", required(at_least(1)));
+    visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
   }
 };
 
@@ -84,11 +86,13 @@ struct HeartbeatAckMessage {
   static constexpr std::string_view kType = "heartbeat_ack";
   double sent_seconds = 0;
   double coordinator_seconds = 0;
+  int64_t term = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("sent_seconds", sent_seconds, "as in the heartbeat", kRequired);
     visit("coordinator_seconds", coordinator_seconds, "the coordinator's unix time", kRequired);
+    visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
   }
 };
 
@@ -138,6 +142,7 @@ struct ViewMessage {
   std::string lost, reason;
   int64_t committed_round = -1;
   int64_t committed_fragment = 0;
+  int64_t term = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -147,27 +152,32 @@ struct ViewMessage {
     visit("reason", reason, "why it is gone", kRequired);
     visit("committed_round", committed_round, "round of the newest committed sync; -1: none");
     visit("committed_fragment", committed_fragment, "its fragment");
+    visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
   }
 };
 
 struct PeerLostMessage {
   static constexpr std::string_view kType = "peer_lost";
   std::string site, reason;
+  int64_t term = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("site", site, "the site that is gone", kRequired);
+    visit("site", site, "the site that is gone; empty: the coordinator ends");
     visit("reason", reason, "why it is gone", kRequired);
+    visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
   }
 };
 
 struct StopMessage {
   static constexpr std::string_view kType = "stop";
   std::string reason;
+  int64_t term = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("reason", reason, "which sites hold another theta_global", kRequired);
+    visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
   }
 };
 

@@ -32,7 +32,7 @@ TEST_CASE("messages of a site come back as they were sent") {
       SuspectMessage{1, "b"},
       PutMessage{"mesh/0/1", "00ff"},
       GetMessage{"mesh/0/1"},
-      HeartbeatMessage{1.5, 2, 3, "training"},
+      HeartbeatMessage{1.5, 2, 3, "training", 4, 5},
       ArriveMessage{1, 2, 3, {{100, 4, 409600}, {120, 4, 2, 0.1, 0.3}}, "0123456789abcdef"},
       VoteMessage{1, 2, 3, "0123456789abcdef"},
       MetricsMessage{3, 2.5, 4096, 1.5, 0.25},
@@ -55,16 +55,18 @@ TEST_CASE("messages of the coordinator come back as they were sent") {
               {"a", "b"},
               1,
               7,
-              {Json(nullptr), Json{{"site", "b"}}}},
+              {Json(nullptr), Json{{"site", "b"}}},
+              2,
+              5},
       RefusedMessage{"no"},
       StoredMessage{"k"},
       ValueMessage{"k", ""},
-      HeartbeatAckMessage{1.25, 1.5},
+      HeartbeatAckMessage{1.25, 1.5, 5},
       Go{1, 2, 3, {{{1, 2, 3}, {4, 5, 6, 0.5}}, {{7, 8, 9}, {}, 2}}},
       CommittedMessage{1, 2, 3},
-      ViewMessage{2, {"a", "c"}, "b", "silent", 4, 1},
-      PeerLostMessage{"b", "silent"},
-      StopMessage{"differs"},
+      ViewMessage{2, {"a", "c"}, "b", "silent", 4, 1, 5},
+      PeerLostMessage{"b", "silent", 5},
+      StopMessage{"differs", 5},
       UnknownSiteMessage{"who"},
       ErrorMessage{"what"},
       GoodbyeMessage{},
@@ -86,13 +88,13 @@ TEST_CASE("what is no message of Farstep is bad data") {
       "[]",
       "null",
       "{}",
-      R"({"protocol": 7})",
+      R"({"protocol": 8})",
       R"({"type": "get", "key": "k"})",
       R"({"protocol": "7", "type": "get"})",
-      R"({"protocol": 7, "type": 7})",
-      R"({"protocol": 7, "type": "get", "key": "k")",
+      R"({"protocol": 8, "type": 7})",
+      R"({"protocol": 8, "type": "get", "key": "k")",
       std::string(100000, '['),
-      R"({"protocol": 7, "type": "register", "facts": )" + std::string(80, '[') +
+      R"({"protocol": 8, "type": "register", "facts": )" + std::string(80, '[') +
           std::string(80, ']') + "}",
   };
   for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);
@@ -114,13 +116,13 @@ TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
   const std::vector<Row> table = {
       {R"({"protocol": 1, "type": "get", "key": "k"})", "of protocol 1"},
       {R"({"protocol": 1, "type": "something new"})", "of protocol 1"},
-      {R"({"protocol": 7, "type": "dance"})", "unknown type 'dance'"},
-      {R"({"protocol": 7, "type": "welcome"})", "unknown type 'welcome'"},
-      {R"({"protocol": 7, "type": "get"})", "message get: key: is missing"},
-      {R"({"protocol": 7, "type": "get", "key": 4})", "message get: key: is 4"},
-      {R"({"protocol": 7, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
-      {R"({"protocol": 7, "type": "leave", "outcome": "bored"})", "must be one of done"},
-      {R"({"protocol": 7, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
+      {R"({"protocol": 8, "type": "dance"})", "unknown type 'dance'"},
+      {R"({"protocol": 8, "type": "welcome"})", "unknown type 'welcome'"},
+      {R"({"protocol": 8, "type": "get"})", "message get: key: is missing"},
+      {R"({"protocol": 8, "type": "get", "key": 4})", "message get: key: is 4"},
+      {R"({"protocol": 8, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
+      {R"({"protocol": 8, "type": "leave", "outcome": "bored"})", "must be one of done"},
+      {R"({"protocol": 8, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
            "theta_hash": "a", "contribution": {"work": {"steps": -1, "batch": 1, "tokens": 1}}})",
        "contribution.work.steps: is -1"},
   };
@@ -156,6 +158,11 @@ TEST_CASE("counts beyond every run are refused, as the next one would overflow")
       CHECK_THROWS_WITH(decode_site_message(json.dump()), Catch::Contains(field));
     }
   }
+}
+
+TEST_CASE("the end of a coordinator is a loss of no site") {
+  const CoordinatorMessage end = PeerLostMessage{"", "it ends", 5};
+  CHECK(encode(decode_coordinator_message(encode(end))) == encode(end));
 }
 
 TEST_CASE("text that is not UTF-8 does not break a message") {
