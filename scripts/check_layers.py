@@ -103,7 +103,7 @@ OTHER_UNITS = {
     "heterogeneity/plan": (3, 15),
     "trainer/kernels/products": (3, 14),
     "outer_optimizer/codec": (3, 12),
-    "wan/membership": (3, 12),
+    "wan/membership": (3, 16),
     "wan/collective": (1, 10),
     "wan/emulate": (1, 10),
     "trainer": (1, 1),  # main

@@ -39,7 +39,7 @@ std::vector<double> averaging_coefficients(AveragingRule rule, std::span<const W
     coefficients.push_back(work.steps > 0 ? raw_weight(rule, work) : 0);
   }
   const double sum = std::accumulate(coefficients.begin(), coefficients.end(), 0.0);
-  FARSTEP_CHECK(sum > 0, "no site brings any work to the sync");
+  if (sum == 0) return coefficients;  // all that worked are lost, and a newcomer is left
   double effective_steps = 0;
   for (std::size_t i = 0; i < works.size(); ++i) {
     coefficients[i] /= sum;

@@ -31,8 +31,8 @@ inline std::span<const std::string_view> enum_names(AveragingRule) {
 //                            of Wang et al. 2020, section 4. It is not the plain mean of H: only
 //                            so does the mean delta move sum (c H) = sum (p H) steps, as by the
 //                            rule tokens (FedAvg). Equals batch times tau sum B / sum (B H).
-// They sum to 1 (fednova's only if all H are equal). A site without steps gets 0 and is in no sum.
-// Throws InternalError if no site has steps.
+// They sum to 1 (fednova's only if all H are equal). A site without steps gets 0 and is in no sum;
+// if no site has steps, all get 0.
 std::vector<double> averaging_coefficients(AveragingRule rule, std::span<const Work> works);
 
 }  // namespace farstep

@@ -70,6 +70,7 @@ class Site:
                  str(self.cluster.folder / f"{self.name}.json"), "--resume=auto"],
                 stdout=log, stderr=log)
         self.starts += 1
+        self.is_ending = False  # by a fault that its process cannot survive
         self.rounds_at_start = len(self.rounds)
         self.first_memory = None
 
@@ -80,7 +81,7 @@ class Site:
 
     def is_healthy(self) -> bool:
         """Whether its present process has trained a round."""
-        return (self.process.poll() is None and self.wakes_at is None
+        return (self.process.poll() is None and self.wakes_at is None and not self.is_ending
                 and len(self.rounds) > self.rounds_at_start)
 
     def read_events(self):
@@ -177,6 +178,7 @@ class Chaos:
             return
         victim = victims[int(chance * len(victims))]
         self.faults[fault] += 1
+        victim.is_ending = fault != "freezes for a moment"
         if fault in FREEZE_SECONDS:
             victim.process.send_signal(signal.SIGSTOP)
             victim.wakes_at = time.monotonic() + self.random.uniform(*FREEZE_SECONDS[fault])

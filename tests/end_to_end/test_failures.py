@@ -15,9 +15,9 @@ ENDLESS = {"outer": {"rounds": 1000}, "plan": {"base_steps": 20, "base_batch": 1
 class LostPeers(ClusterTest):
     """A site that vanishes ends the run at all others, quickly and safely."""
 
-    def lose(self, victim: str, stop: int, num_sites: int = 3):
+    def lose(self, victim: str, stop: int, num_sites: int = 3, run: dict | None = None):
         """Kills `victim` in mid-run; the others must end within 10 s with exit code 4."""
-        cluster = Cluster(self.folder, num_sites, ENDLESS)
+        cluster = Cluster(self.folder, num_sites, ENDLESS | (run or {}))
         started = self.start_all(cluster)
         wait_until(lambda: any(event["event"] == "round" and event["round"] >= 2
                                for event in cluster.events(victim)), 30, "two rounds")
@@ -53,9 +53,15 @@ class LostPeers(ClusterTest):
         self.assert_names_and_saves(cluster, "node2", "node2")
 
     def test_killed_coordinator_is_named(self):
-        """The site that hosts the coordinator takes it along."""
-        cluster = self.lose("node1", signal.SIGKILL)
+        """The site that hosts the coordinator takes it along, and does not bring it back."""
+        cluster = self.lose("node1", signal.SIGKILL,
+                            run={"deadlines": {"coordinator_lost_after_seconds": 3}})
         self.assert_names_and_saves(cluster, "node1", "coordinator")
+
+    def test_stopped_coordinator_is_told(self):
+        """The site that hosts the coordinator leaves: the others do not wait for another one."""
+        cluster = self.lose("node1", signal.SIGTERM, run={"min_sites": 1})
+        self.assert_names_and_saves(cluster, "node1", "site node1, which hosts the coordinator")
 
     def test_a_survivor_that_cannot_save_names_the_lost_site(self):
         """A second failure, of the disk, does not hide the first."""

@@ -27,7 +27,7 @@ class Sender {
       case 2:
         return GetMessage{text()};
       case 3:
-        return HeartbeatMessage{seconds(), number(), number(), text(), number()};
+        return HeartbeatMessage{seconds(), number(), number(), text(), number(), number()};
       case 4:
         return ArriveMessage{number(), number(), number(), contribution(), text()};
       case 5:

@@ -6,6 +6,7 @@
 
 #include "heterogeneity/plan/site_profile.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/journal_run.h"
 #include "trainer/base/file.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/data/tokens/token_dataset.h"
@@ -14,6 +15,8 @@
 #include "trainer/telemetry/event.h"
 #include "wan/lab/lab_spec.h"
 #include "wan/link/lab_file.h"
+#include "wan/membership/journal.h"
+#include "wan/membership/roster.h"
 #include "wan/protocol/protocol.h"
 #include "wan/transport/network_notice.h"
 
@@ -92,6 +95,23 @@ void add_messages(Corpus& corpus, const std::string& target) {
   }
 }
 
+// While sites join, and in the exchange of the first sync.
+void add_journals(Corpus& corpus) {
+  Roster roster(journal_run(), Deadlines{});
+  corpus.add("journal", journal_text(roster.state(), journal_run()));
+  for (const auto* site : {"a", "b"}) {
+    RegisterMessage request;
+    request.site = site;
+    roster.receive(site, request, 0);
+  }
+  roster.receive("a", PutMessage{"key", "00"}, 0);
+  for (const auto* site : {"a", "b"}) roster.receive(site, ArriveMessage{1, 1, 0, {}, "aa"}, 0);
+  corpus.add("journal", journal_text(roster.state(), journal_run()));
+  for (const auto* site : {"a", "b"}) roster.receive(site, VoteMessage{1, 1, 0, "bb"}, 0);
+  roster.receive("a", LeaveMessage{Outcome::kFailed, "a full disk"}, 0);
+  corpus.add("journal", journal_text(roster.state(), journal_run()));
+}
+
 void add_network(Corpus& corpus) {
   add_messages<SiteMessage>(corpus, "site_message");
   RegisterMessage registration;
@@ -110,6 +130,7 @@ void add_network(Corpus& corpus) {
   corpus.add("network_check", text_of(NetworkNotice{"::1", "00ff", {}, "cannot listen"}));
   corpus.add("network_check", "0123456789abcdef0123456789abcdef\n");
   corpus.add("roster", std::string(512, '\0'));
+  add_journals(corpus);
   for (char kind = 0; kind < 8; ++kind)
     corpus.add("codec", std::string(1, kind) + "\x40 any bytes");
 }

@@ -49,7 +49,7 @@ int coordinator_command(const Arguments& arguments) {
   const Interrupt interrupt;
   RealClock clock;
   const auto run = run_config_from_json(loaded.run, config.run);
-  Coordinator coordinator(config.endpoint, served_run(run), run.deadlines, clock);
+  Coordinator coordinator(config.endpoint, served_run(run), run.deadlines, clock, config.journal);
   while (!coordinator.wait_until_over(kLookSeconds)) {
     if (interrupt.token().stop_requested()) return kExitInterrupted;
   }

@@ -170,15 +170,23 @@ void tell_to_end(Launched& one) {
   one.is_told = true;
 }
 
+// Nobody restarts the coordinator of a launched run.
+bool has_lost_coordinator(const std::vector<Launched>& launched) {
+  return std::ranges::any_of(launched, [](const Launched& one) {
+    return one.hosts_coordinator && one.process->exit_code().value_or(0) != 0;
+  });
+}
+
 // After a failure, members of the run hear of it from the coordinator or by their connections, save
-// and end. A site that still waits for the others would wait for join_seconds, and a coordinator
-// without sites forever.
+// and end. A site that still waits for the others would wait for join_seconds, a member without the
+// coordinator for coordinator_lost_after_seconds, and a coordinator without sites forever.
 void tell_those_who_wait(std::vector<Launched>& launched) {
   bool has_sites = false;
+  const bool all_wait = has_lost_coordinator(launched);
   for (auto& one : launched) {
     if (!one.events || one.process->exit_code()) continue;
     has_sites = true;
-    if (!one.has_begun) tell_to_end(one);
+    if (!one.has_begun || all_wait) tell_to_end(one);
   }
   if (has_sites) return;
   for (auto& one : launched) tell_to_end(one);
@@ -186,7 +194,7 @@ void tell_those_who_wait(std::vector<Launched>& launched) {
 
 // Whether enough sites that take part in the run have not failed.
 bool goes_on(const std::vector<Launched>& launched, const std::optional<int64_t>& min_sites) {
-  if (!min_sites) return false;
+  if (!min_sites || has_lost_coordinator(launched)) return false;
   return std::ranges::count_if(launched, [](const Launched& one) {
            return one.has_begun && one.process->exit_code().value_or(0) == 0;
          }) >= *min_sites;

@@ -38,8 +38,9 @@ void require_links_fit(const RunConfig& run, const SiteConfig& site) {
 }
 
 std::unique_ptr<SitePeers> SitePeers::join(const LoadedSite& loaded, const JoinRequest& request,
-                                           Clock& clock, const std::stop_token& stop) {
-  std::unique_ptr<SitePeers> peers(new SitePeers(loaded, clock));
+                                           Clock& clock, const std::stop_token& stop,
+                                           const MembershipFiles& files) {
+  std::unique_ptr<SitePeers> peers(new SitePeers(loaded, clock, files));
   const auto welcome = peers->member_->join(request, stop);
   if (!welcome) return nullptr;
   peers->telling_failure([&] { peers->begin(*welcome); });
@@ -60,13 +61,22 @@ void SitePeers::begin(const Welcome& welcome) {
                            : agreed_compute(run_.inner.compute, site_, view_, *member_);
 }
 
-SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock) : site_(loaded.site), clock_(clock) {
+SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files)
+    : site_(loaded.site), clock_(clock) {
   const auto own = own_run(loaded);
   if (site_.coordinator.host) {
     coordinator_ = std::make_unique<Coordinator>(site_.coordinator.endpoint, served_run(own),
-                                                 own.deadlines, clock);
+                                                 own.deadlines, clock, files.journal);
   }
-  member_ = std::make_unique<Member>(site_.coordinator.endpoint, site_.name, own.deadlines, clock);
+  member_ = std::make_unique<Member>(site_.coordinator.endpoint, site_.name, own.deadlines, clock,
+                                     files.term);
+}
+
+// Else the others would wait for a coordinator that does not come back.
+SitePeers::~SitePeers() {
+  if (coordinator_) {
+    coordinator_->end_run(fmt::format("site {}, which hosts the coordinator, ended", site_.name));
+  }
 }
 
 int SitePeers::lanes(std::size_t members) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -25,13 +26,22 @@ inline constexpr std::string_view kRunSource = "the run that the coordinator han
 // Throws ConfigError if the site's links cannot be what the run asks for.
 void require_links_fit(const RunConfig& run, const SiteConfig& site);
 
+// Files that let a run outlive its coordinator's process; empty: none.
+struct MembershipFiles {
+  std::filesystem::path journal;  // of the coordinator, where it is hosted
+  std::filesystem::path term;     // the newest term of a coordinator that the site knows
+};
+
 class SitePeers : public Peers {
  public:
   // Starts the coordinator if this site hosts it, joins with `request` and waits for all sites.
   // Returns null if a stop was requested before all had joined. `clock` must outlive this. Throws
-  // ConfigError or PeerError.
+  // ConfigError, DataError or PeerError.
   static std::unique_ptr<SitePeers> join(const LoadedSite& loaded, const JoinRequest& request,
-                                         Clock& clock, const std::stop_token& stop);
+                                         Clock& clock, const std::stop_token& stop,
+                                         const MembershipFiles& files = {});
+  // A coordinator that this site hosts ends too, and tells the other sites.
+  ~SitePeers() override;
 
   // Makes links to the members of `view`, without an exchange. A transfer fails after
   // `stall_seconds` without progress. All members must call it at the same time. Throws ConfigError
@@ -87,7 +97,7 @@ class SitePeers : public Peers {
   void leave(Outcome outcome, const std::string& message, double patience_seconds);
 
  private:
-  SitePeers(const LoadedSite& loaded, Clock& clock);
+  SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files);
   // Takes over the run and the view that the coordinator handed out.
   void begin(const Welcome& welcome);
   // Returns the number of connections between two sites, of which there are `members`.

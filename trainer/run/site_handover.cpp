@@ -82,10 +82,6 @@ void require_hash(std::span<const float> values, const std::string& expected, co
 SiteHandover::SiteHandover(SitePeers& peers, const NetworkConfig& network)
     : peers_(peers), network_(network) {}
 
-SiteHandover::~SiteHandover() {
-  stop_.request_stop();
-}
-
 void SiteHandover::begin(Run& run, std::span<const Newcomer> newcomers) {
   const auto span = run.recorder.span(SpanCause::kRecovery, run.position.rounds_done);
   const auto copy = copy_of(run);
@@ -96,7 +92,8 @@ void SiteHandover::begin(Run& run, std::span<const Newcomer> newcomers) {
   for (const auto& newcomer : newcomers) {
     spdlog::info("the state after round {}, {} values, goes to site {}", run.position.rounds_done,
                  copy->theta.size() + copy->momentum.size(), newcomer.site);
-    worker_.submit([copy, newcomer, limits, stop = stop_.get_token()] {
+    // The assignment stops the thread before and waits for it.
+    senders_[newcomer.site] = std::jthread([copy, newcomer, limits](const std::stop_token& stop) {
       send_copy(*copy, newcomer, limits, stop);
     });
   }
@@ -122,7 +119,7 @@ bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
 std::optional<SharedState> SiteHandover::fetch(Run& run, const std::stop_token& stop) {
   run.peers.set_activity(0, 0, "waiting for the run's state");
   BulkReceiver receiver(resolve_address(network_.address, network_.interface),
-                        static_cast<int>(network_.port),
+                        static_cast<int>(network_.port), run.config.deadlines.connect_seconds,
                         run.config.deadlines.transfer_stall_seconds);
   const auto& own = receiver.address();
   spdlog::info("the run goes on: this site waits for the end of a round, to take its state");

@@ -3,13 +3,17 @@
 // The message: eight bytes with the size of a JSON text (SharedState), the text, theta_global, and
 // the outer momentum, both fp32. All machines of a run have the same byte order.
 //
-// Belongs to the training thread. A worker sends.
+// Belongs to the training thread. Each newcomer has a thread that sends to it.
 #pragma once
 
 #include <functional>
+#include <map>
+#include <optional>
+#include <span>
 #include <stop_token>
+#include <string>
+#include <thread>
 
-#include "trainer/base/worker.h"
 #include "trainer/peers/site_peers.h"
 #include "trainer/round/handover.h"
 #include "trainer/round/run.h"
@@ -20,10 +24,9 @@ class SiteHandover : public Handover {
  public:
   // `peers` must outlive this. `network` is this site's.
   SiteHandover(SitePeers& peers, const NetworkConfig& network);
-  // Gives up what is being sent.
-  ~SiteHandover() override;
 
-  // Copies theta_global and momentum first, which the next sync changes.
+  // Copies theta_global and momentum first, which the next sync changes. Gives up an older state
+  // that is still being sent to one of these newcomers; the destructor gives up all.
   void begin(Run& run, std::span<const Newcomer> newcomers) override;
 
   // Of a newcomer: waits for the end of a round, takes the state after it, and attends the next
@@ -38,8 +41,7 @@ class SiteHandover : public Handover {
 
   SitePeers& peers_;
   const NetworkConfig network_;
-  std::stop_source stop_;
-  Worker worker_;  // last: it uses all others
+  std::map<std::string, std::jthread> senders_;  // the newest by newcomer
 };
 
 }  // namespace farstep

@@ -9,6 +9,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kRunPrefix = "run.";
+constexpr const char* kJournalFile = "coordinator.journal";
 
 std::string absolute_under(const fs::path& folder, const std::string& path) {
   return (folder / path).lexically_normal().string();
@@ -47,6 +48,9 @@ LoadedSite load_site(const fs::path& file, const std::vector<std::string>& overr
   const auto folder = fs::absolute(file).parent_path();
   // Paths are relative to their file, so that a program may start anywhere.
   for (auto* path : {&site.data, &site.models, &site.output}) *path = absolute_under(folder, *path);
+  auto& journal = site.coordinator.journal;
+  journal = journal.empty() ? (fs::path(site.output) / site.name / kJournalFile).string()
+                            : absolute_under(folder, journal);
   if (!site.profile.empty()) site.profile = absolute_under(folder, site.profile);
   if (!site.run.empty()) {
     site.run = absolute_under(folder, site.run);
@@ -68,6 +72,11 @@ LoadedCoordinator load_coordinator(const fs::path& file,
   auto& config = loaded.coordinator;
   config.run = absolute_under(folder, config.run);
   if (!config.output.empty()) config.output = absolute_under(folder, config.output);
+  if (!config.journal.empty()) {
+    config.journal = absolute_under(folder, config.journal);
+  } else if (!config.output.empty()) {
+    config.journal = (fs::path(config.output) / kJournalFile).string();
+  }
   loaded.run = load_run(config.run, run_overrides);
   return loaded;
 }

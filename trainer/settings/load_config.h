@@ -32,13 +32,18 @@ struct CoordinatorConfig {
   std::string run;
   std::string endpoint;
   std::string output;
+  std::string journal;
   std::string log_level = "info";
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("run", run, "the run file", kRequired);
     visit("endpoint", endpoint, "where to listen, tcp://ADDRESS:PORT", kRequired);
-    visit("output", output, "folder for the coordinator's log; empty writes none");
+    visit("output", output, "folder for the coordinator's log and journal; empty writes none");
+    visit(
+        "journal", journal,
+        "file from which a restarted coordinator goes on with its run; empty: coordinator.journal "
+        "in the output folder");
     visit("log_level", log_level, "trace, debug, info, warning or error");
   }
 };

@@ -16,11 +16,16 @@ namespace farstep {
 struct CoordinatorAddress {
   std::string endpoint;
   bool host = false;
+  std::string journal;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("endpoint", endpoint, "where the coordinator listens, tcp://ADDRESS:PORT", kRequired);
     visit("host", host, "the coordinator runs inside this site's process");
+    visit(
+        "journal", journal,
+        "where it is hosted: file from which a restarted coordinator goes on with its run; empty: "
+        "coordinator.journal in the site's folder");
   }
 };
 

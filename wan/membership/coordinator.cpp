@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <utility>
 
 #include "trainer/base/error.h"
 
@@ -12,19 +13,25 @@ namespace {
 
 // A refusal quotes what it refuses, which may be megabytes of a stranger's.
 constexpr std::size_t kMostOfRefusal = 500;
+constexpr int kMostMessages = 100;  // that are answered together
 
 }  // namespace
 
 Coordinator::Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines,
-                         Clock& clock)
+                         Clock& clock, const std::filesystem::path& journal)
     : clock_(clock),
+      run_(std::move(run)),
+      deadlines_(deadlines),
       // Half a heartbeat, so that a lost site is noticed at most that much too late.
       tick_seconds_(deadlines.heartbeat_seconds / 2),
       strangers_(clock),
-      roster_(std::move(run), deadlines),
+      journal_(journal.empty() ? nullptr : std::make_unique<Journal>(journal, run_)),
+      roster_(std::make_unique<Roster>(
+          run_, deadlines_, journal_ ? journal_->start() : RosterState{}, clock.unix_seconds())),
       socket_(ControlSocket::Role::kCoordinator, endpoint, deadlines),
       endpoint_(socket_.endpoint()),
-      thread_([this] { this->run(); }) {}
+      has_begun_(roster_->has_begun()),
+      thread_(begin()) {}
 
 Coordinator::~Coordinator() {
   {
@@ -33,6 +40,18 @@ Coordinator::~Coordinator() {
   }
   socket_.wake();
   thread_.join();
+}
+
+// The sites must not hear of a term before it is on disk.
+std::thread Coordinator::begin() {
+  if (journal_) journal_->write(roster_->state());
+  return std::thread([this] { run(); });
+}
+
+void Coordinator::end_run(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  end_reason_ = reason;
+  socket_.wake();
 }
 
 bool Coordinator::wait_until_over(double timeout_seconds) {
@@ -52,16 +71,21 @@ std::string Coordinator::failure() const {
 void Coordinator::run() {
   try {
     spdlog::info("coordinator listens at {}", endpoint_);
+    if (roster_->has_begun()) {
+      spdlog::info("coordinator: goes on with the run by its journal, in term {}", roster_->term());
+    }
     while (true) {
+      std::string end_reason;
+      bool is_stopping = false;
       {
         const std::lock_guard lock(mutex_);
-        if (stopping_) return;
+        end_reason = std::exchange(end_reason_, {});
+        is_stopping = stopping_;
       }
+      if (!end_reason.empty()) answer(roster_->end(end_reason));
+      if (is_stopping) return finish();
       socket_.wait(tick_seconds_);
-      // All messages are handled before the check for silence. Heartbeats that wait in the socket
-      // must not count as missing after a pause of this process.
-      while (const auto frames = socket_.receive()) handle(*frames);
-      deliver(roster_.tick(clock_.unix_seconds()));
+      serve();
       strangers_.tick();
       publish();
     }
@@ -73,9 +97,72 @@ void Coordinator::run() {
   }
 }
 
+// All messages are handled before the check for silence. Heartbeats that wait in the socket must
+// not count as missing after a pause of this process. The answers to many messages need one write
+// of the journal, but must not wait for an endless flood.
+void Coordinator::serve() {
+  bool has_more = true;
+  while (has_more) {
+    std::vector<Outgoing> answers;
+    for (int i = 0; i < kMostMessages && has_more; ++i) {
+      const auto frames = socket_.receive();
+      has_more = frames.has_value();
+      if (has_more) handle(*frames, answers);
+    }
+    answer(answers);
+  }
+  answer(roster_->tick(clock_.unix_seconds()));
+  if (roster_->is_abandoned()) begin_anew();
+}
+
+// Its sites' processes have gone, and new ones go on from their checkpoints.
+void Coordinator::begin_anew() {
+  spdlog::warn("coordinator: no site has come back to the run of the journal; a new one begins");
+  roster_ = std::make_unique<Roster>(
+      run_, deadlines_, RosterState{.term = roster_->term(), .run = {}}, clock_.unix_seconds());
+  answer({});
+}
+
+// What the answers depend on is on disk before they leave.
+void Coordinator::answer(const std::vector<Outgoing>& messages) {
+  if (journal_ && !roster_->is_superseded()) save();
+  deliver(messages);
+}
+
+// The run is worth more than its journal. An old journal is worse than none: a coordinator that
+// goes on from it does not know what its sites know.
+void Coordinator::save() {
+  try {
+    journal_->write(roster_->state());
+    if (!is_journal_whole_) spdlog::info("coordinator: the journal is written again");
+    is_journal_whole_ = true;
+  } catch (const DataError& error) {
+    if (is_journal_whole_) {
+      spdlog::error("coordinator: {}; until it can be written, the run ends with this process",
+                    error.what());
+      remove_journal();
+    }
+    is_journal_whole_ = false;
+  }
+}
+
+// Of a run that is over, nothing is to go on.
+void Coordinator::finish() {
+  if (!journal_ || roster_->is_superseded()) return;
+  if (roster_->is_over() || !roster_->failure().empty()) remove_journal();
+}
+
+void Coordinator::remove_journal() {
+  try {
+    journal_->remove();
+  } catch (const DataError& error) {
+    spdlog::error("coordinator: {}; delete it, as it is old", error.what());
+  }
+}
+
 // A stranger's message must not disturb the run. Bytes that are no message are dropped; a wrong
 // message of a site is answered with an error.
-void Coordinator::handle(const ControlSocket::Frames& frames) {
+void Coordinator::handle(const ControlSocket::Frames& frames, std::vector<Outgoing>& answers) {
   if (frames.size() != 2) {
     strangers_.warn("dropped a message",
                     fmt::format("it has {} frames, a site's has one", frames.size() - 1));
@@ -84,12 +171,13 @@ void Coordinator::handle(const ControlSocket::Frames& frames) {
   const std::string& connection = frames[0];
   try {
     const auto message = decode_site_message(frames[1]);
-    deliver(roster_.receive(connection, message, clock_.unix_seconds()));
+    const auto more = roster_->receive(connection, message, clock_.unix_seconds());
+    answers.insert(answers.end(), more.begin(), more.end());
   } catch (const DataError& error) {
     strangers_.warn("dropped a stranger's message", error.what());
   } catch (const ConfigError& error) {
     strangers_.warn("refused a message", error.what());
-    deliver({{connection, ErrorMessage{printable(error.what(), kMostOfRefusal)}}});
+    answers.push_back({connection, ErrorMessage{printable(error.what(), kMostOfRefusal)}});
   }
 }
 
@@ -106,16 +194,17 @@ void Coordinator::deliver(const std::vector<Outgoing>& messages) {
 // Copies the roster's state for the other threads, and logs its changes.
 void Coordinator::publish() {
   const std::lock_guard lock(mutex_);
-  if (!has_begun_ && roster_.has_begun()) spdlog::info("coordinator: all sites have joined");
-  if (change_ != roster_.newest_change()) spdlog::warn("coordinator: {}", roster_.newest_change());
-  change_ = roster_.newest_change();
-  if (failure_ != roster_.failure()) spdlog::warn("coordinator: {}", roster_.failure());
-  if (!is_over_ && roster_.is_over()) spdlog::info("coordinator: all sites have left");
-  if (summary_ != roster_.round_summary()) spdlog::info("{}", roster_.round_summary());
-  summary_ = roster_.round_summary();
-  has_begun_ = roster_.has_begun();
-  failure_ = roster_.failure();
-  is_over_ = roster_.is_over();
+  if (!has_begun_ && roster_->has_begun()) spdlog::info("coordinator: all sites have joined");
+  if (change_ != roster_->newest_change())
+    spdlog::warn("coordinator: {}", roster_->newest_change());
+  change_ = roster_->newest_change();
+  if (failure_ != roster_->failure()) spdlog::warn("coordinator: {}", roster_->failure());
+  if (!is_over_ && roster_->is_over()) spdlog::info("coordinator: all sites have left");
+  if (summary_ != roster_->round_summary()) spdlog::info("{}", roster_->round_summary());
+  summary_ = roster_->round_summary();
+  has_begun_ = roster_->has_begun();
+  failure_ = roster_->failure();
+  is_over_ = roster_->is_over();
   changed_.notify_all();
 }
 

@@ -1,10 +1,16 @@
 // The coordinator: a thread that receives the sites' messages and applies a Roster to them. It
-// holds no tensors and writes no files. It runs in a site's process or in one of its own.
+// holds no tensors. It runs in a site's process or in one of its own.
+//
+// With a journal it goes on with its run after a crash: what an answer depends on is on disk before
+// the answer leaves. The run goes on if any of its sites' processes comes back. If none does within
+// lost_after_seconds, and a new one registers, a new run begins.
 //
 // All methods are thread-safe.
 #pragma once
 
 #include <condition_variable>
+#include <filesystem>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -12,6 +18,7 @@
 #include "trainer/base/clock.h"
 #include "wan/membership/control_socket.h"
 #include "wan/membership/deadlines.h"
+#include "wan/membership/journal.h"
 #include "wan/membership/roster.h"
 #include "wan/membership/served_run.h"
 #include "wan/membership/stranger_log.h"
@@ -21,9 +28,11 @@ namespace farstep {
 class Coordinator {
  public:
   // Listens at `endpoint` (tcp://ADDRESS:PORT; port * or 0 takes a free one) and serves `run`.
-  // `clock` must outlive the coordinator. Throws ConfigError or
-  // PeerError if it cannot listen there (ControlSocket).
-  Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines, Clock& clock);
+  // `journal` is the file of its state; empty: the run ends with this process. `clock` must outlive
+  // the coordinator. Throws ConfigError or PeerError if it cannot listen there (ControlSocket), and
+  // what Journal throws.
+  Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines, Clock& clock,
+              const std::filesystem::path& journal = {});
   // Stops listening. Sites still in the run lose it. Takes at most leave_seconds.
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
@@ -35,25 +44,42 @@ class Coordinator {
   // Waits until all sites have taken part and left, or are lost. Returns false after
   // `timeout_seconds`. Throws InternalError if the coordinator's thread failed.
   bool wait_until_over(double timeout_seconds);
+  // Ends the run for all sites that are in it still, since nobody will restart this coordinator.
+  void end_run(const std::string& reason);
   // Returns why the run ended early (a lost site, differing weights); empty if it did not.
   std::string failure() const;
 
  private:
+  // Begins to serve; the first write shows that the journal can be written.
+  std::thread begin();
   void run();
-  void handle(const ControlSocket::Frames& frames);
+  // Receives what has come, up to a limit, and answers it.
+  void serve();
+  void handle(const ControlSocket::Frames& frames, std::vector<Outgoing>& answers);
+  void begin_anew();
+  // Writes the journal, then sends.
+  void answer(const std::vector<Outgoing>& messages);
+  void save();
+  void finish();
+  void remove_journal();
   void deliver(const std::vector<Outgoing>& messages);
   void publish();
 
   Clock& clock_;
+  const ServedRun run_;
+  const Deadlines deadlines_;
   const double tick_seconds_;
-  StrangerLog strangers_;  // used by the thread only, as the next two
-  Roster roster_;
+  StrangerLog strangers_;                   // used by the thread only, as the next four
+  const std::unique_ptr<Journal> journal_;  // null without one
+  bool is_journal_whole_ = true;            // the last write succeeded
+  std::unique_ptr<Roster> roster_;
   ControlSocket socket_;  // but wake() is called by others too
   const std::string endpoint_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  bool stopping_ = false;  // guarded by mutex_, as all members below
+  bool stopping_ = false;   // guarded by mutex_, as all members below
+  std::string end_reason_;  // of end_run(), until the thread has told it
   bool has_begun_ = false;
   bool is_over_ = false;
   std::string failure_, change_, summary_;

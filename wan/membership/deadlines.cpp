@@ -12,6 +12,13 @@ void Deadlines::validate(const std::string& file) const {
                           "for lost: set at least {}, or lower heartbeat_seconds",
                           lost_after_seconds, heartbeat_seconds, 3 * heartbeat_seconds));
   }
+  if (coordinator_lost_after_seconds < lost_after_seconds) {
+    path.member("coordinator_lost_after_seconds")
+        .fail(fmt::format(
+            "is {}; must be at least lost_after_seconds, {}: set it too, for example to "
+            "{}",
+            coordinator_lost_after_seconds, lost_after_seconds, 10 * lost_after_seconds));
+  }
   if (transfer_stall_seconds <= lost_after_seconds) {
     path.member("transfer_stall_seconds")
         .fail(fmt::format("is {}; must be above lost_after_seconds, {}, so that a lost site is "

@@ -13,6 +13,7 @@ struct Deadlines {
   double connect_seconds = 10;
   double heartbeat_seconds = 1;
   double lost_after_seconds = 5;
+  double coordinator_lost_after_seconds = 300;
   double transfer_stall_seconds = 60;
   double leave_seconds = 5;
   double checkpoint_seconds = 600;
@@ -26,7 +27,11 @@ struct Deadlines {
     visit("heartbeat_seconds", heartbeat_seconds, "how often every process says that it lives",
           above(0));
     visit("lost_after_seconds", lost_after_seconds,
-          "silence after which a process counts as lost; at least 3 heartbeats", above(0));
+          "silence after which a site counts as lost; at least 3 heartbeats", above(0));
+    visit("coordinator_lost_after_seconds", coordinator_lost_after_seconds,
+          "how long a site trains on without the coordinator, which may be restarted meanwhile, "
+          "before it ends; at least lost_after_seconds",
+          above(0));
     visit("transfer_stall_seconds", transfer_stall_seconds,
           "how long a transfer between two living sites may go without a byte", above(0));
     visit("leave_seconds", leave_seconds,
@@ -37,7 +42,7 @@ struct Deadlines {
   }
 
   // Throws ConfigError naming `file` and the member if the order heartbeat * 3 <= lost_after <
-  // transfer_stall or connect <= join does not hold.
+  // transfer_stall, lost_after <= coordinator_lost_after or connect <= join does not hold.
   void validate(const std::string& file) const;
 };
 

@@ -20,13 +20,16 @@ constexpr double kRenewalBeats = 2;  // beyond lost_after_seconds
 }  // namespace
 
 Member::Member(const std::string& endpoint, std::string site, const Deadlines& deadlines,
-               Clock& clock)
+               Clock& clock, std::filesystem::path term_file)
     : endpoint_(endpoint),
       site_(std::move(site)),
       clock_(clock),
       socket_(ControlSocket::Role::kSite, endpoint, deadlines),
-      deadlines_(deadlines),
-      thread_([this] { run(); }) {}
+      term_file_(std::move(term_file)),
+      deadlines_(deadlines) {
+  load_term();
+  thread_ = std::thread([this] { run(); });
+}
 
 Member::~Member() {
   {
@@ -44,6 +47,11 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
   RegisterMessage message;
   static_cast<JoinRequest&>(message) = request;
   message.site = site_;
+  {
+    const std::lock_guard lock(mutex_);
+    message.term = term_;
+    registration_ = message;
+  }
   const double start_seconds = clock_.now_seconds();
   // The defaults or the own run file's: the run's deadlines come with the welcome.
   const double join_seconds = deadlines().join_seconds;
@@ -146,6 +154,7 @@ void Member::vote(const SyncId& sync, const std::string& theta_hash) {
 
 bool Member::is_renewed(int64_t generation, const std::string& suspect) {
   double patience_seconds = 0;
+  const double start_seconds = clock_.now_seconds();
   {
     const std::lock_guard lock(mutex_);
     throw_failure();
@@ -156,8 +165,12 @@ bool Member::is_renewed(int64_t generation, const std::string& suspect) {
     if (!can_renew && generation == generation_locked()) return false;
     patience_seconds = deadlines_.lost_after_seconds + kRenewalBeats * deadlines_.heartbeat_seconds;
   }
-  return ask(SuspectMessage{generation, suspect}, clock_.now_seconds() + patience_seconds)
-      .has_value();
+  // A coordinator that was away gives the suspect the time to come back, too.
+  for (double from_seconds = start_seconds;; from_seconds = clock_.now_seconds()) {
+    if (ask(SuspectMessage{generation, suspect}, from_seconds + patience_seconds)) return true;
+    const std::lock_guard lock(mutex_);
+    if (!was_away_since(from_seconds)) return false;
+  }
 }
 
 void Member::set_activity(int64_t round, int64_t step, const std::string& text) {
@@ -180,8 +193,9 @@ void Member::leave(Outcome outcome, const std::string& message) {
     const std::lock_guard lock(mutex_);
     // Set first, so that the goodbye's own consequences do not reach the listener.
     is_leaving_ = true;
-    // A silent coordinator would not answer the goodbye either.
-    is_reachable = !is_coordinator_silent();
+    // A silent coordinator would not answer the goodbye either. But one that comes back must not
+    // count a site as lost that has done its part.
+    is_reachable = outcome == Outcome::kDone || !is_coordinator_silent();
   }
   const double leave_seconds = deadlines().leave_seconds;
   const double deadline_seconds = clock_.now_seconds() + leave_seconds;

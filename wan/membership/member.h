@@ -4,6 +4,11 @@
 // A thread of its own owns the connection. It sends heartbeats and repeats unanswered requests, so
 // a connection that breaks and is opened again loses nothing.
 //
+// While the coordinator is silent, the site goes on, and waits where it needs an answer. A
+// coordinator that is restarted goes on with the run; this member registers again if it is not
+// known there. A coordinator of an older term is not heard. After coordinator_lost_after_seconds
+// without one the run ends.
+//
 // When a peer is lost, the run goes on among the others in a new generation, or it ends, if fewer
 // than its min_sites are left.
 //
@@ -13,6 +18,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <mutex>
@@ -40,8 +46,10 @@ class Member : public Store, public Rendezvous {
 
   // Represents `site` at the coordinator at `endpoint`, which need not run yet. `deadlines` apply
   // until the welcome brings the run's own. `clock` must outlive this object and run in real time.
-  // Throws ConfigError if the endpoint is malformed.
-  Member(const std::string& endpoint, std::string site, const Deadlines& deadlines, Clock& clock);
+  // `term_file` keeps the newest term beyond this process; empty: nothing does. Throws ConfigError
+  // if the endpoint is malformed, and DataError if the file is.
+  Member(const std::string& endpoint, std::string site, const Deadlines& deadlines, Clock& clock,
+         std::filesystem::path term_file = {});
   // Without a leave() before, the other sites count this one as lost.
   ~Member() override;
 
@@ -127,6 +135,7 @@ class Member : public Store, public Rendezvous {
   void on(const Welcome& message);
   void on(const WaitingMessage& message);
   void on(const HeartbeatAckMessage& message);
+  void on(const CommittedMessage& message);
   void on(const ViewMessage& message);
   void on(const PeerLostMessage& message);
   void on(const StopMessage& message);
@@ -134,7 +143,17 @@ class Member : public Store, public Rendezvous {
   void on(const ErrorMessage& message);
   template <typename Message>
   void on(const Message&) {}
-  bool is_coordinator_silent() const;  // the caller holds mutex_
+  // Whether an older coordinator sent it. Notes a newer term. The caller holds mutex_.
+  bool is_of_older_term(const CoordinatorMessage& message);
+  // Registers again, as a member. The caller holds mutex_, as for the next one.
+  void return_to_run(const std::string& reason);
+  void end_return();
+  void load_term();
+  void save_term();  // if it is new; takes mutex_ itself
+  // Whether the coordinator has been away at some time since then; the caller holds mutex_.
+  bool was_away_since(double seconds) const;
+  double silence_seconds() const;      // the same
+  bool is_coordinator_silent() const;  // the same
   void check_coordinator();
   // Keeps the first failure and ends all waits; the caller holds mutex_.
   void fail(ErrorKind kind, const std::string& site, const std::string& message);
@@ -143,8 +162,10 @@ class Member : public Store, public Rendezvous {
   const std::string endpoint_;
   const std::string site_;
   Clock& clock_;
-  ControlSocket socket_;          // used by the thread only, except wake()
-  double next_beat_seconds_ = 0;  // used by the thread only
+  ControlSocket socket_;  // used by the thread only, except wake()
+  const std::filesystem::path term_file_;
+  double next_beat_seconds_ = 0;  // used by the thread only, as the next one
+  int64_t saved_term_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
@@ -153,11 +174,17 @@ class Member : public Store, public Rendezvous {
   Deadlines deadlines_;  // those of the run after the welcome
   HeartbeatMessage activity_;
   std::optional<Welcome> welcome_;
+  RegisterMessage registration_;      // of join(), to be repeated by return_to_run()
+  std::optional<Request> returning_;  // while that is not answered; in requests_ too
+  std::optional<SyncId> committed_;   // the newest sync that counts
+  int64_t term_ = 0;                  // the newest of a coordinator
+  int64_t refused_term_ = 0;          // an older one, whose messages are dropped
   std::vector<std::string> missing_;  // sites not registered, from the last message
   std::optional<ViewMessage> view_;   // of the newest generation, if a site was lost
   int64_t generation_of_sync_ = 0;    // in which the newest sync began
   std::optional<Failure> failure_;
   double heard_seconds_ = -kNever;  // time of the coordinator's last message
+  double back_seconds_ = -kNever;   // when it came back from a silence or a restart
   double clock_offset_seconds_ = 0;
   double best_round_trip_seconds_ = kNever;
   bool is_leaving_ = false;

@@ -26,6 +26,7 @@ void Member::run() {
       }
       // After the messages, since one of them may bring the failure.
       check_coordinator();
+      save_term();
       tell_listener();
     }
   } catch (const std::exception& error) {
@@ -64,11 +65,18 @@ void Member::send_due_messages() {
 // The effects of a message come before its answers, so that a thread with an answer sees them.
 void Member::handle(const CoordinatorMessage& message) {
   const std::lock_guard lock(mutex_);
-  heard_seconds_ = clock_.now_seconds();
+  if (is_of_older_term(message)) return;
+  // A member's coordinator is there only when it knows the member.
+  if (!welcome_ || !(std::holds_alternative<UnknownSiteMessage>(message) ||
+                     std::holds_alternative<WaitingMessage>(message))) {
+    if (welcome_ && is_coordinator_silent()) back_seconds_ = clock_.now_seconds();
+    heard_seconds_ = clock_.now_seconds();
+  }
   std::visit([this](const auto& content) { on(content); }, message);
   for (auto* request : requests_) {
     if (!request->answer && answers(message, request->message)) request->answer = message;
   }
+  end_return();
   changed_.notify_all();
 }
 
@@ -94,6 +102,10 @@ void Member::on(const HeartbeatAckMessage& message) {
   clock_offset_seconds_ = message.coordinator_seconds - (message.sent_seconds + now_seconds) / 2;
 }
 
+void Member::on(const CommittedMessage& message) {
+  committed_ = SyncId{message.round, message.fragment};
+}
+
 void Member::on(const ViewMessage& message) {
   if (!welcome_ || message.generation <= generation_locked()) return;  // a repetition
   const bool has_lost = message.lost_generation > generation_locked();
@@ -115,7 +127,10 @@ void Member::on(const ViewMessage& message) {
 }
 
 void Member::on(const PeerLostMessage& message) {
-  fail(ErrorKind::kPeer, message.site, fmt::format("site {}: {}", message.site, message.reason));
+  if (message.site.empty()) heard_seconds_ = -kNever;  // it ends, and answers no goodbye
+  const auto who = message.site.empty() ? fmt::format("coordinator at {}", endpoint_)
+                                        : fmt::format("site {}", message.site);
+  fail(ErrorKind::kPeer, message.site, fmt::format("{}: {}", who, message.reason));
 }
 
 // Sites that compute the same step from the same bytes hold the same weights. So a difference is a
@@ -124,12 +139,9 @@ void Member::on(const StopMessage& message) {
   fail(ErrorKind::kInternal, "", message.reason);
 }
 
-// Before the welcome join() continues to register, which is the remedy.
+// Before the welcome join() continues to register; a member does so by itself.
 void Member::on(const UnknownSiteMessage& message) {
-  if (!welcome_) return;
-  fail(ErrorKind::kPeer, "",
-       fmt::format("coordinator at {} does not count site {} as a member: {}", endpoint_, site_,
-                   message.message));
+  if (welcome_) return_to_run(message.message);
 }
 
 // A refused message before the welcome is a wrong configuration; afterwards it is a defect.
@@ -138,17 +150,13 @@ void Member::on(const ErrorMessage& message) {
        fmt::format("coordinator at {} refused a message: {}", endpoint_, message.message));
 }
 
-bool Member::is_coordinator_silent() const {
-  return clock_.now_seconds() - heard_seconds_ > deadlines_.lost_after_seconds;
-}
-
 // Any message counts as a sign of life, not only heartbeat answers.
 void Member::check_coordinator() {
   const std::lock_guard lock(mutex_);
-  if (!welcome_ || !is_coordinator_silent()) return;
+  if (!welcome_ || silence_seconds() <= deadlines_.coordinator_lost_after_seconds) return;
   fail(ErrorKind::kPeer, "",
        fmt::format("coordinator at {} has been silent for more than {} s", endpoint_,
-                   deadlines_.lost_after_seconds));
+                   deadlines_.coordinator_lost_after_seconds));
 }
 
 void Member::fail(ErrorKind kind, const std::string& site, const std::string& message) {

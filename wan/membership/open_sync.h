@@ -23,12 +23,10 @@ class OpenSync {
   void arrive(const std::string& site, const ArriveMessage& message);
   void vote(const std::string& site, const VoteMessage& message);
 
+  // Returns the message of a site that has arrived.
+  const ArriveMessage& arrival(const std::string& site) const { return arrivals_.at(site); }
   bool anyone_arrived() const { return !arrivals_.empty(); }
   bool all_arrived() const { return arrivals_.size() == sites_.size(); }
-  // Returns what an arrived site brought.
-  const Contribution& contribution(const std::string& site) const {
-    return arrivals_.at(site).contribution;
-  }
   bool all_voted() const { return votes_.size() == sites_.size(); }
 
   // Return the sites whose theta_global before the sync (after the exchange) differs from that of

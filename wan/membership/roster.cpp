@@ -30,12 +30,12 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines)
 std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteMessage& message,
                                       double now_seconds) {
   now_seconds_ = now_seconds;
+  if (is_superseded_) return {};
   Seat* seat = seat_of_connection(connection);
   // Only seats that are present take messages. A site that counts as lost may still send, and must
   // hear that.
   if (seat != nullptr && seat->presence == Presence::kPresent) {
-    seat->heard_seconds = now_seconds;
-    seat->is_suspected = false;
+    hear(*seat);
     std::visit([&](const auto& content) { on(*seat, content); }, message);
   } else {
     on_stranger(connection, message);
@@ -45,9 +45,11 @@ std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteM
 
 std::vector<Outgoing> Roster::tick(double now_seconds) {
   now_seconds_ = now_seconds;
+  if (is_resting_ || is_superseded_) return {};
   for (auto& seat : seats_) {
     const double silence_seconds = now_seconds - seat.heard_seconds;
-    const double limit_seconds = seat.is_suspected ? suspect_seconds_ : lost_after_seconds_;
+    const double limit_seconds =
+        seat.is_suspected && !seat.is_awaited ? suspect_seconds_ : lost_after_seconds_;
     if (seat.presence != Presence::kPresent || silence_seconds <= limit_seconds) continue;
     const auto& last = seat.heartbeat;
     lose(seat, Presence::kLost,
@@ -59,6 +61,7 @@ std::vector<Outgoing> Roster::tick(double now_seconds) {
 }
 
 bool Roster::is_over() const {
+  if (is_superseded_) return true;
   return has_begun() && std::none_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
            return seat.presence == Presence::kPresent;
          });
@@ -85,10 +88,16 @@ void Roster::on_stranger(const std::string& connection, const SiteMessage& messa
 }
 
 void Roster::admit(const std::string& connection, const RegisterMessage& message) {
+  if (may_come_back(message.site)) {
+    has_new_process_ = true;
+    send(connection, WaitingMessage{awaited_sites()});
+    return;
+  }
   if (const auto refusal = objection(message)) {
     send(connection, *refusal);
     return;
   }
+  learn_term(message.site, message.term);
   for (auto& seat : seats_) {
     if (seat.site != message.site) continue;
     if (has_begun()) {
@@ -113,6 +122,21 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
   if (own == nullptr) {
     return RefusedMessage{fmt::format("site {} is not in the run, whose sites are {}", message.site,
                                       fmt::join(site_names(), ", "))};
+  }
+  if (!has_begun() && message.generation > 0) {
+    return temporary(fmt::format(
+        "it does not know the run in which site {} has done {} in generation {}: its journal is "
+        "gone, or a new run begins; start all sites again with --resume",
+        message.site,
+        message.committed_round < 0 ? "no sync"
+                                    : text({message.committed_round, message.committed_fragment}),
+        message.generation));
+  }
+  if (has_begun() && message.generation > 0) {
+    return temporary(fmt::format(
+        "site {} was silent for so long that it counts as lost: start it again with --resume=auto, "
+        "and it takes the state of the others",
+        message.site));
   }
   // Without this site the others cannot go on, so there is no run that it could come back to.
   if (verdict_ || is_over() || (has_begun() && min_sites_ == std::ssize(seats_))) {
@@ -204,6 +228,8 @@ std::vector<std::string> Roster::missing_sites() const {
 }
 
 void Roster::on(Seat& seat, const RegisterMessage& message) {
+  learn_term(message.site, message.term);
+  if (is_superseded_) return;
   if (message.site != seat.site) {
     send(seat.connection,
          RefusedMessage{fmt::format("this process is site {} already", seat.site)});
@@ -293,7 +319,20 @@ const Roster::Seat* Roster::seat_of_site(const std::string& site) const {
 }
 
 void Roster::send(const std::string& connection, CoordinatorMessage message) {
+  // Also a verdict that an earlier term has reached.
+  std::visit(
+      [this](auto& content) {
+        if constexpr (requires { content.term; }) content.term = term_;
+      },
+      message);
   outbox_.push_back({connection, std::move(message)});
+}
+
+// A newcomer that has arrived too late must not take the members' signal for its own.
+void Roster::send_to_members(const CoordinatorMessage& message) {
+  for (const auto& seat : seats_) {
+    if (is_present(seat) && is_member(seat)) send(seat.connection, message);
+  }
 }
 
 void Roster::send_to_all(const CoordinatorMessage& message) {

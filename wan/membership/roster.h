@@ -16,6 +16,9 @@
 // it is at the end of a round, from a donor that the roster names, and arrives at the next sync. If
 // that has not begun, a generation with the newcomer begins. Otherwise it fetches again, and all
 // wait for it at the sync after that, for as long as its transfer took.
+// A coordinator that is restarted goes on from a state(). Sites keep their connections' ids, so the
+// roster knows them when they come back. No site counts as lost before it had its time to do so.
+// Each start has a newer term; messages that the coordinator decides alone carry it.
 //
 // Times are the coordinator's unix seconds on a steady scale. Not thread-safe: one owner.
 #pragma once
@@ -28,6 +31,7 @@
 
 #include "wan/membership/deadlines.h"
 #include "wan/membership/open_sync.h"
+#include "wan/membership/roster_state.h"
 #include "wan/membership/served_run.h"
 #include "wan/protocol/protocol.h"
 
@@ -43,6 +47,10 @@ class Roster {
  public:
   // Waits for the sites of `run`, which are all different.
   Roster(ServedRun run, const Deadlines& deadlines);
+  // Goes on from `state`, which must fit `run`.
+  Roster(ServedRun run, const Deadlines& deadlines, const RosterState& state, double now_seconds);
+  // Returns what a roster that goes on later must know.
+  RosterState state() const;
 
   // What follows from a message that came over `connection`.
   std::vector<Outgoing> receive(const std::string& connection, const SiteMessage& message,
@@ -53,7 +61,16 @@ class Roster {
 
   // Whether all expected sites have registered.
   bool has_begun() const { return sync_.has_value(); }
-  // Whether the run has begun and no site is in it any more.
+  int64_t term() const { return term_; }
+  // Whether a new process asks to join, and nobody of the run that this goes on with has come back
+  // in time.
+  bool is_abandoned() const;
+  // Whether a coordinator of a newer term serves the run, or this one's state is older than its
+  // sites': it must end.
+  bool is_superseded() const { return is_superseded_; }
+  // Ends the run for all sites, because the coordinator ends.
+  std::vector<Outgoing> end(const std::string& reason);
+  // Whether the run has begun and no site is in it any more, or this roster is superseded.
   bool is_over() const;
   // Why the run ended early; empty if it did not.
   const std::string& failure() const { return failure_; }
@@ -63,8 +80,6 @@ class Roster {
   const std::string& round_summary() const { return round_summary_; }
 
  private:
-  enum class Presence { kExpected, kPresent, kLeft, kLost };
-
   struct Seat {
     explicit Seat(std::string name) : site(std::move(name)) {}
     std::string site;
@@ -80,6 +95,7 @@ class Roster {
     std::optional<HandoverMessage> handover = {};
     double handover_seconds = 0;  // its time
     double fetch_seconds = 0;     // that the state took, if the newcomer was late then; else 0
+    bool is_awaited = false;      // not heard of since the roster goes on
   };
 
   void on(Seat& seat, const RegisterMessage& message);
@@ -94,6 +110,14 @@ class Roster {
   void on(Seat& seat, const LeaveMessage& message);
   void on_stranger(const std::string& connection, const SiteMessage& message);
 
+  // Takes a sign of life of a present site.
+  void hear(Seat& seat);
+  // Notes a term that a site knows.
+  void learn_term(const std::string& site, int64_t term);
+  void step_down(const std::string& reason);
+  // Whether a newcomer has to wait, because the process that had its place may come back.
+  bool may_come_back(const std::string& site) const;
+  std::vector<std::string> awaited_sites() const;
   void admit(const std::string& connection, const RegisterMessage& message);
   // Why a site may not join; nothing if it may.
   std::optional<RefusedMessage> objection(const RegisterMessage& message) const;
@@ -139,6 +163,7 @@ class Roster {
   const Seat* seat_of_site(const std::string& site) const;
   void send(const std::string& connection, CoordinatorMessage message);
   void send_to_all(const CoordinatorMessage& message);
+  void send_to_members(const CoordinatorMessage& message);
 
   const Json run_;
   const double lost_after_seconds_, suspect_seconds_;
@@ -158,6 +183,11 @@ class Roster {
   std::map<std::string, std::string> values_;
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early
+  int64_t term_ = 1;
+  bool is_resting_ = false;       // goes on, and nobody has come back
+  bool has_new_process_ = false;  // which waits for the end of that
+  bool is_superseded_ = false;
+  double start_seconds_ = 0;  // when it went on
   std::string failure_, newest_change_;
   std::string round_summary_;
   double now_seconds_ = 0;        // of the call that runs

@@ -55,7 +55,8 @@ std::vector<Newcomer> Roster::newcomers_of_sync() const {
   if (id == kMeasuringSync || id.fragment + 1 != num_fragments_) return {};
   std::vector<std::pair<double, std::string>> donors;
   for (const auto& member : members_) {
-    donors.emplace_back(-sync_->contribution(member).timing.uplink_bits_per_second, member);
+    const auto& timing = sync_->arrival(member).contribution.timing;
+    donors.emplace_back(-timing.uplink_bits_per_second, member);
   }
   std::ranges::stable_sort(donors, {}, [](const auto& donor) { return donor.first; });
   std::vector<Newcomer> newcomers;

@@ -32,6 +32,14 @@ void Roster::on(Seat& seat, const GetMessage& message) {
 }
 
 void Roster::on(Seat& seat, const HeartbeatMessage& message) {
+  learn_term(seat.site, message.term);
+  if (!is_superseded_ && message.generation > generation_ && term_ > 1) {
+    step_down(
+        fmt::format("site {} is in generation {}, this coordinator in generation {}: its "
+                    "journal is older than the run, so it ends",
+                    seat.site, message.generation, generation_));
+  }
+  if (is_superseded_) return;
   seat.heartbeat = message;
   send(seat.connection, HeartbeatAckMessage{message.sent_seconds, now_seconds_});
   // Sites that wait for nothing hear of the end, or of another generation, by this.
@@ -113,7 +121,7 @@ void Roster::start_sync_if_ready() {
     end_early(StopMessage{reason}, reason);
   } else {
     sync_->start(newcomers_of_sync());
-    send_to_all(sync_->go());
+    send_to_members(sync_->go());
   }
 }
 
@@ -145,7 +153,7 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
   announce_handovers(*sync_);
   const bool ends_round = id.fragment + 1 == num_fragments_;
   open_sync(ends_round ? SyncId{id.round + 1, 0} : SyncId{id.round, id.fragment + 1});
-  send_to_all(committed);
+  send_to_members(committed);
 }
 
 void Roster::on(Seat& seat, const MetricsMessage& message) {

@@ -32,6 +32,7 @@ struct Welcome {
   std::vector<Json> profiles = {};
   int64_t min_sites = 1;
   bool is_newcomer = false;
+  int64_t term = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -47,6 +48,7 @@ struct Welcome {
     visit("min_sites", min_sites, "with fewer sites the run ends", required(at_least(1)));
     visit("is_newcomer", is_newcomer,
           "the run has begun: the site fetches its state, and then is a member too");
+    visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
   }
 };
 
@@ -88,11 +90,13 @@ struct HeartbeatAckMessage {
   static constexpr std::string_view kType = "heartbeat_ack";
   double sent_seconds = 0;
   double coordinator_seconds = 0;
+  int64_t term = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("sent_seconds", sent_seconds, "as in the heartbeat", kRequired);
     visit("coordinator_seconds", coordinator_seconds, "the coordinator's unix time", kRequired);
+    visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
   }
 };
 
@@ -193,39 +197,45 @@ struct ViewMessage {
   std::string joined = {};
   int64_t committed_round = -1;
   int64_t committed_fragment = 0;
+  int64_t term = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("generation", generation, "the new generation", required(in_range(0, kMostCount)));
     visit("sites", sites, "names of its members, in order of site id", kRequired);
-    visit("lost", lost, "the site that was lost last; empty: none was", kRequired);
-    visit("reason", reason, "why it is gone", kRequired);
+    visit("lost", lost, "the site that was lost last; empty: none was");
+    visit("reason", reason, "why it is gone");
     visit("lost_generation", lost_generation, "the generation that began without it",
           in_range(0, kMostCount));
     visit("joined", joined, "the newcomer with which this generation began; empty: none");
     visit("committed_round", committed_round, "round of the newest committed sync; -1: none");
     visit("committed_fragment", committed_fragment, "its fragment");
+    visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
   }
 };
 
 struct PeerLostMessage {
   static constexpr std::string_view kType = "peer_lost";
   std::string site, reason;
+  int64_t term = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("site", site, "the site that is gone", kRequired);
+    visit("site", site, "the site that is gone; empty: the coordinator ends");
     visit("reason", reason, "why it is gone", kRequired);
+    visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
   }
 };
 
 struct StopMessage {
   static constexpr std::string_view kType = "stop";
   std::string reason;
+  int64_t term = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("reason", reason, "which sites hold another theta_global", kRequired);
+    visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
   }
 };
 

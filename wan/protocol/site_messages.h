@@ -19,16 +19,22 @@
 
 namespace farstep {
 
+// The most that any count of a message may be: far beyond every run, and sums of it stay in range.
+inline constexpr double kMostCount = 1e15;
+
 // Identifies a sync of a run: of one fragment of the model, in one outer round. Syncs follow each
 // other fragment by fragment, round by round.
 struct SyncId {
   int64_t round = 1;     // from 1
   int64_t fragment = 0;  // from 0
   auto operator<=>(const SyncId&) const = default;
-};
 
-// The most that any count of a message may be: far beyond every run, and sums of it stay in range.
-inline constexpr double kMostCount = 1e15;
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", round, "the round", required(in_range(0, kMostCount)));
+    visit("fragment", fragment, "the fragment", required(in_range(0, kMostCount)));
+  }
+};
 
 // Comes before the first sync of a run if the planner knows nothing of the sites. Sites arrive and
 // vote as at any sync; they report their step times and exchange nothing else.
@@ -65,10 +71,22 @@ struct JoinRequest {
 struct RegisterMessage : JoinRequest {
   static constexpr std::string_view kType = "register";
   std::string site;
+  int64_t term = 0;
+  int64_t generation = 0;
+  int64_t committed_round = -1;
+  int64_t committed_fragment = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("site", site, "name of the site, as in the run", kRequired);
+    visit("term", term, "newest term of a coordinator that the site knows; 0: none",
+          in_range(0, kMostCount));
+    visit("generation", generation,
+          "generation that the site is a member of, if it registers again; 0: it begins",
+          in_range(0, kMostCount));
+    visit("committed_round", committed_round,
+          "round of the newest committed sync that it knows; -1: none");
+    visit("committed_fragment", committed_fragment, "its fragment");
     JoinRequest::fields(visit);
   }
 };
@@ -118,10 +136,13 @@ struct HeartbeatMessage {
   int64_t step = 0;
   std::string activity;
   int64_t generation = 0;
+  int64_t term = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("sent_seconds", sent_seconds, "the site's unix time, echoed in the answer", kRequired);
+    visit("term", term, "newest term of a coordinator that the site knows",
+          required(in_range(0, kMostCount)));
     visit("generation", generation, "newest generation that the site knows",
           required(in_range(0, kMostCount)));
     visit("round", round, "outer round that the site is in");
@@ -215,8 +236,7 @@ struct SuspectMessage {
   void fields(Visitor&& visit) {
     visit("generation", generation, "generation whose exchange has failed",
           required(in_range(0, kMostCount)));
-    visit("site", site, "the site that the sender lost its connection to; empty if unknown",
-          kRequired);
+    visit("site", site, "the site that the sender lost its connection to; empty if unknown");
   }
 };
 

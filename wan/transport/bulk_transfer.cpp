@@ -20,6 +20,8 @@ namespace {
 constexpr double kLineSeconds = 5;
 // Long enough to spare a receiver that restarts, short beside the shortest stall deadline.
 constexpr double kRetrySeconds = 0.2;
+// A stop waits for a connection that is being made.
+constexpr double kConnectSeconds = 2;
 constexpr std::string_view kGreeting = "farstep-bulk ";
 
 // 128 random bits: no other process knows them.
@@ -110,8 +112,9 @@ std::optional<bool> send_rest(const Socket& socket, const BulkAddress& address,
 
 }  // namespace
 
-BulkReceiver::BulkReceiver(const std::string& ip, int port, double stall_seconds)
-    : stall_seconds_(stall_seconds) {
+BulkReceiver::BulkReceiver(const std::string& ip, int port, double connect_seconds,
+                           double stall_seconds)
+    : connect_seconds_(connect_seconds), stall_seconds_(stall_seconds) {
   const SocketAddress wanted(ip, port);
   try {
     listener_ = listen_tcp(wanted);
@@ -132,7 +135,7 @@ bool BulkReceiver::accept_sender(Deadline deadline, int stop_fd) {
     if (waited == Wait::kLate) {
       throw PeerError(
           "", fmt::format("no byte of the run's state came to {} for {} s",
-                          SocketAddress(address_.ip, address_.port).text(), stall_seconds_));
+                          SocketAddress(address_.ip, address_.port).text(), patience_seconds()));
     }
     Socket visitor(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (visitor.fd() < 0) continue;
@@ -150,7 +153,7 @@ bool BulkReceiver::accept_sender(Deadline deadline, int stop_fd) {
 
 bool BulkReceiver::receive(std::span<std::byte> bytes, const std::stop_token& stop) {
   const StopSignal signal(stop);
-  auto deadline = deadline_after(stall_seconds_);
+  auto deadline = deadline_after(patience_seconds());
   while (!bytes.empty()) {
     if (sender_.fd() < 0) {
       if (!accept_sender(deadline, signal.fd())) return false;
@@ -188,7 +191,7 @@ bool send_bulk(const BulkAddress& address, std::span<const std::span<const std::
   while (true) {
     std::string obstacle;
     try {
-      const auto socket = connect_tcp(target, give_up);
+      const auto socket = connect_tcp(target, std::min(give_up, deadline_after(kConnectSeconds)));
       limit_rate(socket, limits.bits_per_second);
       const auto is_done =
           send_rest(socket, address, parts, limits.stall_seconds, signal.fd(), give_up);

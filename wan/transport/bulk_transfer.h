@@ -38,12 +38,13 @@ class BulkReceiver {
  public:
   // Listens at `ip`; port 0 takes a free one. Throws ConfigError, or PeerError if it may succeed
   // later (throw_cannot_listen()).
-  BulkReceiver(const std::string& ip, int port, double stall_seconds);
+  BulkReceiver(const std::string& ip, int port, double connect_seconds, double stall_seconds);
 
   const BulkAddress& address() const { return address_; }
 
   // Fills `bytes` with the message's next bytes. Throws PeerError, with an empty site, after
-  // stall_seconds without one. Returns false if a stop was requested.
+  // connect_seconds without the first one, or stall_seconds without another. Returns false if a
+  // stop was requested.
   bool receive(std::span<std::byte> bytes, const std::stop_token& stop);
   // Tells the sender that all has come.
   void finish();
@@ -52,7 +53,10 @@ class BulkReceiver {
   // Waits for the sender's connection, and tells it where to go on. Drops whoever else connects.
   bool accept_sender(Deadline deadline, int stop_fd);
 
-  const double stall_seconds_;
+  // Returns how long the next byte may take to come.
+  double patience_seconds() const { return received_ == 0 ? connect_seconds_ : stall_seconds_; }
+
+  const double connect_seconds_, stall_seconds_;
   Socket listener_;
   BulkAddress address_;
   Socket sender_;

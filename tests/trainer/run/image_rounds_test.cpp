@@ -30,6 +30,11 @@ class NoValidation : public Validator {
   bool run_if_due(Run&, int64_t, const std::stop_token&) override { return true; }
 };
 
+class NoHandover : public Handover {
+ public:
+  void begin(Run&, std::span<const Newcomer>) override { FAIL("no site joins"); }
+};
+
 // One site that trains the task's model.
 class ImageSite {
  public:
@@ -56,6 +61,7 @@ class ImageSite {
              .strategy = *strategy,
              .checkpoints = checkpoints_,
              .validator = validation_,
+             .handover = handover_,
              .recorder = recorder_,
              .clock = clock_} {}
 
@@ -83,6 +89,7 @@ class ImageSite {
   FakePeers peers_;
   NoCheckpoints checkpoints_;
   NoValidation validation_;
+  NoHandover handover_;
   Planner planner_;
 
  public:

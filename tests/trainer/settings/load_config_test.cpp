@@ -174,6 +174,13 @@ TEST_CASE("the coordinator's config is loaded with its run file") {
   const auto loaded = load_coordinator(cluster.path("coordinator.json"), {"run.seed=9"});
   CHECK(loaded.coordinator.run == cluster.path("run.json"));
   CHECK(loaded.coordinator.output.empty());
+  CHECK(loaded.coordinator.journal.empty());
+  const auto journal_with = [&](const std::string& setting) {
+    return load_coordinator(cluster.path("coordinator.json"), {"output=out", setting})
+        .coordinator.journal;
+  };
+  CHECK(journal_with("journal=") == cluster.path("out/coordinator.journal"));
+  CHECK(journal_with("journal=safe/file") == cluster.path("safe/file"));
   CHECK(loaded.run["seed"] == 9);
   CHECK_THROWS_WITH(load_coordinator(cluster.path("coordinator.json"), {"endpoint=3"}),
                     Contains("coordinator.json: endpoint: is 3; must be a string"));

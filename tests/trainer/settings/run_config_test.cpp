@@ -195,5 +195,9 @@ TEST_CASE("deadlines that contradict each other are refused") {
                  Contains("set it too, for example to 120"));
   CHECK_THAT(refusal("deadlines.connect_seconds=301"),
              Contains("run.json: deadlines.connect_seconds: is 301; must be at most"));
+  CHECK_THAT(refusal("deadlines.coordinator_lost_after_seconds=4.9"),
+             Contains("run.json: deadlines.coordinator_lost_after_seconds: is 4.9; must be at") &&
+                 Contains("set it too, for example to 50"));
+  CHECK(refusal("deadlines.coordinator_lost_after_seconds=5").empty());
   CHECK(refusal("deadlines.lost_after_seconds=3").empty());
 }

@@ -69,7 +69,8 @@ TEST_CASE("garbage at the coordinator's port does not disturb a run") {
   stranger.send({std::string(1 << 20, '[')});
   stranger.send({R"({"protocol": 8, "type": "put"})"});
   CHECK_THAT(stranger.receive(), Catch::Contains("key: is missing"));
-  stranger.send({R"({"protocol": 8, "type": "heartbeat", "sent_seconds": 1, "generation": 1})"});
+  stranger.send(
+      {R"({"protocol": 8, "type": "heartbeat", "sent_seconds": 1, "generation": 1, "term": 0})"});
   CHECK_THAT(stranger.receive(), Catch::Contains("unknown_site"));
 
   Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);

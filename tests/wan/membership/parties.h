@@ -33,6 +33,7 @@ inline Deadlines quick_deadlines() {
   Deadlines deadlines = patient_deadlines();
   deadlines.heartbeat_seconds = 0.05;
   deadlines.lost_after_seconds = 1;
+  deadlines.coordinator_lost_after_seconds = 1;
   return deadlines;
 }
 

@@ -35,7 +35,15 @@ class Table {
   explicit Table(std::vector<std::string> sites, int64_t fragments = 1,
                  std::optional<int64_t> min_sites = {})
       : sites_(std::move(sites)),
-        roster({run_of(sites_), sites_, fragments, min_sites}, Deadlines{}) {}
+        run({run_of(sites_), sites_, fragments, min_sites}),
+        roster(run, Deadlines{}) {}
+
+  // A coordinator that goes on with the state of another one.
+  Table(const Table& before, const RosterState& state)
+      : sites_(before.sites_),
+        run(before.run),
+        roster(run, Deadlines{}, state, before.now_seconds),
+        now_seconds(before.now_seconds) {}
 
   std::vector<Outgoing> receive(const std::string& connection, const SiteMessage& message) {
     return roster.receive(connection, message, now_seconds);
@@ -63,6 +71,7 @@ class Table {
   std::vector<std::string> sites_;
 
  public:
+  ServedRun run;
   Roster roster;
   double now_seconds = 1000;
 };

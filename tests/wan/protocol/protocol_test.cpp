@@ -33,7 +33,7 @@ TEST_CASE("messages of a site come back as they were sent") {
       PutMessage{"mesh/0/1", "00ff"},
       GetMessage{"mesh/0/1"},
       FetchMessage{"10.0.0.1", 4000, "0123"},
-      HeartbeatMessage{1.5, 2, 3, "training"},
+      HeartbeatMessage{1.5, 2, 3, "training", 4, 5},
       ArriveMessage{1, 2, 3, {{100, 4, 409600}, {120, 4, 2, 0.1, 0.3}}, "0123456789abcdef"},
       VoteMessage{1, 2, 3, "0123456789abcdef"},
       MetricsMessage{3, 2.5, 4096, 1.5, 0.25},
@@ -56,11 +56,14 @@ TEST_CASE("messages of the coordinator come back as they were sent") {
               {"a", "b"},
               1,
               7,
-              {Json(nullptr), Json{{"site", "b"}}}},
+              {Json(nullptr), Json{{"site", "b"}}},
+              2,
+              true,
+              5},
       RefusedMessage{"no"},
       StoredMessage{"k"},
       ValueMessage{"k", ""},
-      HeartbeatAckMessage{1.25, 1.5},
+      HeartbeatAckMessage{1.25, 1.5, 5},
       Go{1,
          2,
          3,
@@ -70,9 +73,9 @@ TEST_CASE("messages of the coordinator come back as they were sent") {
       CommittedMessage{1, 2, 3},
       HandoverMessage{"0123", "a", 2, "0123456789abcdef"},
       LateMessage{3, 0},
-      ViewMessage{2, {"a", "c"}, "b", "silent", 2, "", 4, 1},
-      PeerLostMessage{"b", "silent"},
-      StopMessage{"differs"},
+      ViewMessage{2, {"a", "c"}, "b", "silent", 2, "", 4, 1, 5},
+      PeerLostMessage{"b", "silent", 5},
+      StopMessage{"differs", 5},
       UnknownSiteMessage{"who"},
       ErrorMessage{"what"},
       GoodbyeMessage{},
@@ -164,6 +167,11 @@ TEST_CASE("counts beyond every run are refused, as the next one would overflow")
       CHECK_THROWS_WITH(decode_site_message(json.dump()), Catch::Contains(field));
     }
   }
+}
+
+TEST_CASE("the end of a coordinator is a loss of no site") {
+  const CoordinatorMessage end = PeerLostMessage{"", "it ends", 5};
+  CHECK(encode(decode_coordinator_message(encode(end))) == encode(end));
 }
 
 TEST_CASE("text that is not UTF-8 does not break a message") {

@@ -28,7 +28,7 @@ void visit(const BulkAddress& address, Work&& work) {
 TEST_CASE("parts of all sizes arrive as one message") {
   for (const std::size_t size : {1, 7, 65536, 5'000'003}) {
     const auto bytes = content(size);
-    BulkReceiver receiver("127.0.0.1", 0, 20);
+    BulkReceiver receiver("127.0.0.1", 0, 20, 20);
     auto sent = std::async(std::launch::async, [&] {
       const std::span<const std::byte> all = bytes;
       const std::array parts = {all.first(size / 3), all.subspan(size / 3)};
@@ -46,7 +46,7 @@ TEST_CASE("parts of all sizes arrive as one message") {
 
 TEST_CASE("a transfer goes on where its connection broke, whoever else connects") {
   const auto bytes = content(300'000);
-  BulkReceiver receiver("127.0.0.1", 0, 20);
+  BulkReceiver receiver("127.0.0.1", 0, 20, 20);
   const auto address = receiver.address();
   std::vector<std::byte> got(bytes.size());
   auto received = std::async(std::launch::async, [&] {
@@ -83,7 +83,7 @@ TEST_CASE("a transfer goes on where its connection broke, whoever else connects"
 TEST_CASE("a sender without a receiver and a receiver without a sender end by their deadline") {
   BulkAddress gone;
   {
-    BulkReceiver receiver("127.0.0.1", 0, 0.2);
+    BulkReceiver receiver("127.0.0.1", 0, 0.2, 0.2);
     gone = receiver.address();
     std::byte byte;
     CHECK_THROWS_AS(receiver.receive({&byte, 1}, {}), PeerError);
@@ -94,12 +94,12 @@ TEST_CASE("a sender without a receiver and a receiver without a sender end by th
 
 TEST_CASE("a stop ends both sides at once") {
   std::stop_source stop;
-  BulkReceiver receiver("127.0.0.1", 0, 60);
+  BulkReceiver receiver("127.0.0.1", 0, 60, 60);
   std::vector<std::byte> got(10);
   auto received =
       std::async(std::launch::async, [&] { return receiver.receive(got, stop.get_token()); });
   // A receiver that takes nothing fills the sender's buffers.
-  BulkReceiver idle("127.0.0.1", 0, 60);
+  BulkReceiver idle("127.0.0.1", 0, 60, 60);
   const auto bytes = content(50'000'000);
   const std::array<std::span<const std::byte>, 1> parts = {bytes};
   auto sent = std::async(std::launch::async, [&] {
@@ -115,7 +115,7 @@ TEST_CASE("a stop ends both sides at once") {
 TEST_CASE("a limited transfer takes its time") {
   const auto bytes = content(3'000'000);
   const std::array<std::span<const std::byte>, 1> parts = {bytes};
-  BulkReceiver receiver("127.0.0.1", 0, 20);
+  BulkReceiver receiver("127.0.0.1", 0, 20, 20);
   std::vector<std::byte> got(bytes.size());
   auto received = std::async(std::launch::async, [&] {
     const bool has_all = receiver.receive(got, {});

@@ -1,0 +1,12 @@
+// The run whose journals are fuzzed.
+#pragma once
+
+#include "wan/membership/served_run.h"
+
+namespace farstep {
+
+inline ServedRun journal_run() {
+  return {.config = {{"name", "run"}}, .sites = {"a", "b"}, .fragments = 1, .min_sites = 1};
+}
+
+}  // namespace farstep

@@ -1,0 +1,203 @@
+// Members whose coordinator dies and comes back, over real sockets.
+#include <future>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
+#include "tests/wan/membership/parties.h"
+
+namespace farstep {
+namespace {
+
+// Sites whose coordinator can be ended without a word and started again.
+struct Restartable {
+  explicit Restartable(int sites, std::optional<int64_t> min_sites = {},
+                       const Deadlines& wanted = patient_deadlines())
+      : deadlines(wanted), run(served(sites, wanted, min_sites)) {
+    start();
+    endpoint = coordinator->endpoint();
+    for (int i = 0; i < sites; ++i) {
+      members.push_back(std::make_unique<Member>(endpoint, name_of_site(i), deadlines, clock,
+                                                 folder / name_of_site(i)));
+    }
+    run_ranks(sites, [this](int i) { members[i]->join({}); });
+  }
+
+  // The sites hear no more of its end than of a crash.
+  void restart() {
+    coordinator.reset();
+    start();
+  }
+  void start() {
+    coordinator = std::make_unique<Coordinator>(endpoint, run, deadlines, clock, journal);
+  }
+  void leave() {
+    run_ranks(static_cast<int>(members.size()),
+              [this](int i) { members[i]->leave(Outcome::kDone, ""); });
+  }
+
+  const TemporaryFolder folder;
+  const std::filesystem::path journal = folder / "journal";
+  const Deadlines deadlines;
+  const ServedRun run;
+  RealClock clock;
+  std::string endpoint = kAnyPort;
+  std::unique_ptr<Coordinator> coordinator;
+  std::vector<std::unique_ptr<Member>> members;
+};
+
+std::future<int64_t> sync_of(Member& member, int64_t round) {
+  return std::async(std::launch::async, [&member, round] {
+    const auto go = member.arrive({.round = round}, {.work = {10, 1, 1}}, "aa", {});
+    member.vote({.round = round}, "bb");
+    return go->generation;
+  });
+}
+
+TEST_CASE("a coordinator restarts at any point of a sync and no sync is lost") {
+  Restartable party(2);
+  for (int64_t round = 1; round <= 6; ++round) {
+    auto first = sync_of(*party.members[0], round);
+    party.restart();
+    auto second = std::async(std::launch::async, [&] {
+      const auto go = party.members[1]->arrive({.round = round}, {.work = {10, 1, 1}}, "aa", {});
+      REQUIRE(go);
+      CHECK(go->contributions.size() == 2);
+    });
+    second.get();
+    // The other one has its go, or asks for it once more; perhaps it has voted.
+    party.restart();
+    party.members[1]->vote({.round = round}, "bb");
+    CHECK(first.get() == 1);
+    party.restart();
+  }
+  for (const auto& member : party.members) CHECK_FALSE(member->has_failed());
+  party.leave();
+  CHECK(party.coordinator->wait_until_over(10));
+  CHECK(party.coordinator->failure().empty());
+  party.coordinator.reset();
+  CHECK_FALSE(std::filesystem::exists(party.journal));
+}
+
+TEST_CASE("values outlive the coordinator that took them") {
+  Restartable party(2);
+  party.members[0]->put("address", "value");
+  auto late = std::async(std::launch::async, [&] { return party.members[1]->get("later"); });
+  party.restart();
+  CHECK(party.members[1]->get("address") == "value");
+  party.members[0]->put("later", "too");
+  CHECK(late.get() == "too");
+  party.leave();
+}
+
+TEST_CASE("a coordinator that restarts loses whoever does not come back and keeps the others") {
+  auto deadlines = quick_deadlines();
+  deadlines.coordinator_lost_after_seconds = 60;
+  Restartable party(3, 1, deadlines);
+  party.coordinator.reset();
+  party.members[2].reset();
+  party.start();
+  auto first = sync_of(*party.members[0], 1);
+  auto second = sync_of(*party.members[1], 1);
+  CHECK(first.get() == 2);
+  CHECK(second.get() == 2);
+}
+
+TEST_CASE("a site waits for a coordinator for its own time and ends then") {
+  Restartable party(1, {}, quick_deadlines());
+  party.coordinator.reset();
+  CHECK_THAT(error_of<PeerError>([&] { party.members[0]->arrive({}, {}, "aa", {}); }),
+             Catch::Contains("silent for more than 1 s"));
+}
+
+TEST_CASE("a coordinator without the journal refuses the members at once") {
+  Restartable party(2);
+  party.coordinator.reset();
+  std::filesystem::remove(party.journal);
+  party.start();
+  CHECK_THAT(error_of<PeerError>([&] { party.members[0]->arrive({}, {}, "aa", {}); }),
+             Catch::Contains("does not count site s0 as a member") &&
+                 Catch::Contains("its journal is gone"));
+}
+
+TEST_CASE("new processes go on when none of the old ones comes back") {
+  Restartable party(2, {}, quick_deadlines());
+  party.coordinator.reset();
+  party.members.clear();
+  party.start();
+  run_ranks(2, [&](int i) {
+    Member member(party.endpoint, name_of_site(i), patient_deadlines(), party.clock);
+    // The new run's term is above that of the old one.
+    CHECK(member.join({})->term == 2);
+    member.leave(Outcome::kDone, "");
+  });
+  CHECK(party.coordinator->wait_until_over(10));
+}
+
+// A process of a test that takes the part of a coordinator or of a site.
+struct Actor {
+  Actor(ControlSocket::Role role, const std::string& endpoint)
+      : socket(role, endpoint, patient_deadlines()) {}
+  ControlSocket::Frames receive() {
+    while (true) {
+      if (auto frames = socket.receive()) return *frames;
+      socket.wait(10);
+    }
+  }
+
+  ControlSocket socket;
+};
+
+TEST_CASE("a coordinator of an older term is not heard") {
+  RealClock clock;
+  Actor coordinator(ControlSocket::Role::kCoordinator, kAnyPort);
+  Member member(coordinator.socket.endpoint(), "s0", patient_deadlines(), clock);
+  auto joined = std::async(std::launch::async, [&] { return member.join({}).has_value(); });
+  const auto connection = coordinator.receive().front();
+  const auto send = [&](const CoordinatorMessage& message) {
+    coordinator.socket.send({connection, encode(message)});
+  };
+  send(Welcome{.run = served(1).config,
+               .site_id = 0,
+               .sites = {"s0"},
+               .generation = 1,
+               .start_syncs = 0,
+               .term = 2});
+  send(HeartbeatAckMessage{.sent_seconds = 0, .coordinator_seconds = 0, .term = 2});
+  REQUIRE(joined.get());
+  auto waiting = std::async(std::launch::async, [&] {
+    return error_of<PeerError>([&] { member.arrive({}, {}, "aa", {}); });
+  });
+  send(PeerLostMessage{.site = "old", .reason = "an older one", .term = 1});
+  send(PeerLostMessage{.site = "new", .reason = "the newest", .term = 2});
+  CHECK(waiting.get() == "site new: the newest");
+}
+
+TEST_CASE("a coordinator ends when a member tells it of a newer one") {
+  RealClock clock;
+  Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);
+  Actor site(ControlSocket::Role::kSite, coordinator.endpoint());
+  RegisterMessage request;
+  request.site = "s0";
+  site.socket.send({encode(SiteMessage(request))});
+  CHECK(std::holds_alternative<Welcome>(decode_coordinator_message(site.receive().front())));
+  site.socket.send({encode(SiteMessage(HeartbeatMessage{0, 0, 0, "", 1, 9}))});
+  CHECK(coordinator.wait_until_over(30));
+  CHECK_THAT(coordinator.failure(), Catch::Contains("knows a coordinator of term 9"));
+}
+
+TEST_CASE("a site that starts again still knows the newest term") {
+  const TemporaryFolder folder;
+  RealClock clock;
+  write_file(folder / "term", R"({"term": 6})");
+  Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock, folder / "journal");
+  Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock, folder / "term");
+  CHECK(member.join({})->term == 7);
+  member.leave(Outcome::kDone, "");
+  write_file(folder / "term", "7");
+  CHECK_THROWS_AS(Member(coordinator.endpoint(), "s0", patient_deadlines(), clock, folder / "term"),
+                  ConfigError);
+}
+
+}  // namespace
+}  // namespace farstep

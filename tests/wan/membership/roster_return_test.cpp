@@ -1,0 +1,201 @@
+// A coordinator that goes on with the state of one that has died.
+#include "tests/support/catch.h"
+#include "tests/wan/membership/table.h"
+
+using namespace farstep;
+
+namespace {
+
+// The next coordinator of the same run, in a term of its own.
+Table restarted(const Table& table) {
+  auto state = table.roster.state();
+  ++state.term;
+  return {table, state};
+}
+
+std::string text_of(const Roster& roster) {
+  return to_json(roster.state()).dump();
+}
+
+HeartbeatMessage beat(int64_t generation, int64_t term) {
+  return {0, 0, 0, "", generation, term};
+}
+
+// Three sites that have done two rounds.
+Table after_two_rounds(int64_t min_sites = 1) {
+  Table table({"a", "b", "c"}, 1, min_sites);
+  table.join();
+  table.receive("a", PutMessage{"address", "00ff"});
+  table.run_round(1);
+  table.run_round(2);
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("a roster that goes on has the same state, whatever has happened") {
+  auto table = after_two_rounds();
+  const auto check = [&](const char* what) {
+    INFO(what);
+    const Table next(table, table.roster.state());
+    CHECK(text_of(next.roster) == text_of(table.roster));
+    CHECK(next.roster.has_begun());
+    CHECK(next.roster.failure() == table.roster.failure());
+    CHECK(next.roster.newest_change() == table.roster.newest_change());
+  };
+  check("between two syncs");
+  for (const auto* site : {"a", "b", "c"}) table.receive(site, arrival(3));
+  check("in the exchange");
+  table.pass(10, {"a", "b"});
+  check("in the next generation");
+  table.receive("a", LeaveMessage{Outcome::kDone, ""});
+  check("after one has left");
+  table.receive("b", arrival(3, "aa", 2));
+  table.roster.end("a stop");
+  check("after the end");
+}
+
+TEST_CASE("a roster that sites still join keeps only its term") {
+  Table table({"a", "b"});
+  table.receive("a", registration("a"));
+  auto next = restarted(table);
+  CHECK_FALSE(next.roster.has_begun());
+  CHECK(next.roster.term() == 2);
+  next.join();
+}
+
+TEST_CASE("what sites repeat after a restart is answered as before it") {
+  auto table = after_two_rounds();
+  SECTION("between arrivals") {
+    table.receive("a", arrival(3));
+    auto next = restarted(table);
+    CHECK(next.receive("b", arrival(3)).empty());
+    CHECK(next.receive("c", arrival(3)).empty());
+    CHECK(receivers<Go>(next.receive("a", arrival(3))) == Names{"a", "b", "c"});
+  }
+  SECTION("when all have arrived and some have not heard so") {
+    for (const auto* site : {"a", "b", "c"}) table.receive(site, arrival(3));
+    auto next = restarted(table);
+    // a has its go, and its exchange is done.
+    CHECK(next.receive("a", ballot(3)).empty());
+    CHECK(only<Go>(next.receive("b", arrival(3))).contributions.size() == 3);
+    CHECK(next.receive("b", ballot(3)).empty());
+    CHECK(receivers<CommittedMessage>(next.receive("c", ballot(3))) == Names{"a", "b", "c"});
+    CHECK(only<CommittedMessage>(next.receive("a", ballot(3))).round == 3);
+  }
+  SECTION("when the commit was not heard") {
+    table.run_round(3);
+    auto next = restarted(table);
+    CHECK(only<CommittedMessage>(next.receive("b", ballot(3))).round == 3);
+  }
+  SECTION("a registration, and values") {
+    auto next = restarted(table);
+    const auto welcome = only<Welcome>(next.receive("b", registration("b")));
+    CHECK(welcome.site_id == 1);
+    CHECK(welcome.term == 2);
+    CHECK(only<ValueMessage>(next.receive("c", GetMessage{"address"})).value == "00ff");
+  }
+}
+
+TEST_CASE("no site is lost before it had its time to come back") {
+  auto table = after_two_rounds();
+  table.now_seconds += 1000;
+  auto next = restarted(table);
+  // Nobody comes: it may be the coordinator that has no network.
+  CHECK(next.pass(1000, {}).empty());
+  next.receive("a", beat(1, 1));
+  CHECK(next.pass(4, {"a"}).empty());
+  next.receive("b", beat(1, 1));
+  const auto told = next.pass(3, {"a", "b"});
+  CHECK(receivers<ViewMessage>(told) == Names{"a", "b"});
+  CHECK(next.roster.state().run->members == Names{"a", "b"});
+}
+
+TEST_CASE("a suspect has the whole time to come back after a restart") {
+  auto table = after_two_rounds();
+  auto next = restarted(table);
+  next.receive("a", SuspectMessage{1, "c"});
+  CHECK(next.pass(4, {"a", "b"}).empty());
+  CHECK(next.roster.state().run->generation == 1);
+}
+
+TEST_CASE("new processes wait for the old ones and begin anew if none comes back") {
+  auto table = after_two_rounds();
+  auto next = restarted(table);
+  CHECK(only<WaitingMessage>(next.receive("new a", registration("a"))).missing ==
+        Names{"a", "b", "c"});
+  next.pass(4, {});
+  CHECK_FALSE(next.roster.is_abandoned());
+  SECTION("none does") {
+    next.pass(3, {});
+    CHECK(next.roster.is_abandoned());
+  }
+  SECTION("one does") {
+    next.receive("b", beat(1, 1));
+    next.pass(3, {"b"});
+    CHECK_FALSE(next.roster.is_abandoned());
+    // The old process may come back still; later its place is lost.
+    CHECK(only<WaitingMessage>(next.receive("new a", registration("a"))).missing ==
+          Names{"a", "c"});
+    next.pass(3, {"b"});
+    CHECK(only<Welcome>(next.receive("new a", registration("a"))).is_newcomer);
+  }
+}
+
+TEST_CASE("a run that all have left is not gone on with") {
+  auto table = after_two_rounds();
+  for (const auto* site : {"a", "b", "c"}) table.receive(site, LeaveMessage{Outcome::kDone, ""});
+  auto next = restarted(table);
+  CHECK_FALSE(next.roster.has_begun());
+  next.join();
+}
+
+TEST_CASE("the end of a run is told by the next coordinator, in its own term") {
+  auto table = after_two_rounds(3);
+  table.receive("c", LeaveMessage{Outcome::kFailed, "a full disk"});
+  auto next = restarted(table);
+  const auto verdict = only<PeerLostMessage>(next.receive("a", arrival(3)));
+  CHECK(verdict.site == "c");
+  CHECK(verdict.term == 2);
+}
+
+TEST_CASE("a coordinator ends when its members know a newer one") {
+  auto table = after_two_rounds();
+  CHECK(table.receive("b", beat(1, 2)).empty());
+  CHECK(table.roster.is_superseded());
+  CHECK(table.roster.is_over());
+  CHECK_THAT(table.roster.failure(), Catch::Contains("site b knows a coordinator of term 2"));
+  CHECK(table.receive("a", beat(1, 1)).empty());
+  CHECK(table.pass(100, {}).empty());
+}
+
+TEST_CASE("a coordinator whose state is older than its sites' ends") {
+  auto table = after_two_rounds();
+  const auto old = table.roster.state();
+  table.pass(10, {"a", "b"});
+  auto state = old;
+  state.term = 5;
+  Table next(table, state);
+  next.receive("a", beat(2, 1));
+  CHECK_THAT(next.roster.failure(), Catch::Contains("its journal is older than the run"));
+}
+
+TEST_CASE("before a run begins a coordinator takes a term above those that its sites know") {
+  Table table({"a", "b"});
+  auto request = registration("a");
+  request.term = 7;
+  table.receive("a", request);
+  const auto answers = table.receive("b", registration("b"));
+  REQUIRE(receivers<Welcome>(answers) == Names{"a", "b"});
+  CHECK(std::get<Welcome>(answers[0].message).term == 8);
+}
+
+TEST_CASE("a coordinator that lost its journal refuses the members of the run for now") {
+  Table table({"a", "b"});
+  auto request = registration("a");
+  request.generation = 3;
+  request.committed_round = 12;
+  const auto refusal = only<RefusedMessage>(table.receive("a", request));
+  CHECK(refusal.is_temporary);
+  CHECK_THAT(refusal.message, Catch::Contains("round 12 in generation 3"));
+}

@@ -1,0 +1,139 @@
+#include "wan/membership/journal.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <span>
+
+#include "trainer/base/checksum.h"
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "trainer/config/json_limits.h"
+
+namespace farstep {
+
+namespace {
+
+// The first line: this and the checksum of the rest. The number is the version of the format.
+constexpr std::string_view kTitle = "farstep coordinator journal 1 ";
+
+struct Content {
+  std::string run;
+  RosterState state;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("run", run, "identity of what the coordinator serves", kRequired);
+    visit("state", state, "of its roster", kRequired);
+  }
+};
+
+std::string checksum_of(std::string_view text) {
+  return checksum_text(checksum(std::as_bytes(std::span(text))));
+}
+
+std::string identity_of(const ServedRun& run) {
+  const Json all{{"config", run.config},
+                 {"sites", run.sites},
+                 {"fragments", run.fragments},
+                 {"min_sites", run.min_sites ? Json(*run.min_sites) : Json()}};
+  return checksum_of(all.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::string first_line(std::string_view body) {
+  return std::string(kTitle) + checksum_of(body) + "\n";
+}
+
+[[noreturn]] void refuse(const std::string& file, const std::string& what) {
+  throw DataError(
+      fmt::format("{}: {}; if the run shall not go on from it, delete it and start all sites again "
+                  "with --resume: they go on from their checkpoints",
+                  file, what));
+}
+
+}  // namespace
+
+std::string journal_text(const RosterState& state, const ServedRun& run) {
+  const auto json = to_json(Content{.run = identity_of(run), .state = state});
+  const auto body = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return checked_journal(body);
+}
+
+std::string checked_journal(std::string_view body) {
+  return first_line(body).append(body);
+}
+
+RosterState journal_state(std::string_view text, const ServedRun& run, const std::string& file) {
+  const auto end = text.find('\n');
+  const auto body = end == std::string_view::npos ? "" : text.substr(end + 1);
+  if (!text.starts_with(kTitle)) refuse(file, "it is no journal of this version's coordinator");
+  if (text.substr(0, text.size() - body.size()) != first_line(body)) {
+    refuse(file, "the coordinator's journal is damaged");
+  }
+  // A checksum is no signature, so the content may be wrong all the same.
+  try {
+    check_json_limits(body);
+    const auto content = read_json<Content>(Json::parse(body), file);
+    if (content.run != identity_of(run)) {
+      refuse(file, "the journal belongs to another run, or the run file was changed since");
+    }
+    content.state.require_fits(run);
+    return content.state;
+  } catch (const Json::exception&) {
+    refuse(file, "the coordinator's journal is not JSON");
+  } catch (const ConfigError& error) {
+    throw DataError(error.what());
+  }
+}
+
+Journal::Journal(std::filesystem::path file, ServedRun run)
+    : file_(std::move(file)), run_(std::move(run)) {
+  if (file_.has_parent_path()) make_folder(file_.parent_path());
+  // The journal itself is replaced at each write, and a lock with it.
+  const auto lock_file = file_.string() + ".lock";
+  lock_ = ::open(lock_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_ < 0) {
+    throw DataError(fmt::format("{}: cannot be opened: {}", lock_file, std::strerror(errno)));
+  }
+  try {
+    if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+      throw PeerError("", fmt::format("{}: another coordinator uses this journal; end that one "
+                                      "first",
+                                      file_.string()));
+    }
+    if (std::filesystem::exists(file_)) {
+      written_ = read_file(file_);
+      start_ = journal_state(written_, run_, file_.string());
+      ++start_.term;
+    }
+  } catch (...) {
+    ::close(lock_);
+    throw;
+  }
+}
+
+Journal::~Journal() {
+  ::close(lock_);
+}
+
+void Journal::write(const RosterState& state) {
+  auto text = journal_text(state, run_);
+  if (text == written_) return;
+  written_.clear();  // unknown, if this fails
+  write_file_durably(file_, text);
+  written_ = std::move(text);
+}
+
+void Journal::remove() {
+  written_.clear();
+  std::error_code error;
+  std::filesystem::remove(file_, error);
+  if (error) {
+    throw DataError(fmt::format("{}: cannot be removed: {}", file_.string(), error.message()));
+  }
+}
+
+}  // namespace farstep

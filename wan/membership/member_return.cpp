@@ -1,0 +1,111 @@
+// A member while its coordinator is away, and when it comes back.
+#include <spdlog/spdlog.h>
+
+#include <utility>
+#include <variant>
+
+#include "trainer/base/file.h"
+#include "trainer/config/config_file.h"
+#include "wan/membership/member.h"
+
+namespace farstep {
+
+namespace {
+
+// What a site keeps of the coordinators that it has known.
+struct TermFile {
+  int64_t term = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("term", term, "the newest", required(in_range(0, kMostCount)));
+  }
+};
+
+}  // namespace
+
+void Member::load_term() {
+  if (term_file_.empty() || !std::filesystem::exists(term_file_)) return;
+  term_ = saved_term_ = read_json<TermFile>(load_json(term_file_), term_file_.string()).term;
+}
+
+// A site that cannot write it can still train; it only knows less after its own restart.
+void Member::save_term() {
+  int64_t term = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    term = term_;
+  }
+  if (term_file_.empty() || term == saved_term_) return;
+  saved_term_ = term;
+  try {
+    write_file_durably(term_file_, to_json(TermFile{term}).dump() + "\n");
+  } catch (const DataError& error) {
+    spdlog::warn("the coordinator's term is not saved: {}", error.what());
+  }
+}
+
+// An older coordinator that still runs must not tell this site what only the newest one may.
+bool Member::is_of_older_term(const CoordinatorMessage& message) {
+  const int64_t term = std::visit(
+      [this](const auto& content) {
+        if constexpr (requires { content.term; }) return content.term;
+        return term_;
+      },
+      message);
+  if (term < term_) {
+    if (refused_term_ != term) {
+      spdlog::warn("coordinator at {} is of term {}, and a newer one is of term {}: not heard",
+                   endpoint_, term, term_);
+    }
+    refused_term_ = term;
+    return true;
+  }
+  if (term > term_ && welcome_) {
+    spdlog::info("coordinator at {} was restarted: term {}", endpoint_, term);
+    back_seconds_ = clock_.now_seconds();
+  }
+  term_ = term;
+  return false;
+}
+
+void Member::return_to_run(const std::string& reason) {
+  if (returning_ || is_leaving_ || failure_) return;
+  RegisterMessage message = registration_;
+  message.term = term_;
+  message.generation = generation_locked();
+  if (committed_) {
+    message.committed_round = committed_->round;
+    message.committed_fragment = committed_->fragment;
+  }
+  spdlog::warn("coordinator at {} does not count site {} as a member: {}; the site registers again",
+               endpoint_, site_, reason);
+  returning_.emplace(Request{.message = std::move(message), .is_sent = false, .answer = {}});
+  requests_.push_back(&*returning_);
+}
+
+void Member::end_return() {
+  if (!returning_ || !returning_->answer) return;
+  const auto answer = std::move(*returning_->answer);
+  std::erase(requests_, &*returning_);
+  returning_.reset();
+  if (const auto* refusal = std::get_if<RefusedMessage>(&answer)) {
+    fail(ErrorKind::kPeer, "",
+         fmt::format("coordinator at {} does not count site {} as a member: {}", endpoint_, site_,
+                     refusal->message));
+  }
+}
+
+double Member::silence_seconds() const {
+  return clock_.now_seconds() - heard_seconds_;
+}
+
+bool Member::is_coordinator_silent() const {
+  return silence_seconds() > deadlines_.lost_after_seconds;
+}
+
+bool Member::was_away_since(double seconds) const {
+  return is_coordinator_silent() || back_seconds_ >= seconds;
+}
+
+}  // namespace farstep

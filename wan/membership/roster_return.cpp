@@ -1,0 +1,139 @@
+// The roster beyond its process: its state, and how it goes on from one.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "trainer/base/error.h"
+#include "wan/membership/roster.h"
+
+namespace farstep {
+
+Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& state,
+               double now_seconds)
+    : Roster(std::move(run), deadlines) {
+  term_ = state.term;
+  const auto& begun = state.run;
+  // Of a run that all have left, nothing is to go on.
+  const auto is_present = [](const auto& seat) { return seat.presence == Presence::kPresent; };
+  if (!begun || std::ranges::none_of(begun->seats, is_present)) return;
+  generation_ = begun->generation;
+  members_ = begun->members;
+  lost_site_ = begun->lost_site;
+  lost_reason_ = begun->lost_reason;
+  lost_generation_ = begun->lost_generation;
+  joined_site_ = begun->joined_site;
+  num_fragments_ = begun->fragments;
+  start_syncs_ = begun->start_syncs;
+  takes_any_sync_ = begun->takes_any_sync;
+  may_measure_ = begun->may_measure;
+  last_sync_ = begun->last_sync;
+  failure_ = begun->failure;
+  newest_change_ = begun->newest_change;
+  for (const auto& [key, value] : begun->values) values_[key] = value;
+  if (!begun->verdict.empty()) verdict_ = decode_coordinator_message(begun->verdict);
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    const auto& known = begun->seats[i];
+    seats_[i].presence = known.presence;
+    seats_[i].connection = from_hex(known.connection);
+    seats_[i].request.site = known.site;
+    seats_[i].request.facts = known.facts;
+    seats_[i].request.profile = known.profile;
+    seats_[i].is_awaited = known.presence == Presence::kPresent;
+    seats_[i].heard_seconds = now_seconds;
+  }
+  open_sync(begun->open_sync);
+  for (const auto& [site, message] : begun->arrivals) sync_->arrive(site, message);
+  if (sync_->all_arrived()) sync_->start(begun->newcomers);
+  is_resting_ = true;
+  start_seconds_ = now_seconds_ = now_seconds;
+}
+
+// The arrivals belong to it once the exchange has begun: a site that has its go does not arrive
+// again, and one whose go was lost needs the figures of all.
+RosterState Roster::state() const {
+  RosterState state{.term = term_, .run = {}};
+  if (!has_begun()) return state;
+  auto& begun = state.run.emplace();
+  begun.generation = generation_;
+  begun.members = members_;
+  begun.lost_site = lost_site_;
+  begun.lost_reason = lost_reason_;
+  begun.lost_generation = lost_generation_;
+  begun.joined_site = joined_site_;
+  begun.fragments = num_fragments_;
+  begun.start_syncs = start_syncs_;
+  begun.takes_any_sync = takes_any_sync_;
+  begun.may_measure = may_measure_;
+  begun.last_sync = last_sync_;
+  begun.open_sync = sync_->id();
+  if (sync_->has_started()) {
+    begun.newcomers = sync_->newcomers();
+    for (const auto& site : members_) begun.arrivals.push_back({site, sync_->arrival(site)});
+  }
+  for (const auto& [key, value] : values_) begun.values.push_back({key, value});
+  if (verdict_) begun.verdict = encode(*verdict_);
+  begun.failure = failure_;
+  begun.newest_change = newest_change_;
+  for (const auto& seat : seats_) {
+    begun.seats.push_back({.site = seat.site,
+                           .presence = seat.presence,
+                           .connection = to_hex(seat.connection),
+                           .facts = seat.request.facts,
+                           .profile = seat.request.profile});
+  }
+  return state;
+}
+
+bool Roster::is_abandoned() const {
+  return is_resting_ && has_new_process_ && now_seconds_ - start_seconds_ > lost_after_seconds_;
+}
+
+// While nobody comes back, it may be the coordinator that cannot be reached. So the time of all
+// begins anew with the first.
+void Roster::hear(Seat& seat) {
+  if (is_resting_) {
+    for (auto& other : seats_) other.heard_seconds = now_seconds_;
+  }
+  is_resting_ = false;
+  seat.heard_seconds = now_seconds_;
+  seat.is_suspected = seat.is_awaited = false;
+}
+
+bool Roster::may_come_back(const std::string& site) const {
+  const Seat* seat = seat_of_site(site);
+  if (seat == nullptr) return false;
+  return is_resting_ || (seat->presence == Presence::kPresent && seat->is_awaited);
+}
+
+std::vector<std::string> Roster::awaited_sites() const {
+  std::vector<std::string> sites;
+  for (const auto& seat : seats_) {
+    if (seat.presence == Presence::kPresent && seat.is_awaited) sites.push_back(seat.site);
+  }
+  return sites;
+}
+
+// Before the run begins, this coordinator becomes the newest. Later the one of the newer term is.
+void Roster::learn_term(const std::string& site, int64_t term) {
+  if (!has_begun()) {
+    term_ = std::max(term_, term + 1);
+  } else if (term > term_) {
+    step_down(
+        fmt::format("site {} knows a coordinator of term {}, and this one is of term {}: "
+                    "only the newest serves the run, so this one ends",
+                    site, term, term_));
+  }
+}
+
+void Roster::step_down(const std::string& reason) {
+  is_superseded_ = true;
+  failure_ = reason;
+}
+
+std::vector<Outgoing> Roster::end(const std::string& reason) {
+  if (has_begun() && !verdict_) end_early(PeerLostMessage{"", reason}, reason);
+  return std::exchange(outbox_, {});
+}
+
+}  // namespace farstep

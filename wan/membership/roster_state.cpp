@@ -1,0 +1,48 @@
+#include "wan/membership/roster_state.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+template <typename Entries>
+std::vector<std::string> sites_of(const Entries& entries) {
+  std::vector<std::string> sites;
+  for (const auto& entry : entries) sites.push_back(entry.site);
+  return sites;
+}
+
+void require(bool condition, std::string_view what) {
+  if (!condition) throw DataError(std::string(what));
+}
+
+}  // namespace
+
+std::span<const std::string_view> enum_names(Presence) {
+  static constexpr std::array<std::string_view, 4> kNames{"expected", "present", "left", "lost"};
+  return kNames;
+}
+
+// The roster looks up members among the seats and arrivals by members, and does not check again.
+void RosterState::require_fits(const ServedRun& served) const {
+  if (!run) return;
+  require(sites_of(run->seats) == served.sites, "its seats are not those of the run's sites");
+  const std::set<std::string> sites(served.sites.begin(), served.sites.end());
+  const std::set<std::string> members(run->members.begin(), run->members.end());
+  require(members.size() == run->members.size(), "a site is a member twice");
+  require(std::ranges::includes(sites, members), "a member is no site of the run");
+  require(run->arrivals.empty() || sites_of(run->arrivals) == run->members,
+          "the arrivals are not those of its members");
+  for (const auto& seat : run->seats) {
+    require(seat.presence != Presence::kExpected, "a site has not joined");
+    from_hex(seat.connection);
+  }
+  if (!run->verdict.empty()) decode_coordinator_message(run->verdict);
+}
+
+}  // namespace farstep

@@ -1,0 +1,120 @@
+// What of a coordinator survives its process: the part of a Roster that its sites cannot tell it
+// again. Arrivals, votes and requests are not in it, as sites repeat what is not answered. Values;
+// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wan/membership/served_run.h"
+#include "wan/protocol/protocol.h"
+
+namespace farstep {
+
+enum class Presence { kExpected, kPresent, kLeft, kLost };
+std::span<const std::string_view> enum_names(Presence);
+
+// A site of a run that has begun.
+struct SeatState {
+  std::string site;
+  Presence presence = Presence::kExpected;
+  std::string connection;  // in hexadecimal
+  Json facts = Json::object();
+  Json profile;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("site", site, "its name", kRequired);
+    visit("presence", presence, "whether it takes part", kRequired);
+    visit("connection", connection, "routing id of its process", kRequired);
+    visit("facts", facts, "what must be equal at all sites");
+    visit("profile", profile, "what it brought for the plan");
+  }
+};
+
+// A site at the open sync.
+struct ArrivalState {
+  std::string site;
+  ArriveMessage message;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("site", site, "who has arrived", kRequired);
+    visit("message", message, "with what", kRequired);
+  }
+};
+
+// What a site has put.
+struct ValueState {
+  std::string key, value;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("key", key, "of a put", kRequired);
+    visit("value", value, "its bytes, in hexadecimal");
+  }
+};
+
+// A run that has begun.
+struct BegunState {
+  int64_t generation = 1;
+  std::vector<std::string> members;
+  std::string lost_site, lost_reason;
+  int64_t lost_generation = 0;
+  std::string joined_site;
+  int64_t fragments = 1;
+  int64_t start_syncs = 0;
+  bool takes_any_sync = false;
+  bool may_measure = false;
+  std::optional<SyncId> last_sync;
+  SyncId open_sync;
+  std::vector<ArrivalState> arrivals;  // of the open sync, once its exchange has begun
+  std::vector<Newcomer> newcomers;     // that get the state after it
+  std::vector<ValueState> values;
+  std::string verdict;  // the message that ended the run early, as a frame; empty without one
+  std::string failure, newest_change;
+  std::vector<SeatState> seats;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("generation", generation, "of the membership", required(in_range(1, kMostCount)));
+    visit("members", members, "of the generation", required(at_least(1)));
+    visit("lost_site", lost_site, "the newest that was lost");
+    visit("lost_reason", lost_reason, "why it was lost");
+    visit("lost_generation", lost_generation, "that began with its loss", in_range(0, kMostCount));
+    visit("joined_site", joined_site, "with which the present generation began");
+    visit("fragments", fragments, "of the open sync's round", required(in_range(1, kMostCount)));
+    visit("start_syncs", start_syncs, "syncs done before", required(in_range(0, kMostCount)));
+    visit("takes_any_sync", takes_any_sync, "the first arrival says which sync is open");
+    visit("may_measure", may_measure, "the first sync may be the measuring one");
+    visit("last_sync", last_sync, "the newest committed one");
+    visit("open_sync", open_sync, "the next one", kRequired);
+    visit("arrivals", arrivals, "at the open sync, if its exchange has begun");
+    visit("newcomers", newcomers, "that get the state after it");
+    visit("values", values, "what the sites have put");
+    visit("verdict", verdict, "what ended the run early");
+    visit("failure", failure, "the same in words");
+    visit("newest_change", newest_change, "why the generation began");
+    visit("seats", seats, "of all sites of the run", kRequired);
+  }
+};
+
+struct RosterState {
+  int64_t term = 1;
+  std::optional<BegunState> run;  // nothing while sites join
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("term", term, "of the coordinator", required(in_range(1, kMostCount)));
+    visit("run", run, "if it has begun");
+  }
+
+  // Throws DataError if no roster of `run` can have been in this state.
+  void require_fits(const ServedRun& served) const;
+};
+
+}  // namespace farstep
