@@ -35,7 +35,9 @@ VARIANTS = ({},  # the seed chooses one
             {"sync": {"exchange": "ring"}})
 MEAN_PAUSE_SECONDS = 2  # between two faults
 FREEZE_SECONDS = {"freezes for a moment": (0.2, 1.0), "freezes for long": (3.0, 5.0)}
-FAULTS = ("is killed", "is stopped", *FREEZE_SECONDS)
+COORDINATOR_FAULT = "kills of the coordinator"
+AWAY_SECONDS = (0.0, 3.0)  # of the coordinator
+FAULTS = ("is killed", "is stopped", *FREEZE_SECONDS, COORDINATOR_FAULT)
 # A restart with --resume=auto is the remedy. A process that has just begun ends by SIGTERM itself.
 RESTARTS = (4, 130, -signal.SIGKILL, -signal.SIGTERM)
 CALM_SECONDS = 90  # within which all must train together once the faults have ceased
@@ -140,13 +142,19 @@ class Chaos:
         self.random = random.Random(seed)
         self.hashes: dict[int, str] = {}
         (folder / "coordinator.json").write_text(json.dumps(
-            {"run": "run.json", "endpoint": self.cluster.endpoint}), encoding="utf-8")
-        with open(folder / "coordinator.txt", "w", encoding="utf-8") as log:
-            self.coordinator = subprocess.Popen(
-                [str(FARSTEP), "coordinator", "--config", str(folder / "coordinator.json")],
-                stdout=log, stderr=log)
+            {"run": "run.json", "endpoint": self.cluster.endpoint, "output": "coordinator"}),
+            encoding="utf-8")
+        self.start_coordinator()
         self.sites = [Site(self.cluster, name) for name in self.cluster.names]
         self.faults = dict.fromkeys(FAULTS, 0)
+
+    def start_coordinator(self):
+        """Starts it, or starts it again with its journal."""
+        self.coordinator_returns_at: float | None = None
+        with open(self.cluster.folder / "coordinator.txt", "a", encoding="utf-8") as log:
+            self.coordinator = subprocess.Popen(
+                [str(FARSTEP), "coordinator", "--config",
+                 str(self.cluster.folder / "coordinator.json")], stdout=log, stderr=log)
 
     def watch(self):
         """Checks everything once, wakes who has slept enough, and restarts who has ended."""
@@ -165,8 +173,14 @@ class Chaos:
                 site.start()
             else:
                 raise Violation(f"{site.name} ended with {code}:\n{site.log()}")
-        if self.coordinator.poll() is not None:
-            raise Violation(f"the coordinator ended with {self.coordinator.returncode}")
+        if self.coordinator_returns_at is not None:
+            if time.monotonic() >= self.coordinator_returns_at:
+                self.coordinator.wait()
+                self.start_coordinator()
+        elif self.coordinator.poll() is not None:
+            log = (self.cluster.folder / "coordinator.txt").read_text(encoding="utf-8")
+            raise Violation(f"the coordinator ended with {self.coordinator.returncode}:\n"
+                            f"{log[-3000:]}")
 
     def harm(self):
         """Does one fault to a site, if another healthy one is left."""
@@ -174,7 +188,11 @@ class Chaos:
                    and any(other.is_healthy() for other in self.sites if other is not site)]
         fault = self.random.choice(FAULTS)
         chance = self.random.random()
-        if not victims:
+        if fault == COORDINATOR_FAULT and self.coordinator_returns_at is None:
+            self.faults[fault] += 1
+            self.coordinator.kill()
+            self.coordinator_returns_at = time.monotonic() + self.random.uniform(*AWAY_SECONDS)
+        if fault == COORDINATOR_FAULT or not victims:
             return
         victim = victims[int(chance * len(victims))]
         self.faults[fault] += 1
