@@ -68,7 +68,7 @@ class Roster {
   // Whether a coordinator of a newer term serves the run, or this one's state is older than its
   // sites': it must end.
   bool is_superseded() const { return is_superseded_; }
-  // Ends the run for all sites, because the coordinator ends.
+  // Ends the run for all sites that are in it still, because the coordinator ends.
   std::vector<Outgoing> end(const std::string& reason);
   // Whether the run has begun and no site is in it any more, or this roster is superseded.
   bool is_over() const;

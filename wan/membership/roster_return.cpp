@@ -132,7 +132,7 @@ void Roster::step_down(const std::string& reason) {
 }
 
 std::vector<Outgoing> Roster::end(const std::string& reason) {
-  if (has_begun() && !verdict_) end_early(PeerLostMessage{"", reason}, reason);
+  if (has_begun() && !is_over() && !verdict_) end_early(PeerLostMessage{"", reason}, reason);
   return std::exchange(outbox_, {});
 }
 

@@ -37,7 +37,7 @@ struct Restartable {
   }
 
   const TemporaryFolder folder;
-  const std::filesystem::path journal = folder / "journal";
+  const std::filesystem::path journal = folder / "kept" / "journal";
   const Deadlines deadlines;
   const ServedRun run;
   RealClock clock;
@@ -101,6 +101,19 @@ TEST_CASE("a coordinator that restarts loses whoever does not come back and keep
   auto second = sync_of(*party.members[1], 1);
   CHECK(first.get() == 2);
   CHECK(second.get() == 2);
+}
+
+TEST_CASE("a run goes on while its journal cannot be written, and then has one again") {
+  Restartable party(1);
+  const auto kept = party.journal.parent_path();
+  std::filesystem::rename(kept, party.folder / "gone");
+  CHECK(sync_of(*party.members[0], 1).get() == 1);
+  CHECK_FALSE(std::filesystem::exists(party.journal));
+  std::filesystem::rename(party.folder / "gone", kept);
+  CHECK(sync_of(*party.members[0], 2).get() == 1);
+  party.restart();
+  CHECK(sync_of(*party.members[0], 3).get() == 1);
+  party.leave();
 }
 
 TEST_CASE("a site waits for a coordinator for its own time and ends then") {

@@ -159,6 +159,18 @@ TEST_CASE("the end of a run is told by the next coordinator, in its own term") {
   CHECK(verdict.term == 2);
 }
 
+TEST_CASE("the end of a coordinator ends the run only for sites that are in it") {
+  auto table = after_two_rounds();
+  table.receive("a", LeaveMessage{Outcome::kDone, ""});
+  CHECK(receivers<PeerLostMessage>(table.roster.end("a stop")) == Names{"b", "c"});
+  CHECK(table.roster.failure() == "a stop");
+  Table done({"a"});
+  done.join();
+  done.receive("a", LeaveMessage{Outcome::kDone, ""});
+  CHECK(done.roster.end("a stop").empty());
+  CHECK(done.roster.failure().empty());
+}
+
 TEST_CASE("a coordinator ends when its members know a newer one") {
   auto table = after_two_rounds();
   CHECK(table.receive("b", beat(1, 2)).empty());
