@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
+#include <functional>
 #include <random>
 
 #include "trainer/base/error.h"
