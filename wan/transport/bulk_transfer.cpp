@@ -88,8 +88,8 @@ std::span<const std::byte> bytes_at(std::span<const std::span<const std::byte>> 
   return {};
 }
 
-// Sends over one connection what the receiver does not have. Returns nullopt if a stop was
-// requested. Sets `progress` to the time of the last byte.
+// Sends over one connection what the receiver does not have. Returns whether it confirms the end;
+// nullopt if a stop was requested. Each byte that leaves moves the deadline `give_up`.
 std::optional<bool> send_rest(const Socket& socket, const BulkAddress& address,
                               std::span<const std::span<const std::byte>> parts,
                               double stall_seconds, int stop_fd, Deadline& give_up) {

@@ -91,7 +91,7 @@ TEST_CASE("a site that comes back has the others' state, and trains with them to
       }
       CHECK(windows.size() == trained);
       CHECK_FALSE(sites[victim].training.sequences.empty());
-      // It worked in all rounds but the lost one and the one in which it joined, or one more.
+      // It was away for two rounds, attended the next, and worked in all others.
       CHECK(sites[victim].events<RoundEvent>().size() >= 6);
     }
   }
