@@ -18,7 +18,7 @@ struct TermFile {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("term", term, "the newest", required(in_range(0, kMostCount)));
+    visit("term", term, "the newest", required(in_range(0, kMostTerm)));
   }
 };
 

@@ -21,6 +21,9 @@ namespace farstep {
 
 // The most that any count of a message may be: far beyond every run, and sums of it stay in range.
 inline constexpr double kMostCount = 1e15;
+// The highest term that a site may name. A coordinator may take a term above it, which is a count
+// still.
+inline constexpr double kMostTerm = 1e12;
 
 // Identifies a sync of a run: of one fragment of the model, in one outer round. Syncs follow each
 // other fragment by fragment, round by round.
@@ -80,7 +83,7 @@ struct RegisterMessage : JoinRequest {
   void fields(Visitor&& visit) {
     visit("site", site, "name of the site, as in the run", kRequired);
     visit("term", term, "newest term of a coordinator that the site knows; 0: none",
-          in_range(0, kMostCount));
+          in_range(0, kMostTerm));
     visit("generation", generation,
           "generation that the site is a member of, if it registers again; 0: it begins",
           in_range(0, kMostCount));
@@ -142,7 +145,7 @@ struct HeartbeatMessage {
   void fields(Visitor&& visit) {
     visit("sent_seconds", sent_seconds, "the site's unix time, echoed in the answer", kRequired);
     visit("term", term, "newest term of a coordinator that the site knows",
-          required(in_range(0, kMostCount)));
+          required(in_range(0, kMostTerm)));
     visit("generation", generation, "newest generation that the site knows",
           required(in_range(0, kMostCount)));
     visit("round", round, "outer round that the site is in");

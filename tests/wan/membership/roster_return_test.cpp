@@ -1,6 +1,7 @@
 // A coordinator that goes on with the state of one that has died.
 #include "tests/support/catch.h"
 #include "tests/wan/membership/table.h"
+#include "wan/protocol/protocol.h"
 
 using namespace farstep;
 
@@ -210,4 +211,16 @@ TEST_CASE("a coordinator that lost its journal refuses the members of the run fo
   const auto refusal = only<RefusedMessage>(table.receive("a", request));
   CHECK(refusal.is_temporary);
   CHECK_THAT(refusal.message, Catch::Contains("round 12 in generation 3"));
+}
+
+TEST_CASE("above every term that a site may name there is one for the coordinator") {
+  const auto highest = static_cast<int64_t>(kMostTerm);
+  CHECK_THROWS_WITH(decode_site_message(encode(beat(1, highest + 1))), Catch::Contains("term"));
+  Table table({"a", "b"});
+  table.receive("a", registration("a"));
+  const auto known = std::get<HeartbeatMessage>(decode_site_message(encode(beat(1, highest))));
+  const auto answers = table.receive("a", known);
+  CHECK(only<HeartbeatAckMessage>(answers).term == highest + 1);
+  CHECK_NOTHROW(decode_coordinator_message(encode(answers.front().message)));
+  CHECK(restarted(table).roster.term() == highest + 2);
 }
