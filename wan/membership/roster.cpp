@@ -67,6 +67,12 @@ bool Roster::is_over() const {
          });
 }
 
+std::size_t Roster::num_kept() const {
+  std::size_t num_kept = values_.size();
+  for (const auto& [key, connections] : getters_) num_kept += connections.size();
+  return num_kept;
+}
+
 // ---- joining ----
 
 void Roster::on_stranger(const std::string& connection, const SiteMessage& message) {
@@ -250,8 +256,9 @@ void Roster::lose(Seat& seat, Presence presence, const std::string& reason) {
   seat.presence = presence;
   // The first loss is the verdict. Sites that end because of it must not be named as causes.
   if (verdict_ || !is_member(seat)) return;
-  const auto left = std::ranges::count_if(
-      seats_, [&](const Seat& other) { return is_present(other) && is_member(other); });
+  const auto left = std::ranges::count_if(seats_, [&](const Seat& other) {
+    return is_present(other) && is_member(other) && other.site != seat.site;
+  });
   // The last site that leaves has nobody to go on.
   if (left > 0 && left >= min_sites_) {
     go_on_without(seat, reason);
@@ -273,6 +280,9 @@ void Roster::begin_generation(const std::string& change) {
   ++generation_;
   newest_change_ = fmt::format("{}; generation {} goes on with {}", change, generation_,
                                fmt::join(members_, ", "));
+  // The members connect anew, by keys of this generation. Who waits still asks again.
+  std::erase_if(values_, [](const auto& entry) { return !entry.second.is_of_start; });
+  getters_.clear();
   // Nobody has applied the open sync, since it is not committed. So it can begin anew.
   open_sync(sync_->id());
   send_to_all(view());
@@ -328,16 +338,16 @@ void Roster::send(const std::string& connection, CoordinatorMessage message) {
   outbox_.push_back({connection, std::move(message)});
 }
 
-// A newcomer that has arrived too late must not take the members' signal for its own.
-void Roster::send_to_members(const CoordinatorMessage& message) {
-  for (const auto& seat : seats_) {
-    if (is_present(seat) && is_member(seat)) send(seat.connection, message);
-  }
-}
-
 void Roster::send_to_all(const CoordinatorMessage& message) {
   for (const auto& seat : seats_) {
     if (seat.presence == Presence::kPresent) send(seat.connection, message);
+  }
+}
+
+// A newcomer whose arrival is on its way would take the members' signal for the answer.
+void Roster::send_to_members(const CoordinatorMessage& message) {
+  for (const auto& seat : seats_) {
+    if (is_present(seat) && is_member(seat)) send(seat.connection, message);
   }
 }
 

@@ -78,6 +78,9 @@ class Roster {
   const std::string& newest_change() const { return newest_change_; }
   // The newest round of which all sites have sent their metrics, in words; empty without one.
   const std::string& round_summary() const { return round_summary_; }
+  // How many values and waiting requests it keeps for the sites. It forgets them with the
+  // generation that they are for, but for the values that were put before the first commit.
+  std::size_t num_kept() const;
 
  private:
   struct Seat {
@@ -96,6 +99,11 @@ class Roster {
     double handover_seconds = 0;  // its time
     double fetch_seconds = 0;     // that the state took, if the newcomer was late then; else 0
     bool is_awaited = false;      // not heard of since the roster goes on
+  };
+
+  struct Value {
+    std::string text;
+    bool is_of_start;  // put before the first commit: newcomers may want it
   };
 
   void on(Seat& seat, const RegisterMessage& message);
@@ -180,7 +188,7 @@ class Roster {
   bool may_measure_ = false;         // the first sync may be kMeasuringSync
   std::optional<SyncId> last_sync_;  // that was committed here
   std::optional<OpenSync> sync_;     // nothing while joining
-  std::map<std::string, std::string> values_;
+  std::map<std::string, Value> values_;
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early
   int64_t term_ = 1;

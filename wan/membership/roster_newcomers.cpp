@@ -23,6 +23,13 @@ void Roster::admit_newcomer(Seat& seat, const std::string& connection,
     }
     return;
   }
+  if (is_member(seat)) {  // it left between two syncs, and this process has nothing of its state
+    lose(seat, seat.presence, "it left, and was started again");
+    if (const auto refusal = objection(message)) {
+      send(connection, *refusal);
+      return;
+    }
+  }
   seat.presence = Presence::kPresent;
   seat.connection = connection;
   seat.heartbeat = {};
@@ -40,7 +47,12 @@ void Roster::on(Seat& seat, const FetchMessage& message) {
     send(seat.connection, *verdict_);
     return;
   }
-  if (is_member(seat)) return;  // a late repetition
+  if (is_member(seat)) {
+    if (seat.fetch == message) return;  // a late repetition
+    // The round that it attended failed at this site alone. The others must not wait for it there.
+    lose(seat, Presence::kPresent, "it takes the run's state again");
+    if (verdict_) return;
+  }
   if (seat.fetch != message) {
     seat.fetch = message;
     seat.handover.reset();
@@ -49,15 +61,18 @@ void Roster::on(Seat& seat, const FetchMessage& message) {
   }
 }
 
-// Donors in the order of their uplinks, the fastest first. Several newcomers have several.
+// Donors in the order of their uplinks, the fastest first. Several newcomers have several. A site
+// without work only attends the round, and hands nothing over after it.
 std::vector<Newcomer> Roster::newcomers_of_sync() const {
   const auto& id = sync_->id();
   if (id == kMeasuringSync || id.fragment + 1 != num_fragments_) return {};
   std::vector<std::pair<double, std::string>> donors;
   for (const auto& member : members_) {
-    const auto& timing = sync_->arrival(member).contribution.timing;
-    donors.emplace_back(-timing.uplink_bits_per_second, member);
+    const auto& contribution = sync_->arrival(member).contribution;
+    if (contribution.work.steps == 0) continue;
+    donors.emplace_back(-contribution.timing.uplink_bits_per_second, member);
   }
+  if (donors.empty()) return {};  // the newcomers get the state after the next round
   std::ranges::stable_sort(donors, {}, [](const auto& donor) { return donor.first; });
   std::vector<Newcomer> newcomers;
   for (const auto& seat : seats_) {
@@ -106,7 +121,6 @@ void Roster::welcome_into_sync(Seat& seat, const ArriveMessage& message) {
   } else {
     members_ = members_with(seat);
     joined_site_ = seat.site;
-    seat.fetch.reset();
     seat.handover.reset();
     begin_generation(fmt::format("site {} has joined", seat.site));
   }

@@ -30,7 +30,7 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& sta
   last_sync_ = begun->last_sync;
   failure_ = begun->failure;
   newest_change_ = begun->newest_change;
-  for (const auto& [key, value] : begun->values) values_[key] = value;
+  for (const auto& [key, value, is_of_start] : begun->values) values_[key] = {value, is_of_start};
   if (!begun->verdict.empty()) verdict_ = decode_coordinator_message(begun->verdict);
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     const auto& known = begun->seats[i];
@@ -39,6 +39,7 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& sta
     seats_[i].request.site = known.site;
     seats_[i].request.facts = known.facts;
     seats_[i].request.profile = known.profile;
+    seats_[i].fetch = known.fetch;
     seats_[i].is_awaited = known.presence == Presence::kPresent;
     seats_[i].heard_seconds = now_seconds;
   }
@@ -71,7 +72,9 @@ RosterState Roster::state() const {
     begun.newcomers = sync_->newcomers();
     for (const auto& site : members_) begun.arrivals.push_back({site, sync_->arrival(site)});
   }
-  for (const auto& [key, value] : values_) begun.values.push_back({key, value});
+  for (const auto& [key, value] : values_) {
+    begun.values.push_back({key, value.text, value.is_of_start});
+  }
   if (verdict_) begun.verdict = encode(*verdict_);
   begun.failure = failure_;
   begun.newest_change = newest_change_;
@@ -80,7 +83,8 @@ RosterState Roster::state() const {
                            .presence = seat.presence,
                            .connection = to_hex(seat.connection),
                            .facts = seat.request.facts,
-                           .profile = seat.request.profile});
+                           .profile = seat.request.profile,
+                           .fetch = seat.fetch});
   }
   return state;
 }

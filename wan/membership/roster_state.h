@@ -25,6 +25,7 @@ struct SeatState {
   std::string connection;  // in hexadecimal
   Json facts = Json::object();
   Json profile;
+  std::optional<FetchMessage> fetch;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -33,6 +34,7 @@ struct SeatState {
     visit("connection", connection, "routing id of its process", kRequired);
     visit("facts", facts, "what must be equal at all sites");
     visit("profile", profile, "what it brought for the plan");
+    visit("fetch", fetch, "its newest request for the run's state, if it came as a newcomer");
   }
 };
 
@@ -51,11 +53,13 @@ struct ArrivalState {
 // What a site has put.
 struct ValueState {
   std::string key, value;
+  bool is_of_start = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("key", key, "of a put", kRequired);
     visit("value", value, "its bytes, in hexadecimal");
+    visit("is_of_start", is_of_start, "put before the first commit");
   }
 };
 

@@ -8,8 +8,8 @@ namespace farstep {
 
 void Roster::on(Seat& seat, const PutMessage& message) {
   // A repeated request writes the same value again.
-  const auto [entry, is_new] = values_.emplace(message.key, message.value);
-  if (!is_new && entry->second != message.value) {
+  const auto [entry, is_new] = values_.try_emplace(message.key, message.value, !last_sync_);
+  if (!is_new && entry->second.text != message.value) {
     send(seat.connection,
          ErrorMessage{fmt::format("the key {} is written twice, with two values", message.key)});
     return;
@@ -24,7 +24,7 @@ void Roster::on(Seat& seat, const PutMessage& message) {
 void Roster::on(Seat& seat, const GetMessage& message) {
   const auto entry = values_.find(message.key);
   if (entry != values_.end()) {
-    send(seat.connection, ValueMessage{message.key, entry->second});
+    send(seat.connection, ValueMessage{message.key, entry->second.text});
   } else {
     // Not answered yet: the connection waits for the put.
     getters_[message.key].insert(seat.connection);
@@ -136,6 +136,12 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
     return;
   }
   if (!is_current(seat, message.kType, message.generation, id)) return;
+  if (!is_member(seat)) {
+    send(seat.connection,
+         ErrorMessage{
+             fmt::format("site {} voted on {}, which has begun without it", seat.site, text(id))});
+    return;
+  }
   if (!sync_->has_started()) {
     send(seat.connection,
          ErrorMessage{fmt::format("site {} voted on {} before all arrived", seat.site, text(id))});

@@ -194,3 +194,83 @@ TEST_CASE("a newcomer that holds another theta_global stops the run") {
   const auto stopped = table.receive("c2", arrival(2, "ff", 3));
   CHECK(receivers<StopMessage>(stopped) == Names{"a", "b", "c2"});
 }
+
+TEST_CASE("a go and a commit reach members alone, and only their votes count") {
+  auto table = without_c();
+  table.receive("c2", registration("c"));
+  table.receive("a", arrival_with(0, 1));
+  // The arrival of c may be on its way, and the go would be its answer.
+  CHECK(receivers<Go>(table.receive("b", arrival_with(0, 1))) == Names{"a", "b"});
+  table.receive("a", ballot_of(1));
+  CHECK(only<ErrorMessage>(table.receive("c2", ballot_of(1))).message.find("without it") !=
+        std::string::npos);
+  CHECK(receivers<CommittedMessage>(table.receive("b", ballot_of(1))) == Names{"a", "b"});
+}
+
+namespace {
+
+// Site c has become a member in generation 3, and attends round 2.
+Table with_c_in_round_2() {
+  auto table = without_c();
+  table.receive("c2", registration("c"));
+  table.receive("c2", kFetch);
+  for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 1));
+  for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(1));
+  table.receive("c2", arrival_with(0, 2));
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("nobody waits for a newcomer that gives up the round it attends") {
+  auto table = with_c_in_round_2();
+  CHECK(table.receive("c2", kFetch).empty());  // a late repetition
+  const FetchMessage again{"10.0.0.3", 4000, "another"};
+  const auto told = table.receive("c2", again);
+  CHECK(receivers<ViewMessage>(told) == Names{"a", "b", "c2"});
+  CHECK(std::get<ViewMessage>(told.front().message).sites == Names{"a", "b"});
+  table.receive("a", arrival(2, "aa", 4));
+  const auto go = std::get<Go>(table.receive("b", arrival(2, "aa", 4)).front().message);
+  CHECK(go.newcomers == std::vector<Newcomer>{{"c", again, "a"}});
+}
+
+TEST_CASE("a site that only attends a round is no donor") {
+  for (const bool others_work : {true, false}) {
+    auto table = with_c_in_round_2();
+    table.pass(10, {"a", "c2"});  // b is lost and comes back
+    table.receive("b2", registration("b"));
+    table.receive("b2", kFetch);
+    auto attending = arrival(2, "aa", 4);
+    attending.contribution.work = {};
+    auto working = others_work ? arrival(2, "aa", 4) : attending;
+    table.receive("c2", attending);
+    const auto go = std::get<Go>(table.receive("a", working).front().message);
+    CHECK(go.sites == Names{"a", "c"});
+    CHECK(go.newcomers ==
+          (others_work ? std::vector<Newcomer>{{"b", kFetch, "a"}} : std::vector<Newcomer>{}));
+  }
+}
+
+TEST_CASE("a site that has left and is started again is a newcomer") {
+  Table table({"a", "b", "c"}, 1, 1);
+  table.join();
+  table.run_round(1);
+  table.receive("c", LeaveMessage{});
+  const auto told = table.receive("c2", registration("c"));
+  CHECK(receivers<ViewMessage>(told) == Names{"a", "b"});
+  CHECK(receivers<Welcome>(told) == Names{"c2"});
+  CHECK(std::get<Welcome>(told.back().message).is_newcomer);
+}
+
+TEST_CASE("values and waiting requests end with their generation, but for those of the start") {
+  Table table({"a", "b", "c"}, 1, 1);
+  table.join();
+  table.receive("a", PutMessage{"compute/a", "00"});
+  table.run_round(1);
+  table.receive("a", PutMessage{"network/1/a", "01"});
+  table.receive("a", GetMessage{"network/1/c"});
+  CHECK(table.roster.num_kept() == 3);
+  table.pass(10, {"a", "b"});
+  CHECK(table.roster.num_kept() == 1);
+  CHECK(only<ValueMessage>(table.receive("b", GetMessage{"compute/a"})).value == "00");
+}

@@ -1,0 +1,158 @@
+// What must hold in every run of the model.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tests/wan/membership/model_world.h"
+
+namespace farstep {
+
+namespace {
+
+// Longer than any outage from which a message may still be under way.
+constexpr double kCalmSeconds = 8;
+
+void require(bool holds, const std::string& rule) {
+  if (!holds) throw Violation(rule);
+}
+
+}  // namespace
+
+void ModelWorld::note(const ModelSite& from, const SiteMessage& message) {
+  if (const auto* arrive = std::get_if<ArriveMessage>(&message)) {
+    arrivals_[{arrive->generation, {arrive->round, arrive->fragment}}][from.name()] =
+        arrive->theta_hash;
+  } else if (const auto* vote = std::get_if<VoteMessage>(&message)) {
+    votes_[{vote->generation, {vote->round, vote->fragment}}][from.name()] = vote->theta_hash;
+  }
+}
+
+void ModelWorld::check(const std::string& connection, const CoordinatorMessage& message) {
+  if (const auto* view = std::get_if<ViewMessage>(&message)) check_view(*view);
+  if (const auto* go = std::get_if<Go>(&message)) check_go(*go);
+  if (const auto* handover = std::get_if<HandoverMessage>(&message)) {
+    const auto commit = commits_.find({handover->round, fragments_ - 1});
+    require(commit != commits_.end() && commit->second.hash == handover->theta_hash,
+            "a handover is of a committed round");
+  }
+  if (const auto* stop = std::get_if<StopMessage>(&message)) {
+    throw Violation("theta_global is equal at all sites: " + stop->reason);
+  }
+  if (const auto* error = std::get_if<ErrorMessage>(&message)) {
+    require(!by_connection_.at(connection)->is_alive(),
+            "no message of a living site is wrong: " + error->message);
+  }
+  if (std::holds_alternative<PeerLostMessage>(message) && !roster_->failure().empty()) {
+    check_loss_of_run();
+  }
+}
+
+void ModelWorld::check_view(const ViewMessage& view) {
+  require(view.generation >= generation_, "generations rise");
+  if (view.generation == generation_) return;
+  require(view.generation == generation_ + 1, "generations rise by one");
+  if (!view.joined.empty()) {
+    for (const auto& [meeting, go] : gos_) {
+      require(meeting.first != generation_ || commits_.contains(meeting.second),
+              "a newcomer ends no exchange");
+    }
+    ++num_newcomers_taken_;
+  }
+  generation_ = view.generation;
+  members_ = view.sites;
+}
+
+void ModelWorld::check_go(const Go& go) {
+  const SyncId sync{go.round, go.fragment};
+  const auto [known, is_new] = gos_.try_emplace({go.generation, sync}, go);
+  require(known->second.sites == go.sites && known->second.newcomers == go.newcomers,
+          "all members hear of one exchange");
+  if (!is_new) return;
+  require(!commits_.contains(sync), "a committed sync does not begin again");
+  require(go.generation == generation_ && go.sites == members_,
+          "a sync begins among the members of the newest generation");
+  for (const auto& newcomer : go.newcomers) {
+    const auto donor = std::ranges::find(go.sites, newcomer.donor) - go.sites.begin();
+    require(go.contributions.at(static_cast<std::size_t>(donor)).work.steps > 0,
+            "a site that only attends the round is no donor");
+  }
+  const auto& arrivals = arrivals_[{go.generation, sync}];
+  for (const auto& site : go.sites) {
+    require(arrivals.contains(site), "a sync begins when all members have arrived");
+    require(arrivals.at(site) == arrivals.begin()->second, "members begin with one theta_global");
+  }
+}
+
+void ModelWorld::check_commit(const CommittedMessage& message) {
+  const SyncId sync{message.round, message.fragment};
+  if (commits_.contains(sync)) return;
+  const auto go = gos_.find({message.generation, sync});
+  require(go != gos_.end() && message.generation == generation_,
+          "a sync of the newest generation is committed");
+  const auto& votes = votes_[{message.generation, sync}];
+  for (const auto& site : go->second.sites) {
+    require(votes.contains(site), "a sync is committed when all members have voted");
+    require(votes.at(site) == votes.begin()->second, "members vote for one theta_global");
+  }
+  if (!commits_.empty()) {
+    const auto& last = commits_.rbegin()->first;
+    const bool was_end = last.fragment + 1 == fragments_;
+    require(sync == (was_end ? SyncId{last.round + 1, 0} : SyncId{last.round, last.fragment + 1}),
+            "syncs are committed in order");
+  }
+  commits_.emplace(sync, Commit{message.generation, votes.begin()->second});
+}
+
+// Sites that nothing disturbs are enough to go on.
+void ModelWorld::check_loss_of_run() const {
+  int64_t healthy = 0;
+  for (const auto& member : members_) {
+    const auto process = newest_process_.find(member);
+    if (process == newest_process_.end() || !process->second->can_go_on()) continue;
+    const auto& link = links_.at(process->second->connection());
+    healthy += link.last_fault < now_seconds_ - kCalmSeconds ? 1 : 0;
+  }
+  require(healthy < min_sites_, "a run with enough sites goes on");
+}
+
+// A site puts one address in a generation. Before the first commit, each generation has lost a
+// site. Later, the newest one's are kept, what came late of the one before, and a get of each site.
+void ModelWorld::check_memory() const {
+  const auto sites = names_.size();
+  require(roster_->num_kept() <= sites * sites + 3 * sites, "the roster's memory is bounded");
+}
+
+void ModelWorld::check_member(const ModelSite& site, const Go& go) const {
+  require(std::ranges::count(go.sites, site.name()) == 1, "a site begins no sync of others");
+}
+
+void ModelWorld::check_handover(const HandoverMessage& handover, const ModelState& state) const {
+  require(handover.round == state.rounds_done && handover.theta_hash == std::to_string(state.theta),
+          "a newcomer gets the state that the members voted for");
+}
+
+void ModelWorld::applied(const ModelSite& site, const SyncId& sync, uint64_t theta) {
+  const auto commit = commits_.find(sync);
+  require(commit != commits_.end(), "only what is committed is applied");
+  require(commit->second.hash == std::to_string(theta), "a sync is applied with one hash");
+  const auto [newest, is_first] = newest_applied_.try_emplace(site.connection(), sync);
+  if (is_first) return;
+  // The first after the one before. A newcomer that was late skips rounds, and begins one.
+  require(newest->second < sync && (commit == commits_.begin() || sync.fragment == 0 ||
+                                    std::prev(commit)->first == newest->second),
+          "no sync is applied twice or out of order");
+  newest->second = sync;
+}
+
+void ModelWorld::check_end() const {
+  const auto& failure = roster_->failure();
+  for (const auto& process : processes_) {
+    require(!process->has_done_all() || was_completed(), "who has done all has done the last sync");
+  }
+  if (num_faults_ == 0 && loses_one_in_ == 0 && !restarts_done_sites_) {
+    require(failure.empty() && was_completed(), "a run without faults is completed: " + failure);
+  }
+  require(!failure.empty() || was_completed(), "a run that does not fail is completed");
+}
+
+}  // namespace farstep

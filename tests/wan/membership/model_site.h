@@ -1,0 +1,125 @@
+// One process of a site, for the model of the protocol: what Member, OuterSync and SiteHandover do
+// with messages, as a state machine without sockets or threads. It trains nothing: theta_global is
+// a hash of the syncs that led to it.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "wan/protocol/protocol.h"
+
+namespace farstep {
+
+class ModelWorld;
+
+// What a donor sends to a newcomer: the state between two rounds.
+struct ModelState {
+  int64_t rounds_done = 0;
+  uint64_t theta = 0;
+};
+
+class ModelSite {
+ public:
+  // The process registers at once. `connection` is another one for each process.
+  ModelSite(ModelWorld& world, std::string name, std::string connection, double uplink);
+
+  const std::string& name() const { return name_; }
+  const std::string& connection() const { return connection_; }
+  bool is_alive() const { return stage_ != Stage::kGone; }
+  // Whether it takes part in the run, and neither joins nor leaves.
+  bool takes_part() const;
+  // Whether it is ready for the next sync, as far as it knows.
+  bool can_go_on() const;
+  bool has_done_all() const { return has_done_all_; }
+  std::string text() const;
+
+  void receive(const CoordinatorMessage& message);
+  void beat();
+  // The process ends without a word.
+  void crash();
+  // The process ends on purpose, as far as it still can.
+  void leave(Outcome outcome);
+
+  // Tell how the exchange of this sync ended: with a mean, or by the loss of a connection.
+  void exchange_done(int64_t generation, const SyncId& sync, uint64_t mean);
+  void exchange_failed(int64_t generation, const SyncId& sync, const std::string& suspect);
+  // A donor's state has come.
+  void state_came(const std::string& token, const ModelState& state);
+
+ private:
+  enum class Stage {
+    kJoining,
+    kConnecting,
+    kTraining,
+    kArriving,
+    kExchanging,
+    kVoting,
+    kSuspecting,
+    kFetching,
+    kReceiving,
+    kLeaving,
+    kGone
+  };
+
+  void enter(Stage stage);
+  void ask(Stage stage, SiteMessage request);
+  // Calls the function after this time, unless the process has left the stage by then.
+  template <typename Function>
+  void later(double seconds, Function function);
+  void on_view(const ViewMessage& view);
+  void on_answer(const CoordinatorMessage& answer);
+  void end();
+
+  void fetch();
+  void take_state();
+  // Puts the own address, and gets those of the other members.
+  void connect(int64_t generation, const std::vector<std::string>& members);
+  void get_next_address();
+  void connected();
+  void lost_while_connecting();
+  void train();
+  void arrive();
+  void begin_exchange(const Go& go);
+  // After a failed exchange.
+  void renew(const std::string& suspect);
+  void give_up_round();
+  void apply();
+
+  ModelWorld& world_;
+  const std::string name_, connection_;
+  const double uplink_;
+  Stage stage_ = Stage::kJoining;
+  int64_t stage_number_ = 0;
+  std::optional<SiteMessage> request_;
+  double heard_seconds_;
+
+  // What Member knows.
+  std::optional<Welcome> welcome_;
+  std::optional<ViewMessage> view_;
+  int64_t generation_ = 0;
+  int64_t generation_of_sync_ = 0;
+  std::vector<std::string> sites_;
+
+  // The training.
+  SyncId sync_;
+  uint64_t theta_ = 0;
+  bool attends_ = false;  // a newcomer's first round
+  bool has_done_all_ = false;
+  std::optional<Go> go_;
+  uint64_t mean_ = 0;
+
+  // The links.
+  int64_t links_generation_ = 0;
+  int64_t connecting_generation_ = 0;
+  std::vector<std::string> to_connect_;
+
+  // The handover.
+  int64_t num_fetches_ = 0;
+  std::string token_;
+  std::optional<HandoverMessage> handover_;
+  std::optional<ModelState> state_;
+};
+
+}  // namespace farstep

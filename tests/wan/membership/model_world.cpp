@@ -1,0 +1,316 @@
+#include "tests/wan/membership/model_world.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace farstep {
+
+namespace {
+
+constexpr double kTickSeconds = 0.5;
+// Restarts, joins and rounds of all sites, with every wait at its longest.
+constexpr double kMostSecondsAfterFaults = 250;
+
+}  // namespace
+
+uint64_t Chance::next() {
+  uint64_t z = (state_ += 0x9e3779b97f4a7c15ULL);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+  return z ^ (z >> 31);
+}
+
+double Chance::between(double low, double high) {
+  return low + (high - low) * static_cast<double>(next() >> 11) / 9007199254740992.0;
+}
+
+uint64_t mix(uint64_t a, uint64_t b) {
+  return Chance(a * 31 + b).next();
+}
+
+ModelWorld::ModelWorld(uint64_t seed, bool is_told) : is_told_(is_told), chance_(mix(seed, 1)) {
+  deadlines_.lost_after_seconds = 3;
+  deadlines_.leave_seconds = 3;
+  const int64_t num_sites = 2 + chance_.below(3);
+  for (int64_t i = 0; i < num_sites; ++i) names_.push_back(std::string(1, "abcd"[i]));
+  rounds_ = 2 + chance_.below(6);
+  fragments_ = 1 + chance_.below(2);
+  min_sites_ = chance_.one_in(16) ? num_sites : chance_.one_in(4) ? 2 : 1;
+  longest_round_seconds_ = chance_.one_in(3) ? 0.2 : 3;
+  longest_delay_seconds_ = chance_.one_in(3) ? 0.8 : 0.05;
+  if (chance_.one_in(2)) loses_one_in_ = 5 + chance_.below(40);
+  if (chance_.one_in(2)) repeats_one_in_ = 2 + chance_.below(10);
+  restarts_done_sites_ = chance_.one_in(4);
+  num_faults_ = chance_.below(8);
+  fault_end_seconds_ = chance_.between(3, 20);
+  if (chance_.one_in(50)) {  // with many generations
+    rounds_ = 40;
+    longest_round_seconds_ = 0.5;
+    num_faults_ = 30;
+    fault_end_seconds_ = 150;
+    loses_one_in_ = 0;
+  }
+  const Json run{{"name", "model"}};
+  roster_ = std::make_unique<Roster>(ServedRun{run, names_, fragments_, min_sites_}, deadlines_);
+  members_ = names_;
+  for (const auto& name : names_) {
+    after(chance_.between(0, 1), [this, name] { start_process(name); });
+  }
+  for (int64_t i = 0; i < num_faults_; ++i) {
+    after(chance_.between(0, fault_end_seconds_), [this] { draw_fault(); });
+  }
+  after(kTickSeconds, [this] { tick(); });
+}
+
+void ModelWorld::play() {
+  while (!is_over()) {
+    if (now_seconds_ > fault_end_seconds_ + kMostSecondsAfterFaults) {
+      std::vector<std::string> states;
+      for (const auto& process : processes_) {
+        if (process->is_alive()) states.push_back(process->text());
+      }
+      throw Violation(fmt::format("the run does not end: {}", fmt::join(states, "; ")));
+    }
+    const auto event = events_.top();
+    events_.pop();
+    now_seconds_ = event.seconds;
+    ++num_steps_;
+    event.action();
+  }
+  check_end();
+}
+
+bool ModelWorld::is_over() const {
+  return num_restarts_due_ == 0 && newest_process_.size() == names_.size() &&
+         std::ranges::none_of(processes_, [](const auto& process) { return process->is_alive(); });
+}
+
+bool ModelWorld::was_completed() const {
+  return commits_.contains({rounds_, fragments_ - 1});
+}
+
+void ModelWorld::after(double seconds, std::function<void()> action) {
+  events_.push({now_seconds_ + seconds, std::ssize(events_) + num_steps_, std::move(action)});
+}
+
+// ---- processes ----
+
+void ModelWorld::start_process(const std::string& site) {
+  const auto connection = fmt::format("{}{}", site, processes_.size());
+  const double uplink = chance_.one_in(2) ? 0 : chance_.between(1e6, 9e6);
+  links_[connection];
+  // It sends from its constructor on.
+  processes_.push_back(std::make_unique<ModelSite>(*this, site, connection, uplink));
+  auto* process = processes_.back().get();
+  newest_process_[site] = process;
+  by_connection_[connection] = process;
+  struct Beat {
+    ModelWorld* world;
+    ModelSite* process;
+    void operator()() const {
+      if (!process->is_alive()) return;
+      process->beat();
+      world->after(world->deadlines().heartbeat_seconds, *this);
+    }
+  };
+  after(deadlines_.heartbeat_seconds, Beat{this, process});
+}
+
+ModelSite* ModelWorld::process_of(const std::string& site) {
+  const auto process = newest_process_.find(site);
+  return process == newest_process_.end() || !process->second->is_alive() ? nullptr
+                                                                          : process->second;
+}
+
+// Its connections break, unless its bytes have been sent.
+void ModelWorld::gone(ModelSite& site, bool died) {
+  tell("--", site.connection(), died ? "dies" : "ends");
+  for (auto& [meeting, exchange] : exchanges_) {
+    if (commits_.contains(meeting.second) || meeting.first != generation_) continue;
+    leave_exchange(site.name(), meeting.first, meeting.second);
+  }
+  const bool is_run_over = roster_->is_over() || !roster_->failure().empty();
+  if (is_run_over || (site.has_done_all() && !restarts_done_sites_)) return;
+  ++num_restarts_due_;
+  after(chance_.between(0.3, 6), [this, name = site.name()] {
+    --num_restarts_due_;
+    start_process(name);
+  });
+}
+
+// ---- faults ----
+
+void ModelWorld::draw_fault() {
+  const auto& name = names_[static_cast<std::size_t>(chance_.below(std::ssize(names_)))];
+  auto* process = process_of(name);
+  if (process == nullptr) return;
+  auto& link = links_[process->connection()];
+  link.last_fault = now_seconds_;
+  switch (chance_.below(6)) {
+    case 0:
+    case 1:
+      process->crash();
+      break;
+    case 2:
+      tell("--", process->connection(), "its connection breaks");
+      ++link.epoch;
+      break;
+    case 3:
+      link.cut_until = now_seconds_ + chance_.between(0.5, 6);
+      link.last_fault = link.cut_until;
+      link.keeps_messages = chance_.one_in(2);
+      tell("--", process->connection(), fmt::format("is cut off until {:.2f}", link.cut_until));
+      break;
+    case 4:
+      process->leave(Outcome::kInterrupted);
+      break;
+    default:
+      fail_link_of_exchange();
+  }
+}
+
+// Both of its ends live.
+void ModelWorld::fail_link_of_exchange() {
+  for (auto& [meeting, exchange] : exchanges_) {
+    std::vector<ModelSite*> ends;
+    for (const auto& [name, part] : exchange.parts) {
+      if (part.site != nullptr && !part.is_gone && !part.has_ended) ends.push_back(part.site);
+    }
+    if (ends.size() < 2) continue;
+    tell("--", "link", fmt::format("between {} and {} breaks", ends[0]->name(), ends[1]->name()));
+    ends[0]->exchange_failed(meeting.first, meeting.second, ends[1]->name());
+    ends[1]->exchange_failed(meeting.first, meeting.second, ends[0]->name());
+    return;
+  }
+}
+
+// ---- the control plane ----
+
+std::optional<double> ModelWorld::arrival_seconds(Link& link, double& newest) {
+  if (loses_one_in_ > 0 && now_seconds_ < fault_end_seconds_ && chance_.one_in(loses_one_in_)) {
+    link.last_fault = now_seconds_;
+    return std::nullopt;
+  }
+  double leaves = now_seconds_;
+  if (now_seconds_ < link.cut_until) {
+    if (!link.keeps_messages) return std::nullopt;
+    leaves = link.cut_until;
+  }
+  newest = std::max(newest, leaves + chance_.between(0.001, longest_delay_seconds_));
+  return newest;
+}
+
+void ModelWorld::send(const ModelSite& from, const SiteMessage& message) {
+  const auto& connection = from.connection();
+  auto& link = links_[connection];
+  const auto arrives = arrival_seconds(link, link.newest_up);
+  if (!arrives) return;
+  const bool is_repeated = repeats_one_in_ > 0 && chance_.one_in(repeats_one_in_);
+  for (int copy = 0; copy < (is_repeated ? 2 : 1); ++copy) {
+    after(*arrives - now_seconds_, [this, connection, message, epoch = link.epoch, &from] {
+      if (links_[connection].epoch != epoch) return;
+      if (is_told_) tell("->", connection, encode(message));
+      note(from, message);
+      deliver(roster_->receive(connection, message, now_seconds_));
+    });
+  }
+}
+
+void ModelWorld::tick() {
+  deliver(roster_->tick(now_seconds_));
+  after(kTickSeconds, [this] { tick(); });
+}
+
+void ModelWorld::deliver(const std::vector<Outgoing>& messages) {
+  check_memory();
+  // The handovers that follow from a commit come before it.
+  for (const auto& [connection, message] : messages) {
+    if (const auto* committed = std::get_if<CommittedMessage>(&message)) check_commit(*committed);
+  }
+  for (const auto& [connection, message] : messages) {
+    if (is_told_) tell("<-", connection, encode(message));
+    check(connection, message);
+    auto& link = links_[connection];
+    const auto arrives = arrival_seconds(link, link.newest_down);
+    if (!arrives) continue;
+    const bool is_repeated = repeats_one_in_ > 0 && chance_.one_in(repeats_one_in_);
+    auto* process = by_connection_.at(connection);
+    for (int copy = 0; copy < (is_repeated ? 2 : 1); ++copy) {
+      after(*arrives - now_seconds_, [this, process, message = message, epoch = link.epoch] {
+        if (links_[process->connection()].epoch != epoch || !process->is_alive()) return;
+        process->receive(message);
+      });
+    }
+  }
+}
+
+void ModelWorld::tell(const std::string& direction, const std::string& connection,
+                      const std::string& text) {
+  if (is_told_) fmt::print("{:8.3f} {} {} {}\n", now_seconds_, connection, direction, text);
+}
+
+// ---- the data plane ----
+
+void ModelWorld::join_exchange(ModelSite& site, const Go& go, uint64_t theta, uint64_t delta) {
+  const Meeting meeting{go.generation, {go.round, go.fragment}};
+  auto& exchange = exchanges_[meeting];
+  exchange.members = go.sites;
+  exchange.theta = theta;
+  auto& part = exchange.parts[site.name()];
+  part.site = &site;
+  part.delta = delta;
+  after(chance_.between(0.01, 0.5), [this, meeting, name = site.name()] {
+    auto& open = exchanges_[meeting];
+    auto& sender = open.parts[name];
+    if (sender.is_gone) return;
+    sender.has_sent = true;
+    look_at(open, meeting);
+  });
+  look_at(exchange, meeting);
+}
+
+void ModelWorld::leave_exchange(const std::string& name, int64_t generation, const SyncId& sync) {
+  const Meeting meeting{generation, sync};
+  auto& exchange = exchanges_[meeting];
+  exchange.parts[name].is_gone = true;
+  look_at(exchange, meeting);
+}
+
+// Tells who still waits: the mean, if all have sent, or the loss of one that has not.
+void ModelWorld::look_at(const ModelExchange& exchange, const Meeting& meeting) {
+  uint64_t mean = mix(exchange.theta, static_cast<uint64_t>(meeting.first));
+  bool have_all_sent = true;
+  std::string lost;
+  for (const auto& member : exchange.members) {
+    const auto part = exchange.parts.find(member);
+    const bool has_sent = part != exchange.parts.end() && part->second.has_sent;
+    have_all_sent &= has_sent;
+    if (has_sent) mean = mix(mean, part->second.delta);
+    if (part != exchange.parts.end() && part->second.is_gone && !has_sent) lost = member;
+  }
+  if (!have_all_sent && lost.empty()) return;
+  for (const auto& [name, part] : exchange.parts) {
+    if (part.site == nullptr || part.is_gone) continue;
+    after(chance_.between(0.001, 0.3), [this, meeting, mean, lost, name = name] {
+      auto& receiver = exchanges_[meeting].parts[name];
+      if (std::exchange(receiver.has_ended, true) || receiver.is_gone) return;
+      if (lost.empty()) {
+        receiver.site->exchange_done(meeting.first, meeting.second, mean);
+      } else {
+        receiver.site->exchange_failed(meeting.first, meeting.second, lost);
+      }
+    });
+  }
+}
+
+void ModelWorld::hand_over(const ModelSite& donor, const Newcomer& newcomer,
+                           const ModelState& state) {
+  after(chance_.between(0.05, 2), [this, &donor, newcomer, state] {
+    auto* process = process_of(newcomer.site);
+    if (process != nullptr && donor.is_alive()) process->state_came(newcomer.request.token, state);
+  });
+}
+
+}  // namespace farstep

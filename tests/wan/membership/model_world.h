@@ -1,0 +1,161 @@
+// A coordinator's roster and the sites of a run in one process and in simulated time, for the model
+// of the protocol. A seed draws the run, every delay, the loss and repetition of messages, and the
+// faults: processes that die and are started again, connections that break, cut links.
+//
+// Each connection keeps the order of its messages, as TCP does. Messages of different connections
+// overtake each other. After some seconds no fault comes any more, and the run has to end.
+//
+// At each step the world checks what must hold in every run, and throws Violation.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/wan/membership/model_site.h"
+#include "wan/membership/roster.h"
+
+namespace farstep {
+
+struct Violation : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Random numbers that are cheap to seed: SplitMix64.
+class Chance {
+ public:
+  explicit Chance(uint64_t seed) : state_(seed) {}
+  uint64_t next();
+  int64_t below(int64_t end) { return static_cast<int64_t>(next() % static_cast<uint64_t>(end)); }
+  bool one_in(int64_t n) { return below(n) == 0; }
+  double between(double low, double high);
+
+ private:
+  uint64_t state_;
+};
+
+// Returns a hash of both.
+uint64_t mix(uint64_t a, uint64_t b);
+
+class ModelWorld {
+ public:
+  // With `is_told`, prints every message.
+  explicit ModelWorld(uint64_t seed, bool is_told = false);
+
+  // Plays the run to its end. Throws Violation.
+  void play();
+  // How the run ended, and what happened in it.
+  bool was_completed() const;
+  int64_t num_newcomers_taken() const { return num_newcomers_taken_; }
+
+  // ---- for the sites ----
+  double now() const { return now_seconds_; }
+  Chance& chance() { return chance_; }
+  const Deadlines& deadlines() const { return deadlines_; }
+  int64_t rounds() const { return rounds_; }
+  int64_t fragments() const { return fragments_; }
+  double step_seconds() { return chance_.between(0.1, longest_round_seconds_); }
+  void after(double seconds, std::function<void()> action);
+  void send(const ModelSite& from, const SiteMessage& message);
+  // The site takes part in the exchange, and later hears how it ended.
+  void join_exchange(ModelSite& site, const Go& go, uint64_t theta, uint64_t delta);
+  // The site's connections of this exchange are gone.
+  void leave_exchange(const std::string& name, int64_t generation, const SyncId& sync);
+  void hand_over(const ModelSite& donor, const Newcomer& newcomer, const ModelState& state);
+  void check_member(const ModelSite& site, const Go& go) const;
+  void check_handover(const HandoverMessage& handover, const ModelState& state) const;
+  void applied(const ModelSite& site, const SyncId& sync, uint64_t theta);
+  void gone(ModelSite& site, bool died);
+
+ private:
+  struct Link {
+    int64_t epoch = 0;  // of the connection
+    double newest_up = 0, newest_down = 0;
+    double cut_until = 0, last_fault = -1e9;
+    bool keeps_messages = false;  // while it is cut
+  };
+  struct Event {
+    double seconds;
+    int64_t number;
+    std::function<void()> action;
+    bool operator<(const Event& other) const {
+      return std::pair(seconds, number) > std::pair(other.seconds, other.number);
+    }
+  };
+  struct Part {
+    ModelSite* site = nullptr;
+    uint64_t delta = 0;
+    bool has_sent = false, is_gone = false, has_ended = false;
+  };
+  struct ModelExchange {
+    std::vector<std::string> members;
+    uint64_t theta = 0;
+    std::map<std::string, Part> parts;
+  };
+  struct Commit {
+    int64_t generation;
+    std::string hash;
+  };
+  using Meeting = std::pair<int64_t, SyncId>;  // generation and sync
+
+  void start_process(const std::string& site);
+  ModelSite* process_of(const std::string& site);
+  void draw_fault();
+  void fail_link_of_exchange();
+  void tick();
+  bool is_over() const;
+  // Returns when the message arrives, or nothing if it is lost.
+  std::optional<double> arrival_seconds(Link& link, double& newest);
+  void deliver(const std::vector<Outgoing>& messages);
+  void look_at(const ModelExchange& exchange, const Meeting& meeting);
+  void tell(const std::string& direction, const std::string& connection, const std::string& text);
+
+  // The invariants of what the sites send and of what the roster sends.
+  void note(const ModelSite& from, const SiteMessage& message);
+  void check(const std::string& connection, const CoordinatorMessage& message);
+  void check_view(const ViewMessage& view);
+  void check_go(const Go& go);
+  void check_commit(const CommittedMessage& message);
+  void check_loss_of_run() const;
+  void check_memory() const;
+  void check_end() const;
+
+  const bool is_told_;
+  Chance chance_;
+  Deadlines deadlines_;
+  std::vector<std::string> names_;
+  int64_t rounds_, fragments_, min_sites_;
+  double longest_round_seconds_, longest_delay_seconds_;
+  int64_t loses_one_in_ = 0, repeats_one_in_ = 0;  // 0: never
+  bool restarts_done_sites_;
+  int64_t num_faults_;
+  double fault_end_seconds_;
+
+  double now_seconds_ = 0;
+  int64_t num_steps_ = 0;
+  std::priority_queue<Event> events_;
+  std::unique_ptr<Roster> roster_;
+  std::vector<std::unique_ptr<ModelSite>> processes_;
+  std::map<std::string, ModelSite*> newest_process_;  // by site
+  std::map<std::string, ModelSite*> by_connection_;
+  std::map<std::string, Link> links_;  // by connection
+  int64_t num_restarts_due_ = 0;
+  std::map<Meeting, ModelExchange> exchanges_;
+
+  int64_t generation_ = 1;
+  std::vector<std::string> members_;
+  std::map<Meeting, std::map<std::string, std::string>> arrivals_, votes_;  // hashes by site
+  std::map<Meeting, Go> gos_;
+  std::map<SyncId, Commit> commits_;
+  std::map<std::string, SyncId> newest_applied_;  // by connection
+  int64_t num_newcomers_taken_ = 0;
+};
+
+}  // namespace farstep

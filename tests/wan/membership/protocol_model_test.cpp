@@ -1,0 +1,48 @@
+// The protocol in many runs that a seed draws. To replay one, with all of its messages:
+//   FARSTEP_MODEL_SEED=17 build/release/protocol_model_test
+// FARSTEP_MODEL_SCHEDULES sets the number of runs.
+#include <cstdlib>
+
+#include "tests/support/catch.h"
+#include "tests/wan/membership/model_world.h"
+
+using namespace farstep;
+
+namespace {
+
+// About 20 s in release; a sanitizer takes ten times as long.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int64_t kSchedules = 4'000;
+#else
+constexpr int64_t kSchedules = 100'000;
+#endif
+
+std::optional<int64_t> number_of(const char* variable) {
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return std::nullopt;
+  return std::stoll(text);
+}
+
+}  // namespace
+
+TEST_CASE("every schedule of messages and faults keeps the protocol's promises") {
+  const auto replayed = number_of("FARSTEP_MODEL_SEED");
+  const int64_t first = replayed.value_or(1);
+  const int64_t last = replayed.value_or(number_of("FARSTEP_MODEL_SCHEDULES").value_or(kSchedules));
+  int64_t completed = 0, newcomers = 0;
+  for (int64_t seed = first; seed <= last; ++seed) {
+    ModelWorld world(static_cast<uint64_t>(seed), replayed.has_value());
+    try {
+      world.play();
+    } catch (const std::exception& error) {
+      FAIL("FARSTEP_MODEL_SEED=" << seed << ": " << error.what());
+    }
+    completed += world.was_completed() ? 1 : 0;
+    newcomers += world.num_newcomers_taken();
+  }
+  if (last - first < 1000) return;  // too few to tell
+  INFO(completed << " runs were completed, " << newcomers << " newcomers taken in");
+  // Otherwise the faults end all runs, and nothing is tested.
+  CHECK(2 * completed > last);
+  CHECK(4 * newcomers > last);
+}
