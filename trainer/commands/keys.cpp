@@ -10,14 +10,14 @@ namespace farstep {
 namespace {
 
 struct KeysOptions {
-  std::string folder;
+  std::string folder = "keys";
   std::string run;
   std::vector<std::string> sites, revoke;
   int64_t days = 365;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("folder", folder, "where the run's authority is, or will be", kPositional);
+    visit("folder", folder, "where the run's authority is, or will be");
     visit("run", run, "makes a new authority, of the run with this name");
     visit("sites", sites, "sites that get a key and a certificate");
     visit("revoke", revoke, "sites whose certificates are revoked");

@@ -61,9 +61,10 @@ KeyPair read_authority(const fs::path& folder) {
   const auto key = folder / kAuthorityKeyFile;
   const auto certificate = folder / kAuthorityFile;
   if (!fs::exists(key)) {
-    throw ConfigError(fmt::format(
-        "{}: there is no authority: make one with `farstep keys {} --run NAME --sites ...`",
-        key.string(), folder.string()));
+    throw ConfigError(
+        fmt::format("{}: there is no authority: make one with `farstep keys --folder {} --run NAME "
+                    "--sites ...`",
+                    key.string(), folder.string()));
   }
   KeyPair pair{read_key(read_file(key), key.string()),
                read_certificate(read_file(certificate), certificate.string())};
@@ -116,7 +117,8 @@ void add_site_keys(const fs::path& folder, const std::vector<std::string>& sites
     if (const auto place = site_key_folder(folder, site); fs::exists(place)) {
       throw ConfigError(fmt::format(
           "{}: site \"{}\" has a key already, which is not overwritten. To replace it: `farstep "
-          "keys {} --revoke {}`, then rename its folder, then `farstep keys {} --sites {}`",
+          "keys --folder {} --revoke {}`, then rename its folder, then `farstep keys --folder {} "
+          "--sites {}`",
           place.string(), site, folder.string(), site, folder.string(), site));
     }
   }
