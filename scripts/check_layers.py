@@ -35,6 +35,7 @@ MAY_INCLUDE = {
     "heterogeneity/plan": "base config schedule codec link outer_optimizer",
     "heterogeneity/simulate": "base config telemetry schedule codec link outer_optimizer plan",
     "wan/transport": "base config",
+    "wan/secure": "base transport",
     "wan/collective": "base transport",
     "wan/emulate": "base link transport",
     "wan/lab": "base config link",
@@ -66,13 +67,14 @@ MAY_INCLUDE = {
     "trainer/run": "base config settings telemetry data tokens schedule plan link transport protocol membership parameters model matmul "
     "llama language checkpoint inner strategy peers site round launch",
     "trainer/commands": "base config settings telemetry report tokens outer_optimizer plan simulate model matmul llama "
-    "language checkpoint protocol membership launch probe run",
+    "language checkpoint secure protocol membership launch probe run",
     "trainer": "base commands",
 }
 
 # What from outside only some places may include: pattern -> places.
 ONLY_IN = {
     r"<gloo/|\"gloo/": ("wan/transport/gloo_", "tests/"),
+    r"<openssl": ("wan/secure/", "tests/"),
     r"<zmq": ("wan/membership", "tests/"),
     r"<cuda": ("trainer/cuda", "trainer/kernels/gpu", "trainer/model/gpu_ops/", "outer_optimizer/codec/device_",
                "trainer/reduction/nccl_", "tests/"),
@@ -98,7 +100,7 @@ OTHER_UNITS = {
     "trainer/inner": (3, 13),
     "wan/transport": (3, 18),
     "trainer/base": (3, 18),
-    "trainer/commands": (3, 16),  # one a subcommand
+    "trainer/commands": (3, 17),  # one a subcommand
     "trainer/kernels": (3, 15),
     "heterogeneity/plan": (3, 15),
     "trainer/kernels/products": (3, 14),

@@ -13,6 +13,7 @@ constexpr Command kCommands[] = {
     {"check", "what a site can find wrong with itself before it joins a run", check_command},
     {"launch", "starts every site of a folder on this machine, a bar a site", launch_command},
     {"coordinator", "the coordinator alone, outside any site", coordinator_command},
+    {"keys", "the authority, keys and revocation list of a run", keys_command},
     {"tokenize", "turns text into token shards", tokenize_command},
     {"profile", "measures a site for the planner: TFLOPS, memory, step times, links",
      profile_command},

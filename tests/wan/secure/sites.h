@@ -1,0 +1,35 @@
+// Credentials of made-up sites, and a stranger who shows any certificate.
+#pragma once
+
+#include <string>
+
+#include "wan/secure/secure_channel.h"
+
+namespace farstep {
+
+inline const SocketAddress kAnyPort{"127.0.0.1", 0};
+
+// An authority with its sites. The list of revoked certificates may grow.
+class Authority {
+ public:
+  explicit Authority(const std::string& run = "mine") : run_(run), pair_(make_authority(run)) {}
+
+  const KeyPair& pair() const { return pair_; }
+  KeyPair site(const std::string& name) const { return issue(pair_, {run_, name}, -1, 30); }
+  // Credentials of `site`, which knows `revoked` as revoked.
+  Credentials credentials(const KeyPair& site, const std::vector<const X509*>& revoked = {}) const;
+  Credentials credentials(const std::string& name) const { return credentials(site(name)); }
+
+ private:
+  std::string run_;
+  KeyPair pair_;
+};
+
+// Another owner of the same key and certificate.
+KeyPair copy_of(const KeyPair& pair);
+
+// Connects, makes a handshake with the certificate of `shown` (none if null) by TLS up to
+// `version`, trusting everybody, and sends bytes. Returns all that the listener answered.
+std::string visit(int port, const KeyPair* shown, int version = TLS1_3_VERSION);
+
+}  // namespace farstep

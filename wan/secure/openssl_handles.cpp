@@ -1,0 +1,23 @@
+#include "wan/secure/openssl_handles.h"
+
+#include <openssl/err.h>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+std::string take_openssl_errors() {
+  std::string text;
+  while (const auto code = ERR_get_error()) {
+    const char* reason = ERR_reason_error_string(code);
+    if (!text.empty()) text += "; ";
+    text += reason != nullptr ? std::string(reason) : fmt::format("error {:x}", code);
+  }
+  return text.empty() ? "no reason given" : text;
+}
+
+void check_openssl(bool succeeded, const char* what) {
+  if (!succeeded) throw InternalError(fmt::format("OpenSSL: {}: {}", what, take_openssl_errors()));
+}
+
+}  // namespace farstep

@@ -1,0 +1,158 @@
+#include "wan/secure/secure_channel.h"
+
+#include <openssl/err.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+// Why an SSL call failed. `result` is SSL_get_error()'s; `error` is errno after the call.
+std::string failure_text(int result, int error) {
+  if (result == SSL_ERROR_SYSCALL && error != 0) return std::system_category().message(error);
+  if (result == SSL_ERROR_SYSCALL) return "the connection ended";
+  return take_openssl_errors();
+}
+
+[[noreturn]] void fail(const std::string& site, const std::string& what) {
+  throw PeerError(site, fmt::format("site {}: {}", site, what));
+}
+
+}  // namespace
+
+bool wait_for_ssl(int fd, int wanted, Deadline deadline) {
+  pollfd entry{fd, static_cast<short>(wanted == SSL_ERROR_WANT_WRITE ? POLLOUT : POLLIN), 0};
+  int ready = 0;
+  do {
+    ready = poll(&entry, 1, milliseconds_until(deadline));
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+SecureChannel::SecureChannel(Socket socket, SslHandle ssl, std::string peer)
+    : socket_(std::move(socket)), ssl_(std::move(ssl)), peer_(std::move(peer)) {}
+
+SecureChannel::SecureChannel(SecureChannel&& other) noexcept
+    : socket_(std::move(other.socket_)),
+      ssl_(std::move(other.ssl_)),
+      peer_(std::move(other.peer_)) {}
+
+SecureChannel SecureChannel::connect(const SocketAddress& address, const std::string& site,
+                                     const Credentials& credentials, Deadline deadline) {
+  Socket socket;
+  try {
+    socket = connect_tcp(address, deadline);
+  } catch (const TcpError& error) {
+    fail(site, fmt::format("cannot connect to {}: {}", address.text(), error.what()));
+  }
+  SslHandle ssl(SSL_new(credentials.context()));
+  check_openssl(ssl && SSL_set_fd(ssl.get(), socket.fd()) == 1, "make a connection");
+  SSL_set_connect_state(ssl.get());
+  SecureChannel channel(std::move(socket), std::move(ssl), site);
+  channel.repeat(
+      "refused at the handshake",
+      [](SSL* connection, std::size_t& count) {
+        count = 1;
+        return SSL_do_handshake(connection);
+      },
+      deadline);
+  auto reason = credentials.reason_to_refuse(channel.ssl_.get());
+  const auto found = identity_of(SSL_get0_peer_certificate(channel.ssl_.get())).site;
+  if (!reason && found != site) reason = fmt::format("its certificate is of site \"{}\"", found);
+  if (reason) fail(site, fmt::format("{} is refused: {}", address.text(), *reason));
+  std::array<char, kWelcome.size()> welcome{};
+  try {
+    channel.receive(std::as_writable_bytes(std::span(welcome)), deadline);
+  } catch (const PeerError& error) {
+    throw PeerError(site, fmt::format("{}; it may have refused this site's certificate, and its "
+                                      "log says why",
+                                      error.what()));
+  }
+  if (std::string_view(welcome.data(), welcome.size()) != kWelcome) {
+    fail(site, "speaks another version of the protocol");
+  }
+  return channel;
+}
+
+// Calls `step` until it succeeds; returns what it counted, and 0 if the peer closed the channel.
+// OpenSSL's queue of errors and errno belong to the thread, so both are read under the same lock
+// as the call.
+template <typename Step>
+std::size_t SecureChannel::repeat(const char* doing, Step step, Deadline deadline) {
+  while (true) {
+    int wanted = SSL_ERROR_NONE;
+    {
+      const std::lock_guard lock(mutex_);
+      ERR_clear_error();
+      errno = 0;
+      std::size_t count = 0;
+      const int result = step(ssl_.get(), count);
+      const int error = errno;
+      if (result == 1) return count;
+      wanted = SSL_get_error(ssl_.get(), result);
+      if (wanted == SSL_ERROR_ZERO_RETURN) return 0;
+      if (wanted != SSL_ERROR_WANT_READ && wanted != SSL_ERROR_WANT_WRITE) {
+        fail(peer_, fmt::format("{}: {}", doing, failure_text(wanted, error)));
+      }
+    }
+    if (!wait_for_ssl(socket_.fd(), wanted, deadline)) {
+      fail(peer_, fmt::format("{}: timed out", doing));
+    }
+  }
+}
+
+void SecureChannel::send(std::span<const std::byte> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const auto count = repeat(
+        "cannot send",
+        [bytes](SSL* ssl, std::size_t& sent) {
+          return SSL_write_ex(ssl, bytes.data(), bytes.size(), &sent);
+        },
+        deadline);
+    if (count == 0) fail(peer_, "cannot send: the channel is closed");
+    bytes = bytes.subspan(count);
+  }
+}
+
+std::size_t SecureChannel::receive_some(std::span<std::byte> bytes, Deadline deadline) {
+  FARSTEP_CHECK(!bytes.empty(), "no room for bytes");
+  return repeat(
+      "cannot receive",
+      [bytes](SSL* ssl, std::size_t& received) {
+        return SSL_read_ex(ssl, bytes.data(), bytes.size(), &received);
+      },
+      deadline);
+}
+
+void SecureChannel::receive(std::span<std::byte> bytes, Deadline deadline) {
+  while (!bytes.empty()) {
+    const auto count = receive_some(bytes, deadline);
+    if (count == 0) fail(peer_, "cannot receive: the peer closed the channel");
+    bytes = bytes.subspan(count);
+  }
+}
+
+// SSL_shutdown() returns 0 when the notice is sent and the peer's has not come, which is enough.
+void SecureChannel::close(Deadline deadline) {
+  repeat(
+      "cannot close",
+      [](SSL* ssl, std::size_t&) {
+        const int result = SSL_shutdown(ssl);
+        return result == 0 ? 1 : result;
+      },
+      deadline);
+}
+
+void SecureChannel::abort() {
+  ::shutdown(socket_.fd(), SHUT_RDWR);
+}
+
+}  // namespace farstep

@@ -1,0 +1,61 @@
+// A TLS 1.3 connection between two sites that have shown each other their certificates.
+//
+// One thread may send while another receives; abort() may come from any thread. Every call has a
+// deadline. A call that threw leaves the channel unusable.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "wan/secure/credentials.h"
+#include "wan/transport/tcp.h"
+
+namespace farstep {
+
+class SecureChannel {
+ public:
+  // Connects to `site` at `address`, and waits until that site has let this one in. Throws
+  // PeerError, which names the site and the reason: not reached, of another name, authority or run,
+  // expired, revoked, or it refused this site. `credentials` may go before the channel.
+  static SecureChannel connect(const SocketAddress& address, const std::string& site,
+                               const Credentials& credentials, Deadline deadline);
+
+  // Takes a connection whose handshake is finished and whose peer is `peer`.
+  SecureChannel(Socket socket, SslHandle ssl, std::string peer);
+  SecureChannel(SecureChannel&& other) noexcept;
+
+  // Returns the site at the other end, as its certificate says.
+  const std::string& peer() const { return peer_; }
+  // Sends all bytes.
+  void send(std::span<const std::byte> bytes, Deadline deadline);
+  // Waits for bytes, and returns how many came, at least one; 0 if the peer closed the channel.
+  // A connection that ends without that is a PeerError: somebody may have cut it.
+  std::size_t receive_some(std::span<std::byte> bytes, Deadline deadline);
+  // Receives as many bytes as `bytes` has.
+  void receive(std::span<std::byte> bytes, Deadline deadline);
+  // Tells the peer that no more bytes come.
+  void close(Deadline deadline);
+  // Ends calls of other threads with PeerError, now and later.
+  void abort();
+
+ private:
+  template <typename Step>
+  std::size_t repeat(const char* doing, Step step, Deadline deadline);
+
+  Socket socket_;
+  SslHandle ssl_;
+  std::string peer_;
+  std::mutex mutex_;  // guards *ssl_; not held while a call waits
+};
+
+// What a listener sends when it has let a site in. A TLS 1.3 client has finished its handshake
+// before the other end has seen its certificate, so only this tells it.
+inline constexpr std::string_view kWelcome = "farstep 1\n";
+
+// Waits until `fd` is ready for what an SSL call wants, an SSL_ERROR_WANT_*. Returns false at the
+// deadline.
+bool wait_for_ssl(int fd, int wanted, Deadline deadline);
+
+}  // namespace farstep
