@@ -36,6 +36,7 @@ MAY_INCLUDE = {
     "heterogeneity/simulate": "base config telemetry schedule codec link outer_optimizer plan",
     "wan/transport": "base config",
     "wan/secure": "base transport",
+    "wan/tunnel": "base transport secure",
     "wan/collective": "base transport",
     "wan/emulate": "base link transport",
     "wan/lab": "base config link",
@@ -108,6 +109,7 @@ OTHER_UNITS = {
     "wan/membership": (3, 16),
     "wan/collective": (1, 10),
     "wan/emulate": (1, 10),
+    "wan/tunnel": (2, 10),
     "trainer": (1, 1),  # main
 }
 

@@ -26,6 +26,21 @@ std::string failure_text(int result, int error) {
   throw PeerError(site, fmt::format("site {}: {}", site, what));
 }
 
+constexpr const char* kCannotSend = "cannot send";
+constexpr const char* kCannotReceive = "cannot receive";
+
+auto sending(std::span<const std::byte> bytes) {
+  return [bytes](SSL* ssl, std::size_t& sent) {
+    return SSL_write_ex(ssl, bytes.data(), bytes.size(), &sent);
+  };
+}
+
+auto receiving(std::span<std::byte> bytes) {
+  return [bytes](SSL* ssl, std::size_t& received) {
+    return SSL_read_ex(ssl, bytes.data(), bytes.size(), &received);
+  };
+}
+
 }  // namespace
 
 bool wait_for_ssl(int fd, int wanted, Deadline deadline) {
@@ -82,28 +97,33 @@ SecureChannel SecureChannel::connect(const SocketAddress& address, const std::st
   return channel;
 }
 
-// Calls `step` until it succeeds; returns what it counted, and 0 if the peer closed the channel.
 // OpenSSL's queue of errors and errno belong to the thread, so both are read under the same lock
 // as the call.
 template <typename Step>
+SecureChannel::Outcome SecureChannel::attempt(const char* doing, Step step) {
+  const std::lock_guard lock(mutex_);
+  ERR_clear_error();
+  errno = 0;
+  std::size_t count = 0;
+  const int result = step(ssl_.get(), count);
+  const int error = errno;
+  if (result == 1) return {SSL_ERROR_NONE, count};
+  const int wanted = SSL_get_error(ssl_.get(), result);
+  if (wanted != SSL_ERROR_ZERO_RETURN && wanted != SSL_ERROR_WANT_READ &&
+      wanted != SSL_ERROR_WANT_WRITE) {
+    fail(peer_, fmt::format("{}: {}", doing, failure_text(wanted, error)));
+  }
+  return {wanted};
+}
+
+// Calls `step` until it succeeds; returns what it counted, and 0 if the peer closed the channel.
+template <typename Step>
 std::size_t SecureChannel::repeat(const char* doing, Step step, Deadline deadline) {
   while (true) {
-    int wanted = SSL_ERROR_NONE;
-    {
-      const std::lock_guard lock(mutex_);
-      ERR_clear_error();
-      errno = 0;
-      std::size_t count = 0;
-      const int result = step(ssl_.get(), count);
-      const int error = errno;
-      if (result == 1) return count;
-      wanted = SSL_get_error(ssl_.get(), result);
-      if (wanted == SSL_ERROR_ZERO_RETURN) return 0;
-      if (wanted != SSL_ERROR_WANT_READ && wanted != SSL_ERROR_WANT_WRITE) {
-        fail(peer_, fmt::format("{}: {}", doing, failure_text(wanted, error)));
-      }
-    }
-    if (!wait_for_ssl(socket_.fd(), wanted, deadline)) {
+    const auto outcome = attempt(doing, step);
+    if (outcome.wanted == SSL_ERROR_NONE) return outcome.count;
+    if (outcome.wanted == SSL_ERROR_ZERO_RETURN) return 0;
+    if (!wait_for_ssl(socket_.fd(), outcome.wanted, deadline)) {
       fail(peer_, fmt::format("{}: timed out", doing));
     }
   }
@@ -111,12 +131,7 @@ std::size_t SecureChannel::repeat(const char* doing, Step step, Deadline deadlin
 
 void SecureChannel::send(std::span<const std::byte> bytes, Deadline deadline) {
   while (!bytes.empty()) {
-    const auto count = repeat(
-        "cannot send",
-        [bytes](SSL* ssl, std::size_t& sent) {
-          return SSL_write_ex(ssl, bytes.data(), bytes.size(), &sent);
-        },
-        deadline);
+    const auto count = repeat(kCannotSend, sending(bytes), deadline);
     if (count == 0) fail(peer_, "cannot send: the channel is closed");
     bytes = bytes.subspan(count);
   }
@@ -124,12 +139,7 @@ void SecureChannel::send(std::span<const std::byte> bytes, Deadline deadline) {
 
 std::size_t SecureChannel::receive_some(std::span<std::byte> bytes, Deadline deadline) {
   FARSTEP_CHECK(!bytes.empty(), "no room for bytes");
-  return repeat(
-      "cannot receive",
-      [bytes](SSL* ssl, std::size_t& received) {
-        return SSL_read_ex(ssl, bytes.data(), bytes.size(), &received);
-      },
-      deadline);
+  return repeat(kCannotReceive, receiving(bytes), deadline);
 }
 
 void SecureChannel::receive(std::span<std::byte> bytes, Deadline deadline) {
@@ -149,6 +159,28 @@ void SecureChannel::close(Deadline deadline) {
         return result == 0 ? 1 : result;
       },
       deadline);
+}
+
+std::size_t SecureChannel::send_now(std::span<const std::byte> bytes) {
+  std::size_t sent = 0;
+  while (sent < bytes.size()) {
+    const auto outcome = attempt(kCannotSend, sending(bytes.subspan(sent)));
+    if (outcome.wanted == SSL_ERROR_ZERO_RETURN) fail(peer_, "cannot send: the channel is closed");
+    if (outcome.wanted != SSL_ERROR_NONE) break;
+    sent += outcome.count;
+  }
+  return sent;
+}
+
+std::optional<std::size_t> SecureChannel::receive_now(std::span<std::byte> bytes) {
+  const auto outcome = attempt(kCannotReceive, receiving(bytes));
+  if (outcome.wanted == SSL_ERROR_ZERO_RETURN) return std::nullopt;
+  return outcome.count;
+}
+
+void SecureChannel::renew_key() {
+  const std::lock_guard lock(mutex_);
+  check_openssl(SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1, "renew a key");
 }
 
 void SecureChannel::abort() {

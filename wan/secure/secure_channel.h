@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -37,10 +38,30 @@ class SecureChannel {
   void receive(std::span<std::byte> bytes, Deadline deadline);
   // Tells the peer that no more bytes come.
   void close(Deadline deadline);
+
+  // For an event loop: the socket to poll, and calls that never wait.
+  int fd() const { return socket_.fd(); }
+  // Sends what fits now, and returns how many bytes. If it is not all, the next call must begin
+  // with the first byte that was not sent.
+  std::size_t send_now(std::span<const std::byte> bytes);
+  // Returns how many bytes were here, 0 if none; nullopt if the peer closed the channel.
+  std::optional<std::size_t> receive_now(std::span<std::byte> bytes);
+  // Uses a new key for all that is sent from now on. A key of AES-GCM is good for some hundred
+  // gigabytes (RFC 8446, 5.5). Not between two calls of send_now() for the same bytes.
+  void renew_key();
+
   // Ends calls of other threads with PeerError, now and later.
   void abort();
 
  private:
+  // What came of one SSL call: SSL_ERROR_NONE and a count, _ZERO_RETURN, or what it waits for.
+  struct Outcome {
+    int wanted;
+    std::size_t count = 0;
+  };
+
+  template <typename Step>
+  Outcome attempt(const char* doing, Step step);
   template <typename Step>
   std::size_t repeat(const char* doing, Step step, Deadline deadline);
 

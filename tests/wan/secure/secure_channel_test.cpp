@@ -105,6 +105,35 @@ TEST_CASE("a call ends at its deadline, and at an abort") {
   CHECK_THROWS_AS(waiting.get(), PeerError);
 }
 
+TEST_CASE("an event loop sends and receives without waiting, under new keys on the way") {
+  auto pair = connected_pair();
+  const auto bytes = numbered(20'000'000, 3);
+  Bytes received(bytes.size());
+  CHECK(pair.lyon.receive_now(received) == 0);
+  std::size_t sent = 0, came = 0, renewals = 0;
+  bool was_full = false;
+  const auto deadline = deadline_after(kLong);
+  while (came < bytes.size() && std::chrono::steady_clock::now() < deadline) {
+    // Until the socket is full, and then after each piece that the other end has read.
+    const auto piece =
+        std::span(bytes).subspan(sent).first(std::min<std::size_t>(bytes.size() - sent, 1'000'000));
+    const auto count = pair.seoul.send_now(piece);
+    sent += count;
+    was_full = was_full || count < piece.size();
+    if (count == piece.size() && renewals < 10) {
+      pair.seoul.renew_key();
+      ++renewals;
+    }
+    if (was_full) came += pair.lyon.receive_now(std::span(received).subspan(came)).value();
+  }
+  CHECK(received == bytes);
+  CHECK(was_full);
+  CHECK(renewals > 0);
+  pair.seoul.close(deadline);
+  REQUIRE(wait_for_ssl(pair.lyon.fd(), SSL_ERROR_WANT_READ, deadline));
+  CHECK(pair.lyon.receive_now(received) == std::nullopt);
+}
+
 TEST_CASE("the files of farstep keys connect two sites") {
   const TemporaryFolder folder;
   make_key_folder(folder / "keys", "mine");
