@@ -19,6 +19,7 @@
 #include "wan/membership/roster.h"
 #include "wan/protocol/protocol.h"
 #include "wan/transport/network_notice.h"
+#include "wan/tunnel/frame.h"
 
 using namespace farstep;
 
@@ -112,6 +113,23 @@ void add_journals(Corpus& corpus) {
   corpus.add("journal", journal_text(roster.state(), journal_run()));
 }
 
+// A stream from its opening to its end, and an ack of the answer.
+void add_frames(Corpus& corpus) {
+  const auto bytes_of = [](std::string_view text) { return std::as_bytes(std::span(text)); };
+  std::string frames;
+  for (const auto& frame :
+       {encode({FrameKind::kOpen, 1, 0, bytes_of("gloo")}),
+        encode({FrameKind::kData, 1, 1, bytes_of("some bytes")}), encode_credit(1, 2, 100),
+        encode({FrameKind::kAck, 0, 1}), encode({FrameKind::kKeepAlive}),
+        encode({FrameKind::kFinish, 1, 3}), encode({FrameKind::kReset, 2, 4})}) {
+    frames.append(reinterpret_cast<const char*>(frame.data()), frame.size());
+  }
+  corpus.add("tunnel", frames);
+  const auto hello = encode(Hello{1, 0, 0, 1'000});
+  corpus.add("tunnel",
+             std::string(reinterpret_cast<const char*>(hello.data()), hello.size()) + frames);
+}
+
 void add_network(Corpus& corpus) {
   add_messages<SiteMessage>(corpus, "site_message");
   RegisterMessage registration;
@@ -129,6 +147,7 @@ void add_network(Corpus& corpus) {
   corpus.add("network_check", text_of(NetworkNotice{"127.0.0.1", "00ff", {0, 4000}, ""}));
   corpus.add("network_check", text_of(NetworkNotice{"::1", "00ff", {}, "cannot listen"}));
   corpus.add("network_check", "0123456789abcdef0123456789abcdef\n");
+  add_frames(corpus);
   corpus.add("roster", std::string(512, '\0'));
   add_journals(corpus);
   for (char kind = 0; kind < 8; ++kind)

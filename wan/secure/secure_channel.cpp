@@ -28,12 +28,7 @@ std::string failure_text(int result, int error) {
 
 constexpr const char* kCannotSend = "cannot send";
 constexpr const char* kCannotReceive = "cannot receive";
-
-auto sending(std::span<const std::byte> bytes) {
-  return [bytes](SSL* ssl, std::size_t& sent) {
-    return SSL_write_ex(ssl, bytes.data(), bytes.size(), &sent);
-  };
-}
+constexpr uint64_t kBytesOfAKey = uint64_t{1} << 36;
 
 auto receiving(std::span<std::byte> bytes) {
   return [bytes](SSL* ssl, std::size_t& received) {
@@ -95,6 +90,20 @@ SecureChannel SecureChannel::connect(const SocketAddress& address, const std::st
     fail(site, "speaks another version of the protocol");
   }
   return channel;
+}
+
+// OpenSSL refuses a new key inside a record, and sends the notice of one with the next record.
+auto SecureChannel::sending(std::span<const std::byte> bytes) {
+  return [this, bytes](SSL* ssl, std::size_t& sent) {
+    if (bytes_under_key_ >= kBytesOfAKey && !is_sending_waiting_) {
+      check_openssl(SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1, "renew a key");
+      bytes_under_key_ = 0;
+    }
+    const int result = SSL_write_ex(ssl, bytes.data(), bytes.size(), &sent);
+    is_sending_waiting_ = result != 1;
+    bytes_under_key_ += sent;
+    return result;
+  };
 }
 
 // OpenSSL's queue of errors and errno belong to the thread, so both are read under the same lock
@@ -180,7 +189,7 @@ std::optional<std::size_t> SecureChannel::receive_now(std::span<std::byte> bytes
 
 void SecureChannel::renew_key() {
   const std::lock_guard lock(mutex_);
-  check_openssl(SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1, "renew a key");
+  bytes_under_key_ = kBytesOfAKey;
 }
 
 void SecureChannel::abort() {

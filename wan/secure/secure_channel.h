@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -46,8 +47,8 @@ class SecureChannel {
   std::size_t send_now(std::span<const std::byte> bytes);
   // Returns how many bytes were here, 0 if none; nullopt if the peer closed the channel.
   std::optional<std::size_t> receive_now(std::span<std::byte> bytes);
-  // Uses a new key for all that is sent from now on. A key of AES-GCM is good for some hundred
-  // gigabytes (RFC 8446, 5.5). Not between two calls of send_now() for the same bytes.
+  // Uses a new key for what is sent from now on. Happens by itself after each 64 GiB, because a key
+  // of AES-GCM is good for some hundred gigabytes (RFC 8446, 5.5).
   void renew_key();
 
   // Ends calls of other threads with PeerError, now and later.
@@ -60,6 +61,7 @@ class SecureChannel {
     std::size_t count = 0;
   };
 
+  auto sending(std::span<const std::byte> bytes);
   template <typename Step>
   Outcome attempt(const char* doing, Step step);
   template <typename Step>
@@ -68,7 +70,9 @@ class SecureChannel {
   Socket socket_;
   SslHandle ssl_;
   std::string peer_;
-  std::mutex mutex_;  // guards *ssl_; not held while a call waits
+  std::mutex mutex_;                 // guards *ssl_; not held while a call waits
+  uint64_t bytes_under_key_ = 0;     // guarded by mutex_
+  bool is_sending_waiting_ = false;  // guarded by mutex_: OpenSSL has the beginning of a record
 };
 
 // What a listener sends when it has let a site in. A TLS 1.3 client has finished its handshake
