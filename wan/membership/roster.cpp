@@ -23,9 +23,10 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines)
       lost_after_seconds_(deadlines.lost_after_seconds),
       suspect_seconds_(kSuspectBeats * deadlines.heartbeat_seconds),
       min_sites_(run.min_sites.value_or(std::ssize(run.sites))),
-      seats_(run.sites.begin(), run.sites.end()),
-      members_(run.sites),
-      num_fragments_(run.fragments) {}
+      seats_(run.sites.begin(), run.sites.end()) {
+  progress_.members = std::move(run.sites);
+  progress_.fragments = run.fragments;
+}
 
 std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteMessage& message,
                                       double now_seconds) {
@@ -175,33 +176,33 @@ void Roster::begin() {
   const auto start_syncs = start_syncs_of(requests);
   if (!start_syncs) {
     send_to_all(RefusedMessage{
-        no_common_start_text(requests, num_fragments_ == 1 ? "rounds" : "fragments' syncs")});
+        no_common_start_text(requests, progress_.fragments == 1 ? "rounds" : "fragments' syncs")});
     // All must register again, with or without other checkpoints.
     for (auto& seat : seats_) seat = Seat(seat.site);
     return;
   }
-  start_syncs_ = *start_syncs;
+  progress_.start_syncs = *start_syncs;
   // Only the sites' checkpoints tell which sync of the round is next.
-  takes_any_sync_ = start_syncs_ > 0;
-  may_measure_ = !takes_any_sync_;
+  progress_.takes_any_sync = progress_.start_syncs > 0;
+  progress_.may_measure = !progress_.takes_any_sync;
   open_sync(SyncId{});
   for (const auto& seat : seats_) send(seat.connection, welcome(seat));
 }
 
 void Roster::open_sync(const SyncId& id) {
-  sync_.emplace(generation_, id, members_);
+  sync_.emplace(progress_.generation, id, progress_.members);
 }
 
 Welcome Roster::welcome(const Seat& seat) const {
   const bool is_newcomer = !is_member(seat);
-  const auto sites = is_newcomer ? members_with(seat) : members_;
+  const auto sites = is_newcomer ? members_with(seat) : progress_.members;
   std::vector<Json> profiles;
   for (const auto& other : seats_) profiles.push_back(other.request.profile);
   return {.run = run_,
           .site_id = std::ranges::find(sites, seat.site) - sites.begin(),
           .sites = sites,
-          .generation = generation_,
-          .start_syncs = start_syncs_,
+          .generation = progress_.generation,
+          .start_syncs = progress_.start_syncs,
           .profiles = std::move(profiles),
           .min_sites = min_sites_,
           .is_newcomer = is_newcomer};
@@ -216,7 +217,7 @@ std::vector<std::string> Roster::members_with(const Seat& seat) const {
 }
 
 bool Roster::is_member(const Seat& seat) const {
-  return std::ranges::find(members_, seat.site) != members_.end();
+  return std::ranges::find(progress_.members, seat.site) != progress_.members.end();
 }
 
 std::vector<std::string> Roster::site_names() const {
@@ -268,18 +269,18 @@ void Roster::lose(Seat& seat, Presence presence, const std::string& reason) {
 }
 
 void Roster::go_on_without(const Seat& seat, const std::string& reason) {
-  std::erase(members_, seat.site);
-  lost_site_ = seat.site;
-  lost_reason_ = reason;
-  lost_generation_ = generation_ + 1;
-  joined_site_.clear();
+  std::erase(progress_.members, seat.site);
+  progress_.lost_site = seat.site;
+  progress_.lost_reason = reason;
+  progress_.lost_generation = progress_.generation + 1;
+  progress_.joined_site.clear();
   begin_generation(fmt::format("site {}: {}", seat.site, reason));
 }
 
 void Roster::begin_generation(const std::string& change) {
-  ++generation_;
-  newest_change_ = fmt::format("{}; generation {} goes on with {}", change, generation_,
-                               fmt::join(members_, ", "));
+  ++progress_.generation;
+  progress_.newest_change = fmt::format("{}; generation {} goes on with {}", change,
+                                        progress_.generation, fmt::join(progress_.members, ", "));
   // The members connect anew, by keys of this generation. Who waits still asks again.
   std::erase_if(values_, [](const auto& entry) { return !entry.second.is_of_start; });
   getters_.clear();
@@ -290,26 +291,26 @@ void Roster::begin_generation(const std::string& change) {
 
 // The first generation has no view to miss.
 bool Roster::is_outdated(int64_t generation) const {
-  return generation < generation_ && !newest_change_.empty();
+  return generation < progress_.generation && !progress_.newest_change.empty();
 }
 
 ViewMessage Roster::view() const {
-  ViewMessage message{.generation = generation_,
-                      .sites = members_,
-                      .lost = lost_site_,
-                      .reason = lost_reason_,
-                      .lost_generation = lost_generation_,
-                      .joined = joined_site_};
-  if (last_sync_) {
-    message.committed_round = last_sync_->round;
-    message.committed_fragment = last_sync_->fragment;
+  ViewMessage message{.generation = progress_.generation,
+                      .sites = progress_.members,
+                      .lost = progress_.lost_site,
+                      .reason = progress_.lost_reason,
+                      .lost_generation = progress_.lost_generation,
+                      .joined = progress_.joined_site};
+  if (progress_.last_sync) {
+    message.committed_round = progress_.last_sync->round;
+    message.committed_fragment = progress_.last_sync->fragment;
   }
   return message;
 }
 
 void Roster::end_early(const CoordinatorMessage& verdict, const std::string& failure) {
   verdict_ = verdict;
-  failure_ = failure;
+  progress_.failure = failure;
   send_to_all(verdict);
 }
 

@@ -73,9 +73,9 @@ class Roster {
   // Whether the run has begun and no site is in it any more, or this roster is superseded.
   bool is_over() const;
   // Why the run ended early; empty if it did not.
-  const std::string& failure() const { return failure_; }
+  const std::string& failure() const { return progress_.failure; }
   // Why the newest generation began, in words; empty in the first one.
-  const std::string& newest_change() const { return newest_change_; }
+  const std::string& newest_change() const { return progress_.newest_change; }
   // The newest round of which all sites have sent their metrics, in words; empty without one.
   const std::string& round_summary() const { return round_summary_; }
   // How many values and waiting requests it keeps for the sites. It forgets them with the
@@ -163,7 +163,7 @@ class Roster {
   void go_on_without(const Seat& seat, const std::string& reason);
   // Whether a message belongs to the open sync; answers it if it does not.
   bool is_current(const Seat& seat, std::string_view type, int64_t generation, const SyncId& id);
-  std::string text(const SyncId& id) const { return text_of(id, num_fragments_); }
+  std::string text(const SyncId& id) const { return text_of(id, progress_.fragments); }
   void lose(Seat& seat, Presence presence, const std::string& reason);
   void end_early(const CoordinatorMessage& verdict, const std::string& failure);
 
@@ -177,17 +177,8 @@ class Roster {
   const double lost_after_seconds_, suspect_seconds_;
   const int64_t min_sites_;
   std::vector<Seat> seats_;  // in the order of the run's sites
-  int64_t generation_ = 1;
-  std::vector<std::string> members_;     // of the generation, in the same order
-  std::string joined_site_;              // with which the generation began
-  std::string lost_site_, lost_reason_;  // the newest loss
-  int64_t lost_generation_ = 0;          // which began with it
-  int64_t num_fragments_;                // of the round of the open sync, as far as that is known
-  int64_t start_syncs_ = 0;
-  bool takes_any_sync_ = false;      // of sites that resume, which know where they are
-  bool may_measure_ = false;         // the first sync may be kMeasuringSync
-  std::optional<SyncId> last_sync_;  // that was committed here
-  std::optional<OpenSync> sync_;     // nothing while joining
+  Progress progress_;
+  std::optional<OpenSync> sync_;  // nothing while joining
   std::map<std::string, Value> values_;
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early
@@ -196,7 +187,6 @@ class Roster {
   bool has_new_process_ = false;  // which waits for the end of that
   bool is_superseded_ = false;
   double start_seconds_ = 0;  // when it went on
-  std::string failure_, newest_change_;
   std::string round_summary_;
   double now_seconds_ = 0;        // of the call that runs
   std::vector<Outgoing> outbox_;  // of the call that runs

@@ -109,7 +109,7 @@ TEST_CASE("no site is lost before it had its time to come back") {
   next.receive("b", beat(1, 1));
   const auto told = next.pass(3, {"a", "b"});
   CHECK(receivers<ViewMessage>(told) == Names{"a", "b"});
-  CHECK(next.roster.state().run->members == Names{"a", "b"});
+  CHECK(next.roster.state().run->progress.members == Names{"a", "b"});
 }
 
 TEST_CASE("a suspect has the whole time to come back after a restart") {
@@ -117,7 +117,7 @@ TEST_CASE("a suspect has the whole time to come back after a restart") {
   auto next = restarted(table);
   next.receive("a", SuspectMessage{1, "c"});
   CHECK(next.pass(4, {"a", "b"}).empty());
-  CHECK(next.roster.state().run->generation == 1);
+  CHECK(next.roster.state().run->progress.generation == 1);
 }
 
 TEST_CASE("new processes wait for the old ones and begin anew if none comes back") {
