@@ -48,6 +48,29 @@ class Rejoin(ClusterTest):
         self.assertGreater(rounds[victim][-1]["averaging_weight"], 0)
         self.assertLess(len(rounds[victim]), last, "it was away for a round at least")
         self.assertEqual(rounds["node1"][-1]["generation"], 3)
+        self.assert_told(cluster, victim)
+
+    def assert_told(self, cluster: Cluster, victim: str):
+        """The members' events and the report tell of the loss and of the return."""
+        views = {name: by_event(cluster, name, "view") for name in cluster.names}
+        others = [name for name in cluster.names if name != victim]
+        facts = ("round", "generation", "members", "lost", "joined", "reason")
+        for name in others:
+            told = [[view[fact] for fact in facts] for view in views[name]]
+            self.assertEqual(told, [[view[fact] for fact in facts] for view in views[others[0]]])
+        loss, back = views[others[0]]
+        self.assertEqual((loss["generation"], loss["members"], loss["lost"], loss["joined"]),
+                         (2, others, victim, None))
+        self.assertTrue(loss["reason"])
+        self.assertEqual((back["generation"], back["members"], back["lost"], back["joined"]),
+                         (3, cluster.names, None, victim))
+        self.assertEqual([view["generation"] for view in views[victim]], [3])
+        report = cluster.report()
+        self.assertEqual([view["generation"] for view in report["views"]], [2, 3])
+        last = cluster.run["outer"]["rounds"]
+        present = {site["site"]: site["rounds"] for site in report["presence"]}
+        self.assertEqual(present, {name: [[1, last]] for name in others} | {
+            victim: [[1, loss["round"] - 1], [back["round"] + 1, last]]})
 
     def test_a_killed_site_comes_back(self):
         """By the plain strategy and a planned one."""

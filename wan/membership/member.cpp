@@ -173,6 +173,15 @@ bool Member::is_renewed(int64_t generation, const std::string& suspect) {
   }
 }
 
+std::vector<ViewMessage> Member::take_views(int64_t generation) {
+  const std::lock_guard lock(mutex_);
+  const auto later = std::ranges::find_if(
+      new_views_, [&](const ViewMessage& view) { return view.generation > generation; });
+  std::vector<ViewMessage> taken(new_views_.begin(), later);
+  new_views_.erase(new_views_.begin(), later);
+  return taken;
+}
+
 void Member::set_activity(int64_t round, int64_t step, const std::string& text) {
   const std::lock_guard lock(mutex_);
   activity_.round = round;

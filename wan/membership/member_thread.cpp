@@ -110,6 +110,7 @@ void Member::on(const ViewMessage& message) {
   if (!welcome_ || message.generation <= generation_locked()) return;  // a repetition
   const bool has_lost = message.lost_generation > generation_locked();
   view_ = message;
+  new_views_.push_back(message);
   const auto names = fmt::format("{}", fmt::join(message.sites, ", "));
   if (!has_lost) {
     spdlog::info("site {} has joined; generation {} goes on with {}", message.joined,

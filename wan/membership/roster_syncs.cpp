@@ -9,7 +9,7 @@ namespace farstep {
 void Roster::on(Seat& seat, const PutMessage& message) {
   // A repeated request writes the same value again.
   const auto [entry, is_new] =
-      values_.try_emplace(message.key, message.value, !progress_.last_sync);
+      values_.try_emplace(message.key, Value{message.value, !progress_.last_sync});
   if (!is_new && entry->second.text != message.value) {
     send(seat.connection,
          ErrorMessage{fmt::format("the key {} is written twice, with two values", message.key)});

@@ -93,6 +93,22 @@ TEST_CASE("a site that comes back has the others' state, and trains with them to
       CHECK_FALSE(sites[victim].training.sequences.empty());
       // It was away for two rounds, attended the next, and worked in all others.
       CHECK(sites[victim].events<RoundEvent>().size() >= 6);
+      // All tell the same of its return, and those who stayed of its loss.
+      const auto back = sites[victim].events<ViewEvent>();
+      const auto seen = sites[2].events<ViewEvent>();
+      REQUIRE(back.size() == 1);
+      REQUIRE(seen.size() == 2);
+      const auto name = "s" + std::to_string(victim);
+      CHECK(seen[0].lost == name);
+      CHECK(seen[0].round == 2);
+      CHECK(seen[0].members.size() == 2);
+      for (const auto& joined : {back[0], seen[1]}) {
+        CHECK(joined.joined == name);
+        CHECK(joined.members.size() == 3);
+        CHECK(joined.generation == seen[1].generation);
+        CHECK(joined.round == seen[1].round);
+        CHECK(joined.round + 1 == sites[victim].events<RoundEvent>().front().round);
+      }
     }
   }
 }
