@@ -30,11 +30,10 @@ IN_THE_EXCHANGE_SECONDS = 0.4  # after the last step: about half of the exchange
 
 def stall_seconds(step: int, pause_seconds: float) -> float:
     """Seconds from the kill, `pause_seconds` after this step of round 4, to the others' commit."""
-    from cluster import Cluster, by_event, wait_until
+    from cluster import Cluster, by_event, running, wait_until
     with tempfile.TemporaryDirectory(prefix="farstep-stall-") as folder:
         cluster = Cluster(Path(folder), 4, RUN, {site: LINKS for site in range(4)})
-        processes = {name: cluster.start(name) for name in cluster.names}
-        try:
+        with running(cluster) as processes:
             wait_until(lambda: any(event["round"] == 4 and event["step"] >= step
                                    for event in by_event(cluster, "node4", "step")), 120, "a step")
             time.sleep(pause_seconds)
@@ -43,10 +42,6 @@ def stall_seconds(step: int, pause_seconds: float) -> float:
             wait_until(lambda: any(event["round"] == 4
                                    for event in by_event(cluster, "node1", "sync")), 60, "a commit")
             return time.time() - killed_seconds
-        finally:
-            for process in processes.values():
-                process.kill()
-                process.wait()
 
 
 def main():

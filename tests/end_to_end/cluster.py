@@ -1,5 +1,6 @@
 """Sets up runs of real `farstep` processes for the end-to-end tests. Standard library only."""
 
+import contextlib
 import functools
 import json
 import os
@@ -143,6 +144,18 @@ def measures_time(test):
                 print(f"{test.__name__}: trial {trial} of 3 failed: {failure}", flush=True)
                 self.take_new_folder()
     return tried
+
+
+@contextlib.contextmanager
+def running(cluster: Cluster):
+    """Starts all sites; gives their processes by name, and kills what is left of them at the end."""
+    processes = {name: cluster.start(name) for name in cluster.names}
+    try:
+        yield processes
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
 
 
 class ClusterTest(unittest.TestCase):

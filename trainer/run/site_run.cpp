@@ -217,9 +217,8 @@ void SiteRun::log_plan() const {
 }
 
 bool SiteRun::join_round(const std::stop_token& stop) {
-  if (!handover_.join(
-          run_, [this] { record_start(); }, stop))
-    return false;
+  const auto record = [this] { record_start(); };
+  if (!handover_.join(run_, record, stop)) return false;
   log_plan();
   return true;
 }
