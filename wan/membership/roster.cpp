@@ -159,6 +159,7 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
         message.site, now_seconds_ - own->heard_seconds, lost_after_seconds_));
   }
   auto reason = objection_to_run(message, run_);
+  if (!reason) reason = objection_to_checkpoints(message);
   for (const auto& seat : seats_) {
     if (reason) break;
     if (seat.presence != Presence::kPresent) continue;
