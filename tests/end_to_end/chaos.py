@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Trains while sites are killed, frozen, stopped and started again, and checks the run all the time.
 
-A supervisor starts each site again when it ends, as a user's would. The faults come at random times,
-from a seed: two runs with one seed have the same faults, up to the machine's own timing. At least one
-healthy site is left alone. When the faults cease, all sites must train together again.
+A supervisor starts each site again when it ends, as a user's would. A site that wakes joins again by
+itself. The faults come at random times, from a seed: two runs with one seed have the same faults, up to
+the machine's own timing. At least one healthy site is left alone. When the faults cease, all sites must
+train together again.
 
 Checked all the time: all sites have one theta_global after each round; no site does a round or a step
 twice; each process that ends has a code that a restart mends; memory and file descriptors stay flat.
@@ -162,6 +163,7 @@ class Chaos:
             if site.wakes_at is not None and time.monotonic() >= site.wakes_at:
                 site.process.send_signal(signal.SIGCONT)
                 site.wakes_at = None
+                site.rounds_at_start = len(site.rounds)  # it may have to join again
             site.read_events()
             for number, event in site.rounds.items():
                 if self.hashes.setdefault(number, event["theta_hash"]) != event["theta_hash"]:
@@ -196,7 +198,7 @@ class Chaos:
             return
         victim = victims[int(chance * len(victims))]
         self.faults[fault] += 1
-        victim.is_ending = fault != "freezes for a moment"
+        victim.is_ending = fault not in FREEZE_SECONDS
         if fault in FREEZE_SECONDS:
             victim.process.send_signal(signal.SIGSTOP)
             victim.wakes_at = time.monotonic() + self.random.uniform(*FREEZE_SECONDS[fault])

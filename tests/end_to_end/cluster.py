@@ -1,11 +1,13 @@
 """Sets up runs of real `farstep` processes for the end-to-end tests. Standard library only."""
 
 import contextlib
+import ctypes
 import functools
 import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -126,6 +128,34 @@ def wait_until(condition, seconds: float, what: str):
             raise AssertionError(f"not within {seconds} s: {what}")
         time.sleep(0.02)  # a pause between two looks at files of another process
     return value
+
+
+def break_connections(process: subprocess.Popen, spared_port: int) -> int:
+    """Breaks a process's TCP connections, as a router does that forgets them; returns their number.
+
+    Those from or to the spared port stay.
+    """
+    pidfd_getfd = 438  # number of the system call; os has only pidfd_open()
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    broken = 0
+    with contextlib.closing(os.fdopen(os.pidfd_open(process.pid))) as handle:
+        for descriptor in os.listdir(f"/proc/{process.pid}/fd"):
+            copy = call(pidfd_getfd, handle.fileno(), int(descriptor), 0)
+            if copy < 0:  # it was closed meanwhile
+                continue
+            if not stat.S_ISSOCK(os.fstat(copy).st_mode):
+                os.close(copy)
+                continue
+            with socket.socket(fileno=copy) as connection:
+                try:
+                    ends = (connection.getsockname(), connection.getpeername())
+                except OSError:  # it listens
+                    continue
+                if (connection.family in (socket.AF_INET, socket.AF_INET6)
+                        and spared_port not in (end[1] for end in ends)):
+                    connection.shutdown(socket.SHUT_RDWR)
+                    broken += 1
+    return broken
 
 
 def measures_time(test):

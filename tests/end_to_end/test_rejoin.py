@@ -99,6 +99,19 @@ class Rejoin(ClusterTest):
         """It has left at its own wish, and the last site that trained takes it back."""
         self.assert_together(self.come_back({}, signal.SIGTERM, num_sites=2))
 
+    def test_a_frozen_site_joins_again_when_it_wakes(self):
+        """In the same process: it was silent for too long, and takes the others' state."""
+        cluster = Cluster(self.folder, 3, RUN)
+        started = self.start_all(cluster)
+        wait_until(lambda: len(by_event(cluster, "node2", "round")) >= 3, 60, "some rounds")
+        started["node2"].send_signal(signal.SIGSTOP)
+        wait_until(lambda: "generation 2 goes on" in cluster.log("node1"), 60, "the loss")
+        started["node2"].send_signal(signal.SIGCONT)
+        for name in cluster.names:
+            self.assertEqual(started[name].wait(timeout=240), 0, cluster.log(name))
+        self.assertIn("this site joins again", cluster.log("node2"))
+        self.assert_together(cluster)
+
     def test_eager_updates_take_nobody_back(self):
         """The site says so and ends for its supervisor; the others go on."""
         cluster = Cluster(self.folder, 2, RUN | {"strategy": {"kind": "eager_updates"},

@@ -95,7 +95,10 @@ std::string change_text(const ViewEvent& view) {
     return fmt::format("{} joined, and trained from round {} on; members {}", *view.joined,
                        view.round + 1, names);
   }
-  if (!view.lost) return "members " + names;
+  if (!view.lost) {
+    return fmt::format("{}; {} began the sync anew", view.reason.value_or("no site was lost"),
+                       names);
+  }
   return fmt::format("{} was lost ({}); {} went on", *view.lost,
                      view.reason.value_or("no reason is known"), names);
 }

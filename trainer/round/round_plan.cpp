@@ -46,7 +46,7 @@ ViewEvent view_event(int64_t round, const ViewMessage& view) {
   ViewEvent event{.round = round, .generation = view.generation, .members = view.sites};
   // The message repeats the last loss when a site joins.
   if (view.lost_generation == view.generation) {
-    event.lost = view.lost;
+    if (!view.lost.empty()) event.lost = view.lost;
     if (!view.reason.empty()) event.reason = view.reason;
   } else if (!view.joined.empty()) {
     event.joined = view.joined;

@@ -256,7 +256,7 @@ struct SyncChangeEvent {
 struct ViewEvent {
   static constexpr std::string_view kName = "view";
   static constexpr std::string_view kDoc =
-      "a new generation of the membership: a site was lost or has joined";
+      "a new generation of the membership: a site was lost or has joined, or a connection broke";
   int64_t round = 0, generation = 0;
   std::vector<std::string> members = {};
   std::optional<std::string> lost = {}, joined = {}, reason = {};
@@ -270,8 +270,8 @@ struct ViewEvent {
     visit("lost", lost, "the site with whose loss it began; null: with none", kRequired);
     visit("joined", joined, "the site with which it began, and which trains from the next round on",
           kRequired);
-    visit("reason", reason, "why the site was lost; null: none was, or it gave no reason",
-          kRequired);
+    visit("reason", reason,
+          "why the site was lost, or which connection broke; null: no reason is known", kRequired);
   }
 };
 

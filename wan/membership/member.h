@@ -108,6 +108,7 @@ class Member : public Store, public Rendezvous {
     ErrorKind kind;
     std::string site;
     std::string message;
+    bool is_left_behind;
   };
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -125,6 +126,8 @@ class Member : public Store, public Rendezvous {
   int64_t generation() const;
   int64_t generation_locked() const;  // the caller holds mutex_
   [[noreturn]] static void throw_lost(const ViewMessage& view);
+  // Returns why this generation began: by which loss, or by which broken connection.
+  static std::string loss_text(const ViewMessage& view);
   // Throws if a member of the newest sync is lost; the caller holds mutex_.
   void throw_if_outdated() const;
   Deadlines deadlines() const;
@@ -159,7 +162,8 @@ class Member : public Store, public Rendezvous {
   bool is_coordinator_silent() const;  // the same
   void check_coordinator();
   // Keeps the first failure and ends all waits; the caller holds mutex_.
-  void fail(ErrorKind kind, const std::string& site, const std::string& message);
+  void fail(ErrorKind kind, const std::string& site, const std::string& message,
+            bool is_left_behind = false);
   void tell_listener();
 
   const std::string endpoint_;

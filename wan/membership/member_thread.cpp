@@ -123,8 +123,7 @@ void Member::on(const ViewMessage& message) {
       request->answer = message;
     }
   }
-  spdlog::warn("site {}: {}; generation {} goes on with {}", message.lost, message.reason,
-               message.generation, names);
+  spdlog::warn("{}; generation {} goes on with {}", loss_text(message), message.generation, names);
 }
 
 void Member::on(const PeerLostMessage& message) {
@@ -160,9 +159,10 @@ void Member::check_coordinator() {
                    deadlines_.coordinator_lost_after_seconds));
 }
 
-void Member::fail(ErrorKind kind, const std::string& site, const std::string& message) {
+void Member::fail(ErrorKind kind, const std::string& site, const std::string& message,
+                  bool is_left_behind) {
   // The first failure is the cause; later ones are often its consequences.
-  if (!failure_) failure_ = Failure{kind, site, message};
+  if (!failure_) failure_ = Failure{kind, site, message, is_left_behind};
   changed_.notify_all();
 }
 
@@ -184,7 +184,7 @@ void Member::tell_listener() {
   if (failure) {
     listener(failure->site, failure->message);
   } else {
-    listener(view->lost, fmt::format("site {}: {}", view->lost, view->reason));
+    listener(view->lost, loss_text(*view));
   }
 }
 

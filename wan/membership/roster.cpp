@@ -15,6 +15,9 @@ namespace {
 // A site whose connection to another broke, and that is silent for so many heartbeats, is lost. One
 // heartbeat may come late; lost_after_seconds, at least 3 of them, is for silence alone.
 constexpr double kSuspectBeats = 2.5;
+// When a connection broke, and no site is lost by then, all members live: a dead one's last
+// heartbeat may come after the message that accuses it.
+constexpr double kAliveBeats = 3.5;
 
 }  // namespace
 
@@ -22,6 +25,8 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines)
     : run_(std::move(run.config)),
       lost_after_seconds_(deadlines.lost_after_seconds),
       suspect_seconds_(kSuspectBeats * deadlines.heartbeat_seconds),
+      renewal_seconds_(kAliveBeats * deadlines.heartbeat_seconds),
+      join_seconds_(deadlines.join_seconds),
       min_sites_(run.min_sites.value_or(std::ssize(run.sites))),
       seats_(run.sites.begin(), run.sites.end()) {
   progress_.members = std::move(run.sites);
@@ -57,7 +62,10 @@ std::vector<Outgoing> Roster::tick(double now_seconds) {
          fmt::format("silent for {:.1f} s; last heard of in round {}, step {}{}{}", silence_seconds,
                      last.round, last.step, last.activity.empty() ? "" : ": ", last.activity));
   }
-  if (has_begun() && !verdict_) start_sync_if_ready();
+  if (has_begun() && !verdict_) {
+    if (trouble_ && now_seconds - trouble_->begin_seconds > renewal_seconds_) begin_anew();
+    start_sync_if_ready();
+  }
   return std::exchange(outbox_, {});
 }
 
@@ -139,18 +147,18 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
                                     : text({message.committed_round, message.committed_fragment}),
         message.generation));
   }
-  if (has_begun() && message.generation > 0) {
-    return temporary(fmt::format(
-        "site {} was silent for so long that it counts as lost: start it again with --resume=auto, "
-        "and it takes the state of the others",
-        message.site));
-  }
   // Without this site the others cannot go on, so there is no run that it could come back to.
   if (verdict_ || is_over() || (has_begun() && min_sites_ == std::ssize(seats_))) {
     return temporary(fmt::format(
         "the run has begun; site {} cannot join it; when the other sites have ended, start all of "
         "them with --resume",
         message.site));
+  }
+  if (has_begun() && message.generation > 0) {
+    return RefusedMessage{
+        fmt::format("site {} was silent for so long that the others go on without it",
+                    message.site),
+        true, true};
   }
   if (own->presence == Presence::kPresent && !has_begun()) {
     return temporary(fmt::format(
@@ -278,7 +286,31 @@ void Roster::go_on_without(const Seat& seat, const std::string& reason) {
   begin_generation(fmt::format("site {}: {}", seat.site, reason));
 }
 
+// A connection that does not come back is as bad as a lost site.
+void Roster::begin_anew() {
+  const auto trouble = *trouble_;
+  if (!troubled_seconds_) troubled_seconds_ = trouble.begin_seconds;
+  const auto peer = trouble.suspect.empty() ? "another site" : "site " + trouble.suspect;
+  if (now_seconds_ - *troubled_seconds_ > join_seconds_) {
+    for (auto& seat : seats_) {
+      if (seat.site != (trouble.suspect.empty() ? trouble.member : trouble.suspect)) continue;
+      lose(seat, Presence::kLost,
+           fmt::format("the connections of site {} to {} have failed for {:.0f} s", trouble.member,
+                       peer, now_seconds_ - *troubled_seconds_));
+    }
+    troubled_seconds_.reset();
+    return;
+  }
+  const auto reason = fmt::format("a connection of site {} to {} broke", trouble.member, peer);
+  progress_.lost_site.clear();
+  progress_.lost_reason = reason;
+  progress_.lost_generation = progress_.generation + 1;
+  progress_.joined_site.clear();
+  begin_generation(reason);
+}
+
 void Roster::begin_generation(const std::string& change) {
+  trouble_.reset();
   ++progress_.generation;
   progress_.newest_change = fmt::format("{}; generation {} goes on with {}", change,
                                         progress_.generation, fmt::join(progress_.members, ", "));

@@ -12,6 +12,10 @@
 // A sync on which all members have voted stays committed. With fewer sites than the run wants, the
 // run ends for all instead.
 //
+// When only a connection between two living members breaks, the same members begin a new
+// generation, and the open sync anew, over new connections. If that has not helped for
+// join_seconds, the site that the others do not reach is lost.
+//
 // A site of the run that is no member may register again: it is a newcomer. It fetches the state as
 // it is at the end of a round, from a donor that the roster names, and arrives at the next sync. If
 // that has not begun, a generation with the newcomer begins. Otherwise it fetches again, and all
@@ -101,6 +105,12 @@ class Roster {
     bool is_awaited = false;      // not heard of since the roster goes on
   };
 
+  // A member's exchange failed, though its peers may all live.
+  struct Trouble {
+    double begin_seconds;
+    std::string member, suspect;  // the latter is empty if the member does not know
+  };
+
   struct Value {
     std::string text;
     bool is_of_start;  // put before the first commit: newcomers may want it
@@ -153,6 +163,8 @@ class Roster {
   std::vector<std::string> site_names() const;
   std::vector<std::string> missing_sites() const;
 
+  // Begins a generation of the same members, because a connection between two of them broke.
+  void begin_anew();
   // Whether all wait for a newcomer that was late before, and has the state nearly.
   bool waits_for_newcomer() const;
 
@@ -174,11 +186,13 @@ class Roster {
   void send_to_members(const CoordinatorMessage& message);
 
   const Json run_;
-  const double lost_after_seconds_, suspect_seconds_;
+  const double lost_after_seconds_, suspect_seconds_, renewal_seconds_, join_seconds_;
   const int64_t min_sites_;
   std::vector<Seat> seats_;  // in the order of the run's sites
   Progress progress_;
-  std::optional<OpenSync> sync_;  // nothing while joining
+  std::optional<OpenSync> sync_;            // nothing while joining
+  std::optional<Trouble> trouble_;          // in the open sync's exchange
+  std::optional<double> troubled_seconds_;  // since when that sync is begun anew
   std::map<std::string, Value> values_;
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early

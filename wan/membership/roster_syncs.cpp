@@ -157,6 +157,8 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
     return;
   }
   progress_.last_sync = id;
+  trouble_.reset();
+  troubled_seconds_.reset();
   announce_handovers(*sync_);
   const bool ends_round = id.fragment + 1 == progress_.fragments;
   open_sync(ends_round ? SyncId{id.round + 1, 0} : SyncId{id.round, id.fragment + 1});
@@ -186,6 +188,7 @@ void Roster::on(Seat& seat, const MetricsMessage& message) {
 
 // The others notice a dead process by its connections, seconds before its silence shows it. A
 // connection can also break between two living sites, so the accused one has to be silent too.
+// Otherwise the members need new connections.
 void Roster::on(Seat& seat, const SuspectMessage& message) {
   if (verdict_) {
     send(seat.connection, *verdict_);
@@ -193,6 +196,9 @@ void Roster::on(Seat& seat, const SuspectMessage& message) {
     send(seat.connection, view());
   } else {
     for (auto& other : seats_) other.is_suspected |= other.site == message.site;
+    if (!trouble_ && is_member(seat) && has_begun() && sync_->has_started()) {
+      trouble_ = Trouble{now_seconds_, seat.site, message.site};
+    }
   }
 }
 

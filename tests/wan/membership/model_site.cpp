@@ -285,11 +285,6 @@ void ModelSite::exchange_failed(int64_t generation, const SyncId& sync,
 
 void ModelSite::renew(const std::string& suspect) {
   world_.leave_exchange(name_, go_->generation, sync_);
-  const bool can_renew = std::ssize(sites_) > welcome_->min_sites;
-  if (!can_renew && go_->generation == generation_) {
-    give_up_round();
-    return;
-  }
   const auto& deadlines = world_.deadlines();
   ask(Stage::kSuspecting, SuspectMessage{go_->generation, suspect});
   later(deadlines.lost_after_seconds + 2 * deadlines.heartbeat_seconds,

@@ -213,6 +213,21 @@ TEST_CASE("a coordinator that lost its journal refuses the members of the run fo
   CHECK_THAT(refusal.message, Catch::Contains("round 12 in generation 3"));
 }
 
+TEST_CASE("a member that was lost may join again if the others go on") {
+  for (const int64_t min_sites : {2, 3}) {
+    auto table = after_two_rounds(min_sites);
+    table.pass(10, {"a", "b"});
+    auto request = registration("c");
+    request.generation = 1;
+    request.committed_round = 2;
+    const auto refusal = only<RefusedMessage>(table.receive("c", request));
+    CHECK(refusal.is_temporary);
+    CHECK(refusal.is_left_behind == (min_sites == 2));
+    if (min_sites == 3) continue;
+    CHECK(only<Welcome>(table.receive("c2", registration("c"))).is_newcomer);
+  }
+}
+
 TEST_CASE("above every term that a site may name there is one for the coordinator") {
   const auto highest = static_cast<int64_t>(kMostTerm);
   CHECK_THROWS_WITH(decode_site_message(encode(beat(1, highest + 1))), Catch::Contains("term"));
