@@ -11,6 +11,8 @@ build=$1 target=$2 seconds=$3 inputs=$4
 
 corpus=$build/corpus/$target findings=$build/findings/$target
 mkdir -p "$corpus" "$findings"
+# AddressSanitizer keeps freed memory for a while, which must not count as the target's.
+export ASAN_OPTIONS=quarantine_size_mb=32
 # Inputs that are read as files go to memory, where there is such a folder.
 [ ! -d /dev/shm ] || export TMPDIR=/dev/shm
 if [ "$seconds" != 0 ]; then

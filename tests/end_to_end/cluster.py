@@ -15,8 +15,8 @@ import unittest
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-FARSTEP = Path(os.environ["FARSTEP_BINARY"])
-DATA = Path(os.environ["FARSTEP_TEST_DATA"])
+FARSTEP = Path(os.environ["FARSTEP_BINARY"]).resolve()
+DATA = Path(os.environ["FARSTEP_TEST_DATA"]).resolve()
 
 
 def free_port() -> int:
