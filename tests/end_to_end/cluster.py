@@ -130,7 +130,7 @@ def wait_until(condition, seconds: float, what: str):
     return value
 
 
-def break_connections(process: subprocess.Popen, spared_port: int) -> int:
+def break_connections(process: subprocess.Popen, spared_port: int = 0) -> int:
     """Breaks a process's TCP connections, as a router does that forgets them; returns their number.
 
     Those from or to the spared port stay.

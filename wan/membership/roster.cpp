@@ -15,9 +15,6 @@ namespace {
 // A site whose connection to another broke, and that is silent for so many heartbeats, is lost. One
 // heartbeat may come late; lost_after_seconds, at least 3 of them, is for silence alone.
 constexpr double kSuspectBeats = 2.5;
-// When a connection broke, and no site is lost by then, all members live: a dead one's last
-// heartbeat may come after the message that accuses it.
-constexpr double kAliveBeats = 3.5;
 
 }  // namespace
 
@@ -25,7 +22,7 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines)
     : run_(std::move(run.config)),
       lost_after_seconds_(deadlines.lost_after_seconds),
       suspect_seconds_(kSuspectBeats * deadlines.heartbeat_seconds),
-      renewal_seconds_(kAliveBeats * deadlines.heartbeat_seconds),
+      heartbeat_seconds_(deadlines.heartbeat_seconds),
       join_seconds_(deadlines.join_seconds),
       min_sites_(run.min_sites.value_or(std::ssize(run.sites))),
       seats_(run.sites.begin(), run.sites.end()) {
@@ -63,7 +60,7 @@ std::vector<Outgoing> Roster::tick(double now_seconds) {
                      last.round, last.step, last.activity.empty() ? "" : ": ", last.activity));
   }
   if (has_begun() && !verdict_) {
-    if (trouble_ && now_seconds - trouble_->begin_seconds > renewal_seconds_) begin_anew();
+    if (trouble_ && do_all_live()) begin_anew();
     start_sync_if_ready();
   }
   return std::exchange(outbox_, {});
@@ -284,6 +281,14 @@ void Roster::go_on_without(const Seat& seat, const std::string& reason) {
   progress_.lost_generation = progress_.generation + 1;
   progress_.joined_site.clear();
   begin_generation(fmt::format("site {}: {}", seat.site, reason));
+}
+
+// The last message of a site that has died may come after the one that accuses it, but not a
+// heartbeat later.
+bool Roster::do_all_live() const {
+  return std::ranges::none_of(seats_, [&](const Seat& seat) {
+    return is_member(seat) && seat.heard_seconds <= trouble_->begin_seconds + heartbeat_seconds_;
+  });
 }
 
 // A connection that does not come back is as bad as a lost site.

@@ -163,6 +163,8 @@ class Roster {
   std::vector<std::string> site_names() const;
   std::vector<std::string> missing_sites() const;
 
+  // Whether all members live, so that no loss is the cause of the trouble.
+  bool do_all_live() const;
   // Begins a generation of the same members, because a connection between two of them broke.
   void begin_anew();
   // Whether all wait for a newcomer that was late before, and has the state nearly.
@@ -186,7 +188,7 @@ class Roster {
   void send_to_members(const CoordinatorMessage& message);
 
   const Json run_;
-  const double lost_after_seconds_, suspect_seconds_, renewal_seconds_, join_seconds_;
+  const double lost_after_seconds_, suspect_seconds_, heartbeat_seconds_, join_seconds_;
   const int64_t min_sites_;
   std::vector<Seat> seats_;  // in the order of the run's sites
   Progress progress_;
