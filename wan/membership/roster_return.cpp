@@ -28,6 +28,8 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& sta
     seats_[i].request.facts = known.facts;
     seats_[i].request.profile = known.profile;
     seats_[i].fetch = known.fetch;
+    seats_[i].handover = known.handover;
+    seats_[i].handover_seconds = now_seconds;
     seats_[i].is_awaited = known.presence == Presence::kPresent;
     seats_[i].heard_seconds = now_seconds;
   }
@@ -62,7 +64,8 @@ RosterState Roster::state() const {
                            .connection = to_hex(seat.connection),
                            .facts = seat.request.facts,
                            .profile = seat.request.profile,
-                           .fetch = seat.fetch});
+                           .fetch = seat.fetch,
+                           .handover = seat.handover});
   }
   return state;
 }

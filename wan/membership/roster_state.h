@@ -26,6 +26,7 @@ struct SeatState {
   Json facts = Json::object();
   Json profile;
   std::optional<FetchMessage> fetch;
+  std::optional<HandoverMessage> handover;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -35,6 +36,7 @@ struct SeatState {
     visit("facts", facts, "what must be equal at all sites");
     visit("profile", profile, "what it brought for the plan");
     visit("fetch", fetch, "its newest request for the run's state, if it came as a newcomer");
+    visit("handover", handover, "the answer, which the donor keeps to");
   }
 };
 
