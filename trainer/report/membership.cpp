@@ -105,7 +105,7 @@ std::string change_text(const ViewEvent& view) {
 
 }  // namespace
 
-int64_t Presence::count() const {
+int64_t SitePresence::count() const {
   return count_rounds(rounds);
 }
 

@@ -18,7 +18,7 @@ struct RoundRange {
 
 // The rounds in which a site was a member, as ranges in order. The round in which it joined without
 // work does not count.
-struct Presence {
+struct SitePresence {
   std::string site;
   std::vector<RoundRange> rounds;
 
@@ -26,9 +26,9 @@ struct Presence {
 };
 
 struct Membership {
-  std::vector<Presence> sites;     // every site that was a member, in the order of the run
-  std::vector<RoundRange> known;   // rounds for which a site's records are here
-  std::vector<ViewEvent> changes;  // in order, each once
+  std::vector<SitePresence> sites;  // every site that was a member, in the order of the run
+  std::vector<RoundRange> known;    // rounds for which a site's records are here
+  std::vector<ViewEvent> changes;   // in order, each once
 };
 
 // Returns the names of all sites of the run, in the order of their ids: also of those that are away
