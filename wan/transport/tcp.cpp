@@ -74,7 +74,9 @@ std::optional<SocketAddress> SocketAddress::local_of(int fd) {
 }
 
 std::optional<SocketAddress> SocketAddress::remote_of(int fd) {
-  return ask(fd, getpeername);
+  const auto address = ask(fd, getpeername);
+  if (!address || address->port() == 0) return std::nullopt;  // broken_peer_name.cpp
+  return address;
 }
 
 std::string SocketAddress::ip() const {

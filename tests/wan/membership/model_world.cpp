@@ -197,15 +197,17 @@ void ModelWorld::restart_coordinator() {
   auto state = roster_->state();
   if (chance_.one_in(4)) state = read_json<RosterState>(to_json(state), "the journal");
   state.require_fits(run_);
+  // Of a run that all have left, nothing is to go on.
+  is_abandoned_ = state.run && std::ranges::none_of(state.run->seats, [](const auto& seat) {
+                    return seat.presence == Presence::kPresent;
+                  });
   ++state.term;
   roster_ = std::make_unique<Roster>(run_, deadlines_, state, now_seconds_);
   tell("--", "coordinator", fmt::format("is back in term {}", state.term));
   is_coordinator_down_ = false;
   for (auto& [connection, link] : links_) link.last_fault = now_seconds_;
   const auto waiting = std::exchange(waiting_, std::nullopt).value_or(std::vector<Waiting>());
-  for (const auto& [from, message, epoch] : waiting) {
-    if (links_[from->connection()].epoch == epoch) receive(*from, message);
-  }
+  for (const auto& [from, message, epoch] : waiting) arrive(*from, message, epoch);
 }
 
 // Both of its ends live.
@@ -240,24 +242,22 @@ std::optional<double> ModelWorld::arrival_seconds(Link& link, double& newest) {
 }
 
 void ModelWorld::send(const ModelSite& from, const SiteMessage& message) {
-  const auto& connection = from.connection();
-  auto& link = links_[connection];
+  auto& link = links_[from.connection()];
   const auto arrives = arrival_seconds(link, link.newest_up);
   if (!arrives) return;
   const bool is_repeated = repeats_one_in_ > 0 && chance_.one_in(repeats_one_in_);
   for (int copy = 0; copy < (is_repeated ? 2 : 1); ++copy) {
-    after(*arrives - now_seconds_, [this, connection, message, epoch = link.epoch, &from] {
-      if (links_[connection].epoch != epoch) return;
-      if (!is_coordinator_down_) {
-        receive(from, message);
-      } else if (waiting_) {
-        waiting_->push_back({&from, message, epoch});
-      }
-    });
+    after(*arrives - now_seconds_,
+          [this, &from, message, epoch = link.epoch] { arrive(from, message, epoch); });
   }
 }
 
-void ModelWorld::receive(const ModelSite& from, const SiteMessage& message) {
+void ModelWorld::arrive(const ModelSite& from, const SiteMessage& message, int64_t epoch) {
+  if (links_[from.connection()].epoch != epoch) return;
+  if (is_coordinator_down_) {
+    if (waiting_) waiting_->push_back({&from, message, epoch});
+    return;
+  }
   if (is_told_) tell("->", from.connection(), encode(message));
   note(from, message);
   const auto answers = roster_->receive(from.connection(), message, now_seconds_);
@@ -272,7 +272,7 @@ void ModelWorld::receive(const ModelSite& from, const SiteMessage& message) {
 void ModelWorld::tick() {
   if (!is_coordinator_down_) {
     deliver(roster_->tick(now_seconds_));
-    is_abandoned_ = roster_->is_abandoned();
+    is_abandoned_ |= roster_->is_abandoned();
   }
   after(kTickSeconds, [this] { tick(); });
 }

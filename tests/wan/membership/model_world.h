@@ -120,7 +120,8 @@ class ModelWorld {
   void kill_coordinator();
   void lose_coordinator();
   void restart_coordinator();
-  void receive(const ModelSite& from, const SiteMessage& message);
+  // A message has come to the coordinator's machine.
+  void arrive(const ModelSite& from, const SiteMessage& message, int64_t epoch);
   void tick();
   bool is_over() const;
   // Returns when the message arrives, or nothing if it is lost.
