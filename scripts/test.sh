@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds, and runs every test that can run on this machine: all of them on the release build,
 # then those of the torch-free layers under AddressSanitizer with UBSan, and under ThreadSanitizer; and
-# ten seconds of each fuzz target.
+# some thousand inputs of each fuzz target, the same ones each time.
 # A test that fails is run once more; one that passes then is named as flaky, which is a defect to
 # mend, but not of the change that is tested. The last line is "N passed, N failed".
 # Usage: scripts/test.sh

@@ -30,13 +30,12 @@ SHAPE = ("vocabulary", "hidden", "intermediate", "layers", "heads", "kv_heads")
 
 def one_return() -> str:
     """Kills a site, starts it again, and says what came when."""
-    from cluster import Cluster, by_event, wait_until
+    from cluster import Cluster, by_event, running, wait_until
     with tempfile.TemporaryDirectory(prefix="farstep-rejoin-") as folder:
         uplink = {"network": {"uplink_bits_per_second": RATE}}
         run = RUN | {"model": RUN["model"] | dict.fromkeys(SHAPE)}  # as the preset has them
         cluster = Cluster(Path(folder), 3, run, {site: uplink for site in range(3)})
-        processes = {name: cluster.start(name) for name in cluster.names}
-        try:
+        with running(cluster) as processes:
             wait_until(lambda: len(by_event(cluster, "node3", "round")) >= 1, 300, "a round")
             parameters = by_event(cluster, "node3", "run")[0]["parameters"]
             processes["node3"].send_signal(signal.SIGKILL)
@@ -59,10 +58,6 @@ def one_return() -> str:
                     f"{8 * parameters / 1e6:.0f} MB took {came - sent:.2f} s, "
                     f"{(came - sent) / least:.2f} times bytes / rate; first step after "
                     f"{works - began:.1f} s, in which the others did {missed} rounds")
-        finally:
-            for process in processes.values():
-                process.kill()
-                process.wait()
 
 
 def main():

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Trains while sites are killed, frozen, stopped and started again, and checks the run all the time.
+"""Trains while sites are killed, frozen, stopped and cut off, and checks the run all the time.
 
-A supervisor starts each site again when it ends, as a user's would. The faults come at random times,
-from a seed: two runs with one seed have the same faults, up to the machine's own timing. At least one
-healthy site is left alone. When the faults cease, all sites must train together again.
+A supervisor starts each site again when it ends, as a user's would. A site that wakes joins again by
+itself. The faults come at random times, from a seed: two runs with one seed have the same faults, up to
+the machine's own timing. At least one healthy site is left alone. When the faults cease, all sites must
+train together again.
 
 Checked all the time: all sites have one theta_global after each round; no site does a round or a step
 twice; each process that ends has a code that a restart mends; memory and file descriptors stay flat.
@@ -22,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from cluster import DATA, FARSTEP, Cluster, validation_losses
+from cluster import DATA, FARSTEP, Cluster, break_connections, validation_losses
 
 RUN = {"min_sites": 1, "outer": {"rounds": 1_000_000},
        "plan": {"base_steps": 150, "base_batch": 1},
@@ -37,7 +38,8 @@ MEAN_PAUSE_SECONDS = 2  # between two faults
 FREEZE_SECONDS = {"freezes for a moment": (0.2, 1.0), "freezes for long": (3.0, 5.0)}
 COORDINATOR_FAULT = "kills of the coordinator"
 AWAY_SECONDS = (0.0, 3.0)  # of the coordinator
-FAULTS = ("is killed", "is stopped", *FREEZE_SECONDS, COORDINATOR_FAULT)
+CONNECTIONS_FAULT = "breaks of all connections of a site"
+FAULTS = ("is killed", "is stopped", *FREEZE_SECONDS, CONNECTIONS_FAULT, COORDINATOR_FAULT)
 # A restart with --resume=auto is the remedy. A process that has just begun ends by SIGTERM itself.
 RESTARTS = (4, 130, -signal.SIGKILL, -signal.SIGTERM)
 CALM_SECONDS = 90  # within which all must train together once the faults have ceased
@@ -162,6 +164,7 @@ class Chaos:
             if site.wakes_at is not None and time.monotonic() >= site.wakes_at:
                 site.process.send_signal(signal.SIGCONT)
                 site.wakes_at = None
+                site.rounds_at_start = len(site.rounds)  # it may have to join again
             site.read_events()
             for number, event in site.rounds.items():
                 if self.hashes.setdefault(number, event["theta_hash"]) != event["theta_hash"]:
@@ -196,8 +199,10 @@ class Chaos:
             return
         victim = victims[int(chance * len(victims))]
         self.faults[fault] += 1
-        victim.is_ending = fault != "freezes for a moment"
-        if fault in FREEZE_SECONDS:
+        victim.is_ending = fault in ("is killed", "is stopped")
+        if fault == CONNECTIONS_FAULT:
+            break_connections(victim.process)
+        elif fault in FREEZE_SECONDS:
             victim.process.send_signal(signal.SIGSTOP)
             victim.wakes_at = time.monotonic() + self.random.uniform(*FREEZE_SECONDS[fault])
         else:

@@ -1,10 +1,13 @@
 """Sets up runs of real `farstep` processes for the end-to-end tests. Standard library only."""
 
+import contextlib
+import ctypes
 import functools
 import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -12,8 +15,8 @@ import unittest
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-FARSTEP = Path(os.environ["FARSTEP_BINARY"])
-DATA = Path(os.environ["FARSTEP_TEST_DATA"])
+FARSTEP = Path(os.environ["FARSTEP_BINARY"]).resolve()
+DATA = Path(os.environ["FARSTEP_TEST_DATA"]).resolve()
 
 
 def free_port() -> int:
@@ -127,6 +130,34 @@ def wait_until(condition, seconds: float, what: str):
     return value
 
 
+def break_connections(process: subprocess.Popen, spared_port: int = 0) -> int:
+    """Breaks a process's TCP connections, as a router does that forgets them; returns their number.
+
+    Those from or to the spared port stay.
+    """
+    pidfd_getfd = 438  # number of the system call; os has only pidfd_open()
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    broken = 0
+    with contextlib.closing(os.fdopen(os.pidfd_open(process.pid))) as handle:
+        for descriptor in os.listdir(f"/proc/{process.pid}/fd"):
+            copy = call(pidfd_getfd, handle.fileno(), int(descriptor), 0)
+            if copy < 0:  # it was closed meanwhile
+                continue
+            if not stat.S_ISSOCK(os.fstat(copy).st_mode):
+                os.close(copy)
+                continue
+            with socket.socket(fileno=copy) as connection:
+                try:
+                    ends = (connection.getsockname(), connection.getpeername())
+                except OSError:  # it listens
+                    continue
+                if (connection.family in (socket.AF_INET, socket.AF_INET6)
+                        and spared_port not in (end[1] for end in ends)):
+                    connection.shutdown(socket.SHUT_RDWR)
+                    broken += 1
+    return broken
+
+
 def measures_time(test):
     """Tries a test of times up to three times.
 
@@ -143,6 +174,18 @@ def measures_time(test):
                 print(f"{test.__name__}: trial {trial} of 3 failed: {failure}", flush=True)
                 self.take_new_folder()
     return tried
+
+
+@contextlib.contextmanager
+def running(cluster: Cluster):
+    """Starts all sites; gives their processes by name, and kills what is left of them at the end."""
+    processes = {name: cluster.start(name) for name in cluster.names}
+    try:
+        yield processes
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
 
 
 class ClusterTest(unittest.TestCase):

@@ -48,6 +48,29 @@ class Rejoin(ClusterTest):
         self.assertGreater(rounds[victim][-1]["averaging_weight"], 0)
         self.assertLess(len(rounds[victim]), last, "it was away for a round at least")
         self.assertEqual(rounds["node1"][-1]["generation"], 3)
+        self.assert_told(cluster, victim)
+
+    def assert_told(self, cluster: Cluster, victim: str):
+        """The members' events and the report tell of the loss and of the return."""
+        views = {name: by_event(cluster, name, "view") for name in cluster.names}
+        others = [name for name in cluster.names if name != victim]
+        facts = ("round", "generation", "members", "lost", "joined", "reason")
+        for name in others:
+            told = [[view[fact] for fact in facts] for view in views[name]]
+            self.assertEqual(told, [[view[fact] for fact in facts] for view in views[others[0]]])
+        loss, back = views[others[0]]
+        self.assertEqual((loss["generation"], loss["members"], loss["lost"], loss["joined"]),
+                         (2, others, victim, None))
+        self.assertTrue(loss["reason"])
+        self.assertEqual((back["generation"], back["members"], back["lost"], back["joined"]),
+                         (3, cluster.names, None, victim))
+        self.assertEqual([view["generation"] for view in views[victim]], [3])
+        report = cluster.report()
+        self.assertEqual([view["generation"] for view in report["views"]], [2, 3])
+        last = cluster.run["outer"]["rounds"]
+        present = {site["site"]: site["rounds"] for site in report["presence"]}
+        self.assertEqual(present, {name: [[1, last]] for name in others} | {
+            victim: [[1, loss["round"] - 1], [back["round"] + 1, last]]})
 
     def test_a_killed_site_comes_back(self):
         """By the plain strategy and a planned one."""
@@ -75,6 +98,19 @@ class Rejoin(ClusterTest):
     def test_a_site_that_was_stopped_comes_back(self):
         """It has left at its own wish, and the last site that trained takes it back."""
         self.assert_together(self.come_back({}, signal.SIGTERM, num_sites=2))
+
+    def test_a_frozen_site_joins_again_when_it_wakes(self):
+        """In the same process: it was silent for too long, and takes the others' state."""
+        cluster = Cluster(self.folder, 3, RUN)
+        started = self.start_all(cluster)
+        wait_until(lambda: len(by_event(cluster, "node2", "round")) >= 3, 60, "some rounds")
+        started["node2"].send_signal(signal.SIGSTOP)
+        wait_until(lambda: "generation 2 goes on" in cluster.log("node1"), 60, "the loss")
+        started["node2"].send_signal(signal.SIGCONT)
+        for name in cluster.names:
+            self.assertEqual(started[name].wait(timeout=240), 0, cluster.log(name))
+        self.assertIn("this site joins again", cluster.log("node2"))
+        self.assert_together(cluster)
 
     def test_eager_updates_take_nobody_back(self):
         """The site says so and ends for its supervisor; the others go on."""

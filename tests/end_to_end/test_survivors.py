@@ -6,7 +6,8 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from cluster import FARSTEP, Cluster, ClusterTest, by_event, validation_losses, wait_until
+from cluster import (FARSTEP, Cluster, ClusterTest, break_connections, by_event,
+                     validation_losses, wait_until)
 
 RUN = {"min_sites": 1, "outer": {"rounds": 12},
        "plan": {"base_steps": 30, "base_batch": 1}}
@@ -95,6 +96,28 @@ class Survivors(ClusterTest):
     def test_a_site_goes_on_alone(self):
         """Of two sites one is left, and it ends the run."""
         self.assert_went_on(self.lose_after(3, signal.SIGKILL, {}, num_sites=2))
+
+    def test_broken_connections_cost_no_site_and_no_step(self):
+        """Of living sites, which may all be needed, at any time of a round."""
+        for run in ({}, {"min_sites": 1, "sync": {"fragments": 3, "delay_steps": 4}},
+                    {"sync": {"exchange": "ring"}}):
+            with self.subTest(run=run):
+                folder = self.folder / f"{len(list(self.folder.iterdir()))}"
+                folder.mkdir()
+                cluster = Cluster(folder, 3, run | {"outer": {"rounds": 12}, "plan": RUN["plan"]})
+                started = self.start_all(cluster)
+                port = int(cluster.endpoint.rpartition(":")[2])
+                for rounds in (2, 5, 8):
+                    wait_until(lambda r=rounds: len(by_event(cluster, "node1", "round")) >= r, 60,
+                               "some rounds")
+                    self.assertGreater(break_connections(started["node2"], port), 0)
+                for name in cluster.names:
+                    self.assertEqual(started[name].wait(timeout=120), 0, cluster.log(name))
+                self.assert_went_on(cluster, victim="nobody")
+                views = by_event(cluster, "node1", "view")
+                self.assertEqual({view["lost"] for view in views}, {None})
+                self.assertTrue(all("broke" in view["reason"] for view in views), views)
+                self.assertEqual(views[-1]["members"], cluster.names)
 
     def test_with_too_few_sites_the_run_ends(self):
         """The loss of a second of three sites is one too many."""

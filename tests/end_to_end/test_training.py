@@ -110,7 +110,7 @@ class Training(ClusterTest):
         self.assert_success(cluster.launch())
         report = cluster.report()
         self.assertEqual(list(report), ["rounds", "sites", "final_loss", "wan_bytes_sent",
-                                        "sync_changes"])
+                                        "sync_changes", "views", "presence"])
         self.assertEqual(report["rounds"], 3)
         for site, name in zip(report["sites"], cluster.names):
             self.assertEqual(list(site), ["site", "steps", "tokens", "compute_seconds",

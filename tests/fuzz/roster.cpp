@@ -1,10 +1,11 @@
 // The coordinator's whole logic under any sequence of messages: from sites, from a site that lies,
-// and from a connection that is no site's.
+// and from a connection that is no site's. It may be restarted at any time, with its state.
 
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 
 #include "tests/fuzz/fuzz_input.h"
 #include "wan/membership/roster.h"
@@ -19,7 +20,7 @@ class Sender {
   explicit Sender(FuzzedDataProvider& input) : input_(input) {}
 
   SiteMessage message() {
-    switch (input_.ConsumeIntegralInRange<int>(0, 8)) {
+    switch (input_.ConsumeIntegralInRange<int>(0, 9)) {
       case 0:
         return registration();
       case 1:
@@ -36,6 +37,8 @@ class Sender {
         return MetricsMessage{number(), seconds(), number(), seconds(), seconds()};
       case 7:
         return SuspectMessage{number(), text()};
+      case 8:
+        return FetchMessage{"10.0.0.1", number(), text()};
       default:
         return LeaveMessage{static_cast<Outcome>(input_.ConsumeIntegralInRange<std::size_t>(
                                 0, enum_names(Outcome{}).size() - 1)),
@@ -45,6 +48,11 @@ class Sender {
   std::string text() {
     static const std::string kTexts[] = {"a", "b", "c", "", "\xff"};
     return input_.PickValueInArray(kTexts);
+  }
+  // Routing ids of ZeroMQ are bytes, and never empty.
+  std::string connection() {
+    static const std::string kConnections[] = {"a", "b", "c", "d", "\xff"};
+    return input_.PickValueInArray(kConnections);
   }
   double seconds() { return input_.PickValueInArray({0.0, 1.0, -1.0, 1e9, 1e308, 1e-308}); }
 
@@ -58,6 +66,10 @@ class Sender {
   RegisterMessage registration() {
     RegisterMessage message;
     message.site = text();
+    message.term = number();
+    message.generation = number();
+    message.committed_round = number();
+    message.committed_fragment = number();
     message.resume = input_.PickValueInArray({Resume::kNever, Resume::kAlways, Resume::kAuto});
     while (input_.ConsumeBool()) message.resumable_syncs.push_back(number());
     if (input_.ConsumeBool()) message.facts["data"] = text();
@@ -81,26 +93,32 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   Sender sender(input);
   ServedRun run{.config = {{"name", "a"}}, .sites = {"a", "b"}, .fragments = 1};
   if (input.ConsumeBool()) run.min_sites = 1;  // then one goes on without the other
-  Roster roster(run, Deadlines{});
+  auto roster = std::make_unique<Roster>(run, Deadlines{});
   double now_seconds = 0;
   // Enough for several rounds of all sites; more messages would only make a run of the input slow.
   for (int i = 0; i < 100 && input.remaining_bytes() > 0; ++i) {
     std::vector<Outgoing> outgoing;
-    if (input.ConsumeIntegralInRange<int>(0, 15) == 0) {
+    const auto what = input.ConsumeIntegralInRange<int>(0, 31);
+    if (what <= 1) {
       // A clock that no message sets: it stays in range.
       now_seconds += std::clamp(sender.seconds(), 0.0, 1e9);
-      outgoing = roster.tick(now_seconds);
+      outgoing = roster->tick(now_seconds);
+    } else if (what == 2) {
+      auto state = read_json<RosterState>(to_json(roster->state()), "the state");
+      state.require_fits(run);
+      ++state.term;
+      roster = std::make_unique<Roster>(run, Deadlines{}, state, now_seconds);
     } else {
-      const auto connection = sender.text();
+      const auto connection = sender.connection();
       // As a message comes in: what the decoder refuses never reaches the roster.
       accept_or_refuse([&] {
         const auto message = decode_site_message(encode(sender.message()));
-        outgoing = roster.receive(connection, message, now_seconds);
+        outgoing = roster->receive(connection, message, now_seconds);
       });
     }
     // Whatever the roster answers, a site can read.
     for (const auto& [connection, message] : outgoing) decode_coordinator_message(encode(message));
-    static_cast<void>(roster.is_over());
+    static_cast<void>(roster->is_over());
   }
   return 0;
 }

@@ -258,6 +258,7 @@ void add_events(Corpus& corpus) {
   again.sequence_length = 8;
   again.start_round = 1;
   corpus.add("events", resumed + line_of("a", again, 900) + line_of("a", SyncChangeEvent{}, 901) +
+                           line_of("a", ViewEvent{2, 2, {"a"}, "b", std::nullopt, "silent"}, 901) +
                            line_of("a", CheckpointEvent{}, 902) + line_of("a", EndEvent{}, 903));
 }
 

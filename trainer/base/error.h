@@ -69,6 +69,13 @@ class PeerError : public Error {
   std::string site_;
 };
 
+// This site counts as lost, and the others go on without it. It can take their state and join
+// again, as a new process could.
+class LeftBehindError : public PeerError {
+ public:
+  explicit LeftBehindError(const std::string& message) : PeerError("", message) {}
+};
+
 // A loss, gradient or delta that is not finite.
 class DivergenceError : public Error {
  public:

@@ -28,7 +28,9 @@ void log_to_file(const std::filesystem::path& file) {
   try {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string());
     sink->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
-    spdlog::default_logger()->sinks().push_back(std::move(sink));
+    auto& sinks = spdlog::default_logger()->sinks();
+    sinks.resize(1);  // the terminal's
+    sinks.push_back(std::move(sink));
   } catch (const spdlog::spdlog_ex& error) {
     throw DataError(fmt::format("{}: cannot open the log: {}", file.string(), error.what()));
   }

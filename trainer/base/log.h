@@ -11,7 +11,8 @@ namespace farstep {
 // with `label`, a site's name or empty. Throws ConfigError for an unknown level.
 void set_up_log(const std::string& label, const std::string& level = "info");
 
-// Also appends the log to `file` from now on. Throws DataError if it cannot be opened.
+// Also appends the log to `file` from now on, and no longer to the one of an earlier call. Called
+// while no other thread logs. Throws DataError if the file cannot be opened.
 void log_to_file(const std::filesystem::path& file);
 
 }  // namespace farstep

@@ -40,8 +40,7 @@ int train_command(const Arguments& arguments) {
   if (const auto set = loaded.site.cpu.instructions) limit_cpu_instructions(*set);
   choose_named_products(loaded.site.cpu.products);
   const Interrupt interrupt;
-  const auto run = SiteRun::open(loaded, options->resume, interrupt.token());
-  return run ? run->train(interrupt.token()) : kExitInterrupted;
+  return train_site(loaded, options->resume, interrupt.token());
 }
 
 }  // namespace farstep

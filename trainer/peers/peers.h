@@ -32,6 +32,8 @@ class Peers {
   // Takes the view in which the round's newest sync was committed, if that is newer. Returns
   // whether it is. Called between two rounds.
   virtual bool adopt(int64_t generation, const std::vector<std::string>& members) = 0;
+  // Returns the views that have begun up to the present one, oldest first, each once.
+  virtual std::vector<ViewMessage> take_new_views() = 0;
   virtual Rendezvous& rendezvous() = 0;
   // The exchanges by which members average their deltas.
   virtual Exchanges& exchanges() = 0;

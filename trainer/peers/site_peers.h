@@ -54,6 +54,9 @@ class SitePeers : public Peers {
 
   const View& view() const override { return view_; }
   bool adopt(int64_t generation, const std::vector<std::string>& members) override;
+  std::vector<ViewMessage> take_new_views() override {
+    return member_->take_views(view_.generation);
+  }
   Rendezvous& rendezvous() override { return *member_; }
   Exchanges& exchanges() override { return *links_; }
   LinkUse uplink() const override { return links_->uplink(); }

@@ -1,5 +1,6 @@
 #include "trainer/report/html_report.h"
 
+#include "trainer/report/membership.h"
 #include "trainer/report/report_charts.h"
 #include "trainer/report/report_tables.h"
 #include "trainer/report/svg_chart.h"
@@ -191,6 +192,10 @@ std::string html_report(const RunReport& report) {
   }
   html += "</p>\n" + figures(report);
   html += section("Timeline", activity_legend(report, true) + timeline_chart(report));
+  if (const auto membership = membership_of(report); !membership.changes.empty()) {
+    html += section("Who took part, by round", presence_chart(membership));
+    html += section("Why the membership changed", paragraphs(change_lines(membership)));
+  }
   html += "<div class=\"pair\">\n" +
           section("Loss", loss_legend(report) + loss_chart(report), "chart") +
           section("Idle time", activity_legend(report, false) + idle_chart(report), "chart") +

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "trainer/base/error.h"
+#include "trainer/report/membership.h"
 #include "trainer/telemetry/event_log.h"
 #include "trainer/telemetry/recorder.h"
 
@@ -72,6 +73,7 @@ SiteReport read_site(const std::filesystem::path& file, std::vector<std::string>
       site.hidden_wan_seconds += std::max(0.0, sync->wan_seconds - sync->exposed_wan_seconds);
     } else if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
       site.rounds_done = std::max(site.rounds_done, round->round);
+      ++site.rounds_worked;
       site.traffic += {round->wan_bytes_sent, round->wan_bytes_received, round->socket_bytes_sent,
                        round->socket_bytes_received};
     } else if (const auto* link = std::get_if<LinkEvent>(&record.event)) {
@@ -98,7 +100,7 @@ void check_sites(RunReport& report) {
     }
   }
   // A missing site is a note and no error, as folders are often fetched one by one.
-  for (const auto& name : report.sites.front().run.sites) {
+  for (const auto& name : report.site_names) {
     if (!found.contains(name)) {
       report.notes.push_back(fmt::format("{}: no events here; it is left out of all sums", name));
     }
@@ -108,17 +110,24 @@ void check_sites(RunReport& report) {
 struct LossSum {
   double sum = 0;
   int64_t tokens = 0;
-  std::size_t sites = 0;
+  std::size_t sites = 0, expected_sites = 0;
 };
 
-std::map<int64_t, double> means(const std::map<int64_t, LossSum>& sums, std::size_t least_sites) {
+std::map<int64_t, double> means(const std::map<int64_t, LossSum>& sums) {
   std::map<int64_t, double> losses;
   for (const auto& [round, loss] : sums) {
-    if (loss.sites >= least_sites && loss.tokens > 0) {
+    if (loss.sites >= loss.expected_sites && loss.tokens > 0) {
       losses[round] = loss.sum / static_cast<double>(loss.tokens);
     }
   }
   return losses;
+}
+
+// Returns how many of these sites have records here.
+std::size_t count_sites(const RunReport& report, const Names& names) {
+  return static_cast<std::size_t>(std::ranges::count_if(report.sites, [&](const auto& site) {
+    return std::ranges::find(names, site.site) != names.end();
+  }));
 }
 
 void collect_losses(RunReport& report) {
@@ -126,14 +135,21 @@ void collect_losses(RunReport& report) {
   std::map<int64_t, LossSum> validation;
   for (const auto& site : report.sites) {
     std::map<int64_t, EvaluationEvent> shares;  // a repeated evaluation of a round counts once
+    std::size_t members = 0;                    // with records here
     for (const auto& record : site.records) {
-      if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
+      if (const auto* run = std::get_if<RunEvent>(&record.event)) {
+        members = count_sites(report, run->sites);
+      } else if (const auto* view = std::get_if<ViewEvent>(&record.event)) {
+        members = count_sites(report, view->members);
+      } else if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
         if (!round->train_loss) continue;
         auto& loss = training[round->round];
         loss.sum += *round->train_loss * static_cast<double>(round->tokens);
         loss.tokens += round->tokens;
       } else if (const auto* share = std::get_if<EvaluationEvent>(&record.event)) {
         shares[share->round] = *share;
+        auto& expected = validation[share->round].expected_sites;
+        expected = std::max(expected, members);
       }
     }
     for (const auto& [round, share] : shares) {
@@ -143,12 +159,10 @@ void collect_losses(RunReport& report) {
       ++loss.sites;
     }
   }
-  std::size_t all_sites = 0;
-  // A site may have evaluated a round that others have not reached: such a round has no mean.
-  for (const auto& [round, loss] : validation) all_sites = std::max(all_sites, loss.sites);
-  // Training losses are means over the sites that are there; each comes with its tokens.
-  report.train_losses = means(training, 0);
-  report.validation_losses = means(validation, all_sites);
+  // Training losses are means over the sites that are there; each comes with its tokens. A site may
+  // have evaluated a round that another member has not reached: such a round has no mean.
+  report.train_losses = means(training);
+  report.validation_losses = means(validation);
 }
 
 }  // namespace
@@ -197,8 +211,10 @@ RunReport build_report(const std::filesystem::path& run_folder) {
   for (const auto& file : find_event_files(run_folder)) {
     report.sites.push_back(read_site(file, report.notes));
   }
-  std::stable_sort(report.sites.begin(), report.sites.end(),
-                   [](const auto& a, const auto& b) { return a.run.site_id < b.run.site_id; });
+  report.site_names = names_of_run(report.sites);
+  std::ranges::stable_sort(report.sites, {}, [&](const SiteReport& site) {
+    return std::ranges::find(report.site_names, site.site);
+  });
   report.run = report.sites.front().run.run;
   check_sites(report);
   for (const auto& site : report.sites) {
@@ -275,6 +291,9 @@ Json report_json(const RunReport& report) {
   json["wan_bytes_sent"] = report.wan_bytes_sent();
   json["sync_changes"] = Json::array();
   for (auto& change : sync_changes(report)) json["sync_changes"].push_back(to_json(change));
+  const auto membership = membership_of(report);
+  json["views"] = views_json(membership);
+  json["presence"] = presence_json(membership);
   return json;
 }
 

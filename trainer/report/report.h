@@ -37,7 +37,9 @@ struct SiteReport {
   RunEvent run;                 // of its newest process
   std::vector<Record> records;  // without abandoned ones
   SiteTime time;
-  int64_t rounds_done = 0, steps = 0, tokens = 0;
+  int64_t rounds_done = 0;    // the newest round that it has committed
+  int64_t rounds_worked = 0;  // the committed rounds in which it was there
+  int64_t steps = 0, tokens = 0;
   Traffic traffic;
   std::map<std::string, LinkReport> links;      // by peer
   LinkReport uplink;                            // to all peers together
@@ -53,13 +55,16 @@ struct SiteReport {
   double exposed_wan_share() const;
 };
 
+using Names = std::vector<std::string>;
+
 struct RunReport {
   std::string run;
   int64_t rounds_done = 0;         // the most that any site has committed
-  std::vector<SiteReport> sites;   // in order of their ids
+  Names site_names;                // of all sites, in order of their ids
+  std::vector<SiteReport> sites;   // those with records here, in the same order
   std::vector<std::string> notes;  // missing sites and unfinished lines
   // By round. Training loss: mean over the tokens of all sites. Validation loss: over the shares of
-  // all sites, in rounds for which every share is present.
+  // the members of that time, in rounds for which every share is present.
   std::map<int64_t, double> train_losses, validation_losses;
 
   // Returns the last validation loss, or without validation the last round's training loss.

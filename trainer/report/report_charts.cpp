@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "trainer/report/membership.h"
 #include "trainer/report/svg_chart.h"
 #include "trainer/telemetry/figure_text.h"
 
@@ -145,6 +146,35 @@ std::string loss_chart(const RunReport& report) {
     for (const auto& [round, loss] : validation) {
       canvas.circle(x(round), y(loss), 3.5, "validation-point",
                     fmt::format("validation after round {:g}: {}", round, loss_text(loss)));
+    }
+  }
+  return canvas.finish();
+}
+
+// A round is as wide as the distance of two ticks that are one apart: round r from r - 1 to r.
+std::string presence_chart(const Membership& membership) {
+  constexpr double kWidth = 1160, kLeft = 104, kRight = 1148, kTop = 12, kBottom = 44;
+  const bool is_dense = membership.sites.size() > 12;
+  const double height = is_dense ? 10 : 20;
+  const double pitch = is_dense ? 14 : 30;
+  const double bottom = kTop + pitch * static_cast<double>(membership.sites.size());
+  SvgCanvas canvas(kWidth, bottom + kBottom, "Rounds in which each site took part");
+  const Scale x{0, static_cast<double>(membership.known.back().last), kLeft, kRight};
+  for (const auto& [round, label] : number_ticks(x.low, x.high, 20)) {
+    if (round != std::floor(round)) continue;
+    canvas.line(x(round), kTop - 4, x(round), bottom + 4, "grid");
+    canvas.text(x(round), bottom + 19, label, "tick", Anchor::kMiddle);
+  }
+  canvas.text((kLeft + kRight) / 2, bottom + 36, "rounds", "tick", Anchor::kMiddle);
+  for (std::size_t i = 0; i < membership.sites.size(); ++i) {
+    const auto& [site, rounds] = membership.sites[i];
+    const double top = kTop + pitch * static_cast<double>(i);
+    canvas.text(kLeft - 12, top + height / 2 + 4, short_name(site), "lane-name", Anchor::kEnd);
+    canvas.rect(kLeft, top, kRight - kLeft, height, "lane");
+    for (const auto& range : rounds) {
+      const double begin = x(static_cast<double>(range.first - 1));
+      canvas.rect(begin, top, x(static_cast<double>(range.last)) - begin, height, "compute",
+                  fmt::format("{}: rounds {}", site, ranges_text({range})));
     }
   }
   return canvas.finish();

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "trainer/report/membership.h"
 #include "trainer/report/report.h"
 
 namespace farstep {
@@ -15,5 +16,9 @@ std::string loss_chart(const RunReport& report);
 // Draws a bar for each site as an <svg> element: the share of its wall time that each cause took.
 // Classes are the names of the causes.
 std::string idle_chart(const RunReport& report);
+
+// Draws a row for each site of a membership that has changed: the rounds in which it took part, as
+// an <svg> element.
+std::string presence_chart(const Membership& membership);
 
 }  // namespace farstep

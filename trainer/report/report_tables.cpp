@@ -13,7 +13,7 @@ namespace farstep {
 namespace {
 
 double rounds_of(const SiteReport& site) {
-  return static_cast<double>(std::max<int64_t>(site.rounds_done, 1));
+  return static_cast<double>(std::max<int64_t>(site.rounds_worked, 1));
 }
 
 // Returns the number of decimals for a table with this largest value. Three digits that count; more
@@ -148,12 +148,24 @@ std::string ends_text(const RunReport& report) {
   return (done > 0 ? fmt::format("{} done", done) + others : others.substr(2));
 }
 
+std::string idle_title(const RunReport& report) {
+  if (report.rounds_done == 0) return "Device idle time, seconds (no round is over)";
+  const auto most = std::ranges::max(report.sites, {}, &SiteReport::rounds_worked).rounds_worked;
+  const auto least = std::ranges::min(report.sites, {}, &SiteReport::rounds_worked).rounds_worked;
+  // Sites of a run under way differ by one round now and then.
+  if (most - least <= 1) {
+    return fmt::format("Device idle time, seconds a round (mean of {})", report.rounds_done);
+  }
+  return fmt::format("Device idle time, seconds a round (mean of each site's {} to {})", least,
+                     most);
+}
+
 }  // namespace
 
 std::vector<std::string> facts(const RunReport& report) {
   const auto& run = report.sites.front().run;
   return {fmt::format("{} of {} rounds at {} site{}", report.rounds_done, run.rounds,
-                      run.sites.size(), run.sites.size() == 1 ? "" : "s"),
+                      report.site_names.size(), report.site_names.size() == 1 ? "" : "s"),
           fmt::format("{} parameters, sequences of {} tokens",
                       short_count_text(static_cast<double>(run.parameters)),
                       count_text(run.sequence_length)),
@@ -164,13 +176,7 @@ std::vector<std::string> facts(const RunReport& report) {
 // `wait` and `wan` always have a row, for comparison with the papers; other causes only if they
 // occur.
 Table idle_table(const RunReport& report) {
-  Table table{.title = report.rounds_done > 0
-                           ? fmt::format("Device idle time, seconds a round (mean of {})",
-                                         report.rounds_done)
-                           : "Device idle time, seconds (no round is over)",
-              .header = {"cause"},
-              .rows = {},
-              .trailing_columns = 2};
+  Table table{.title = idle_title(report), .header = {"cause"}, .rows = {}, .trailing_columns = 2};
   for (const auto& site : report.sites) table.header.push_back(site.site);
   table.header.insert(table.header.end(), {"total", "share"});
   IdleRows rows(report, table);

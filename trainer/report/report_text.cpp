@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trainer/report/membership.h"
+
 namespace farstep {
 
 namespace {
@@ -77,15 +79,22 @@ std::string facts_text(const RunReport& report) {
   return text;
 }
 
-std::string plan_text(const RunReport& report) {
-  const auto lines = plan_lines(report);
-  std::string text;
-  if (!lines.empty()) text = "\nThe last plan, and why\n";
+std::string titled(const std::string& title, const std::vector<std::string>& lines) {
+  if (lines.empty()) return "";
+  std::string text = "\n" + title + "\n";
   for (const auto& line : lines) text += wrapped(line, "  ");
-  const auto changes = sync_lines(report);
-  if (!changes.empty()) text += "\nChanges of the sync\n";
-  for (const auto& line : changes) text += wrapped(line, "  ");
   return text;
+}
+
+std::string membership_text(const RunReport& report) {
+  const auto membership = membership_of(report);
+  return titled("Who took part, by round", presence_lines(membership)) +
+         titled("Why the membership changed", change_lines(membership));
+}
+
+std::string plan_text(const RunReport& report) {
+  return titled("The last plan, and why", plan_lines(report)) +
+         titled("Changes of the sync", sync_lines(report));
 }
 
 }  // namespace
@@ -115,7 +124,7 @@ std::string report_text(const RunReport& report) {
                             traffic_table(report), link_table(report)}) {
     if (!table.rows.empty()) text += "\n" + table_text(table, kReportColumns);
   }
-  text += plan_text(report);
+  text += membership_text(report) + plan_text(report);
   if (!report.notes.empty()) text += "\n";
   for (const auto& note : report.notes) text += wrapped("note: " + note, "");
   return text;

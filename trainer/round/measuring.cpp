@@ -48,7 +48,7 @@ bool plan_rest_of_round(Run& run, RoundRecord& record, const std::stop_token& st
   // The measured steps have taken their windows, so the rest of the round begins after them.
   count_sequences(run);
   ++run.position.measuring_syncs;
-  adopt_view(run, go->generation, go->sites);
+  adopt_view(run, round, go->generation, go->sites);
   run.planner.plan_rest(run.peers.view(), timings_of(go->contributions));
   return begin_round(run, record, stop);
 }

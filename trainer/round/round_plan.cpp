@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "heterogeneity/plan/sync_choice.h"
 
 namespace farstep {
@@ -38,6 +40,18 @@ RoundStart round_start(Run& run) {
           .exchanges = &run.peers.exchanges(),
           .theta = &run.site.theta(),
           .gradients = run.site.gradients()};
+}
+
+ViewEvent view_event(int64_t round, const ViewMessage& view) {
+  ViewEvent event{.round = round, .generation = view.generation, .members = view.sites};
+  // The message repeats the last loss when a site joins.
+  if (view.lost_generation == view.generation) {
+    if (!view.lost.empty()) event.lost = view.lost;
+    if (!view.reason.empty()) event.reason = view.reason;
+  } else if (!view.joined.empty()) {
+    event.joined = view.joined;
+  }
+  return event;
 }
 
 }  // namespace
@@ -82,8 +96,14 @@ void count_sequences(Run& run) {
   run.position.data.site_sequences += run.own_plan().sequences();
 }
 
-void adopt_view(Run& run, int64_t generation, const std::vector<std::string>& members) {
+void adopt_view(Run& run, int64_t round, int64_t generation,
+                const std::vector<std::string>& members) {
   if (!run.peers.adopt(generation, members)) return;
+  for (const auto& view : run.peers.take_new_views()) {
+    // A newcomer hears of the changes before it is a member; they belong to earlier rounds.
+    if (std::ranges::find(view.sites, run.peers.view().own_name()) == view.sites.end()) continue;
+    run.recorder.record(view_event(round, view));
+  }
   run.planner.set_view(run.peers.view());
   run.reduction_shares.clear();  // they were by place
 }
@@ -97,7 +117,7 @@ void plan_after_round(Run& run, const std::optional<SyncRecord>& newest) {
   ++run.position.rounds_done;
   if (newest) {
     // With eager updates the first round ends without figures of the sites.
-    adopt_view(run, newest->generation, newest->members);
+    adopt_view(run, newest->id.round, newest->generation, newest->members);
     run.planner.observe({.generation = newest->generation, .members = newest->members},
                         timings_of(newest->contributions));
   } else {

@@ -28,8 +28,10 @@ void plan_after_round(Run& run, const std::optional<SyncRecord>& newest);
 // Returns a plan as the strategy checks it.
 std::vector<PlannedWork> planned_work(const RunConfig& config, const RoundPlan& plan);
 
-// Plans for the members of the view that a committed sync has found, if that is newer.
-void adopt_view(Run& run, int64_t generation, const std::vector<std::string>& members);
+// Plans for the members of the view that a committed sync of `round` has found, if that is newer.
+// Records it, and the views between it and the last one.
+void adopt_view(Run& run, int64_t round, int64_t generation,
+                const std::vector<std::string>& members);
 
 // Counts the sequences of the present plan as taken from the data.
 void count_sequences(Run& run);

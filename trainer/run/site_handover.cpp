@@ -11,7 +11,6 @@
 #include "trainer/base/error.h"
 #include "trainer/config/json_limits.h"
 #include "trainer/round/join_round.h"
-#include "wan/transport/bulk_transfer.h"
 #include "wan/transport/local_address.h"
 
 namespace farstep {
@@ -102,8 +101,10 @@ void SiteHandover::begin(Run& run, std::span<const Newcomer> newcomers) {
 bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
                         const std::stop_token& stop) {
   for (bool is_recorded = false;;) {
+    // Not tried again: nothing but time would change, and a supervisor has more of it.
+    auto receiver = listen(run);
     try {
-      const auto state = fetch(run, stop);
+      const auto state = fetch(run, receiver, stop);
       if (!state) return false;
       if (!std::exchange(is_recorded, true)) record_start();
       return attend_round(run, *state, stop);
@@ -116,11 +117,14 @@ bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
   }
 }
 
-std::optional<SharedState> SiteHandover::fetch(Run& run, const std::stop_token& stop) {
+BulkReceiver SiteHandover::listen(const Run& run) const {
+  return {resolve_address(network_.address, network_.interface), static_cast<int>(network_.port),
+          run.config.deadlines.connect_seconds, run.config.deadlines.transfer_stall_seconds};
+}
+
+std::optional<SharedState> SiteHandover::fetch(Run& run, BulkReceiver& receiver,
+                                               const std::stop_token& stop) {
   run.peers.set_activity(0, 0, "waiting for the run's state");
-  BulkReceiver receiver(resolve_address(network_.address, network_.interface),
-                        static_cast<int>(network_.port), run.config.deadlines.connect_seconds,
-                        run.config.deadlines.transfer_stall_seconds);
   const auto& own = receiver.address();
   spdlog::info("the run goes on: this site waits for the end of a round, to take its state");
   const auto handover = peers_.fetch({.ip = own.ip, .port = own.port, .token = own.token}, stop);

@@ -17,6 +17,7 @@
 #include "trainer/peers/site_peers.h"
 #include "trainer/round/handover.h"
 #include "trainer/round/run.h"
+#include "wan/transport/bulk_transfer.h"
 
 namespace farstep {
 
@@ -32,12 +33,14 @@ class SiteHandover : public Handover {
   // Of a newcomer: waits for the end of a round, takes the state after it, and attends the next
   // round. Tries again, with a newer state, as long as the run goes on. Calls `record_start` once,
   // when it has the first state. Returns false if a stop was requested. Throws PeerError if the run
-  // ends.
+  // ends, and what BulkReceiver throws where it cannot listen.
   bool join(Run& run, const std::function<void()>& record_start, const std::stop_token& stop);
 
  private:
+  // Returns a receiver that listens for a donor.
+  BulkReceiver listen(const Run& run) const;
   // Fetches the state once and makes it the run's. Returns nullopt if a stop was requested.
-  std::optional<SharedState> fetch(Run& run, const std::stop_token& stop);
+  std::optional<SharedState> fetch(Run& run, BulkReceiver& receiver, const std::stop_token& stop);
 
   SitePeers& peers_;
   const NetworkConfig network_;

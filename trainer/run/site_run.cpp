@@ -217,9 +217,8 @@ void SiteRun::log_plan() const {
 }
 
 bool SiteRun::join_round(const std::stop_token& stop) {
-  if (!handover_.join(
-          run_, [this] { record_start(); }, stop))
-    return false;
+  const auto record = [this] { record_start(); };
+  if (!handover_.join(run_, record, stop)) return false;
   log_plan();
   return true;
 }
@@ -269,6 +268,23 @@ void SiteRun::leave(Outcome outcome, const std::string& message) {
   const auto& deadlines = config_.deadlines;
   peers_->leave(outcome, message,
                 outcome == Outcome::kDone ? deadlines.join_seconds : deadlines.leave_seconds);
+}
+
+// The process stays, but all of the run's parts are made anew, and take the path that a site has
+// which is started again. A coordinator that this site hosts would end with them.
+int train_site(const LoadedSite& loaded, Resume resume, const std::stop_token& stop) {
+  const auto cores = allowed_cores();
+  while (true) {
+    try {
+      const auto run = SiteRun::open(loaded, resume, stop);
+      return run ? run->train(stop) : kExitInterrupted;
+    } catch (const LeftBehindError& error) {
+      if (loaded.site.coordinator.host) throw;
+      spdlog::warn("{}; this site joins again", error.what());
+    }
+    resume = Resume::kAuto;
+    stay_on_cores(cores);  // of its threads, as before the run pinned them
+  }
 }
 
 }  // namespace farstep

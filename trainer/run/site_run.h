@@ -79,4 +79,9 @@ class SiteRun {
   Run run_;
 };
 
+// Trains this site to the end of the run, and returns the process's exit code. A site that was
+// silent for too long takes the state of those who went on, and joins them again. Throws as
+// SiteRun does.
+int train_site(const LoadedSite& loaded, Resume resume, const std::stop_token& stop);
+
 }  // namespace farstep

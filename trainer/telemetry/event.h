@@ -253,6 +253,28 @@ struct SyncChangeEvent {
   }
 };
 
+struct ViewEvent {
+  static constexpr std::string_view kName = "view";
+  static constexpr std::string_view kDoc =
+      "a new generation of the membership: a site was lost or has joined, or a connection broke";
+  int64_t round = 0, generation = 0;
+  std::vector<std::string> members = {};
+  std::optional<std::string> lost = {}, joined = {}, reason = {};
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", round, "the first round that was synced among its members",
+          required(at_least(1)));
+    visit("generation", generation, "version of the membership", required(at_least(0)));
+    visit("members", members, "the sites that belong to it", required(at_least(1)));
+    visit("lost", lost, "the site with whose loss it began; null: with none", kRequired);
+    visit("joined", joined, "the site with which it began, and which trains from the next round on",
+          kRequired);
+    visit("reason", reason,
+          "why the site was lost, or which connection broke; null: no reason is known", kRequired);
+  }
+};
+
 struct EvaluationEvent {
   static constexpr std::string_view kName = "evaluation";
   static constexpr std::string_view kDoc = "a site's share of a validation of theta_global";
@@ -298,8 +320,9 @@ struct EndEvent {
   }
 };
 
-using Event = std::variant<RunEvent, PlanEvent, StepEvent, SpanEvent, SyncEvent, RoundEvent,
-                           LinkEvent, SyncChangeEvent, EvaluationEvent, CheckpointEvent, EndEvent>;
+using Event =
+    std::variant<RunEvent, PlanEvent, StepEvent, SpanEvent, SyncEvent, RoundEvent, LinkEvent,
+                 SyncChangeEvent, ViewEvent, EvaluationEvent, CheckpointEvent, EndEvent>;
 
 // One line of the file: an event, its site, and the unix time at which it was written, after its
 // end.

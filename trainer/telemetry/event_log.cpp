@@ -1,5 +1,6 @@
 #include "trainer/telemetry/event_log.h"
 
+#include <algorithm>
 #include <fstream>
 
 #include "trainer/base/error.h"
@@ -41,10 +42,41 @@ bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
   if (const auto* round = std::get_if<RoundEvent>(&event)) return round->round > start.start_round;
   if (const auto* link = std::get_if<LinkEvent>(&event)) return link->round > start.start_round;
   if (const auto* change = std::get_if<SyncChangeEvent>(&event)) return change->round > next_round;
+  if (const auto* view = std::get_if<ViewEvent>(&event)) {
+    return view->round > next_round || (view->round == next_round && at_point);
+  }
   if (const auto* evaluation = std::get_if<EvaluationEvent>(&event)) {
     return evaluation->round > start.start_round;
   }
   return false;
+}
+
+// Returns the round whose work a record is part of; 0 if it is none.
+int64_t round_of_work(const Event& event) {
+  if (const auto* plan = std::get_if<PlanEvent>(&event)) return plan->round;
+  if (const auto* step = std::get_if<StepEvent>(&event)) return step->round;
+  if (const auto* span = std::get_if<SpanEvent>(&event)) return span->round;
+  if (const auto* sync = std::get_if<SyncEvent>(&event)) return sync->round;
+  return 0;
+}
+
+// Returns where the round begins that the site had not ended when it was lost. A site that joins
+// ends its first round with a view, and others with a commit.
+std::size_t lost_round_begin(const std::vector<Record>& records, int64_t start_round) {
+  int64_t ended_round = 0;
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const auto* round = std::get_if<RoundEvent>(&records[i].event);
+    const auto* view = std::get_if<ViewEvent>(&records[i].event);
+    if (round == nullptr && view == nullptr) continue;
+    ended_round = round != nullptr ? round->round : view->round;
+    end = i;
+  }
+  if (start_round <= ended_round) return records.size();
+  const auto lost =
+      std::find_if(records.begin() + static_cast<std::ptrdiff_t>(end), records.end(),
+                   [&](const Record& record) { return round_of_work(record.event) > ended_round; });
+  return static_cast<std::size_t>(lost - records.begin());
 }
 
 // Plans and spans have no step number. They are beyond the point once its last step and sync have
@@ -63,7 +95,7 @@ std::size_t kept_before(const std::vector<Record>& records, const RunEvent& star
           sync->round == start.start_round + 1 && sync->fragment + 1 == start.start_fragments;
     }
   }
-  return records.size();
+  return lost_round_begin(records, start.start_round);
 }
 
 }  // namespace

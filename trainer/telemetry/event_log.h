@@ -33,8 +33,13 @@ EventLog read_event_log(const std::filesystem::path& file);
 //   - commits, links and evaluations of rounds after r;
 //   - plans and spans of rounds after r, except those of round r+1 written before its step s and
 // its sync of fragment f-1;
-//   - sync changes of rounds after r+1.
+//   - sync changes of rounds after r+1;
+//   - views of rounds after r, except those of round r+1 that are before the point as a span is.
 // A `run` record with r = s = 0 begins a fresh run and drops everything.
+//
+// A site that comes back takes the state of rounds which it did not end itself. The round in which
+// it was lost had no use of its work: of that round's plans, steps, spans and syncs the first one
+// and all later records are dropped too.
 std::vector<Record> without_abandoned(std::vector<Record> records);
 
 // Reads a growing file. Not thread-safe.

@@ -45,6 +45,7 @@ class SiteProgress {
   void take(const RoundEvent& round);
   void take(const LinkEvent&) {}
   void take(const SyncChangeEvent&) {}
+  void take(const ViewEvent&) {}
   void take(const EvaluationEvent&) {}
   void take(const CheckpointEvent&) {}
   void take(const EndEvent& end);

@@ -27,6 +27,15 @@ std::optional<std::string> objection_to_facts(const RegisterMessage& newcomer,
                      registered.site, *difference);
 }
 
+std::optional<std::string> objection_to_checkpoints(const RegisterMessage& newcomer) {
+  const auto impossible = std::ranges::find_if(newcomer.resumable_syncs, [](int64_t syncs) {
+    return syncs < 0 || static_cast<double>(syncs) > kMostCount;
+  });
+  if (impossible == newcomer.resumable_syncs.end()) return std::nullopt;
+  return fmt::format("site {} offers a checkpoint after {} syncs, which no run can have done",
+                     newcomer.site, *impossible);
+}
+
 std::optional<std::string> objection_to_resume(const RegisterMessage& newcomer,
                                                const RegisterMessage& registered) {
   // A site that may do either follows the others.

@@ -18,6 +18,9 @@ std::optional<std::string> objection_to_run(const RegisterMessage& newcomer, con
 std::optional<std::string> objection_to_facts(const RegisterMessage& newcomer,
                                               const RegisterMessage& registered);
 
+// Returns why a site cannot have the checkpoints that it offers; nullopt if it can.
+std::optional<std::string> objection_to_checkpoints(const RegisterMessage& newcomer);
+
 // Returns why the sites cannot begin together: one of them always resumes and the other never.
 // Returns nullopt if they can.
 std::optional<std::string> objection_to_resume(const RegisterMessage& newcomer,

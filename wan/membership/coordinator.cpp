@@ -195,8 +195,9 @@ void Coordinator::deliver(const std::vector<Outgoing>& messages) {
 void Coordinator::publish() {
   const std::lock_guard lock(mutex_);
   if (!has_begun_ && roster_->has_begun()) spdlog::info("coordinator: all sites have joined");
-  if (change_ != roster_->newest_change())
+  if (change_ != roster_->newest_change()) {
     spdlog::warn("coordinator: {}", roster_->newest_change());
+  }
   change_ = roster_->newest_change();
   if (failure_ != roster_->failure()) spdlog::warn("coordinator: {}", roster_->failure());
   if (!is_over_ && roster_->is_over()) spdlog::info("coordinator: all sites have left");

@@ -32,7 +32,8 @@ class Journal {
 
   // Returns the state to start with: that of the file in a new term, or a fresh one.
   const RosterState& start() const { return start_; }
-  // Returns when `state` is on disk. Does nothing if it is there already. Throws DataError.
+  // Returns when `state` is on disk. Writes nothing if the file has this state already. Throws
+  // DataError.
   void write(const RosterState& state);
   // Removes the file: nothing of the run is left to go on with. Throws DataError.
   void remove();

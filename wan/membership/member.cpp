@@ -154,23 +154,32 @@ void Member::vote(const SyncId& sync, const std::string& theta_hash) {
 
 bool Member::is_renewed(int64_t generation, const std::string& suspect) {
   double patience_seconds = 0;
+  bool can_lose_one = false;
   const double start_seconds = clock_.now_seconds();
   {
     const std::lock_guard lock(mutex_);
     throw_failure();
     FARSTEP_CHECK(welcome_, "site {} has not joined yet", site_);
     const auto& sites = view_ ? view_->sites : welcome_->sites;
-    // Without this one the run would end, so the caller's own error is the better one to end with.
-    const bool can_renew = std::ssize(sites) > welcome_->min_sites;
-    if (!can_renew && generation == generation_locked()) return false;
+    can_lose_one = std::ssize(sites) > welcome_->min_sites;
     patience_seconds = deadlines_.lost_after_seconds + kRenewalBeats * deadlines_.heartbeat_seconds;
   }
-  // A coordinator that was away gives the suspect the time to come back, too.
+  // A coordinator that was away gives the suspect the time to come back, too. But if the run ends
+  // without the suspect, the caller's error may be all that is ever known.
   for (double from_seconds = start_seconds;; from_seconds = clock_.now_seconds()) {
     if (ask(SuspectMessage{generation, suspect}, from_seconds + patience_seconds)) return true;
     const std::lock_guard lock(mutex_);
-    if (!was_away_since(from_seconds)) return false;
+    if (!can_lose_one || !was_away_since(from_seconds)) return false;
   }
+}
+
+std::vector<ViewMessage> Member::take_views(int64_t generation) {
+  const std::lock_guard lock(mutex_);
+  const auto later = std::ranges::find_if(
+      new_views_, [&](const ViewMessage& view) { return view.generation > generation; });
+  std::vector<ViewMessage> taken(new_views_.begin(), later);
+  new_views_.erase(new_views_.begin(), later);
+  return taken;
 }
 
 void Member::set_activity(int64_t round, int64_t step, const std::string& text) {
@@ -273,6 +282,7 @@ void Member::throw_failure() const {
     case ErrorKind::kData:
       throw DataError(failure_->message);
     case ErrorKind::kPeer:
+      if (failure_->is_left_behind) throw LeftBehindError(failure_->message);
       throw PeerError(failure_->site, failure_->message);
     case ErrorKind::kDivergence:
       throw DivergenceError(failure_->message);
@@ -288,7 +298,11 @@ int64_t Member::generation() const {
 }
 
 void Member::throw_lost(const ViewMessage& view) {
-  throw PeerError(view.lost, fmt::format("site {}: {}", view.lost, view.reason));
+  throw PeerError(view.lost, loss_text(view));
+}
+
+std::string Member::loss_text(const ViewMessage& view) {
+  return view.lost.empty() ? view.reason : fmt::format("site {}: {}", view.lost, view.reason);
 }
 
 // Members put values for the generation that they begin. The lost one may not have put its own.

@@ -75,6 +75,9 @@ class Member : public Store, public Rendezvous {
   // arrive().
   std::optional<HandoverMessage> fetch(const FetchMessage& request, std::stop_token stop);
 
+  // Returns the views up to this generation, as they came, and without those returned before.
+  std::vector<ViewMessage> take_views(int64_t generation);
+
   // Whether the run cannot continue. throw_if_failed() throws the failure. Neither waits.
   bool has_failed() const;
   void throw_if_failed() const;
@@ -105,6 +108,7 @@ class Member : public Store, public Rendezvous {
     ErrorKind kind;
     std::string site;
     std::string message;
+    bool is_left_behind;
   };
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
@@ -122,6 +126,8 @@ class Member : public Store, public Rendezvous {
   int64_t generation() const;
   int64_t generation_locked() const;  // the caller holds mutex_
   [[noreturn]] static void throw_lost(const ViewMessage& view);
+  // Returns why this generation began: by which loss, or by which broken connection.
+  static std::string loss_text(const ViewMessage& view);
   // Throws if a member of the newest sync is lost; the caller holds mutex_.
   void throw_if_outdated() const;
   Deadlines deadlines() const;
@@ -156,7 +162,8 @@ class Member : public Store, public Rendezvous {
   bool is_coordinator_silent() const;  // the same
   void check_coordinator();
   // Keeps the first failure and ends all waits; the caller holds mutex_.
-  void fail(ErrorKind kind, const std::string& site, const std::string& message);
+  void fail(ErrorKind kind, const std::string& site, const std::string& message,
+            bool is_left_behind = false);
   void tell_listener();
 
   const std::string endpoint_;
@@ -174,14 +181,15 @@ class Member : public Store, public Rendezvous {
   Deadlines deadlines_;  // those of the run after the welcome
   HeartbeatMessage activity_;
   std::optional<Welcome> welcome_;
-  RegisterMessage registration_;      // of join(), to be repeated by return_to_run()
-  std::optional<Request> returning_;  // while that is not answered; in requests_ too
-  std::optional<SyncId> committed_;   // the newest sync that counts
-  int64_t term_ = 0;                  // the newest of a coordinator
-  int64_t refused_term_ = 0;          // an older one, whose messages are dropped
-  std::vector<std::string> missing_;  // sites not registered, from the last message
-  std::optional<ViewMessage> view_;   // of the newest generation, if a site was lost
-  int64_t generation_of_sync_ = 0;    // in which the newest sync began
+  RegisterMessage registration_;        // of join(), to be repeated by return_to_run()
+  std::optional<Request> returning_;    // while that is not answered; in requests_ too
+  std::optional<SyncId> committed_;     // the newest sync that counts
+  int64_t term_ = 0;                    // the newest of a coordinator
+  int64_t refused_term_ = 0;            // an older one, whose messages are dropped
+  std::vector<std::string> missing_;    // sites not registered, from the last message
+  std::optional<ViewMessage> view_;     // of the newest generation, if a site was lost
+  std::vector<ViewMessage> new_views_;  // for take_views()
+  int64_t generation_of_sync_ = 0;      // in which the newest sync began
   std::optional<Failure> failure_;
   double heard_seconds_ = -kNever;  // time of the coordinator's last message
   double back_seconds_ = -kNever;   // when it came back from a silence or a restart

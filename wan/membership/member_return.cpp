@@ -92,7 +92,8 @@ void Member::end_return() {
   if (const auto* refusal = std::get_if<RefusedMessage>(&answer)) {
     fail(ErrorKind::kPeer, "",
          fmt::format("coordinator at {} does not count site {} as a member: {}", endpoint_, site_,
-                     refusal->message));
+                     refusal->message),
+         refusal->is_left_behind);
   }
 }
 

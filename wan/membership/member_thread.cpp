@@ -110,6 +110,7 @@ void Member::on(const ViewMessage& message) {
   if (!welcome_ || message.generation <= generation_locked()) return;  // a repetition
   const bool has_lost = message.lost_generation > generation_locked();
   view_ = message;
+  new_views_.push_back(message);
   const auto names = fmt::format("{}", fmt::join(message.sites, ", "));
   if (!has_lost) {
     spdlog::info("site {} has joined; generation {} goes on with {}", message.joined,
@@ -122,8 +123,7 @@ void Member::on(const ViewMessage& message) {
       request->answer = message;
     }
   }
-  spdlog::warn("site {}: {}; generation {} goes on with {}", message.lost, message.reason,
-               message.generation, names);
+  spdlog::warn("{}; generation {} goes on with {}", loss_text(message), message.generation, names);
 }
 
 void Member::on(const PeerLostMessage& message) {
@@ -159,9 +159,10 @@ void Member::check_coordinator() {
                    deadlines_.coordinator_lost_after_seconds));
 }
 
-void Member::fail(ErrorKind kind, const std::string& site, const std::string& message) {
+void Member::fail(ErrorKind kind, const std::string& site, const std::string& message,
+                  bool is_left_behind) {
   // The first failure is the cause; later ones are often its consequences.
-  if (!failure_) failure_ = Failure{kind, site, message};
+  if (!failure_) failure_ = Failure{kind, site, message, is_left_behind};
   changed_.notify_all();
 }
 
@@ -183,7 +184,7 @@ void Member::tell_listener() {
   if (failure) {
     listener(failure->site, failure->message);
   } else {
-    listener(view->lost, fmt::format("site {}: {}", view->lost, view->reason));
+    listener(view->lost, loss_text(*view));
   }
 }
 

@@ -22,10 +22,13 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines)
     : run_(std::move(run.config)),
       lost_after_seconds_(deadlines.lost_after_seconds),
       suspect_seconds_(kSuspectBeats * deadlines.heartbeat_seconds),
+      heartbeat_seconds_(deadlines.heartbeat_seconds),
+      join_seconds_(deadlines.join_seconds),
       min_sites_(run.min_sites.value_or(std::ssize(run.sites))),
-      seats_(run.sites.begin(), run.sites.end()),
-      members_(run.sites),
-      num_fragments_(run.fragments) {}
+      seats_(run.sites.begin(), run.sites.end()) {
+  progress_.members = std::move(run.sites);
+  progress_.fragments = run.fragments;
+}
 
 std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteMessage& message,
                                       double now_seconds) {
@@ -56,7 +59,10 @@ std::vector<Outgoing> Roster::tick(double now_seconds) {
          fmt::format("silent for {:.1f} s; last heard of in round {}, step {}{}{}", silence_seconds,
                      last.round, last.step, last.activity.empty() ? "" : ": ", last.activity));
   }
-  if (has_begun() && !verdict_) start_sync_if_ready();
+  if (has_begun() && !verdict_) {
+    if (trouble_ && do_all_live()) begin_anew();
+    start_sync_if_ready();
+  }
   return std::exchange(outbox_, {});
 }
 
@@ -138,18 +144,18 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
                                     : text({message.committed_round, message.committed_fragment}),
         message.generation));
   }
-  if (has_begun() && message.generation > 0) {
-    return temporary(fmt::format(
-        "site {} was silent for so long that it counts as lost: start it again with --resume=auto, "
-        "and it takes the state of the others",
-        message.site));
-  }
   // Without this site the others cannot go on, so there is no run that it could come back to.
   if (verdict_ || is_over() || (has_begun() && min_sites_ == std::ssize(seats_))) {
     return temporary(fmt::format(
         "the run has begun; site {} cannot join it; when the other sites have ended, start all of "
         "them with --resume",
         message.site));
+  }
+  if (has_begun() && message.generation > 0) {
+    return RefusedMessage{
+        fmt::format("site {} was silent for so long that the others go on without it",
+                    message.site),
+        true, true};
   }
   if (own->presence == Presence::kPresent && !has_begun()) {
     return temporary(fmt::format(
@@ -158,6 +164,7 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
         message.site, now_seconds_ - own->heard_seconds, lost_after_seconds_));
   }
   auto reason = objection_to_run(message, run_);
+  if (!reason) reason = objection_to_checkpoints(message);
   for (const auto& seat : seats_) {
     if (reason) break;
     if (seat.presence != Presence::kPresent) continue;
@@ -175,33 +182,33 @@ void Roster::begin() {
   const auto start_syncs = start_syncs_of(requests);
   if (!start_syncs) {
     send_to_all(RefusedMessage{
-        no_common_start_text(requests, num_fragments_ == 1 ? "rounds" : "fragments' syncs")});
+        no_common_start_text(requests, progress_.fragments == 1 ? "rounds" : "fragments' syncs")});
     // All must register again, with or without other checkpoints.
     for (auto& seat : seats_) seat = Seat(seat.site);
     return;
   }
-  start_syncs_ = *start_syncs;
+  progress_.start_syncs = *start_syncs;
   // Only the sites' checkpoints tell which sync of the round is next.
-  takes_any_sync_ = start_syncs_ > 0;
-  may_measure_ = !takes_any_sync_;
+  progress_.takes_any_sync = progress_.start_syncs > 0;
+  progress_.may_measure = !progress_.takes_any_sync;
   open_sync(SyncId{});
   for (const auto& seat : seats_) send(seat.connection, welcome(seat));
 }
 
 void Roster::open_sync(const SyncId& id) {
-  sync_.emplace(generation_, id, members_);
+  sync_.emplace(progress_.generation, id, progress_.members);
 }
 
 Welcome Roster::welcome(const Seat& seat) const {
   const bool is_newcomer = !is_member(seat);
-  const auto sites = is_newcomer ? members_with(seat) : members_;
+  const auto sites = is_newcomer ? members_with(seat) : progress_.members;
   std::vector<Json> profiles;
   for (const auto& other : seats_) profiles.push_back(other.request.profile);
   return {.run = run_,
           .site_id = std::ranges::find(sites, seat.site) - sites.begin(),
           .sites = sites,
-          .generation = generation_,
-          .start_syncs = start_syncs_,
+          .generation = progress_.generation,
+          .start_syncs = progress_.start_syncs,
           .profiles = std::move(profiles),
           .min_sites = min_sites_,
           .is_newcomer = is_newcomer};
@@ -216,7 +223,7 @@ std::vector<std::string> Roster::members_with(const Seat& seat) const {
 }
 
 bool Roster::is_member(const Seat& seat) const {
-  return std::ranges::find(members_, seat.site) != members_.end();
+  return std::ranges::find(progress_.members, seat.site) != progress_.members.end();
 }
 
 std::vector<std::string> Roster::site_names() const {
@@ -268,18 +275,50 @@ void Roster::lose(Seat& seat, Presence presence, const std::string& reason) {
 }
 
 void Roster::go_on_without(const Seat& seat, const std::string& reason) {
-  std::erase(members_, seat.site);
-  lost_site_ = seat.site;
-  lost_reason_ = reason;
-  lost_generation_ = generation_ + 1;
-  joined_site_.clear();
+  std::erase(progress_.members, seat.site);
+  progress_.lost_site = seat.site;
+  progress_.lost_reason = reason;
+  progress_.lost_generation = progress_.generation + 1;
+  progress_.joined_site.clear();
   begin_generation(fmt::format("site {}: {}", seat.site, reason));
 }
 
+// The last message of a site that has died may come after the one that accuses it, but not a
+// heartbeat later.
+bool Roster::do_all_live() const {
+  return std::ranges::none_of(seats_, [&](const Seat& seat) {
+    return is_member(seat) && seat.heard_seconds <= trouble_->begin_seconds + heartbeat_seconds_;
+  });
+}
+
+// A connection that does not come back is as bad as a lost site.
+void Roster::begin_anew() {
+  const auto trouble = *trouble_;
+  if (!troubled_seconds_) troubled_seconds_ = trouble.begin_seconds;
+  const auto peer = trouble.suspect.empty() ? "another site" : "site " + trouble.suspect;
+  if (now_seconds_ - *troubled_seconds_ > join_seconds_) {
+    for (auto& seat : seats_) {
+      if (seat.site != (trouble.suspect.empty() ? trouble.member : trouble.suspect)) continue;
+      lose(seat, Presence::kLost,
+           fmt::format("the connections of site {} to {} have failed for {:.0f} s", trouble.member,
+                       peer, now_seconds_ - *troubled_seconds_));
+    }
+    troubled_seconds_.reset();
+    return;
+  }
+  const auto reason = fmt::format("a connection of site {} to {} broke", trouble.member, peer);
+  progress_.lost_site.clear();
+  progress_.lost_reason = reason;
+  progress_.lost_generation = progress_.generation + 1;
+  progress_.joined_site.clear();
+  begin_generation(reason);
+}
+
 void Roster::begin_generation(const std::string& change) {
-  ++generation_;
-  newest_change_ = fmt::format("{}; generation {} goes on with {}", change, generation_,
-                               fmt::join(members_, ", "));
+  trouble_.reset();
+  ++progress_.generation;
+  progress_.newest_change = fmt::format("{}; generation {} goes on with {}", change,
+                                        progress_.generation, fmt::join(progress_.members, ", "));
   // The members connect anew, by keys of this generation. Who waits still asks again.
   std::erase_if(values_, [](const auto& entry) { return !entry.second.is_of_start; });
   getters_.clear();
@@ -290,26 +329,26 @@ void Roster::begin_generation(const std::string& change) {
 
 // The first generation has no view to miss.
 bool Roster::is_outdated(int64_t generation) const {
-  return generation < generation_ && !newest_change_.empty();
+  return generation < progress_.generation && !progress_.newest_change.empty();
 }
 
 ViewMessage Roster::view() const {
-  ViewMessage message{.generation = generation_,
-                      .sites = members_,
-                      .lost = lost_site_,
-                      .reason = lost_reason_,
-                      .lost_generation = lost_generation_,
-                      .joined = joined_site_};
-  if (last_sync_) {
-    message.committed_round = last_sync_->round;
-    message.committed_fragment = last_sync_->fragment;
+  ViewMessage message{.generation = progress_.generation,
+                      .sites = progress_.members,
+                      .lost = progress_.lost_site,
+                      .reason = progress_.lost_reason,
+                      .lost_generation = progress_.lost_generation,
+                      .joined = progress_.joined_site};
+  if (progress_.last_sync) {
+    message.committed_round = progress_.last_sync->round;
+    message.committed_fragment = progress_.last_sync->fragment;
   }
   return message;
 }
 
 void Roster::end_early(const CoordinatorMessage& verdict, const std::string& failure) {
   verdict_ = verdict;
-  failure_ = failure;
+  progress_.failure = failure;
   send_to_all(verdict);
 }
 

@@ -12,6 +12,10 @@
 // A sync on which all members have voted stays committed. With fewer sites than the run wants, the
 // run ends for all instead.
 //
+// When only a connection between two living members breaks, the same members begin a new
+// generation, and the open sync anew, over new connections. If that has not helped for
+// join_seconds, the site that the others do not reach is lost.
+//
 // A site of the run that is no member may register again: it is a newcomer. It fetches the state as
 // it is at the end of a round, from a donor that the roster names, and arrives at the next sync. If
 // that has not begun, a generation with the newcomer begins. Otherwise it fetches again, and all
@@ -73,9 +77,9 @@ class Roster {
   // Whether the run has begun and no site is in it any more, or this roster is superseded.
   bool is_over() const;
   // Why the run ended early; empty if it did not.
-  const std::string& failure() const { return failure_; }
+  const std::string& failure() const { return progress_.failure; }
   // Why the newest generation began, in words; empty in the first one.
-  const std::string& newest_change() const { return newest_change_; }
+  const std::string& newest_change() const { return progress_.newest_change; }
   // The newest round of which all sites have sent their metrics, in words; empty without one.
   const std::string& round_summary() const { return round_summary_; }
   // How many values and waiting requests it keeps for the sites. It forgets them with the
@@ -99,6 +103,12 @@ class Roster {
     double handover_seconds = 0;  // its time
     double fetch_seconds = 0;     // that the state took, if the newcomer was late then; else 0
     bool is_awaited = false;      // not heard of since the roster goes on
+  };
+
+  // A member's exchange failed, though its peers may all live.
+  struct Trouble {
+    double begin_seconds;
+    std::string member, suspect;  // the latter is empty if the member does not know
   };
 
   struct Value {
@@ -153,6 +163,10 @@ class Roster {
   std::vector<std::string> site_names() const;
   std::vector<std::string> missing_sites() const;
 
+  // Whether all members live, so that no loss is the cause of the trouble.
+  bool do_all_live() const;
+  // Begins a generation of the same members, because a connection between two of them broke.
+  void begin_anew();
   // Whether all wait for a newcomer that was late before, and has the state nearly.
   bool waits_for_newcomer() const;
 
@@ -163,7 +177,7 @@ class Roster {
   void go_on_without(const Seat& seat, const std::string& reason);
   // Whether a message belongs to the open sync; answers it if it does not.
   bool is_current(const Seat& seat, std::string_view type, int64_t generation, const SyncId& id);
-  std::string text(const SyncId& id) const { return text_of(id, num_fragments_); }
+  std::string text(const SyncId& id) const { return text_of(id, progress_.fragments); }
   void lose(Seat& seat, Presence presence, const std::string& reason);
   void end_early(const CoordinatorMessage& verdict, const std::string& failure);
 
@@ -174,20 +188,13 @@ class Roster {
   void send_to_members(const CoordinatorMessage& message);
 
   const Json run_;
-  const double lost_after_seconds_, suspect_seconds_;
+  const double lost_after_seconds_, suspect_seconds_, heartbeat_seconds_, join_seconds_;
   const int64_t min_sites_;
   std::vector<Seat> seats_;  // in the order of the run's sites
-  int64_t generation_ = 1;
-  std::vector<std::string> members_;     // of the generation, in the same order
-  std::string joined_site_;              // with which the generation began
-  std::string lost_site_, lost_reason_;  // the newest loss
-  int64_t lost_generation_ = 0;          // which began with it
-  int64_t num_fragments_;                // of the round of the open sync, as far as that is known
-  int64_t start_syncs_ = 0;
-  bool takes_any_sync_ = false;      // of sites that resume, which know where they are
-  bool may_measure_ = false;         // the first sync may be kMeasuringSync
-  std::optional<SyncId> last_sync_;  // that was committed here
-  std::optional<OpenSync> sync_;     // nothing while joining
+  Progress progress_;
+  std::optional<OpenSync> sync_;            // nothing while joining
+  std::optional<Trouble> trouble_;          // in the open sync's exchange
+  std::optional<double> troubled_seconds_;  // since when that sync is begun anew
   std::map<std::string, Value> values_;
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early
@@ -196,7 +203,6 @@ class Roster {
   bool has_new_process_ = false;  // which waits for the end of that
   bool is_superseded_ = false;
   double start_seconds_ = 0;  // when it went on
-  std::string failure_, newest_change_;
   std::string round_summary_;
   double now_seconds_ = 0;        // of the call that runs
   std::vector<Outgoing> outbox_;  // of the call that runs

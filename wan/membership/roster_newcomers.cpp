@@ -65,9 +65,9 @@ void Roster::on(Seat& seat, const FetchMessage& message) {
 // without work only attends the round, and hands nothing over after it.
 std::vector<Newcomer> Roster::newcomers_of_sync() const {
   const auto& id = sync_->id();
-  if (id == kMeasuringSync || id.fragment + 1 != num_fragments_) return {};
+  if (id == kMeasuringSync || id.fragment + 1 != progress_.fragments) return {};
   std::vector<std::pair<double, std::string>> donors;
-  for (const auto& member : members_) {
+  for (const auto& member : progress_.members) {
     const auto& contribution = sync_->arrival(member).contribution;
     if (contribution.work.steps == 0) continue;
     donors.emplace_back(-contribution.timing.uplink_bits_per_second, member);
@@ -119,8 +119,8 @@ void Roster::welcome_into_sync(Seat& seat, const ArriveMessage& message) {
     if (seat.handover) seat.fetch_seconds = now_seconds_ - seat.handover_seconds;
     send(seat.connection, LateMessage{message.round, message.fragment});
   } else {
-    members_ = members_with(seat);
-    joined_site_ = seat.site;
+    progress_.members = members_with(seat);
+    progress_.joined_site = seat.site;
     seat.handover.reset();
     begin_generation(fmt::format("site {} has joined", seat.site));
   }

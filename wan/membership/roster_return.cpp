@@ -17,19 +17,7 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& sta
   // Of a run that all have left, nothing is to go on.
   const auto is_present = [](const auto& seat) { return seat.presence == Presence::kPresent; };
   if (!begun || std::ranges::none_of(begun->seats, is_present)) return;
-  generation_ = begun->generation;
-  members_ = begun->members;
-  lost_site_ = begun->lost_site;
-  lost_reason_ = begun->lost_reason;
-  lost_generation_ = begun->lost_generation;
-  joined_site_ = begun->joined_site;
-  num_fragments_ = begun->fragments;
-  start_syncs_ = begun->start_syncs;
-  takes_any_sync_ = begun->takes_any_sync;
-  may_measure_ = begun->may_measure;
-  last_sync_ = begun->last_sync;
-  failure_ = begun->failure;
-  newest_change_ = begun->newest_change;
+  progress_ = begun->progress;
   for (const auto& [key, value, is_of_start] : begun->values) values_[key] = {value, is_of_start};
   if (!begun->verdict.empty()) verdict_ = decode_coordinator_message(begun->verdict);
   for (std::size_t i = 0; i < seats_.size(); ++i) {
@@ -40,6 +28,8 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& sta
     seats_[i].request.facts = known.facts;
     seats_[i].request.profile = known.profile;
     seats_[i].fetch = known.fetch;
+    seats_[i].handover = known.handover;
+    seats_[i].handover_seconds = now_seconds;
     seats_[i].is_awaited = known.presence == Presence::kPresent;
     seats_[i].heard_seconds = now_seconds;
   }
@@ -56,35 +46,26 @@ RosterState Roster::state() const {
   RosterState state{.term = term_, .run = {}};
   if (!has_begun()) return state;
   auto& begun = state.run.emplace();
-  begun.generation = generation_;
-  begun.members = members_;
-  begun.lost_site = lost_site_;
-  begun.lost_reason = lost_reason_;
-  begun.lost_generation = lost_generation_;
-  begun.joined_site = joined_site_;
-  begun.fragments = num_fragments_;
-  begun.start_syncs = start_syncs_;
-  begun.takes_any_sync = takes_any_sync_;
-  begun.may_measure = may_measure_;
-  begun.last_sync = last_sync_;
+  begun.progress = progress_;
   begun.open_sync = sync_->id();
   if (sync_->has_started()) {
     begun.newcomers = sync_->newcomers();
-    for (const auto& site : members_) begun.arrivals.push_back({site, sync_->arrival(site)});
+    for (const auto& site : progress_.members) {
+      begun.arrivals.push_back({site, sync_->arrival(site)});
+    }
   }
   for (const auto& [key, value] : values_) {
     begun.values.push_back({key, value.text, value.is_of_start});
   }
   if (verdict_) begun.verdict = encode(*verdict_);
-  begun.failure = failure_;
-  begun.newest_change = newest_change_;
   for (const auto& seat : seats_) {
     begun.seats.push_back({.site = seat.site,
                            .presence = seat.presence,
                            .connection = to_hex(seat.connection),
                            .facts = seat.request.facts,
                            .profile = seat.request.profile,
-                           .fetch = seat.fetch});
+                           .fetch = seat.fetch,
+                           .handover = seat.handover});
   }
   return state;
 }
@@ -132,7 +113,7 @@ void Roster::learn_term(const std::string& site, int64_t term) {
 
 void Roster::step_down(const std::string& reason) {
   is_superseded_ = true;
-  failure_ = reason;
+  progress_.failure = reason;
 }
 
 std::vector<Outgoing> Roster::end(const std::string& reason) {

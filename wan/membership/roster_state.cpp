@@ -33,10 +33,10 @@ void RosterState::require_fits(const ServedRun& served) const {
   if (!run) return;
   require(sites_of(run->seats) == served.sites, "its seats are not those of the run's sites");
   const std::set<std::string> sites(served.sites.begin(), served.sites.end());
-  const std::set<std::string> members(run->members.begin(), run->members.end());
-  require(members.size() == run->members.size(), "a site is a member twice");
+  const std::set<std::string> members(run->progress.members.begin(), run->progress.members.end());
+  require(members.size() == run->progress.members.size(), "a site is a member twice");
   require(std::ranges::includes(sites, members), "a member is no site of the run");
-  require(run->arrivals.empty() || sites_of(run->arrivals) == run->members,
+  require(run->arrivals.empty() || sites_of(run->arrivals) == run->progress.members,
           "the arrivals are not those of its members");
   for (const auto& seat : run->seats) {
     require(seat.presence != Presence::kExpected, "a site has not joined");

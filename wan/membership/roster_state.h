@@ -26,6 +26,7 @@ struct SeatState {
   Json facts = Json::object();
   Json profile;
   std::optional<FetchMessage> fetch;
+  std::optional<HandoverMessage> handover;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -35,6 +36,7 @@ struct SeatState {
     visit("facts", facts, "what must be equal at all sites");
     visit("profile", profile, "what it brought for the plan");
     visit("fetch", fetch, "its newest request for the run's state, if it came as a newcomer");
+    visit("handover", handover, "the answer, which the donor keeps to");
   }
 };
 
@@ -63,46 +65,57 @@ struct ValueState {
   }
 };
 
-// A run that has begun.
-struct BegunState {
+// How far a run has come.
+struct Progress {
   int64_t generation = 1;
-  std::vector<std::string> members;
-  std::string lost_site, lost_reason;
-  int64_t lost_generation = 0;
-  std::string joined_site;
-  int64_t fragments = 1;
+  std::vector<std::string> members;    // of the generation, in the order of the run's sites
+  std::string joined_site;             // with which the generation began
+  std::string lost_site, lost_reason;  // the newest loss
+  int64_t lost_generation = 0;         // which began with it
+  int64_t fragments = 1;               // of the round of the open sync, as far as that is known
   int64_t start_syncs = 0;
-  bool takes_any_sync = false;
-  bool may_measure = false;
-  std::optional<SyncId> last_sync;
-  SyncId open_sync;
-  std::vector<ArrivalState> arrivals;  // of the open sync, once its exchange has begun
-  std::vector<Newcomer> newcomers;     // that get the state after it
-  std::vector<ValueState> values;
-  std::string verdict;  // the message that ended the run early, as a frame; empty without one
-  std::string failure, newest_change;
-  std::vector<SeatState> seats;
+  bool takes_any_sync = false;      // of sites that resume, which know where they are
+  bool may_measure = false;         // the first sync may be kMeasuringSync
+  std::optional<SyncId> last_sync;  // that was committed here
+  std::string failure;              // why the run ended early, in words
+  std::string newest_change;        // why the generation began, in words
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("generation", generation, "of the membership", required(in_range(1, kMostCount)));
     visit("members", members, "of the generation", required(at_least(1)));
+    visit("joined_site", joined_site, "with which the generation began");
     visit("lost_site", lost_site, "the newest that was lost");
     visit("lost_reason", lost_reason, "why it was lost");
     visit("lost_generation", lost_generation, "that began with its loss", in_range(0, kMostCount));
-    visit("joined_site", joined_site, "with which the present generation began");
     visit("fragments", fragments, "of the open sync's round", required(in_range(1, kMostCount)));
     visit("start_syncs", start_syncs, "syncs done before", required(in_range(0, kMostCount)));
     visit("takes_any_sync", takes_any_sync, "the first arrival says which sync is open");
     visit("may_measure", may_measure, "the first sync may be the measuring one");
     visit("last_sync", last_sync, "the newest committed one");
+    visit("failure", failure, "why the run ended early");
+    visit("newest_change", newest_change, "why the generation began");
+  }
+};
+
+// A run that has begun.
+struct BegunState {
+  Progress progress;
+  SyncId open_sync;
+  std::vector<ArrivalState> arrivals;  // of the open sync, once its exchange has begun
+  std::vector<Newcomer> newcomers;     // that get the state after it
+  std::vector<ValueState> values;
+  std::string verdict;  // the message that ended the run early, as a frame; empty without one
+  std::vector<SeatState> seats;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("progress", progress, "how far it has come", kRequired);
     visit("open_sync", open_sync, "the next one", kRequired);
     visit("arrivals", arrivals, "at the open sync, if its exchange has begun");
     visit("newcomers", newcomers, "that get the state after it");
     visit("values", values, "what the sites have put");
     visit("verdict", verdict, "what ended the run early");
-    visit("failure", failure, "the same in words");
-    visit("newest_change", newest_change, "why the generation began");
     visit("seats", seats, "of all sites of the run", kRequired);
   }
 };

@@ -8,7 +8,8 @@ namespace farstep {
 
 void Roster::on(Seat& seat, const PutMessage& message) {
   // A repeated request writes the same value again.
-  const auto [entry, is_new] = values_.try_emplace(message.key, message.value, !last_sync_);
+  const auto [entry, is_new] =
+      values_.try_emplace(message.key, Value{message.value, !progress_.last_sync});
   if (!is_new && entry->second.text != message.value) {
     send(seat.connection,
          ErrorMessage{fmt::format("the key {} is written twice, with two values", message.key)});
@@ -33,11 +34,11 @@ void Roster::on(Seat& seat, const GetMessage& message) {
 
 void Roster::on(Seat& seat, const HeartbeatMessage& message) {
   learn_term(seat.site, message.term);
-  if (!is_superseded_ && message.generation > generation_ && term_ > 1) {
+  if (!is_superseded_ && message.generation > progress_.generation && term_ > 1) {
     step_down(
         fmt::format("site {} is in generation {}, this coordinator in generation {}: its "
                     "journal is older than the run, so it ends",
-                    seat.site, message.generation, generation_));
+                    seat.site, message.generation, progress_.generation));
   }
   if (is_superseded_) return;
   seat.heartbeat = message;
@@ -61,12 +62,12 @@ bool Roster::is_current(const Seat& seat, std::string_view type, int64_t generat
     send(seat.connection, view());
     return false;
   }
-  if (has_begun() && generation == generation_ && id == sync_->id()) return true;
+  if (has_begun() && generation == progress_.generation && id == sync_->id()) return true;
   const auto open =
       !has_begun() ? "sites are still joining"
-      : takes_any_sync_
-          ? fmt::format("that is generation {}, where no site has arrived", generation_)
-          : fmt::format("that is {} of generation {}", text(sync_->id()), generation_);
+      : progress_.takes_any_sync
+          ? fmt::format("that is generation {}, where no site has arrived", progress_.generation)
+          : fmt::format("that is {} of generation {}", text(sync_->id()), progress_.generation);
   send(seat.connection,
        ErrorMessage{fmt::format("site {} sent {} of {} of generation {}, which is not open: {}",
                                 seat.site, type, text(id), generation, open)});
@@ -79,13 +80,13 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
     welcome_into_sync(seat, message);
     return;
   }
-  if (takes_any_sync_ && message.generation == generation_) {
-    takes_any_sync_ = false;
+  if (progress_.takes_any_sync && message.generation == progress_.generation) {
+    progress_.takes_any_sync = false;
     open_sync(id);
   }
   // Only the first arrival of a run can be that of the measuring sync.
-  if (may_measure_ && message.generation == generation_) {
-    may_measure_ = false;
+  if (progress_.may_measure && message.generation == progress_.generation) {
+    progress_.may_measure = false;
     if (id == kMeasuringSync) open_sync(id);
   }
   if (!is_current(seat, message.kType, message.generation, id)) return;
@@ -102,13 +103,13 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
   }
   const int64_t fragments = message.contribution.fragments;
   // Fragments may change between rounds, but must be the same at all sites in one.
-  if (sync_->anyone_arrived() && fragments != num_fragments_) {
+  if (sync_->anyone_arrived() && fragments != progress_.fragments) {
     const auto reason = fmt::format("{} syncs round {} in {} fragments, others in {}", seat.site,
-                                    id.round, fragments, num_fragments_);
+                                    id.round, fragments, progress_.fragments);
     end_early(StopMessage{reason}, reason);
     return;
   }
-  num_fragments_ = fragments;
+  progress_.fragments = fragments;
   sync_->arrive(seat.site, message);
   start_sync_if_ready();
 }
@@ -130,7 +131,7 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
   const CommittedMessage committed{message.generation, message.round, message.fragment};
   // The next sync is open by now, so a repeated vote must be recognised before the check below. A
   // generation that began since changes nothing: what is committed stays.
-  const bool is_committed = has_begun() && id == last_sync_;
+  const bool is_committed = has_begun() && id == progress_.last_sync;
   if (is_committed) {  // the answer was lost
     send(seat.connection, committed);
     return;
@@ -155,9 +156,11 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
     end_early(StopMessage{reason}, reason);
     return;
   }
-  last_sync_ = id;
+  progress_.last_sync = id;
+  trouble_.reset();
+  troubled_seconds_.reset();
   announce_handovers(*sync_);
-  const bool ends_round = id.fragment + 1 == num_fragments_;
+  const bool ends_round = id.fragment + 1 == progress_.fragments;
   open_sync(ends_round ? SyncId{id.round + 1, 0} : SyncId{id.round, id.fragment + 1});
   send_to_members(committed);
 }
@@ -185,6 +188,7 @@ void Roster::on(Seat& seat, const MetricsMessage& message) {
 
 // The others notice a dead process by its connections, seconds before its silence shows it. A
 // connection can also break between two living sites, so the accused one has to be silent too.
+// Otherwise the members need new connections.
 void Roster::on(Seat& seat, const SuspectMessage& message) {
   if (verdict_) {
     send(seat.connection, *verdict_);
@@ -192,6 +196,9 @@ void Roster::on(Seat& seat, const SuspectMessage& message) {
     send(seat.connection, view());
   } else {
     for (auto& other : seats_) other.is_suspected |= other.site == message.site;
+    if (!trouble_ && is_member(seat) && has_begun() && sync_->has_started()) {
+      trouble_ = Trouble{now_seconds_, seat.site, message.site};
+    }
   }
 }
 

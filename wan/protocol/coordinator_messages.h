@@ -56,12 +56,15 @@ struct RefusedMessage {
   static constexpr std::string_view kType = "refused";
   std::string message;
   bool is_temporary = false;
+  bool is_left_behind = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("message", message, "why the site may not take part", kRequired);
     visit("is_temporary", is_temporary,
           "another try may succeed, with nothing changed at the site");
+    visit("is_left_behind", is_left_behind,
+          "the member counts as lost and may join again, over a new connection");
   }
 };
 
@@ -204,7 +207,7 @@ struct ViewMessage {
     visit("generation", generation, "the new generation", required(in_range(0, kMostCount)));
     visit("sites", sites, "names of its members, in order of site id", kRequired);
     visit("lost", lost, "the site that was lost last; empty: none was");
-    visit("reason", reason, "why it is gone");
+    visit("reason", reason, "why it is gone, or which connection broke");
     visit("lost_generation", lost_generation, "the generation that began without it",
           in_range(0, kMostCount));
     visit("joined", joined, "the newcomer with which this generation began; empty: none");

@@ -140,7 +140,13 @@ bool BulkReceiver::accept_sender(Deadline deadline, int stop_fd) {
                           SocketAddress(address_.ip, address_.port).text(), patience_seconds()));
     }
     Socket visitor(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (visitor.fd() < 0) continue;
+    if (visitor.fd() < 0) {
+      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+        continue;  // it has gone again
+      throw PeerError(
+          "", fmt::format("a connection at {} cannot be taken: {}",
+                          SocketAddress(address_.ip, address_.port).text(), std::strerror(errno)));
+    }
     try {
       const auto line = receive_line(visitor, deadline_after(kLineSeconds));
       if (line != std::string(kGreeting) + address_.token) continue;

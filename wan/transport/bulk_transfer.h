@@ -43,8 +43,8 @@ class BulkReceiver {
   const BulkAddress& address() const { return address_; }
 
   // Fills `bytes` with the message's next bytes. Throws PeerError, with an empty site, after
-  // connect_seconds without the first one, or stall_seconds without another. Returns false if a
-  // stop was requested.
+  // connect_seconds without the first one, or stall_seconds without another, and if this process
+  // can take no connection. Returns false if a stop was requested.
   bool receive(std::span<std::byte> bytes, const std::stop_token& stop);
   // Tells the sender that all has come.
   void finish();

@@ -1,4 +1,4 @@
-// IP addresses, and TCP sockets with deadlines, for the address check before training.
+// IP addresses, and TCP sockets with deadlines, for what sites send beside Gloo.
 //
 // Functions throw TcpError with the system's message; callers add what the user can do.
 // Thread-safe, but one thread at a time uses a Socket.

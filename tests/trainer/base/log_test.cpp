@@ -22,6 +22,19 @@ TEST_CASE("the log goes to its file from its level on") {
   CHECK_THAT(text, Contains("error shown 42") && !Contains("not shown"));
 }
 
+TEST_CASE("the log goes to the newest file alone") {
+  const TemporaryFolder folder;
+  const auto before = spdlog::default_logger();
+  set_up_log("north", "error");
+  for (const char* name : {"first", "second"}) {
+    log_to_file(folder / name);
+    spdlog::error("for the {}", name);
+  }
+  spdlog::set_default_logger(before);
+  CHECK_THAT(read_file(folder / "first"), !Contains("for the second"));
+  CHECK_THAT(read_file(folder / "second"), Contains("for the second"));
+}
+
 TEST_CASE("an unknown level is a ConfigError and a log without a place a DataError") {
   const auto before = spdlog::default_logger();
   CHECK_THROWS_WITH(set_up_log("", "loud"), Contains("'loud' is not one of trace"));

@@ -96,9 +96,24 @@ class FakePeers : public Peers, public Exchanges {
   bool adopt(int64_t generation, const std::vector<std::string>& members) override {
     if (generation <= view_.generation) return false;
     const auto self = std::ranges::find(members, view_.own_name()) - members.begin();
+    // As the coordinator tells it, except that several changes in one sync become one.
+    const auto is_gone = [&](const auto& site) { return std::ranges::count(members, site) == 0; };
+    const auto lost = std::ranges::find_if(view_.members, is_gone);
+    ViewMessage message{generation, members, "", "", 0};
+    if (lost != view_.members.end()) {
+      message.lost = *lost;
+      message.lost_generation = generation;
+    }
+    // The welcome of a newcomer names it already.
+    if (members == view_.members) message.joined = view_.own_name();
+    for (const auto& site : members) {
+      if (std::ranges::count(view_.members, site) == 0) message.joined = site;
+    }
+    new_views_.push_back(message);
     view_ = {generation, members, static_cast<std::size_t>(self)};
     return true;
   }
+  std::vector<ViewMessage> take_new_views() override { return std::exchange(new_views_, {}); }
   Rendezvous& rendezvous() override { return *seat_; }
   Exchanges& exchanges() override { return *this; }
   Exchange& among(const View& view) override {
@@ -126,6 +141,7 @@ class FakePeers : public Peers, public Exchanges {
 
  private:
   View view_;
+  std::vector<ViewMessage> new_views_;
   const Renew renew_;
   Meeting& meeting_;
   const std::unique_ptr<Rendezvous> seat_;

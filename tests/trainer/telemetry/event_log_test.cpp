@@ -45,6 +45,8 @@ std::string words(const std::vector<Record>& records) {
       text += fmt::format("sync{}:{}", sync->round, sync->fragment);
     } else if (const auto* round = std::get_if<RoundEvent>(&event)) {
       text += fmt::format("round{}", round->round);
+    } else if (const auto* view = std::get_if<ViewEvent>(&event)) {
+      text += fmt::format("view{}", view->round);
     } else if (const auto* evaluation = std::get_if<EvaluationEvent>(&event)) {
       text += fmt::format("eval{}", evaluation->round);
     }
@@ -242,7 +244,38 @@ TEST_CASE("resuming within a round keeps the steps that were done and their span
 }
 
 TEST_CASE("resuming where nothing was abandoned drops nothing") {
-  CHECK(after_resume(3, 0) == words(first_process()) + " run");
+  auto records = first_process();
+  records.push_back(committed(3));
+  const auto whole = words(records);
+  records.push_back(run(3, 0));
+  CHECK(words(without_abandoned(records)) == whole + " run");
+}
+
+TEST_CASE("the round in which a site was lost does not count when it comes back") {
+  // Lost in round 3; the state that it took is that after round 5.
+  CHECK(after_resume(5, 0) ==
+        "run 1.1 1.2 wait1 round1 eval1 saved 2.1 data2 2.2 wait2 round2 eval2 run");
+  // It attended round 6, trained in 7, was lost in 8 and came back once more.
+  auto records = first_process();
+  for (const auto& record :
+       {run(5, 0), span(SpanCause::kWait, 6),
+        Record{0, "a", ViewEvent{6, 3, {"a", "b"}, std::nullopt, "a", std::nullopt}}, evaluated(6),
+        step(7, 1), committed(7), span(SpanCause::kEvaluate, 7), step(8, 1), run(11, 0)}) {
+    records.push_back(record);
+  }
+  CHECK(words(without_abandoned(records)) ==
+        "run 1.1 1.2 wait1 round1 eval1 saved 2.1 data2 2.2 wait2 round2 eval2 "
+        "run wait6 view6 eval6 7.1 round7 evaluate7 run");
+}
+
+TEST_CASE("a resume before a change of the membership drops it") {
+  std::vector<Record> records = {run(0, 0), step(1, 1), committed(1)};
+  records.push_back({0, "a", ViewEvent{1, 2, {"a"}, "b", std::nullopt, "silent"}});
+  const auto whole = words(records);
+  for (const auto& record : {step(2, 1), run(1, 0)}) records.push_back(record);
+  CHECK(words(without_abandoned(records)) == whole + " run");
+  records.push_back(run(0, 1));
+  CHECK(words(without_abandoned(records)) == "run 1.1 run");
 }
 
 TEST_CASE("a fresh run in the same folder drops everything before it") {

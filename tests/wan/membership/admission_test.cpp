@@ -1,5 +1,7 @@
 #include "wan/membership/admission.h"
 
+#include <limits>
+
 #include "tests/support/catch.h"
 
 namespace farstep {
@@ -50,6 +52,17 @@ TEST_CASE("sites may offer a million checkpoints each") {
 
 TEST_CASE("sites that do not resume start at the beginning whatever checkpoints they have") {
   CHECK(start_syncs_of({site("a", Resume::kNever, {4}), site("b", Resume::kNever, {})}) == 0);
+}
+
+TEST_CASE("a checkpoint that no run can have is refused") {
+  CHECK_FALSE(objection_to_checkpoints(site("a", Resume::kAlways, {0, 7, 1'000'000'000'000'000})));
+  for (const int64_t syncs :
+       {int64_t{-1}, std::numeric_limits<int64_t>::min(), int64_t{1'000'000'000'000'001},
+        std::numeric_limits<int64_t>::max()}) {
+    const auto objection = objection_to_checkpoints(site("a", Resume::kAlways, {3, syncs}));
+    REQUIRE(objection);
+    CHECK_THAT(*objection, Catch::Contains("site a") && Catch::Contains(std::to_string(syncs)));
+  }
 }
 
 TEST_CASE("a site whose run differs is told the JSON path of the first difference") {

@@ -87,10 +87,10 @@ TEST_CASE("a state that cannot be is refused even with the right checksum") {
   Sample sample;
   auto& run = *sample.state.run;
   SECTION("a member that is no site") {
-    run.members[1] = "x";
+    run.progress.members[1] = "x";
   }
   SECTION("a member twice") {
-    run.members[1] = "a";
+    run.progress.members[1] = "a";
   }
   SECTION("a seat of another site") {
     run.seats[0].site = "x";
@@ -108,7 +108,7 @@ TEST_CASE("a state that cannot be is refused even with the right checksum") {
     run.verdict = "over";
   }
   SECTION("generation 0") {
-    run.generation = 0;
+    run.progress.generation = 0;
   }
   CHECK_FALSE(refusal_of(journal_text(sample.state, sample.table.run), sample.table.run).empty());
 }
@@ -137,7 +137,7 @@ TEST_CASE("a journal is written only when the state is another") {
   std::filesystem::remove(folder / "journal");
   journal.write(sample.state);
   CHECK_FALSE(std::filesystem::exists(folder / "journal"));
-  ++sample.state.run->generation;
+  ++sample.state.run->progress.generation;
   journal.write(sample.state);
   CHECK(std::filesystem::exists(folder / "journal"));
 }

@@ -85,11 +85,29 @@ TEST_CASE("an accused site that lives stays, and the accuser hears of no generat
   CHECK_FALSE(party.members[2]->has_failed());
 }
 
-TEST_CASE("without sites to spare nobody waits for a new generation") {
-  auto deadlines = quick_deadlines();
-  deadlines.lost_after_seconds = 3600;
-  Party party(2, deadlines);
-  CHECK_FALSE(party.members[0]->is_renewed(1, "s1"));
+TEST_CASE("members whose connection broke do the sync anew, with sites to spare and without") {
+  for (const std::optional<int64_t> min_sites : {std::optional<int64_t>(1), {}}) {
+    Party party(2, quick_deadlines(), min_sites);
+    run_ranks(2, [&](int site) { party.members[site]->arrive(kFirst, {}, "aa", {}); });
+    CHECK(party.members[0]->is_renewed(1, "s1"));
+    // The other one learns of it by its vote, or by the listener that ends its exchange.
+    CHECK_THAT(error_of<PeerError>([&] { party.members[1]->vote(kFirst, "bb"); }),
+               Catch::Matchers::Contains("a connection of site s0 to site s1 broke"));
+    const auto generations = run_ranks(2, [&](int site) {
+      const auto generation = party.members[site]->arrive(kFirst, {}, "aa", {})->generation;
+      party.members[site]->vote(kFirst, "bb");
+      return generation;
+    });
+    CHECK(generations == std::vector<int64_t>{2, 2});
+  }
+}
+
+TEST_CASE("without sites to spare the loss of an accused one ends the run") {
+  Party party(2, quick_deadlines());
+  run_ranks(2, [&](int site) { party.members[site]->arrive(kFirst, {}, "aa", {}); });
+  party.members[1].reset();
+  CHECK_THAT(error_of<PeerError>([&] { party.members[0]->is_renewed(1, "s1"); }),
+             Catch::Matchers::StartsWith("site s1: silent"));
 }
 
 TEST_CASE("a listener of a generation hears of its loss, one of the next does not") {

@@ -163,6 +163,34 @@ struct Actor {
   ControlSocket socket;
 };
 
+TEST_CASE("a member that is left behind hears that it may join again") {
+  for (const bool is_left_behind : {true, false}) {
+    RealClock clock;
+    Actor coordinator(ControlSocket::Role::kCoordinator, kAnyPort);
+    Member member(coordinator.socket.endpoint(), "s0", patient_deadlines(), clock);
+    auto joined = std::async(std::launch::async, [&] { return member.join({}).has_value(); });
+    const auto connection = coordinator.receive().front();
+    const auto send = [&](const CoordinatorMessage& message) {
+      coordinator.socket.send({connection, encode(message)});
+    };
+    send(Welcome{.run = served(1).config, .site_id = 0, .sites = {"s0"}, .generation = 1});
+    REQUIRE(joined.get());
+    send(UnknownSiteMessage{"it was silent"});
+    send(RefusedMessage{"the others go on", true, is_left_behind});
+    bool may_join = false;
+    CHECK_THAT(error_of<PeerError>([&] {
+                 try {
+                   member.arrive({}, {}, "aa", {});
+                 } catch (const LeftBehindError&) {
+                   may_join = true;
+                   throw;
+                 }
+               }),
+               Catch::Contains("the others go on"));
+    CHECK(may_join == is_left_behind);
+  }
+}
+
 TEST_CASE("a coordinator of an older term is not heard") {
   RealClock clock;
   Actor coordinator(ControlSocket::Role::kCoordinator, kAnyPort);

@@ -67,19 +67,61 @@ void ModelSite::later(double seconds, Function function) {
 }
 
 void ModelSite::beat() {
+  if (returning_) world_.send(*this, *returning_);
   if (request_) world_.send(*this, *request_);
   if (!takes_part()) return;
-  if (world_.now() - heard_seconds_ > world_.deadlines().lost_after_seconds) {
+  if (world_.now() - heard_seconds_ > world_.deadlines().coordinator_lost_after_seconds) {
     crash();  // it cannot reach the coordinator for a goodbye
     return;
   }
   HeartbeatMessage heartbeat;
   heartbeat.generation = generation_;
+  heartbeat.term = term_;
   world_.send(*this, heartbeat);
 }
 
+bool ModelSite::hears(const CoordinatorMessage& message) {
+  const int64_t term = std::visit(
+      [this](const auto& content) {
+        if constexpr (requires { content.term; }) return content.term;
+        return term_;
+      },
+      message);
+  if (term < term_) return false;
+  const auto silence_seconds = world_.now() - heard_seconds_;
+  if (welcome_ && (term > term_ || silence_seconds > world_.deadlines().lost_after_seconds)) {
+    back_seconds_ = world_.now();
+  }
+  term_ = term;
+  const bool does_not_know = std::holds_alternative<UnknownSiteMessage>(message) ||
+                             std::holds_alternative<WaitingMessage>(message);
+  if (!welcome_ || !does_not_know) heard_seconds_ = world_.now();
+  return true;
+}
+
+void ModelSite::return_to_run() {
+  if (returning_) return;
+  returning_.emplace();
+  returning_->site = name_;
+  returning_->term = term_;
+  returning_->generation = generation_;
+  if (committed_) {
+    returning_->committed_round = committed_->round;
+    returning_->committed_fragment = committed_->fragment;
+  }
+  world_.send(*this, *returning_);
+}
+
 void ModelSite::receive(const CoordinatorMessage& message) {
-  heard_seconds_ = world_.now();
+  if (!hears(message)) return;
+  if (const auto* committed = std::get_if<CommittedMessage>(&message)) {
+    committed_ = SyncId{committed->round, committed->fragment};
+  }
+  if (takes_part() && returning_ && answers(message, *returning_)) {
+    returning_.reset();
+    if (std::holds_alternative<RefusedMessage>(message)) crash();  // and it joins again
+    return;
+  }
   if (const auto* welcome = std::get_if<Welcome>(&message); welcome != nullptr && !welcome_) {
     welcome_ = *welcome;
     generation_ = welcome->generation;
@@ -96,10 +138,8 @@ void ModelSite::receive(const CoordinatorMessage& message) {
     on_answer(message);
     return;
   }
-  const bool is_unknown = std::holds_alternative<UnknownSiteMessage>(message);
-  if (takes_part() && (is_unknown || std::holds_alternative<PeerLostMessage>(message))) {
-    leave(Outcome::kPeerLost);
-  }
+  if (takes_part() && std::holds_alternative<UnknownSiteMessage>(message)) return_to_run();
+  if (takes_part() && std::holds_alternative<PeerLostMessage>(message)) leave(Outcome::kPeerLost);
 }
 
 void ModelSite::on_view(const ViewMessage& view) {
@@ -285,15 +325,19 @@ void ModelSite::exchange_failed(int64_t generation, const SyncId& sync,
 
 void ModelSite::renew(const std::string& suspect) {
   world_.leave_exchange(name_, go_->generation, sync_);
-  const bool can_renew = std::ssize(sites_) > welcome_->min_sites;
-  if (!can_renew && go_->generation == generation_) {
-    give_up_round();
-    return;
-  }
   const auto& deadlines = world_.deadlines();
   ask(Stage::kSuspecting, SuspectMessage{go_->generation, suspect});
+  const bool can_lose_one = std::ssize(sites_) > welcome_->min_sites;
   later(deadlines.lost_after_seconds + 2 * deadlines.heartbeat_seconds,
-        [this] { give_up_round(); });
+        [this, suspect, can_lose_one, from = world_.now()] {
+          const bool was_away = back_seconds_ >= from || world_.now() - heard_seconds_ >
+                                                             world_.deadlines().lost_after_seconds;
+          if (can_lose_one && was_away) {
+            renew(suspect);
+          } else {
+            give_up_round();
+          }
+        });
 }
 
 // A newcomer takes a newer state then; any other site ends, and is started again.

@@ -68,6 +68,10 @@ class ModelSite {
   // Calls the function after this time, unless the process has left the stage by then.
   template <typename Function>
   void later(double seconds, Function function);
+  // Notes that the coordinator lives; false for a message of an older term, which is dropped.
+  bool hears(const CoordinatorMessage& message);
+  // Registers again at a coordinator that does not know this member.
+  void return_to_run();
   void on_view(const ViewMessage& view);
   void on_answer(const CoordinatorMessage& answer);
   void end();
@@ -94,6 +98,10 @@ class ModelSite {
   int64_t stage_number_ = 0;
   std::optional<SiteMessage> request_;
   double heard_seconds_;
+  double back_seconds_ = -1e9;  // when the coordinator came back from a silence or a restart
+  int64_t term_ = 0;
+  std::optional<RegisterMessage> returning_;
+  std::optional<SyncId> committed_;
 
   // What Member knows.
   std::optional<Welcome> welcome_;

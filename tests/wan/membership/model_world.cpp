@@ -33,6 +33,7 @@ uint64_t mix(uint64_t a, uint64_t b) {
 ModelWorld::ModelWorld(uint64_t seed, bool is_told) : is_told_(is_told), chance_(mix(seed, 1)) {
   deadlines_.lost_after_seconds = 3;
   deadlines_.leave_seconds = 3;
+  deadlines_.coordinator_lost_after_seconds = 30;
   const int64_t num_sites = 2 + chance_.below(3);
   for (int64_t i = 0; i < num_sites; ++i) names_.push_back(std::string(1, "abcd"[i]));
   rounds_ = 2 + chance_.below(6);
@@ -52,8 +53,8 @@ ModelWorld::ModelWorld(uint64_t seed, bool is_told) : is_told_(is_told), chance_
     fault_end_seconds_ = 150;
     loses_one_in_ = 0;
   }
-  const Json run{{"name", "model"}};
-  roster_ = std::make_unique<Roster>(ServedRun{run, names_, fragments_, min_sites_}, deadlines_);
+  run_ = ServedRun{Json{{"name", "model"}}, names_, fragments_, min_sites_};
+  roster_ = std::make_unique<Roster>(run_, deadlines_);
   members_ = names_;
   for (const auto& name : names_) {
     after(chance_.between(0, 1), [this, name] { start_process(name); });
@@ -83,6 +84,7 @@ void ModelWorld::play() {
 }
 
 bool ModelWorld::is_over() const {
+  if (is_abandoned_) return true;
   return num_restarts_due_ == 0 && newest_process_.size() == names_.size() &&
          std::ranges::none_of(processes_, [](const auto& process) { return process->is_alive(); });
 }
@@ -148,7 +150,7 @@ void ModelWorld::draw_fault() {
   if (process == nullptr) return;
   auto& link = links_[process->connection()];
   link.last_fault = now_seconds_;
-  switch (chance_.below(6)) {
+  switch (chance_.below(7)) {
     case 0:
     case 1:
       process->crash();
@@ -166,9 +168,46 @@ void ModelWorld::draw_fault() {
     case 4:
       process->leave(Outcome::kInterrupted);
       break;
+    case 5:
+      kill_coordinator();
+      break;
     default:
       fail_link_of_exchange();
   }
+}
+
+// Half of its deaths come when the journal is written and the answers have not left.
+void ModelWorld::kill_coordinator() {
+  if (is_coordinator_down_ || roster_->is_over()) return;
+  if (chance_.one_in(2)) {
+    dies_before_answers_ = true;
+  } else {
+    lose_coordinator();
+  }
+}
+
+void ModelWorld::lose_coordinator() {
+  tell("--", "coordinator", "dies");
+  is_coordinator_down_ = true;
+  if (chance_.one_in(2)) waiting_.emplace();
+  after(chance_.between(0.1, 8), [this] { restart_coordinator(); });
+}
+
+void ModelWorld::restart_coordinator() {
+  auto state = roster_->state();
+  if (chance_.one_in(4)) state = read_json<RosterState>(to_json(state), "the journal");
+  state.require_fits(run_);
+  // Of a run that all have left, nothing is to go on.
+  is_abandoned_ = state.run && std::ranges::none_of(state.run->seats, [](const auto& seat) {
+                    return seat.presence == Presence::kPresent;
+                  });
+  ++state.term;
+  roster_ = std::make_unique<Roster>(run_, deadlines_, state, now_seconds_);
+  tell("--", "coordinator", fmt::format("is back in term {}", state.term));
+  is_coordinator_down_ = false;
+  for (auto& [connection, link] : links_) link.last_fault = now_seconds_;
+  const auto waiting = std::exchange(waiting_, std::nullopt).value_or(std::vector<Waiting>());
+  for (const auto& [from, message, epoch] : waiting) arrive(*from, message, epoch);
 }
 
 // Both of its ends live.
@@ -203,28 +242,44 @@ std::optional<double> ModelWorld::arrival_seconds(Link& link, double& newest) {
 }
 
 void ModelWorld::send(const ModelSite& from, const SiteMessage& message) {
-  const auto& connection = from.connection();
-  auto& link = links_[connection];
+  auto& link = links_[from.connection()];
   const auto arrives = arrival_seconds(link, link.newest_up);
   if (!arrives) return;
   const bool is_repeated = repeats_one_in_ > 0 && chance_.one_in(repeats_one_in_);
   for (int copy = 0; copy < (is_repeated ? 2 : 1); ++copy) {
-    after(*arrives - now_seconds_, [this, connection, message, epoch = link.epoch, &from] {
-      if (links_[connection].epoch != epoch) return;
-      if (is_told_) tell("->", connection, encode(message));
-      note(from, message);
-      deliver(roster_->receive(connection, message, now_seconds_));
-    });
+    after(*arrives - now_seconds_,
+          [this, &from, message, epoch = link.epoch] { arrive(from, message, epoch); });
+  }
+}
+
+void ModelWorld::arrive(const ModelSite& from, const SiteMessage& message, int64_t epoch) {
+  if (links_[from.connection()].epoch != epoch) return;
+  if (is_coordinator_down_) {
+    if (waiting_) waiting_->push_back({&from, message, epoch});
+    return;
+  }
+  if (is_told_) tell("->", from.connection(), encode(message));
+  note(from, message);
+  const auto answers = roster_->receive(from.connection(), message, now_seconds_);
+  if (std::exchange(dies_before_answers_, false) && !roster_->is_over()) {
+    check_all(answers);
+    lose_coordinator();
+  } else {
+    deliver(answers);
   }
 }
 
 void ModelWorld::tick() {
-  deliver(roster_->tick(now_seconds_));
+  if (!is_coordinator_down_) {
+    deliver(roster_->tick(now_seconds_));
+    is_abandoned_ |= roster_->is_abandoned();
+  }
   after(kTickSeconds, [this] { tick(); });
 }
 
-void ModelWorld::deliver(const std::vector<Outgoing>& messages) {
+void ModelWorld::check_all(const std::vector<Outgoing>& messages) {
   check_memory();
+  if (roster_->is_superseded()) throw Violation("the newest coordinator serves the run");
   // The handovers that follow from a commit come before it.
   for (const auto& [connection, message] : messages) {
     if (const auto* committed = std::get_if<CommittedMessage>(&message)) check_commit(*committed);
@@ -232,6 +287,12 @@ void ModelWorld::deliver(const std::vector<Outgoing>& messages) {
   for (const auto& [connection, message] : messages) {
     if (is_told_) tell("<-", connection, encode(message));
     check(connection, message);
+  }
+}
+
+void ModelWorld::deliver(const std::vector<Outgoing>& messages) {
+  check_all(messages);
+  for (const auto& [connection, message] : messages) {
     auto& link = links_[connection];
     const auto arrives = arrival_seconds(link, link.newest_down);
     if (!arrives) continue;

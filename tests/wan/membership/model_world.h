@@ -1,6 +1,7 @@
 // A coordinator's roster and the sites of a run in one process and in simulated time, for the model
 // of the protocol. A seed draws the run, every delay, the loss and repetition of messages, and the
-// faults: processes that die and are started again, connections that break, cut links.
+// faults: processes that die and are started again, connections that break, cut links, and a
+// coordinator that dies and goes on with its journal.
 //
 // Each connection keeps the order of its messages, as TCP does. Messages of different connections
 // overtake each other. After some seconds no fault comes any more, and the run has to end.
@@ -54,6 +55,7 @@ class ModelWorld {
   // How the run ended, and what happened in it.
   bool was_completed() const;
   int64_t num_newcomers_taken() const { return num_newcomers_taken_; }
+  bool has_lost_coordinator() const { return roster_->term() > 1; }
 
   // ---- for the sites ----
   double now() const { return now_seconds_; }
@@ -75,6 +77,12 @@ class ModelWorld {
   void gone(ModelSite& site, bool died);
 
  private:
+  // What waits at a site until the coordinator is back.
+  struct Waiting {
+    const ModelSite* from;
+    SiteMessage message;
+    int64_t epoch;
+  };
   struct Link {
     int64_t epoch = 0;  // of the connection
     double newest_up = 0, newest_down = 0;
@@ -109,10 +117,17 @@ class ModelWorld {
   ModelSite* process_of(const std::string& site);
   void draw_fault();
   void fail_link_of_exchange();
+  void kill_coordinator();
+  void lose_coordinator();
+  void restart_coordinator();
+  // A message has come to the coordinator's machine.
+  void arrive(const ModelSite& from, const SiteMessage& message, int64_t epoch);
   void tick();
   bool is_over() const;
   // Returns when the message arrives, or nothing if it is lost.
   std::optional<double> arrival_seconds(Link& link, double& newest);
+  // Checks what the roster has decided. It counts even if nobody hears of it.
+  void check_all(const std::vector<Outgoing>& messages);
   void deliver(const std::vector<Outgoing>& messages);
   void look_at(const ModelExchange& exchange, const Meeting& meeting);
   void tell(const std::string& direction, const std::string& connection, const std::string& text);
@@ -141,7 +156,12 @@ class ModelWorld {
   double now_seconds_ = 0;
   int64_t num_steps_ = 0;
   std::priority_queue<Event> events_;
-  std::unique_ptr<Roster> roster_;
+  ServedRun run_;
+  std::unique_ptr<Roster> roster_;  // of the newest coordinator, also while that is down
+  bool is_coordinator_down_ = false;
+  bool dies_before_answers_ = false;  // it dies when the journal has the next message's effect
+  std::optional<std::vector<Waiting>> waiting_;  // nothing: messages to a dead coordinator are lost
+  bool is_abandoned_ = false;  // a new run would begin, as all old processes have gone
   std::vector<std::unique_ptr<ModelSite>> processes_;
   std::map<std::string, ModelSite*> newest_process_;  // by site
   std::map<std::string, ModelSite*> by_connection_;

@@ -105,9 +105,66 @@ TEST_CASE("a suspect that is silent is lost after few heartbeats, one that lives
   table.receive("a", SuspectMessage{1, "c"});
   CHECK(receivers<ViewMessage>(table.pass(2, {"a", "b"})).empty());
   CHECK(receivers<ViewMessage>(table.pass(1, {"a", "b"})) == Names{"a", "b"});
-  // b answers: whoever accuses it has lost no more than a connection.
+  // b answers, and no exchange is under way that would need new connections.
   table.receive("a", SuspectMessage{2, "b"});
   CHECK(table.pass(60, {"a", "b"}).empty());
+}
+
+TEST_CASE("living members begin an exchange anew in which a connection broke") {
+  const Names all = {"a", "b", "c"};
+  for (const int64_t min_sites : {1, 3}) {
+    Table table(all, 1, min_sites);
+    table.join();
+    table.run_round(1);
+    for (const auto& site : all) table.receive(site, arrival(2));
+    table.receive("b", ballot(2));  // whose connections are whole
+    table.receive("a", SuspectMessage{1, "b"});
+    CHECK(table.pass(1, all).empty());
+    const auto told = table.pass(1, all);
+    CHECK(receivers<ViewMessage>(told) == all);
+    const auto view = std::get<ViewMessage>(told.front().message);
+    CHECK(view.sites == all);
+    CHECK(view.lost.empty());
+    CHECK(view.lost_generation == 2);
+    CHECK(view.reason == "a connection of site a to site b broke");
+    CHECK(only<ViewMessage>(table.receive("a", SuspectMessage{1, "b"})).generation == 2);
+    table.receive("a", arrival(2, "aa", 2));
+    table.receive("b", arrival(2, "aa", 2));
+    CHECK(receivers<Go>(table.receive("c", arrival(2, "aa", 2))) == all);
+    table.receive("a", ballot(2, "bb", 2));
+    table.receive("b", ballot(2, "bb", 2));
+    CHECK(receivers<CommittedMessage>(table.receive("c", ballot(2, "bb", 2))) == all);
+    CHECK(table.pass(60, all).empty());
+  }
+}
+
+TEST_CASE("a connection that stays broken ends like the loss of the accused site") {
+  const Names all = {"a", "b", "c"};
+  for (const int64_t min_sites : {2, 3}) {
+    Table table(all, 1, min_sites);
+    table.join();
+    const double start_seconds = table.now_seconds;
+    int64_t generation = 1;
+    std::vector<Outgoing> told;
+    while (told.empty() || std::holds_alternative<ViewMessage>(told.front().message)) {
+      for (const auto& site : all) table.receive(site, arrival(1, "aa", generation));
+      table.receive("a", SuspectMessage{generation, "b"});
+      told = table.pass(4, all);
+      REQUIRE(told.size() >= 2);
+      const auto* view = std::get_if<ViewMessage>(&told.front().message);
+      if (view == nullptr || view->sites != all) break;
+      CHECK(view->generation == ++generation);
+    }
+    const double seconds = table.now_seconds - start_seconds;
+    CHECK(seconds > Deadlines{}.join_seconds);
+    CHECK(seconds < Deadlines{}.join_seconds + 12);
+    if (min_sites == 2) {
+      CHECK(std::get<ViewMessage>(told.front().message).sites == Names{"a", "c"});
+      CHECK(std::get<ViewMessage>(told.front().message).lost == "b");
+    } else {
+      CHECK(std::get<PeerLostMessage>(told.front().message).site == "b");
+    }
+  }
 }
 
 TEST_CASE("a site that leaves early leaves the others a generation of their own") {

@@ -222,6 +222,25 @@ Table with_c_in_round_2() {
 
 }  // namespace
 
+TEST_CASE("a restarted coordinator keeps the handover that its donor keeps to, and the request") {
+  auto table = without_c();
+  table.receive("c2", registration("c"));
+  table.receive("c2", kFetch);
+  for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 1));
+  table.receive("a", ballot_of(1));
+  table.receive("b", ballot_of(1));  // the answers are lost with the coordinator
+  Table next(table, table.roster.state());
+  next.receive("a", ballot_of(1));
+  const auto handover = only<HandoverMessage>(next.receive("c2", kFetch));
+  CHECK(handover.round == 1);
+  CHECK(handover.donor == "a");
+
+  auto attending = with_c_in_round_2();
+  Table later(attending, attending.roster.state());
+  later.receive("a", arrival(2, "aa", 3));
+  CHECK(later.receive("c2", kFetch).empty());  // a late repetition
+}
+
 TEST_CASE("nobody waits for a newcomer that gives up the round it attends") {
   auto table = with_c_in_round_2();
   CHECK(table.receive("c2", kFetch).empty());  // a late repetition

@@ -109,7 +109,7 @@ TEST_CASE("no site is lost before it had its time to come back") {
   next.receive("b", beat(1, 1));
   const auto told = next.pass(3, {"a", "b"});
   CHECK(receivers<ViewMessage>(told) == Names{"a", "b"});
-  CHECK(next.roster.state().run->members == Names{"a", "b"});
+  CHECK(next.roster.state().run->progress.members == Names{"a", "b"});
 }
 
 TEST_CASE("a suspect has the whole time to come back after a restart") {
@@ -117,7 +117,7 @@ TEST_CASE("a suspect has the whole time to come back after a restart") {
   auto next = restarted(table);
   next.receive("a", SuspectMessage{1, "c"});
   CHECK(next.pass(4, {"a", "b"}).empty());
-  CHECK(next.roster.state().run->generation == 1);
+  CHECK(next.roster.state().run->progress.generation == 1);
 }
 
 TEST_CASE("new processes wait for the old ones and begin anew if none comes back") {
@@ -211,6 +211,21 @@ TEST_CASE("a coordinator that lost its journal refuses the members of the run fo
   const auto refusal = only<RefusedMessage>(table.receive("a", request));
   CHECK(refusal.is_temporary);
   CHECK_THAT(refusal.message, Catch::Contains("round 12 in generation 3"));
+}
+
+TEST_CASE("a member that was lost may join again if the others go on") {
+  for (const int64_t min_sites : {2, 3}) {
+    auto table = after_two_rounds(min_sites);
+    table.pass(10, {"a", "b"});
+    auto request = registration("c");
+    request.generation = 1;
+    request.committed_round = 2;
+    const auto refusal = only<RefusedMessage>(table.receive("c", request));
+    CHECK(refusal.is_temporary);
+    CHECK(refusal.is_left_behind == (min_sites == 2));
+    if (min_sites == 3) continue;
+    CHECK(only<Welcome>(table.receive("c2", registration("c"))).is_newcomer);
+  }
 }
 
 TEST_CASE("above every term that a site may name there is one for the coordinator") {

@@ -96,3 +96,15 @@ TEST_CASE("a filtered port answers its one source and nobody else") {
     CHECK_THROWS_WITH(connect_tcp(address, deadline_after(0.05)), "timed out");
   }
 }
+
+TEST_CASE("to ask a broken connection for its other end is no error, and gives none") {
+  const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_storage storage;
+  socklen_t size = sizeof(storage);
+  REQUIRE(::getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&storage), &size) == 0);
+  CHECK(SocketAddress(storage).text() == "0.0.0.0:0");
+  CHECK_FALSE(SocketAddress::remote_of(socket.fd()));
+  const auto pair = connected_pair("127.0.0.1");
+  CHECK(SocketAddress::remote_of(pair.client.fd()) == SocketAddress::local_of(pair.server.fd()));
+  CHECK(::getpeername(-1, reinterpret_cast<sockaddr*>(&storage), &size) == -1);
+}

@@ -27,8 +27,8 @@ class LineIterator : public sentencepiece::SentenceIterator {
   std::optional<std::string> line_;
 };
 
-// Returns why `content` is no model; nothing if it is one. SentencePiece returns most errors, but
-// its trie throws at an empty piece.
+// Reads the model in `content`. Returns the error's text, which is empty for a valid model.
+// SentencePiece returns most errors, but its trie throws at an empty piece.
 std::string parse(const std::string& content, sentencepiece::SentencePieceProcessor& processor) {
   try {
     const auto status = processor.LoadFromSerializedProto(content);

@@ -1,0 +1,77 @@
+// Fake sites that die in a round, the kinds of rounds in which they do, and what holds after it.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/trainer/round/fake_sites.h"
+
+namespace farstep {
+
+struct RoundKind {
+  int64_t fragments, delay_steps;
+  double alpha;
+  CodecKind codec;
+  Policy policy;
+  StrategyKind strategy = StrategyKind::kLowCommunication;
+};
+
+inline const RoundKind kPlainRounds = {1, 0, 0, CodecKind::kFp32, Policy::kUniform};
+inline const RoundKind kHybridRounds = {1, 0, 0, CodecKind::kInt8, Policy::kHybrid};
+inline const RoundKind kDelayedRounds = {3, 2, 0.5, CodecKind::kInt8, Policy::kUniform};
+inline const RoundKind kFragmentedRounds = {3, 0, 0, CodecKind::kFp32, Policy::kHybrid};
+inline const RoundKind kEagerRounds = {
+    1, 0, 0, CodecKind::kInt8, Policy::kUniform, StrategyKind::kEagerUpdates};
+
+inline RunConfig run_of(const RoundKind& kind, int num_sites, int64_t rounds) {
+  auto run = strategy_run(num_sites, kind.fragments, kind.delay_steps, kind.alpha, 12);
+  run.strategy.kind = kind.strategy;
+  run.sync.codec.kind = kind.codec;
+  run.outer.rounds = rounds;
+  run.plan.policy = kind.policy;
+  return run;
+}
+
+struct Death {};
+
+// Makes a site die before this step of this round, and the others go on. With `comes_back` they
+// wait for it, once they have given it their state.
+inline void let_die(FakeSites& sites, std::size_t victim, int64_t round, int64_t step,
+                    bool comes_back = false) {
+  sites.meeting.let_others_go_on();
+  sites[victim].training.before_step = [=, &sites](const StepOrder& order) {
+    if (order.round < round || (order.round == round && order.step < step)) return;
+    // First, or the others could end the run before.
+    if (comes_back) sites.meeting.let_join(static_cast<int>(victim));
+    sites.lose("s" + std::to_string(victim));
+    throw Death();
+  };
+}
+
+// Returns what became of a site that runs `function`, which tells whether it has done all rounds.
+template <typename Function>
+std::string outcome_of(Function function) {
+  try {
+    return function() ? "done" : "stopped";
+  } catch (const Death&) {
+    return "died";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+// Checks that no two steps of any site trained on the same window.
+inline void check_windows(const FakeSites& sites) {
+  std::set<int64_t> windows;
+  std::size_t trained = 0;
+  for (const auto& site : sites.sites) {
+    for (const auto& [begin, end] : site->training.sequences) {
+      for (int64_t window = begin; window < end; ++window, ++trained) windows.insert(window);
+    }
+  }
+  CHECK(windows.size() == trained);
+}
+
+}  // namespace farstep
