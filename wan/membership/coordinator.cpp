@@ -24,7 +24,7 @@ Coordinator::Coordinator(const std::string& endpoint, ServedRun run, const Deadl
       deadlines_(deadlines),
       // Half a heartbeat, so that a lost site is noticed at most that much too late.
       tick_seconds_(deadlines.heartbeat_seconds / 2),
-      strangers_(clock),
+      strangers_("coordinator", clock),
       journal_(journal.empty() ? nullptr : std::make_unique<Journal>(journal, run_)),
       roster_(std::make_unique<Roster>(
           run_, deadlines_, journal_ ? journal_->start() : RosterState{}, clock.unix_seconds())),

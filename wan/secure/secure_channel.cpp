@@ -57,14 +57,21 @@ SecureChannel::SecureChannel(SecureChannel&& other) noexcept
 
 SecureChannel SecureChannel::connect(const SocketAddress& address, const std::string& site,
                                      const Credentials& credentials, Deadline deadline) {
-  Socket socket;
   try {
-    socket = connect_tcp(address, deadline);
+    return connect(connect_tcp(address, deadline), site, "", credentials, deadline);
   } catch (const TcpError& error) {
     fail(site, fmt::format("cannot connect to {}: {}", address.text(), error.what()));
   }
+}
+
+SecureChannel SecureChannel::connect(Socket socket, const std::string& site,
+                                     const std::string& topic, const Credentials& credentials,
+                                     Deadline deadline) {
   SslHandle ssl(SSL_new(credentials.context()));
   check_openssl(ssl && SSL_set_fd(ssl.get(), socket.fd()) == 1, "make a connection");
+  if (!topic.empty()) {
+    check_openssl(SSL_set_tlsext_host_name(ssl.get(), topic.c_str()) == 1, "name a topic");
+  }
   SSL_set_connect_state(ssl.get());
   SecureChannel channel(std::move(socket), std::move(ssl), site);
   channel.repeat(
@@ -77,7 +84,7 @@ SecureChannel SecureChannel::connect(const SocketAddress& address, const std::st
   auto reason = credentials.reason_to_refuse(channel.ssl_.get());
   const auto found = identity_of(SSL_get0_peer_certificate(channel.ssl_.get())).site;
   if (!reason && found != site) reason = fmt::format("its certificate is of site \"{}\"", found);
-  if (reason) fail(site, fmt::format("{} is refused: {}", address.text(), *reason));
+  if (reason) fail(site, fmt::format("who answers there is refused: {}", *reason));
   std::array<char, kWelcome.size()> welcome{};
   try {
     channel.receive(std::as_writable_bytes(std::span(welcome)), deadline);
@@ -90,6 +97,11 @@ SecureChannel SecureChannel::connect(const SocketAddress& address, const std::st
     fail(site, "speaks another version of the protocol");
   }
   return channel;
+}
+
+std::string SecureChannel::topic() const {
+  const char* name = SSL_get_servername(ssl_.get(), TLSEXT_NAMETYPE_host_name);
+  return name == nullptr ? "" : name;
 }
 
 // OpenSSL refuses a new key inside a record, and sends the notice of one with the next record.

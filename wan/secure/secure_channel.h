@@ -23,6 +23,10 @@ class SecureChannel {
   // expired, revoked, or it refused this site. `credentials` may go before the channel.
   static SecureChannel connect(const SocketAddress& address, const std::string& site,
                                const Credentials& credentials, Deadline deadline);
+  // Does the same over a connection that exists. The listener reads `topic`, a host name that says
+  // what the channel is for; it crosses the network in the clear.
+  static SecureChannel connect(Socket socket, const std::string& site, const std::string& topic,
+                               const Credentials& credentials, Deadline deadline);
 
   // Takes a connection whose handshake is finished and whose peer is `peer`.
   SecureChannel(Socket socket, SslHandle ssl, std::string peer);
@@ -30,6 +34,8 @@ class SecureChannel {
 
   // Returns the site at the other end, as its certificate says.
   const std::string& peer() const { return peer_; }
+  // Of a listener's channel: the topic of the site that connected; empty if it gave none.
+  std::string topic() const;
   // Sends all bytes.
   void send(std::span<const std::byte> bytes, Deadline deadline);
   // Waits for bytes, and returns how many came, at least one; 0 if the peer closed the channel.

@@ -96,6 +96,10 @@ void keep_alive(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
+void send_without_delay(int fd) {
+  set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
 std::string pace_with(int fd, const std::string& congestion_control) {
   // An error is ignored on purpose: the caller learns from the result which control is in use.
   setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion_control.data(),
@@ -142,12 +146,14 @@ void SocketCounter::shut_down() {
 }
 
 // Compares addresses, because the owner may have closed the descriptor and the kernel reused its
-// number.
+// number. A broken connection keeps its figures, but has no peer (tcp.cpp gives it port 0).
 bool SocketCounter::is_open() const {
-  return SocketAddress::local_of(fd_) == local_ && SocketAddress::remote_of(fd_) == remote_;
+  const auto remote = SocketAddress::remote_of(fd_);
+  return SocketAddress::local_of(fd_) == local_ &&
+         (remote == remote_ || !remote || remote->port() == 0);
 }
 
-const SocketFacts& SocketCounter::look() {
+SocketFacts SocketCounter::look() {
   const auto facts = is_open() ? kernel_facts(fd_) : std::nullopt;
   if (!facts) return facts_;
   const double stretch =

@@ -31,6 +31,9 @@ void accept_only_from(int fd, const std::string& source_ip);
 // vanished is noticed within two minutes.
 void keep_alive(int fd);
 
+// Lets the kernel send small pieces of a connection at once.
+void send_without_delay(int fd);
+
 // Sets the kernel's congestion control ("bbr", "cubic") of a socket, if the kernel has it and
 // allows it; an empty name changes nothing. Returns the one in use afterwards.
 std::string pace_with(int fd, const std::string& congestion_control);
@@ -63,15 +66,25 @@ struct SocketFacts {
   LineSample line;             // now_seconds is not set
 };
 
-// Reads the figures of a connected socket that another object owns and may close.
-class SocketCounter {
+// What carries bytes to a peer: one socket, or several one after the other.
+class Line {
+ public:
+  virtual ~Line() = default;
+  // Returns the kernel's figures now, or the last ones once there is no connection.
+  virtual SocketFacts look() = 0;
+  // Do the same as the free functions.
+  virtual void limit_pace(double bits_per_second) = 0;
+  virtual void pace_with(const std::string& congestion_control) = 0;
+};
+
+// Reads the figures of a connected socket that another object owns and may close. Its setters do
+// nothing once the socket is closed.
+class SocketCounter : public Line {
  public:
   explicit SocketCounter(int fd);
-  // Returns the kernel's figures now, or the last ones once the socket is closed.
-  const SocketFacts& look();
-  // Do the same as the free functions, and nothing once the socket is closed.
-  void limit_pace(double bits_per_second);
-  void pace_with(const std::string& congestion_control);
+  SocketFacts look() override;
+  void limit_pace(double bits_per_second) override;
+  void pace_with(const std::string& congestion_control) override;
   // Ends the connection both ways: its owner reads the end of the stream, as if the peer had closed
   // it. Does nothing once the socket is closed.
   void shut_down();

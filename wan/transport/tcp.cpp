@@ -148,8 +148,12 @@ Socket listen_tcp(const SocketAddress& address) {
   return socket;
 }
 
-Socket connect_tcp(const SocketAddress& address, Deadline deadline) {
+Socket connect_tcp(const SocketAddress& address, Deadline deadline, const std::string& source_ip) {
   Socket socket = new_socket(address.family());
+  if (!source_ip.empty()) {
+    const SocketAddress source(source_ip, 0);
+    if (bind(socket.fd(), source.get(), source.size()) != 0) fail(errno);
+  }
   if (connect(socket.fd(), address.get(), address.size()) != 0 && errno != EINPROGRESS) fail(errno);
   wait_ready(socket, POLLOUT, deadline);
   int error = 0;

@@ -82,8 +82,10 @@ class Socket {
 // Returns a non-blocking socket that listens on `address`.
 Socket listen_tcp(const SocketAddress& address);
 
-// Returns a non-blocking connection to `address`. Waits until it exists, or throws at the deadline.
-Socket connect_tcp(const SocketAddress& address, Deadline deadline);
+// Returns a non-blocking connection to `address`, from `source_ip` unless that is empty. Waits until
+// it exists, or throws at the deadline.
+Socket connect_tcp(const SocketAddress& address, Deadline deadline,
+                   const std::string& source_ip = "");
 
 // Sends `line` and a line feed.
 void send_line(const Socket& socket, const std::string& line, Deadline deadline);

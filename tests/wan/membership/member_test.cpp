@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "tests/support/catch.h"
-#include "tests/wan/membership/cuttable_link.h"
+#include "tests/wan/transport/cuttable_link.h"
 #include "tests/wan/membership/parties.h"
 #include "tests/wan/transport/run_ranks.h"
 

@@ -1,4 +1,4 @@
-#include "wan/membership/stranger_log.h"
+#include "wan/transport/stranger_log.h"
 
 #include <spdlog/spdlog.h>
 
@@ -33,7 +33,7 @@ void StrangerLog::warn(std::string_view kind, std::string_view text) {
     return;
   }
   found->second.logged_seconds = clock_.now_seconds();
-  spdlog::warn("coordinator: {}: {}", kind, printable(text, kMostCharacters));
+  spdlog::warn("{}: {}: {}", who_, kind, printable(text, kMostCharacters));
 }
 
 // A kind that was quiet for long enough is forgotten. So its next warning is logged at once.
@@ -46,7 +46,7 @@ void StrangerLog::tick() {
     } else if (kind.held_back == 0) {
       entry = kinds_.erase(entry);
     } else {
-      spdlog::warn("coordinator: {}: {} more times in {:.0f} s", name, kind.held_back,
+      spdlog::warn("{}: {}: {} more times in {:.0f} s", who_, name, kind.held_back,
                    now_seconds - kind.logged_seconds);
       kind = {.logged_seconds = now_seconds};
       ++entry;

@@ -1,4 +1,4 @@
-// Warnings about strangers: anybody who reaches the coordinator's port can cause them, with any
+// Warnings about strangers: anybody who reaches an open port can cause them, with any
 // content and as often as the network allows. So a kind of warning has one line in ten seconds, and
 // a line has at most 300 characters of printable ASCII.
 //
@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "trainer/base/clock.h"
 
@@ -19,10 +20,10 @@ std::string printable(std::string_view text, std::size_t most);
 
 class StrangerLog {
  public:
-  // `clock` must outlive the log.
-  explicit StrangerLog(const Clock& clock) : clock_(clock) {}
+  // `who` is the part that logs. `clock` must outlive the log.
+  StrangerLog(std::string who, const Clock& clock) : who_(std::move(who)), clock_(clock) {}
 
-  // Logs "coordinator: KIND: TEXT", or counts it if a line of the kind is less than ten seconds
+  // Logs "WHO: KIND: TEXT", or counts it if a line of the kind is less than ten seconds
   // old. `kind` is a constant of the program; `text` may come from a stranger.
   void warn(std::string_view kind, std::string_view text);
   // Logs how many warnings of each kind were counted, once ten seconds after the kind's last line.
@@ -34,6 +35,7 @@ class StrangerLog {
     int64_t held_back = 0;
   };
 
+  const std::string who_;
   const Clock& clock_;
   std::map<std::string, Kind, std::less<>> kinds_;
 };

@@ -1,4 +1,4 @@
-#include "wan/membership/stranger_log.h"
+#include "wan/transport/stranger_log.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ int64_t lines_of(const std::string& text) {
 
 TEST_CASE("warnings of one kind have one line in ten seconds and the number of the others") {
   FakeClock clock(100);
-  StrangerLog log(clock);
+  StrangerLog log("coordinator", clock);
   const LogCapture captured;
   for (int i = 0; i < 273; ++i) log.warn("dropped a message", "number " + std::to_string(i));
   CHECK(lines_of(captured.text()) == 1);
@@ -31,7 +31,7 @@ TEST_CASE("warnings of one kind have one line in ten seconds and the number of t
 
 TEST_CASE("a flood for an hour has at most a line in ten seconds") {
   FakeClock clock;
-  StrangerLog log(clock);
+  StrangerLog log("coordinator", clock);
   const LogCapture captured;
   for (int second = 0; second < 3600; ++second) {
     for (int i = 0; i < 20; ++i) log.warn("dropped a message", "x");
@@ -42,7 +42,7 @@ TEST_CASE("a flood for an hour has at most a line in ten seconds") {
 
 TEST_CASE("a kind of warning does not hold back another") {
   FakeClock clock;
-  StrangerLog log(clock);
+  StrangerLog log("coordinator", clock);
   const LogCapture captured;
   log.warn("dropped a message", "x");
   log.warn("refused a site", "y");
@@ -51,7 +51,7 @@ TEST_CASE("a kind of warning does not hold back another") {
 
 TEST_CASE("a warning after ten quiet seconds is logged at once") {
   FakeClock clock;
-  StrangerLog log(clock);
+  StrangerLog log("coordinator", clock);
   const LogCapture captured;
   log.warn("dropped a message", "first");
   clock.advance(10);
@@ -67,7 +67,7 @@ TEST_CASE("a stranger's text is printed in printable characters and cut") {
   CHECK(printable("0123456789a", 10) == "0123456...");
   const LogCapture captured;
   FakeClock clock;
-  StrangerLog(clock).warn("dropped", std::string(1 << 20, '\x07'));
+  StrangerLog("coordinator", clock).warn("dropped", std::string(1 << 20, '\x07'));
   CHECK(captured.text().size() < 400);
   CHECK(captured.text().find('\x07') == std::string::npos);
 }

@@ -1,0 +1,46 @@
+// A TCP forwarder whose connections can be cut, again and again, or held up as by a dead line.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "wan/transport/tcp.h"
+
+namespace farstep {
+
+class CuttableLink {
+ public:
+  // Forwards all connections to 127.0.0.1:`port`.
+  explicit CuttableLink(int port);
+  ~CuttableLink();
+  CuttableLink(const CuttableLink&) = delete;
+  CuttableLink& operator=(const CuttableLink&) = delete;
+
+  // Where the forwarder listens, also as tcp://127.0.0.1:PORT.
+  SocketAddress address() const { return *SocketAddress::local_of(listener_.fd()); }
+  std::string endpoint() const { return "tcp://" + address().text(); }
+  // Closes all connections of the moment; the next ones may come at once.
+  void cut();
+  // As long as the link is held, no byte moves and no connection is taken.
+  void hold(bool is_held);
+
+ private:
+  struct Pair {
+    Socket near, far;
+  };
+
+  void run();
+  void take();
+
+  const SocketAddress target_;
+  Socket listener_;
+  Socket wake_;
+  std::list<Pair> pairs_;  // used by the thread only
+  std::atomic<bool> is_stopping_ = false, is_cut_ = false, is_held_ = false;
+  std::thread thread_;  // last: starts when all else is ready
+};
+
+}  // namespace farstep

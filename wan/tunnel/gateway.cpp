@@ -1,0 +1,146 @@
+#include "wan/tunnel/gateway.h"
+
+#include <spdlog/spdlog.h>
+
+#include <charconv>
+#include <string_view>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+// Between two looks whether the gateway ends.
+constexpr double kTurnSeconds = 0.2;
+// Far above the lanes of any run: a member cannot make this site start threads without end.
+constexpr int kMostLanes = 64;
+constexpr std::string_view kTopic = "lane-";
+
+// Returns the lane of a channel's topic; nullopt if it is none.
+std::optional<int> lane_of(const std::string& topic) {
+  if (!topic.starts_with(kTopic)) return std::nullopt;
+  const auto number = std::string_view(topic).substr(kTopic.size());
+  int lane = -1;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), lane);
+  if (error != std::errc() || end != number.data() + number.size()) return std::nullopt;
+  return lane >= 0 && lane < kMostLanes ? std::optional(lane) : std::nullopt;
+}
+
+SecureListener listen_at(const SocketAddress& address, const Credentials& credentials,
+                         StrangerLog& strangers) {
+  const auto& own = credentials.identity().site;
+  try {
+    return {address, credentials, [&own](const std::string& site) { return site != own; },
+            [&strangers](std::string_view kind, const std::string& text) {
+              strangers.warn(kind, text);
+            }};
+  } catch (const TcpError& error) {
+    throw_cannot_listen(error.error(),
+                        fmt::format("cannot listen on {} for secure links: {}: set network.port to "
+                                    "a free one",
+                                    address.text(), error.what()));
+  }
+}
+
+}  // namespace
+
+Gateway::Gateway(const SocketAddress& address, Credentials credentials, const Clock& clock)
+    : credentials_(std::move(credentials)),
+      strangers_("secure port", clock),
+      listener_(listen_at(address, credentials_, strangers_)),
+      port_(listener_.port()),
+      thread_([this] { listen(); }) {
+  spdlog::info("secure links: TLS 1.3 at port {}, as site {} of run {}", port_, site(),
+               credentials_.identity().run);
+}
+
+// All tunnels drain at the same time.
+Gateway::~Gateway() {
+  is_stopping_ = true;
+  thread_.join();
+  for (const auto& [key, tunnel] : tunnels_) tunnel->request_stop();
+}
+
+void Gateway::listen() {
+  while (!is_stopping_) {
+    try {
+      if (auto channel = listener_.accept(deadline_after(kTurnSeconds))) {
+        welcome(std::move(*channel));
+      }
+    } catch (const TcpError& error) {
+      strangers_.warn("cannot take a connection", error.what());
+      std::this_thread::sleep_for(std::chrono::duration<double>(kTurnSeconds));
+    } catch (const std::exception& error) {
+      strangers_.warn("dropped a connection", error.what());
+    }
+    strangers_.tick();
+  }
+}
+
+void Gateway::welcome(SecureChannel channel) {
+  const auto lane = lane_of(channel.topic());
+  if (!lane) {
+    return strangers_.warn("dropped a connection", fmt::format("site {} asks for \"{}\"",
+                                                               channel.peer(), channel.topic()));
+  }
+  const auto peer = channel.peer();
+  tunnel(peer, *lane)->take(std::move(channel));
+}
+
+std::shared_ptr<Tunnel> Gateway::tunnel(const std::string& peer, int lane) {
+  const std::lock_guard lock(mutex_);
+  auto& tunnel = tunnels_[{peer, lane}];
+  if (tunnel == nullptr) {
+    tunnel = std::make_shared<Tunnel>(peer, lane, credentials_, services_);
+    const auto known = known_.find(peer);
+    if (known != known_.end()) {
+      tunnel->set_peer_address(known->second.address, known->second.dials_first);
+    }
+  }
+  return tunnel;
+}
+
+void Gateway::know(const std::string& peer, const SocketAddress& address, bool dials_first) {
+  const std::lock_guard lock(mutex_);
+  known_.insert_or_assign(peer, Known{address, dials_first});
+  for (const auto& [key, tunnel] : tunnels_) {
+    if (key.first == peer) tunnel->set_peer_address(address, dials_first);
+  }
+}
+
+std::string Gateway::connect(const std::string& peer, int lane, Deadline deadline) {
+  const auto to = tunnel(peer, lane);
+  if (to->wait_until_connected(deadline)) return "";
+  const auto failure = to->failure();
+  return failure.empty() ? "it has not connected" : failure;
+}
+
+std::shared_ptr<const void> Gateway::offer(const std::string& peer, const std::string& service,
+                                           const SocketAddress& address,
+                                           const std::string& source_ip) {
+  return services_.offer(peer, service, {address, source_ip});
+}
+
+std::shared_ptr<const void> Gateway::offer_to_all(const std::string& service,
+                                                  const SocketAddress& address) {
+  return services_.offer_to_all(service, address);
+}
+
+std::optional<std::string> Gateway::visitor(const std::string& ip) const {
+  return services_.visitor(ip);
+}
+
+Way Gateway::way_to(const std::string& peer, int lane, const std::string& service,
+                    const std::string& ip) {
+  const auto door = tunnel(peer, lane)->listen_for(service, ip);
+  const auto address = SocketAddress::local_of(door->fd());
+  FARSTEP_CHECK(address, "a listener without an address");
+  return {*address, door};
+}
+
+std::shared_ptr<Line> Gateway::line(const std::string& peer, int lane) {
+  return tunnel(peer, lane);
+}
+
+}  // namespace farstep

@@ -1,0 +1,354 @@
+#include "wan/tunnel/tunnel.h"
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+// A connection on which nothing comes for so long is broken: each end sends something every second.
+constexpr double kSilenceSeconds = 5;
+constexpr double kKeepAliveSeconds = 1;
+// The kernel sends the first packet of a connection at once and a second later. So a line that heals
+// has one within a second.
+constexpr double kConnectSeconds = 2;
+constexpr double kHandshakeSeconds = 10;
+constexpr double kFirstPauseSeconds = 0.1, kLongestPauseSeconds = 2;
+// The end that does not dial first gives the other one time.
+constexpr auto kPatience = std::chrono::milliseconds(500);
+constexpr double kDrainSeconds = 2;
+// In one turn, before connections of this machine have theirs.
+constexpr int kReadsATurn = 32, kPiecesATurn = 16;
+
+double seconds_since(Deadline time) {
+  return std::chrono::duration<double>(steady_clock::now() - time).count();
+}
+
+}  // namespace
+
+Tunnel::Tunnel(std::string peer, int lane, const Credentials& credentials, Services& services)
+    : peer_(std::move(peer)),
+      lane_(lane),
+      credentials_(credentials),
+      is_first_(credentials.identity().site < peer_),
+      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      streams_(peer_, is_first_, services) {
+  FARSTEP_CHECK(wake_.fd() >= 0, "no event descriptor");
+  FARSTEP_CHECK(credentials.identity().site != peer_, "a tunnel of {} to itself", peer_);
+  thread_ = std::thread([this] { run(); });
+}
+
+Tunnel::~Tunnel() {
+  request_stop();
+  thread_.join();
+}
+
+void Tunnel::request_stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(is_stopping_, true)) return;
+    drain_until_ = deadline_after(kDrainSeconds);
+  }
+  wake();
+}
+
+// Fails only if a wake-up is pending already.
+void Tunnel::wake() const {
+  ::eventfd_write(wake_.fd(), 1);
+}
+
+void Tunnel::set_peer_address(const SocketAddress& address, bool dials_first) {
+  {
+    const std::lock_guard lock(mutex_);
+    address_ = address;
+    dials_first_ = dials_first_ || dials_first;
+  }
+  wake();
+}
+
+void Tunnel::take(SecureChannel channel) {
+  {
+    const std::lock_guard lock(mutex_);
+    offered_.reset();
+    offered_.emplace(std::move(channel));
+  }
+  wake();
+}
+
+std::shared_ptr<const Socket> Tunnel::listen_for(const std::string& name, const std::string& ip) {
+  auto door = std::make_shared<const Door>(listen_tcp(SocketAddress(ip, 0)), name);
+  {
+    const std::lock_guard lock(mutex_);
+    doors_.push_back(door);
+  }
+  wake();
+  return {door, &door->listener};
+}
+
+bool Tunnel::wait_until_connected(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, deadline, [this] { return is_connected_; });
+}
+
+std::string Tunnel::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Tunnel::run() {
+  try {
+    while (!is_over()) {
+      take_requests();
+      if (!channel_ && steady_clock::now() >= next_dial_) dial();
+      exchange();
+      mind_silence();
+    }
+  } catch (const std::exception& error) {
+    spdlog::error("secure link to {} ended: {}", peer_, error.what());
+    end_all_streams();
+  }
+}
+
+bool Tunnel::is_over() {
+  const std::lock_guard lock(mutex_);
+  if (!is_stopping_) return false;
+  const bool is_over =
+      !channel_ || streams_.is_drained() || steady_clock::now() >= drain_until_;
+  if (is_over && channel_) {
+    try {
+      channel_->close(deadline_after(0));
+    } catch (const PeerError&) {
+      // The peer sees the end of the connection, and that this port refuses another.
+    }
+  }
+  return is_over;
+}
+
+// Both ends may have dialed. They must not drop different connections, so that of the end whose
+// name comes first stays, if it is alive.
+void Tunnel::take_requests() {
+  std::optional<SecureChannel> offered;
+  {
+    const std::lock_guard lock(mutex_);
+    if (offered_) {
+      offered.emplace(std::move(*offered_));
+      offered_.reset();
+    }
+    std::erase_if(doors_, [](const auto& door) { return door.expired(); });
+    if (address_ && !channel_ && next_dial_ == Time::max()) {
+      next_dial_ = dials_first_ ? steady_clock::now() : lost_ + kPatience;
+    }
+  }
+  if (!offered) return;
+  const bool is_own_better =
+      channel_ && is_dialed_ && is_first_ && seconds_since(heard_) < 2 * kKeepAliveSeconds;
+  if (!is_own_better) begin(std::move(*offered), false);
+}
+
+void Tunnel::dial() {
+  std::optional<SocketAddress> address;
+  bool is_stopping = false;
+  {
+    const std::lock_guard lock(mutex_);
+    address = address_;
+    is_stopping = is_stopping_;
+  }
+  if (!address || is_stopping) {
+    next_dial_ = Time::max();
+    return;
+  }
+  std::string failure;
+  try {
+    auto socket = connect_tcp(*address, deadline_after(kConnectSeconds));
+    return begin(SecureChannel::connect(std::move(socket), peer_, fmt::format("lane-{}", lane_),
+                                        credentials_, deadline_after(kHandshakeSeconds)),
+                 true);
+  } catch (const TcpError& error) {
+    failure = fmt::format("cannot connect to {}: {}", address->text(), error.what());
+    // The machine is there and nobody listens: the peer's process has ended.
+    if (error.error() == ECONNREFUSED && streams_.end().streams() > 0) end_all_streams();
+  } catch (const PeerError& error) {
+    failure = fmt::format("at {}: {}", address->text(), error.what());
+  }
+  dial_pause_seconds_ =
+      std::clamp(2 * dial_pause_seconds_, kFirstPauseSeconds, kLongestPauseSeconds);
+  next_dial_ = deadline_after(dial_pause_seconds_);
+  const std::lock_guard lock(mutex_);
+  // Once for each reason: an attempt follows another until the peer is there.
+  if (failure_ != failure) spdlog::info("secure link to {}: {}", peer_, failure);
+  failure_ = failure;
+}
+
+void Tunnel::begin(SecureChannel channel, bool is_dialed) {
+  send_without_delay(channel.fd());
+  keep_alive(channel.fd());
+  if (has_been_connected_ && !channel_) {
+    spdlog::info("secure link to {}, lane {}: connected again after {:.1f} s", peer_, lane_,
+                 seconds_since(lost_));
+  } else if (!has_been_connected_) {
+    spdlog::debug("secure link to {}, lane {}: connected", peer_, lane_);
+  }
+  streams_.end().begin_connection();
+  heard_ = sent_ = steady_clock::now();
+  dial_pause_seconds_ = 0;
+  next_dial_ = Time::max();
+  has_been_connected_ = true;
+  is_dialed_ = is_dialed;
+  const std::lock_guard lock(mutex_);
+  if (counter_) {
+    const auto last = counter_->look();
+    before_.bytes += last.bytes;
+    before_.sending_seconds += last.sending_seconds;
+    before_.line.delivered_bytes += last.line.delivered_bytes;
+    before_.line.retransmitted_bytes += last.line.retransmitted_bytes;
+  }
+  counter_.emplace(channel.fd());
+  counter_->pace_with(control_);
+  if (pace_) counter_->limit_pace(*pace_);
+  channel_.reset();
+  channel_.emplace(std::move(channel));
+  is_connected_ = true;
+  failure_.clear();
+  changed_.notify_all();
+}
+
+void Tunnel::lose(const std::string& reason) {
+  if (!channel_) return;
+  streams_.end().end_connection();
+  lost_ = steady_clock::now();
+  const std::lock_guard lock(mutex_);
+  if (!is_stopping_) spdlog::warn("secure link to {}, lane {}: {}", peer_, lane_, reason);
+  if (counter_) counter_->look();  // the last figures, before the socket goes
+  channel_.reset();
+  is_connected_ = false;
+  failure_ = reason;
+  // take_requests() sets it.
+  next_dial_ = Time::max();
+}
+
+void Tunnel::end_all_streams() {
+  streams_.end().restart();
+}
+
+// Waits for bytes, a request or a time, and moves what there is. Unsent bytes are few: connections
+// of this machine are read only if all that they sent before is with the kernel.
+void Tunnel::exchange() {
+  bool has_sent_all = false;
+  try {
+    has_sent_all = channel_ && send();
+  } catch (const PeerError& error) {
+    lose(error.what());
+  }
+  std::vector<std::shared_ptr<const Door>> doors;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& weak : doors_) {
+      if (auto door = weak.lock()) doors.push_back(std::move(door));
+    }
+  }
+  std::vector<pollfd> entries{{wake_.fd(), POLLIN, 0}};
+  const bool is_connected = channel_ && streams_.end().is_connected();
+  const auto channel_events = static_cast<short>(has_sent_all ? POLLIN : POLLIN | POLLOUT);
+  entries.push_back({channel_ ? channel_->fd() : -1, channel_events, 0});
+  const bool may_admit = is_connected && !streams_.end().is_full();
+  for (const auto& door : doors) {
+    entries.push_back({may_admit ? door->listener.fd() : -1, POLLIN, 0});
+  }
+  const auto first_stream = entries.size();
+  streams_.append_entries(entries, is_connected && has_sent_all);
+  const auto until = std::min(deadline_after(kKeepAliveSeconds / 2), channel_ ? Time::max() : next_dial_);
+  ::poll(entries.data(), entries.size(), milliseconds_until(until));
+  eventfd_t ignored = 0;
+  ::eventfd_read(wake_.fd(), &ignored);  // fails if nobody called wake(), which is harmless
+  streams_.handle(std::span(entries).subspan(first_stream));
+  for (std::size_t i = 0; i < doors.size(); ++i) {
+    if (entries[2 + i].revents != 0) admit(*doors[i]);
+  }
+  if (channel_ && entries[1].revents != 0) receive();
+}
+
+void Tunnel::admit(const Door& door) {
+  Socket local(::accept4(door.listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (local.fd() >= 0) streams_.add(std::move(local), door.service);
+}
+
+// Returns whether all has been sent.
+bool Tunnel::send() {
+  auto& end = streams_.end();
+  if (end.owes_ack()) end.acknowledge();
+  for (int i = 0; i < kPiecesATurn; ++i) {
+    const auto output = end.output();
+    if (output.empty()) return true;
+    const auto count = channel_->send_now(output);
+    if (count > 0) sent_ = steady_clock::now();
+    end.sent(count);
+    if (count < output.size()) return false;
+  }
+  return false;
+}
+
+void Tunnel::receive() {
+  auto& end = streams_.end();
+  try {
+    for (int i = 0; i < kReadsATurn; ++i) {
+      const auto count = channel_->receive_now(end.input());
+      if (!count) {
+        lose("the peer has ended");
+        return end_all_streams();
+      }
+      if (*count == 0) return;
+      heard_ = steady_clock::now();
+      end.received(*count);
+    }
+    // OpenSSL may hold bytes that poll() does not see.
+    wake();
+  } catch (const PeerError& error) {
+    lose(error.what());
+  } catch (const WrongFrame& error) {
+    lose(fmt::format("the peer does not keep to the protocol: {}", error.what()));
+    end_all_streams();
+  }
+}
+
+void Tunnel::mind_silence() {
+  if (!channel_) return;
+  if (seconds_since(heard_) > kSilenceSeconds) {
+    return lose(fmt::format("nothing has come for {} s", kSilenceSeconds));
+  }
+  if (seconds_since(sent_) > kKeepAliveSeconds) streams_.end().keep_alive();
+}
+
+SocketFacts Tunnel::look() {
+  const std::lock_guard lock(mutex_);
+  if (!counter_) return before_;
+  auto facts = counter_->look();
+  facts.bytes += before_.bytes;
+  facts.sending_seconds += before_.sending_seconds;
+  facts.line.delivered_bytes += before_.line.delivered_bytes;
+  facts.line.retransmitted_bytes += before_.line.retransmitted_bytes;
+  return facts;
+}
+
+void Tunnel::limit_pace(double bits_per_second) {
+  const std::lock_guard lock(mutex_);
+  pace_ = bits_per_second;
+  if (counter_) counter_->limit_pace(bits_per_second);
+}
+
+void Tunnel::pace_with(const std::string& congestion_control) {
+  const std::lock_guard lock(mutex_);
+  control_ = congestion_control;
+  if (counter_) counter_->pace_with(congestion_control);
+}
+
+}  // namespace farstep

@@ -1,0 +1,111 @@
+// One lane between two sites: a thread that keeps a TLS connection to the peer, and carries
+// connections of this machine over it.
+//
+// A broken connection is made anew by an end that can dial, and all streams go on where they
+// stopped, however long it takes. They end at once if the peer's process has ended: it says so, its
+// port refuses connections, or it comes back as another end.
+//
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "wan/secure/secure_channel.h"
+#include "wan/transport/process_sockets.h"
+#include "wan/tunnel/local_streams.h"
+#include "wan/tunnel/services.h"
+
+namespace farstep {
+
+class Tunnel : public Line {
+ public:
+  // `credentials` and `services` must outlive it.
+  Tunnel(std::string peer, int lane, const Credentials& credentials, Services& services);
+  // Delivers what connections that have ended have sent, for at most two seconds.
+  ~Tunnel() override;
+
+  // Tells where the peer listens. An end that `dials_first` connects at once, the other one half a
+  // second later if there is no connection.
+  void set_peer_address(const SocketAddress& address, bool dials_first);
+  // Takes a channel that the peer made for this lane.
+  void take(SecureChannel channel);
+  // Listens at `ip` for connections to the peer's service `name`, as long as the result exists.
+  // Throws TcpError.
+  std::shared_ptr<const Socket> listen_for(const std::string& name, const std::string& ip);
+  // Waits until a connection exists. Returns false at the deadline.
+  bool wait_until_connected(Deadline deadline);
+  // Returns why the last attempt to connect failed; empty if none did since the last connection.
+  std::string failure() const;
+  // Asks the thread to end as the destructor does, but does not wait for it.
+  void request_stop();
+
+  // The figures of all connections of the lane, one after the other.
+  SocketFacts look() override;
+  void limit_pace(double bits_per_second) override;
+  void pace_with(const std::string& congestion_control) override;
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+
+  // Where connections of this machine come in.
+  struct Door {
+    Socket listener;
+    std::string service;
+  };
+
+  void run();
+  void take_requests();
+  bool is_over();
+  void dial();
+  void begin(SecureChannel channel, bool is_dialed);
+  void lose(const std::string& reason);
+  void end_all_streams();
+  void exchange();
+  void receive();
+  bool send();
+  void admit(const Door& door);
+  void mind_silence();
+  void wake() const;
+
+  const std::string peer_;
+  const int lane_;
+  const Credentials& credentials_;
+  const bool is_first_;  // by name, of the two sites
+  const Socket wake_;
+
+  // Used by the thread only.
+  LocalStreams streams_;
+  std::optional<SecureChannel> channel_;
+  bool is_dialed_ = false;  // channel_ is
+  bool has_been_connected_ = false;
+  Time heard_{}, sent_{}, next_dial_{}, lost_ = std::chrono::steady_clock::now();
+  double dial_pause_seconds_ = 0;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  std::optional<SecureChannel> offered_;
+  std::optional<SocketAddress> address_;
+  bool dials_first_ = false;
+  std::vector<std::weak_ptr<const Door>> doors_;
+  bool is_stopping_ = false;
+  Time drain_until_{};
+  bool is_connected_ = false;
+  std::string failure_;
+  std::optional<SocketCounter> counter_;  // of channel_
+  SocketFacts before_;                    // of the connections before
+  std::optional<double> pace_;
+  std::string control_;
+
+  std::thread thread_;  // the last member: it uses all others
+};
+
+}  // namespace farstep
