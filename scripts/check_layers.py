@@ -60,7 +60,7 @@ MAY_INCLUDE = {
     "transport",
     "trainer/settings": "base config data schedule outer_optimizer plan link membership model checkpoint inner strategy",
     "trainer/model/language": "base tokens settings model llama fused cpu_ops gpu_ops checkpoint",
-    "trainer/peers": "base config settings model outer_optimizer plan transport link emulate protocol membership exchange",
+    "trainer/peers": "base config settings model outer_optimizer plan transport secure tunnel link emulate protocol membership exchange",
     "trainer/site": "base config telemetry data reduction plan strategy",
     "trainer/round": "base config settings telemetry data plan transport protocol peers site strategy",
     "trainer/launch": "base config settings telemetry link",
@@ -68,7 +68,7 @@ MAY_INCLUDE = {
     "trainer/run": "base config settings telemetry data tokens schedule plan link transport protocol membership parameters model matmul "
     "llama language checkpoint inner strategy peers site round launch",
     "trainer/commands": "base config settings telemetry report tokens outer_optimizer plan simulate model matmul llama "
-    "language checkpoint secure protocol membership launch probe run",
+    "language checkpoint transport secure protocol membership peers launch probe run",
     "trainer": "base commands",
 }
 

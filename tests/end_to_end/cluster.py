@@ -17,6 +17,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 FARSTEP = Path(os.environ["FARSTEP_BINARY"]).resolve()
 DATA = Path(os.environ["FARSTEP_TEST_DATA"]).resolve()
+# Whether the sites of all tests have keys, and so secure links: any test can be run both ways.
+SECURE = os.environ.get("FARSTEP_TEST_SECURE") == "1"
 
 
 def free_port() -> int:
@@ -42,11 +44,12 @@ def merge(base: dict, changes: dict) -> dict:
 
 
 class Cluster:
-    """A folder of site configs, and the processes started from it."""
+    """A folder of site configs, and the processes started from it; `secure`: with keys."""
 
     def __init__(self, folder: Path, num_sites: int, run: dict | None = None,
-                 sites: dict[int, dict] | None = None):
+                 sites: dict[int, dict] | None = None, secure: bool | None = None):
         self.folder = folder
+        secure = SECURE if secure is None else secure
         self.names = [f"node{i + 1}" for i in range(num_sites)]
         self.output = folder / "out"
         self.run = merge({
@@ -63,6 +66,10 @@ class Cluster:
         }, run or {})
         (folder / "run.json").write_text(json.dumps(self.run, indent=1))
         self.endpoint = f"tcp://127.0.0.1:{free_port()}"
+        if secure:
+            made = farstep("keys", "--folder", folder / "keys", "--run", "test", "--sites",
+                           *self.names)
+            assert made.returncode == 0, made.stderr
         for index, name in enumerate(self.names):
             site = {"name": name, "run": "run.json",
                     "coordinator": {"endpoint": self.endpoint, "host": index == 0},
@@ -70,6 +77,10 @@ class Cluster:
                     "cpu": {"products": "first"},  # runs are compared bit by bit
                     "devices": [{"kind": "cpu", "threads": 1}],
                     "data": str(DATA), "output": "out"}
+            if secure:
+                site["network"]["keys"] = f"keys/sites/{name}"
+                if index > 0:
+                    site["coordinator"]["site"] = self.names[0]
             (folder / f"{name}.json").write_text(
                 json.dumps(merge(site, (sites or {}).get(index, {})), indent=1))
 

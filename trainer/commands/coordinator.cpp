@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
@@ -9,8 +10,10 @@
 #include "trainer/base/log.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/launch/interrupt.h"
+#include "trainer/peers/secure_port.h"
 #include "trainer/settings/load_config.h"
 #include "wan/membership/coordinator.h"
+#include "wan/transport/local_address.h"
 
 namespace farstep {
 
@@ -49,7 +52,16 @@ int coordinator_command(const Arguments& arguments) {
   const Interrupt interrupt;
   RealClock clock;
   const auto run = run_config_from_json(loaded.run, config.run);
-  Coordinator coordinator(config.endpoint, served_run(run), run.deadlines, clock, config.journal);
+  std::optional<SecurePort> secure_port;
+  if (!config.keys.empty()) {
+    const auto [host, port] = parse_endpoint("endpoint", config.endpoint);
+    secure_port.emplace(config.keys, SocketAddress(ip_of_host("endpoint", host), port),
+                        std::nullopt, clock);
+  }
+  Coordinator coordinator(secure_port ? kBehindSecurePort : config.endpoint, served_run(run),
+                          run.deadlines, clock, config.journal,
+                          secure_port ? secure_port->visitors("") : nullptr);
+  if (secure_port) secure_port->offer_coordinator(coordinator.endpoint());
   while (!coordinator.wait_until_over(kLookSeconds)) {
     if (interrupt.token().stop_requested()) return kExitInterrupted;
   }

@@ -4,10 +4,12 @@
 
 #include <limits>
 
+#include "trainer/peers/secure_port.h"
 #include "wan/emulate/shaped_transport.h"
 #include "wan/transport/gloo_transport.h"
 #include "wan/transport/local_address.h"
 #include "wan/transport/network_check.h"
+#include "wan/tunnel/tunnel_check.h"
 
 namespace farstep {
 
@@ -15,15 +17,24 @@ namespace {
 
 MeshOptions mesh_of(const View& view, const LinkOptions& options) {
   const auto& network = options.network;
-  return {.rank = static_cast<int>(view.self),
+  auto* secure_port = options.secure_port;
+  const auto rank = static_cast<int>(view.self);
+  return {.rank = rank,
           .sites = view.members,
-          .address = resolve_address(network.address, network.interface),
-          .port = static_cast<int>(network.port),
+          .address = secure_port != nullptr ? loopback_ip(rank)
+                                            : resolve_address(network.address, network.interface),
+          .port = secure_port != nullptr ? 0 : static_cast<int>(network.port),
           .lanes = options.lanes,
           .congestion_control = network.congestion_control,
           .uplink_bits_per_second = network.uplink_bits_per_second,
           .generation = static_cast<uint64_t>(view.generation),
-          .connect_seconds = options.connect_seconds};
+          .connect_seconds = options.connect_seconds,
+          .relay = secure_port != nullptr ? &secure_port->gateway() : nullptr};
+}
+
+std::vector<PeerLink> check(const MeshOptions& mesh, SecurePort* secure_port, Member& member) {
+  if (secure_port == nullptr) return check_network(mesh, member);
+  return check_tunnels(mesh, secure_port->reached_at(), secure_port->gateway(), member);
 }
 
 std::unique_ptr<Transport> emulate_links(std::unique_ptr<Transport> inner,
@@ -49,7 +60,7 @@ std::unique_ptr<Transport> emulate_links(std::unique_ptr<Transport> inner,
 Links::Links(const View& view, const LinkOptions& options, Member& member, Clock& clock)
     : member_(member), stall_seconds_(options.stall_seconds), mesh_(mesh_of(view, options)) {
   // Before Gloo connects, because Gloo's errors name neither the site nor a remedy.
-  const auto found = check_network(mesh_, member_);
+  const auto found = check(mesh_, options.secure_port, member_);
   transport_ = emulate_links(std::make_unique<GlooTransport>(mesh_, found, stall_seconds_, member_),
                              options, clock);
   meters_ = std::make_unique<LinkMeters>(*transport_);

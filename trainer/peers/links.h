@@ -21,10 +21,13 @@
 
 namespace farstep {
 
+class SecurePort;
+
 // The settings of the links of a view.
 struct LinkOptions {
-  NetworkConfig network;  // of this site
-  int lanes = 1;          // connections between two sites
+  NetworkConfig network;              // of this site
+  int lanes = 1;                      // connections between two sites
+  SecurePort* secure_port = nullptr;  // null: plain TCP
   double connect_seconds = 10;
   double stall_seconds = 60;  // a transfer without progress for so long fails
   uint64_t seed = 0;          // of emulated losses

@@ -29,7 +29,14 @@ std::vector<std::string> names_of(const std::vector<RunSite>& sites) {
 
 void require_links_fit(const RunConfig& run, const SiteConfig& site) {
   const auto exchange = run.sync.exchange;
-  if (!site.network.emulate || traits_of(exchange).over_links) return;
+  if (traits_of(exchange).over_links) return;
+  if (!site.network.keys.empty()) {
+    throw ConfigError(fmt::format(
+        "network.keys: the run's sync.exchange, {}, makes connections of its own, which are not "
+        "encrypted: use direct or parameter_server",
+        name_of(exchange)));
+  }
+  if (!site.network.emulate) return;
   throw ConfigError(
       fmt::format("network.emulate: cannot slow down the connections that the run's "
                   "sync.exchange, {}, makes for itself; remove it, and try that exchange on the "
@@ -62,14 +69,29 @@ void SitePeers::begin(const Welcome& welcome) {
 }
 
 SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files)
-    : site_(loaded.site), clock_(clock) {
+    : site_(loaded.site), clock_(clock), secure_port_(SecurePort::open(site_, clock)) {
   const auto own = own_run(loaded);
-  if (site_.coordinator.host) {
-    coordinator_ = std::make_unique<Coordinator>(site_.coordinator.endpoint, served_run(own),
-                                                 own.deadlines, clock, files.journal);
+  if (site_.coordinator.host) start_coordinator(own, files.journal);
+  member_ = std::make_unique<Member>(endpoint_of_member(), site_.name, own.deadlines, clock,
+                                     files.term, site_.coordinator.endpoint);
+}
+
+void SitePeers::start_coordinator(const RunConfig& run, const std::filesystem::path& journal) {
+  if (!secure_port_) {
+    coordinator_ = std::make_unique<Coordinator>(site_.coordinator.endpoint, served_run(run),
+                                                 run.deadlines, clock_, journal);
+    return;
   }
-  member_ = std::make_unique<Member>(site_.coordinator.endpoint, site_.name, own.deadlines, clock,
-                                     files.term);
+  coordinator_ = std::make_unique<Coordinator>(kBehindSecurePort, served_run(run), run.deadlines,
+                                               clock_, journal, secure_port_->visitors(site_.name));
+  secure_port_->offer_coordinator(coordinator_->endpoint());
+}
+
+std::string SitePeers::endpoint_of_member() {
+  const auto& coordinator = site_.coordinator;
+  if (!secure_port_) return coordinator.endpoint;
+  return coordinator_ ? coordinator_->endpoint()
+                      : secure_port_->way_to_coordinator(coordinator.endpoint, coordinator.site);
 }
 
 // Else the others would wait for a coordinator that does not come back.
@@ -91,6 +113,7 @@ std::unique_ptr<Links> SitePeers::connect(const View& view, double stall_seconds
   // Sites with one seed would lose the same packets at the same time.
   const LinkOptions options{.network = site_.network,
                             .lanes = lanes(view.size()),
+                            .secure_port = secure_port_.get(),
                             .connect_seconds = run_.deadlines.connect_seconds,
                             .stall_seconds = stall_seconds,
                             .seed = static_cast<uint64_t>(run_.seed + welcome_.site_id)};

@@ -14,6 +14,7 @@
 #include "trainer/peers/links.h"
 #include "trainer/peers/peers.h"
 #include "trainer/peers/renewed_links.h"
+#include "trainer/peers/secure_port.h"
 #include "trainer/settings/load_config.h"
 #include "wan/membership/coordinator.h"
 #include "wan/membership/member.h"
@@ -78,6 +79,8 @@ class SitePeers : public Peers {
   std::optional<HandoverMessage> fetch(const FetchMessage& request, const std::stop_token& stop) {
     return member_->fetch(request, stop);
   }
+  // The port of secure links; null if they are plain.
+  SecurePort* secure_port() { return secure_port_.get(); }
   // The store through which the members exchange values.
   Store& store() { return *member_; }
   double clock_offset_seconds() const { return member_->clock_offset_seconds(); }
@@ -101,6 +104,9 @@ class SitePeers : public Peers {
 
  private:
   SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files);
+  void start_coordinator(const RunConfig& run, const std::filesystem::path& journal);
+  // Returns the endpoint at which this site's member finds the coordinator.
+  std::string endpoint_of_member();
   // Takes over the run and the view that the coordinator handed out.
   void begin(const Welcome& welcome);
   // Returns the number of connections between two sites, of which there are `members`.
@@ -108,6 +114,7 @@ class SitePeers : public Peers {
 
   const SiteConfig site_;
   Clock& clock_;
+  std::unique_ptr<SecurePort> secure_port_;   // null in plain mode; outlives what uses it
   std::unique_ptr<Coordinator> coordinator_;  // null unless this site hosts it
   std::unique_ptr<Member> member_;
   Welcome welcome_;

@@ -16,6 +16,7 @@
 #include "trainer/model/language/model_shape.h"
 #include "trainer/model/llama/llama_layout.h"
 #include "trainer/peers/known_sites.h"
+#include "trainer/peers/secure_port.h"
 #include "trainer/peers/site_peers.h"
 #include "wan/link/lanes.h"
 #include "wan/membership/control_socket.h"
@@ -118,25 +119,24 @@ auto in_site_file(const CheckedSite& site, Call&& call) {
   }
 }
 
-// "tcp://HOST:PORT" -> "HOST"; an IPv6 address loses its brackets.
-std::string host_of(const std::string& endpoint) {
-  const auto begin = endpoint.find("://");
-  const auto end = endpoint.rfind(':');
-  if (begin == std::string::npos || end < begin + 3) return endpoint;
-  auto host = endpoint.substr(begin + 3, end - begin - 3);
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return host;
+// The IP address of the coordinator's host.
+std::string ip_of_coordinator(const CoordinatorAddress& coordinator) {
+  constexpr const char* kField = "coordinator.endpoint";
+  return ip_of_host(kField, parse_endpoint(kField, coordinator.endpoint).host);
 }
 
 Found look_at_coordinator(CheckedSite& site) {
   const auto& coordinator = site.loaded.site.coordinator;
   return in_site_file(site, [&] {
+    if (coordinator.host && !site.loaded.site.network.keys.empty()) {
+      return fmt::format("runs behind this site's secure port, {}", coordinator.endpoint);
+    }
     if (coordinator.host) {
       // Listening is the proof; the coordinator itself listens when the site joins.
       const ControlSocket proof(ControlSocket::Role::kCoordinator, coordinator.endpoint, {});
       return fmt::format("can listen at {}", coordinator.endpoint);
     }
-    const auto ip = ip_of_host("coordinator.endpoint", host_of(coordinator.endpoint));
+    const auto ip = ip_of_coordinator(coordinator);
     return fmt::format("{} is {}; whether it answers shows when the site joins",
                        coordinator.endpoint, ip);
   });
@@ -174,10 +174,13 @@ void require_ports(const CheckedSite& site, const std::string& ip) {
 Found look_at_network(CheckedSite& site) {
   const auto& config = site.loaded.site;
   return in_site_file(site, [&] {
+    if (!config.network.keys.empty()) {
+      return fmt::format("the keys are this site's, and the secure port can be {}",
+                         proven_secure_address(config).text());
+    }
     const auto ip = resolve_address(config.network.address, config.network.interface);
     if (!config.coordinator.host && SocketAddress(ip, 0).is_loopback()) {
-      const auto coordinator =
-          ip_of_host("coordinator.endpoint", host_of(config.coordinator.endpoint));
+      const auto coordinator = ip_of_coordinator(config.coordinator);
       if (!is_own_address(coordinator)) {
         throw ConfigError(fmt::format(
             "network.address: {} is reached from this machine only, and the coordinator is at {}: "
@@ -245,7 +248,8 @@ constexpr SiteCheck kChecks[] = {
     {"devices", "every device of the config exists", false, look_at_devices},
     {"profile", "the site's profile can be read", false, look_at_profile},
     {"coordinator", "its name is known, or this site can listen there", false, look_at_coordinator},
-    {"network", "the address is this machine's, and its ports are free", false, look_at_network},
+    {"network", "the address is this machine's, its ports are free, and its keys are whole", false,
+     look_at_network},
     {"output", "the folder of records and checkpoints can be written", false, look_at_output},
     {"data", "the dataset folder is whole", false, look_at_data},
     {"data of run", "its tokens fit the model, its splits are long enough", true,

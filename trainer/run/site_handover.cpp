@@ -22,6 +22,11 @@ constexpr uint64_t kMostTextBytes = 16 << 20;
 // The rest of the uplink stays free for the syncs.
 constexpr double kShareOfUplink = 0.5;
 
+// The service of a secure port at which a newcomer waits.
+std::string service_of(const std::string& token) {
+  return "state/" + token;
+}
+
 // The state of a run between two rounds, as bytes of its own.
 struct Copy {
   std::string text;
@@ -41,13 +46,12 @@ std::shared_ptr<const Copy> copy_of(Run& run) {
   return copy;
 }
 
-void send_copy(const Copy& copy, const Newcomer& newcomer, const BulkLimits& limits,
-               const std::stop_token& stop) {
+void send_copy(const Copy& copy, const Newcomer& newcomer, const SocketAddress& to,
+               const BulkLimits& limits, const std::stop_token& stop) {
   const std::array<std::span<const std::byte>, 4> parts = {
       copy.text_size, std::as_bytes(std::span(copy.text)), std::as_bytes(std::span(copy.theta)),
       std::as_bytes(std::span(copy.momentum))};
-  const auto& to = newcomer.request;
-  const BulkAddress address{.ip = to.ip, .port = static_cast<int>(to.port), .token = to.token};
+  const BulkAddress address{.ip = to.ip(), .port = to.port(), .token = newcomer.request.token};
   try {
     if (send_bulk(address, parts, limits, stop)) {
       spdlog::info("site {} has the run's state", newcomer.site);
@@ -92,19 +96,30 @@ void SiteHandover::begin(Run& run, std::span<const Newcomer> newcomers) {
     spdlog::info("the state after round {}, {} values, goes to site {}", run.position.rounds_done,
                  copy->theta.size() + copy->momentum.size(), newcomer.site);
     // The assignment stops the thread before and waits for it.
-    senders_[newcomer.site] = std::jthread([copy, newcomer, limits](const std::stop_token& stop) {
-      send_copy(*copy, newcomer, limits, stop);
-    });
+    senders_[newcomer.site] =
+        std::jthread([copy, newcomer, limits, way = way_to(newcomer)](const std::stop_token& stop) {
+          send_copy(*copy, newcomer, way.address, limits, stop);
+        });
   }
+}
+
+Way SiteHandover::way_to(const Newcomer& newcomer) const {
+  const auto& request = newcomer.request;
+  const SocketAddress address(request.ip, static_cast<int>(request.port));
+  auto* secure_port = peers_.secure_port();
+  if (secure_port == nullptr) return {address, nullptr};
+  secure_port->gateway().know_for_lane(newcomer.site, kStateLane, address);
+  return secure_port->gateway().way_to(newcomer.site, kStateLane, service_of(request.token),
+                                       "127.0.0.1");
 }
 
 bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
                         const std::stop_token& stop) {
   for (bool is_recorded = false;;) {
     // Not tried again: nothing but time would change, and a supervisor has more of it.
-    auto receiver = listen(run);
+    auto door = listen(run);
     try {
-      const auto state = fetch(run, receiver, stop);
+      const auto state = fetch(run, door, stop);
       if (!state) return false;
       if (!std::exchange(is_recorded, true)) record_start();
       return attend_round(run, *state, stop);
@@ -117,17 +132,36 @@ bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
   }
 }
 
-BulkReceiver SiteHandover::listen(const Run& run) const {
-  return {resolve_address(network_.address, network_.interface), static_cast<int>(network_.port),
-          run.config.deadlines.connect_seconds, run.config.deadlines.transfer_stall_seconds};
+SiteHandover::Door SiteHandover::listen(const Run& run) const {
+  auto* secure_port = peers_.secure_port();
+  const auto& deadlines = run.config.deadlines;
+  const auto ip = secure_port != nullptr ? std::string("127.0.0.1")
+                                         : resolve_address(network_.address, network_.interface);
+  const auto port = secure_port != nullptr ? 0 : static_cast<int>(network_.port);
+  Door door{.receiver = {ip, port, deadlines.connect_seconds, deadlines.transfer_stall_seconds},
+            .request = {},
+            .offer = nullptr};
+  const auto& own = door.receiver.address();
+  door.request = {.ip = own.ip, .port = own.port, .token = own.token};
+  if (secure_port == nullptr) return door;
+  const auto& reached_at = secure_port->reached_at();
+  if (!reached_at) {
+    throw ConfigError(
+        "network.address: a site that joins a run under way needs an address that the others can "
+        "connect to");
+  }
+  door.offer =
+      secure_port->gateway().offer_to_all(service_of(own.token), SocketAddress(own.ip, own.port));
+  door.request.ip = reached_at->ip();
+  door.request.port = reached_at->port();
+  return door;
 }
 
-std::optional<SharedState> SiteHandover::fetch(Run& run, BulkReceiver& receiver,
-                                               const std::stop_token& stop) {
+std::optional<SharedState> SiteHandover::fetch(Run& run, Door& door, const std::stop_token& stop) {
+  auto& receiver = door.receiver;
   run.peers.set_activity(0, 0, "waiting for the run's state");
-  const auto& own = receiver.address();
   spdlog::info("the run goes on: this site waits for the end of a round, to take its state");
-  const auto handover = peers_.fetch({.ip = own.ip, .port = own.port, .token = own.token}, stop);
+  const auto handover = peers_.fetch(door.request, stop);
   if (!handover) return std::nullopt;
   run.peers.set_activity(handover->round, 0, "receiving the run's state");
   uint64_t size = 0;

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -37,10 +38,18 @@ class SiteHandover : public Handover {
   bool join(Run& run, const std::function<void()>& record_start, const std::stop_token& stop);
 
  private:
-  // Returns a receiver that listens for a donor.
-  BulkReceiver listen(const Run& run) const;
+  // Where a newcomer waits for a donor.
+  struct Door {
+    BulkReceiver receiver;
+    FetchMessage request;               // names it to the donor
+    std::shared_ptr<const void> offer;  // with secure links
+  };
+
+  Door listen(const Run& run) const;
   // Fetches the state once and makes it the run's. Returns nullopt if a stop was requested.
-  std::optional<SharedState> fetch(Run& run, BulkReceiver& receiver, const std::stop_token& stop);
+  std::optional<SharedState> fetch(Run& run, Door& door, const std::stop_token& stop);
+  // Returns where the donor, this site, reaches a newcomer.
+  Way way_to(const Newcomer& newcomer) const;
 
   SitePeers& peers_;
   const NetworkConfig network_;

@@ -51,7 +51,9 @@ LoadedSite load_site(const fs::path& file, const std::vector<std::string>& overr
   auto& journal = site.coordinator.journal;
   journal = journal.empty() ? (fs::path(site.output) / site.name / kJournalFile).string()
                             : absolute_under(folder, journal);
-  if (!site.profile.empty()) site.profile = absolute_under(folder, site.profile);
+  for (auto* path : {&site.profile, &site.network.keys}) {
+    if (!path->empty()) *path = absolute_under(folder, *path);
+  }
   if (!site.run.empty()) {
     site.run = absolute_under(folder, site.run);
     loaded.run_file = site.run;
@@ -71,6 +73,7 @@ LoadedCoordinator load_coordinator(const fs::path& file,
   const auto folder = fs::absolute(file).parent_path();
   auto& config = loaded.coordinator;
   config.run = absolute_under(folder, config.run);
+  if (!config.keys.empty()) config.keys = absolute_under(folder, config.keys);
   if (!config.output.empty()) config.output = absolute_under(folder, config.output);
   if (!config.journal.empty()) {
     config.journal = absolute_under(folder, config.journal);

@@ -31,6 +31,7 @@ LoadedSite load_site(const std::filesystem::path& file, const std::vector<std::s
 struct CoordinatorConfig {
   std::string run;
   std::string endpoint;
+  std::string keys;
   std::string output;
   std::string journal;
   std::string log_level = "info";
@@ -39,6 +40,9 @@ struct CoordinatorConfig {
   void fields(Visitor&& visit) {
     visit("run", run, "the run file", kRequired);
     visit("endpoint", endpoint, "where to listen, tcp://ADDRESS:PORT", kRequired);
+    visit("keys", keys,
+          "folder that `farstep keys` made for the site whose name the coordinator bears: secure "
+          "links; empty: plain TCP");
     visit("output", output, "folder for the coordinator's log and journal; empty writes none");
     visit(
         "journal", journal,

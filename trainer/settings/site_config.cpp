@@ -48,14 +48,31 @@ void check_cores(const std::vector<DeviceConfig>& devices, const JsonPath& path)
   }
 }
 
+void check_addresses(const SiteConfig& site, const JsonPath& path) {
+  const auto& network = site.network;
+  const bool has_none = network.address.empty() && network.interface.empty();
+  const bool has_both = !network.address.empty() && !network.interface.empty();
+  if (has_both || (has_none && network.keys.empty())) {
+    path.member("network").fail(
+        "must have either address or interface: the one that the other sites can reach");
+  }
+  if (network.keys.empty()) {
+    if (network.listen.empty()) return;
+    path.member("network").member("listen").fail("is for secure links: set network.keys too");
+  }
+  if (site.coordinator.host == site.coordinator.site.empty()) return;
+  path.member("coordinator")
+      .member("site")
+      .fail(site.coordinator.host
+                ? "is not needed: this site hosts the coordinator"
+                : "is missing; with network.keys it names the site whose key the coordinator has");
+}
+
 }  // namespace
 
 void SiteConfig::validate(const std::string& file) const {
   const JsonPath path{file, ""};
-  if (network.address.empty() == network.interface.empty()) {
-    path.member("network").fail(
-        "must have either address or interface: the one that the other sites can reach");
-  }
+  check_addresses(*this, path);
   if (const auto& emulate = network.emulate) {
     emulate->validate(path.member("network").member("emulate"));
   }

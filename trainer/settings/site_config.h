@@ -16,12 +16,16 @@ namespace farstep {
 struct CoordinatorAddress {
   std::string endpoint;
   bool host = false;
+  std::string site;
   std::string journal;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("endpoint", endpoint, "where the coordinator listens, tcp://ADDRESS:PORT", kRequired);
     visit("host", host, "the coordinator runs inside this site's process");
+    visit(
+        "site", site,
+        "with network.keys: the site whose key the coordinator has; not needed where it is hosted");
     visit(
         "journal", journal,
         "where it is hosted: file from which a restarted coordinator goes on with its run; empty: "
@@ -34,6 +38,8 @@ struct NetworkConfig {
   std::string address;
   std::string interface;
   int64_t port = 0;
+  std::string keys;
+  std::string listen;
   std::string congestion_control;
   std::optional<double> uplink_bits_per_second;
   std::optional<EmulatedLink> emulate;
@@ -42,11 +48,19 @@ struct NetworkConfig {
   void fields(Visitor&& visit) {
     visit("address", address, "this machine's IP address or name that the peers can reach");
     visit("interface", interface, "network interface to take the address from, instead of it");
+    visit("port", port,
+          "first of the TCP ports (one a peer and lane) that the peers connect to; with keys the "
+          "only "
+          "one; 0 lets the system choose",
+          in_range(0, 65000));
     visit(
-        "port", port,
-        "first of the TCP ports (one a peer and lane) that the peers connect to; 0 lets the system "
-        "choose",
-        in_range(0, 65000));
+        "keys", keys,
+        "folder that `farstep keys` made for this site: all that crosses the network is encrypted, "
+        "over one port, and only sites of the run are let in; empty: plain TCP, for private "
+        "networks");
+    visit("listen", listen,
+          "with keys: the address to listen on, if it is not the one that the peers connect to (as "
+          "behind a router that forwards the port)");
     visit(
         "congestion_control", congestion_control,
         "the kernel's congestion control, if it has this one; empty: cubic, and bbr where packets "
@@ -79,7 +93,11 @@ struct SiteConfig {
     visit("run", run,
           "the run file; needed where the coordinator is hosted, else checked against its copy");
     visit("coordinator", coordinator, "where the sites meet", kRequired);
-    visit("network", network, "the way to the peers: either address or interface", kRequired);
+    visit(
+        "network", network,
+        "the way to the peers: either address or interface; with keys possibly neither, if no peer "
+        "can connect to this site",
+        kRequired);
     visit("cpu", cpu, "how the processor is used");
     visit("devices", devices, "the devices of the site", required(at_least(1)));
     visit(

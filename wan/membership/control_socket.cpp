@@ -66,8 +66,8 @@ auto uninterrupted(Call call) {
 }
 
 // ZeroMQ delivers all frames of a message or none, so only the first receive can find nothing.
-std::optional<ControlSocket::Frames> receive_from(zmq::socket_t& socket) {
-  ControlSocket::Frames frames;
+std::optional<ControlSocket::Received> receive_from(zmq::socket_t& socket, bool knows_site) {
+  ControlSocket::Received received;
   bool more = true;
   while (more) {
     zmq::message_t frame;
@@ -75,9 +75,10 @@ std::optional<ControlSocket::Frames> receive_from(zmq::socket_t& socket) {
       return std::nullopt;
     }
     more = frame.more();
-    frames.push_back(frame.to_string());
+    received.frames.push_back(frame.to_string());
+    if (!more && knows_site) received.site = frame.gets("User-Id");
   }
-  return frames;
+  return received;
 }
 
 // Drops the message if the socket cannot take it at once.
@@ -91,8 +92,10 @@ void send_to(zmq::socket_t& socket, const ControlSocket::Frames& frames) {
 
 }  // namespace
 
-ControlSocket::ControlSocket(Role role, const std::string& endpoint, const Deadlines& deadlines)
-    : wake_event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+ControlSocket::ControlSocket(Role role, const std::string& endpoint, const Deadlines& deadlines,
+                             Visitors visitors)
+    : visitors_(std::move(visitors)),
+      wake_event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       socket_(context_,
               role == Role::kCoordinator ? zmq::socket_type::router : zmq::socket_type::dealer) {
   FARSTEP_CHECK(wake_event_ >= 0, "no event descriptor: {}", zmq_strerror(errno));
@@ -171,18 +174,21 @@ void ControlSocket::wake() {
   ::eventfd_write(wake_event_, 1);  // fails only if a wake-up is pending already
 }
 
-// Takes a peer whose name and password are right. The frames are those of ZAP.
+// Takes a peer whose name and password are right. The frames are those of ZAP. ZeroMQ hands the
+// site's name on with each message of the connection.
 void ControlSocket::answer_handshake() {
-  const auto question = receive_from(handshakes_);
-  if (!question) return;
+  const auto received = receive_from(handshakes_, false);
+  if (!received) return;
+  const auto& question = received->frames;
   // Version, number of the question, domain, address, identity, mechanism, name, password.
-  FARSTEP_CHECK(question->size() == 8, "ZeroMQ asks about a peer in {} frames", question->size());
-  const bool is_peer = question->at(6) == kPeerName && question->at(7) == kPeerName;
-  send_to(handshakes_, {"1.0", question->at(1), is_peer ? "200" : "400", "", "", ""});
+  FARSTEP_CHECK(question.size() == 8, "ZeroMQ asks about a peer in {} frames", question.size());
+  const auto site = visitors_ ? visitors_(question[3]) : std::optional(std::string());
+  const bool is_peer = site && question[6] == kPeerName && question[7] == kPeerName;
+  send_to(handshakes_, {"1.0", question[1], is_peer ? "200" : "400", "", is_peer ? *site : "", ""});
 }
 
-std::optional<ControlSocket::Frames> ControlSocket::receive() {
-  return receive_from(socket_);
+std::optional<ControlSocket::Received> ControlSocket::receive() {
+  return receive_from(socket_, visitors_ != nullptr);
 }
 
 // Without waiting: the coordinator serves all sites by one thread, and a full queue means that one

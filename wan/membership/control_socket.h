@@ -9,6 +9,7 @@
 // wake(). Only wait() blocks.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,9 +27,19 @@ class ControlSocket {
     kSite,         // connects and retries; messages sent meanwhile are queued
   };
 
-  // Throws a ConfigError that names the endpoint if it is malformed or cannot be listened on; a
-  // PeerError if one could listen later (throw_cannot_listen()).
-  ControlSocket(Role role, const std::string& endpoint, const Deadlines& deadlines);
+  // Returns the site whose connections come from an IP address; nullopt if those are strangers'.
+  using Visitors = std::function<std::optional<std::string>(const std::string& ip)>;
+  // A message, and the site whose connection brought it: known to a coordinator with `visitors`.
+  struct Received {
+    Frames frames;
+    std::string site;
+  };
+
+  // A coordinator with `visitors` drops connections of strangers. Throws a ConfigError that names
+  // the endpoint if it is malformed or cannot be listened on; a PeerError if one could listen later
+  // (throw_cannot_listen()).
+  ControlSocket(Role role, const std::string& endpoint, const Deadlines& deadlines,
+                Visitors visitors = {});
   ~ControlSocket();
   ControlSocket(const ControlSocket&) = delete;
   ControlSocket& operator=(const ControlSocket&) = delete;
@@ -42,7 +53,7 @@ class ControlSocket {
   // Ends the current or the next wait(). Any thread may call it at any time.
   void wake();
   // Returns the next message, or nullopt if none has come.
-  std::optional<Frames> receive();
+  std::optional<Received> receive();
   // Queues a message. Drops it if the queue is full or the receiver has gone.
   void send(const Frames& frames);
 
@@ -50,6 +61,7 @@ class ControlSocket {
   void set_up(Role role, const Deadlines& deadlines);
   void answer_handshake();
 
+  const Visitors visitors_;
   int wake_event_;
   zmq::context_t context_;
   zmq::socket_t socket_;

@@ -18,17 +18,19 @@ constexpr int kMostMessages = 100;  // that are answered together
 }  // namespace
 
 Coordinator::Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines,
-                         Clock& clock, const std::filesystem::path& journal)
+                         Clock& clock, const std::filesystem::path& journal,
+                         ControlSocket::Visitors visitors)
     : clock_(clock),
       run_(std::move(run)),
       deadlines_(deadlines),
       // Half a heartbeat, so that a lost site is noticed at most that much too late.
       tick_seconds_(deadlines.heartbeat_seconds / 2),
+      knows_visitors_(visitors != nullptr),
       strangers_("coordinator", clock),
       journal_(journal.empty() ? nullptr : std::make_unique<Journal>(journal, run_)),
       roster_(std::make_unique<Roster>(
           run_, deadlines_, journal_ ? journal_->start() : RosterState{}, clock.unix_seconds())),
-      socket_(ControlSocket::Role::kCoordinator, endpoint, deadlines),
+      socket_(ControlSocket::Role::kCoordinator, endpoint, deadlines, std::move(visitors)),
       endpoint_(socket_.endpoint()),
       has_begun_(roster_->has_begun()),
       thread_(begin()) {}
@@ -70,7 +72,8 @@ std::string Coordinator::failure() const {
 // All work on the roster happens on this thread, so the roster needs no lock.
 void Coordinator::run() {
   try {
-    spdlog::info("coordinator listens at {}", endpoint_);
+    spdlog::info("coordinator listens {}",
+                 knows_visitors_ ? "behind the secure port" : "at " + endpoint_);
     if (roster_->has_begun()) {
       spdlog::info("coordinator: goes on with the run by its journal, in term {}", roster_->term());
     }
@@ -105,9 +108,9 @@ void Coordinator::serve() {
   while (has_more) {
     std::vector<Outgoing> answers;
     for (int i = 0; i < kMostMessages && has_more; ++i) {
-      const auto frames = socket_.receive();
-      has_more = frames.has_value();
-      if (has_more) handle(*frames, answers);
+      const auto received = socket_.receive();
+      has_more = received.has_value();
+      if (has_more) handle(*received, answers);
     }
     answer(answers);
   }
@@ -160,9 +163,22 @@ void Coordinator::remove_journal() {
   }
 }
 
+namespace {
+
+// After its registration a site is known by its connection.
+void require_own_name(const SiteMessage& message, const std::string& site) {
+  const auto* registration = std::get_if<RegisterMessage>(&message);
+  if (registration == nullptr || registration->site == site) return;
+  throw ConfigError(fmt::format("site {} registers with the key of site {}: use its own key",
+                                registration->site, site));
+}
+
+}  // namespace
+
 // A stranger's message must not disturb the run. Bytes that are no message are dropped; a wrong
 // message of a site is answered with an error.
-void Coordinator::handle(const ControlSocket::Frames& frames, std::vector<Outgoing>& answers) {
+void Coordinator::handle(const ControlSocket::Received& received, std::vector<Outgoing>& answers) {
+  const auto& frames = received.frames;
   if (frames.size() != 2) {
     strangers_.warn("dropped a message",
                     fmt::format("it has {} frames, a site's has one", frames.size() - 1));
@@ -171,6 +187,7 @@ void Coordinator::handle(const ControlSocket::Frames& frames, std::vector<Outgoi
   const std::string& connection = frames[0];
   try {
     const auto message = decode_site_message(frames[1]);
+    if (knows_visitors_) require_own_name(message, received.site);
     const auto more = roster_->receive(connection, message, clock_.unix_seconds());
     answers.insert(answers.end(), more.begin(), more.end());
   } catch (const DataError& error) {

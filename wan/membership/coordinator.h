@@ -29,10 +29,11 @@ class Coordinator {
  public:
   // Listens at `endpoint` (tcp://ADDRESS:PORT; port * or 0 takes a free one) and serves `run`.
   // `journal` is the file of its state; empty: the run ends with this process. `clock` must outlive
-  // the coordinator. Throws ConfigError or PeerError if it cannot listen there (ControlSocket), and
-  // what Journal throws.
+  // the coordinator. With `visitors` it serves no stranger, and each site under its own name only.
+  // Throws ConfigError or PeerError if it cannot listen there (ControlSocket), and what Journal
+  // throws.
   Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines, Clock& clock,
-              const std::filesystem::path& journal = {});
+              const std::filesystem::path& journal = {}, ControlSocket::Visitors visitors = {});
   // Stops listening. Sites still in the run lose it. Takes at most leave_seconds.
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
@@ -55,7 +56,7 @@ class Coordinator {
   void run();
   // Receives what has come, up to a limit, and answers it.
   void serve();
-  void handle(const ControlSocket::Frames& frames, std::vector<Outgoing>& answers);
+  void handle(const ControlSocket::Received& received, std::vector<Outgoing>& answers);
   void begin_anew();
   // Writes the journal, then sends.
   void answer(const std::vector<Outgoing>& messages);
@@ -69,6 +70,7 @@ class Coordinator {
   const ServedRun run_;
   const Deadlines deadlines_;
   const double tick_seconds_;
+  const bool knows_visitors_;
   StrangerLog strangers_;                   // used by the thread only, as the next four
   const std::unique_ptr<Journal> journal_;  // null without one
   bool is_journal_whole_ = true;            // the last write succeeded

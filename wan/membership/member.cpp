@@ -20,8 +20,8 @@ constexpr double kRenewalBeats = 2;  // beyond lost_after_seconds
 }  // namespace
 
 Member::Member(const std::string& endpoint, std::string site, const Deadlines& deadlines,
-               Clock& clock, std::filesystem::path term_file)
-    : endpoint_(endpoint),
+               Clock& clock, std::filesystem::path term_file, const std::string& shown_endpoint)
+    : endpoint_(shown_endpoint.empty() ? endpoint : shown_endpoint),
       site_(std::move(site)),
       clock_(clock),
       socket_(ControlSocket::Role::kSite, endpoint, deadlines),

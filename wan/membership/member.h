@@ -46,10 +46,11 @@ class Member : public Store, public Rendezvous {
 
   // Represents `site` at the coordinator at `endpoint`, which need not run yet. `deadlines` apply
   // until the welcome brings the run's own. `clock` must outlive this object and run in real time.
-  // `term_file` keeps the newest term beyond this process; empty: nothing does. Throws ConfigError
-  // if the endpoint is malformed, and DataError if the file is.
+  // `term_file` keeps the newest term beyond this process; empty: nothing does. Messages name
+  // `shown_endpoint` instead of the endpoint, unless it is empty. Throws ConfigError if the
+  // endpoint is malformed, and DataError if the file is.
   Member(const std::string& endpoint, std::string site, const Deadlines& deadlines, Clock& clock,
-         std::filesystem::path term_file = {});
+         std::filesystem::path term_file = {}, const std::string& shown_endpoint = {});
   // Without a leave() before, the other sites count this one as lost.
   ~Member() override;
 

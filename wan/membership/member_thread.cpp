@@ -21,8 +21,8 @@ void Member::run() {
       // Sent before the wait, so that a new request goes out at once after its wake-up.
       send_due_messages();
       socket_.wait(next_beat_seconds_ - clock_.now_seconds());
-      while (const auto frames = socket_.receive()) {
-        handle(decode_coordinator_message(frames->front()));
+      while (const auto received = socket_.receive()) {
+        handle(decode_coordinator_message(received->frames.front()));
       }
       // After the messages, since one of them may bring the failure.
       check_coordinator();

@@ -175,7 +175,7 @@ void GlooConnections::end_send(int peer, uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   for (const auto& [to, pace] : *paces) {
     for (auto& lane : links_[to].lanes) {
-      if (lane.socket) lane.socket->limit_pace(pace / mesh_.lanes);
+      if (lane.line) lane.line->limit_pace(pace / mesh_.lanes);
     }
   }
 }
@@ -188,7 +188,7 @@ void GlooConnections::look(double now_seconds) {
     auto& link = links_[peer];
     LineSample sample;
     for (auto& lane : link.lanes) {
-      if (lane.socket) sample += lane.socket->look().line;
+      if (lane.line) sample += lane.line->look().line;
     }
     sample.now_seconds = now_seconds;
     all += sample;
@@ -203,14 +203,14 @@ void GlooConnections::look(double now_seconds) {
 void GlooConnections::mind_losses(GlooConnection& lossy) {
   lossy.losses.reset();
   for (auto& lane : lossy.lanes) {
-    if (lane.socket) lane.socket->pace_with(kLossyControl);
+    if (lane.line) lane.line->pace_with(kLossyControl);
   }
   if (mesh_.uplink_bits_per_second) return;
   pacer_.forget();  // CUBIC reached less than the line carries
   // Without a pace BBR finds the line's rate, and the pacer learns from that.
   for (auto& link : links_) {
     for (auto& lane : link.lanes) {
-      if (lane.socket) lane.socket->limit_pace(std::numeric_limits<double>::infinity());
+      if (lane.line) lane.line->limit_pace(std::numeric_limits<double>::infinity());
     }
   }
 }
@@ -221,8 +221,8 @@ LinkState GlooConnections::link(int peer) {
   double least_rtt_seconds = std::numeric_limits<double>::infinity();
   const std::lock_guard lock(mutex_);
   for (auto& lane : connection.lanes) {
-    if (!lane.socket) continue;
-    const auto& facts = lane.socket->look();
+    if (!lane.line) continue;
+    const auto facts = lane.line->look();
     state.socket_sent_bytes += facts.bytes.sent;
     state.socket_received_bytes += facts.bytes.received;
     state.retransmitted_bytes += facts.bytes.retransmitted;
@@ -241,8 +241,12 @@ void GlooConnections::listen_for(int peer, const std::string& source_ip, Store& 
   lanes.resize(static_cast<std::size_t>(mesh_.lanes));
   std::string addresses;
   for (int lane = 0; lane < mesh_.lanes; ++lane) {
-    listen(lanes[lane], peer, mesh_.port_for(peer, lane), source_ip);
-    addresses.append(lanes[lane].own_address.begin(), lanes[lane].own_address.end());
+    auto& own = lanes[lane];
+    listen(own, peer, mesh_.port_for(peer, lane), source_ip);
+    addresses.append(own.own_address.begin(), own.own_address.end());
+    if (mesh_.relay == nullptr) continue;
+    own.offer = mesh_.relay->offer(mesh_.sites[peer], service(mesh_.rank, peer, lane),
+                                   address_in(own.own_address), source_ip);
   }
   store.put(key(mesh_.rank, peer), addresses);
 }
@@ -291,9 +295,9 @@ void GlooConnections::connect_to(int peer, Store& store) {
   const auto addresses = store.get(key(peer, mesh_.rank));
   const std::size_t size = addresses.size() / link.lanes.size();
   run(peer, [&] {
-    for (std::size_t lane = 0; lane < link.lanes.size(); ++lane) {
+    for (int lane = 0; lane < mesh_.lanes; ++lane) {
       const auto begin = addresses.begin() + static_cast<std::ptrdiff_t>(lane * size);
-      connect(link.lanes[lane], peer, {begin, begin + static_cast<std::ptrdiff_t>(size)});
+      connect(peer, lane, {begin, begin + static_cast<std::ptrdiff_t>(size)});
     }
     auto& context = *link.lanes.front().context;
     link.watch = context.createUnboundBuffer(&link.lost_by_peer, sizeof(link.lost_by_peer));
@@ -302,23 +306,42 @@ void GlooConnections::connect_to(int peer, Store& store) {
   });
 }
 
-// Connects to a peer that listens too. Gloo decides which of the two dials.
-void GlooConnections::connect(GlooLane& lane, int peer, const std::vector<char>& peer_address) {
-  lane.context->getPair(peer)->connect(peer_address);
+// Connects to a peer that listens too. Gloo decides which of the two dials, by their addresses.
+// With a relay the peer's own one is an address at its machine, and a way leads there.
+void GlooConnections::connect(int peer, int lane_number, const std::vector<char>& peer_address) {
+  auto& lane = links_[peer].lanes[lane_number];
+  auto there = address_in(peer_address);
+  if (mesh_.relay != nullptr) {
+    lane.way = mesh_.relay->way_to(mesh_.sites[peer], kFirstDataLane + lane_number,
+                              service(peer, mesh_.rank, lane_number), loopback_ip(peer));
+    there = lane.way->address;
+    const gloo::transport::tcp::Address given(peer_address);
+    lane.context->getPair(peer)->connect(
+        gloo::transport::tcp::Address(there.storage(), given.getSeq()).bytes());
+  } else {
+    lane.context->getPair(peer)->connect(peer_address);
+  }
   // The accepting end keeps the address that it listened on; so one of these two matches.
   const auto here = address_in(lane.own_address);
-  const auto there = address_in(peer_address);
   const int fd = find_socket([&](const auto& local, const auto& remote) {
     return remote && (local == here || *remote == there);
   });
   if (fd < 0) throw std::runtime_error("it closed the connection at once");
   keep_alive(fd);
-  pace_with(fd, mesh_.congestion_control.empty() ? kControl : mesh_.congestion_control);
+  std::shared_ptr<Line> line;
+  if (mesh_.relay == nullptr) {
+    line = std::make_shared<SocketCounter>(fd);
+  } else {
+    line = mesh_.relay->line(mesh_.sites[peer], kFirstDataLane + lane_number);
+    // That of an earlier mesh.
+    line->limit_pace(std::numeric_limits<double>::infinity());
+  }
+  line->pace_with(mesh_.congestion_control.empty() ? kControl : mesh_.congestion_control);
   if (mesh_.uplink_bits_per_second) {
-    limit_pace(fd, *mesh_.uplink_bits_per_second / (mesh_.size() - 1) / mesh_.lanes);
+    line->limit_pace(*mesh_.uplink_bits_per_second / (mesh_.size() - 1) / mesh_.lanes);
   }
   const std::lock_guard lock(mutex_);
-  lane.socket.emplace(fd);
+  lane.line = std::move(line);
 }
 
 // Starts to watch the first lane of a peer. All peers are connected by now.
@@ -353,6 +376,10 @@ void GlooConnections::say_farewell(const std::string& lost_site) {
       // This connection is broken too, and its peer notices that.
     }
   }
+}
+
+std::string GlooConnections::service(int from, int to, int lane) const {
+  return fmt::format("{}/{}", key(from, to), lane);
 }
 
 std::string GlooConnections::key(int from, int to) const {

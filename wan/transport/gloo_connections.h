@@ -22,6 +22,7 @@
 #include "wan/transport/loss_watch.h"
 #include "wan/transport/mesh.h"
 #include "wan/transport/process_sockets.h"
+#include "wan/transport/relay.h"
 #include "wan/transport/store.h"
 #include "wan/transport/transport.h"
 #include "wan/transport/uplink_pacer.h"
@@ -31,13 +32,16 @@ namespace farstep {
 // Returns at least one millisecond, because Gloo reads 0 as "for ever" in some places.
 std::chrono::milliseconds to_milliseconds(double seconds);
 
-// One TCP connection with a peer. Gloo binds the listening port to the device. So each lane has a
+// One connection with a peer. Gloo binds the listening port to the device. So each lane has a
 // device, and an event thread, of its own.
 struct GlooLane {
   std::shared_ptr<gloo::transport::Device> device;
   std::shared_ptr<gloo::transport::Context> context;
   std::vector<char> own_address;
-  std::optional<SocketCounter> socket;  // guarded by the mutex of GlooConnections
+  // Of a relay. The way stays: Gloo's connection exists before the relay has taken it.
+  std::shared_ptr<const void> offer;
+  std::optional<Way> way;
+  std::shared_ptr<Line> line;         // guarded by the mutex of GlooConnections; null before
 };
 
 // All connections with one peer.
@@ -107,13 +111,14 @@ class GlooConnections {
   void listen_for(int peer, const std::string& source_ip, Store& store);
   void listen(GlooLane& lane, int peer, int port, const std::string& source_ip);
   void connect_to(int peer, Store& store);
-  void connect(GlooLane& lane, int peer, const std::vector<char>& peer_address);
+  void connect(int peer, int lane, const std::vector<char>& peer_address);
   void watch(int peer);
   void look(double now_seconds);
   void mind_losses(GlooConnection& lossy);
   void end(const std::string& site, const std::string& reason, bool tell_peers);
   void say_farewell(const std::string& lost_site);
   std::string key(int from, int to) const;
+  std::string service(int from, int to, int lane) const;
 
   const MeshOptions mesh_;
   std::vector<GlooConnection> links_;  // by rank; the entry of this site stays empty

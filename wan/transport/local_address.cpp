@@ -5,8 +5,10 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
+#include <charconv>
 #include <cstring>
 #include <memory>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -105,6 +107,24 @@ std::string ip_of_host(const std::string& field, const std::string& host) {
   sockaddr_storage storage{};
   std::memcpy(&storage, list->ai_addr, list->ai_addrlen);
   return SocketAddress(storage).ip();
+}
+
+HostAndPort parse_endpoint(const std::string& field, const std::string& endpoint) {
+  const std::string_view scheme = "tcp://";
+  const auto colon = endpoint.rfind(':');
+  if (endpoint.starts_with(scheme) && colon > scheme.size()) {
+    HostAndPort parsed{.host = endpoint.substr(scheme.size(), colon - scheme.size())};
+    if (parsed.host.starts_with('[') && parsed.host.ends_with(']')) {
+      parsed.host = parsed.host.substr(1, parsed.host.size() - 2);
+    }
+    if (parsed.host == "*") parsed.host = "0.0.0.0";
+    const auto port = endpoint.substr(colon + 1);
+    const auto* end = port.data() + port.size();
+    const auto [rest, error] = std::from_chars(port.data(), end, parsed.port);
+    const bool is_number = error == std::errc() && rest == end;
+    if (port == "*" || (is_number && parsed.port >= 0 && parsed.port < 65'536)) return parsed;
+  }
+  throw ConfigError(fmt::format("{}: {} must be tcp://ADDRESS:PORT", field, endpoint));
 }
 
 bool is_own_address(const std::string& ip) {

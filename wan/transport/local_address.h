@@ -16,6 +16,14 @@ std::string resolve_address(const std::string& address, const std::string& inter
 // JSON path `field` if there is no such host, and PeerError if the name service does not answer.
 std::string ip_of_host(const std::string& field, const std::string& host);
 
+// Returns HOST and PORT of an endpoint "tcp://HOST:PORT"; an IPv6 address without its brackets, "*"
+// as 0.0.0.0, and 0 for the port "*". Throws ConfigError with the path `field` for another text.
+struct HostAndPort {
+  std::string host;
+  int port = 0;
+};
+HostAndPort parse_endpoint(const std::string& field, const std::string& endpoint);
+
 // Whether this machine has the IP address.
 bool is_own_address(const std::string& ip);
 

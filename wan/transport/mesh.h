@@ -8,6 +8,8 @@
 
 namespace farstep {
 
+class Relay;
+
 struct MeshOptions {
   int rank = 0;                    // of this site
   std::vector<std::string> sites;  // names by rank
@@ -21,6 +23,9 @@ struct MeshOptions {
   std::optional<double> uplink_bits_per_second = {};
   uint64_t generation = 0;      // keeps the keys of one membership apart from another's
   double connect_seconds = 10;  // how long one connection may take to open and be checked
+  // What brings connections to the peers; then `address` is loopback_ip() of the own rank, and
+  // `port` is 0. Null: they go over the network as they are.
+  Relay* relay = nullptr;
 
   int size() const { return static_cast<int>(sites.size()); }
   // Where this site listens for a peer's connection number `lane`.

@@ -14,6 +14,7 @@
 #include "wan/transport/network_notice.h"
 #include "wan/transport/process_sockets.h"
 #include "wan/transport/tcp.h"
+#include "wan/transport/verdicts.h"
 
 namespace farstep {
 
@@ -247,16 +248,8 @@ class NetworkCheck {
     for (const auto& probe : probes) {
       if (!probe.failure.empty()) own += (own.empty() ? "" : "\n") + probe.failure;
     }
-    store_.put(key("verdict", mesh_.rank), own);
-    std::string all;
-    for (int rank = 0; rank < mesh_.size(); ++rank) {
-      const auto verdict = store_.get(key("verdict", rank));
-      if (!verdict.empty()) all += (all.empty() ? "" : "\n") + verdict;
-    }
-    if (all.empty()) return;
-    wait_until_all_know(store_, fmt::format("network/{}/known", mesh_.generation), mesh_.rank,
-                        mesh_.size());
-    throw ConfigError(all);
+    share_verdicts(store_, fmt::format("network/{}", mesh_.generation), mesh_.rank, mesh_.size(),
+                   own);
   }
 
   const MeshOptions& mesh_;

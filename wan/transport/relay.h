@@ -35,7 +35,7 @@ class Relay {
   // not wait for each other. Throws TcpError.
   virtual Way way_to(const std::string& peer, int lane, const std::string& service,
                      const std::string& ip) = 0;
-  // Returns what carries the bytes of a lane.
+  // Returns what carries the bytes of a lane, with figures from now on.
   virtual std::shared_ptr<Line> line(const std::string& peer, int lane) = 0;
 };
 

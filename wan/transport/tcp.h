@@ -30,6 +30,7 @@ class SocketAddress {
   std::string text() const;
   int family() const { return storage_.ss_family; }
   bool is_loopback() const;
+  const sockaddr_storage& storage() const { return storage_; }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage_); }
   socklen_t size() const;
   bool operator==(const SocketAddress& other) const;
@@ -82,8 +83,8 @@ class Socket {
 // Returns a non-blocking socket that listens on `address`.
 Socket listen_tcp(const SocketAddress& address);
 
-// Returns a non-blocking connection to `address`, from `source_ip` unless that is empty. Waits until
-// it exists, or throws at the deadline.
+// Returns a non-blocking connection to `address`, from `source_ip` unless that is empty. Waits
+// until it exists, or throws at the deadline.
 Socket connect_tcp(const SocketAddress& address, Deadline deadline,
                    const std::string& source_ip = "");
 

@@ -17,6 +17,31 @@ constexpr double kTurnSeconds = 0.2;
 constexpr int kMostLanes = 64;
 constexpr std::string_view kTopic = "lane-";
 
+class LineFromNow : public Line {
+ public:
+  explicit LineFromNow(std::shared_ptr<Line> line)
+      : line_(std::move(line)), before_(line_->look()) {}
+
+  SocketFacts look() override {
+    auto facts = line_->look();
+    facts.bytes.sent -= before_.bytes.sent;
+    facts.bytes.received -= before_.bytes.received;
+    facts.bytes.retransmitted -= before_.bytes.retransmitted;
+    facts.sending_seconds -= before_.sending_seconds;
+    facts.line.delivered_bytes -= before_.line.delivered_bytes;
+    facts.line.retransmitted_bytes -= before_.line.retransmitted_bytes;
+    return facts;
+  }
+  void limit_pace(double bits_per_second) override { line_->limit_pace(bits_per_second); }
+  void pace_with(const std::string& congestion_control) override {
+    line_->pace_with(congestion_control);
+  }
+
+ private:
+  const std::shared_ptr<Line> line_;
+  const SocketFacts before_;
+};
+
 // Returns the lane of a channel's topic; nullopt if it is none.
 std::optional<int> lane_of(const std::string& topic) {
   if (!topic.starts_with(kTopic)) return std::nullopt;
@@ -81,8 +106,8 @@ void Gateway::listen() {
 void Gateway::welcome(SecureChannel channel) {
   const auto lane = lane_of(channel.topic());
   if (!lane) {
-    return strangers_.warn("dropped a connection", fmt::format("site {} asks for \"{}\"",
-                                                               channel.peer(), channel.topic()));
+    return strangers_.warn("dropped a connection",
+                           fmt::format("site {} asks for \"{}\"", channel.peer(), channel.topic()));
   }
   const auto peer = channel.peer();
   tunnel(peer, *lane)->take(std::move(channel));
@@ -107,6 +132,10 @@ void Gateway::know(const std::string& peer, const SocketAddress& address, bool d
   for (const auto& [key, tunnel] : tunnels_) {
     if (key.first == peer) tunnel->set_peer_address(address, dials_first);
   }
+}
+
+void Gateway::know_for_lane(const std::string& peer, int lane, const SocketAddress& address) {
+  tunnel(peer, lane)->set_peer_address(address, true);
 }
 
 std::string Gateway::connect(const std::string& peer, int lane, Deadline deadline) {
@@ -140,7 +169,7 @@ Way Gateway::way_to(const std::string& peer, int lane, const std::string& servic
 }
 
 std::shared_ptr<Line> Gateway::line(const std::string& peer, int lane) {
-  return tunnel(peer, lane);
+  return std::make_shared<LineFromNow>(tunnel(peer, lane));
 }
 
 }  // namespace farstep

@@ -43,8 +43,10 @@ class Gateway : public Relay {
   // Tells where a peer listens. `dials_first`: that peer cannot connect to this site, or waits for
   // it to do so.
   void know(const std::string& peer, const SocketAddress& address, bool dials_first);
-  // Waits until the lane has a connection. Returns why there is none at the deadline; empty if there
-  // is one.
+  // Tells it of one lane, which the peer leaves to this site.
+  void know_for_lane(const std::string& peer, int lane, const SocketAddress& address);
+  // Waits until the lane has a connection. Returns why there is none at the deadline; empty if
+  // there is one.
   std::string connect(const std::string& peer, int lane, Deadline deadline);
 
   // Lets every peer reach the socket that listens at `address`, as long as the result exists.
@@ -68,7 +70,7 @@ class Gateway : public Relay {
 
   const Credentials credentials_;
   Services services_;
-  StrangerLog strangers_;     // used by the thread only, as listener_
+  StrangerLog strangers_;  // used by the thread only, as listener_
   SecureListener listener_;
   const int port_;
 

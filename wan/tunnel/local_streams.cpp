@@ -41,8 +41,7 @@ void LocalStreams::on_open(uint32_t stream, const std::string& name) {
     return end_.reset(stream);
   }
   try {
-    auto socket =
-        connect_tcp(service->address, deadline_after(kLocalSeconds), service->source_ip);
+    auto socket = connect_tcp(service->address, deadline_after(kLocalSeconds), service->source_ip);
     send_without_delay(socket.fd());
     locals_[stream].socket = std::move(socket);
   } catch (const TcpError& error) {

@@ -42,8 +42,8 @@ class LocalStreams : public StreamEvents {
     Socket socket;
     std::vector<std::byte> waiting = {};  // bytes of the peer, from `begin` on
     std::size_t begin = 0;
-    bool has_read_all = false;   // the connection's own end
-    bool is_peer_done = false;   // the peer's
+    bool has_read_all = false;  // the connection's own end
+    bool is_peer_done = false;  // the peer's
   };
 
   void on_open(uint32_t stream, const std::string& name) override;

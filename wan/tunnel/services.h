@@ -1,5 +1,5 @@
-// What the peers of a site may reach over its tunnels: sockets that listen on this machine, by name.
-// Thread-safe.
+// What the peers of a site may reach over its tunnels: sockets that listen on this machine, by
+// name. Thread-safe.
 #pragma once
 
 #include <map>

@@ -19,8 +19,8 @@ using std::chrono::steady_clock;
 // A connection on which nothing comes for so long is broken: each end sends something every second.
 constexpr double kSilenceSeconds = 5;
 constexpr double kKeepAliveSeconds = 1;
-// The kernel sends the first packet of a connection at once and a second later. So a line that heals
-// has one within a second.
+// The kernel sends the first packet of a connection at once and a second later. So a line that
+// heals has one within a second.
 constexpr double kConnectSeconds = 2;
 constexpr double kHandshakeSeconds = 10;
 constexpr double kFirstPauseSeconds = 0.1, kLongestPauseSeconds = 2;
@@ -122,8 +122,7 @@ void Tunnel::run() {
 bool Tunnel::is_over() {
   const std::lock_guard lock(mutex_);
   if (!is_stopping_) return false;
-  const bool is_over =
-      !channel_ || streams_.is_drained() || steady_clock::now() >= drain_until_;
+  const bool is_over = !channel_ || streams_.is_drained() || steady_clock::now() >= drain_until_;
   if (is_over && channel_) {
     try {
       channel_->close(deadline_after(0));
@@ -266,7 +265,8 @@ void Tunnel::exchange() {
   }
   const auto first_stream = entries.size();
   streams_.append_entries(entries, is_connected && has_sent_all);
-  const auto until = std::min(deadline_after(kKeepAliveSeconds / 2), channel_ ? Time::max() : next_dial_);
+  const auto until =
+      std::min(deadline_after(kKeepAliveSeconds / 2), channel_ ? Time::max() : next_dial_);
   ::poll(entries.data(), entries.size(), milliseconds_until(until));
   eventfd_t ignored = 0;
   ::eventfd_read(wake_.fd(), &ignored);  // fails if nobody called wake(), which is harmless

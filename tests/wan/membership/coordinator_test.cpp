@@ -22,7 +22,7 @@ class Stranger {
   void send(const ControlSocket::Frames& frames) { socket_.send(frames); }
   std::string receive() {
     while (true) {
-      if (const auto frames = socket_.receive()) return frames->at(0);
+      if (const auto received = socket_.receive()) return received->frames[0];
       socket_.wait(10);
     }
   }

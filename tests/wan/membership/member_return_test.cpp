@@ -155,7 +155,7 @@ struct Actor {
       : socket(role, endpoint, patient_deadlines()) {}
   ControlSocket::Frames receive() {
     while (true) {
-      if (auto frames = socket.receive()) return *frames;
+      if (auto received = socket.receive()) return received->frames;
       socket.wait(10);
     }
   }

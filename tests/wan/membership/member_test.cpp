@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "tests/support/catch.h"
-#include "tests/wan/transport/cuttable_link.h"
 #include "tests/wan/membership/parties.h"
+#include "tests/wan/transport/cuttable_link.h"
 #include "tests/wan/transport/run_ranks.h"
 
 namespace farstep {
@@ -147,9 +147,9 @@ TEST_CASE("a coordinator of another protocol version is refused") {
   Member member(other.endpoint(), "s0", patient_deadlines(), clock);
   auto error = std::async(std::launch::async,
                           [&] { return error_of<ConfigError>([&] { member.join({}); }); });
-  std::optional<ControlSocket::Frames> request;
+  std::optional<ControlSocket::Received> request;
   while (!(request = other.receive())) other.wait(10);
-  other.send({request->at(0), R"({"protocol": 1, "type": "welcome"})"});
+  other.send({request->frames[0], R"({"protocol": 1, "type": "welcome"})"});
   CHECK_THAT(error.get(), Catch::Contains("use the same version of Farstep"));
 }
 

@@ -25,8 +25,7 @@ bool forward(const Socket& from, const Socket& to) {
   for (ssize_t sent = 0; sent < size;) {
     if (!wait_to_write(to)) return false;
     const auto left = static_cast<std::size_t>(size - sent);
-    const auto count =
-        ::send(to.fd(), buffer.data() + sent, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const auto count = ::send(to.fd(), buffer.data() + sent, left, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0) return false;
     sent += count;
   }

@@ -182,8 +182,7 @@ TEST_CASE("connections to a site that has gone end, and new ones reach the next 
   CHECK(receive(near, 1).empty());
   sites.seoul.emplace(SocketAddress("127.0.0.1", port), sites.authority.credentials("seoul"),
                       sites.clock);
-  sites.offer =
-      sites.seoul->offer("lyon", "echo", address_of(sites.listener), "127.77.0.1");
+  sites.offer = sites.seoul->offer("lyon", "echo", address_of(sites.listener), "127.77.0.1");
   // The connection waits in the way's queue until the sites are connected again.
   const auto next = connect_tcp(way.address, deadline_after(kLong));
   const auto next_far = accept_from(sites.listener);
@@ -199,7 +198,8 @@ TEST_CASE("a peer reaches what it is offered, and nothing else") {
     const auto near = connect_tcp(way.address, deadline_after(kLong));
     CHECK(receive(near, 1).empty());
   }
-  const auto of_busan = sites.seoul->offer("busan", "echo", address_of(sites.listener), "127.77.0.1");
+  const auto of_busan =
+      sites.seoul->offer("busan", "echo", address_of(sites.listener), "127.77.0.1");
   const auto way = sites.lyon->way_to("seoul", 0, "echo", "127.77.0.2");
   const auto near = connect_tcp(way.address, deadline_after(kLong));
   CHECK(receive(near, 1).empty());

@@ -1,0 +1,115 @@
+#include "trainer/peers/secure_port.h"
+
+#include <spdlog/spdlog.h>
+
+#include "trainer/base/error.h"
+#include "wan/transport/local_address.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr const char* kControlService = "control";
+constexpr const char* kEndpointField = "coordinator.endpoint";
+
+SocketAddress address_of(const std::string& endpoint) {
+  const auto [host, port] = parse_endpoint(kEndpointField, endpoint);
+  return {ip_of_host(kEndpointField, host), port};
+}
+
+void warn_of_plain_links(const SiteConfig& site) {
+  const auto ip = resolve_address(site.network.address, site.network.interface);
+  if (SocketAddress(ip, 0).is_loopback()) return;
+  spdlog::warn(
+      "network.keys is not set: all traffic is plain TCP, and whoever reaches the ports can take "
+      "part or read the model. That is for private networks only; `farstep keys` makes keys");
+}
+
+// The address that the peers connect to; nullopt if they cannot.
+std::optional<std::string> reached_ip(const NetworkConfig& network) {
+  if (network.address.empty() && network.interface.empty()) return std::nullopt;
+  // Behind a router it is not an address of this machine.
+  if (!network.listen.empty() && network.interface.empty()) {
+    return ip_of_host("network.address", network.address);
+  }
+  return resolve_address(network.address, network.interface);
+}
+
+// A site that hosts the coordinator has its endpoint's port, so that there is one.
+SocketAddress listening_address(const SiteConfig& site, const std::optional<std::string>& reached) {
+  const auto& network = site.network;
+  const auto port = static_cast<int>(network.port);
+  if (site.coordinator.host) {
+    const auto endpoint = address_of(site.coordinator.endpoint);
+    if (port != 0 && port != endpoint.port()) {
+      throw ConfigError(fmt::format(
+          "network.port: is {}, and coordinator.endpoint has the port {}: with network.keys a site "
+          "has one port; leave network.port out",
+          port, endpoint.port()));
+    }
+    if (network.listen.empty()) return endpoint;
+    return {ip_of_host("network.listen", network.listen), endpoint.port()};
+  }
+  if (!network.listen.empty()) return {ip_of_host("network.listen", network.listen), port};
+  return {reached.value_or("127.0.0.1"), port};
+}
+
+void require_own_keys(const SiteConfig& site) {
+  const auto& folder = site.network.keys;
+  const auto named = Credentials::from_folder(folder).identity().site;
+  if (named == site.name) return;
+  throw ConfigError(fmt::format("network.keys: {} has the keys of site {}, and this is site {}",
+                                folder, named, site.name));
+}
+
+}  // namespace
+
+SocketAddress proven_secure_address(const SiteConfig& site) {
+  require_own_keys(site);
+  const auto address = listening_address(site, reached_ip(site.network));
+  try {
+    listen_tcp(address);
+  } catch (const TcpError& error) {
+    throw_cannot_listen(error.error(),
+                        fmt::format("network.port: cannot listen on {} ({}): choose another port, "
+                                    "or end the process that listens there",
+                                    address.text(), error.what()));
+  }
+  return address;
+}
+
+std::unique_ptr<SecurePort> SecurePort::open(const SiteConfig& site, const Clock& clock) {
+  if (site.network.keys.empty()) {
+    warn_of_plain_links(site);
+    return nullptr;
+  }
+  require_own_keys(site);
+  const auto reached = reached_ip(site.network);
+  return std::make_unique<SecurePort>(site.network.keys, listening_address(site, reached), reached,
+                                      clock);
+}
+
+SecurePort::SecurePort(const std::filesystem::path& keys, const SocketAddress& address,
+                       const std::optional<std::string>& reached_ip, const Clock& clock)
+    : gateway_(address, Credentials::from_folder(keys), clock) {
+  if (reached_ip) reached_at_.emplace(*reached_ip, gateway_.port());
+}
+
+void SecurePort::offer_coordinator(const std::string& endpoint) {
+  offer_ = gateway_.offer_to_all(kControlService, address_of(endpoint));
+}
+
+ControlSocket::Visitors SecurePort::visitors(const std::string& own) {
+  return [this, own](const std::string& ip) -> std::optional<std::string> {
+    if (ip == "127.0.0.1" && !own.empty()) return own;
+    return gateway_.visitor(ip);
+  };
+}
+
+std::string SecurePort::way_to_coordinator(const std::string& endpoint, const std::string& site) {
+  gateway_.know_for_lane(site, kControlLane, address_of(endpoint));
+  way_ = gateway_.way_to(site, kControlLane, kControlService, "127.0.0.1");
+  return "tcp://" + way_->address.text();
+}
+
+}  // namespace farstep

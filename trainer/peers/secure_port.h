@@ -1,0 +1,58 @@
+// The secure port of a site or of a coordinator alone, and the way to the coordinator over it.
+// Thread-safe.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "trainer/base/clock.h"
+#include "trainer/settings/site_config.h"
+#include "wan/membership/control_socket.h"
+#include "wan/transport/relay.h"
+#include "wan/transport/tcp.h"
+#include "wan/tunnel/gateway.h"
+
+namespace farstep {
+
+class SecurePort {
+ public:
+  // Opens the port that the site's config asks for; null without network.keys, with a warning
+  // unless all stays on this machine. `clock` must outlive it. Throws ConfigError, DataError and
+  // PeerError.
+  static std::unique_ptr<SecurePort> open(const SiteConfig& site, const Clock& clock);
+
+  // Listens at `address` with the keys of a folder. Peers connect to `reached_ip` and the same
+  // port; nullopt: they cannot.
+  SecurePort(const std::filesystem::path& keys, const SocketAddress& address,
+             const std::optional<std::string>& reached_ip, const Clock& clock);
+
+  Gateway& gateway() { return gateway_; }
+  // Where peers can connect to this site; nullopt: nowhere.
+  const std::optional<SocketAddress>& reached_at() const { return reached_at_; }
+
+  // Lets the sites of the run reach the coordinator that listens at `endpoint` on this machine.
+  void offer_coordinator(const std::string& endpoint);
+  // Tells a coordinator whose connection comes from an address. `own`: the site in this process,
+  // which connects from 127.0.0.1; empty if there is none.
+  ControlSocket::Visitors visitors(const std::string& own);
+  // Returns the endpoint on this machine that leads to the coordinator, which has the key of
+  // `site`.
+  std::string way_to_coordinator(const std::string& endpoint, const std::string& site);
+
+ private:
+  Gateway gateway_;
+  std::optional<SocketAddress> reached_at_;
+  std::shared_ptr<const void> offer_;  // of the coordinator, where it is hosted
+  std::optional<Way> way_;             // to the coordinator, elsewhere
+};
+
+// Where a coordinator behind a secure port listens.
+inline constexpr const char* kBehindSecurePort = "tcp://127.0.0.1:0";
+
+// Returns where a site with network.keys would listen, after a proof that it can: its keys are
+// whole and its own, and the port is free. Throws ConfigError, DataError and PeerError.
+SocketAddress proven_secure_address(const SiteConfig& site);
+
+}  // namespace farstep
