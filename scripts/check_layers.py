@@ -34,14 +34,15 @@ MAY_INCLUDE = {
     "wan/link": "base config",
     "heterogeneity/plan": "base config schedule codec link outer_optimizer",
     "heterogeneity/simulate": "base config telemetry schedule codec link outer_optimizer plan",
-    "wan/transport": "base config",
-    "wan/secure": "base transport",
-    "wan/tunnel": "base transport secure",
-    "wan/collective": "base transport",
-    "wan/emulate": "base link transport",
+    "wan/sockets": "base",
+    "wan/transport": "base config sockets",
+    "wan/secure": "base sockets",
+    "wan/tunnel": "base sockets transport secure",
+    "wan/collective": "base sockets transport",
+    "wan/emulate": "base link sockets transport",
     "wan/lab": "base config link",
     "wan/protocol": "base config schedule plan",
-    "wan/membership": "base config protocol transport",
+    "wan/membership": "base config protocol sockets transport",
     "trainer/model/parameters": "base kernels",
     "trainer/model": "base config data parameters",
     "trainer/model/matmul": "base config kernels products model",
@@ -51,24 +52,25 @@ MAY_INCLUDE = {
     "trainer/model/gpu_ops": "base cuda kernels gpu llama fused",
     "trainer/model/convnet": "base config data model",
     "trainer/checkpoint": "base config",
-    "heterogeneity/profile": "base config plan transport collective",
+    "heterogeneity/profile": "base config plan sockets transport collective",
     "trainer/inner/optimizer": "base config kernels parameters",
     "trainer/inner/gpu": "base cuda data gpu parameters model gpu_ops optimizer",
     "trainer/inner": "base config data gpu reduction parameters model plan optimizer",
-    "outer_optimizer/exchange": "base schedule codec transport collective",
+    "outer_optimizer/exchange": "base schedule codec sockets transport collective",
     "trainer/strategy": "base config telemetry reduction schedule codec plan exchange outer_optimizer protocol "
-    "transport",
+    "sockets transport",
     "trainer/settings": "base config data schedule outer_optimizer plan link membership model checkpoint inner strategy",
     "trainer/model/language": "base tokens settings model llama fused cpu_ops gpu_ops checkpoint",
-    "trainer/peers": "base config settings model outer_optimizer plan transport secure tunnel link emulate protocol membership exchange",
+    "trainer/peers": "base config settings model outer_optimizer plan sockets transport secure tunnel link emulate "
+    "protocol membership exchange",
     "trainer/site": "base config telemetry data reduction plan strategy",
-    "trainer/round": "base config settings telemetry data plan transport protocol peers site strategy",
+    "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
     "trainer/launch": "base config settings telemetry link",
     "trainer/probe": "base tokens settings plan profile model matmul llama language inner peers",
-    "trainer/run": "base config settings telemetry data tokens schedule plan link transport protocol membership parameters model matmul "
-    "llama language checkpoint inner strategy peers site round launch",
+    "trainer/run": "base config settings telemetry data tokens schedule plan link sockets transport protocol "
+    "membership parameters model matmul llama language checkpoint inner strategy peers site round launch",
     "trainer/commands": "base config settings telemetry report tokens outer_optimizer plan simulate model matmul llama "
-    "language checkpoint transport secure protocol membership peers launch probe run",
+    "language checkpoint sockets transport secure protocol membership peers launch probe run",
     "trainer": "base commands",
 }
 
@@ -99,7 +101,7 @@ UNITS = (3, 10)
 OTHER_UNITS = {
     "trainer/model/convnet": (2, 10),
     "trainer/inner": (3, 13),
-    "wan/transport": (3, 18),
+    "wan/transport": (3, 15),
     "trainer/base": (3, 18),
     "trainer/commands": (3, 17),  # one a subcommand
     "trainer/kernels": (3, 15),
@@ -109,7 +111,6 @@ OTHER_UNITS = {
     "wan/membership": (3, 16),
     "wan/collective": (1, 10),
     "wan/emulate": (1, 10),
-    "wan/tunnel": (2, 10),
     "trainer": (1, 1),  # main
 }
 

@@ -143,9 +143,7 @@ class Chaos:
                                {0: {"coordinator": {"host": False}}})
         self.random = random.Random(seed)
         self.hashes: dict[int, str] = {}
-        (folder / "coordinator.json").write_text(json.dumps(
-            {"run": "run.json", "endpoint": self.cluster.endpoint, "output": "coordinator"}),
-            encoding="utf-8")
+        self.coordinator_config = self.cluster.write_coordinator_config(output="coordinator")
         self.start_coordinator()
         self.sites = [Site(self.cluster, name) for name in self.cluster.names]
         self.faults = dict.fromkeys(FAULTS, 0)
@@ -155,8 +153,8 @@ class Chaos:
         self.coordinator_returns_at: float | None = None
         with open(self.cluster.folder / "coordinator.txt", "a", encoding="utf-8") as log:
             self.coordinator = subprocess.Popen(
-                [str(FARSTEP), "coordinator", "--config",
-                 str(self.cluster.folder / "coordinator.json")], stdout=log, stderr=log)
+                [str(FARSTEP), "coordinator", "--config", str(self.coordinator_config)],
+                stdout=log, stderr=log)
 
     def watch(self):
         """Checks everything once, wakes who has slept enough, and restarts who has ended."""

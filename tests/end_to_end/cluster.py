@@ -66,10 +66,12 @@ class Cluster:
         }, run or {})
         (folder / "run.json").write_text(json.dumps(self.run, indent=1))
         self.endpoint = f"tcp://127.0.0.1:{free_port()}"
-        if secure:
+        if secure and not (folder / "keys").exists():
             made = farstep("keys", "--folder", folder / "keys", "--run", "test", "--sites",
-                           *self.names)
+                           *self.names, "coordinator")
             assert made.returncode == 0, made.stderr
+        self.secure = secure
+        configs = []
         for index, name in enumerate(self.names):
             site = {"name": name, "run": "run.json",
                     "coordinator": {"endpoint": self.endpoint, "host": index == 0},
@@ -79,10 +81,21 @@ class Cluster:
                     "data": str(DATA), "output": "out"}
             if secure:
                 site["network"]["keys"] = f"keys/sites/{name}"
-                if index > 0:
-                    site["coordinator"]["site"] = self.names[0]
-            (folder / f"{name}.json").write_text(
-                json.dumps(merge(site, (sites or {}).get(index, {})), indent=1))
+            configs.append(merge(site, (sites or {}).get(index, {})))
+        hosts = [site["name"] for site in configs if site["coordinator"]["host"]]
+        for site in configs:
+            if secure and not site["coordinator"]["host"]:
+                site["coordinator"].setdefault("site", (hosts or ["coordinator"])[0])
+            (folder / f"{site['name']}.json").write_text(json.dumps(site, indent=1))
+
+    def write_coordinator_config(self, **changes) -> Path:
+        """Writes the config of `farstep coordinator`, for sites of which none hosts it."""
+        config = {"run": "run.json", "endpoint": self.endpoint} | changes
+        if self.secure:
+            config["keys"] = "keys/sites/coordinator"
+        path = self.folder / "coordinator.json"
+        path.write_text(json.dumps(config))
+        return path
 
     def launch(self, *options: str, timeout: float = 120) -> subprocess.CompletedProcess:
         """Runs all sites to their end with `farstep launch`."""

@@ -26,9 +26,7 @@ class CoordinatorCluster(Cluster):
         super().__init__(folder, num_sites, run,
                          {i: {**NO_HOST, **(site or {})} for i in range(num_sites)})
         self.journal = folder / "out" / "coordinator" / "coordinator.journal"
-        self.config = folder / "coordinator.json"
-        self.config.write_text(json.dumps(
-            {"run": "run.json", "endpoint": self.endpoint, "output": "out/coordinator"}))
+        self.config = self.write_coordinator_config(output="out/coordinator")
 
     def start_coordinator(self) -> subprocess.Popen:
         """Starts the coordinator, again and again if it has died."""

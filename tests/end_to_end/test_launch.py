@@ -51,8 +51,7 @@ class Launch(ClusterTest):
         """The coordinator is a process that would wait for sites forever."""
         no_host = {"coordinator": {"host": False}}
         cluster = Cluster(self.folder, 2, PATIENT, {0: no_host, 1: {**no_host, **REFUSED[1]}})
-        (self.folder / "coordinator.json").write_text(
-            json.dumps({"run": "run.json", "endpoint": cluster.endpoint}))
+        cluster.write_coordinator_config()
         self.assert_ends_soon(cluster)
 
     def test_a_killed_launcher_ends_its_sites(self):

@@ -4,7 +4,7 @@ import shutil
 import signal
 import unittest
 
-from cluster import Cluster, ClusterTest, by_event, validation_losses, wait_until
+from cluster import SECURE, Cluster, ClusterTest, by_event, validation_losses, wait_until
 
 RUN = {"min_sites": 1, "outer": {"rounds": 40}, "plan": {"base_steps": 60, "base_batch": 1}}
 
@@ -88,6 +88,8 @@ class Rejoin(ClusterTest):
                               "codec": {"kind": "int8"}}},
                     {"sync": {"exchange": "parameter_server", "servers": ["node2"]}},
                     {"sync": {"exchange": "ring"}}):
+            if SECURE and run.get("sync", {}).get("exchange") == "ring":
+                continue  # it makes connections of its own
             with self.subTest(run=run):
                 self.assert_together(self.come_back(run))
 

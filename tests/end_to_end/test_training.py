@@ -160,9 +160,7 @@ class Training(ClusterTest):
         """No site hosts the coordinator, and only it has the run file."""
         local = {"run": "", "coordinator": {"host": False}}
         cluster = Cluster(self.folder, 2, sites={0: local, 1: local})
-        endpoint = json.loads((self.folder / "node1.json").read_text())["coordinator"]["endpoint"]
-        (self.folder / "coordinator.json").write_text(
-            json.dumps({"run": "run.json", "endpoint": endpoint}))
+        cluster.write_coordinator_config()
         self.assert_success(cluster.launch())
         self.assertEqual(sorted(validation_losses(cluster)), [0, 1, 2, 3])
 

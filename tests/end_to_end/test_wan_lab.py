@@ -232,9 +232,7 @@ class Training(LabTest):
         self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "4ms")
         local = {"run": "", "coordinator": {"host": False}}
         cluster = Cluster(self.folder, 2, sites={0: local, 1: local})
-        endpoint = json.loads((self.folder / "node1.json").read_text())["coordinator"]["endpoint"]
-        (self.folder / "coordinator.json").write_text(
-            json.dumps({"run": "run.json", "endpoint": endpoint}))
+        cluster.write_coordinator_config()
         self.assert_success(cluster.launch("--lab", self.lab_file))
 
     def test_a_lab_that_cannot_take_the_run_is_refused(self):

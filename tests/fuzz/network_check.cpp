@@ -7,8 +7,8 @@
 #include <array>
 
 #include "tests/fuzz/fuzz_input.h"
+#include "wan/sockets/tcp.h"
 #include "wan/transport/network_notice.h"
-#include "wan/transport/tcp.h"
 
 using namespace farstep;
 

@@ -51,11 +51,11 @@ class CheckLayers(unittest.TestCase):
     def test_an_own_library_sees_no_settings_of_a_run(self):
         """However many headers lie between."""
         self.write("trainer/settings/run_config.h")
-        self.write("wan/transport/tcp.h", '"trainer/settings/run_config.h"')
-        self.write("wan/collective/ring.h", '"wan/transport/tcp.h"')
+        self.write("wan/sockets/tcp.h", '"trainer/settings/run_config.h"')
+        self.write("wan/collective/ring.h", '"wan/sockets/tcp.h"')
         found = self.violations("wan/collective/ring.h")
         self.assertEqual(len(found), 1)
-        self.assertIn("sees trainer/settings through wan/transport/tcp.h -> trainer/settings/run_config.h", found[0])
+        self.assertIn("sees trainer/settings through wan/sockets/tcp.h -> trainer/settings/run_config.h", found[0])
         self.assertIn("own settings", found[0])
 
     def test_libtorch_is_seen_in_few_folders(self):

@@ -13,7 +13,7 @@
 #include "trainer/peers/secure_port.h"
 #include "trainer/settings/load_config.h"
 #include "wan/membership/coordinator.h"
-#include "wan/transport/local_address.h"
+#include "wan/sockets/local_address.h"
 
 namespace farstep {
 

@@ -6,8 +6,8 @@
 
 #include "outer_optimizer/exchange/exchange.h"
 #include "outer_optimizer/exchange_kind.h"
+#include "wan/sockets/process_sockets.h"
 #include "wan/transport/mesh.h"
-#include "wan/transport/process_sockets.h"
 #include "wan/transport/store.h"
 #include "wan/transport/transport.h"
 

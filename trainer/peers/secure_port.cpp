@@ -3,7 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "trainer/base/error.h"
-#include "wan/transport/local_address.h"
+#include "wan/sockets/local_address.h"
 
 namespace farstep {
 
@@ -70,10 +70,13 @@ SocketAddress proven_secure_address(const SiteConfig& site) {
   try {
     listen_tcp(address);
   } catch (const TcpError& error) {
-    throw_cannot_listen(error.error(),
-                        fmt::format("network.port: cannot listen on {} ({}): choose another port, "
-                                    "or end the process that listens there",
-                                    address.text(), error.what()));
+    throw_cannot_listen(
+        error.error(),
+        fmt::format("{}: cannot listen on {} ({}): choose another port, or end the process that "
+                    "listens there",
+                    site.coordinator.host ? "coordinator.endpoint " + site.coordinator.endpoint
+                                          : "network.port",
+                    address.text(), error.what()));
   }
   return address;
 }
@@ -104,6 +107,10 @@ ControlSocket::Visitors SecurePort::visitors(const std::string& own) {
     if (ip == "127.0.0.1" && !own.empty()) return own;
     return gateway_.visitor(ip);
   };
+}
+
+std::string SecurePort::failure(const std::string& site) {
+  return gateway_.connect(site, kControlLane, deadline_after(0));
 }
 
 std::string SecurePort::way_to_coordinator(const std::string& endpoint, const std::string& site) {

@@ -10,8 +10,8 @@
 #include "trainer/base/clock.h"
 #include "trainer/settings/site_config.h"
 #include "wan/membership/control_socket.h"
+#include "wan/sockets/tcp.h"
 #include "wan/transport/relay.h"
-#include "wan/transport/tcp.h"
 #include "wan/tunnel/gateway.h"
 
 namespace farstep {
@@ -37,6 +37,8 @@ class SecurePort {
   // Tells a coordinator whose connection comes from an address. `own`: the site in this process,
   // which connects from 127.0.0.1; empty if there is none.
   ControlSocket::Visitors visitors(const std::string& own);
+  // Returns why the coordinator cannot be reached; empty if it can, or that is not known.
+  std::string failure(const std::string& site);
   // Returns the endpoint on this machine that leads to the coordinator, which has the key of
   // `site`.
   std::string way_to_coordinator(const std::string& endpoint, const std::string& site);

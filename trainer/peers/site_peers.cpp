@@ -48,10 +48,23 @@ std::unique_ptr<SitePeers> SitePeers::join(const LoadedSite& loaded, const JoinR
                                            Clock& clock, const std::stop_token& stop,
                                            const MembershipFiles& files) {
   std::unique_ptr<SitePeers> peers(new SitePeers(loaded, clock, files));
-  const auto welcome = peers->member_->join(request, stop);
+  const auto welcome = peers->register_site(request, stop);
   if (!welcome) return nullptr;
   peers->telling_failure([&] { peers->begin(*welcome); });
   return peers;
+}
+
+// Adds what may keep the coordinator from answering.
+std::optional<Welcome> SitePeers::register_site(const JoinRequest& request,
+                                                const std::stop_token& stop) {
+  try {
+    return member_->join(request, stop);
+  } catch (const PeerError& error) {
+    if (coordinator_ || !secure_port_) throw;
+    const auto reason = secure_port_->failure(site_.coordinator.site);
+    if (reason.empty()) throw;
+    throw PeerError(error.site(), fmt::format("{} {}", error.what(), reason));
+  }
 }
 
 void SitePeers::begin(const Welcome& welcome) {

@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -107,6 +108,7 @@ class SitePeers : public Peers {
   void start_coordinator(const RunConfig& run, const std::filesystem::path& journal);
   // Returns the endpoint at which this site's member finds the coordinator.
   std::string endpoint_of_member();
+  std::optional<Welcome> register_site(const JoinRequest& request, const std::stop_token& stop);
   // Takes over the run and the view that the coordinator handed out.
   void begin(const Welcome& welcome);
   // Returns the number of connections between two sites, of which there are `members`.

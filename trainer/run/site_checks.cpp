@@ -20,9 +20,9 @@
 #include "trainer/peers/site_peers.h"
 #include "wan/link/lanes.h"
 #include "wan/membership/control_socket.h"
-#include "wan/transport/local_address.h"
+#include "wan/sockets/local_address.h"
+#include "wan/sockets/tcp.h"
 #include "wan/transport/mesh.h"
-#include "wan/transport/tcp.h"
 
 namespace farstep {
 

@@ -11,7 +11,7 @@
 #include "trainer/base/error.h"
 #include "trainer/config/json_limits.h"
 #include "trainer/round/join_round.h"
-#include "wan/transport/local_address.h"
+#include "wan/sockets/local_address.h"
 
 namespace farstep {
 

@@ -7,11 +7,12 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <string_view>
 
 #include "trainer/base/error.h"
-#include "wan/transport/tcp.h"
+#include "wan/sockets/tcp.h"
 
 namespace farstep {
 
@@ -27,6 +28,7 @@ constexpr std::string_view kPeerName = "farstep";
 // Where ZeroMQ asks about the peers of all PLAIN servers of a context, by its protocol ZAP
 // (https://rfc.zeromq.org/spec/27). Without an answer it refuses them all.
 constexpr const char* kHandshakeEndpoint = "inproc://zeromq.zap.01";
+constexpr const char* kChangesEndpoint = "inproc://changes";
 // Together a dead connection is noticed after a minute, and routers keep an idle one. Heartbeats
 // notice a dead site sooner.
 constexpr int kKeepaliveIdleSeconds = 30;
@@ -66,7 +68,9 @@ auto uninterrupted(Call call) {
 }
 
 // ZeroMQ delivers all frames of a message or none, so only the first receive can find nothing.
-std::optional<ControlSocket::Received> receive_from(zmq::socket_t& socket, bool knows_site) {
+// Sets `descriptor` to that of the connection unless it is null.
+std::optional<ControlSocket::Received> receive_from(zmq::socket_t& socket, bool knows_site,
+                                                    int* descriptor = nullptr) {
   ControlSocket::Received received;
   bool more = true;
   while (more) {
@@ -77,6 +81,7 @@ std::optional<ControlSocket::Received> receive_from(zmq::socket_t& socket, bool 
     more = frame.more();
     received.frames.push_back(frame.to_string());
     if (!more && knows_site) received.site = frame.gets("User-Id");
+    if (!more && descriptor != nullptr) *descriptor = frame.get(ZMQ_SRCFD);
   }
   return received;
 }
@@ -105,6 +110,7 @@ ControlSocket::ControlSocket(Role role, const std::string& endpoint, const Deadl
     if (role == Role::kCoordinator) {
       handshakes_ = zmq::socket_t(context_, zmq::socket_type::rep);
       handshakes_.bind(kHandshakeEndpoint);  // before the first peer can come
+      watch_connections();
       socket_.bind(endpoint);
     } else {
       socket_.connect(endpoint);
@@ -158,10 +164,11 @@ std::string ControlSocket::endpoint() const {
 // An event descriptor beside the socket lets other threads end the wait: ZeroMQ's sockets may be
 // used by one thread only.
 void ControlSocket::wait(double timeout_seconds) {
-  std::array<zmq_pollitem_t, 3> items{{{socket_.handle(), 0, ZMQ_POLLIN, 0},
+  std::array<zmq_pollitem_t, 4> items{{{socket_.handle(), 0, ZMQ_POLLIN, 0},
                                        {nullptr, wake_event_, ZMQ_POLLIN, 0},
-                                       {handshakes_.handle(), 0, ZMQ_POLLIN, 0}}};
-  const int used = handshakes_.handle() == nullptr ? 2 : 3;
+                                       {handshakes_.handle(), 0, ZMQ_POLLIN, 0},
+                                       {changes_.handle(), 0, ZMQ_POLLIN, 0}}};
+  const int used = handshakes_.handle() == nullptr ? 2 : 4;
   const int ready = ::zmq_poll(items.data(), used, milliseconds(timeout_seconds));
   FARSTEP_CHECK(ready >= 0 || errno == EINTR, "waiting on the control socket failed: {}",
                 zmq_strerror(errno));
@@ -187,8 +194,39 @@ void ControlSocket::answer_handshake() {
   send_to(handshakes_, {"1.0", question[1], is_peer ? "200" : "400", "", is_peer ? *site : "", ""});
 }
 
+void ControlSocket::watch_connections() {
+  const int result =
+      ::zmq_socket_monitor(socket_.handle(), kChangesEndpoint, ZMQ_EVENT_DISCONNECTED);
+  FARSTEP_CHECK(result == 0, "no monitor of the control socket: {}", zmq_strerror(errno));
+  changes_ = zmq::socket_t(context_, zmq::socket_type::pair);
+  changes_.connect(kChangesEndpoint);
+}
+
+// An event has two frames: its number in two bytes with a value in four, here the descriptor, and
+// the endpoint.
+std::vector<std::string> ControlSocket::take_broken() {
+  std::vector<std::string> broken;
+  while (const auto event = receive_from(changes_, false)) {
+    const auto& head = event->frames.front();
+    FARSTEP_CHECK(head.size() == 6, "an event of ZeroMQ has {} bytes", head.size());
+    int32_t descriptor = 0;
+    std::memcpy(&descriptor, head.data() + 2, sizeof(descriptor));
+    const auto found = names_.find(descriptor);
+    if (found == names_.end()) continue;
+    broken.push_back(std::move(found->second));
+    names_.erase(found);
+  }
+  return broken;
+}
+
 std::optional<ControlSocket::Received> ControlSocket::receive() {
-  return receive_from(socket_, visitors_ != nullptr);
+  const bool is_coordinator = changes_.handle() != nullptr;
+  int descriptor = -1;
+  auto received =
+      receive_from(socket_, visitors_ != nullptr, is_coordinator ? &descriptor : nullptr);
+  // Strangers can open connections without end, but only open ones have an entry.
+  if (received && descriptor >= 0) names_[descriptor] = received->frames.front();
+  return received;
 }
 
 // Without waiting: the coordinator serves all sites by one thread, and a full queue means that one

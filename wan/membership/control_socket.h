@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,18 +55,24 @@ class ControlSocket {
   void wake();
   // Returns the next message, or nullopt if none has come.
   std::optional<Received> receive();
+  // Of a coordinator: returns the connections that broke since the last call, by the name that
+  // their messages had. A site's process may have ended, or it connects again.
+  std::vector<std::string> take_broken();
   // Queues a message. Drops it if the queue is full or the receiver has gone.
   void send(const Frames& frames);
 
  private:
   void set_up(Role role, const Deadlines& deadlines);
   void answer_handshake();
+  void watch_connections();
 
   const Visitors visitors_;
   int wake_event_;
   zmq::context_t context_;
   zmq::socket_t socket_;
   zmq::socket_t handshakes_;  // a coordinator's: ZeroMQ asks here whether a peer may connect
+  zmq::socket_t changes_;     // a coordinator's: ZeroMQ tells here of connections that ended
+  std::map<int, std::string> names_;  // of a coordinator's connections, by descriptor
 };
 
 }  // namespace farstep

@@ -114,6 +114,7 @@ void Coordinator::serve() {
     }
     answer(answers);
   }
+  for (const auto& connection : socket_.take_broken()) roster_->on_broken(connection);
   answer(roster_->tick(clock_.unix_seconds()));
   if (roster_->is_abandoned()) begin_anew();
 }

@@ -21,7 +21,7 @@
 #include "wan/membership/journal.h"
 #include "wan/membership/roster.h"
 #include "wan/membership/served_run.h"
-#include "wan/transport/stranger_log.h"
+#include "wan/sockets/stranger_log.h"
 
 namespace farstep {
 

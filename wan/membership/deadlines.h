@@ -12,7 +12,7 @@ struct Deadlines {
   double join_seconds = 300;
   double connect_seconds = 10;
   double heartbeat_seconds = 1;
-  double lost_after_seconds = 5;
+  double lost_after_seconds = 45;
   double coordinator_lost_after_seconds = 300;
   double transfer_stall_seconds = 60;
   double leave_seconds = 5;
@@ -26,8 +26,11 @@ struct Deadlines {
           "how long one connection to a peer may take to open and be checked", above(0));
     visit("heartbeat_seconds", heartbeat_seconds, "how often every process says that it lives",
           above(0));
-    visit("lost_after_seconds", lost_after_seconds,
-          "silence after which a site counts as lost; at least 3 heartbeats", above(0));
+    visit(
+        "lost_after_seconds", lost_after_seconds,
+        "silence after which a site counts as lost, if its connections have not broken: so a link "
+        "may fail for so long; at least 3 heartbeats",
+        above(0));
     visit("coordinator_lost_after_seconds", coordinator_lost_after_seconds,
           "how long a site trains on without the coordinator, which may be restarted meanwhile, "
           "before it ends; at least lost_after_seconds",

@@ -325,8 +325,10 @@ Deadlines Member::deadlines() const {
 std::string Member::obstacle_to_joining() const {
   const std::lock_guard lock(mutex_);
   if (is_coordinator_silent()) {
-    return fmt::format("coordinator at {} does not answer; is it running, and is its port open?",
-                       endpoint_);
+    return fmt::format(
+        "coordinator at {} does not answer; is it running, is its port open, and do "
+        "both sides have network.keys, or neither?",
+        endpoint_);
   }
   return fmt::format("coordinator at {} still waits for {}", endpoint_, fmt::join(missing_, ", "));
 }

@@ -12,16 +12,21 @@ namespace farstep {
 
 namespace {
 
-// A site whose connection to another broke, and that is silent for so many heartbeats, is lost. One
-// heartbeat may come late; lost_after_seconds, at least 3 of them, is for silence alone.
+// A site whose connection to another or to the coordinator broke, and that is silent for so many
+// heartbeats, is lost. One heartbeat may come late; lost_after_seconds, at least 3 of them, is for
+// silence alone.
 constexpr double kSuspectBeats = 2.5;
+// At least: a site whose connection broke makes another in this time.
+constexpr double kReconnectSeconds = 1;
 
 }  // namespace
 
 Roster::Roster(ServedRun run, const Deadlines& deadlines)
     : run_(std::move(run.config)),
       lost_after_seconds_(deadlines.lost_after_seconds),
-      suspect_seconds_(kSuspectBeats * deadlines.heartbeat_seconds),
+      suspect_seconds_(
+          std::min(deadlines.lost_after_seconds,
+                   std::max(kReconnectSeconds, kSuspectBeats * deadlines.heartbeat_seconds))),
       heartbeat_seconds_(deadlines.heartbeat_seconds),
       join_seconds_(deadlines.join_seconds),
       min_sites_(run.min_sites.value_or(std::ssize(run.sites))),
@@ -44,6 +49,10 @@ std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteM
     on_stranger(connection, message);
   }
   return std::exchange(outbox_, {});
+}
+
+void Roster::on_broken(const std::string& connection) {
+  if (auto* seat = seat_of_connection(connection)) seat->is_suspected = true;
 }
 
 std::vector<Outgoing> Roster::tick(double now_seconds) {

@@ -59,6 +59,8 @@ class Roster {
   // What follows from a message that came over `connection`.
   std::vector<Outgoing> receive(const std::string& connection, const SiteMessage& message,
                                 double now_seconds);
+  // Tells that `connection` broke: that of a process which has ended, or connects again.
+  void on_broken(const std::string& connection);
   // What follows from the time alone: sites that have been silent for too long are lost. To be
   // called after all messages that have come were received, at least once a heartbeat.
   std::vector<Outgoing> tick(double now_seconds);
@@ -96,7 +98,7 @@ class Roster {
     HeartbeatMessage heartbeat;
     std::optional<MetricsMessage> metrics;  // of the newest round
     double heard_seconds = 0;
-    bool is_suspected = false;  // another site lost its connection to it
+    bool is_suspected = false;  // another site, or the coordinator, lost its connection to it
     // Of a newcomer: its newest request for the state, and the answer.
     std::optional<FetchMessage> fetch = {};
     std::optional<HandoverMessage> handover = {};

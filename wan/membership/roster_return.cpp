@@ -9,6 +9,14 @@
 
 namespace farstep {
 
+namespace {
+
+// Sites connect again within seconds, so one that is silent for so many heartbeats has gone. One on
+// a dead link has lost its run then, but only if all the others' processes have ended.
+constexpr double kReturnBeats = 10;
+
+}  // namespace
+
 Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& state,
                double now_seconds)
     : Roster(std::move(run), deadlines) {
@@ -71,7 +79,8 @@ RosterState Roster::state() const {
 }
 
 bool Roster::is_abandoned() const {
-  return is_resting_ && has_new_process_ && now_seconds_ - start_seconds_ > lost_after_seconds_;
+  const double patience_seconds = std::min(lost_after_seconds_, kReturnBeats * heartbeat_seconds_);
+  return is_resting_ && has_new_process_ && now_seconds_ - start_seconds_ > patience_seconds;
 }
 
 // While nobody comes back, it may be the coordinator that cannot be reached. So the time of all

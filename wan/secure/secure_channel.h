@@ -12,7 +12,7 @@
 #include <string>
 
 #include "wan/secure/credentials.h"
-#include "wan/transport/tcp.h"
+#include "wan/sockets/tcp.h"
 
 namespace farstep {
 

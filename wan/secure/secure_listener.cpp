@@ -16,6 +16,8 @@ namespace farstep {
 
 namespace {
 
+// A full queue makes a site's connection wait for a second or more, until the kernel sends again.
+constexpr int kBacklog = 512;
 constexpr std::string_view kHandshake = "refused at the TLS handshake";
 constexpr std::string_view kCertificate = "refused a certificate";
 constexpr std::string_view kSlow = "refused a slow visitor";
@@ -29,7 +31,7 @@ SecureListener::SecureListener(const SocketAddress& address, const Credentials& 
       expected_(std::move(expected)),
       refused_(std::move(refused)),
       limits_(limits),
-      socket_(listen_tcp(address)) {
+      socket_(listen_tcp(address, kBacklog)) {
   FARSTEP_CHECK(limits_.visitors > 0, "room for no visitor");
 }
 

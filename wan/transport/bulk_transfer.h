@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "wan/transport/tcp.h"
+#include "wan/sockets/tcp.h"
 
 namespace farstep {
 

@@ -313,7 +313,7 @@ void GlooConnections::connect(int peer, int lane_number, const std::vector<char>
   auto there = address_in(peer_address);
   if (mesh_.relay != nullptr) {
     lane.way = mesh_.relay->way_to(mesh_.sites[peer], kFirstDataLane + lane_number,
-                              service(peer, mesh_.rank, lane_number), loopback_ip(peer));
+                                   service(peer, mesh_.rank, lane_number), loopback_ip(peer));
     there = lane.way->address;
     const gloo::transport::tcp::Address given(peer_address);
     lane.context->getPair(peer)->connect(

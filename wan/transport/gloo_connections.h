@@ -19,9 +19,9 @@
 
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
+#include "wan/sockets/process_sockets.h"
 #include "wan/transport/loss_watch.h"
 #include "wan/transport/mesh.h"
-#include "wan/transport/process_sockets.h"
 #include "wan/transport/relay.h"
 #include "wan/transport/store.h"
 #include "wan/transport/transport.h"
@@ -41,7 +41,7 @@ struct GlooLane {
   // Of a relay. The way stays: Gloo's connection exists before the relay has taken it.
   std::shared_ptr<const void> offer;
   std::optional<Way> way;
-  std::shared_ptr<Line> line;         // guarded by the mutex of GlooConnections; null before
+  std::shared_ptr<Line> line;  // guarded by the mutex of GlooConnections; null before
 };
 
 // All connections with one peer.

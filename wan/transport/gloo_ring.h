@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "trainer/base/error.h"
+#include "wan/sockets/process_sockets.h"
 #include "wan/transport/mesh.h"
-#include "wan/transport/process_sockets.h"
 #include "wan/transport/store.h"
 
 namespace gloo {

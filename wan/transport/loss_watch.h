@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "wan/transport/line_sample.h"
+#include "wan/sockets/line_sample.h"
 
 namespace farstep {
 

@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "trainer/base/error.h"
+#include "wan/sockets/process_sockets.h"
+#include "wan/sockets/tcp.h"
 #include "wan/transport/network_notice.h"
-#include "wan/transport/process_sockets.h"
-#include "wan/transport/tcp.h"
 #include "wan/transport/verdicts.h"
 
 namespace farstep {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "wan/transport/process_sockets.h"
-#include "wan/transport/tcp.h"
+#include "wan/sockets/process_sockets.h"
+#include "wan/sockets/tcp.h"
 
 namespace farstep {
 

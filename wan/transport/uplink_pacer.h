@@ -12,7 +12,7 @@
 #include <map>
 #include <optional>
 
-#include "wan/transport/line_sample.h"
+#include "wan/sockets/line_sample.h"
 
 namespace farstep {
 

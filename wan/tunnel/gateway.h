@@ -20,8 +20,8 @@
 
 #include "trainer/base/clock.h"
 #include "wan/secure/secure_listener.h"
+#include "wan/sockets/stranger_log.h"
 #include "wan/transport/relay.h"
-#include "wan/transport/stranger_log.h"
 #include "wan/tunnel/services.h"
 #include "wan/tunnel/tunnel.h"
 

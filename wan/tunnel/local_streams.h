@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "wan/transport/tcp.h"
+#include "wan/sockets/tcp.h"
 #include "wan/tunnel/services.h"
 #include "wan/tunnel/tunnel_end.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "wan/transport/tcp.h"
+#include "wan/sockets/tcp.h"
 
 namespace farstep {
 

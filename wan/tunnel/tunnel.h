@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "wan/secure/secure_channel.h"
-#include "wan/transport/process_sockets.h"
+#include "wan/sockets/process_sockets.h"
 #include "wan/tunnel/local_streams.h"
 #include "wan/tunnel/services.h"
 

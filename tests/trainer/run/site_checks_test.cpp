@@ -7,7 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/base/error.h"
-#include "wan/transport/tcp.h"
+#include "wan/sockets/tcp.h"
 
 namespace farstep {
 

@@ -188,16 +188,16 @@ TEST_CASE("deadlines that contradict each other are refused") {
   CHECK_THAT(refusal("deadlines.lost_after_seconds=2.9"),
              Contains("run.json: deadlines.lost_after_seconds: is 2.9; must be at least 3") &&
                  Contains("set at least 3, or lower heartbeat_seconds"));
-  CHECK_THAT(refusal("deadlines.transfer_stall_seconds=5"),
-             Contains("run.json: deadlines.transfer_stall_seconds: is 5; must be above"));
+  CHECK_THAT(refusal("deadlines.transfer_stall_seconds=45"),
+             Contains("run.json: deadlines.transfer_stall_seconds: is 45; must be above"));
   CHECK_THAT(refusal("deadlines.lost_after_seconds=60"),
              Contains("deadlines.transfer_stall_seconds: is 60; must be above") &&
                  Contains("set it too, for example to 120"));
   CHECK_THAT(refusal("deadlines.connect_seconds=301"),
              Contains("run.json: deadlines.connect_seconds: is 301; must be at most"));
-  CHECK_THAT(refusal("deadlines.coordinator_lost_after_seconds=4.9"),
-             Contains("run.json: deadlines.coordinator_lost_after_seconds: is 4.9; must be at") &&
-                 Contains("set it too, for example to 50"));
-  CHECK(refusal("deadlines.coordinator_lost_after_seconds=5").empty());
+  CHECK_THAT(refusal("deadlines.coordinator_lost_after_seconds=44.9"),
+             Contains("run.json: deadlines.coordinator_lost_after_seconds: is 44.9; must be at") &&
+                 Contains("set it too, for example to 450"));
+  CHECK(refusal("deadlines.coordinator_lost_after_seconds=45").empty());
   CHECK(refusal("deadlines.lost_after_seconds=3").empty());
 }

@@ -9,7 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/wan/membership/parties.h"
 #include "tests/wan/transport/run_ranks.h"
-#include "wan/transport/tcp.h"
+#include "wan/sockets/tcp.h"
 
 namespace farstep {
 namespace {

@@ -28,6 +28,9 @@ inline VoteMessage ballot(int64_t round, const std::string& hash = "bb", int64_t
   return {generation, round, 0, hash};
 }
 
+// Of rosters whose time the tests count in seconds.
+inline const Deadlines kTableDeadlines{.lost_after_seconds = 5};
+
 // A roster whose sites are on connections of the same name, and a time of its own.
 class Table {
  public:
@@ -36,13 +39,13 @@ class Table {
                  std::optional<int64_t> min_sites = {})
       : sites_(std::move(sites)),
         run({run_of(sites_), sites_, fragments, min_sites}),
-        roster(run, Deadlines{}) {}
+        roster(run, kTableDeadlines) {}
 
   // A coordinator that goes on with the state of another one.
   Table(const Table& before, const RosterState& state)
       : sites_(before.sites_),
         run(before.run),
-        roster(run, Deadlines{}, state, before.now_seconds),
+        roster(run, kTableDeadlines, state, before.now_seconds),
         now_seconds(before.now_seconds) {}
 
   std::vector<Outgoing> receive(const std::string& connection, const SiteMessage& message) {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "wan/transport/tcp.h"
+#include "wan/sockets/tcp.h"
 
 namespace farstep {
 

@@ -7,7 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/wan/transport/run_ranks.h"
 #include "tests/wan/transport/transport_contract.h"
-#include "wan/transport/tcp.h"
+#include "wan/sockets/tcp.h"
 
 using namespace farstep;
 

@@ -6,7 +6,7 @@
 #include "tests/wan/transport/meshes.h"
 #include "tests/wan/transport/run_ranks.h"
 #include "trainer/config/json_fields.h"
-#include "wan/transport/tcp.h"
+#include "wan/sockets/tcp.h"
 
 using namespace farstep;
 

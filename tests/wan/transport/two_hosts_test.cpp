@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/wan/transport/meshes.h"
-#include "wan/transport/local_address.h"
+#include "wan/sockets/local_address.h"
 #include "wan/transport/network_check.h"
 
 using namespace farstep;

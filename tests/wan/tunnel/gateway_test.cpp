@@ -128,6 +128,7 @@ TEST_CASE("one way carries several connections, and one that nobody reads holds 
 
 TEST_CASE("connections go on after cuts, without a byte lost or doubled") {
   TwoSites sites;
+  const auto line = sites.lyon->line("seoul", 0);
   const auto [near, far] = sites.connect();
   const auto there = numbered(30'000'000, 5), back = numbered(30'000'000, 6);
   auto sending = std::async(std::launch::async, [&, &near = near] { send_all(near, there); });
@@ -144,8 +145,7 @@ TEST_CASE("connections go on after cuts, without a byte lost or doubled") {
   CHECK(arriving.get() == back);
   sending.get();
   answering.get();
-  const auto facts = sites.lyon->line("seoul", 0)->look();
-  CHECK(facts.bytes.sent >= there.size());
+  CHECK(line->look().bytes.sent >= there.size());
 }
 
 TEST_CASE("a line that is dead for longer than the silence that breaks it costs its time only") {

@@ -1,4 +1,4 @@
-#include "wan/transport/local_address.h"
+#include "wan/sockets/local_address.h"
 
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
-#include "wan/transport/tcp.h"
+#include "wan/sockets/tcp.h"
 
 namespace farstep {
 

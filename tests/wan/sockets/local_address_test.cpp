@@ -1,4 +1,4 @@
-#include "wan/transport/local_address.h"
+#include "wan/sockets/local_address.h"
 
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"

@@ -1,4 +1,4 @@
-#include "wan/transport/process_sockets.h"
+#include "wan/sockets/process_sockets.h"
 
 #include <poll.h>
 

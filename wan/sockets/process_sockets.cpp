@@ -1,4 +1,4 @@
-#include "wan/transport/process_sockets.h"
+#include "wan/sockets/process_sockets.h"
 
 #include <linux/filter.h>
 #include <linux/tcp.h>  // the whole tcp_info, which <netinet/tcp.h> cuts short

@@ -1,4 +1,4 @@
-#include "wan/transport/tcp.h"
+#include "wan/sockets/tcp.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -138,13 +138,12 @@ Socket::~Socket() {
 }
 
 // SO_REUSEADDR: a port whose process has just ended can be used again at once.
-Socket listen_tcp(const SocketAddress& address) {
+Socket listen_tcp(const SocketAddress& address, int backlog) {
   Socket socket = new_socket(address.family());
   const int on = 1;
   setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (bind(socket.fd(), address.get(), address.size()) != 0) fail(errno);
-  // A port expects one peer; the others are strangers.
-  if (listen(socket.fd(), 16) != 0) fail(errno);
+  if (listen(socket.fd(), backlog) != 0) fail(errno);
   return socket;
 }
 

@@ -1,4 +1,4 @@
-#include "wan/transport/stranger_log.h"
+#include "wan/sockets/stranger_log.h"
 
 #include <spdlog/spdlog.h>
 

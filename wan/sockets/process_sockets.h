@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "wan/transport/line_sample.h"
-#include "wan/transport/tcp.h"
+#include "wan/sockets/line_sample.h"
+#include "wan/sockets/tcp.h"
 
 namespace farstep {
 

@@ -80,8 +80,9 @@ class Socket {
   int fd_ = -1;
 };
 
-// Returns a non-blocking socket that listens on `address`.
-Socket listen_tcp(const SocketAddress& address);
+// Returns a non-blocking socket that listens on `address`. At most `backlog` connections wait to be
+// accepted.
+Socket listen_tcp(const SocketAddress& address, int backlog = 16);
 
 // Returns a non-blocking connection to `address`, from `source_ip` unless that is empty. Waits
 // until it exists, or throws at the deadline.

@@ -1,0 +1,58 @@
+"""A line between sites that a test can cut, hold up and listen to: a TCP forwarder in threads."""
+
+import contextlib
+import socket
+import threading
+
+
+class Line:
+    """Forwards connections from one address of the loopback to another one, both with one port."""
+
+    def __init__(self, near: str, far: str, port: int):
+        self.far = (far, port)
+        self.heard = bytearray()  # what has passed, both ways
+        self.may_pass = threading.Event()
+        self.may_pass.set()
+        self.connections: list[socket.socket] = []
+        self.listener = socket.create_server((near, port))
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        """Takes connections until the listener is closed."""
+        with contextlib.suppress(OSError):
+            while True:
+                here, _ = self.listener.accept()
+                self.may_pass.wait()
+                try:
+                    there = socket.create_connection(self.far)
+                except OSError:
+                    here.close()  # nobody listens there yet
+                    continue
+                self.connections += [here, there]
+                for pair in ((here, there), (there, here)):
+                    threading.Thread(target=self.forward, args=pair, daemon=True).start()
+
+    def forward(self, here: socket.socket, there: socket.socket):
+        """Passes bytes on until one end closes."""
+        with contextlib.suppress(OSError):
+            while piece := here.recv(1 << 16):
+                self.may_pass.wait()
+                self.heard += piece
+                there.sendall(piece)
+        for end in (here, there):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        here.close()  # each end is that of one thread
+
+    def cut(self):
+        """Ends all connections; new ones may come at once."""
+        ended, self.connections = self.connections, []
+        for end in ended:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        """Ends everything."""
+        self.listener.close()
+        self.may_pass.set()
+        self.cut()

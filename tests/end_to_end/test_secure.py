@@ -1,0 +1,180 @@
+"""Runs over secure links: one port a site, TLS, and nobody without a key of the run."""
+
+import contextlib
+import re
+import socket
+import ssl
+import time
+import unittest
+
+from cluster import Cluster, ClusterTest, by_event, farstep, free_port, validation_losses, wait_until
+from slow_line import Line
+
+RUN = {"outer": {"rounds": 12}, "plan": {"base_steps": 20}, "evaluate": {"every_rounds": 0},
+       "deadlines": {"lost_after_seconds": 30}}
+NEAR, FAR = "127.0.0.3", "127.0.0.2"  # where peers connect to the first site, and where it listens
+
+
+def visit(port: int, certificate: str | None = None, key: str | None = None) -> bytes:
+    """Greets a secure port by TLS, trusting everybody; returns what it answers."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    if certificate:
+        context.load_cert_chain(certificate, key)
+    answer = b""
+    with contextlib.suppress(OSError):
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+            with context.wrap_socket(plain) as channel:
+                answer = channel.recv(100)
+    return answer
+
+
+class SecureRuns(ClusterTest):
+    """Whole runs of two and three sites."""
+
+    def behind_a_line(self, secure: bool, run: dict) -> tuple[Cluster, Line]:
+        """Two sites; all that the second one sends to the first one crosses the line."""
+        folder = self.folder / f"secure-{secure}"
+        folder.mkdir()
+        port = free_port()
+        near, far = f"tcp://{NEAR}:{port}", f"tcp://{FAR}:{port}"
+        first = {"coordinator": {"endpoint": far}}
+        if secure:
+            first["network"] = {"address": NEAR, "listen": FAR}
+        # Nobody connects to the second one, so everything crosses the line.
+        second = {"coordinator": {"endpoint": near}}
+        if secure:
+            second["network"] = {"address": ""}
+        cluster = Cluster(folder, 2, run, {0: first, 1: second}, secure=secure)
+        line = Line(NEAR, FAR, port)
+        self.addCleanup(line.close)
+        return cluster, line
+
+    def assert_all_end(self, cluster: Cluster, started: dict):
+        """Checks that every site trains to its end in the first generation."""
+        for name, process in started.items():
+            self.assertEqual(process.wait(timeout=120), 0, cluster.log(name))
+            rounds = by_event(cluster, name, "round")
+            self.assertEqual([event["round"] for event in rounds],
+                             list(range(1, cluster.run["outer"]["rounds"] + 1)))
+            self.assertEqual({event["generation"] for event in rounds}, {1})
+            self.assertEqual(by_event(cluster, name, "view"), [])
+
+    def test_weights_are_those_of_plain_links_and_nothing_is_readable(self):
+        """The same losses to the last bit; the line carries no message that can be read."""
+        losses, heard = {}, {}
+        for secure in (False, True):
+            cluster, line = self.behind_a_line(secure, {"evaluate": {"every_rounds": 1}})
+            started = self.start_all(cluster)
+            for name, process in started.items():
+                self.assertEqual(process.wait(timeout=120), 0, cluster.log(name))
+            losses[secure], heard[secure] = validation_losses(cluster), bytes(line.heard)
+        self.assertEqual(losses[True], losses[False])
+        # Plain: the control plane. Secure: that, and all the deltas.
+        for text in (b'"type"', b"heartbeat", b"node2"):
+            self.assertIn(text, heard[False])
+            self.assertNotIn(text, heard[True])
+        self.assertGreater(len(heard[True]), 3 * 4 * 51360)
+
+    def test_a_dead_line_costs_its_time_only(self):
+        """For longer than the silence by which a tunnel knows it, at several times of a round."""
+        cluster, line = self.behind_a_line(True, RUN | {"outer": {"rounds": 40}})
+        started = self.start_all(cluster)
+        for rounds in (3, 9):
+            wait_until(lambda r=rounds: len(by_event(cluster, "node1", "round")) >= r, 60, "rounds")
+            line.may_pass.clear()
+            time.sleep(7)  # the length of the outage itself
+            line.may_pass.set()
+        self.assert_all_end(cluster, started)
+
+    def test_cut_connections_cost_nothing(self):
+        """Ten times, in the steps and in the exchange."""
+        cluster, line = self.behind_a_line(True, RUN | {"outer": {"rounds": 40}})
+        started = self.start_all(cluster)
+        for rounds in range(2, 32, 3):
+            wait_until(lambda r=rounds: len(by_event(cluster, "node1", "round")) >= r, 60, "rounds")
+            line.cut()
+        self.assert_all_end(cluster, started)
+        self.assertIn("connected again", cluster.log("node2"))
+
+    def test_two_sites_that_nobody_can_connect_to_are_named(self):
+        """Each reaches the first site, but not the other."""
+        hidden = {"network": {"address": ""}}
+        cluster = Cluster(self.folder, 3, sites={1: hidden, 2: hidden}, secure=True)
+        result = cluster.launch()
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("network.address: node2 and node3 have none", result.stdout + result.stderr)
+
+
+class Refusals(ClusterTest):
+    """Who is not let in."""
+
+    def test_strangers_learn_and_disturb_nothing(self):
+        """Plain bytes, no certificate, another authority's, connections held open: training goes on."""
+        cluster = Cluster(self.folder, 2, RUN | {"outer": {"rounds": 400}}, secure=True)
+        port = int(cluster.endpoint.rsplit(":", 1)[1])
+        other = self.folder / "other"
+        self.assertEqual(
+            farstep("keys", "--folder", other, "--run", "test", "--sites", "node2").returncode, 0)
+        started = self.start_all(cluster)
+        wait_until(lambda: len(by_event(cluster, "node1", "round")) >= 2, 60, "two rounds")
+        held = contextlib.ExitStack()
+        self.addCleanup(held.close)
+        for _ in range(200):
+            held.enter_context(socket.create_connection(("127.0.0.1", port)))
+        certificate = other / "sites" / "node2"
+        for _ in range(5):
+            self.assertEqual(visit(port), b"")
+            self.assertEqual(visit(port, certificate / "site.crt", certificate / "site.key"), b"")
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+                plain.sendall(b"GET / HTTP/1.1\r\n\r\n" * 1000)
+                with contextlib.suppress(ConnectionResetError):
+                    while plain.recv(1 << 16):
+                        pass  # at most a TLS alert, then the end
+        known = cluster.folder / "keys" / "sites" / "node2"
+        self.assertIn(b"farstep", visit(port, known / "site.crt", known / "site.key"))
+        for name, process in started.items():
+            self.assertEqual(process.wait(timeout=120), 0, cluster.log(name))
+            self.assertEqual(by_event(cluster, name, "view"), [])
+        refused = [line for line in cluster.log("node1").splitlines() if "secure port:" in line]
+        self.assertTrue(any("refused at the TLS handshake" in line for line in refused), refused)
+        self.assertLess(len(refused), 30)
+
+    def join(self, cluster: Cluster, code: int) -> str:
+        """Starts all; returns the second one's output, after it has ended with `code`."""
+        started = self.start_all(cluster)
+        self.assertEqual(started["node2"].wait(timeout=60), code, cluster.log("node2"))
+        started["node1"].wait(timeout=60)
+        return cluster.log("node2")
+
+    def secured(self, changes: dict | None = None) -> Cluster:
+        """Two sites with little patience."""
+        return Cluster(self.folder, 2, {"deadlines": {"join_seconds": 5, "connect_seconds": 5}},
+                       {1: changes or {}}, secure=True)
+
+    def test_a_revoked_site_is_told(self):
+        """It has the old list, on which it is not."""
+        cluster = self.secured()
+        old = (self.folder / "keys" / "revoked.crl").read_bytes()
+        self.assertEqual(
+            farstep("keys", "--folder", self.folder / "keys", "--revoke", "node2").returncode, 0)
+        (self.folder / "keys" / "sites" / "node2" / "revoked.crl").write_bytes(old)
+        self.assertIn("revoked", self.join(cluster, 4))
+        self.assertIn("revoked", cluster.log("node1"))
+
+    def test_a_site_with_anothers_keys_is_refused_before_it_joins(self):
+        """Its certificate names it."""
+        cluster = self.secured({"network": {"keys": "keys/sites/coordinator"}})
+        self.assertIn("has the keys of site coordinator", self.join(cluster, 2))
+
+    def test_a_plain_site_does_not_join_a_secure_run(self):
+        """It waits for an answer that does not come, and says what may be missing."""
+        cluster = self.secured()
+        path = self.folder / "node2.json"
+        path.write_text(re.sub(r'"keys": "[^"]*"', '"keys": ""', path.read_text()))
+        self.assertIn("network.keys", self.join(cluster, 4))
+
+
+if __name__ == "__main__":
+    unittest.main()
