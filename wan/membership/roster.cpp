@@ -51,10 +51,6 @@ std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteM
   return std::exchange(outbox_, {});
 }
 
-void Roster::on_broken(const std::string& connection) {
-  if (auto* seat = seat_of_connection(connection)) seat->is_suspected = true;
-}
-
 std::vector<Outgoing> Roster::tick(double now_seconds) {
   now_seconds_ = now_seconds;
   if (is_resting_ || is_superseded_) return {};

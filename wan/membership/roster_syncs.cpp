@@ -202,6 +202,10 @@ void Roster::on(Seat& seat, const SuspectMessage& message) {
   }
 }
 
+void Roster::on_broken(const std::string& connection) {
+  if (auto* seat = seat_of_connection(connection)) seat->is_suspected = true;
+}
+
 void Roster::on(Seat& seat, const LeaveMessage& message) {
   send(seat.connection, GoodbyeMessage{});
   // Between two syncs nobody waits for this site.

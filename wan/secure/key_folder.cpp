@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kAuthorityKeyFile = "authority.key";
 constexpr const char* kSitesFolder = "sites";
+constexpr const char* kPartFolder = ".part";
 
 [[noreturn]] void fail(const fs::path& path, const char* what, int error) {
   throw DataError(
@@ -126,11 +127,15 @@ void add_site_keys(const fs::path& folder, const std::vector<std::string>& sites
   for (const auto& site : sites) {
     const auto place = site_key_folder(folder, site);
     const auto pair = issue(authority, {.run = run, .site = site}, -1, days);
-    make_private_folder(place);
-    write_private_file(place / kAuthorityFile, certificate_pem(authority.certificate.get()));
-    write_private_file(place / kRevocationsFile, read_file(folder / kRevocationsFile));
-    write_private_file(place / kSiteCertificateFile, certificate_pem(pair.certificate.get()));
-    write_private_file(place / kSiteKeyFile, key_pem(pair.key.get()));
+    // Under a name that no site has, so that a folder of a site's name is whole.
+    const auto part = folder / kSitesFolder / kPartFolder;
+    fs::remove_all(part);
+    make_private_folder(part);
+    write_private_file(part / kAuthorityFile, certificate_pem(authority.certificate.get()));
+    write_private_file(part / kRevocationsFile, read_file(folder / kRevocationsFile));
+    write_private_file(part / kSiteCertificateFile, certificate_pem(pair.certificate.get()));
+    write_private_file(part / kSiteKeyFile, key_pem(pair.key.get()));
+    fs::rename(part, place);
   }
 }
 

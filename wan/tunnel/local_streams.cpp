@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "wan/sockets/process_sockets.h"
+
 namespace farstep {
 
 namespace {

@@ -59,6 +59,41 @@ TEST_CASE("an endpoint that is in use or not there yet may be free at a later tr
   }
 }
 
+TEST_CASE("a site that ends without a word is noticed by its connection, long before its silence") {
+  RealClock clock;
+  auto deadlines = quick_deadlines();
+  deadlines.lost_after_seconds = 3600;
+  Coordinator coordinator(kAnyPort, served(1, deadlines), deadlines, clock);
+  Member(coordinator.endpoint(), "s0", deadlines, clock).join({});
+  REQUIRE(coordinator.wait_until_over(60));
+  CHECK_THAT(coordinator.failure(), Catch::StartsWith("site s0: silent for"));
+}
+
+TEST_CASE("a coordinator that knows its visitors serves each under its own name, and no stranger") {
+  RealClock clock;
+  const auto always = [](std::optional<std::string> site) {
+    return [site](const std::string& ip) {
+      return ip == "127.0.0.1" ? site : std::optional<std::string>("an address of nobody");
+    };
+  };
+  Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock, {}, always("s0"));
+  Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);
+  member.join({});
+  member.leave(Outcome::kDone, "");
+  CHECK(coordinator.wait_until_over(10));
+
+  Coordinator other(kAnyPort, served(1), patient_deadlines(), clock, {}, always("s1"));
+  Member pretender(other.endpoint(), "s0", patient_deadlines(), clock);
+  CHECK_THAT(error_of<ConfigError>([&] { pretender.join({}); }),
+             Catch::Contains("site s0 registers with the key of site s1"));
+
+  Coordinator closed(kAnyPort, served(1), patient_deadlines(), clock, {}, always({}));
+  auto deadlines = patient_deadlines();
+  deadlines.join_seconds = 1;
+  Member stranger(closed.endpoint(), "s0", deadlines, clock);
+  CHECK_THAT(error_of<PeerError>([&] { stranger.join({}); }), Catch::Contains("does not answer"));
+}
+
 TEST_CASE("garbage at the coordinator's port does not disturb a run") {
   RealClock clock;
   Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);

@@ -110,6 +110,20 @@ TEST_CASE("a suspect that is silent is lost after few heartbeats, one that lives
   CHECK(table.pass(60, {"a", "b"}).empty());
 }
 
+TEST_CASE("a site whose connection to the coordinator broke is lost unless it is heard again") {
+  Table table({"a", "b", "c"}, 1, 1);
+  table.join();
+  table.roster.on_broken("a");
+  table.roster.on_broken("nobody's");
+  table.receive("a", HeartbeatMessage{table.now_seconds, 0, 0, ""});
+  table.roster.on_broken("c");
+  CHECK(table.pass(2, {"b"}).empty());
+  CHECK(receivers<ViewMessage>(table.pass(1, {"b"})) == Names{"a", "b"});
+  // The connection of "a" was made again, so only silence counts.
+  CHECK(table.pass(2, {"b"}).empty());
+  CHECK(receivers<ViewMessage>(table.pass(1, {"b"})) == Names{"b"});
+}
+
 TEST_CASE("living members begin an exchange anew in which a connection broke") {
   const Names all = {"a", "b", "c"};
   for (const int64_t min_sites : {1, 3}) {
