@@ -10,7 +10,10 @@ Checked all the time: all sites have one theta_global after each round; no site 
 twice; each process that ends has a code that a restart mends; memory and file descriptors stay flat.
 At the end: the loss has fallen, and how much of the sites' work counts.
 
-Usage: FARSTEP_BINARY=... FARSTEP_TEST_DATA=... chaos.py [--seconds S] [--seed N] [--sites N]
+With --secure the sites have keys. What they send to each other crosses lines, which fail too: a line is
+dead for a while, very slow, or changes bytes on their way.
+
+Usage: FARSTEP_BINARY=... FARSTEP_TEST_DATA=... chaos.py [--seconds S] [--seed N] [--sites N] [--secure]
 """
 
 import argparse
@@ -23,7 +26,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from cluster import DATA, FARSTEP, Cluster, break_connections, validation_losses
+from cluster import DATA, FARSTEP, Cluster, break_connections, free_port, validation_losses
+from slow_line import Line
 
 RUN = {"min_sites": 1, "outer": {"rounds": 1_000_000},
        "plan": {"base_steps": 150, "base_batch": 1},
@@ -40,6 +44,10 @@ COORDINATOR_FAULT = "kills of the coordinator"
 AWAY_SECONDS = (0.0, 3.0)  # of the coordinator
 CONNECTIONS_FAULT = "breaks of all connections of a site"
 FAULTS = ("is killed", "is stopped", *FREEZE_SECONDS, CONNECTIONS_FAULT, COORDINATOR_FAULT)
+# Of the line to a site, in runs with lines, and for how long. A dead line is noticed after 5 s.
+LINE_FAULTS = {"is dead": (0.5, 8.0), "is slow": (1.0, 5.0), "damages bytes": (0.0, 0.1)}
+SLOW_BYTES_PER_SECOND = 20_000
+DAMAGES = 3
 # A restart with --resume=auto is the remedy. A process that has just begun ends by SIGTERM itself.
 RESTARTS = (4, 130, -signal.SIGKILL, -signal.SIGTERM)
 CALM_SECONDS = 90  # within which all must train together once the faults have ceased
@@ -135,18 +143,36 @@ class Site:
             raise Violation(f"{self.name} grew from {self.first_memory} to {pages} pages")
 
 
+def with_lines(num_sites: int, port: int) -> tuple[dict[int, dict], list[Line]]:
+    """Configs of sites that are reached over lines, as is the coordinator, and these lines."""
+    ports = [free_port() for _ in range(num_sites)]
+    configs = {site: {"coordinator": {"host": False, "endpoint": f"tcp://127.0.1.100:{port}"},
+                      "network": {"address": f"127.0.1.{site + 1}",
+                                  "listen": f"127.0.2.{site + 1}", "port": ports[site]}}
+               for site in range(num_sites)}
+    lines = [Line(f"127.0.1.{site + 1}", f"127.0.2.{site + 1}", ports[site])
+             for site in range(num_sites)]
+    return configs, [*lines, Line("127.0.1.100", "127.0.0.1", port)]
+
+
 class Chaos:
     """A run with faults."""
 
-    def __init__(self, folder: Path, num_sites: int, seed: int):
-        self.cluster = Cluster(folder, num_sites, RUN | VARIANTS[seed % len(VARIANTS)],
-                               {0: {"coordinator": {"host": False}}})
+    def __init__(self, folder: Path, num_sites: int, variant: dict, seed: int, secure: bool):
+        sites, self.lines = {0: {"coordinator": {"host": False}}}, []
+        port = free_port()
+        if secure:
+            sites, self.lines = with_lines(num_sites, port)
+        self.cluster = Cluster(folder, num_sites, RUN | variant, sites, secure, port)
+        self.line_faults: dict[int, float] = {}  # when the fault of a line ends, by its place
         self.random = random.Random(seed)
         self.hashes: dict[int, str] = {}
         self.coordinator_config = self.cluster.write_coordinator_config(output="coordinator")
         self.start_coordinator()
         self.sites = [Site(self.cluster, name) for name in self.cluster.names]
         self.faults = dict.fromkeys(FAULTS, 0)
+        if self.lines:
+            self.faults |= {f"a line {fault}": 0 for fault in LINE_FAULTS}
 
     def start_coordinator(self):
         """Starts it, or starts it again with its journal."""
@@ -174,6 +200,12 @@ class Chaos:
                 site.start()
             else:
                 raise Violation(f"{site.name} ended with {code}:\n{site.log()}")
+        for place, end in list(self.line_faults.items()):
+            if time.monotonic() >= end:
+                del self.line_faults[place]
+                line = self.lines[place]
+                line.may_pass.set()
+                line.bytes_per_second = float("inf")
         if self.coordinator_returns_at is not None:
             if time.monotonic() >= self.coordinator_returns_at:
                 self.coordinator.wait()
@@ -185,6 +217,9 @@ class Chaos:
 
     def harm(self):
         """Does one fault to a site, if another healthy one is left."""
+        if self.lines and self.random.random() < 0.5:
+            self.harm_line()
+            return
         victims = [site for site in self.sites if site.wakes_at is None
                    and any(other.is_healthy() for other in self.sites if other is not site)]
         fault = self.random.choice(FAULTS)
@@ -206,6 +241,23 @@ class Chaos:
         else:
             victim.process.send_signal(
                 signal.SIGKILL if fault == "is killed" else signal.SIGTERM)
+
+    def harm_line(self):
+        """Does one fault to a line that has none."""
+        fault = self.random.choice(list(LINE_FAULTS))
+        place = self.random.randrange(len(self.lines))
+        end = time.monotonic() + self.random.uniform(*LINE_FAULTS[fault])
+        if place in self.line_faults:
+            return
+        self.faults[f"a line {fault}"] += 1
+        self.line_faults[place] = end
+        line = self.lines[place]
+        if fault == "is dead":
+            line.may_pass.clear()
+        elif fault == "is slow":
+            line.bytes_per_second = SLOW_BYTES_PER_SECOND
+        else:
+            line.damages = DAMAGES
 
     def run(self, seconds: float):
         """Harms the sites for so long, and waits until all train together again."""
@@ -242,10 +294,12 @@ class Chaos:
         return counted / done
 
     def end(self):
-        """Ends all processes."""
+        """Ends all processes and lines."""
         for process in [*(site.process for site in self.sites), self.coordinator]:
             process.kill()
             process.wait()
+        for line in self.lines:
+            line.close()
 
 
 def main() -> int:
@@ -255,11 +309,15 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1800)
     parser.add_argument("--seed", type=int, default=None, help="default: drawn, and printed")
     parser.add_argument("--sites", type=int, default=4)
+    parser.add_argument("--secure", action="store_true")
     options = parser.parse_args()
     seed = random.randrange(1_000_000) if options.seed is None else options.seed
     print(f"seed {seed}, data {DATA}", flush=True)
     with tempfile.TemporaryDirectory(prefix="farstep-chaos-") as folder:
-        chaos = Chaos(Path(folder), options.sites, seed)
+        # The exchange of the last variant makes connections of its own.
+        variants = VARIANTS[:-1] if options.secure else VARIANTS
+        variant = variants[seed % len(variants)]
+        chaos = Chaos(Path(folder), options.sites, variant, seed, options.secure)
         try:
             chaos.run(options.seconds)
             losses = validation_losses(chaos.cluster)
@@ -271,7 +329,7 @@ def main() -> int:
             return 1
         finally:
             chaos.end()
-        print(f"{VARIANTS[seed % len(VARIANTS)]}: {max(chaos.hashes)} rounds, {sum(chaos.faults.values())} faults "
+        print(f"{variant}: {max(chaos.hashes)} rounds, {sum(chaos.faults.values())} faults "
               f"({', '.join(f'{count} {fault}' for fault, count in chaos.faults.items())}), "
               f"{sum(site.starts for site in chaos.sites)} processes")
         print(f"{100 * chaos.goodput():.1f} % of all inner steps count; loss {first:.3f} -> {last:.3f}")

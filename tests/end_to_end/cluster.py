@@ -44,10 +44,14 @@ def merge(base: dict, changes: dict) -> dict:
 
 
 class Cluster:
-    """A folder of site configs, and the processes started from it; `secure`: with keys."""
+    """A folder of site configs, and the processes started from it; `secure`: with keys.
+
+    `port` is the coordinator's.
+    """
 
     def __init__(self, folder: Path, num_sites: int, run: dict | None = None,
-                 sites: dict[int, dict] | None = None, secure: bool | None = None):
+                 sites: dict[int, dict] | None = None, secure: bool | None = None,
+                 port: int | None = None):
         self.folder = folder
         secure = SECURE if secure is None else secure
         self.names = [f"node{i + 1}" for i in range(num_sites)]
@@ -65,7 +69,7 @@ class Cluster:
             "deadlines": {"join_seconds": 30, "heartbeat_seconds": 0.3, "lost_after_seconds": 2},
         }, run or {})
         (folder / "run.json").write_text(json.dumps(self.run, indent=1))
-        self.endpoint = f"tcp://127.0.0.1:{free_port()}"
+        self.endpoint = f"tcp://127.0.0.1:{port or free_port()}"
         if secure and not (folder / "keys").exists():
             made = farstep("keys", "--folder", folder / "keys", "--run", "test", "--sites",
                            *self.names, "coordinator")

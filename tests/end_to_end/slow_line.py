@@ -1,8 +1,12 @@
-"""A line between sites that a test can cut, hold up and listen to: a TCP forwarder in threads."""
+"""A line between sites that a test can cut, hold up, damage and listen to: a TCP forwarder in threads."""
 
 import contextlib
 import socket
 import threading
+import time
+
+
+MOST_HEARD = 100 << 20
 
 
 class Line:
@@ -13,6 +17,8 @@ class Line:
         self.heard = bytearray()  # what has passed, both ways
         self.may_pass = threading.Event()
         self.may_pass.set()
+        self.bytes_per_second = float("inf")  # of each connection
+        self.damages = 0                      # how many of the next pieces get a wrong byte
         self.connections: list[socket.socket] = []
         self.listener = socket.create_server((near, port))
         threading.Thread(target=self.accept, daemon=True).start()
@@ -37,7 +43,14 @@ class Line:
         with contextlib.suppress(OSError):
             while piece := here.recv(1 << 16):
                 self.may_pass.wait()
-                self.heard += piece
+                if len(self.heard) < MOST_HEARD:
+                    self.heard += piece
+                if self.damages > 0:
+                    self.damages -= 1
+                    middle = len(piece) // 2
+                    piece = piece[:middle] + bytes([piece[middle] ^ 1]) + piece[middle + 1:]
+                if self.bytes_per_second != float("inf"):
+                    time.sleep(len(piece) / self.bytes_per_second)  # what the line needs
                 there.sendall(piece)
         for end in (here, there):
             with contextlib.suppress(OSError):

@@ -13,8 +13,16 @@ class Chaos(unittest.TestCase):
 
     def test_no_fault_spoils_the_run(self):
         """All checks of chaos.py hold, with fragments on their way and a lossy codec."""
-        ended = subprocess.run([sys.executable, CHAOS, "--seconds", "60", "--seed", "1"],
-                               capture_output=True, text=True, timeout=280, check=False)
+        self.assert_passes("--seconds", "60", "--seed", "1")
+
+    def test_no_fault_of_a_line_spoils_a_secure_run(self):
+        """Lines that are dead or slow for seconds, or change bytes, beside all other faults."""
+        self.assert_passes("--seconds", "45", "--seed", "0", "--secure")
+
+    def assert_passes(self, *options: str):
+        """Runs chaos.py with these options."""
+        ended = subprocess.run([sys.executable, CHAOS, *options], capture_output=True, text=True,
+                               timeout=280, check=False)
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
 
 

@@ -27,6 +27,7 @@ constexpr double kFirstPauseSeconds = 0.1, kLongestPauseSeconds = 2;
 // The end that does not dial first gives the other one time.
 constexpr auto kPatience = std::chrono::milliseconds(500);
 constexpr double kDrainSeconds = 2;
+constexpr const char* kPeerHasEnded = "the peer has ended";
 // In one turn, before connections of this machine have theirs.
 constexpr int kReadsATurn = 32, kPiecesATurn = 16;
 
@@ -183,8 +184,11 @@ void Tunnel::dial() {
       std::clamp(2 * dial_pause_seconds_, kFirstPauseSeconds, kLongestPauseSeconds);
   next_dial_ = deadline_after(dial_pause_seconds_);
   const std::lock_guard lock(mutex_);
-  // Once for each reason: an attempt follows another until the peer is there.
-  if (failure_ != failure) spdlog::info("secure link to {}: {}", peer_, failure);
+  // Once for each reason: an attempt follows another until the peer is there. One that was there is
+  // reported as lost already.
+  if (failure_ != failure && !has_been_connected_) {
+    spdlog::info("secure link to {}: {}", peer_, failure);
+  }
   failure_ = failure;
 }
 
@@ -226,7 +230,9 @@ void Tunnel::lose(const std::string& reason) {
   streams_.end().end_connection();
   lost_ = steady_clock::now();
   const std::lock_guard lock(mutex_);
-  if (!is_stopping_) spdlog::warn("secure link to {}, lane {}: {}", peer_, lane_, reason);
+  const bool is_expected = is_stopping_ || reason == kPeerHasEnded;
+  spdlog::log(is_expected ? spdlog::level::debug : spdlog::level::warn,
+              "secure link to {}, lane {}: {}", peer_, lane_, reason);
   if (counter_) counter_->look();  // the last figures, before the socket goes
   channel_.reset();
   is_connected_ = false;
@@ -303,7 +309,7 @@ void Tunnel::receive() {
     for (int i = 0; i < kReadsATurn; ++i) {
       const auto count = channel_->receive_now(end.input());
       if (!count) {
-        lose("the peer has ended");
+        lose(kPeerHasEnded);
         return end_all_streams();
       }
       if (*count == 0) return;

@@ -29,7 +29,7 @@ namespace farstep {
 
 struct TunnelLimits {
   // Bounds the speed over a long way: so many bytes a round trip, of all streams and of one.
-  std::size_t resend_bytes = std::size_t{64} << 20;
+  std::size_t resend_bytes = std::size_t{16} << 20;
   std::size_t window_bytes = std::size_t{16} << 20;
   // Received bytes after which an ack goes out at once. Well below the peer's resend_bytes.
   std::size_t ack_bytes = std::size_t{256} << 10;
