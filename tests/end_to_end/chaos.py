@@ -245,7 +245,8 @@ class Chaos:
     def harm_line(self):
         """Does one fault to a line that has none."""
         fault = self.random.choice(list(LINE_FAULTS))
-        place = self.random.randrange(len(self.lines))
+        # A dead line to the coordinator, the last one, would be the loss of all sites at once.
+        place = self.random.randrange(len(self.lines) - (fault == "is dead"))
         end = time.monotonic() + self.random.uniform(*LINE_FAULTS[fault])
         if place in self.line_faults:
             return

@@ -163,24 +163,39 @@ struct Actor {
   ControlSocket socket;
 };
 
+// A member of a run of its own, whose coordinator says what the test wants.
+struct Puppet {
+  explicit Puppet(int64_t term) {
+    auto joined = std::async(std::launch::async, [&] { return member.join({}).has_value(); });
+    connection = coordinator.receive().front();
+    send(Welcome{.run = served(1).config,
+                 .site_id = 0,
+                 .sites = {"s0"},
+                 .generation = 1,
+                 .start_syncs = 0,
+                 .term = term});
+    send(HeartbeatAckMessage{.sent_seconds = 0, .coordinator_seconds = 0, .term = term});
+    REQUIRE(joined.get());
+  }
+  void send(const CoordinatorMessage& message) {
+    coordinator.socket.send({connection, encode(message)});
+  }
+
+  RealClock clock;
+  Actor coordinator{ControlSocket::Role::kCoordinator, kAnyPort};
+  Member member{coordinator.socket.endpoint(), "s0", patient_deadlines(), clock};
+  std::string connection;
+};
+
 TEST_CASE("a member that is left behind hears that it may join again") {
   for (const bool is_left_behind : {true, false}) {
-    RealClock clock;
-    Actor coordinator(ControlSocket::Role::kCoordinator, kAnyPort);
-    Member member(coordinator.socket.endpoint(), "s0", patient_deadlines(), clock);
-    auto joined = std::async(std::launch::async, [&] { return member.join({}).has_value(); });
-    const auto connection = coordinator.receive().front();
-    const auto send = [&](const CoordinatorMessage& message) {
-      coordinator.socket.send({connection, encode(message)});
-    };
-    send(Welcome{.run = served(1).config, .site_id = 0, .sites = {"s0"}, .generation = 1});
-    REQUIRE(joined.get());
-    send(UnknownSiteMessage{"it was silent"});
-    send(RefusedMessage{"the others go on", true, is_left_behind});
+    Puppet puppet(0);
+    puppet.send(UnknownSiteMessage{"it was silent"});
+    puppet.send(RefusedMessage{"the others go on", true, is_left_behind});
     bool may_join = false;
     CHECK_THAT(error_of<PeerError>([&] {
                  try {
-                   member.arrive({}, {}, "aa", {});
+                   puppet.member.arrive({}, {}, "aa", {});
                  } catch (const LeftBehindError&) {
                    may_join = true;
                    throw;
@@ -192,27 +207,12 @@ TEST_CASE("a member that is left behind hears that it may join again") {
 }
 
 TEST_CASE("a coordinator of an older term is not heard") {
-  RealClock clock;
-  Actor coordinator(ControlSocket::Role::kCoordinator, kAnyPort);
-  Member member(coordinator.socket.endpoint(), "s0", patient_deadlines(), clock);
-  auto joined = std::async(std::launch::async, [&] { return member.join({}).has_value(); });
-  const auto connection = coordinator.receive().front();
-  const auto send = [&](const CoordinatorMessage& message) {
-    coordinator.socket.send({connection, encode(message)});
-  };
-  send(Welcome{.run = served(1).config,
-               .site_id = 0,
-               .sites = {"s0"},
-               .generation = 1,
-               .start_syncs = 0,
-               .term = 2});
-  send(HeartbeatAckMessage{.sent_seconds = 0, .coordinator_seconds = 0, .term = 2});
-  REQUIRE(joined.get());
+  Puppet puppet(2);
   auto waiting = std::async(std::launch::async, [&] {
-    return error_of<PeerError>([&] { member.arrive({}, {}, "aa", {}); });
+    return error_of<PeerError>([&] { puppet.member.arrive({}, {}, "aa", {}); });
   });
-  send(PeerLostMessage{.site = "old", .reason = "an older one", .term = 1});
-  send(PeerLostMessage{.site = "new", .reason = "the newest", .term = 2});
+  puppet.send(PeerLostMessage{.site = "old", .reason = "an older one", .term = 1});
+  puppet.send(PeerLostMessage{.site = "new", .reason = "the newest", .term = 2});
   CHECK(waiting.get() == "site new: the newest");
 }
 
