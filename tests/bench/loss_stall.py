@@ -4,7 +4,7 @@
 Four sites train a small model over emulated links (40 ms, 2 Mbit/s). One gets SIGKILL in the
 middle of its steps or in the exchange, or its connections to the others break in the exchange. The
 time runs from then to the next commit of the others. It has three parts: until the cause is known
-(deadlines 1 s and 5 s, the defaults), what is left of the round, and the exchange of about 0.8 s
+(deadlines 1 s and 45 s, the defaults), what is left of the round, and the exchange of about 0.8 s
 itself.
 
 Usage: FARSTEP_BINARY=... FARSTEP_TEST_DATA=... tests/bench/loss_stall.py [--cases N]
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
 
 STEPS = 300  # of a round
 RUN = {"min_sites": 1, "outer": {"rounds": 1000}, "plan": {"base_steps": STEPS, "base_batch": 1},
-       "deadlines": {"heartbeat_seconds": 1, "lost_after_seconds": 5},
+       "deadlines": {"heartbeat_seconds": 1, "lost_after_seconds": 45},
        "evaluate": {"every_rounds": 0}}
 LINKS = {"network": {"emulate": {"delay_seconds": 0.04, "rate_bits_per_second": 2e6}}}
 IN_THE_EXCHANGE_SECONDS = 0.4  # after the last step: about half of the exchange

@@ -12,7 +12,6 @@ build/release/end_to_end_data.
 
 import argparse
 import contextlib
-import os
 import resource
 import socket
 import statistics
@@ -24,18 +23,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
 
+WAN_LAB = Path(__file__).resolve().parents[2] / "scripts" / "wan_lab"
 SHAPE = ("vocabulary", "hidden", "intermediate", "layers", "heads", "kv_heads")
 # A step of one short window: nearly all of a round is its exchange.
 RUN = {"outer": {"rounds": 6}, "model": {"preset": "14m"} | dict.fromkeys(SHAPE),
        "plan": {"base_steps": 1, "base_batch": 1}, "evaluate": {"every_rounds": 0},
-       "checkpoint": {"every_rounds": 0}}
+       "checkpoint": {"every_rounds": 1000}}
 
 
 @contextlib.contextmanager
 def lab(folder: Path):
     """The file of a lab of four sites."""
     from cluster import wait_until
-    process = subprocess.Popen([os.environ["WAN_LAB_BINARY"], "up", "--folder", folder, "--sites",
+    process = subprocess.Popen([WAN_LAB, "up", "--folder", folder, "--sites",
                                 "4", "--rate", "200M", "--rtt", "80ms"])
     try:
         wait_until((folder / "lab.json").exists, 60, "a lab")
@@ -77,7 +77,8 @@ def cpu_seconds(secure: bool) -> float:
 def step_seconds(has_strangers: bool) -> float:
     """The median step of a secure run, alone or among strangers."""
     from cluster import Cluster, by_event, running, wait_until
-    run = {"outer": {"rounds": 60}, "plan": {"base_steps": 40}, "evaluate": {"every_rounds": 0}}
+    run = {"outer": {"rounds": 600}, "plan": {"base_steps": 40}, "evaluate": {"every_rounds": 0},
+           "checkpoint": {"every_rounds": 1000}}
     with tempfile.TemporaryDirectory(prefix="farstep-secure-") as name:
         cluster = Cluster(Path(name), 2, run, secure=True)
         port = int(cluster.endpoint.rpartition(":")[2])
@@ -102,7 +103,7 @@ def step_seconds(has_strangers: bool) -> float:
             is_over.set()
             strangers.join()
         return statistics.median(step["seconds"] for step in by_event(cluster, "node2", "step")
-                                 if step["round"] > 5)
+                                 if step["round"] > 200)
 
 
 PARTS = {"lab": (lab_seconds, "s an exchange"), "cpu": (cpu_seconds, "processor s a GB"),

@@ -175,8 +175,9 @@ Found look_at_network(CheckedSite& site) {
   const auto& config = site.loaded.site;
   return in_site_file(site, [&] {
     if (!config.network.keys.empty()) {
+      const auto address = proven_secure_address(config);
       return fmt::format("the keys are this site's, and the secure port can be {}",
-                         proven_secure_address(config).text());
+                         address.port() != 0 ? address.text() : "a free one of " + address.ip());
     }
     const auto ip = resolve_address(config.network.address, config.network.interface);
     if (!config.coordinator.host && SocketAddress(ip, 0).is_loopback()) {

@@ -87,7 +87,7 @@ void Tunnel::take(SecureChannel channel) {
 }
 
 std::shared_ptr<const Socket> Tunnel::listen_for(const std::string& name, const std::string& ip) {
-  auto door = std::make_shared<const Door>(listen_tcp(SocketAddress(ip, 0)), name);
+  auto door = std::make_shared<const Door>(Door{listen_tcp(SocketAddress(ip, 0)), name});
   {
     const std::lock_guard lock(mutex_);
     doors_.push_back(door);
