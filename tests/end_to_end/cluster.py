@@ -87,10 +87,10 @@ class Cluster:
                 site["network"]["keys"] = f"keys/sites/{name}"
             configs.append(merge(site, (sites or {}).get(index, {})))
         hosts = [site["name"] for site in configs if site["coordinator"]["host"]]
-        for site in configs:
+        for name, site in zip(self.names, configs):
             if secure and not site["coordinator"]["host"]:
                 site["coordinator"].setdefault("site", (hosts or ["coordinator"])[0])
-            (folder / f"{site['name']}.json").write_text(json.dumps(site, indent=1))
+            (folder / f"{name}.json").write_text(json.dumps(site, indent=1))
 
     def write_coordinator_config(self, **changes) -> Path:
         """Writes the config of `farstep coordinator`, for sites of which none hosts it."""
