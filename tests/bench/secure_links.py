@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
-"""What secure links cost: plain and secure runs in turn, with the same deltas.
+"""What secure links cost and bear: runs without and with something, in turn.
+
+Plain and secure runs with the same deltas, but for the last two parts, whose runs are all secure.
 
   lab       four sites on the WAN lab, 200 Mbit/s and 80 ms: seconds of an exchange (needs root)
   cpu       two sites on the loopback: processor seconds of both per gigabyte that a site sends
+  cut       two sites whose line, 20 MB/s, is dead for 30 s in the middle of an exchange: seconds of
+            that exchange without the 30 s, against those of an exchange without a cut
   strangers two sites with 500 connections held open and five new ones a second: seconds of a step
 
 Usage: FARSTEP_BINARY=... FARSTEP_TEST_DATA=... WAN_LAB_BINARY=... tests/bench/secure_links.py PART [--pairs N]
@@ -19,12 +23,16 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
 
 WAN_LAB = Path(__file__).resolve().parents[2] / "scripts" / "wan_lab"
 SHAPE = ("vocabulary", "hidden", "intermediate", "layers", "heads", "kv_heads")
+LINE_BYTES_PER_SECOND = 20e6  # of each connection
+IN_THE_EXCHANGE_SECONDS = 1   # after the last step
+CUT_SECONDS = 30
 # A step of one short window: nearly all of a round is its exchange.
 RUN = {"outer": {"rounds": 6}, "model": {"preset": "14m"} | dict.fromkeys(SHAPE),
        "plan": {"base_steps": 1, "base_batch": 1}, "evaluate": {"every_rounds": 0},
@@ -74,6 +82,39 @@ def cpu_seconds(secure: bool) -> float:
         return used / (sent / 1e9)
 
 
+def cut_seconds(is_cut: bool) -> float:
+    """An exchange over a slow line, without the time for which the line was dead."""
+    from cluster import Cluster, by_event, free_port, running, wait_until
+    from slow_line import Line
+    port = free_port()
+    near, far = "127.0.0.3", "127.0.0.2"
+    sites = {0: {"coordinator": {"endpoint": f"tcp://{far}:{port}"},
+                 "network": {"address": near, "listen": far}},
+             1: {"coordinator": {"endpoint": f"tcp://{near}:{port}"}, "network": {"address": ""}}}
+    # The default deadlines, which the tests' are not.
+    run = RUN | {"outer": {"rounds": 4},
+                 "deadlines": {"heartbeat_seconds": 1, "lost_after_seconds": 45}}
+    line = Line(near, far, port)
+    with tempfile.TemporaryDirectory(prefix="farstep-secure-") as name:
+        cluster = Cluster(Path(name), 2, run, sites, secure=True)
+        with running(cluster) as processes:
+            wait_until(lambda: len(by_event(cluster, "node1", "round")) >= 1, 120, "a round")
+            line.bytes_per_second = LINE_BYTES_PER_SECOND
+            wait_until(lambda: len(by_event(cluster, "node1", "round")) >= 2, 120, "a round")
+            wait_until(lambda: len(by_event(cluster, "node1", "step")) >= 3, 60, "a step")
+            time.sleep(IN_THE_EXCHANGE_SECONDS)
+            if is_cut:
+                line.may_pass.clear()
+                time.sleep(CUT_SECONDS)
+                line.may_pass.set()
+            for process in processes.values():
+                assert process.wait(timeout=300) == 0
+        line.close()
+        assert not by_event(cluster, "node1", "view"), "the membership changed"
+        third = by_event(cluster, "node1", "sync")[2]
+        return third["wan_seconds"] - (CUT_SECONDS if is_cut else 0)
+
+
 def step_seconds(has_strangers: bool) -> float:
     """The median step of a secure run, alone or among strangers."""
     from cluster import Cluster, by_event, running, wait_until
@@ -107,7 +148,7 @@ def step_seconds(has_strangers: bool) -> float:
 
 
 PARTS = {"lab": (lab_seconds, "s an exchange"), "cpu": (cpu_seconds, "processor s a GB"),
-         "strangers": (step_seconds, "s a step")}
+         "cut": (cut_seconds, "s an exchange, but for the cut"), "strangers": (step_seconds, "s a step")}
 
 
 def main():

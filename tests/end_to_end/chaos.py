@@ -245,8 +245,8 @@ class Chaos:
     def harm_line(self):
         """Does one fault to a line that has none."""
         fault = self.random.choice(list(LINE_FAULTS))
-        # A dead line to the coordinator, the last one, would be the loss of all sites at once.
-        place = self.random.randrange(len(self.lines) - (fault == "is dead"))
+        # The last line is that of the coordinator: if it falls silent, all sites are lost at once.
+        place = self.random.randrange(len(self.lines) - (fault != "damages bytes"))
         end = time.monotonic() + self.random.uniform(*LINE_FAULTS[fault])
         if place in self.line_faults:
             return

@@ -95,6 +95,7 @@ void Gateway::listen() {
       }
     } catch (const TcpError& error) {
       strangers_.warn("cannot take a connection", error.what());
+      // No descriptor is left, until something else closes one.
       std::this_thread::sleep_for(std::chrono::duration<double>(kTurnSeconds));
     } catch (const std::exception& error) {
       strangers_.warn("dropped a connection", error.what());

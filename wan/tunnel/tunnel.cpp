@@ -22,7 +22,7 @@ constexpr double kKeepAliveSeconds = 1;
 // The kernel sends the first packet of a connection at once and a second later. So a line that
 // heals has one within a second.
 constexpr double kConnectSeconds = 2;
-constexpr double kHandshakeSeconds = 10;
+constexpr double kHandshakeSeconds = 5;  // also what a process may take longer to end
 constexpr double kFirstPauseSeconds = 0.1, kLongestPauseSeconds = 2;
 // The end that does not dial first gives the other one time.
 constexpr auto kPatience = std::chrono::milliseconds(500);
@@ -265,7 +265,8 @@ void Tunnel::exchange() {
   const bool is_connected = channel_ && streams_.end().is_connected();
   const auto channel_events = static_cast<short>(has_sent_all ? POLLIN : POLLIN | POLLOUT);
   entries.push_back({channel_ ? channel_->fd() : -1, channel_events, 0});
-  const bool may_admit = is_connected && !streams_.end().is_full();
+  const bool may_admit =
+      is_connected && !streams_.end().is_full() && steady_clock::now() >= next_admit_;
   for (const auto& door : doors) {
     entries.push_back({may_admit ? door->listener.fd() : -1, POLLIN, 0});
   }
@@ -285,7 +286,12 @@ void Tunnel::exchange() {
 
 void Tunnel::admit(const Door& door) {
   Socket local(::accept4(door.listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (local.fd() >= 0) streams_.add(std::move(local), door.service);
+  if (local.fd() >= 0) {
+    streams_.add(std::move(local), door.service);
+  } else if (errno != EAGAIN) {
+    // The process has no descriptor left, and the connection waits: a loop here would spin.
+    next_admit_ = deadline_after(kLongestPauseSeconds);
+  }
 }
 
 // Returns whether all has been sent.

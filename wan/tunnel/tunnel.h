@@ -86,7 +86,8 @@ class Tunnel : public Line {
   std::optional<SecureChannel> channel_;
   bool is_dialed_ = false;  // channel_ is
   bool has_been_connected_ = false;
-  Time heard_{}, sent_{}, next_dial_{}, lost_ = std::chrono::steady_clock::now();
+  Time heard_{}, sent_{}, next_dial_{}, next_admit_{};
+  Time lost_ = std::chrono::steady_clock::now();
   double dial_pause_seconds_ = 0;
 
   mutable std::mutex mutex_;
