@@ -7,6 +7,7 @@
 #include <future>
 #include <list>
 #include <map>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -22,6 +23,8 @@ namespace {
 
 // In a run of more sites than this, sites that visit at the same moment could drop each other.
 constexpr std::size_t kMostVisitors = 64;  // so that strangers cannot use up the descriptors
+// A router may break a connection at any time, and a full reception drops one.
+constexpr int kAttempts = 3;
 
 // 128 random bits: no other process can send this nonce by chance.
 std::string new_nonce() {
@@ -213,20 +216,33 @@ class NetworkCheck {
       return {0, describe_failure(peer, address, "another IP version than " + mesh_.address)};
     }
     const auto deadline = deadline_after(mesh_.connect_seconds);
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      if (auto found = probe_once(peer, address, notices, ranks, deadline)) return *found;
+    }
+    return {0, describe_failure(peer, address, "the connection was closed")};
+  }
+
+  // Returns nullopt if a connection that existed broke.
+  std::optional<Probe> probe_once(int peer, const SocketAddress& address,
+                                  const std::vector<NetworkNotice>& notices,
+                                  const std::map<std::string, int>& ranks,
+                                  Deadline deadline) const {
+    std::optional<Socket> connection;
     try {
-      const auto socket = connect_tcp(address, deadline);
+      const auto& socket = connection.emplace(connect_tcp(address, deadline));
       send_line(socket, notices[mesh_.rank].nonce, deadline);
       const auto answer = ranks.find(receive_line(socket, deadline));
       if (answer == ranks.end()) {
-        return {0, describe_failure(peer, address, "answered by none of the sites")};
+        return Probe{0, describe_failure(peer, address, "answered by none of the sites")};
       }
       if (answer->second != peer) {
         const auto who = "answered by " + mesh_.sites[answer->second];
-        return {0, describe_failure(peer, address, who)};
+        return Probe{0, describe_failure(peer, address, who)};
       }
-      return {kernel_rtt_seconds(socket.fd()), ""};
+      return Probe{kernel_rtt_seconds(socket.fd()), ""};
     } catch (const TcpError& error) {
-      return {0, describe_failure(peer, address, error.what())};
+      if (connection && std::chrono::steady_clock::now() < deadline) return std::nullopt;
+      return Probe{0, describe_failure(peer, address, error.what())};
     }
   }
 
