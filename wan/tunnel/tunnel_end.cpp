@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "trainer/base/error.h"
 
@@ -117,7 +118,6 @@ void TunnelEnd::handle(const Frame& frame) {
 void TunnelEnd::greet(const Hello& hello) {
   if (hello.window_bytes > kMostCredit) throw WrongFrame("its window is too large");
   if (peer_id_ && *peer_id_ != hello.tunnel) {
-    has_peer_restarted_ = has_peer_restarted_ || !streams_.empty();
     forget_streams();
     peer_id_.reset();
   }

@@ -20,7 +20,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "wan/tunnel/frame.h"
@@ -87,8 +86,6 @@ class TunnelEnd {
 
   // Resets all streams, and goes on as a new end: the other one then resets its streams too.
   void restart();
-  // Whether streams ended since the last call because the other end began anew.
-  bool take_peer_restart() { return std::exchange(has_peer_restarted_, false); }
 
   std::size_t streams() const { return streams_.size(); }
   bool is_full() const { return streams_.size() >= limits_.streams; }
@@ -128,7 +125,6 @@ class TunnelEnd {
   uint64_t id_;
   std::optional<uint64_t> peer_id_;
   uint64_t peer_window_ = 0;
-  bool has_peer_restarted_ = false;
 
   State state_ = State::kNone;
   FrameReader reader_;
