@@ -42,7 +42,8 @@ MAY_INCLUDE = {
     "wan/emulate": "base link sockets transport",
     "wan/lab": "base config link",
     "wan/protocol": "base config schedule plan",
-    "wan/membership": "base config protocol sockets transport",
+    "wan/roster": "base config protocol",
+    "wan/membership": "base config protocol roster sockets transport",
     "trainer/model/parameters": "base kernels",
     "trainer/model": "base config data parameters",
     "trainer/model/matmul": "base config kernels products model",
@@ -59,7 +60,7 @@ MAY_INCLUDE = {
     "outer_optimizer/exchange": "base schedule codec sockets transport collective",
     "trainer/strategy": "base config telemetry reduction schedule codec plan exchange outer_optimizer protocol "
     "sockets transport",
-    "trainer/settings": "base config data schedule outer_optimizer plan link membership model checkpoint inner strategy",
+    "trainer/settings": "base config data schedule outer_optimizer plan link protocol roster model checkpoint inner strategy",
     "trainer/model/language": "base tokens settings model llama fused cpu_ops gpu_ops checkpoint",
     "trainer/peers": "base config settings model outer_optimizer plan sockets transport secure tunnel link emulate "
     "protocol membership exchange",
@@ -108,7 +109,6 @@ OTHER_UNITS = {
     "heterogeneity/plan": (3, 15),
     "trainer/kernels/products": (3, 14),
     "outer_optimizer/codec": (3, 12),
-    "wan/membership": (3, 16),
     "wan/collective": (1, 10),
     "wan/emulate": (1, 10),
     "trainer": (1, 1),  # main

@@ -66,7 +66,8 @@ class Cluster:
             "outer": {"rounds": 3, "momentum": 0.5},
             "plan": {"base_steps": 5, "base_batch": 4},
             "evaluate": {"every_rounds": 1, "windows": 16},
-            "deadlines": {"join_seconds": 30, "heartbeat_seconds": 0.3, "lost_after_seconds": 2},
+            "deadlines": {"join_seconds": 30, "heartbeat_seconds": 0.3, "lost_after_seconds": 2,
+                          "pause_seconds": 0},
         }, run or {})
         (folder / "run.json").write_text(json.dumps(self.run, indent=1))
         self.endpoint = f"tcp://127.0.0.1:{port or free_port()}"

@@ -5,7 +5,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/journal_run.h"
 #include "wan/membership/journal.h"
-#include "wan/membership/roster.h"
+#include "wan/roster/roster.h"
 
 using namespace farstep;
 

@@ -1,7 +1,7 @@
 // The run whose journals are fuzzed.
 #pragma once
 
-#include "wan/membership/served_run.h"
+#include "wan/roster/served_run.h"
 
 namespace farstep {
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "tests/fuzz/fuzz_input.h"
-#include "wan/membership/roster.h"
+#include "wan/roster/roster.h"
 
 using namespace farstep;
 

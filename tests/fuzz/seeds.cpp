@@ -16,8 +16,8 @@
 #include "wan/lab/lab_spec.h"
 #include "wan/link/lab_file.h"
 #include "wan/membership/journal.h"
-#include "wan/membership/roster.h"
 #include "wan/protocol/protocol.h"
+#include "wan/roster/roster.h"
 #include "wan/transport/network_notice.h"
 #include "wan/tunnel/frame.h"
 

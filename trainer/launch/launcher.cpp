@@ -177,12 +177,13 @@ bool has_lost_coordinator(const std::vector<Launched>& launched) {
   });
 }
 
-// After a failure, members of the run hear of it from the coordinator or by their connections, save
-// and end. A site that still waits for the others would wait for join_seconds, a member without the
-// coordinator for coordinator_lost_after_seconds, and a coordinator without sites forever.
-void tell_those_who_wait(std::vector<Launched>& launched) {
+// Nobody starts a failed process again. Members of a run that pauses would wait for it for
+// pause_seconds, those of a run without coordinator for coordinator_lost_after_seconds. A site that
+// waits for the others to join would wait for join_seconds, and a coordinator for its sites. Other
+// members have heard of the failure, save and end.
+void tell_those_who_wait(std::vector<Launched>& launched, bool pauses) {
   bool has_sites = false;
-  const bool all_wait = has_lost_coordinator(launched);
+  const bool all_wait = pauses || has_lost_coordinator(launched);
   for (auto& one : launched) {
     if (!one.events || one.process->exit_code()) continue;
     has_sites = true;
@@ -204,9 +205,11 @@ bool goes_on(const std::vector<Launched>& launched, const std::optional<int64_t>
 struct Grace {
   // A loss is noticed after lost_after_seconds and a heartbeat.
   explicit Grace(const Deadlines& run)
-      : notice_seconds(run.lost_after_seconds + run.heartbeat_seconds),
+      : pauses(run.pause_seconds > 0),
+        notice_seconds(run.lost_after_seconds + run.heartbeat_seconds),
         end_seconds(notice_seconds + run.checkpoint_seconds + run.leave_seconds) {}
 
+  bool pauses;            // members wait for the failed one
   double notice_seconds;  // to hear of it: whoever has not ended by then, and waits, is told
   double end_seconds;     // to save and leave as well: whoever has not ended by then, hangs
 };
@@ -245,7 +248,7 @@ const Launched* watch(std::vector<Launched>& launched, const Grace& grace,
       for (auto& one : launched) tell_to_end(one);
     }
     const double since_seconds = failed == nullptr ? 0 : clock.now_seconds() - failed_seconds;
-    if (since_seconds > grace.notice_seconds) tell_those_who_wait(launched);
+    if (since_seconds > grace.notice_seconds) tell_those_who_wait(launched, grace.pauses);
     if (since_seconds > grace.end_seconds) {
       for (auto& one : launched) one.process->send_signal(SIGKILL);
     }

@@ -19,8 +19,8 @@ struct LaunchRequest {
 // as SIGINT. Returns 0 if every site succeeded, else the exit code of the first that failed.
 //
 // After a failure the other sites save and end, or go on while the run's min_sites are left. Those
-// that wait for the failed one to join, and a coordinator without sites, get SIGINT as soon as
-// members would have noticed the loss. Who still runs when the deadlines for saving and leaving
+// that wait for the failed one, and a coordinator without sites, get SIGINT as soon as members
+// would have noticed the loss. Who still runs when the deadlines for saving and leaving
 // have passed too, gets SIGKILL. If the launcher itself is killed, the sites get SIGHUP: they save
 // and end.
 //

@@ -14,10 +14,10 @@ std::optional<Go> meet_measured(Rendezvous& rendezvous, const RoundTiming& timin
   auto go = rendezvous.arrive(kMeasuringSync, {.timing = timing}, theta_hash, stop);
   while (go) {
     try {
-      rendezvous.vote(kMeasuringSync, theta_hash);
+      if (!rendezvous.vote(kMeasuringSync, theta_hash, stop)) return std::nullopt;
       break;
     } catch (const PeerError& error) {
-      if (!rendezvous.is_renewed(go->generation, error.site())) throw;
+      if (!rendezvous.is_renewed(go->generation, error.site(), stop)) throw;
     }
     go = rendezvous.arrive(kMeasuringSync, {.timing = timing}, theta_hash, stop);
   }

@@ -19,8 +19,8 @@
 #include "trainer/inner/inner_config.h"
 #include "trainer/model/model_config.h"
 #include "trainer/strategy/strategy_config.h"
-#include "wan/membership/deadlines.h"
-#include "wan/membership/served_run.h"
+#include "wan/protocol/deadlines.h"
+#include "wan/roster/served_run.h"
 
 namespace farstep {
 
@@ -63,8 +63,8 @@ struct RunConfig {
           required(at_least(1)));
     visit(
         "min_sites", min_sites,
-        "sites that must be left for the run to go on when others are lost; null: all of them, so "
-        "the first loss ends the run",
+        "sites that must be there for the run to go on when others are lost; with fewer it pauses "
+        "(deadlines.pause_seconds); null: all of them",
         at_least(1));
     visit("model", model, "the model");
     visit("data", data, "the data recipe");

@@ -259,18 +259,19 @@ OuterSync::Outcome OuterSync::finish(const SyncId& id, std::optional<Go> go,
   const double began = outside_.clock.now_seconds();
   while (go) {
     try {
-      auto outcome = exchange(id, *go, steps);
+      auto outcome = exchange(id, *go, steps, give_up);
       outcome.seconds = outside_.clock.now_seconds() - began;
       return outcome;
     } catch (const PeerError& error) {
-      if (!outside_.rendezvous.is_renewed(go->generation, error.site())) throw;
+      if (!outside_.rendezvous.is_renewed(go->generation, error.site(), give_up)) throw;
     }
     go = arrive(id, contribution, steps, give_up).go;
   }
   return {};
 }
 
-OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Steps& steps) {
+OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Steps& steps,
+                                       const std::stop_token& give_up) {
   // Before the exchange, so that a failure changes no state.
   steps.check_plan(go);
   if (go.generation != view_.generation) {
@@ -299,7 +300,7 @@ OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Ste
   // Votes come before the outer step. A site whose vote fails has still its old theta_global and
   // its delta, so the sync can be repeated.
   auto theta_hash = checksum_text(outer_.checksum_after(from, range, mean));
-  outside_.rendezvous.vote(id, theta_hash);
+  if (!outside_.rendezvous.vote(id, theta_hash, give_up)) return {};
   residuals_.commit(id.fragment);
   steps.apply_mean(mean);
   return {

@@ -157,7 +157,8 @@ class OuterSync {
   // Exchanges and votes, once more in each new generation.
   Outcome finish(const SyncId& id, std::optional<Go> go, const Contribution& contribution,
                  const Steps& steps, const std::stop_token& give_up);
-  Outcome exchange(const SyncId& id, const Go& go, const Steps& steps);
+  Outcome exchange(const SyncId& id, const Go& go, const Steps& steps,
+                   const std::stop_token& give_up);
   void take_view(const View& view);
 
   const AveragingRule averaging_;

@@ -16,7 +16,7 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "wan/membership/deadlines.h"
+#include "wan/protocol/deadlines.h"
 
 namespace farstep {
 

@@ -121,7 +121,7 @@ void Coordinator::serve() {
 
 // Its sites' processes have gone, and new ones go on from their checkpoints.
 void Coordinator::begin_anew() {
-  spdlog::warn("coordinator: no site has come back to the run of the journal; a new one begins");
+  spdlog::warn("coordinator: no site's process has come back to the run; a new run begins");
   roster_ = std::make_unique<Roster>(
       run_, deadlines_, RosterState{.term = roster_->term(), .run = {}}, clock_.unix_seconds());
   answer({});
@@ -217,6 +217,15 @@ void Coordinator::publish() {
     spdlog::warn("coordinator: {}", roster_->newest_change());
   }
   change_ = roster_->newest_change();
+  if (pause_ != roster_->pause_text()) {
+    pause_ = roster_->pause_text();
+    if (!pause_.empty()) {
+      spdlog::warn("coordinator: the run pauses for {} s at most: {}", deadlines_.pause_seconds,
+                   pause_);
+    } else {
+      spdlog::info("coordinator: the run goes on");
+    }
+  }
   if (failure_ != roster_->failure()) spdlog::warn("coordinator: {}", roster_->failure());
   if (!is_over_ && roster_->is_over()) spdlog::info("coordinator: all sites have left");
   if (summary_ != roster_->round_summary()) spdlog::info("{}", roster_->round_summary());

@@ -17,10 +17,10 @@
 
 #include "trainer/base/clock.h"
 #include "wan/membership/control_socket.h"
-#include "wan/membership/deadlines.h"
 #include "wan/membership/journal.h"
-#include "wan/membership/roster.h"
-#include "wan/membership/served_run.h"
+#include "wan/protocol/deadlines.h"
+#include "wan/roster/roster.h"
+#include "wan/roster/served_run.h"
 #include "wan/sockets/stranger_log.h"
 
 namespace farstep {
@@ -84,7 +84,7 @@ class Coordinator {
   std::string end_reason_;  // of end_run(), until the thread has told it
   bool has_begun_ = false;
   bool is_over_ = false;
-  std::string failure_, change_, summary_;
+  std::string failure_, change_, pause_, summary_;
   std::string defect_;  // the exception that ended the thread
   std::thread thread_;  // the last member: it uses all others
 };

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "wan/membership/roster_state.h"
-#include "wan/membership/served_run.h"
+#include "wan/roster/roster_state.h"
+#include "wan/roster/served_run.h"
 
 namespace farstep {
 

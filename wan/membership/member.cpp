@@ -98,7 +98,10 @@ std::string Member::get(const std::string& key) {
     const std::lock_guard lock(mutex_);
     throw_if_outdated();
   }
-  const auto answer = ask(GetMessage{key}, clock_.now_seconds() + patience_seconds);
+  auto answer = ask(GetMessage{key}, clock_.now_seconds() + patience_seconds);
+  while (!answer && is_paused()) {
+    answer = ask(GetMessage{key}, clock_.now_seconds() + patience_seconds);
+  }
   if (!answer) {
     throw PeerError(
         "", fmt::format("no site put {} at the coordinator within {} s", key, patience_seconds));
@@ -138,22 +141,28 @@ std::optional<HandoverMessage> Member::fetch(const FetchMessage& request, std::s
 
 // Without a deadline too: every site's exchange has its own. The vote belongs to the generation in
 // which the exchange was done, even if a newer one is known here.
-void Member::vote(const SyncId& sync, const std::string& theta_hash) {
+bool Member::vote(const SyncId& sync, const std::string& theta_hash, std::stop_token stop) {
   int64_t generation = 0;
   {
     const std::lock_guard lock(mutex_);
     generation = generation_of_sync_;
   }
-  const auto answer = ask(VoteMessage{generation, sync.round, sync.fragment, theta_hash}, kNever);
+  const VoteMessage message{generation, sync.round, sync.fragment, theta_hash};
+  std::optional<CoordinatorMessage> answer;
+  while (!answer) {
+    answer = ask(message, clock_.now_seconds() + deadlines().heartbeat_seconds);
+    if (!answer && stop.stop_requested() && is_paused()) return false;
+  }
   const auto* view = std::get_if<ViewMessage>(&*answer);
-  if (view == nullptr) return;
+  if (view == nullptr) return true;
   // The loss may have followed the commit.
-  if (SyncId{view->committed_round, view->committed_fragment} == sync) return;
+  if (SyncId{view->committed_round, view->committed_fragment} == sync) return true;
   throw_lost(*view);
 }
 
-bool Member::is_renewed(int64_t generation, const std::string& suspect) {
+bool Member::is_renewed(int64_t generation, const std::string& suspect, std::stop_token stop) {
   double patience_seconds = 0;
+  double beat_seconds = 0;
   bool can_lose_one = false;
   const double start_seconds = clock_.now_seconds();
   {
@@ -162,15 +171,25 @@ bool Member::is_renewed(int64_t generation, const std::string& suspect) {
     FARSTEP_CHECK(welcome_, "site {} has not joined yet", site_);
     const auto& sites = view_ ? view_->sites : welcome_->sites;
     can_lose_one = std::ssize(sites) > welcome_->min_sites;
-    patience_seconds = deadlines_.lost_after_seconds + kRenewalBeats * deadlines_.heartbeat_seconds;
+    beat_seconds = deadlines_.heartbeat_seconds;
+    patience_seconds = deadlines_.lost_after_seconds + kRenewalBeats * beat_seconds;
   }
   // A coordinator that was away gives the suspect the time to come back, too. But if the run ends
   // without the suspect, the caller's error may be all that is ever known.
   for (double from_seconds = start_seconds;; from_seconds = clock_.now_seconds()) {
-    if (ask(SuspectMessage{generation, suspect}, from_seconds + patience_seconds)) return true;
+    while (clock_.now_seconds() < from_seconds + patience_seconds) {
+      if (ask(SuspectMessage{generation, suspect}, clock_.now_seconds() + beat_seconds))
+        return true;
+      if (stop.stop_requested() && is_paused()) return true;
+    }
     const std::lock_guard lock(mutex_);
-    if (!can_lose_one || !was_away_since(from_seconds)) return false;
+    if (pause_.empty() && (!can_lose_one || !was_away_since(from_seconds))) return false;
   }
+}
+
+bool Member::is_paused() const {
+  const std::lock_guard lock(mutex_);
+  return !pause_.empty();
 }
 
 std::vector<ViewMessage> Member::take_views(int64_t generation) {

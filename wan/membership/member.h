@@ -9,8 +9,8 @@
 // known there. A coordinator of an older term is not heard. After coordinator_lost_after_seconds
 // without one the run ends.
 //
-// When a peer is lost, the run goes on among the others in a new generation, or it ends, if fewer
-// than its min_sites are left.
+// When a peer is lost, the run goes on among the others in a new generation. If fewer than its
+// min_sites are left, it pauses until enough are there again.
 //
 // All methods are thread-safe. Methods that wait end when the coordinator is lost or the run ends.
 // From then on every method but leave() throws: PeerError that names the lost site (empty for the
@@ -31,7 +31,7 @@
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
 #include "wan/membership/control_socket.h"
-#include "wan/membership/deadlines.h"
+#include "wan/protocol/deadlines.h"
 #include "wan/protocol/protocol.h"
 #include "wan/protocol/rendezvous.h"
 #include "wan/transport/store.h"
@@ -62,14 +62,14 @@ class Member : public Store, public Rendezvous {
 
   // Returns when the coordinator has the value. A key is written once in a run.
   void put(const std::string& key, const std::string& value) override;
-  // Waits until the key exists. Throws PeerError after join_seconds, or if a member of the newest
-  // sync (of the first generation before any) is lost.
+  // Waits until the key exists. Throws PeerError after join_seconds (unless the run pauses), or if
+  // a member of the newest sync (of the first generation before any) is lost.
   std::string get(const std::string& key) override;
 
   std::optional<Go> arrive(const SyncId& sync, const Contribution& contribution,
                            const std::string& theta_hash, std::stop_token stop) override;
-  void vote(const SyncId& sync, const std::string& theta_hash) override;
-  bool is_renewed(int64_t generation, const std::string& suspect) override;
+  bool vote(const SyncId& sync, const std::string& theta_hash, std::stop_token stop) override;
+  bool is_renewed(int64_t generation, const std::string& suspect, std::stop_token stop) override;
 
   // Of a newcomer: asks for the run's state, and waits without a deadline until the members have
   // ended a round and a donor is named. Returns nullopt if a stop was requested. Throws as
@@ -159,6 +159,7 @@ class Member : public Store, public Rendezvous {
   void save_term();  // if it is new; takes mutex_ itself
   // Whether the coordinator has been away at some time since then; the caller holds mutex_.
   bool was_away_since(double seconds) const;
+  bool is_paused() const;              // by the coordinator's last answer
   double silence_seconds() const;      // the same
   bool is_coordinator_silent() const;  // the same
   void check_coordinator();
@@ -187,6 +188,7 @@ class Member : public Store, public Rendezvous {
   std::optional<SyncId> committed_;     // the newest sync that counts
   int64_t term_ = 0;                    // the newest of a coordinator
   int64_t refused_term_ = 0;            // an older one, whose messages are dropped
+  std::string pause_;                   // why the run pauses; empty if it goes on
   std::vector<std::string> missing_;    // sites not registered, from the last message
   std::optional<ViewMessage> view_;     // of the newest generation, if a site was lost
   std::vector<ViewMessage> new_views_;  // for take_views()

@@ -94,6 +94,13 @@ void Member::on(const WaitingMessage& message) {
 }
 
 void Member::on(const HeartbeatAckMessage& message) {
+  if (pause_.empty() && !message.pause.empty()) {
+    spdlog::warn("the run pauses, because fewer than {} sites are there; it waits {} s at most: {}",
+                 welcome_ ? welcome_->min_sites : 1, deadlines_.pause_seconds, message.pause);
+  } else if (!pause_.empty() && message.pause.empty()) {
+    spdlog::info("the run goes on");
+  }
+  pause_ = message.pause;
   const double now_seconds = clock_.unix_seconds();
   const double round_trip_seconds = now_seconds - message.sent_seconds;
   // The offset's error is at most half the round trip, so the shortest one gives the best figure.

@@ -45,7 +45,7 @@ struct Welcome {
           required(at_least(0)));
     visit("profiles", profiles,
           "with which the sites began the run, in the order of its config; null: without one");
-    visit("min_sites", min_sites, "with fewer sites the run ends", required(at_least(1)));
+    visit("min_sites", min_sites, "with fewer sites the run pauses", required(at_least(1)));
     visit("is_newcomer", is_newcomer,
           "the run has begun: the site fetches its state, and then is a member too");
     visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
@@ -93,12 +93,15 @@ struct HeartbeatAckMessage {
   static constexpr std::string_view kType = "heartbeat_ack";
   double sent_seconds = 0;
   double coordinator_seconds = 0;
+  std::string pause = {};
   int64_t term = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("sent_seconds", sent_seconds, "as in the heartbeat", kRequired);
     visit("coordinator_seconds", coordinator_seconds, "the coordinator's unix time", kRequired);
+    visit("pause", pause,
+          "why the run pauses, as fewer than min_sites are there; empty if it goes on");
     visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
   }
 };

@@ -28,14 +28,16 @@ class Rendezvous {
                                    const std::string& theta_hash, std::stop_token stop) = 0;
 
   // Reports that the exchange is done and the hash of the theta_global that would follow. Waits
-  // until all members have voted for the same one; then the sync counts. Throws as arrive() does,
-  // and PeerError if a member is lost before that.
-  virtual void vote(const SyncId& sync, const std::string& theta_hash) = 0;
+  // until all members have voted for the same one; then the sync counts. Returns false if a stop
+  // was requested while the run pauses: it does not count here. Throws as arrive() does, and
+  // PeerError if a member is lost before that.
+  virtual bool vote(const SyncId& sync, const std::string& theta_hash, std::stop_token stop) = 0;
 
   // Called when an exchange of `generation` failed, by the loss of `suspect` (empty if unknown).
-  // Waits until a newer generation has begun. Returns false if none begins: the suspect lives.
-  // Throws PeerError if the run ends because a site is lost.
-  virtual bool is_renewed(int64_t generation, const std::string& suspect) = 0;
+  // Waits until a newer generation has begun, or a stop was requested while the run pauses. Returns
+  // false if none begins: the suspect lives. Throws PeerError if the run ends because a site is
+  // lost.
+  virtual bool is_renewed(int64_t generation, const std::string& suspect, std::stop_token stop) = 0;
 };
 
 }  // namespace farstep

@@ -34,8 +34,11 @@ class EmptyMeeting : public Rendezvous {
     journal_.add("arrives");
     return std::nullopt;
   }
-  void vote(const SyncId&, const std::string&) override { journal_.add("votes"); }
-  bool is_renewed(int64_t, const std::string&) override { return false; }
+  bool vote(const SyncId&, const std::string&, std::stop_token) override {
+    journal_.add("votes");
+    return true;
+  }
+  bool is_renewed(int64_t, const std::string&, std::stop_token) override { return false; }
 
  private:
   Journal& journal_;

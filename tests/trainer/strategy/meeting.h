@@ -213,10 +213,11 @@ inline std::unique_ptr<Rendezvous> Meeting::seat(int site) {
                              const std::string& theta_hash, std::stop_token stop) override {
       return meeting_.arrive(site_, sync, contribution, theta_hash, std::move(stop));
     }
-    void vote(const SyncId& sync, const std::string& theta_hash) override {
+    bool vote(const SyncId& sync, const std::string& theta_hash, std::stop_token) override {
       meeting_.vote(site_, sync, theta_hash);
+      return true;
     }
-    bool is_renewed(int64_t generation, const std::string& /*suspect*/) override {
+    bool is_renewed(int64_t generation, const std::string& /*suspect*/, std::stop_token) override {
       return meeting_.is_renewed(generation);
     }
 

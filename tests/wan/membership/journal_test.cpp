@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
-#include "tests/wan/membership/table.h"
+#include "tests/wan/roster/table.h"
 #include "trainer/base/file.h"
 
 using namespace farstep;

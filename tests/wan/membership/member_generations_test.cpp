@@ -28,7 +28,7 @@ TEST_CASE("members that wait for a site go on without it when it vanishes") {
     CHECK(go->sites == std::vector<std::string>{"s0", "s1"});
     CHECK(go->contributions.size() == 2);
   }
-  run_ranks(2, [&](int site) { party.members[site]->vote(kFirst, "bb"); });
+  run_ranks(2, [&](int site) { party.members[site]->vote(kFirst, "bb", {}); });
   CHECK_FALSE(party.members[0]->has_failed());
 }
 
@@ -36,18 +36,18 @@ TEST_CASE("a vote is void when a member is lost before its own, and the sync is 
   Party party(3, quick_deadlines(), 1);
   run_ranks(3, [&](int site) { party.members[site]->arrive(kFirst, {}, "aa", {}); });
   auto lost = std::async(std::launch::async, [&]() -> std::string {
-    return error_of<PeerError>([&] { party.members[0]->vote(kFirst, "bb"); });
+    return error_of<PeerError>([&] { party.members[0]->vote(kFirst, "bb", {}); });
   });
   auto other = std::async(std::launch::async, [&]() -> std::string {
-    return error_of<PeerError>([&] { party.members[1]->vote(kFirst, "bb"); });
+    return error_of<PeerError>([&] { party.members[1]->vote(kFirst, "bb", {}); });
   });
   party.members[2].reset();
   CHECK_THAT(lost.get(), Catch::Matchers::StartsWith("site s2: silent"));
   CHECK_THAT(other.get(), Catch::Matchers::StartsWith("site s2: silent"));
   const auto go = run_ranks(2, [&](int site) {
-    if (!party.members[site]->is_renewed(1, "s2")) return int64_t{0};
+    if (!party.members[site]->is_renewed(1, "s2", {})) return int64_t{0};
     const auto generation = party.members[site]->arrive(kFirst, {}, "aa", {})->generation;
-    party.members[site]->vote(kFirst, "bb");
+    party.members[site]->vote(kFirst, "bb", {});
     return generation;
   });
   CHECK(go == std::vector<int64_t>{2, 2});
@@ -74,14 +74,14 @@ TEST_CASE("an accused site that has died is given up sooner than a silent one") 
   Party party(3, deadlines, 1);
   party.members[2].reset();
   // The test's own deadline is far below an hour.
-  CHECK(party.members[0]->is_renewed(1, "s2"));
+  CHECK(party.members[0]->is_renewed(1, "s2", {}));
 }
 
 TEST_CASE("an accused site that lives stays, and the accuser hears of no generation") {
   auto deadlines = quick_deadlines();
   deadlines.lost_after_seconds = 0.5;
   Party party(3, deadlines, 1);
-  CHECK_FALSE(party.members[0]->is_renewed(1, "s2"));
+  CHECK_FALSE(party.members[0]->is_renewed(1, "s2", {}));
   CHECK_FALSE(party.members[2]->has_failed());
 }
 
@@ -89,13 +89,13 @@ TEST_CASE("members whose connection broke do the sync anew, with sites to spare 
   for (const std::optional<int64_t> min_sites : {std::optional<int64_t>(1), {}}) {
     Party party(2, quick_deadlines(), min_sites);
     run_ranks(2, [&](int site) { party.members[site]->arrive(kFirst, {}, "aa", {}); });
-    CHECK(party.members[0]->is_renewed(1, "s1"));
+    CHECK(party.members[0]->is_renewed(1, "s1", {}));
     // The other one learns of it by its vote, or by the listener that ends its exchange.
-    CHECK_THAT(error_of<PeerError>([&] { party.members[1]->vote(kFirst, "bb"); }),
+    CHECK_THAT(error_of<PeerError>([&] { party.members[1]->vote(kFirst, "bb", {}); }),
                Catch::Matchers::Contains("a connection of site s0 to site s1 broke"));
     const auto generations = run_ranks(2, [&](int site) {
       const auto generation = party.members[site]->arrive(kFirst, {}, "aa", {})->generation;
-      party.members[site]->vote(kFirst, "bb");
+      party.members[site]->vote(kFirst, "bb", {});
       return generation;
     });
     CHECK(generations == std::vector<int64_t>{2, 2});
@@ -106,7 +106,7 @@ TEST_CASE("without sites to spare the loss of an accused one ends the run") {
   Party party(2, quick_deadlines());
   run_ranks(2, [&](int site) { party.members[site]->arrive(kFirst, {}, "aa", {}); });
   party.members[1].reset();
-  CHECK_THAT(error_of<PeerError>([&] { party.members[0]->is_renewed(1, "s1"); }),
+  CHECK_THAT(error_of<PeerError>([&] { party.members[0]->is_renewed(1, "s1", {}); }),
              Catch::Matchers::StartsWith("site s1: silent"));
 }
 

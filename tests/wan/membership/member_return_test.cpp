@@ -49,7 +49,7 @@ struct Restartable {
 std::future<int64_t> sync_of(Member& member, int64_t round) {
   return std::async(std::launch::async, [&member, round] {
     const auto go = member.arrive({.round = round}, {.work = {10, 1, 1}}, "aa", {});
-    member.vote({.round = round}, "bb");
+    member.vote({.round = round}, "bb", {});
     return go->generation;
   });
 }
@@ -67,7 +67,7 @@ TEST_CASE("a coordinator restarts at any point of a sync and no sync is lost") {
     second.get();
     // The other one has its go, or asks for it once more; perhaps it has voted.
     party.restart();
-    party.members[1]->vote({.round = round}, "bb");
+    party.members[1]->vote({.round = round}, "bb", {});
     CHECK(first.get() == 1);
     party.restart();
   }

@@ -25,7 +25,7 @@ int64_t take_part(Member& member, int i, int sites) {
     member.set_activity(round, 0, "training");
     const auto go = member.arrive({.round = round}, {10 + i, 1, 1}, "aa", {});
     for (const auto& contribution : go->contributions) steps += contribution.work.steps;
-    member.vote({.round = round}, "bb");
+    member.vote({.round = round}, "bb", {});
     member.throw_if_failed();
     member.report({.round = round});
   }
@@ -75,13 +75,13 @@ TEST_CASE("a connection that is cut and made again loses nothing") {
     const auto key = "key/" + std::to_string(round);
     auto there = std::async(std::launch::async, [&] {
       far.arrive({.round = round}, {}, "aa", {});
-      far.vote({.round = round}, "bb");
+      far.vote({.round = round}, "bb", {});
       return far.get(key);
     });
     link.cut();
     near.arrive({.round = round}, {}, "aa", {});
     link.cut();
-    near.vote({.round = round}, "bb");
+    near.vote({.round = round}, "bb", {});
     link.cut();
     near.put(key, "value");
     link.cut();
@@ -198,7 +198,7 @@ TEST_CASE("a site that vanishes is named to the others in time") {
   CHECK(waiting.get() == "s2");
   CHECK(party.clock.now_seconds() - start_seconds < 3);
   CHECK_THROWS_AS(party.members[0]->throw_if_failed(), PeerError);
-  CHECK_THROWS_AS(party.members[0]->vote({}, "bb"), PeerError);
+  CHECK_THROWS_AS(party.members[0]->vote({}, "bb", {}), PeerError);
   CHECK_THROWS_AS(party.members[0]->get("k"), PeerError);
   CHECK_THROWS_AS(party.members[0]->put("k", "v"), PeerError);
   party.members[0]->leave(Outcome::kFailed, "");
@@ -253,7 +253,7 @@ TEST_CASE("weights that differ are a defect that names the sites") {
   const auto errors = run_ranks(2, [&](int i) {
     return error_of<InternalError>([&] {
       party.members[i]->arrive({}, {}, "aa", {});
-      party.members[i]->vote({}, "b" + std::to_string(i));
+      party.members[i]->vote({}, "b" + std::to_string(i), {});
     });
   });
   for (const auto& error : errors) {

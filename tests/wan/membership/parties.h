@@ -24,6 +24,7 @@ inline Deadlines patient_deadlines() {
           .connect_seconds = 5,
           .heartbeat_seconds = 0.02,
           .lost_after_seconds = 20,
+          .pause_seconds = 0,
           .transfer_stall_seconds = 60,
           .leave_seconds = 10};
 }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tests/wan/membership/model_world.h"
+#include "tests/wan/roster/model_world.h"
 
 namespace farstep {
 

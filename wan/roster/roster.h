@@ -33,11 +33,11 @@
 #include <string>
 #include <vector>
 
-#include "wan/membership/deadlines.h"
-#include "wan/membership/open_sync.h"
-#include "wan/membership/roster_state.h"
-#include "wan/membership/served_run.h"
+#include "wan/protocol/deadlines.h"
 #include "wan/protocol/protocol.h"
+#include "wan/roster/open_sync.h"
+#include "wan/roster/roster_state.h"
+#include "wan/roster/served_run.h"
 
 namespace farstep {
 
@@ -82,6 +82,8 @@ class Roster {
   const std::string& failure() const { return progress_.failure; }
   // Why the newest generation began, in words; empty in the first one.
   const std::string& newest_change() const { return progress_.newest_change; }
+  // Why the run pauses, in words; empty if it goes on.
+  std::string pause_text() const { return pause_ ? pause_->text() : ""; }
   // The newest round of which all sites have sent their metrics, in words; empty without one.
   const std::string& round_summary() const { return round_summary_; }
   // How many values and waiting requests it keeps for the sites. It forgets them with the
@@ -105,12 +107,22 @@ class Roster {
     double handover_seconds = 0;  // its time
     double fetch_seconds = 0;     // that the state took, if the newcomer was late then; else 0
     bool is_awaited = false;      // not heard of since the roster goes on
+    std::string loss = {};        // why it is lost or has left, in words
   };
 
   // A member's exchange failed, though its peers may all live.
   struct Trouble {
     double begin_seconds;
     std::string member, suspect;  // the latter is empty if the member does not know
+  };
+
+  // Too few sites are there. No sync begins, and the members that are lost stay members.
+  struct Pause {
+    double begin_seconds;
+    std::string site;  // the first that was lost; empty if none was
+    std::string reason;
+
+    std::string text() const { return site.empty() ? reason : "site " + site + ": " + reason; }
   };
 
   struct Value {
@@ -137,6 +149,8 @@ class Roster {
   void step_down(const std::string& reason);
   // Whether a newcomer has to wait, because the process that had its place may come back.
   bool may_come_back(const std::string& site) const;
+  // Waits until one of the sites is heard of.
+  void rest();
   std::vector<std::string> awaited_sites() const;
   void admit(const std::string& connection, const RegisterMessage& message);
   // Why a site may not join; nothing if it may.
@@ -155,6 +169,9 @@ class Roster {
   void begin_generation(const std::string& change);
   Welcome welcome(const Seat& seat) const;
   bool is_member(const Seat& seat) const;
+  bool has_present_member() const;
+  // Whether a member is lost or has left early.
+  bool is_missed(const Seat& seat) const;
   static bool is_present(const Seat& seat) { return seat.presence == Presence::kPresent; }
   // Returns the members and this site, in the order of the run's sites.
   std::vector<std::string> members_with(const Seat& seat) const;
@@ -168,19 +185,32 @@ class Roster {
   // Whether all members live, so that no loss is the cause of the trouble.
   bool do_all_live() const;
   // Begins a generation of the same members, because a connection between two of them broke.
-  void begin_anew();
+  void repeat_sync();
   // Whether all wait for a newcomer that was late before, and has the state nearly.
   bool waits_for_newcomer() const;
 
   void open_sync(const SyncId& id);
   // Starts the open sync's exchange if all have arrived.
   void start_sync_if_ready();
-  // Begins a generation without a member. The open sync begins anew.
-  void go_on_without(const Seat& seat, const std::string& reason);
   // Whether a message belongs to the open sync; answers it if it does not.
   bool is_current(const Seat& seat, std::string_view type, int64_t generation, const SyncId& id);
   std::string text(const SyncId& id) const { return text_of(id, progress_.fragments); }
-  void lose(Seat& seat, Presence presence, const std::string& reason);
+
+  // A site was silent for too long.
+  void on_silence(Seat& seat, double silence_seconds);
+  // A site is lost or has left. With too few left the run pauses; if it cannot return, it ends.
+  void lose(Seat& seat, Presence presence, const std::string& reason, bool may_return = true);
+  // Goes on without the members that are missing if enough sites are there; else pauses.
+  void settle();
+  void pause(Pause pause);
+  void resume();
+  void end_long_pause();
+  void rest_if_all_are_silent();
+  // A member is heard of again for which the run has waited.
+  void come_back(Seat& seat);
+  // Begins a generation without a member. The open sync begins anew.
+  void go_on_without(const Seat& seat, const std::string& reason);
+  void make_newcomer(Seat& seat, const std::string& reason);
   void end_early(const CoordinatorMessage& verdict, const std::string& failure);
 
   Seat* seat_of_connection(const std::string& connection);
@@ -190,21 +220,22 @@ class Roster {
   void send_to_members(const CoordinatorMessage& message);
 
   const Json run_;
-  const double lost_after_seconds_, suspect_seconds_, heartbeat_seconds_, join_seconds_;
+  const double lost_after_seconds_, suspect_seconds_, heartbeat_seconds_, join_seconds_,
+      pause_seconds_;
   const int64_t min_sites_;
   std::vector<Seat> seats_;  // in the order of the run's sites
   Progress progress_;
   std::optional<OpenSync> sync_;            // nothing while joining
   std::optional<Trouble> trouble_;          // in the open sync's exchange
   std::optional<double> troubled_seconds_;  // since when that sync is begun anew
+  std::optional<Pause> pause_;
   std::map<std::string, Value> values_;
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early
   int64_t term_ = 1;
-  bool is_resting_ = false;       // goes on, and nobody has come back
-  bool has_new_process_ = false;  // which waits for the end of that
+  bool is_resting_ = false;       // nobody is heard of
+  bool has_new_process_ = false;  // that waits for a member's place, while no member is there
   bool is_superseded_ = false;
-  double start_seconds_ = 0;  // when it went on
   std::string round_summary_;
   double now_seconds_ = 0;        // of the call that runs
   std::vector<Outgoing> outbox_;  // of the call that runs

@@ -1,6 +1,6 @@
 // Sites that are lost while the others go on.
 #include "tests/support/catch.h"
-#include "tests/wan/membership/table.h"
+#include "tests/wan/roster/table.h"
 
 using namespace farstep;
 

@@ -1,4 +1,4 @@
-#include "wan/membership/deadlines.h"
+#include "wan/protocol/deadlines.h"
 
 #include "trainer/config/json_fields.h"
 

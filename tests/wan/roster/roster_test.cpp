@@ -1,6 +1,6 @@
-#include "wan/membership/roster.h"
+#include "wan/roster/roster.h"
 
-#include "tests/wan/membership/table.h"
+#include "tests/wan/roster/table.h"
 #include "trainer/base/error.h"
 
 namespace farstep {

@@ -81,6 +81,7 @@ class ModelSite {
   // Puts the own address, and gets those of the other members.
   void connect(int64_t generation, const std::vector<std::string>& members);
   void get_next_address();
+  void await_address();
   void connected();
   void lost_while_connecting();
   void train();
@@ -113,7 +114,8 @@ class ModelSite {
   // The training.
   SyncId sync_;
   uint64_t theta_ = 0;
-  bool attends_ = false;  // a newcomer's first round
+  bool attends_ = false;    // a newcomer's first round
+  bool is_paused_ = false;  // the run, by the newest heartbeat answer
   bool has_done_all_ = false;
   std::optional<Go> go_;
   uint64_t mean_ = 0;

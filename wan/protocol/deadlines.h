@@ -14,6 +14,7 @@ struct Deadlines {
   double heartbeat_seconds = 1;
   double lost_after_seconds = 45;
   double coordinator_lost_after_seconds = 300;
+  double pause_seconds = 600;
   double transfer_stall_seconds = 60;
   double leave_seconds = 5;
   double checkpoint_seconds = 600;
@@ -35,6 +36,10 @@ struct Deadlines {
           "how long a site trains on without the coordinator, which may be restarted meanwhile, "
           "before it ends; at least lost_after_seconds",
           above(0));
+    visit("pause_seconds", pause_seconds,
+          "how long a run waits for lost sites, when fewer than min_sites are there, before it "
+          "ends; 0: it ends at once",
+          in_range(0, 1e8));
     visit("transfer_stall_seconds", transfer_stall_seconds,
           "how long a transfer between two living sites may go without a byte", above(0));
     visit("leave_seconds", leave_seconds,

@@ -1,4 +1,4 @@
-#include "wan/membership/roster.h"
+#include "wan/roster/roster.h"
 
 #include <fmt/ranges.h>
 
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
-#include "wan/membership/admission.h"
+#include "wan/roster/admission.h"
 
 namespace farstep {
 
@@ -29,6 +29,7 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines)
                    std::max(kReconnectSeconds, kSuspectBeats * deadlines.heartbeat_seconds))),
       heartbeat_seconds_(deadlines.heartbeat_seconds),
       join_seconds_(deadlines.join_seconds),
+      pause_seconds_(deadlines.pause_seconds),
       min_sites_(run.min_sites.value_or(std::ssize(run.sites))),
       seats_(run.sites.begin(), run.sites.end()) {
   progress_.members = std::move(run.sites);
@@ -41,8 +42,11 @@ std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteM
   if (is_superseded_) return {};
   Seat* seat = seat_of_connection(connection);
   // Only seats that are present take messages. A site that counts as lost may still send, and must
-  // hear that.
-  if (seat != nullptr && seat->presence == Presence::kPresent) {
+  // hear that; unless the run has waited for it.
+  if (seat != nullptr && seat->presence == Presence::kLost && is_member(*seat) && !verdict_) {
+    come_back(*seat);
+  }
+  if (seat != nullptr && is_present(*seat)) {
     hear(*seat);
     std::visit([&](const auto& content) { on(*seat, content); }, message);
   } else {
@@ -53,19 +57,18 @@ std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteM
 
 std::vector<Outgoing> Roster::tick(double now_seconds) {
   now_seconds_ = now_seconds;
-  if (is_resting_ || is_superseded_) return {};
+  if (is_superseded_) return {};
+  end_long_pause();
+  rest_if_all_are_silent();
+  if (is_resting_) return std::exchange(outbox_, {});
   for (auto& seat : seats_) {
     const double silence_seconds = now_seconds - seat.heard_seconds;
     const double limit_seconds =
         seat.is_suspected && !seat.is_awaited ? suspect_seconds_ : lost_after_seconds_;
-    if (seat.presence != Presence::kPresent || silence_seconds <= limit_seconds) continue;
-    const auto& last = seat.heartbeat;
-    lose(seat, Presence::kLost,
-         fmt::format("silent for {:.1f} s; last heard of in round {}, step {}{}{}", silence_seconds,
-                     last.round, last.step, last.activity.empty() ? "" : ": ", last.activity));
+    if (is_present(seat) && silence_seconds > limit_seconds) on_silence(seat, silence_seconds);
   }
   if (has_begun() && !verdict_) {
-    if (trouble_ && do_all_live()) begin_anew();
+    if (trouble_ && do_all_live()) repeat_sync();
     start_sync_if_ready();
   }
   return std::exchange(outbox_, {});
@@ -73,8 +76,9 @@ std::vector<Outgoing> Roster::tick(double now_seconds) {
 
 bool Roster::is_over() const {
   if (is_superseded_) return true;
-  return has_begun() && std::none_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
-           return seat.presence == Presence::kPresent;
+  return has_begun() && std::ranges::none_of(seats_, [this](const Seat& seat) {
+           const bool may_return = seat.presence == Presence::kLost && is_member(seat) && pause_;
+           return is_present(seat) || (may_return && !verdict_);
          });
 }
 
@@ -150,7 +154,8 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
         message.generation));
   }
   // Without this site the others cannot go on, so there is no run that it could come back to.
-  if (verdict_ || is_over() || (has_begun() && min_sites_ == std::ssize(seats_))) {
+  const bool ends_with_first_loss = pause_seconds_ == 0 && min_sites_ == std::ssize(seats_);
+  if (verdict_ || is_over() || (has_begun() && ends_with_first_loss)) {
     return temporary(fmt::format(
         "the run has begun; site {} cannot join it; when the other sites have ended, start all of "
         "them with --resume",
@@ -231,6 +236,15 @@ bool Roster::is_member(const Seat& seat) const {
   return std::ranges::find(progress_.members, seat.site) != progress_.members.end();
 }
 
+bool Roster::has_present_member() const {
+  return std::ranges::any_of(
+      seats_, [this](const Seat& seat) { return is_present(seat) && is_member(seat); });
+}
+
+bool Roster::is_missed(const Seat& seat) const {
+  return is_member(seat) && !is_present(seat) && !seat.loss.empty();
+}
+
 std::vector<std::string> Roster::site_names() const {
   std::vector<std::string> names;
   for (const auto& seat : seats_) names.push_back(seat.site);
@@ -258,66 +272,7 @@ void Roster::on(Seat& seat, const RegisterMessage& message) {
   }
 }
 
-// ---- ending ----
-
-void Roster::lose(Seat& seat, Presence presence, const std::string& reason) {
-  if (!has_begun()) {
-    seat = Seat(seat.site);  // its place is free for another try
-    return;
-  }
-  seat.presence = presence;
-  // The first loss is the verdict. Sites that end because of it must not be named as causes.
-  if (verdict_ || !is_member(seat)) return;
-  const auto left = std::ranges::count_if(seats_, [&](const Seat& other) {
-    return is_present(other) && is_member(other) && other.site != seat.site;
-  });
-  // The last site that leaves has nobody to go on.
-  if (left > 0 && left >= min_sites_) {
-    go_on_without(seat, reason);
-  } else {
-    end_early(PeerLostMessage{seat.site, reason}, fmt::format("site {}: {}", seat.site, reason));
-  }
-}
-
-void Roster::go_on_without(const Seat& seat, const std::string& reason) {
-  std::erase(progress_.members, seat.site);
-  progress_.lost_site = seat.site;
-  progress_.lost_reason = reason;
-  progress_.lost_generation = progress_.generation + 1;
-  progress_.joined_site.clear();
-  begin_generation(fmt::format("site {}: {}", seat.site, reason));
-}
-
-// The last message of a site that has died may come after the one that accuses it, but not a
-// heartbeat later.
-bool Roster::do_all_live() const {
-  return std::ranges::none_of(seats_, [&](const Seat& seat) {
-    return is_member(seat) && seat.heard_seconds <= trouble_->begin_seconds + heartbeat_seconds_;
-  });
-}
-
-// A connection that does not come back is as bad as a lost site.
-void Roster::begin_anew() {
-  const auto trouble = *trouble_;
-  if (!troubled_seconds_) troubled_seconds_ = trouble.begin_seconds;
-  const auto peer = trouble.suspect.empty() ? "another site" : "site " + trouble.suspect;
-  if (now_seconds_ - *troubled_seconds_ > join_seconds_) {
-    for (auto& seat : seats_) {
-      if (seat.site != (trouble.suspect.empty() ? trouble.member : trouble.suspect)) continue;
-      lose(seat, Presence::kLost,
-           fmt::format("the connections of site {} to {} have failed for {:.0f} s", trouble.member,
-                       peer, now_seconds_ - *troubled_seconds_));
-    }
-    troubled_seconds_.reset();
-    return;
-  }
-  const auto reason = fmt::format("a connection of site {} to {} broke", trouble.member, peer);
-  progress_.lost_site.clear();
-  progress_.lost_reason = reason;
-  progress_.lost_generation = progress_.generation + 1;
-  progress_.joined_site.clear();
-  begin_generation(reason);
-}
+// ---- generations ----
 
 void Roster::begin_generation(const std::string& change) {
   trouble_.reset();

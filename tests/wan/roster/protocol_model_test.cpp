@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "tests/support/catch.h"
-#include "tests/wan/membership/model_world.h"
+#include "tests/wan/roster/model_world.h"
 
 using namespace farstep;
 

@@ -1,6 +1,6 @@
 // Sites that come back into a run that goes on.
 #include "tests/support/catch.h"
-#include "tests/wan/membership/table.h"
+#include "tests/wan/roster/table.h"
 
 using namespace farstep;
 

@@ -1,9 +1,9 @@
-#include "tests/wan/membership/model_site.h"
+#include "tests/wan/roster/model_site.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "tests/wan/membership/model_world.h"
+#include "tests/wan/roster/model_world.h"
 
 namespace farstep {
 
@@ -117,6 +117,8 @@ void ModelSite::receive(const CoordinatorMessage& message) {
   if (const auto* committed = std::get_if<CommittedMessage>(&message)) {
     committed_ = SyncId{committed->round, committed->fragment};
   }
+  if (const auto* ack = std::get_if<HeartbeatAckMessage>(&message))
+    is_paused_ = !ack->pause.empty();
   if (takes_part() && returning_ && answers(message, *returning_)) {
     returning_.reset();
     if (std::holds_alternative<RefusedMessage>(message)) crash();  // and it joins again
@@ -256,9 +258,14 @@ void ModelSite::get_next_address() {
     lost_while_connecting();
     return;
   }
-  ask(Stage::kConnecting, GetMessage{address_key(connecting_generation_, to_connect_.back())});
+  const auto peer = to_connect_.back();
   to_connect_.pop_back();
-  later(kJoinSeconds, [this] { lost_while_connecting(); });
+  ask(Stage::kConnecting, GetMessage{address_key(connecting_generation_, peer)});
+  await_address();
+}
+
+void ModelSite::await_address() {
+  later(kJoinSeconds, [this] { is_paused_ ? await_address() : lost_while_connecting(); });
 }
 
 void ModelSite::connected() {
@@ -332,7 +339,7 @@ void ModelSite::renew(const std::string& suspect) {
         [this, suspect, can_lose_one, from = world_.now()] {
           const bool was_away = back_seconds_ >= from || world_.now() - heard_seconds_ >
                                                              world_.deadlines().lost_after_seconds;
-          if (can_lose_one && was_away) {
+          if (is_paused_ || (can_lose_one && was_away)) {
             renew(suspect);
           } else {
             give_up_round();

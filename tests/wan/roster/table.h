@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
-#include "wan/membership/roster.h"
+#include "wan/roster/roster.h"
 
 namespace farstep {
 
@@ -28,24 +28,27 @@ inline VoteMessage ballot(int64_t round, const std::string& hash = "bb", int64_t
   return {generation, round, 0, hash};
 }
 
-// Of rosters whose time the tests count in seconds.
-inline const Deadlines kTableDeadlines{.lost_after_seconds = 5};
+// Of rosters whose time the tests count in seconds, and whose run does not wait for lost sites.
+inline const Deadlines kTableDeadlines{.lost_after_seconds = 5, .pause_seconds = 0};
 
 // A roster whose sites are on connections of the same name, and a time of its own.
 class Table {
  public:
-  // Without `min_sites` every loss ends the run.
+  // Without `min_sites` every loss ends the run, or pauses it.
   explicit Table(std::vector<std::string> sites, int64_t fragments = 1,
-                 std::optional<int64_t> min_sites = {})
+                 std::optional<int64_t> min_sites = {},
+                 const Deadlines& wanted_deadlines = kTableDeadlines)
       : sites_(std::move(sites)),
+        deadlines(wanted_deadlines),
         run({run_of(sites_), sites_, fragments, min_sites}),
-        roster(run, kTableDeadlines) {}
+        roster(run, deadlines) {}
 
   // A coordinator that goes on with the state of another one.
   Table(const Table& before, const RosterState& state)
       : sites_(before.sites_),
+        deadlines(before.deadlines),
         run(before.run),
-        roster(run, kTableDeadlines, state, before.now_seconds),
+        roster(run, deadlines, state, before.now_seconds),
         now_seconds(before.now_seconds) {}
 
   std::vector<Outgoing> receive(const std::string& connection, const SiteMessage& message) {
@@ -74,6 +77,7 @@ class Table {
   std::vector<std::string> sites_;
 
  public:
+  Deadlines deadlines;
   ServedRun run;
   Roster roster;
   double now_seconds = 1000;

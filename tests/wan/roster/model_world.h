@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/wan/membership/model_site.h"
-#include "wan/membership/roster.h"
+#include "tests/wan/roster/model_site.h"
+#include "wan/roster/roster.h"
 
 namespace farstep {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
-#include "wan/membership/roster.h"
+#include "wan/roster/roster.h"
 
 namespace farstep {
 
@@ -35,17 +35,17 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& sta
     seats_[i].request.site = known.site;
     seats_[i].request.facts = known.facts;
     seats_[i].request.profile = known.profile;
+    seats_[i].loss = known.loss;
     seats_[i].fetch = known.fetch;
     seats_[i].handover = known.handover;
     seats_[i].handover_seconds = now_seconds;
-    seats_[i].is_awaited = known.presence == Presence::kPresent;
     seats_[i].heard_seconds = now_seconds;
   }
   open_sync(begun->open_sync);
   for (const auto& [site, message] : begun->arrivals) sync_->arrive(site, message);
   if (sync_->all_arrived()) sync_->start(begun->newcomers);
-  is_resting_ = true;
-  start_seconds_ = now_seconds_ = now_seconds;
+  now_seconds_ = now_seconds;
+  rest();
 }
 
 // The arrivals belong to it once the exchange has begun: a site that has its go does not arrive
@@ -72,6 +72,7 @@ RosterState Roster::state() const {
                            .connection = to_hex(seat.connection),
                            .facts = seat.request.facts,
                            .profile = seat.request.profile,
+                           .loss = seat.loss,
                            .fetch = seat.fetch,
                            .handover = seat.handover});
   }
@@ -80,24 +81,37 @@ RosterState Roster::state() const {
 
 bool Roster::is_abandoned() const {
   const double patience_seconds = std::min(lost_after_seconds_, kReturnBeats * heartbeat_seconds_);
-  return is_resting_ && has_new_process_ && now_seconds_ - start_seconds_ > patience_seconds;
+  return has_new_process_ && std::ranges::none_of(seats_, [&](const Seat& seat) {
+           return is_member(seat) && now_seconds_ - seat.heard_seconds <= patience_seconds;
+         });
+}
+
+void Roster::rest() {
+  is_resting_ = true;
+  has_new_process_ = false;
+  for (auto& seat : seats_) seat.is_awaited = is_present(seat);
+  if (pause_seconds_ == 0) return;
+  pause_.reset();
+  pause({.begin_seconds = now_seconds_, .site = {}, .reason = "no site is heard of"});
 }
 
 // While nobody comes back, it may be the coordinator that cannot be reached. So the time of all
 // begins anew with the first.
 void Roster::hear(Seat& seat) {
-  if (is_resting_) {
-    for (auto& other : seats_) other.heard_seconds = now_seconds_;
-  }
-  is_resting_ = false;
   seat.heard_seconds = now_seconds_;
   seat.is_suspected = seat.is_awaited = false;
+  if (!is_resting_) return;
+  for (auto& other : seats_) other.heard_seconds = now_seconds_;
+  is_resting_ = false;
+  if (pause_) resume();
+  settle();
 }
 
 bool Roster::may_come_back(const std::string& site) const {
   const Seat* seat = seat_of_site(site);
   if (seat == nullptr) return false;
-  return is_resting_ || (seat->presence == Presence::kPresent && seat->is_awaited);
+  return is_resting_ || (pause_ && !has_present_member()) ||
+         (is_present(*seat) && seat->is_awaited);
 }
 
 std::vector<std::string> Roster::awaited_sites() const {

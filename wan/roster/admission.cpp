@@ -1,4 +1,4 @@
-#include "wan/membership/admission.h"
+#include "wan/roster/admission.h"
 
 #include <fmt/ranges.h>
 

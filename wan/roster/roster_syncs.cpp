@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "trainer/base/error.h"
-#include "wan/membership/roster.h"
+#include "wan/roster/roster.h"
 
 namespace farstep {
 
@@ -42,7 +42,8 @@ void Roster::on(Seat& seat, const HeartbeatMessage& message) {
   }
   if (is_superseded_) return;
   seat.heartbeat = message;
-  send(seat.connection, HeartbeatAckMessage{message.sent_seconds, now_seconds_});
+  send(seat.connection,
+       HeartbeatAckMessage{message.sent_seconds, now_seconds_, pause_ ? pause_->text() : ""});
   // Sites that wait for nothing hear of the end, or of another generation, by this.
   if (verdict_) {
     send(seat.connection, *verdict_);
@@ -94,7 +95,8 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
   // this arrival one of an older generation.
   for (auto& other : seats_) {
     if (other.presence == Presence::kPresent || !is_member(other)) continue;
-    lose(other, other.presence, fmt::format("it left before {}", text(id)));
+    if (pause_) break;
+    lose(other, other.presence, fmt::format("it left before {}", text(id)), false);
     return;
   }
   if (sync_->has_started()) {  // the answer was lost
@@ -115,7 +117,7 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
 }
 
 void Roster::start_sync_if_ready() {
-  if (!sync_->all_arrived() || sync_->has_started() || waits_for_newcomer()) return;
+  if (!sync_->all_arrived() || sync_->has_started() || pause_ || waits_for_newcomer()) return;
   if (const auto sites = sync_->differing_arrivals(); !sites.empty()) {
     const auto reason =
         fmt::format("theta_global differs before the sync of {}: {}", text(sync_->id()), sites);
@@ -184,40 +186,6 @@ void Roster::on(Seat& seat, const MetricsMessage& message) {
   round_summary_ = fmt::format("round {}: training loss {:.4f} over {:.0f} tokens, idle {:.1f} %",
                                message.round, tokens > 0 ? loss_sum / tokens : 0, tokens,
                                seconds > 0 ? 100 * idle_seconds / seconds : 0);
-}
-
-// The others notice a dead process by its connections, seconds before its silence shows it. A
-// connection can also break between two living sites, so the accused one has to be silent too.
-// Otherwise the members need new connections.
-void Roster::on(Seat& seat, const SuspectMessage& message) {
-  if (verdict_) {
-    send(seat.connection, *verdict_);
-  } else if (is_outdated(message.generation)) {
-    send(seat.connection, view());
-  } else {
-    for (auto& other : seats_) other.is_suspected |= other.site == message.site;
-    if (!trouble_ && is_member(seat) && has_begun() && sync_->has_started()) {
-      trouble_ = Trouble{now_seconds_, seat.site, message.site};
-    }
-  }
-}
-
-void Roster::on_broken(const std::string& connection) {
-  if (auto* seat = seat_of_connection(connection)) seat->is_suspected = true;
-}
-
-void Roster::on(Seat& seat, const LeaveMessage& message) {
-  send(seat.connection, GoodbyeMessage{});
-  // Between two syncs nobody waits for this site.
-  if (message.outcome == Outcome::kDone && has_begun() && !sync_->anyone_arrived()) {
-    seat.presence = Presence::kLeft;
-    dismiss_newcomers();
-    return;
-  }
-  // To the others an early end is a loss, whatever its reason.
-  lose(seat, Presence::kLeft,
-       fmt::format("it left the run: {}{}{}", name_of(message.outcome),
-                   message.message.empty() ? "" : ": ", message.message));
 }
 
 }  // namespace farstep

@@ -1,4 +1,4 @@
-#include "tests/wan/membership/model_world.h"
+#include "tests/wan/roster/model_world.h"
 
 #include <fmt/ranges.h>
 
@@ -34,6 +34,7 @@ ModelWorld::ModelWorld(uint64_t seed, bool is_told) : is_told_(is_told), chance_
   deadlines_.lost_after_seconds = 3;
   deadlines_.leave_seconds = 3;
   deadlines_.coordinator_lost_after_seconds = 30;
+  deadlines_.pause_seconds = chance_.one_in(3) ? 0 : chance_.one_in(2) ? 6 : 60;
   const int64_t num_sites = 2 + chance_.below(3);
   for (int64_t i = 0; i < num_sites; ++i) names_.push_back(std::string(1, "abcd"[i]));
   rounds_ = 2 + chance_.below(6);

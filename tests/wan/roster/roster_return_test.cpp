@@ -1,6 +1,6 @@
 // A coordinator that goes on with the state of one that has died.
 #include "tests/support/catch.h"
-#include "tests/wan/membership/table.h"
+#include "tests/wan/roster/table.h"
 #include "wan/protocol/protocol.h"
 
 using namespace farstep;

@@ -1,4 +1,4 @@
-#include "wan/membership/open_sync.h"
+#include "wan/roster/open_sync.h"
 
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-#include "tests/wan/membership/table.h"
+#include "tests/wan/roster/table.h"
 
 namespace farstep {
 namespace {

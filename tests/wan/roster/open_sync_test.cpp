@@ -1,4 +1,4 @@
-#include "wan/membership/open_sync.h"
+#include "wan/roster/open_sync.h"
 
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"

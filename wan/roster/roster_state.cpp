@@ -1,4 +1,4 @@
-#include "wan/membership/roster_state.h"
+#include "wan/roster/roster_state.h"
 
 #include <algorithm>
 #include <array>

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "wan/membership/served_run.h"
 #include "wan/protocol/protocol.h"
+#include "wan/roster/served_run.h"
 
 namespace farstep {
 
@@ -25,6 +25,7 @@ struct SeatState {
   std::string connection;  // in hexadecimal
   Json facts = Json::object();
   Json profile;
+  std::string loss;
   std::optional<FetchMessage> fetch;
   std::optional<HandoverMessage> handover;
 
@@ -35,6 +36,7 @@ struct SeatState {
     visit("connection", connection, "routing id of its process", kRequired);
     visit("facts", facts, "what must be equal at all sites");
     visit("profile", profile, "what it brought for the plan");
+    visit("loss", loss, "why it is lost or has left early");
     visit("fetch", fetch, "its newest request for the run's state, if it came as a newcomer");
     visit("handover", handover, "the answer, which the donor keeps to");
   }

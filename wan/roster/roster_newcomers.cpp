@@ -1,7 +1,7 @@
 // The roster's part in taking in sites of a run that has begun.
 #include <algorithm>
 
-#include "wan/membership/roster.h"
+#include "wan/roster/roster.h"
 
 namespace farstep {
 
@@ -23,8 +23,8 @@ void Roster::admit_newcomer(Seat& seat, const std::string& connection,
     }
     return;
   }
-  if (is_member(seat)) {  // it left between two syncs, and this process has nothing of its state
-    lose(seat, seat.presence, "it left, and was started again");
+  if (is_member(seat)) {  // this process has nothing of its state
+    make_newcomer(seat, "it was started again");
     if (const auto refusal = objection(message)) {
       send(connection, *refusal);
       return;
@@ -39,6 +39,7 @@ void Roster::admit_newcomer(Seat& seat, const std::string& connection,
   seat.fetch.reset();
   seat.handover.reset();
   seat.fetch_seconds = 0;
+  settle();
   send(connection, welcome(seat));
 }
 
@@ -50,7 +51,7 @@ void Roster::on(Seat& seat, const FetchMessage& message) {
   if (is_member(seat)) {
     if (seat.fetch == message) return;  // a late repetition
     // The round that it attended failed at this site alone. The others must not wait for it there.
-    lose(seat, Presence::kPresent, "it takes the run's state again");
+    make_newcomer(seat, "it takes the run's state again");
     if (verdict_) return;
   }
   if (seat.fetch != message) {
@@ -127,10 +128,7 @@ void Roster::welcome_into_sync(Seat& seat, const ArriveMessage& message) {
 }
 
 void Roster::dismiss_newcomers() {
-  if (std::ranges::any_of(seats_,
-                          [&](const Seat& seat) { return is_present(seat) && is_member(seat); })) {
-    return;
-  }
+  if (has_present_member()) return;
   for (auto& seat : seats_) {
     if (!is_present(seat)) continue;
     seat.presence = Presence::kLost;

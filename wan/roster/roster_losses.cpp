@@ -1,0 +1,191 @@
+// The roster when sites fail: who is lost, whom the run waits for, and when the members begin a
+// sync anew.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "wan/roster/roster.h"
+
+namespace farstep {
+
+void Roster::on_silence(Seat& seat, double silence_seconds) {
+  const auto& last = seat.heartbeat;
+  lose(seat, Presence::kLost,
+       fmt::format("silent for {:.1f} s; last heard of in round {}, step {}{}{}", silence_seconds,
+                   last.round, last.step, last.activity.empty() ? "" : ": ", last.activity));
+}
+
+void Roster::lose(Seat& seat, Presence presence, const std::string& reason, bool may_return) {
+  if (!has_begun()) {
+    seat = Seat(seat.site);  // its place is free for another try
+    return;
+  }
+  seat.presence = presence;
+  seat.loss = reason;
+  // The first loss is the verdict. Sites that end because of it must not be named as causes.
+  if (verdict_) return;
+  settle();
+  // A run of which a site has done all rounds is at its end.
+  const bool is_ending = std::ranges::any_of(seats_, [](const Seat& other) {
+    return other.presence == Presence::kLeft && other.loss.empty();
+  });
+  const bool ends_run = is_missed(seat) && (!may_return || is_ending);
+  if (!verdict_ && (ends_run || is_over())) {
+    end_early(PeerLostMessage{seat.site, reason}, fmt::format("site {}: {}", seat.site, reason));
+  }
+}
+
+// A site that is lost while too few are left stays a member. So if its process comes back, as after
+// an outage of its line, nothing is lost.
+void Roster::settle() {
+  if (!has_begun() || verdict_ || is_resting_) return;
+  const auto num_there = std::ranges::count_if(seats_, is_present);
+  if (has_present_member() && num_there >= min_sites_) {
+    if (pause_) resume();
+    for (const auto& seat : seats_) {
+      if (is_missed(seat)) go_on_without(seat, seat.loss);
+    }
+    return;
+  }
+  const auto lost =
+      std::ranges::find_if(seats_, [this](const Seat& seat) { return is_missed(seat); });
+  if (lost == seats_.end()) {
+    pause({.begin_seconds = now_seconds_,
+           .site = {},
+           .reason = fmt::format("{} of at least {} sites are there", num_there, min_sites_)});
+  } else {
+    pause({.begin_seconds = now_seconds_, .site = lost->site, .reason = lost->loss});
+  }
+}
+
+void Roster::pause(Pause pause) {
+  if (pause_seconds_ == 0) {
+    end_early(PeerLostMessage{pause.site, pause.reason}, pause.text());
+  } else if (!pause_) {
+    pause_ = std::move(pause);
+  }
+}
+
+// What failed while a site was missing says nothing of the connections.
+void Roster::resume() {
+  pause_.reset();
+  if (trouble_) trouble_->begin_seconds = now_seconds_;
+  troubled_seconds_.reset();
+}
+
+void Roster::end_long_pause() {
+  if (!pause_ || verdict_) return;
+  if (now_seconds_ - pause_->begin_seconds <= pause_seconds_) return;
+  const auto waited = fmt::format("; the run has waited {:.0f} s for enough sites", pause_seconds_);
+  end_early(PeerLostMessage{pause_->site, pause_->reason + waited}, pause_->text() + waited);
+  if (!is_resting_) return;
+  for (auto& seat : seats_) seat.presence = Presence::kLost;  // nobody is left to be told
+}
+
+// If nobody is heard of, it is the coordinator's own line that has failed, or all have gone.
+void Roster::rest_if_all_are_silent() {
+  if (is_resting_ || pause_seconds_ == 0 || !has_begun() || verdict_) return;
+  const auto is_heard = [this](const Seat& seat) {
+    return is_present(seat) && now_seconds_ - seat.heard_seconds <= suspect_seconds_;
+  };
+  if (std::ranges::none_of(seats_, is_present) || std::ranges::any_of(seats_, is_heard)) return;
+  rest();
+}
+
+void Roster::come_back(Seat& seat) {
+  seat.presence = Presence::kPresent;
+  hear(seat);
+  settle();
+}
+
+void Roster::go_on_without(const Seat& seat, const std::string& reason) {
+  std::erase(progress_.members, seat.site);
+  progress_.lost_site = seat.site;
+  progress_.lost_reason = reason;
+  progress_.lost_generation = progress_.generation + 1;
+  progress_.joined_site.clear();
+  begin_generation(fmt::format("site {}: {}", seat.site, reason));
+}
+
+// A site has given up its place as a member and stays as a newcomer.
+void Roster::make_newcomer(Seat& seat, const std::string& reason) {
+  const bool has_other = std::ranges::any_of(seats_, [&](const Seat& other) {
+    return is_present(other) && is_member(other) && other.site != seat.site;
+  });
+  if (has_other) {
+    go_on_without(seat, reason);
+  } else {
+    end_early(PeerLostMessage{seat.site, reason}, fmt::format("site {}: {}", seat.site, reason));
+  }
+}
+
+// The last message of a site that has died may come after the one that accuses it, but not a
+// heartbeat later.
+bool Roster::do_all_live() const {
+  return std::ranges::none_of(seats_, [&](const Seat& seat) {
+    return is_member(seat) && seat.heard_seconds <= trouble_->begin_seconds + heartbeat_seconds_;
+  });
+}
+
+// A connection that does not come back is as bad as a lost site.
+void Roster::repeat_sync() {
+  const auto trouble = *trouble_;
+  if (!troubled_seconds_) troubled_seconds_ = trouble.begin_seconds;
+  const auto peer = trouble.suspect.empty() ? "another site" : "site " + trouble.suspect;
+  if (now_seconds_ - *troubled_seconds_ > join_seconds_) {
+    const bool may_return = false;  // it lives, so a pause would end at once
+    for (auto& seat : seats_) {
+      if (seat.site != (trouble.suspect.empty() ? trouble.member : trouble.suspect)) continue;
+      lose(seat, Presence::kLost,
+           fmt::format("the connections of site {} to {} have failed for {:.0f} s", trouble.member,
+                       peer, now_seconds_ - *troubled_seconds_),
+           may_return);
+    }
+    troubled_seconds_.reset();
+    return;
+  }
+  const auto reason = fmt::format("a connection of site {} to {} broke", trouble.member, peer);
+  progress_.lost_site.clear();
+  progress_.lost_reason = reason;
+  progress_.lost_generation = progress_.generation + 1;
+  progress_.joined_site.clear();
+  begin_generation(reason);
+}
+
+// The others notice a dead process by its connections, seconds before its silence shows it. A
+// connection can also break between two living sites, so the accused one has to be silent too.
+// Otherwise the members need new connections.
+void Roster::on(Seat& seat, const SuspectMessage& message) {
+  if (verdict_) {
+    send(seat.connection, *verdict_);
+  } else if (is_outdated(message.generation)) {
+    send(seat.connection, view());
+  } else {
+    for (auto& other : seats_) other.is_suspected |= other.site == message.site;
+    if (!trouble_ && is_member(seat) && has_begun() && sync_->has_started()) {
+      trouble_ = Trouble{now_seconds_, seat.site, message.site};
+    }
+  }
+}
+
+void Roster::on_broken(const std::string& connection) {
+  if (auto* seat = seat_of_connection(connection)) seat->is_suspected = true;
+}
+
+void Roster::on(Seat& seat, const LeaveMessage& message) {
+  send(seat.connection, GoodbyeMessage{});
+  // Between two syncs nobody waits for this site.
+  if (message.outcome == Outcome::kDone && has_begun() && !sync_->anyone_arrived()) {
+    seat.presence = Presence::kLeft;
+    dismiss_newcomers();
+    return;
+  }
+  // To the others an early end is a loss, whatever its reason. A site that was interrupted may be
+  // started again, as a machine that is taken away and given back. A failure would happen again.
+  lose(seat, Presence::kLeft,
+       fmt::format("it left the run: {}{}{}", name_of(message.outcome),
+                   message.message.empty() ? "" : ": ", message.message),
+       message.outcome == Outcome::kInterrupted);
+}
+
+}  // namespace farstep
