@@ -48,10 +48,10 @@ std::string first_line(std::string_view body) {
 }
 
 [[noreturn]] void refuse(const std::string& file, const std::string& what) {
-  throw DataError(
-      fmt::format("{}: {}; if the run shall not go on from it, delete it and start all sites again "
-                  "with --resume: they go on from their checkpoints",
-                  file, what));
+  throw DataError(fmt::format(
+      "{}: {}; if the run shall not go on from it, delete it: sites that still run know "
+      "what is needed, others go on from their checkpoints with --resume",
+      file, what));
 }
 
 }  // namespace

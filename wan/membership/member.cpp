@@ -90,6 +90,7 @@ void Member::put(const std::string& key, const std::string& value) {
     throw PeerError("", fmt::format("coordinator at {} did not take {} within {} s", endpoint_, key,
                                     patience_seconds));
   }
+  remember(key, value);
 }
 
 std::string Member::get(const std::string& key) {
@@ -107,7 +108,14 @@ std::string Member::get(const std::string& key) {
         "", fmt::format("no site put {} at the coordinator within {} s", key, patience_seconds));
   }
   if (const auto* view = std::get_if<ViewMessage>(&*answer)) throw_lost(*view);
-  return from_hex(std::get<ValueMessage>(*answer).value);
+  auto value = from_hex(std::get<ValueMessage>(*answer).value);
+  remember(key, value);
+  return value;
+}
+
+void Member::remember(const std::string& key, const std::string& value) {
+  const std::lock_guard lock(mutex_);
+  if (!committed_) start_values_[key] = value;
 }
 
 std::optional<Go> Member::arrive(const SyncId& sync, const Contribution& contribution,

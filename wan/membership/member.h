@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -118,6 +119,8 @@ class Member : public Store, public Rendezvous {
   // `despite_failure`.
   std::optional<CoordinatorMessage> ask(SiteMessage message, double deadline_seconds,
                                         std::stop_token stop = {}, bool despite_failure = false);
+  // Keeps a value of the start, which a coordinator without it may need.
+  void remember(const std::string& key, const std::string& value);
   void throw_failure() const;  // if there is one; the caller holds mutex_
   // Waits under `lock` until `condition`, the deadline or a stop.
   template <typename Condition>
@@ -183,16 +186,17 @@ class Member : public Store, public Rendezvous {
   Deadlines deadlines_;  // those of the run after the welcome
   HeartbeatMessage activity_;
   std::optional<Welcome> welcome_;
-  RegisterMessage registration_;        // of join(), to be repeated by return_to_run()
-  std::optional<Request> returning_;    // while that is not answered; in requests_ too
-  std::optional<SyncId> committed_;     // the newest sync that counts
-  int64_t term_ = 0;                    // the newest of a coordinator
-  int64_t refused_term_ = 0;            // an older one, whose messages are dropped
-  std::string pause_;                   // why the run pauses; empty if it goes on
-  std::vector<std::string> missing_;    // sites not registered, from the last message
-  std::optional<ViewMessage> view_;     // of the newest generation, if a site was lost
-  std::vector<ViewMessage> new_views_;  // for take_views()
-  int64_t generation_of_sync_ = 0;      // in which the newest sync began
+  RegisterMessage registration_;                     // of join(), to be repeated by return_to_run()
+  std::optional<Request> returning_;                 // while that is not answered; in requests_ too
+  std::optional<SyncId> committed_;                  // the newest sync that counts
+  int64_t term_ = 0;                                 // the newest of a coordinator
+  int64_t refused_term_ = 0;                         // an older one, whose messages are dropped
+  std::string pause_;                                // why the run pauses; empty if it goes on
+  std::map<std::string, std::string> start_values_;  // put or got before the first commit
+  std::vector<std::string> missing_;                 // sites not registered, from the last message
+  std::optional<ViewMessage> view_;                  // of the newest generation, if a site was lost
+  std::vector<ViewMessage> new_views_;               // for take_views()
+  int64_t generation_of_sync_ = 0;                   // in which the newest sync began
   std::optional<Failure> failure_;
   double heard_seconds_ = -kNever;  // time of the coordinator's last message
   double back_seconds_ = -kNever;   // when it came back from a silence or a restart

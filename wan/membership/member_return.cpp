@@ -1,6 +1,7 @@
 // A member while its coordinator is away, and when it comes back.
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -77,6 +78,14 @@ void Member::return_to_run(const std::string& reason) {
   if (committed_) {
     message.committed_round = committed_->round;
     message.committed_fragment = committed_->fragment;
+  }
+  const auto& members = view_ ? view_->sites : welcome_->sites;
+  const bool is_member =
+      !welcome_->is_newcomer || (view_ && std::ranges::count(members, site_) > 0);
+  if (is_member) {
+    auto& memory = message.memory.emplace(
+        RunMemory{.members = members, .profiles = welcome_->profiles, .values = {}});
+    for (const auto& [key, value] : start_values_) memory.values.push_back({key, to_hex(value)});
   }
   spdlog::warn("coordinator at {} does not count site {} as a member: {}; the site registers again",
                endpoint_, site_, reason);

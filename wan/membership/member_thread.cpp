@@ -116,6 +116,9 @@ void Member::on(const CommittedMessage& message) {
 void Member::on(const ViewMessage& message) {
   if (!welcome_ || message.generation <= generation_locked()) return;  // a repetition
   const bool has_lost = message.lost_generation > generation_locked();
+  if (message.committed_round >= 0) {
+    committed_ = SyncId{message.committed_round, message.committed_fragment};
+  }
   view_ = message;
   new_views_.push_back(message);
   const auto names = fmt::format("{}", fmt::join(message.sites, ", "));

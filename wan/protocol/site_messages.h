@@ -21,8 +21,8 @@ namespace farstep {
 
 // The most that any count of a message may be: far beyond every run, and sums of it stay in range.
 inline constexpr double kMostCount = 1e15;
-// The highest term that a site may name. A coordinator may take a term above it, which is a count
-// still.
+// The highest term or generation that a site may name. A coordinator may take one above it, which
+// is a count still.
 inline constexpr double kMostTerm = 1e12;
 
 // Identifies a sync of a run: of one fragment of the model, in one outer round. Syncs follow each
@@ -71,29 +71,6 @@ struct JoinRequest {
   }
 };
 
-struct RegisterMessage : JoinRequest {
-  static constexpr std::string_view kType = "register";
-  std::string site;
-  int64_t term = 0;
-  int64_t generation = 0;
-  int64_t committed_round = -1;
-  int64_t committed_fragment = 0;
-
-  template <typename Visitor>
-  void fields(Visitor&& visit) {
-    visit("site", site, "name of the site, as in the run", kRequired);
-    visit("term", term, "newest term of a coordinator that the site knows; 0: none",
-          in_range(0, kMostTerm));
-    visit("generation", generation,
-          "generation that the site is a member of, if it registers again; 0: it begins",
-          in_range(0, kMostCount));
-    visit("committed_round", committed_round,
-          "round of the newest committed sync that it knows; -1: none");
-    visit("committed_fragment", committed_fragment, "its fragment");
-    JoinRequest::fields(visit);
-  }
-};
-
 struct PutMessage {
   static constexpr std::string_view kType = "put";
   std::string key, value;
@@ -102,6 +79,46 @@ struct PutMessage {
   void fields(Visitor&& visit) {
     visit("key", key, "written once in a run", kRequired);
     visit("value", value, "any bytes, in hexadecimal");
+  }
+};
+
+// What a member knows of its run: enough for a coordinator to go on with it.
+struct RunMemory {
+  std::vector<std::string> members;
+  std::vector<Json> profiles;
+  std::vector<PutMessage> values;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("members", members, "of its generation, in the order of the run's sites", kRequired);
+    visit("profiles", profiles, "with which the sites began, in the order of the run's sites",
+          kRequired);
+    visit("values", values, "that it put or got before the first commit");
+  }
+};
+
+struct RegisterMessage : JoinRequest {
+  static constexpr std::string_view kType = "register";
+  std::string site;
+  int64_t term = 0;
+  int64_t generation = 0;
+  int64_t committed_round = -1;
+  int64_t committed_fragment = 0;
+  std::optional<RunMemory> memory;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("site", site, "name of the site, as in the run", kRequired);
+    visit("term", term, "newest term of a coordinator that the site knows; 0: none",
+          in_range(0, kMostTerm));
+    visit("generation", generation,
+          "generation that the site is a member of, if it registers again; 0: it begins",
+          in_range(0, kMostTerm));
+    visit("committed_round", committed_round,
+          "round of the newest committed sync that it knows; -1: none", in_range(-1, kMostCount));
+    visit("committed_fragment", committed_fragment, "its fragment", in_range(0, kMostCount));
+    visit("memory", memory, "of a member that registers again: what it knows of the run");
+    JoinRequest::fields(visit);
   }
 };
 

@@ -46,7 +46,11 @@ std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteM
   if (seat != nullptr && seat->presence == Presence::kLost && is_member(*seat) && !verdict_) {
     come_back(*seat);
   }
-  if (seat != nullptr && is_present(*seat)) {
+  // Before the run begins a site only registers. One that sends more is of a run that this roster
+  // does not know.
+  const bool is_of_other_run = !has_begun() && !std::holds_alternative<RegisterMessage>(message) &&
+                               !std::holds_alternative<LeaveMessage>(message);
+  if (seat != nullptr && is_present(*seat) && !is_of_other_run) {
     hear(*seat);
     std::visit([&](const auto& content) { on(*seat, content); }, message);
   } else {
@@ -58,6 +62,7 @@ std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteM
 std::vector<Outgoing> Roster::tick(double now_seconds) {
   now_seconds_ = now_seconds;
   if (is_superseded_) return {};
+  take_over_if_possible();
   end_long_pause();
   rest_if_all_are_silent();
   if (is_resting_) return std::exchange(outbox_, {});
@@ -95,7 +100,7 @@ void Roster::on_stranger(const std::string& connection, const SiteMessage& messa
     admit(connection, *request);
   } else if (std::holds_alternative<LeaveMessage>(message)) {
     send(connection, GoodbyeMessage{});  // it has left already, and the answer was lost
-  } else if (const Seat* seat = seat_of_connection(connection)) {
+  } else if (const Seat* seat = seat_of_connection(connection); seat != nullptr && has_begun()) {
     send(connection,
          UnknownSiteMessage{
              seat->presence == Presence::kLost
@@ -114,6 +119,10 @@ void Roster::admit(const std::string& connection, const RegisterMessage& message
     send(connection, WaitingMessage{awaited_sites()});
     return;
   }
+  if (!has_begun() && message.generation > 0) {
+    gather(connection, message);
+    return;
+  }
   if (const auto refusal = objection(message)) {
     send(connection, *refusal);
     return;
@@ -130,7 +139,10 @@ void Roster::admit(const std::string& connection, const RegisterMessage& message
     seat.request = message;
     seat.heard_seconds = now_seconds_;
   }
-  if (missing_sites().empty()) {
+  // A run that lives goes on before another begins.
+  take_over_if_possible();
+  if (has_begun()) return;  // the new process is a newcomer, which registers again
+  if (missing_sites().empty() && returning_.empty()) {
     begin();
   } else {
     send(connection, WaitingMessage{missing_sites()});
@@ -143,15 +155,6 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
   if (own == nullptr) {
     return RefusedMessage{fmt::format("site {} is not in the run, whose sites are {}", message.site,
                                       fmt::join(site_names(), ", "))};
-  }
-  if (!has_begun() && message.generation > 0) {
-    return temporary(fmt::format(
-        "it does not know the run in which site {} has done {} in generation {}: its journal is "
-        "gone, or a new run begins; start all sites again with --resume",
-        message.site,
-        message.committed_round < 0 ? "no sync"
-                                    : text({message.committed_round, message.committed_fragment}),
-        message.generation));
   }
   // Without this site the others cannot go on, so there is no run that it could come back to.
   const bool ends_with_first_loss = pause_seconds_ == 0 && min_sites_ == std::ssize(seats_);

@@ -22,7 +22,8 @@
 // wait for it at the sync after that, for as long as its transfer took.
 // A coordinator that is restarted goes on from a state(). Sites keep their connections' ids, so the
 // roster knows them when they come back. No site counts as lost before it had its time to do so.
-// Each start has a newer term; messages that the coordinator decides alone carry it.
+// Each start has a newer term; messages that the coordinator decides alone carry it. Without a
+// state it goes on by what the members know, when they register again.
 //
 // Times are the coordinator's unix seconds on a steady scale. Not thread-safe: one owner.
 #pragma once
@@ -125,6 +126,13 @@ class Roster {
     std::string text() const { return site.empty() ? reason : "site " + site + ": " + reason; }
   };
 
+  // A member of a run that this roster does not know.
+  struct Returning {
+    RegisterMessage message;
+    std::string connection;
+    double first_seconds, heard_seconds;  // when this message came first, and last
+  };
+
   struct Value {
     std::string text;
     bool is_of_start;  // put before the first commit: newcomers may want it
@@ -155,6 +163,19 @@ class Roster {
   void admit(const std::string& connection, const RegisterMessage& message);
   // Why a site may not join; nothing if it may.
   std::optional<RefusedMessage> objection(const RegisterMessage& message) const;
+  // Takes in a member of a run that this roster does not know. When all have come, or all but
+  // those that do not come in time, it goes on with their run.
+  void gather(const std::string& connection, const RegisterMessage& message);
+  std::optional<RefusedMessage> objection_to_return(const RegisterMessage& message) const;
+  // Whether a member of the unknown run has come, and not only a message that was on its way.
+  bool has_returned(const std::string& site) const;
+  // The registration of the newest generation, of which there is one at least.
+  const RegisterMessage& newest_return() const;
+  std::vector<std::string> unreturned_members() const;
+  void take_over_if_possible();
+  void take_over(const RegisterMessage& newest);
+  // Takes over what a member knows.
+  void learn(const RegisterMessage& message);
   // Takes in a site of a begun run that is no member.
   void admit_newcomer(Seat& seat, const std::string& connection, const RegisterMessage& message);
   // Handles the arrival of a newcomer at a sync.
@@ -229,6 +250,8 @@ class Roster {
   std::optional<Trouble> trouble_;          // in the open sync's exchange
   std::optional<double> troubled_seconds_;  // since when that sync is begun anew
   std::optional<Pause> pause_;
+  std::map<std::string, Returning> returning_;  // by site
+  double first_return_seconds_ = 0;
   std::map<std::string, Value> values_;
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early

@@ -124,6 +124,7 @@ void Roster::welcome_into_sync(Seat& seat, const ArriveMessage& message) {
     progress_.joined_site = seat.site;
     seat.handover.reset();
     begin_generation(fmt::format("site {} has joined", seat.site));
+    settle();  // it may be the one for which the run has waited
   }
 }
 

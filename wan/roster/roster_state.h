@@ -33,7 +33,7 @@ struct SeatState {
   void fields(Visitor&& visit) {
     visit("site", site, "its name", kRequired);
     visit("presence", presence, "whether it takes part", kRequired);
-    visit("connection", connection, "routing id of its process", kRequired);
+    visit("connection", connection, "routing id of its process; empty: none is known");
     visit("facts", facts, "what must be equal at all sites");
     visit("profile", profile, "what it brought for the plan");
     visit("loss", loss, "why it is lost or has left early");

@@ -63,10 +63,9 @@ bool Roster::is_current(const Seat& seat, std::string_view type, int64_t generat
     send(seat.connection, view());
     return false;
   }
-  if (has_begun() && generation == progress_.generation && id == sync_->id()) return true;
+  if (generation == progress_.generation && id == sync_->id()) return true;
   const auto open =
-      !has_begun() ? "sites are still joining"
-      : progress_.takes_any_sync
+      progress_.takes_any_sync
           ? fmt::format("that is generation {}, where no site has arrived", progress_.generation)
           : fmt::format("that is {} of generation {}", text(sync_->id()), progress_.generation);
   send(seat.connection,

@@ -238,14 +238,13 @@ TEST_CASE("a coordinator that dies is noticed by every site in time") {
   CHECK(party.clock.now_seconds() - start_seconds < 6);
 }
 
-TEST_CASE("a restarted coordinator does not know its sites and they notice at once") {
+TEST_CASE("a coordinator that does not know its only site goes on with it") {
   Party party(1, patient_deadlines());
   const auto endpoint = party.coordinator->endpoint();
   party.coordinator.reset();
   party.coordinator =
       std::make_unique<Coordinator>(endpoint, served(1), patient_deadlines(), party.clock);
-  CHECK_THAT(error_of<PeerError>([&] { party.members[0]->arrive({}, {}, "aa", {}); }),
-             Catch::Contains("does not count site s0 as a member"));
+  CHECK(party.members[0]->arrive({}, {}, "aa", {})->generation > 1);
 }
 
 TEST_CASE("weights that differ are a defect that names the sites") {

@@ -50,6 +50,10 @@ void ModelWorld::check(const std::string& connection, const CoordinatorMessage& 
 void ModelWorld::check_view(const ViewMessage& view) {
   require(view.generation >= generation_, "generations rise");
   if (view.generation == generation_) return;
+  if (is_blank_) {
+    check_takeover(view);
+    return;
+  }
   require(view.generation == generation_ + 1, "generations rise by one");
   if (!view.joined.empty()) {
     for (const auto& [meeting, go] : gos_) {
@@ -58,6 +62,22 @@ void ModelWorld::check_view(const ViewMessage& view) {
     }
     ++num_newcomers_taken_;
   }
+  generation_ = view.generation;
+  members_ = view.sites;
+}
+
+// What only the former coordinator knew, and sites that have gone, has not happened.
+void ModelWorld::check_takeover(const ViewMessage& view) {
+  const SyncId newest{view.committed_round, view.committed_fragment};
+  for (const auto& site : view.sites) {
+    const auto process = newest_process_.find(site);
+    if (process == newest_process_.end() || !process->second->is_alive()) continue;
+    const auto applied = newest_applied_.find(process->second->connection());
+    require(applied == newest_applied_.end() || applied->second <= newest,
+            "a new coordinator knows what its members have applied");
+  }
+  commits_.erase(commits_.upper_bound(newest), commits_.end());
+  is_blank_ = false;
   generation_ = view.generation;
   members_ = view.sites;
 }
@@ -101,6 +121,7 @@ void ModelWorld::check_commit(const CommittedMessage& message) {
             "syncs are committed in order");
   }
   commits_.emplace(sync, Commit{message.generation, votes.begin()->second});
+  was_completed_ |= sync == SyncId{rounds_, fragments_ - 1};
 }
 
 // Sites that nothing disturbs are enough to go on.

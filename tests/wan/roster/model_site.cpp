@@ -109,6 +109,9 @@ void ModelSite::return_to_run() {
     returning_->committed_round = committed_->round;
     returning_->committed_fragment = committed_->fragment;
   }
+  if (std::ranges::count(sites_, name_) > 0 && (view_ || !welcome_->is_newcomer)) {
+    returning_->memory = RunMemory{sites_, std::vector<Json>(world_.num_sites()), {}};
+  }
   world_.send(*this, *returning_);
 }
 
@@ -146,6 +149,7 @@ void ModelSite::receive(const CoordinatorMessage& message) {
 
 void ModelSite::on_view(const ViewMessage& view) {
   const bool has_lost = view.lost_generation > generation_;
+  if (view.committed_round >= 0) committed_ = {view.committed_round, view.committed_fragment};
   view_ = view;
   generation_ = view.generation;
   sites_ = view.sites;

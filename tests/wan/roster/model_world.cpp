@@ -91,7 +91,7 @@ bool ModelWorld::is_over() const {
 }
 
 bool ModelWorld::was_completed() const {
-  return commits_.contains({rounds_, fragments_ - 1});
+  return was_completed_;
 }
 
 void ModelWorld::after(double seconds, std::function<void()> action) {
@@ -197,6 +197,12 @@ void ModelWorld::lose_coordinator() {
 void ModelWorld::restart_coordinator() {
   auto state = roster_->state();
   if (chance_.one_in(4)) state = read_json<RosterState>(to_json(state), "the journal");
+  // Another coordinator, or one without its journal. A second one could begin the generations again
+  // that nobody has heard of, which the model cannot tell apart.
+  if (chance_.one_in(3) && !was_blank_) {
+    state = {};
+    is_blank_ = was_blank_ = true;
+  }
   state.require_fits(run_);
   // Of a run that all have left, nothing is to go on.
   is_abandoned_ = state.run && std::ranges::none_of(state.run->seats, [](const auto& seat) {
@@ -204,7 +210,8 @@ void ModelWorld::restart_coordinator() {
                   });
   ++state.term;
   roster_ = std::make_unique<Roster>(run_, deadlines_, state, now_seconds_);
-  tell("--", "coordinator", fmt::format("is back in term {}", state.term));
+  tell("--", "coordinator",
+       fmt::format("is back in term {}{}", state.term, is_blank_ ? ", without its state" : ""));
   is_coordinator_down_ = false;
   for (auto& [connection, link] : links_) link.last_fault = now_seconds_;
   const auto waiting = std::exchange(waiting_, std::nullopt).value_or(std::vector<Waiting>());
@@ -254,7 +261,7 @@ void ModelWorld::send(const ModelSite& from, const SiteMessage& message) {
 }
 
 void ModelWorld::arrive(const ModelSite& from, const SiteMessage& message, int64_t epoch) {
-  if (links_[from.connection()].epoch != epoch) return;
+  if (links_[from.connection()].epoch != epoch || is_abandoned_) return;
   if (is_coordinator_down_) {
     if (waiting_) waiting_->push_back({&from, message, epoch});
     return;
@@ -262,6 +269,7 @@ void ModelWorld::arrive(const ModelSite& from, const SiteMessage& message, int64
   if (is_told_) tell("->", from.connection(), encode(message));
   note(from, message);
   const auto answers = roster_->receive(from.connection(), message, now_seconds_);
+  notice_new_run();
   if (std::exchange(dies_before_answers_, false) && !roster_->is_over()) {
     check_all(answers);
     lose_coordinator();
@@ -274,8 +282,19 @@ void ModelWorld::tick() {
   if (!is_coordinator_down_) {
     deliver(roster_->tick(now_seconds_));
     is_abandoned_ |= roster_->is_abandoned();
+    notice_new_run();
   }
   after(kTickSeconds, [this] { tick(); });
+}
+
+// A coordinator that no member of the old run can find begins another with new processes.
+void ModelWorld::notice_new_run() {
+  if (!is_blank_) return;
+  is_abandoned_ |= std::ranges::none_of(
+      processes_, [](const auto& process) { return process->is_alive() && process->takes_part(); });
+  if (roster_->has_begun()) {
+    is_abandoned_ |= roster_->state().run->progress.generation == 1;
+  }
 }
 
 void ModelWorld::check_all(const std::vector<Outgoing>& messages) {

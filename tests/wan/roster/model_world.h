@@ -62,6 +62,7 @@ class ModelWorld {
   Chance& chance() { return chance_; }
   const Deadlines& deadlines() const { return deadlines_; }
   int64_t rounds() const { return rounds_; }
+  std::size_t num_sites() const { return names_.size(); }
   int64_t fragments() const { return fragments_; }
   double step_seconds() { return chance_.between(0.1, longest_round_seconds_); }
   void after(double seconds, std::function<void()> action);
@@ -120,6 +121,7 @@ class ModelWorld {
   void kill_coordinator();
   void lose_coordinator();
   void restart_coordinator();
+  void notice_new_run();
   // A message has come to the coordinator's machine.
   void arrive(const ModelSite& from, const SiteMessage& message, int64_t epoch);
   void tick();
@@ -135,6 +137,7 @@ class ModelWorld {
   // The invariants of what the sites send and of what the roster sends.
   void note(const ModelSite& from, const SiteMessage& message);
   void check(const std::string& connection, const CoordinatorMessage& message);
+  void check_takeover(const ViewMessage& view);
   void check_view(const ViewMessage& view);
   void check_go(const Go& go);
   void check_commit(const CommittedMessage& message);
@@ -166,6 +169,9 @@ class ModelWorld {
   std::map<std::string, ModelSite*> newest_process_;  // by site
   std::map<std::string, ModelSite*> by_connection_;
   std::map<std::string, Link> links_;  // by connection
+  bool is_blank_ = false;              // the coordinator does not know the run
+  bool was_blank_ = false;             // it did not once
+  bool was_completed_ = false;         // the last sync was committed
   int64_t num_restarts_due_ = 0;
   std::map<Meeting, ModelExchange> exchanges_;
 

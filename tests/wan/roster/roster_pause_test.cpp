@@ -98,6 +98,22 @@ TEST_CASE("when enough sites are there again, the run goes on without those that
   only<UnknownSiteMessage>(table.receive("b", arrival(2)));
 }
 
+TEST_CASE("a newcomer that has the state goes on when the last member is gone") {
+  auto table = paused(1);
+  table.pass(10, {"a"});
+  table.receive("c2", registration("c"));
+  table.receive("c2", fetch_of("c"));
+  table.receive("a", arrival(2, "aa", 3));
+  CHECK(receivers<HandoverMessage>(table.receive("a", ballot(2, "bb", 3))) == Names{"c2"});
+  table.receive("a", LeaveMessage{Outcome::kInterrupted, ""});
+  CHECK_FALSE(table.roster.pause_text().empty());
+  const auto told = table.receive("c2", arrival(3, "aa", 3));
+  const auto view = std::get<ViewMessage>(told.back().message);
+  CHECK(view.sites == Names{"c"});
+  CHECK(table.roster.pause_text().empty());
+  CHECK(receivers<Go>(table.receive("c2", arrival(3, "aa", view.generation))) == Names{"c2"});
+}
+
 TEST_CASE("a pause ends the run after pause_seconds") {
   auto table = paused();
   const auto told = table.pass(70, {"a", "b"});

@@ -199,9 +199,9 @@ TEST_CASE("messages of a round that is not open are answered with an error") {
   Table table({"a", "b"});
   only<UnknownSiteMessage>(table.receive("a", arrival(1)));
   table.receive("a", registration("a"));
-  CHECK_THAT(only<ErrorMessage>(table.receive("a", arrival(1))).message,
-             Catch::Contains("sites are still joining"));
-  only<ErrorMessage>(table.receive("a", ballot(-1)));
+  // It may be a member of another run.
+  only<UnknownSiteMessage>(table.receive("a", arrival(1)));
+  only<UnknownSiteMessage>(table.receive("a", ballot(-1)));
   table.receive("b", registration("b"));
   table.run_round(1);
   table.run_round(2);
