@@ -54,8 +54,21 @@ class Pause(ClusterTest):
         self.assert_completed(cluster, started)
         self.assertIn("the run goes on", cluster.log("node1"))
 
+    def test_a_killed_site_that_hosts_the_coordinator_is_started_again(self):
+        """Its coordinator goes on by the journal, and the site joins the others again."""
+        cluster, started = self.start_in_round_2()
+        started["node1"].kill()
+        started["node1"].wait()
+        started["node1"] = cluster.start("node1", "--resume=auto")
+        for name, process in started.items():
+            self.assertEqual(process.wait(timeout=120), 0, cluster.log(name))
+        hashes = [by_event(cluster, name, "round")[-1]["theta_hash"] for name in cluster.names]
+        self.assertEqual(len(set(hashes)), 1)
+        for name in ("node2", "node3"):
+            self.assertEqual([event["round"] for event in by_event(cluster, name, "round")],
+                             list(range(1, 9)))
+
     def test_a_stop_ends_a_site_that_waits(self):
-        """Also one whose exchange broke, or whose vote is not answered."""
         cluster, started = self.start_in_round_2()
         started["node2"].kill()
         started["node2"].wait()

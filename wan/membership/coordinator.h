@@ -3,7 +3,8 @@
 //
 // With a journal it goes on with its run after a crash: what an answer depends on is on disk before
 // the answer leaves. The run goes on if any of its sites' processes comes back. If none does within
-// lost_after_seconds, and a new one registers, a new run begins.
+// ten heartbeats, and a new one registers, a new run begins. Without the journal it goes on by what
+// the members know, if they come back.
 //
 // All methods are thread-safe.
 #pragma once
@@ -28,7 +29,7 @@ namespace farstep {
 class Coordinator {
  public:
   // Listens at `endpoint` (tcp://ADDRESS:PORT; port * or 0 takes a free one) and serves `run`.
-  // `journal` is the file of its state; empty: the run ends with this process. `clock` must outlive
+  // `journal` is the file of its state; empty: only the members know it. `clock` must outlive
   // the coordinator. With `visitors` it serves no stranger, and each site under its own name only.
   // Throws ConfigError or PeerError if it cannot listen there (ControlSocket), and what Journal
   // throws.
