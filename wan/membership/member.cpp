@@ -99,10 +99,10 @@ std::string Member::get(const std::string& key) {
     const std::lock_guard lock(mutex_);
     throw_if_outdated();
   }
-  auto answer = ask(GetMessage{key}, clock_.now_seconds() + patience_seconds);
-  while (!answer && is_paused()) {
+  std::optional<CoordinatorMessage> answer;
+  do {
     answer = ask(GetMessage{key}, clock_.now_seconds() + patience_seconds);
-  }
+  } while (!answer && is_paused());
   if (!answer) {
     throw PeerError(
         "", fmt::format("no site put {} at the coordinator within {} s", key, patience_seconds));

@@ -121,6 +121,8 @@ class Member : public Store, public Rendezvous {
                                         std::stop_token stop = {}, bool despite_failure = false);
   // Keeps a value of the start, which a coordinator without it may need.
   void remember(const std::string& key, const std::string& value);
+  // Whether the run pauses, by the coordinator's last answer.
+  bool is_paused() const;
   void throw_failure() const;  // if there is one; the caller holds mutex_
   // Waits under `lock` until `condition`, the deadline or a stop.
   template <typename Condition>
@@ -162,7 +164,6 @@ class Member : public Store, public Rendezvous {
   void save_term();  // if it is new; takes mutex_ itself
   // Whether the coordinator has been away at some time since then; the caller holds mutex_.
   bool was_away_since(double seconds) const;
-  bool is_paused() const;              // by the coordinator's last answer
   double silence_seconds() const;      // the same
   bool is_coordinator_silent() const;  // the same
   void check_coordinator();

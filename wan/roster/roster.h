@@ -9,8 +9,8 @@
 //
 // When a site is lost or leaves early, a new generation begins without it, and the open sync begins
 // anew among the others. They are told at once, and again whenever they ask in an older generation.
-// A sync on which all members have voted stays committed. With fewer sites than the run wants, the
-// run ends for all instead.
+// A sync on which all members have voted stays committed. With fewer sites than the run wants, it
+// pauses instead, and those that are lost stay members until enough others are there.
 //
 // When only a connection between two living members breaks, the same members begin a new
 // generation, and the open sync anew, over new connections. If that has not helped for

@@ -15,7 +15,7 @@ struct ServedRun {
   std::vector<std::string>
       sites;              // names of the sites that are expected, in the order of their ids
   int64_t fragments = 1;  // of the first round
-  // With fewer sites the run ends. nullopt: it ends with the first site that is lost.
+  // With fewer sites the run pauses. nullopt: all of them.
   std::optional<int64_t> min_sites = std::nullopt;
 };
 
