@@ -57,11 +57,12 @@ Credentials Credentials::from_folder(const std::filesystem::path& folder) {
            read_certificate(read_file(certificate), certificate.string())},
           read_certificate(read_file(authority), authority.string()),
           read_revocations(read_file(revoked), revoked.string()),
-          folder.string()};
+          folder.string(),
+          revoked};
 }
 
 Credentials::Credentials(KeyPair site, CertificateHandle authority, RevocationsHandle revoked,
-                         const std::string& place)
+                         const std::string& place, const std::filesystem::path& revocations_file)
     : context_(SSL_CTX_new(TLS_method())), identity_(identity_of(site.certificate.get())) {
   // OpenSSL writes with write(2), and a peer that is gone would end the process.
   ::signal(SIGPIPE, SIG_IGN);
@@ -82,6 +83,8 @@ Credentials::Credentials(KeyPair site, CertificateHandle authority, RevocationsH
                     SSL_CTX_use_PrivateKey(context, site.key.get()) == 1 &&
                     SSL_CTX_set_num_tickets(context, 0) == 1,
                 "set up TLS");
+  revocations_ =
+      std::make_unique<Revocations>(revocations_file, std::move(authority), revoked.get());
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_verify_depth(context, 0);
   SSL_CTX_set_max_cert_list(context, kLargestCertificates);
@@ -96,6 +99,7 @@ std::optional<std::string> Credentials::reason_to_refuse(const SSL* ssl) const {
   if (const auto result = SSL_get_verify_result(ssl); result != X509_V_OK) {
     return X509_verify_cert_error_string(result);
   }
+  if (is_revoked(certificate)) return "certificate revoked";
   const auto peer = identity_of(certificate);
   if (peer.run != identity_.run) {
     return fmt::format("its certificate is of the run \"{}\", not \"{}\"", peer.run, identity_.run);

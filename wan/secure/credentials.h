@@ -1,15 +1,18 @@
 // What a site shows to its peers, and whom it lets in: its key and certificate, the run's authority
 // and the revocation list.
 //
-// Immutable; thread-safe. TLS 1.3 only, certificates on both ends, no resumption of sessions, which
+// Thread-safe. Only the revocation list changes: that of a folder is read again when its file is
+// replaced. TLS 1.3 only, certificates on both ends, no resumption of sessions, which
 // would pass by a newer revocation list.
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "wan/secure/certificates.h"
+#include "wan/secure/revocations.h"
 
 namespace farstep {
 
@@ -21,9 +24,10 @@ class Credentials {
 
   // Throws DataError that names `place` unless the key is the certificate's, the authority signed
   // certificate and list, and the certificate is valid now and not revoked. Ignores SIGPIPE in this
-  // process, because OpenSSL's writes can raise it.
+  // process, because OpenSSL's writes can raise it. `revocations_file`: where newer lists come to;
+  // empty: none do.
   Credentials(KeyPair site, CertificateHandle authority, RevocationsHandle revoked,
-              const std::string& place);
+              const std::string& place, const std::filesystem::path& revocations_file = {});
 
   const Identity& identity() const { return identity_; }
   SSL_CTX* context() const { return context_.get(); }
@@ -31,10 +35,13 @@ class Credentials {
   // Returns why the peer of a finished handshake is refused; nullopt if it has a certificate of
   // this authority and run.
   std::optional<std::string> reason_to_refuse(const SSL* ssl) const;
+  // Whether a peer's certificate has been revoked, also since its handshake.
+  bool is_revoked(const X509* certificate) const { return revocations_->has(certificate); }
 
  private:
   ContextHandle context_;
   Identity identity_;
+  std::unique_ptr<Revocations> revocations_;
 };
 
 }  // namespace farstep

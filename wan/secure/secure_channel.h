@@ -34,6 +34,8 @@ class SecureChannel {
 
   // Returns the site at the other end, as its certificate says.
   const std::string& peer() const { return peer_; }
+  // Returns its certificate, which lives as long as the channel.
+  const X509* peer_certificate() const { return SSL_get0_peer_certificate(ssl_.get()); }
   // Of a listener's channel: the topic of the site that connected; empty if it gave none.
   std::string topic() const;
   // Sends all bytes.

@@ -19,6 +19,7 @@ using std::chrono::steady_clock;
 // A connection on which nothing comes for so long is broken: each end sends something every second.
 constexpr double kSilenceSeconds = 5;
 constexpr double kKeepAliveSeconds = 1;
+constexpr double kRevocationSeconds = 1;  // between two looks at the list
 // The kernel sends the first packet of a connection at once and a second later. So a line that
 // heals has one within a second.
 constexpr double kConnectSeconds = 2;
@@ -112,6 +113,7 @@ void Tunnel::run() {
       take_requests();
       if (!channel_ && steady_clock::now() >= next_dial_) dial();
       exchange();
+      mind_revocation();
       mind_silence();
     }
   } catch (const std::exception& error) {
@@ -330,6 +332,15 @@ void Tunnel::receive() {
     lose(fmt::format("the peer does not keep to the protocol: {}", error.what()));
     end_all_streams();
   }
+}
+
+// A peer whose key was stolen and revoked must not stay for as long as its connection lasts.
+void Tunnel::mind_revocation() {
+  if (!channel_ || seconds_since(checked_) < kRevocationSeconds) return;
+  checked_ = steady_clock::now();
+  if (!credentials_.is_revoked(channel_->peer_certificate())) return;
+  lose("its certificate was revoked");
+  end_all_streams();
 }
 
 void Tunnel::mind_silence() {

@@ -72,6 +72,7 @@ class Tunnel : public Line {
   void receive();
   bool send();
   void admit(const Door& door);
+  void mind_revocation();
   void mind_silence();
   void wake() const;
 
@@ -86,7 +87,7 @@ class Tunnel : public Line {
   std::optional<SecureChannel> channel_;
   bool is_dialed_ = false;  // channel_ is
   bool has_been_connected_ = false;
-  Time heard_{}, sent_{}, next_dial_{}, next_admit_{};
+  Time heard_{}, sent_{}, next_dial_{}, next_admit_{}, checked_{};
   Time lost_ = std::chrono::steady_clock::now();
   double dial_pause_seconds_ = 0;
 

@@ -8,9 +8,13 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
 #include "tests/wan/secure/sites.h"
 #include "tests/wan/transport/cuttable_link.h"
 #include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "wan/secure/key_folder.h"
 
 namespace farstep {
 namespace {
@@ -230,6 +234,33 @@ TEST_CASE("two sites that both dial end up with one connection a lane, whoever c
     CHECK(receive(far, bytes.size()) == bytes);
     CHECK(receive(near, bytes.size()) == bytes);
   }
+}
+
+TEST_CASE("a site whose key is revoked is put out, and comes in no more") {
+  const TemporaryFolder folder;
+  const auto keys = folder / "keys";
+  make_key_folder(keys, "mine");
+  add_site_keys(keys, {"seoul", "lyon"}, 30);
+  const auto revoked_for_seoul = site_key_folder(keys, "seoul") / kRevocationsFile;
+  const auto old_for_lyon = read_file(site_key_folder(keys, "lyon") / kRevocationsFile);
+  RealClock clock;
+  Gateway seoul(kAnyPort, Credentials::from_folder(site_key_folder(keys, "seoul")), clock);
+  Gateway lyon(kAnyPort, Credentials::from_folder(site_key_folder(keys, "lyon")), clock);
+  const auto listener = listen_tcp({"127.0.0.1", 0});
+  const auto offer = seoul.offer("lyon", "echo", address_of(listener), "127.77.0.1");
+  lyon.know("seoul", {"127.0.0.1", seoul.port()}, true);
+  const auto way = lyon.way_to("seoul", 0, "echo", "127.77.0.2");
+  const auto near = connect_tcp(way.address, deadline_after(kLong));
+  const auto far = accept_from(listener);
+  // A list that is damaged changes nothing.
+  write_file(revoked_for_seoul, "no list");
+  CHECK(lyon.connect("seoul", 1, deadline_after(kLong)).empty());
+  revoke_site_keys(keys, {"lyon"});
+  CHECK(receive(far, 1).empty());  // the end of the connection
+  CHECK_FALSE(lyon.connect("seoul", 2, deadline_after(3)).empty());
+  // What was revoked stays so, whatever the file says.
+  write_file(revoked_for_seoul, old_for_lyon);
+  CHECK_FALSE(lyon.connect("seoul", 3, deadline_after(3)).empty());
 }
 
 TEST_CASE("who cannot be connected is named with the reason") {

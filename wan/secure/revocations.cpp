@@ -1,0 +1,64 @@
+#include "wan/secure/revocations.h"
+
+#include <spdlog/spdlog.h>
+
+#include <system_error>
+
+#include "trainer/base/error.h"
+#include "trainer/base/file.h"
+#include "wan/secure/certificates.h"
+
+namespace farstep {
+
+namespace {
+
+std::string bytes_of(const ASN1_INTEGER* serial) {
+  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(serial)),
+          static_cast<std::size_t>(ASN1_STRING_length(serial))};
+}
+
+}  // namespace
+
+Revocations::Revocations(std::filesystem::path file, CertificateHandle authority,
+                         const X509_CRL* list)
+    : file_(std::move(file)), authority_(std::move(authority)), time_(file_time()) {
+  add(list);
+}
+
+bool Revocations::has(const X509* certificate) {
+  const std::lock_guard lock(mutex_);
+  read_if_changed();
+  return serials_.contains(bytes_of(X509_get0_serialNumber(certificate)));
+}
+
+Revocations::FileTime Revocations::file_time() const {
+  std::error_code error;
+  const auto time = std::filesystem::last_write_time(file_, error);
+  return error ? FileTime::min() : time;
+}
+
+void Revocations::read_if_changed() {
+  const auto time = file_time();
+  if (time == time_ || time == FileTime::min()) return;
+  time_ = time;
+  try {
+    const auto list = read_revocations(read_file(file_), file_.string());
+    if (X509_CRL_verify(list.get(), X509_get0_pubkey(authority_.get())) != 1) {
+      take_openssl_errors();
+      throw DataError(fmt::format("{}: another authority has signed it", file_.string()));
+    }
+    add(list.get());
+    spdlog::info("{}: read again; {} certificates are revoked", file_.string(), serials_.size());
+  } catch (const Error& error) {
+    spdlog::error("{}; this site keeps to the list that it had", error.what());
+  }
+}
+
+void Revocations::add(const X509_CRL* list) {
+  auto* revoked = X509_CRL_get_REVOKED(const_cast<X509_CRL*>(list));  // which it does not change
+  for (int i = 0; i < sk_X509_REVOKED_num(revoked); ++i) {
+    serials_.insert(bytes_of(X509_REVOKED_get0_serialNumber(sk_X509_REVOKED_value(revoked, i))));
+  }
+}
+
+}  // namespace farstep
