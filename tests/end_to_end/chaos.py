@@ -13,7 +13,11 @@ At the end: the loss has fallen, and how much of the sites' work counts.
 With --secure the sites have keys. What they send to each other crosses lines, which fail too: a line is
 dead for a while, very slow, or changes bytes on their way.
 
+With --stand-bys the coordinator may stay away, and two sites host stand-bys. More than half of the sites
+must be there, so the run also pauses.
+
 Usage: FARSTEP_BINARY=... FARSTEP_TEST_DATA=... chaos.py [--seconds S] [--seed N] [--sites N] [--secure]
+       [--stand-bys]
 """
 
 import argparse
@@ -26,7 +30,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from cluster import DATA, FARSTEP, Cluster, break_connections, free_port, validation_losses
+from cluster import (DATA, FARSTEP, Cluster, break_connections, free_port, merge,
+                     validation_losses)
 from slow_line import Line
 
 RUN = {"min_sites": 1, "outer": {"rounds": 1_000_000},
@@ -42,6 +47,8 @@ MEAN_PAUSE_SECONDS = 2  # between two faults
 FREEZE_SECONDS = {"freezes for a moment": (0.2, 1.0), "freezes for long": (3.0, 5.0)}
 COORDINATOR_FAULT = "kills of the coordinator"
 AWAY_SECONDS = (0.0, 3.0)  # of the coordinator
+LONG_AWAY_SECONDS = (0.0, 20.0)  # if it has stand-bys
+LOST_JOURNALS = 0.3  # of the coordinator's restarts
 CONNECTIONS_FAULT = "breaks of all connections of a site"
 FAULTS = ("is killed", "is stopped", *FREEZE_SECONDS, CONNECTIONS_FAULT, COORDINATOR_FAULT)
 # Of the line to a site, in runs with lines, and for how long. A dead line is noticed after 5 s.
@@ -143,9 +150,9 @@ class Site:
             raise Violation(f"{self.name} grew from {self.first_memory} to {pages} pages")
 
 
-def with_lines(num_sites: int, port: int) -> tuple[dict[int, dict], list[Line]]:
+def with_lines(num_sites: int, port: int,
+               ports: list[int]) -> tuple[dict[int, dict], list[Line]]:
     """Configs of sites that are reached over lines, as is the coordinator, and these lines."""
-    ports = [free_port() for _ in range(num_sites)]
     configs = {site: {"coordinator": {"host": False, "endpoint": f"tcp://127.0.1.100:{port}"},
                       "network": {"address": f"127.0.1.{site + 1}",
                                   "listen": f"127.0.2.{site + 1}", "port": ports[site]}}
@@ -158,16 +165,29 @@ def with_lines(num_sites: int, port: int) -> tuple[dict[int, dict], list[Line]]:
 class Chaos:
     """A run with faults."""
 
-    def __init__(self, folder: Path, num_sites: int, variant: dict, seed: int, secure: bool):
+    def __init__(self, folder: Path, num_sites: int, variant: dict, seed: int, secure: bool,
+                 stand_bys: bool):
         sites, self.lines = {0: {"coordinator": {"host": False}}}, []
         port = free_port()
+        ports = [free_port() for _ in range(num_sites)]
         if secure:
-            sites, self.lines = with_lines(num_sites, port)
-        self.cluster = Cluster(folder, num_sites, RUN | variant, sites, secure, port)
+            sites, self.lines = with_lines(num_sites, port, ports)
+        addresses = [f"127.0.1.100:{port}", f"127.0.1.1:{ports[0]}", f"127.0.1.2:{ports[1]}"]
+        if not secure:
+            addresses = [f"127.0.0.1:{port}" for port in (port, *ports)]
+        hosts = [{"endpoint": f"tcp://{address}", "site": host}
+                 for address, host in zip(addresses, ("coordinator", "node1", "node2"))]
+        run = RUN | variant
+        if stand_bys:
+            run = merge(run, {"min_sites": num_sites // 2 + 1, "deadlines": {"pause_seconds": 90}})
+        self.cluster = Cluster(folder, num_sites, run, sites, secure, port,
+                               hosts if stand_bys else None)
+        self.away_seconds = LONG_AWAY_SECONDS if stand_bys else AWAY_SECONDS
         self.line_faults: dict[int, float] = {}  # when the fault of a line ends, by its place
         self.random = random.Random(seed)
         self.hashes: dict[int, str] = {}
-        self.coordinator_config = self.cluster.write_coordinator_config(output="coordinator")
+        self.coordinator_config = self.cluster.write_coordinator_config(
+            output="coordinator", endpoint=self.cluster.endpoint)
         self.start_coordinator()
         self.sites = [Site(self.cluster, name) for name in self.cluster.names]
         self.faults = dict.fromkeys(FAULTS, 0)
@@ -175,7 +195,7 @@ class Chaos:
             self.faults |= {f"a line {fault}": 0 for fault in LINE_FAULTS}
 
     def start_coordinator(self):
-        """Starts it, or starts it again with its journal."""
+        """Starts it, or starts it again with its journal, if that is not lost."""
         self.coordinator_returns_at: float | None = None
         with open(self.cluster.folder / "coordinator.txt", "a", encoding="utf-8") as log:
             self.coordinator = subprocess.Popen(
@@ -209,6 +229,9 @@ class Chaos:
         if self.coordinator_returns_at is not None:
             if time.monotonic() >= self.coordinator_returns_at:
                 self.coordinator.wait()
+                journal = self.cluster.folder / "coordinator" / "coordinator.journal"
+                if self.random.random() < LOST_JOURNALS:
+                    journal.unlink(missing_ok=True)
                 self.start_coordinator()
         elif self.coordinator.poll() is not None:
             log = (self.cluster.folder / "coordinator.txt").read_text(encoding="utf-8")
@@ -227,7 +250,7 @@ class Chaos:
         if fault == COORDINATOR_FAULT and self.coordinator_returns_at is None:
             self.faults[fault] += 1
             self.coordinator.kill()
-            self.coordinator_returns_at = time.monotonic() + self.random.uniform(*AWAY_SECONDS)
+            self.coordinator_returns_at = time.monotonic() + self.random.uniform(*self.away_seconds)
         if fault == COORDINATOR_FAULT or not victims:
             return
         victim = victims[int(chance * len(victims))]
@@ -311,6 +334,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="default: drawn, and printed")
     parser.add_argument("--sites", type=int, default=4)
     parser.add_argument("--secure", action="store_true")
+    parser.add_argument("--stand-bys", action="store_true")
     options = parser.parse_args()
     seed = random.randrange(1_000_000) if options.seed is None else options.seed
     print(f"seed {seed}, data {DATA}", flush=True)
@@ -318,7 +342,8 @@ def main() -> int:
         # The exchange of the last variant makes connections of its own.
         variants = VARIANTS[:-1] if options.secure else VARIANTS
         variant = variants[seed % len(variants)]
-        chaos = Chaos(Path(folder), options.sites, variant, seed, options.secure)
+        chaos = Chaos(Path(folder), options.sites, variant, seed, options.secure,
+                      options.stand_bys)
         try:
             chaos.run(options.seconds)
             losses = validation_losses(chaos.cluster)

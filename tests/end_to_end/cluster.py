@@ -46,12 +46,13 @@ def merge(base: dict, changes: dict) -> dict:
 class Cluster:
     """A folder of site configs, and the processes started from it; `secure`: with keys.
 
-    `port` is the coordinator's.
+    `port` is the coordinator's. `hosts` are the sites of the coordinators, the first and its
+    stand-bys, or their entries in the configs; "coordinator" is one in a process of its own.
     """
 
     def __init__(self, folder: Path, num_sites: int, run: dict | None = None,
                  sites: dict[int, dict] | None = None, secure: bool | None = None,
-                 port: int | None = None):
+                 port: int | None = None, hosts: list[str | dict] | None = None):
         self.folder = folder
         secure = SECURE if secure is None else secure
         self.names = [f"node{i + 1}" for i in range(num_sites)]
@@ -87,15 +88,24 @@ class Cluster:
             if secure:
                 site["network"]["keys"] = f"keys/sites/{name}"
             configs.append(merge(site, (sites or {}).get(index, {})))
-        hosts = [site["name"] for site in configs if site["coordinator"]["host"]]
+        only = [site["name"] for site in configs if site["coordinator"]["host"]]
+        self.endpoints = [host if isinstance(host, dict)
+                          else {"endpoint": f"tcp://127.0.0.1:{free_port()}", "site": host}
+                          for host in hosts or []]
         for name, site in zip(self.names, configs):
-            if secure and not site["coordinator"]["host"]:
-                site["coordinator"].setdefault("site", (hosts or ["coordinator"])[0])
+            if hosts:
+                site["coordinator"] = {"endpoints": self.endpoints}
+            elif secure and not site["coordinator"]["host"]:
+                site["coordinator"].setdefault("site", (only or ["coordinator"])[0])
             (folder / f"{name}.json").write_text(json.dumps(site, indent=1))
 
     def write_coordinator_config(self, **changes) -> Path:
         """Writes the config of `farstep coordinator`, for sites of which none hosts it."""
-        config = {"run": "run.json", "endpoint": self.endpoint} | changes
+        config = {"run": "run.json", "endpoint": self.endpoint}
+        for place, one in enumerate(self.endpoints):
+            if one["site"] == "coordinator":
+                config |= {"endpoint": one["endpoint"], "place": place}
+        config |= changes
         if self.secure:
             config["keys"] = "keys/sites/coordinator"
         path = self.folder / "coordinator.json"

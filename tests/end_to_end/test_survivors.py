@@ -99,6 +99,19 @@ class Survivors(ClusterTest):
         """Of two sites one is left, and it ends the run."""
         self.assert_went_on(self.lose_after(3, signal.SIGKILL, {}, num_sites=2))
 
+    def test_a_site_that_is_suddenly_slow_is_left_behind(self):
+        """It lives and is heard of; the others wait for a round longer than usual, and go on."""
+        slow = {"devices": [{"kind": "cpu", "threads": 1, "emulate": {
+            "times": 1, "changes": [{"step": 150, "times": 2000}]}}]}
+        cluster = Cluster(self.folder, 3, RUN | {"min_sites": 2}, {2: slow})
+        started = self.start_all(cluster)
+        for name in ("node1", "node2"):
+            self.assertEqual(started[name].wait(timeout=120), 0, cluster.log(name))
+        self.assert_went_on(cluster, victim="node3")
+        self.assertIn("site node3: it lives, but has not come to round 6", cluster.log("node1"))
+        # Its processor is as fast again when it joins again.
+        self.assertIn("this site joins again", cluster.log("node3"))
+
     def test_broken_connections_cost_no_site_and_no_step(self):
         """Of living sites, which may all be needed, at any time of a round."""
         for run in ({}, {"min_sites": 1, "sync": {"fragments": 3, "delay_steps": 4}},

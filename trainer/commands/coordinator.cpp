@@ -58,8 +58,8 @@ int coordinator_command(const Arguments& arguments) {
     secure_port.emplace(config.keys, SocketAddress(ip_of_host("endpoint", host), port),
                         std::nullopt, clock);
   }
-  Coordinator coordinator(secure_port ? kBehindSecurePort : config.endpoint, served_run(run),
-                          run.deadlines, clock, config.journal,
+  Coordinator coordinator(secure_port ? kBehindSecurePort : config.endpoint,
+                          served_run(run, config.place), run.deadlines, clock, config.journal,
                           secure_port ? secure_port->visitors("") : nullptr);
   if (secure_port) secure_port->offer_coordinator(coordinator.endpoint());
   while (!coordinator.wait_until_over(kLookSeconds)) {

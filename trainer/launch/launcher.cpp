@@ -26,14 +26,22 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kRunFile = "run.json";
 constexpr std::string_view kCoordinatorFile = "coordinator.json";
+constexpr const char* kCoordinatorProcess = "coordinator";
 constexpr std::string_view kProfileSuffix = ".profile.json";
 constexpr int kLookMilliseconds = 100;   // between two reads of the sites' records
 constexpr std::size_t kShownLines = 15;  // of a failed site's output
 
+// Where a config says that a coordinator listens.
+struct ListedCoordinator {
+  std::string setting;  // of the config
+  std::string endpoint;
+  std::string process;  // in which it runs; empty: the only one that hosts one
+};
+
 struct Launched {
   std::string name;
   std::vector<std::string> arguments;
-  std::string endpoint;  // the coordinator's
+  std::vector<ListedCoordinator> coordinators;
   bool hosts_coordinator = false;
   fs::path console;
   int network_namespace = kSameNetwork;
@@ -61,6 +69,16 @@ std::vector<fs::path> configs_of(const fs::path& folder) {
   return files;
 }
 
+std::vector<ListedCoordinator> listed_coordinators(const CoordinatorAddress& coordinator) {
+  if (coordinator.endpoints.empty()) return {{"coordinator.endpoint", coordinator.endpoint, ""}};
+  std::vector<ListedCoordinator> listed;
+  for (const auto& [endpoint, site] : coordinator.endpoints) {
+    listed.push_back({fmt::format("coordinator.endpoints[{}].endpoint", listed.size()), endpoint,
+                      site.empty() ? kCoordinatorProcess : site});
+  }
+  return listed;
+}
+
 struct Cluster {
   std::vector<Launched> launched;
   std::optional<RunConfig> run;  // if a config names the run file
@@ -73,13 +91,14 @@ Cluster prepare(const LaunchRequest& request) {
     if (file.filename() == kCoordinatorFile) {
       const auto loaded = load_coordinator(file, {});
       cluster.run = run_config_from_json(loaded.run, loaded.coordinator.run);
-      cluster.launched.push_back({.name = "coordinator",
-                                  .arguments = {"coordinator", "--config", file.string()},
-                                  .endpoint = loaded.coordinator.endpoint,
-                                  .hosts_coordinator = true,
-                                  .console = request.folder / "coordinator.txt",
-                                  .process = nullptr,
-                                  .events = std::nullopt});
+      cluster.launched.push_back(
+          {.name = kCoordinatorProcess,
+           .arguments = {"coordinator", "--config", file.string()},
+           .coordinators = {{"endpoint", loaded.coordinator.endpoint, kCoordinatorProcess}},
+           .hosts_coordinator = true,
+           .console = request.folder / "coordinator.txt",
+           .process = nullptr,
+           .events = std::nullopt});
       continue;
     }
     const auto loaded = load_site(file, request.overrides);
@@ -88,8 +107,8 @@ Cluster prepare(const LaunchRequest& request) {
     make_folder(output);
     cluster.launched.push_back({.name = loaded.site.name,
                                 .arguments = {"train", "--config", file.string()},
-                                .endpoint = loaded.site.coordinator.endpoint,
-                                .hosts_coordinator = loaded.site.coordinator.host,
+                                .coordinators = listed_coordinators(loaded.site.coordinator),
+                                .hosts_coordinator = loaded.site.hosted_coordinator().has_value(),
                                 .console = output / "console.txt",
                                 .process = nullptr,
                                 .events = EventFollower(output / kEventFile)});
@@ -101,29 +120,33 @@ Cluster prepare(const LaunchRequest& request) {
   return cluster;
 }
 
-// Assigns to every process the network and the address of its site in the lab. The coordinator runs
+// Assigns to every process the network and the address of its site in the lab. A coordinator runs
 // at the site that hosts it, or beside the first site.
 void place_in_lab(std::vector<Launched>& launched, const RunConfig& run, const LabPlaces& places) {
   const auto place_of = [&run](const Launched& one) {
     return one.events ? run.site_id(one.name) : 0;
   };
-  const auto host = std::find_if(launched.begin(), launched.end(),
-                                 [](const Launched& one) { return one.hosts_coordinator; });
-  if (host == launched.end()) {
-    throw ConfigError(
-        "--lab: no site of the folder hosts the coordinator, and out of a lab no other is reached: "
-        "set coordinator.host of one site");
-  }
-  const auto& host_address = places.address(place_of(*host));
   for (auto& one : launched) {
     const auto place = place_of(one);
     one.network_namespace = places.network_namespace(place);
-    const auto port = one.endpoint.substr(one.endpoint.rfind(':') + 1);
-    const auto endpoint = fmt::format("endpoint=tcp://{}:{}", host_address, port);
-    std::vector<std::string> changes{endpoint};
+    std::vector<std::string> changes;
+    for (const auto& [setting, endpoint, process] : one.coordinators) {
+      const auto host = std::ranges::find_if(launched, [&](const Launched& other) {
+        return other.hosts_coordinator && (process.empty() || other.name == process);
+      });
+      if (host == launched.end()) {
+        throw ConfigError(fmt::format(
+            "--lab: no config of the folder hosts the coordinator at {}, and out of a lab no other "
+            "is reached: set coordinator.host of one site, or the sites of coordinator.endpoints",
+            endpoint));
+      }
+      const auto port = endpoint.substr(endpoint.rfind(':') + 1);
+      changes.push_back(
+          fmt::format("{}=tcp://{}:{}", setting, places.address(place_of(*host)), port));
+    }
     if (one.events) {
-      changes = {"coordinator." + endpoint, "network.address=" + places.address(place),
-                 "network.interface="};
+      changes.push_back("network.address=" + places.address(place));
+      changes.push_back("network.interface=");
     }
     for (const auto& change : changes) {
       one.arguments.insert(one.arguments.end(), {"--set", change});
@@ -170,11 +193,13 @@ void tell_to_end(Launched& one) {
   one.is_told = true;
 }
 
-// Nobody restarts the coordinator of a launched run.
+// Nobody restarts a coordinator of a launched run.
 bool has_lost_coordinator(const std::vector<Launched>& launched) {
-  return std::ranges::any_of(launched, [](const Launched& one) {
-    return one.hosts_coordinator && one.process->exit_code().value_or(0) != 0;
-  });
+  const auto is_lost = [](const Launched& one) {
+    return !one.hosts_coordinator || one.process->exit_code().value_or(0) != 0;
+  };
+  return std::ranges::any_of(launched, &Launched::hosts_coordinator) &&
+         std::ranges::all_of(launched, is_lost);
 }
 
 // Nobody starts a failed process again. Members of a run that pauses would wait for it for

@@ -39,8 +39,8 @@ std::optional<std::string> reached_ip(const NetworkConfig& network) {
 SocketAddress listening_address(const SiteConfig& site, const std::optional<std::string>& reached) {
   const auto& network = site.network;
   const auto port = static_cast<int>(network.port);
-  if (site.coordinator.host) {
-    const auto endpoint = address_of(site.coordinator.endpoint);
+  if (const auto hosted = site.hosted_coordinator()) {
+    const auto endpoint = address_of(site.coordinators()[*hosted].endpoint);
     if (port != 0 && port != endpoint.port()) {
       throw ConfigError(fmt::format(
           "network.port: is {}, and coordinator.endpoint has the port {}: with network.keys a site "
@@ -67,6 +67,7 @@ void require_own_keys(const SiteConfig& site) {
 SocketAddress proven_secure_address(const SiteConfig& site) {
   require_own_keys(site);
   const auto address = listening_address(site, reached_ip(site.network));
+  const auto hosted = site.hosted_coordinator();
   try {
     listen_tcp(address);
   } catch (const TcpError& error) {
@@ -74,8 +75,8 @@ SocketAddress proven_secure_address(const SiteConfig& site) {
         error.error(),
         fmt::format("{}: cannot listen on {} ({}): choose another port, or end the process that "
                     "listens there",
-                    site.coordinator.host ? "coordinator.endpoint " + site.coordinator.endpoint
-                                          : "network.port",
+                    hosted ? "coordinator.endpoint " + site.coordinators()[*hosted].endpoint
+                           : "network.port",
                     address.text(), error.what()));
   }
   return address;
@@ -113,10 +114,11 @@ std::string SecurePort::failure(const std::string& site) {
   return gateway_.connect(site, kControlLane, deadline_after(0));
 }
 
-std::string SecurePort::way_to_coordinator(const std::string& endpoint, const std::string& site) {
+std::string SecurePort::way_to_coordinator(const CoordinatorPlace& coordinator) {
+  const auto& [endpoint, site] = coordinator;
   gateway_.know_for_lane(site, kControlLane, address_of(endpoint));
-  way_ = gateway_.way_to(site, kControlLane, kControlService, "127.0.0.1");
-  return "tcp://" + way_->address.text();
+  ways_.push_back(gateway_.way_to(site, kControlLane, kControlService, "127.0.0.1"));
+  return "tcp://" + ways_.back().address.text();
 }
 
 }  // namespace farstep

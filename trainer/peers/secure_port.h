@@ -37,17 +37,16 @@ class SecurePort {
   // Tells a coordinator whose connection comes from an address. `own`: the site in this process,
   // which connects from 127.0.0.1; empty if there is none.
   ControlSocket::Visitors visitors(const std::string& own);
-  // Returns why the coordinator cannot be reached; empty if it can, or that is not known.
+  // Returns why a coordinator cannot be reached; empty if it can, or that is not known.
   std::string failure(const std::string& site);
-  // Returns the endpoint on this machine that leads to the coordinator, which has the key of
-  // `site`.
-  std::string way_to_coordinator(const std::string& endpoint, const std::string& site);
+  // Returns the endpoint on this machine that leads to a coordinator elsewhere.
+  std::string way_to_coordinator(const CoordinatorPlace& coordinator);
 
  private:
   Gateway gateway_;
   std::optional<SocketAddress> reached_at_;
   std::shared_ptr<const void> offer_;  // of the coordinator, where it is hosted
-  std::optional<Way> way_;             // to the coordinator, elsewhere
+  std::vector<Way> ways_;              // to coordinators elsewhere
 };
 
 // Where a coordinator behind a secure port listens.

@@ -61,7 +61,7 @@ std::optional<Welcome> SitePeers::register_site(const JoinRequest& request,
     return member_->join(request, stop);
   } catch (const PeerError& error) {
     if (coordinator_ || !secure_port_) throw;
-    const auto reason = secure_port_->failure(site_.coordinator.site);
+    const auto reason = secure_port_->failure(site_.coordinators().front().site);
     if (reason.empty()) throw;
     throw PeerError(error.site(), fmt::format("{} {}", error.what(), reason));
   }
@@ -76,6 +76,7 @@ void SitePeers::begin(const Welcome& welcome) {
            .members = welcome.sites,
            .self = static_cast<std::size_t>(welcome.site_id)};
   require_links_fit(run_, site_);
+  if (site_.coordinators().size() > 1) require_majority(run_, std::string(kRunSource));
   run_.inner.compute = is_newcomer()
                            ? known_compute(run_.inner.compute, names_of(run_.sites), *member_)
                            : agreed_compute(run_.inner.compute, site_, view_, *member_);
@@ -84,33 +85,46 @@ void SitePeers::begin(const Welcome& welcome) {
 SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files)
     : site_(loaded.site), clock_(clock), secure_port_(SecurePort::open(site_, clock)) {
   const auto own = own_run(loaded);
-  if (site_.coordinator.host) start_coordinator(own, files.journal);
-  member_ = std::make_unique<Member>(endpoint_of_member(), site_.name, own.deadlines, clock,
-                                     files.term, site_.coordinator.endpoint);
+  if (site_.hosted_coordinator()) start_coordinator(own, files.journal);
+  member_ =
+      std::make_unique<Member>(endpoints_of_member(), site_.name, own.deadlines, clock, files.term);
 }
 
 void SitePeers::start_coordinator(const RunConfig& run, const std::filesystem::path& journal) {
+  const auto coordinators = site_.coordinators();
+  const auto own = *site_.hosted_coordinator();
+  const auto place = has_stand_bys() ? std::optional<int64_t>(own) : std::nullopt;
   if (!secure_port_) {
-    coordinator_ = std::make_unique<Coordinator>(site_.coordinator.endpoint, served_run(run),
+    coordinator_ = std::make_unique<Coordinator>(coordinators[own].endpoint, served_run(run, place),
                                                  run.deadlines, clock_, journal);
     return;
   }
-  coordinator_ = std::make_unique<Coordinator>(kBehindSecurePort, served_run(run), run.deadlines,
-                                               clock_, journal, secure_port_->visitors(site_.name));
+  coordinator_ =
+      std::make_unique<Coordinator>(kBehindSecurePort, served_run(run, place), run.deadlines,
+                                    clock_, journal, secure_port_->visitors(site_.name));
   secure_port_->offer_coordinator(coordinator_->endpoint());
 }
 
-std::string SitePeers::endpoint_of_member() {
-  const auto& coordinator = site_.coordinator;
-  if (!secure_port_) return coordinator.endpoint;
-  return coordinator_ ? coordinator_->endpoint()
-                      : secure_port_->way_to_coordinator(coordinator.endpoint, coordinator.site);
+std::vector<CoordinatorEndpoint> SitePeers::endpoints_of_member() {
+  std::vector<CoordinatorEndpoint> endpoints;
+  const auto own = site_.hosted_coordinator();
+  for (const auto& coordinator : site_.coordinators()) {
+    auto& endpoint = endpoints.emplace_back(coordinator.endpoint, coordinator.endpoint);
+    if (!secure_port_) continue;
+    endpoint.endpoint = own == endpoints.size() - 1 ? coordinator_->endpoint()
+                                                    : secure_port_->way_to_coordinator(coordinator);
+  }
+  return endpoints;
 }
 
 // Else the others would wait for a coordinator that does not come back.
 SitePeers::~SitePeers() {
-  if (coordinator_) {
-    coordinator_->end_run(fmt::format("site {}, which hosts the coordinator, ended", site_.name));
+  if (!coordinator_) return;
+  const auto reason = fmt::format("site {}, which hosts the coordinator, ended", site_.name);
+  if (has_stand_bys()) {
+    coordinator_->hand_over(reason);
+  } else {
+    coordinator_->end_run(reason);
   }
 }
 
@@ -158,7 +172,9 @@ void SitePeers::abort_links() {
 // report a lost coordinator.
 void SitePeers::leave(Outcome outcome, const std::string& message, double patience_seconds) {
   member_->leave(outcome, message);
-  if (coordinator_ && !coordinator_->wait_until_over(patience_seconds)) {
+  const bool is_needed =
+      coordinator_ && coordinator_->serves_run() && (outcome == Outcome::kDone || !has_stand_bys());
+  if (is_needed && !coordinator_->wait_until_over(patience_seconds)) {
     spdlog::warn("not all sites have left after {} s; the coordinator ends all the same",
                  patience_seconds);
   }

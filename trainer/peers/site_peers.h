@@ -42,7 +42,8 @@ class SitePeers : public Peers {
   static std::unique_ptr<SitePeers> join(const LoadedSite& loaded, const JoinRequest& request,
                                          Clock& clock, const std::stop_token& stop,
                                          const MembershipFiles& files = {});
-  // A coordinator that this site hosts ends too, and tells the other sites.
+  // A coordinator that this site hosts ends too, and sends the other sites to its stand-bys, or
+  // ends the run.
   ~SitePeers() override;
 
   // Makes links to the members of `view`, without an exchange. A transfer fails after
@@ -100,14 +101,15 @@ class SitePeers : public Peers {
   // Aborts all transfers on the links.
   void abort_links();
   // Leaves the run with `outcome` and `message`. A site that hosts the coordinator waits until the
-  // other sites have left, at most `patience_seconds`.
+  // other sites have left, at most `patience_seconds`, unless they go on at a stand-by.
   void leave(Outcome outcome, const std::string& message, double patience_seconds);
 
  private:
   SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files);
+  bool has_stand_bys() const { return site_.coordinators().size() > 1; }
   void start_coordinator(const RunConfig& run, const std::filesystem::path& journal);
-  // Returns the endpoint at which this site's member finds the coordinator.
-  std::string endpoint_of_member();
+  // Returns where this site's member finds the coordinators.
+  std::vector<CoordinatorEndpoint> endpoints_of_member();
   std::optional<Welcome> register_site(const JoinRequest& request, const std::stop_token& stop);
   // Takes over the run and the view that the coordinator handed out.
   void begin(const Welcome& welcome);

@@ -120,25 +120,34 @@ auto in_site_file(const CheckedSite& site, Call&& call) {
 }
 
 // The IP address of the coordinator's host.
-std::string ip_of_coordinator(const CoordinatorAddress& coordinator) {
+std::string ip_of_coordinator(const std::string& endpoint) {
   constexpr const char* kField = "coordinator.endpoint";
-  return ip_of_host(kField, parse_endpoint(kField, coordinator.endpoint).host);
+  return ip_of_host(kField, parse_endpoint(kField, endpoint).host);
+}
+
+std::string found_of_coordinator(const std::string& endpoint, bool is_own, bool is_secure) {
+  if (is_own && is_secure) {
+    return fmt::format("runs behind this site's secure port, {}", endpoint);
+  }
+  if (is_own) {
+    // Listening is the proof; the coordinator itself listens when the site joins.
+    const ControlSocket proof(ControlSocket::Role::kCoordinator, endpoint, {});
+    return fmt::format("can listen at {}", endpoint);
+  }
+  return fmt::format("{} is {}; whether it answers shows when the site joins", endpoint,
+                     ip_of_coordinator(endpoint));
 }
 
 Found look_at_coordinator(CheckedSite& site) {
-  const auto& coordinator = site.loaded.site.coordinator;
+  const auto& config = site.loaded.site;
   return in_site_file(site, [&] {
-    if (coordinator.host && !site.loaded.site.network.keys.empty()) {
-      return fmt::format("runs behind this site's secure port, {}", coordinator.endpoint);
+    std::vector<std::string> found;
+    for (const auto& coordinator : config.coordinators()) {
+      found.push_back(found_of_coordinator(coordinator.endpoint,
+                                           config.hosted_coordinator() == found.size(),
+                                           !config.network.keys.empty()));
     }
-    if (coordinator.host) {
-      // Listening is the proof; the coordinator itself listens when the site joins.
-      const ControlSocket proof(ControlSocket::Role::kCoordinator, coordinator.endpoint, {});
-      return fmt::format("can listen at {}", coordinator.endpoint);
-    }
-    const auto ip = ip_of_coordinator(coordinator);
-    return fmt::format("{} is {}; whether it answers shows when the site joins",
-                       coordinator.endpoint, ip);
+    return fmt::format("{}", fmt::join(found, "; "));
   });
 }
 
@@ -171,6 +180,19 @@ void require_ports(const CheckedSite& site, const std::string& ip) {
   }
 }
 
+// A site that only this machine reaches cannot have sites or coordinators elsewhere.
+void require_own_coordinators(const SiteConfig& config, const std::string& ip) {
+  if (config.coordinator.host) return;
+  for (const auto& [endpoint, site] : config.coordinators()) {
+    const auto coordinator = ip_of_coordinator(endpoint);
+    if (is_own_address(coordinator)) continue;
+    throw ConfigError(fmt::format(
+        "network.address: {} is reached from this machine only, and the coordinator is at {}: "
+        "set it to an address of this machine that the other sites can reach",
+        ip, coordinator));
+  }
+}
+
 Found look_at_network(CheckedSite& site) {
   const auto& config = site.loaded.site;
   return in_site_file(site, [&] {
@@ -180,15 +202,7 @@ Found look_at_network(CheckedSite& site) {
                          address.port() != 0 ? address.text() : "a free one of " + address.ip());
     }
     const auto ip = resolve_address(config.network.address, config.network.interface);
-    if (!config.coordinator.host && SocketAddress(ip, 0).is_loopback()) {
-      const auto coordinator = ip_of_coordinator(config.coordinator);
-      if (!is_own_address(coordinator)) {
-        throw ConfigError(fmt::format(
-            "network.address: {} is reached from this machine only, and the coordinator is at {}: "
-            "set it to an address of this machine that the other sites can reach",
-            ip, coordinator));
-      }
-    }
+    if (SocketAddress(ip, 0).is_loopback()) require_own_coordinators(config, ip);
     require_ports(site, ip);
     return config.network.port == 0
                ? fmt::format("{} is an address of this machine", ip)

@@ -271,7 +271,8 @@ void SiteRun::leave(Outcome outcome, const std::string& message) {
 }
 
 // The process stays, but all of the run's parts are made anew, and take the path that a site has
-// which is started again. A coordinator that this site hosts would end with them.
+// which is started again. A coordinator that this site hosts ends with them, and the run with it if
+// there is no stand-by.
 int train_site(const LoadedSite& loaded, Resume resume, const std::stop_token& stop) {
   const auto cores = allowed_cores();
   while (true) {
@@ -279,7 +280,8 @@ int train_site(const LoadedSite& loaded, Resume resume, const std::stop_token& s
       const auto run = SiteRun::open(loaded, resume, stop);
       return run ? run->train(stop) : kExitInterrupted;
     } catch (const LeftBehindError& error) {
-      if (loaded.site.coordinator.host) throw;
+      const bool is_only = loaded.site.coordinators().size() == 1;
+      if (loaded.site.hosted_coordinator() && is_only) throw;
       spdlog::warn("{}; this site joins again", error.what());
     }
     resume = Resume::kAuto;

@@ -29,12 +29,15 @@ Json load_with_overrides(const fs::path& file, const std::vector<std::string>& o
   return json;
 }
 
-Json load_run(const std::string& run_file, const std::vector<std::string>& overrides) {
+Json load_run(const std::string& run_file, const std::vector<std::string>& overrides,
+              bool has_stand_bys) {
   auto json = load_json(run_file);
   for (const auto& text : overrides) apply_override(json, text);
   // Read once, so that an error names this file. Printed again, so that copies of one run compare
   // equal, whichever defaults they contain.
-  return to_json(run_config_from_json(json, run_file));
+  const auto run = run_config_from_json(json, run_file);
+  if (has_stand_bys) require_majority(run, run_file);
+  return to_json(run);
 }
 
 }  // namespace
@@ -57,7 +60,7 @@ LoadedSite load_site(const fs::path& file, const std::vector<std::string>& overr
   if (!site.run.empty()) {
     site.run = absolute_under(folder, site.run);
     loaded.run_file = site.run;
-    loaded.run = load_run(site.run, run_overrides);
+    loaded.run = load_run(site.run, run_overrides, site.coordinators().size() > 1);
   } else if (!run_overrides.empty()) {
     throw ConfigError(fmt::format("--set run.{}: {} names no run file to change",
                                   run_overrides.front(), file.string()));
@@ -80,7 +83,7 @@ LoadedCoordinator load_coordinator(const fs::path& file,
   } else if (!config.output.empty()) {
     config.journal = (fs::path(config.output) / kJournalFile).string();
   }
-  loaded.run = load_run(config.run, run_overrides);
+  loaded.run = load_run(config.run, run_overrides, config.place.has_value());
   return loaded;
 }
 

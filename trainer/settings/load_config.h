@@ -34,6 +34,7 @@ struct CoordinatorConfig {
   std::string keys;
   std::string output;
   std::string journal;
+  std::optional<int64_t> place;
   std::string log_level = "info";
 
   template <typename Visitor>
@@ -48,6 +49,10 @@ struct CoordinatorConfig {
         "journal", journal,
         "file from which a restarted coordinator goes on with its run; empty: coordinator.journal "
         "in the output folder");
+    visit("place", place,
+          "if the run has stand-by coordinators: which one this is in the sites' "
+          "coordinator.endpoints, from 0; null: it is the only one",
+          in_range(0, kMostCoordinators - 1));
     visit("log_level", log_level, "trace, debug, info, warning or error");
   }
 };

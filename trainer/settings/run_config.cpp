@@ -82,11 +82,22 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
   return run;
 }
 
-ServedRun served_run(const RunConfig& run) {
+void require_majority(const RunConfig& run, const std::string& file) {
+  const auto sites = std::ssize(run.sites);
+  const auto least = sites / 2 + 1;
+  if (run.min_sites.value_or(sites) >= least) return;
+  JsonPath{file, "min_sites"}.fail(fmt::format(
+      "is {}; with stand-by coordinators it must be at least {}, more than half of the sites, or "
+      "two parts of the run could go on without each other",
+      *run.min_sites, least));
+}
+
+ServedRun served_run(const RunConfig& run, std::optional<int64_t> place) {
   ServedRun served{.config = to_json(run),
                    .sites = {},
                    .fragments = run.sync.fragments,
-                   .min_sites = run.min_sites};
+                   .min_sites = run.min_sites,
+                   .place = place};
   for (const auto& site : run.sites) served.sites.push_back(site.name);
   return served;
 }

@@ -85,7 +85,11 @@ struct RunConfig {
 // Reads and validates a run file's JSON; `file` is for messages.
 RunConfig run_config_from_json(const Json& json, const std::string& file);
 
-// Returns the settings that the coordinator of the run uses.
-ServedRun served_run(const RunConfig& run);
+// Throws ConfigError if a run with stand-by coordinators could go on at two of them at once.
+void require_majority(const RunConfig& run, const std::string& file);
+
+// Returns the settings that a coordinator of the run uses. `place`: among several; nullopt: it is
+// the only one.
+ServedRun served_run(const RunConfig& run, std::optional<int64_t> place = {});
 
 }  // namespace farstep

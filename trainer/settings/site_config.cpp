@@ -1,5 +1,6 @@
 #include "trainer/settings/site_config.h"
 
+#include <algorithm>
 #include <set>
 
 #include "trainer/config/json_fields.h"
@@ -60,6 +61,7 @@ void check_addresses(const SiteConfig& site, const JsonPath& path) {
     if (network.listen.empty()) return;
     path.member("network").member("listen").fail("is for secure links: set network.keys too");
   }
+  if (!site.coordinator.endpoints.empty()) return;
   if (site.coordinator.host == site.coordinator.site.empty()) return;
   path.member("coordinator")
       .member("site")
@@ -68,10 +70,53 @@ void check_addresses(const SiteConfig& site, const JsonPath& path) {
                 : "is missing; with network.keys it names the site whose key the coordinator has");
 }
 
+void check_coordinators(const SiteConfig& site, const JsonPath& path) {
+  const auto& [endpoint, endpoints, host, named_site, journal] = site.coordinator;
+  if (endpoint.empty() == endpoints.empty()) {
+    path.fail("must have either endpoint or endpoints: where the coordinator listens");
+  }
+  if (endpoints.empty()) return;
+  if (host || !named_site.empty()) {
+    path.member(host ? "host" : "site")
+        .fail("is for endpoint: with endpoints, set the site of each");
+  }
+  const auto list = path.member("endpoints");
+  if (std::ssize(endpoints) > kMostCoordinators) {
+    list.fail(fmt::format("has {}; must be at most {}", endpoints.size(), kMostCoordinators));
+  }
+  std::set<std::string> names, addresses;
+  for (std::size_t i = 0; i < endpoints.size(); ++i) {
+    const auto& one = endpoints[i];
+    if (!addresses.insert(one.endpoint).second) {
+      list.element(i).member("endpoint").fail("is " + one.endpoint + ", which stands twice");
+    }
+    if (one.site.empty() && !site.network.keys.empty()) {
+      list.element(i).member("site").fail("is missing; with network.keys it names the key");
+    }
+    if (!one.site.empty() && !names.insert(one.site).second) {
+      list.element(i).member("site").fail("is " + one.site + ", which stands twice");
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<CoordinatorPlace> SiteConfig::coordinators() const {
+  if (!coordinator.endpoints.empty()) return coordinator.endpoints;
+  return {{.endpoint = coordinator.endpoint, .site = coordinator.host ? name : coordinator.site}};
+}
+
+std::optional<std::size_t> SiteConfig::hosted_coordinator() const {
+  if (coordinator.endpoints.empty())
+    return coordinator.host ? std::optional<std::size_t>(0) : std::nullopt;
+  const auto own = std::ranges::find(coordinator.endpoints, name, &CoordinatorPlace::site);
+  if (own == coordinator.endpoints.end()) return std::nullopt;
+  return own - coordinator.endpoints.begin();
+}
 
 void SiteConfig::validate(const std::string& file) const {
   const JsonPath path{file, ""};
+  check_coordinators(*this, path.member("coordinator"));
   check_addresses(*this, path);
   if (const auto& emulate = network.emulate) {
     emulate->validate(path.member("network").member("emulate"));
@@ -83,8 +128,8 @@ void SiteConfig::validate(const std::string& file) const {
   }
   check_cpu(cpu, path.member("cpu"));
   check_cores(devices, path.member("devices"));
-  if (coordinator.host && run.empty()) {
-    path.member("run").fail("is missing; the site that hosts the coordinator holds the run file");
+  if (hosted_coordinator() && run.empty()) {
+    path.member("run").fail("is missing; the site that hosts a coordinator holds the run file");
   }
 }
 

@@ -12,16 +12,34 @@
 
 namespace farstep {
 
-// The address of the coordinator.
+// One of the coordinators of a run.
+struct CoordinatorPlace {
+  std::string endpoint;
+  std::string site;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("endpoint", endpoint, "where it listens, tcp://ADDRESS:PORT", kRequired);
+    visit("site", site,
+          "the site in whose process it runs; of one in a process of its own, with network.keys: "
+          "the name that its key has");
+  }
+};
+
+// Where the coordinators of the run are: the only one, or the first and its stand-bys.
 struct CoordinatorAddress {
   std::string endpoint;
+  std::vector<CoordinatorPlace> endpoints;
   bool host = false;
   std::string site;
   std::string journal;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("endpoint", endpoint, "where the coordinator listens, tcp://ADDRESS:PORT", kRequired);
+    visit("endpoint", endpoint, "where the coordinator listens, tcp://ADDRESS:PORT");
+    visit("endpoints", endpoints,
+          "instead of endpoint, host and site: the first coordinator and its stand-bys, the same "
+          "list at all sites");
     visit("host", host, "the coordinator runs inside this site's process");
     visit(
         "site", site,
@@ -112,6 +130,11 @@ struct SiteConfig {
           kRequired);
     visit("log_level", log_level, "trace, debug, info, warning or error");
   }
+
+  // Returns the coordinators of the run in their order, however they are given.
+  std::vector<CoordinatorPlace> coordinators() const;
+  // Returns which of them runs in this site's process; nullopt: none.
+  std::optional<std::size_t> hosted_coordinator() const;
 
   // Throws ConfigError, naming `file` and the member, if members contradict each other.
   void validate(const std::string& file) const;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <span>
 #include <string_view>
 
 #include "trainer/base/error.h"
@@ -84,6 +85,14 @@ std::optional<ControlSocket::Received> receive_from(zmq::socket_t& socket, bool 
     if (!more && descriptor != nullptr) *descriptor = frame.get(ZMQ_SRCFD);
   }
   return received;
+}
+
+// A signal ends it early.
+void poll(std::span<zmq_pollitem_t> items, double timeout_seconds) {
+  const int ready =
+      ::zmq_poll(items.data(), static_cast<int>(items.size()), milliseconds(timeout_seconds));
+  FARSTEP_CHECK(ready >= 0 || errno == EINTR, "waiting on the control socket failed: {}",
+                zmq_strerror(errno));
 }
 
 // Drops the message if the socket cannot take it at once.
@@ -168,11 +177,24 @@ void ControlSocket::wait(double timeout_seconds) {
                                        {nullptr, wake_event_, ZMQ_POLLIN, 0},
                                        {handshakes_.handle(), 0, ZMQ_POLLIN, 0},
                                        {changes_.handle(), 0, ZMQ_POLLIN, 0}}};
-  const int used = handshakes_.handle() == nullptr ? 2 : 4;
-  const int ready = ::zmq_poll(items.data(), used, milliseconds(timeout_seconds));
-  FARSTEP_CHECK(ready >= 0 || errno == EINTR, "waiting on the control socket failed: {}",
-                zmq_strerror(errno));
-  if (ready > 0 && items[2].revents != 0) answer_handshake();
+  const std::size_t used = handshakes_.handle() == nullptr ? 2 : 4;
+  poll(std::span(items).first(used), timeout_seconds);
+  if (items[2].revents != 0) answer_handshake();
+  take_wake_up();
+}
+
+void ControlSocket::wait_for_any(const std::vector<std::unique_ptr<ControlSocket>>& sockets,
+                                 double timeout_seconds) {
+  std::vector<zmq_pollitem_t> items;
+  for (const auto& socket : sockets) {
+    items.push_back({socket->socket_.handle(), 0, ZMQ_POLLIN, 0});
+    items.push_back({nullptr, socket->wake_event_, ZMQ_POLLIN, 0});
+  }
+  poll(items, timeout_seconds);
+  for (const auto& socket : sockets) socket->take_wake_up();
+}
+
+void ControlSocket::take_wake_up() {
   eventfd_t ignored = 0;
   ::eventfd_read(wake_event_, &ignored);  // fails if nobody called wake(), which is harmless
 }

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,9 @@ class ControlSocket {
   // Waits until a message may have come, wake() was called, a signal arrived, or `timeout_seconds`
   // have passed. A coordinator completes the handshakes of new connections in here.
   void wait(double timeout_seconds);
+  // As wait(), for several sockets of a site.
+  static void wait_for_any(const std::vector<std::unique_ptr<ControlSocket>>& sockets,
+                           double timeout_seconds);
   // Ends the current or the next wait(). Any thread may call it at any time.
   void wake();
   // Returns the next message, or nullopt if none has come.
@@ -63,6 +67,7 @@ class ControlSocket {
 
  private:
   void set_up(Role role, const Deadlines& deadlines);
+  void take_wake_up();
   void answer_handshake();
   void watch_connections();
 

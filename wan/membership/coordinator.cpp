@@ -56,6 +56,17 @@ void Coordinator::end_run(const std::string& reason) {
   socket_.wake();
 }
 
+void Coordinator::hand_over(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  hand_over_reason_ = reason;
+  socket_.wake();
+}
+
+bool Coordinator::serves_run() const {
+  const std::lock_guard lock(mutex_);
+  return has_begun_;
+}
+
 bool Coordinator::wait_until_over(double timeout_seconds) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::duration<double>(timeout_seconds),
@@ -78,14 +89,16 @@ void Coordinator::run() {
       spdlog::info("coordinator: goes on with the run by its journal, in term {}", roster_->term());
     }
     while (true) {
-      std::string end_reason;
+      std::string end_reason, hand_over_reason;
       bool is_stopping = false;
       {
         const std::lock_guard lock(mutex_);
         end_reason = std::exchange(end_reason_, {});
+        hand_over_reason = std::exchange(hand_over_reason_, {});
         is_stopping = stopping_;
       }
       if (!end_reason.empty()) answer(roster_->end(end_reason));
+      if (!hand_over_reason.empty()) deliver(roster_->hand_over(hand_over_reason));
       if (is_stopping) return finish();
       socket_.wait(tick_seconds_);
       serve();
@@ -116,20 +129,22 @@ void Coordinator::serve() {
   }
   for (const auto& connection : socket_.take_broken()) roster_->on_broken(connection);
   answer(roster_->tick(clock_.unix_seconds()));
-  if (roster_->is_abandoned()) begin_anew();
+  // New processes go on from their checkpoints.
+  if (roster_->is_abandoned()) {
+    forget_run("no site's process has come back to the run; a new run begins");
+  }
 }
 
-// Its sites' processes have gone, and new ones go on from their checkpoints.
-void Coordinator::begin_anew() {
-  spdlog::warn("coordinator: no site's process has come back to the run; a new run begins");
-  roster_ = std::make_unique<Roster>(
-      run_, deadlines_, RosterState{.term = roster_->term(), .run = {}}, clock_.unix_seconds());
+void Coordinator::forget_run(const std::string& reason) {
+  spdlog::warn("coordinator: {}", reason);
+  const RosterState state{.term = run_.term_after(roster_->term()), .run = {}};
+  roster_ = std::make_unique<Roster>(run_, deadlines_, state, clock_.unix_seconds());
   answer({});
 }
 
 // What the answers depend on is on disk before they leave.
 void Coordinator::answer(const std::vector<Outgoing>& messages) {
-  if (journal_ && !roster_->is_superseded()) save();
+  if (journal_) save();
   deliver(messages);
 }
 
@@ -152,7 +167,7 @@ void Coordinator::save() {
 
 // Of a run that is over, nothing is to go on.
 void Coordinator::finish() {
-  if (!journal_ || roster_->is_superseded()) return;
+  if (!journal_) return;
   if (roster_->is_over() || !roster_->failure().empty()) remove_journal();
 }
 
@@ -191,6 +206,9 @@ void Coordinator::handle(const ControlSocket::Received& received, std::vector<Ou
     if (knows_visitors_) require_own_name(message, received.site);
     const auto more = roster_->receive(connection, message, clock_.unix_seconds());
     answers.insert(answers.end(), more.begin(), more.end());
+    if (roster_->is_superseded()) {
+      forget_run(roster_->failure() + "; this one stands by, and goes on if they come to it");
+    }
   } catch (const DataError& error) {
     strangers_.warn("dropped a stranger's message", error.what());
   } catch (const ConfigError& error) {
@@ -212,8 +230,10 @@ void Coordinator::deliver(const std::vector<Outgoing>& messages) {
 // Copies the roster's state for the other threads, and logs its changes.
 void Coordinator::publish() {
   const std::lock_guard lock(mutex_);
-  if (!has_begun_ && roster_->has_begun()) spdlog::info("coordinator: all sites have joined");
-  if (change_ != roster_->newest_change()) {
+  if (!has_begun_ && roster_->has_begun() && roster_->newest_change().empty()) {
+    spdlog::info("coordinator: all sites have joined");
+  }
+  if (change_ != roster_->newest_change() && !roster_->newest_change().empty()) {
     spdlog::warn("coordinator: {}", roster_->newest_change());
   }
   change_ = roster_->newest_change();
@@ -226,9 +246,13 @@ void Coordinator::publish() {
       spdlog::info("coordinator: the run goes on");
     }
   }
-  if (failure_ != roster_->failure()) spdlog::warn("coordinator: {}", roster_->failure());
+  if (failure_ != roster_->failure() && !roster_->failure().empty()) {
+    spdlog::warn("coordinator: {}", roster_->failure());
+  }
   if (!is_over_ && roster_->is_over()) spdlog::info("coordinator: all sites have left");
-  if (summary_ != roster_->round_summary()) spdlog::info("{}", roster_->round_summary());
+  if (summary_ != roster_->round_summary() && !roster_->round_summary().empty()) {
+    spdlog::info("{}", roster_->round_summary());
+  }
   summary_ = roster_->round_summary();
   has_begun_ = roster_->has_begun();
   failure_ = roster_->failure();

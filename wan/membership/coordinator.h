@@ -4,7 +4,8 @@
 // With a journal it goes on with its run after a crash: what an answer depends on is on disk before
 // the answer leaves. The run goes on if any of its sites' processes comes back. If none does within
 // ten heartbeats, and a new one registers, a new run begins. Without the journal it goes on by what
-// the members know, if they come back.
+// the members know, if they come back. So does a stand-by when the coordinator is lost, and one
+// that has been replaced is a stand-by from then on.
 //
 // All methods are thread-safe.
 #pragma once
@@ -46,8 +47,12 @@ class Coordinator {
   // Waits until all sites have taken part and left, or are lost. Returns false after
   // `timeout_seconds`. Throws InternalError if the coordinator's thread failed.
   bool wait_until_over(double timeout_seconds);
+  // Whether the run that it serves has begun.
+  bool serves_run() const;
   // Ends the run for all sites that are in it still, since nobody will restart this coordinator.
   void end_run(const std::string& reason);
+  // Sends all sites to the stand-bys, since this coordinator ends.
+  void hand_over(const std::string& reason);
   // Returns why the run ended early (a lost site, differing weights); empty if it did not.
   std::string failure() const;
 
@@ -58,7 +63,8 @@ class Coordinator {
   // Receives what has come, up to a limit, and answers it.
   void serve();
   void handle(const ControlSocket::Received& received, std::vector<Outgoing>& answers);
-  void begin_anew();
+  // Serves whatever run its sites come with, or begins one.
+  void forget_run(const std::string& reason);
   // Writes the journal, then sends.
   void answer(const std::vector<Outgoing>& messages);
   void save();
@@ -81,8 +87,9 @@ class Coordinator {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  bool stopping_ = false;   // guarded by mutex_, as all members below
-  std::string end_reason_;  // of end_run(), until the thread has told it
+  bool stopping_ = false;  // guarded by mutex_, as all members below
+  // Of end_run() and hand_over(), until the thread has told them.
+  std::string end_reason_, hand_over_reason_;
   bool has_begun_ = false;
   bool is_over_ = false;
   std::string failure_, change_, pause_, summary_;

@@ -107,7 +107,7 @@ Journal::Journal(std::filesystem::path file, ServedRun run)
     if (std::filesystem::exists(file_)) {
       written_ = read_file(file_);
       start_ = journal_state(written_, run_, file_.string());
-      ++start_.term;
+      start_.term = run_.term_after(start_.term);
     }
   } catch (...) {
     ::close(lock_);

@@ -19,24 +19,28 @@ constexpr double kRenewalBeats = 2;  // beyond lost_after_seconds
 
 }  // namespace
 
-Member::Member(const std::string& endpoint, std::string site, const Deadlines& deadlines,
-               Clock& clock, std::filesystem::path term_file, const std::string& shown_endpoint)
-    : endpoint_(shown_endpoint.empty() ? endpoint : shown_endpoint),
-      site_(std::move(site)),
+Member::Member(const std::vector<CoordinatorEndpoint>& coordinators, std::string site,
+               const Deadlines& deadlines, Clock& clock, std::filesystem::path term_file)
+    : site_(std::move(site)),
       clock_(clock),
-      socket_(ControlSocket::Role::kSite, endpoint, deadlines),
+      lines_(coordinators, deadlines),
       term_file_(std::move(term_file)),
       deadlines_(deadlines) {
   load_term();
   thread_ = std::thread([this] { run(); });
 }
 
+Member::Member(const std::string& endpoint, std::string site, const Deadlines& deadlines,
+               Clock& clock, std::filesystem::path term_file)
+    : Member({CoordinatorEndpoint{endpoint, {}}}, std::move(site), deadlines, clock,
+             std::move(term_file)) {}
+
 Member::~Member() {
   {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
   }
-  socket_.wake();
+  lines_.wake();
   thread_.join();
 }
 
@@ -49,7 +53,6 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
   message.site = site_;
   {
     const std::lock_guard lock(mutex_);
-    message.term = term_;
     registration_ = message;
   }
   const double start_seconds = clock_.now_seconds();
@@ -71,8 +74,8 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
     }
   }
   if (const auto* refusal = std::get_if<RefusedMessage>(&*answer)) {
-    const auto text =
-        fmt::format("coordinator at {} refused site {}: {}", endpoint_, site_, refusal->message);
+    const auto text = fmt::format("coordinator at {} refused site {}: {}", coordinator(), site_,
+                                  refusal->message);
     if (refusal->is_temporary) throw PeerError("", text);
     throw ConfigError(text);
   }
@@ -87,8 +90,8 @@ void Member::put(const std::string& key, const std::string& value) {
   // The others may take as long to start as to join.
   const double patience_seconds = deadlines().join_seconds;
   if (!ask(PutMessage{key, to_hex(value)}, clock_.now_seconds() + patience_seconds)) {
-    throw PeerError("", fmt::format("coordinator at {} did not take {} within {} s", endpoint_, key,
-                                    patience_seconds));
+    throw PeerError("", fmt::format("coordinator at {} did not take {} within {} s", coordinator(),
+                                    key, patience_seconds));
   }
   remember(key, value);
 }
@@ -220,7 +223,7 @@ void Member::report(const MetricsMessage& metrics) {
   const std::lock_guard lock(mutex_);
   FARSTEP_CHECK(welcome_, "site {} reports before it has joined", site_);
   reports_.push_back(metrics);
-  socket_.wake();
+  lines_.wake();
 }
 
 void Member::leave(Outcome outcome, const std::string& message) {
@@ -236,8 +239,8 @@ void Member::leave(Outcome outcome, const std::string& message) {
   const double leave_seconds = deadlines().leave_seconds;
   const double deadline_seconds = clock_.now_seconds() + leave_seconds;
   if (is_reachable && !ask(LeaveMessage{outcome, message}, deadline_seconds, {}, true)) {
-    spdlog::warn("coordinator at {} did not answer the goodbye of site {} within {} s", endpoint_,
-                 site_, leave_seconds);
+    spdlog::warn("coordinator at {} did not answer the goodbye of site {} within {} s",
+                 coordinator(), site_, leave_seconds);
   }
   const std::lock_guard lock(mutex_);
   // Every later call throws, as the coordinator does not know this site any more.
@@ -256,7 +259,7 @@ void Member::on_peer_lost(int64_t generation, LossListener listener) {
     listener_generation_ = generation;
   }
   // A failure may be known already, and is then told at once.
-  socket_.wake();
+  lines_.wake();
 }
 
 // ---- waiting for answers ----
@@ -268,7 +271,7 @@ std::optional<CoordinatorMessage> Member::ask(SiteMessage message, double deadli
   if (!despite_failure) throw_failure();
   Request request{.message = std::move(message), .is_sent = false, .answer = {}};
   requests_.push_back(&request);
-  socket_.wake();
+  lines_.wake();
   wait(lock, deadline_seconds, std::move(stop),
        [&] { return request.answer || (failure_ && !despite_failure); });
   // Under the lock: the thread must not answer a request whose stack frame has gone.
@@ -349,15 +352,25 @@ Deadlines Member::deadlines() const {
   return deadlines_;
 }
 
+std::string Member::coordinator() const {
+  const std::lock_guard lock(mutex_);
+  return coordinator_locked();
+}
+
 std::string Member::obstacle_to_joining() const {
   const std::lock_guard lock(mutex_);
   if (is_coordinator_silent()) {
     return fmt::format(
         "coordinator at {} does not answer; is it running, is its port open, and do "
         "both sides have network.keys, or neither?",
-        endpoint_);
+        coordinator_locked());
   }
-  return fmt::format("coordinator at {} still waits for {}", endpoint_, fmt::join(missing_, ", "));
+  if (missing_.empty() && current_ > 0) {
+    return fmt::format("coordinator at {} stands by, and a run begins at the first, {}",
+                       coordinator_locked(), lines_.name(0));
+  }
+  return fmt::format("coordinator at {} still waits for {}", coordinator_locked(),
+                     fmt::join(missing_, ", "));
 }
 
 }  // namespace farstep

@@ -6,8 +6,9 @@
 //
 // While the coordinator is silent, the site goes on, and waits where it needs an answer. A
 // coordinator that is restarted goes on with the run; this member registers again if it is not
-// known there. A coordinator of an older term is not heard. After coordinator_lost_after_seconds
-// without one the run ends.
+// known there. If the run has stand-by coordinators, it registers there too after ten heartbeats of
+// silence. One of them serves the run when enough sites come to it. Only the coordinator of the
+// newest term is heard. After coordinator_lost_after_seconds without one the run ends.
 //
 // When a peer is lost, the run goes on among the others in a new generation. If fewer than its
 // min_sites are left, it pauses until enough are there again.
@@ -31,7 +32,7 @@
 
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
-#include "wan/membership/control_socket.h"
+#include "wan/membership/coordinator_lines.h"
 #include "wan/protocol/deadlines.h"
 #include "wan/protocol/protocol.h"
 #include "wan/protocol/rendezvous.h"
@@ -45,13 +46,15 @@ class Member : public Store, public Rendezvous {
   // differing weights.
   using LossListener = std::function<void(const std::string& site, const std::string& reason)>;
 
-  // Represents `site` at the coordinator at `endpoint`, which need not run yet. `deadlines` apply
-  // until the welcome brings the run's own. `clock` must outlive this object and run in real time.
-  // `term_file` keeps the newest term beyond this process; empty: nothing does. Messages name
-  // `shown_endpoint` instead of the endpoint, unless it is empty. Throws ConfigError if the
-  // endpoint is malformed, and DataError if the file is.
+  // Represents `site` at the run's coordinators. `deadlines` apply until the welcome brings the
+  // run's own. `clock` must outlive this object and run in real time. `term_file` keeps the newest
+  // term beyond this process; empty: nothing does. Throws ConfigError if an endpoint is malformed,
+  // and DataError if the file is.
+  Member(const std::vector<CoordinatorEndpoint>& coordinators, std::string site,
+         const Deadlines& deadlines, Clock& clock, std::filesystem::path term_file = {});
+  // At the only coordinator of the run.
   Member(const std::string& endpoint, std::string site, const Deadlines& deadlines, Clock& clock,
-         std::filesystem::path term_file = {}, const std::string& shown_endpoint = {});
+         std::filesystem::path term_file = {});
   // Without a leave() before, the other sites count this one as lost.
   ~Member() override;
 
@@ -137,15 +140,18 @@ class Member : public Store, public Rendezvous {
   // Throws if a member of the newest sync is lost; the caller holds mutex_.
   void throw_if_outdated() const;
   Deadlines deadlines() const;
+  std::string coordinator() const;  // the endpoint of the one that is heard
   // Returns what keeps join() waiting, for the user.
   std::string obstacle_to_joining() const;
 
   void run();
   void send_due_messages();
-  void handle(const CoordinatorMessage& message);
+  void send(Request& request);
+  void handle(const CoordinatorLines::Received& received);
   // Handle the effects of a message beyond answering a request; the caller holds mutex_.
   void on(const Welcome& message);
   void on(const WaitingMessage& message);
+  void on(const ClaimMessage& message);
   void on(const HeartbeatAckMessage& message);
   void on(const CommittedMessage& message);
   void on(const ViewMessage& message);
@@ -155,27 +161,33 @@ class Member : public Store, public Rendezvous {
   void on(const ErrorMessage& message);
   template <typename Message>
   void on(const Message&) {}
-  // Whether an older coordinator sent it. Notes a newer term. The caller holds mutex_.
-  bool is_of_older_term(const CoordinatorMessage& message);
-  // Registers again, as a member. The caller holds mutex_, as for the next one.
+  // The caller holds mutex_, as for the next five.
+  const std::string& coordinator_locked() const { return lines_.name(current_); }
+  // Whether a message is of the coordinator that serves this site, or of a newer one, which does
+  // so from now on.
+  bool is_heard(const CoordinatorLines::Received& received);
+  void follow(std::size_t line, int64_t term);
+  // Registers again, as a member, until that is answered or the coordinator shows that it knows
+  // this site.
   void return_to_run(const std::string& reason);
-  void end_return();
+  RegisterMessage registration_of_member() const;
+  void end_return(bool is_known);
   void load_term();
   void save_term();  // if it is new; takes mutex_ itself
   // Whether the coordinator has been away at some time since then; the caller holds mutex_.
   bool was_away_since(double seconds) const;
   double silence_seconds() const;      // the same
   bool is_coordinator_silent() const;  // the same
+  // Looks for another coordinator in a silence, and ends the run in a long one.
   void check_coordinator();
   // Keeps the first failure and ends all waits; the caller holds mutex_.
   void fail(ErrorKind kind, const std::string& site, const std::string& message,
             bool is_left_behind = false);
   void tell_listener();
 
-  const std::string endpoint_;
   const std::string site_;
   Clock& clock_;
-  ControlSocket socket_;  // used by the thread only, except wake()
+  CoordinatorLines lines_;  // used by the thread only, except wake() and name()
   const std::filesystem::path term_file_;
   double next_beat_seconds_ = 0;  // used by the thread only, as the next one
   int64_t saved_term_ = 0;
@@ -187,6 +199,7 @@ class Member : public Store, public Rendezvous {
   Deadlines deadlines_;  // those of the run after the welcome
   HeartbeatMessage activity_;
   std::optional<Welcome> welcome_;
+  std::size_t current_ = 0;                          // the line of the coordinator that is heard
   RegisterMessage registration_;                     // of join(), to be repeated by return_to_run()
   std::optional<Request> returning_;                 // while that is not answered; in requests_ too
   std::optional<SyncId> committed_;                  // the newest sync that counts

@@ -46,34 +46,59 @@ void Member::save_term() {
   }
 }
 
-// An older coordinator that still runs must not tell this site what only the newest one may.
-bool Member::is_of_older_term(const CoordinatorMessage& message) {
-  const int64_t term = std::visit(
-      [this](const auto& content) {
+// An older coordinator that still runs must not tell this site what only the newest one may. Before
+// the welcome any of them may turn out to serve the run, and a refusal shows what to mend.
+bool Member::is_heard(const CoordinatorLines::Received& received) {
+  const auto term = std::visit(
+      [](const auto& content) -> std::optional<int64_t> {
         if constexpr (requires { content.term; }) return content.term;
-        return term_;
+        return std::nullopt;
       },
-      message);
-  if (term < term_) {
-    if (refused_term_ != term) {
+      received.message);
+  const bool is_refusal = std::holds_alternative<RefusedMessage>(received.message);
+  if (term && *term < term_ && (welcome_ || !is_refusal)) {
+    if (refused_term_ != *term) {
       spdlog::warn("coordinator at {} is of term {}, and a newer one is of term {}: not heard",
-                   endpoint_, term, term_);
+                   lines_.name(received.line), *term, term_);
     }
-    refused_term_ = term;
-    return true;
+    refused_term_ = *term;
+    return false;
   }
-  if (term > term_ && welcome_) {
-    spdlog::info("coordinator at {} was restarted: term {}", endpoint_, term);
-    back_seconds_ = clock_.now_seconds();
+  if (term && *term > term_) follow(received.line, *term);
+  const bool is_of_current = received.line == current_;
+  if (welcome_ || is_of_current) return is_of_current;
+  if (is_coordinator_silent() || received.line < current_ ||
+      std::holds_alternative<Welcome>(received.message)) {
+    current_ = received.line;
+  }
+  const auto* refusal = std::get_if<RefusedMessage>(&received.message);
+  return refusal == nullptr || !refusal->is_temporary || received.line == current_;
+}
+
+void Member::follow(std::size_t line, int64_t term) {
+  if (welcome_ && line == current_) {
+    spdlog::info("coordinator at {} was restarted: term {}", lines_.name(line), term);
+  } else if (welcome_) {
+    spdlog::warn("this site takes part at the coordinator at {} from now on: term {}",
+                 lines_.name(line), term);
   }
   term_ = term;
-  return false;
+  back_seconds_ = clock_.now_seconds();
+  if (line == current_) return;
+  current_ = line;
+  for (auto* request : requests_) request->is_sent = false;
 }
 
 void Member::return_to_run(const std::string& reason) {
   if (returning_ || is_leaving_ || failure_) return;
+  spdlog::warn("coordinator at {} {}; the site registers again", coordinator_locked(), reason);
+  returning_.emplace(Request{.message = registration_of_member(), .is_sent = false, .answer = {}});
+  requests_.push_back(&*returning_);
+}
+
+// What it knows at this moment: of a silent coordinator, a commit may come late.
+RegisterMessage Member::registration_of_member() const {
   RegisterMessage message = registration_;
-  message.term = term_;
   message.generation = generation_locked();
   if (committed_) {
     message.committed_round = committed_->round;
@@ -87,21 +112,19 @@ void Member::return_to_run(const std::string& reason) {
         RunMemory{.members = members, .profiles = welcome_->profiles, .values = {}});
     for (const auto& [key, value] : start_values_) memory.values.push_back({key, to_hex(value)});
   }
-  spdlog::warn("coordinator at {} does not count site {} as a member: {}; the site registers again",
-               endpoint_, site_, reason);
-  returning_.emplace(Request{.message = std::move(message), .is_sent = false, .answer = {}});
-  requests_.push_back(&*returning_);
+  return message;
 }
 
-void Member::end_return() {
-  if (!returning_ || !returning_->answer) return;
-  const auto answer = std::move(*returning_->answer);
+void Member::end_return(bool is_known) {
+  if (!returning_ || !(returning_->answer || is_known)) return;
+  const auto answer = std::move(returning_->answer);
   std::erase(requests_, &*returning_);
   returning_.reset();
-  if (const auto* refusal = std::get_if<RefusedMessage>(&answer)) {
+  if (!answer) return;
+  if (const auto* refusal = std::get_if<RefusedMessage>(&*answer)) {
     fail(ErrorKind::kPeer, "",
-         fmt::format("coordinator at {} does not count site {} as a member: {}", endpoint_, site_,
-                     refusal->message),
+         fmt::format("coordinator at {} does not count site {} as a member: {}",
+                     coordinator_locked(), site_, refusal->message),
          refusal->is_left_behind);
   }
 }

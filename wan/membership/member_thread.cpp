@@ -9,6 +9,13 @@
 
 namespace farstep {
 
+namespace {
+
+// A coordinator that is restarted is back before, and a line may fail for so long.
+constexpr double kStandByBeats = 10;
+
+}  // namespace
+
 // One loop: sends all due messages, waits for a message or the next heartbeat, handles all
 // messages, and checks for silence. An exception becomes the member's failure.
 void Member::run() {
@@ -20,10 +27,8 @@ void Member::run() {
       }
       // Sent before the wait, so that a new request goes out at once after its wake-up.
       send_due_messages();
-      socket_.wait(next_beat_seconds_ - clock_.now_seconds());
-      while (const auto received = socket_.receive()) {
-        handle(decode_coordinator_message(received->frames.front()));
-      }
+      lines_.wait(next_beat_seconds_ - clock_.now_seconds());
+      while (const auto received = lines_.receive()) handle(*received);
       // After the messages, since one of them may bring the failure.
       check_coordinator();
       save_term();
@@ -34,7 +39,7 @@ void Member::run() {
     {
       const std::lock_guard lock(mutex_);
       fail(known != nullptr ? known->kind() : ErrorKind::kInternal, "",
-           fmt::format("coordinator at {}: {}", endpoint_, error.what()));
+           fmt::format("coordinator at {}: {}", coordinator_locked(), error.what()));
     }
     tell_listener();
   }
@@ -46,29 +51,46 @@ void Member::send_due_messages() {
   const bool is_beat = now_seconds >= next_beat_seconds_;
   if (is_beat) next_beat_seconds_ = now_seconds + deadlines_.heartbeat_seconds;
   // Reports are for the coordinator's log alone, so they are sent once and may be lost.
-  for (const auto& report : reports_) socket_.send({encode(report)});
+  for (const auto& report : reports_) lines_.send(current_, report);
   reports_.clear();
+  if (returning_) returning_->message = registration_of_member();
   for (auto* request : requests_) {
     // New requests go out at once; unanswered ones again with every heartbeat.
     if (request->is_sent && !is_beat) continue;
-    socket_.send({encode(request->message)});
+    send(*request);
     request->is_sent = true;
   }
   // Before the welcome the repeated registration is the sign of life.
   if (is_beat && welcome_ && !is_leaving_) {
     activity_.sent_seconds = clock_.unix_seconds();
     activity_.generation = generation_locked();
-    socket_.send({encode(activity_)});
+    activity_.term = term_;
+    lines_.send_to_all(activity_);
+  }
+}
+
+// All coordinators hear who takes part and who leaves, since the one that serves the run may be
+// another one soon. What a coordinator has to do, only that one hears.
+void Member::send(Request& request) {
+  auto* registration = std::get_if<RegisterMessage>(&request.message);
+  if (registration != nullptr) registration->term = term_;
+  if (registration != nullptr || std::holds_alternative<LeaveMessage>(request.message)) {
+    lines_.send_to_all(request.message);
+  } else {
+    lines_.send(current_, request.message);
   }
 }
 
 // The effects of a message come before its answers, so that a thread with an answer sees them.
-void Member::handle(const CoordinatorMessage& message) {
+void Member::handle(const CoordinatorLines::Received& received) {
+  const auto& message = received.message;
   const std::lock_guard lock(mutex_);
-  if (is_of_older_term(message)) return;
+  if (!is_heard(received)) return;
   // A member's coordinator is there only when it knows the member.
-  if (!welcome_ || !(std::holds_alternative<UnknownSiteMessage>(message) ||
-                     std::holds_alternative<WaitingMessage>(message))) {
+  const bool knows_member = !(std::holds_alternative<UnknownSiteMessage>(message) ||
+                              std::holds_alternative<WaitingMessage>(message) ||
+                              std::holds_alternative<ClaimMessage>(message));
+  if (!welcome_ || knows_member) {
     if (welcome_ && is_coordinator_silent()) back_seconds_ = clock_.now_seconds();
     heard_seconds_ = clock_.now_seconds();
   }
@@ -76,7 +98,7 @@ void Member::handle(const CoordinatorMessage& message) {
   for (auto* request : requests_) {
     if (!request->answer && answers(message, request->message)) request->answer = message;
   }
-  end_return();
+  end_return(knows_member);
   changed_.notify_all();
 }
 
@@ -91,6 +113,11 @@ void Member::on(const Welcome& message) {
 
 void Member::on(const WaitingMessage& message) {
   missing_ = message.missing;
+}
+
+// The promise is the next registration, which has the claim's term.
+void Member::on(const ClaimMessage&) {
+  next_beat_seconds_ = 0;
 }
 
 void Member::on(const HeartbeatAckMessage& message) {
@@ -138,7 +165,7 @@ void Member::on(const ViewMessage& message) {
 
 void Member::on(const PeerLostMessage& message) {
   if (message.site.empty()) heard_seconds_ = -kNever;  // it ends, and answers no goodbye
-  const auto who = message.site.empty() ? fmt::format("coordinator at {}", endpoint_)
+  const auto who = message.site.empty() ? fmt::format("coordinator at {}", coordinator_locked())
                                         : fmt::format("site {}", message.site);
   fail(ErrorKind::kPeer, message.site, fmt::format("{}: {}", who, message.reason));
 }
@@ -151,21 +178,27 @@ void Member::on(const StopMessage& message) {
 
 // Before the welcome join() continues to register; a member does so by itself.
 void Member::on(const UnknownSiteMessage& message) {
-  if (welcome_) return_to_run(message.message);
+  if (!welcome_) return;
+  return_to_run(fmt::format("does not count site {} as a member: {}", site_, message.message));
 }
 
 // A refused message before the welcome is a wrong configuration; afterwards it is a defect.
 void Member::on(const ErrorMessage& message) {
   fail(welcome_ ? ErrorKind::kInternal : ErrorKind::kConfig, "",
-       fmt::format("coordinator at {} refused a message: {}", endpoint_, message.message));
+       fmt::format("coordinator at {} refused a message: {}", coordinator_locked(),
+                   message.message));
 }
 
 // Any message counts as a sign of life, not only heartbeat answers.
 void Member::check_coordinator() {
   const std::lock_guard lock(mutex_);
-  if (!welcome_ || silence_seconds() <= deadlines_.coordinator_lost_after_seconds) return;
+  if (!welcome_) return;
+  if (lines_.size() > 1 && silence_seconds() > kStandByBeats * deadlines_.heartbeat_seconds) {
+    return_to_run(fmt::format("has been silent for {:.0f} s", silence_seconds()));
+  }
+  if (silence_seconds() <= deadlines_.coordinator_lost_after_seconds) return;
   fail(ErrorKind::kPeer, "",
-       fmt::format("coordinator at {} has been silent for more than {} s", endpoint_,
+       fmt::format("coordinator at {} has been silent for more than {} s", coordinator_locked(),
                    deadlines_.coordinator_lost_after_seconds));
 }
 

@@ -22,6 +22,19 @@ struct WaitingMessage {
   }
 };
 
+// Answers a registration at a coordinator that may go on with a run: so many sites have come to it
+// that no other one can. From then on they hear no coordinator of an older term, and say so by
+// registering in this term.
+struct ClaimMessage {
+  static constexpr std::string_view kType = "claim";
+  int64_t term = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
+  }
+};
+
 struct Welcome {
   static constexpr std::string_view kType = "welcome";
   Json run;
@@ -57,10 +70,12 @@ struct RefusedMessage {
   std::string message;
   bool is_temporary = false;
   bool is_left_behind = false;
+  int64_t term = 0;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("message", message, "why the site may not take part", kRequired);
+    visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
     visit("is_temporary", is_temporary,
           "another try may succeed, with nothing changed at the site");
     visit("is_left_behind", is_left_behind,
@@ -272,7 +287,7 @@ struct GoodbyeMessage {
 };
 
 using CoordinatorMessage =
-    std::variant<WaitingMessage, Welcome, RefusedMessage, StoredMessage, ValueMessage,
+    std::variant<WaitingMessage, ClaimMessage, Welcome, RefusedMessage, StoredMessage, ValueMessage,
                  HeartbeatAckMessage, Go, CommittedMessage, HandoverMessage, LateMessage,
                  ViewMessage, PeerLostMessage, StopMessage, UnknownSiteMessage, ErrorMessage,
                  GoodbyeMessage>;

@@ -1,7 +1,7 @@
 // Every deadline of the system, in one table. They are settings of the run, equal at all sites.
 //
-// A wait for a slow peer is not in this table: while its heartbeats come, a site waits for a peer
-// as long as that peer's round takes.
+// A site that is as slow as usual is waited for without a limit, for as long as its heartbeats
+// come.
 #pragma once
 
 #include "trainer/config/fields.h"
@@ -15,6 +15,7 @@ struct Deadlines {
   double lost_after_seconds = 45;
   double coordinator_lost_after_seconds = 300;
   double pause_seconds = 600;
+  double laggard_seconds = 3600;
   double transfer_stall_seconds = 60;
   double leave_seconds = 5;
   double checkpoint_seconds = 600;
@@ -40,6 +41,11 @@ struct Deadlines {
           "how long a run waits for lost sites, when fewer than min_sites are there, before it "
           "ends; 0: it ends at once",
           in_range(0, 1e8));
+    visit("laggard_seconds", laggard_seconds,
+          "the most that a living site may come to a sync later than it usually does, before the "
+          "others go on without it, if min_sites are left; the limit itself is one more round, or "
+          "what the site usually needs after the others",
+          above(0));
     visit("transfer_stall_seconds", transfer_stall_seconds,
           "how long a transfer between two living sites may go without a byte", above(0));
     visit("leave_seconds", leave_seconds,

@@ -25,6 +25,7 @@ class OpenSync {
 
   // Returns the message of a site that has arrived.
   const ArriveMessage& arrival(const std::string& site) const { return arrivals_.at(site); }
+  bool has_arrived(const std::string& site) const { return arrivals_.contains(site); }
   bool anyone_arrived() const { return !arrivals_.empty(); }
   bool all_arrived() const { return arrivals_.size() == sites_.size(); }
   bool all_voted() const { return votes_.size() == sites_.size(); }

@@ -22,7 +22,7 @@ constexpr double kReconnectSeconds = 1;
 }  // namespace
 
 Roster::Roster(ServedRun run, const Deadlines& deadlines)
-    : run_(std::move(run.config)),
+    : run_(std::move(run)),
       lost_after_seconds_(deadlines.lost_after_seconds),
       suspect_seconds_(
           std::min(deadlines.lost_after_seconds,
@@ -30,10 +30,13 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines)
       heartbeat_seconds_(deadlines.heartbeat_seconds),
       join_seconds_(deadlines.join_seconds),
       pause_seconds_(deadlines.pause_seconds),
-      min_sites_(run.min_sites.value_or(std::ssize(run.sites))),
-      seats_(run.sites.begin(), run.sites.end()) {
-  progress_.members = std::move(run.sites);
-  progress_.fragments = run.fragments;
+      min_sites_(run_.min_sites.value_or(std::ssize(run_.sites))),
+      seats_(run_.sites.begin(), run_.sites.end()),
+      arrival_history_(deadlines.lost_after_seconds,
+                       std::max(deadlines.lost_after_seconds, deadlines.laggard_seconds)),
+      term_(run_.term_after(0)) {
+  progress_.members = run_.sites;
+  progress_.fragments = run_.fragments;
 }
 
 std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteMessage& message,
@@ -47,9 +50,10 @@ std::vector<Outgoing> Roster::receive(const std::string& connection, const SiteM
     come_back(*seat);
   }
   // Before the run begins a site only registers. One that sends more is of a run that this roster
-  // does not know.
+  // does not know, and has its place there.
   const bool is_of_other_run = !has_begun() && !std::holds_alternative<RegisterMessage>(message) &&
                                !std::holds_alternative<LeaveMessage>(message);
+  if (is_of_other_run && seat != nullptr) *seat = Seat(seat->site);
   if (seat != nullptr && is_present(*seat) && !is_of_other_run) {
     hear(*seat);
     std::visit([&](const auto& content) { on(*seat, content); }, message);
@@ -72,6 +76,7 @@ std::vector<Outgoing> Roster::tick(double now_seconds) {
         seat.is_suspected && !seat.is_awaited ? suspect_seconds_ : lost_after_seconds_;
     if (is_present(seat) && silence_seconds > limit_seconds) on_silence(seat, silence_seconds);
   }
+  leave_laggard_behind();
   if (has_begun() && !verdict_) {
     if (trouble_ && do_all_live()) repeat_sync();
     start_sync_if_ready();
@@ -80,11 +85,13 @@ std::vector<Outgoing> Roster::tick(double now_seconds) {
 }
 
 bool Roster::is_over() const {
-  if (is_superseded_) return true;
-  return has_begun() && std::ranges::none_of(seats_, [this](const Seat& seat) {
-           const bool may_return = seat.presence == Presence::kLost && is_member(seat) && pause_;
-           return is_present(seat) || (may_return && !verdict_);
-         });
+  if (!has_begun()) {
+    return has_run_ended_ && now_seconds_ - stranger_seconds_ > lost_after_seconds_;
+  }
+  return std::ranges::none_of(seats_, [this](const Seat& seat) {
+    const bool may_return = seat.presence == Presence::kLost && is_member(seat) && pause_;
+    return is_present(seat) || (may_return && !verdict_);
+  });
 }
 
 std::size_t Roster::num_kept() const {
@@ -96,16 +103,21 @@ std::size_t Roster::num_kept() const {
 // ---- joining ----
 
 void Roster::on_stranger(const std::string& connection, const SiteMessage& message) {
+  const auto* goodbye = std::get_if<LeaveMessage>(&message);
+  stranger_seconds_ = now_seconds_;
+  if (std::holds_alternative<HeartbeatMessage>(message)) forget_settled(connection);
+  has_run_ended_ |= goodbye != nullptr && goodbye->outcome == Outcome::kDone;
   if (const auto* request = std::get_if<RegisterMessage>(&message)) {
     admit(connection, *request);
-  } else if (std::holds_alternative<LeaveMessage>(message)) {
+  } else if (goodbye != nullptr) {
+    std::erase_if(returning_,
+                  [&](const auto& entry) { return entry.second.connection == connection; });
     send(connection, GoodbyeMessage{});  // it has left already, and the answer was lost
   } else if (const Seat* seat = seat_of_connection(connection); seat != nullptr && has_begun()) {
     send(connection,
-         UnknownSiteMessage{
-             seat->presence == Presence::kLost
-                 ? fmt::format("site {} was silent for so long that it counts as lost", seat->site)
-                 : fmt::format("site {} has left", seat->site)});
+         UnknownSiteMessage{seat->presence == Presence::kLost
+                                ? fmt::format("site {} counts as lost: {}", seat->site, seat->loss)
+                                : fmt::format("site {} has left", seat->site)});
   } else {
     send(connection,
          UnknownSiteMessage{
@@ -114,6 +126,7 @@ void Roster::on_stranger(const std::string& connection, const SiteMessage& messa
 }
 
 void Roster::admit(const std::string& connection, const RegisterMessage& message) {
+  has_run_ended_ = false;
   if (may_come_back(message.site)) {
     has_new_process_ = true;
     send(connection, WaitingMessage{awaited_sites()});
@@ -142,10 +155,11 @@ void Roster::admit(const std::string& connection, const RegisterMessage& message
   // A run that lives goes on before another begins.
   take_over_if_possible();
   if (has_begun()) return;  // the new process is a newcomer, which registers again
-  if (missing_sites().empty() && returning_.empty()) {
+  const bool is_first = run_.place.value_or(0) == 0;  // a stand-by begins no run
+  if (missing_sites().empty() && returning_.empty() && is_first) {
     begin();
   } else {
-    send(connection, WaitingMessage{missing_sites()});
+    let_wait(connection, message);
   }
 }
 
@@ -165,10 +179,9 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
         message.site));
   }
   if (has_begun() && message.generation > 0) {
-    return RefusedMessage{
-        fmt::format("site {} was silent for so long that the others go on without it",
-                    message.site),
-        true, true};
+    return RefusedMessage{fmt::format("the others go on without site {}: {}", message.site,
+                                      own->loss.empty() ? "it was away for too long" : own->loss),
+                          true, true};
   }
   if (own->presence == Presence::kPresent && !has_begun()) {
     return temporary(fmt::format(
@@ -176,7 +189,7 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
         "gone, try again in {:.1f} s",
         message.site, now_seconds_ - own->heard_seconds, lost_after_seconds_));
   }
-  auto reason = objection_to_run(message, run_);
+  auto reason = objection_to_run(message, run_.config);
   if (!reason) reason = objection_to_checkpoints(message);
   for (const auto& seat : seats_) {
     if (reason) break;
@@ -217,7 +230,7 @@ Welcome Roster::welcome(const Seat& seat) const {
   const auto sites = is_newcomer ? members_with(seat) : progress_.members;
   std::vector<Json> profiles;
   for (const auto& other : seats_) profiles.push_back(other.request.profile);
-  return {.run = run_,
+  return {.run = run_.config,
           .site_id = std::ranges::find(sites, seat.site) - sites.begin(),
           .sites = sites,
           .generation = progress_.generation,
@@ -271,7 +284,9 @@ void Roster::on(Seat& seat, const RegisterMessage& message) {
   } else if (has_begun()) {
     send(seat.connection, welcome(seat));
   } else {
-    send(seat.connection, WaitingMessage{missing_sites()});
+    seat.request = message;
+    take_over_if_possible();
+    if (!has_begun()) let_wait(seat.connection, message);
   }
 }
 
@@ -287,6 +302,7 @@ void Roster::begin_generation(const std::string& change) {
   getters_.clear();
   // Nobody has applied the open sync, since it is not committed. So it can begin anew.
   open_sync(sync_->id());
+  arrival_history_.restart();
   send_to_all(view());
 }
 

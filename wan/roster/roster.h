@@ -36,6 +36,7 @@
 
 #include "wan/protocol/deadlines.h"
 #include "wan/protocol/protocol.h"
+#include "wan/roster/arrival_history.h"
 #include "wan/roster/open_sync.h"
 #include "wan/roster/roster_state.h"
 #include "wan/roster/served_run.h"
@@ -68,16 +69,20 @@ class Roster {
 
   // Whether all expected sites have registered.
   bool has_begun() const { return sync_.has_value(); }
+  // The newest term that it knows.
   int64_t term() const { return term_; }
   // Whether a new process asks to join, and nobody of the run that this goes on with has come back
   // in time.
   bool is_abandoned() const;
-  // Whether a coordinator of a newer term serves the run, or this one's state is older than its
-  // sites': it must end.
+  // Whether the sites have a newer state, or a coordinator of a newer term. This one takes no more
+  // messages; one without a state may go on.
   bool is_superseded() const { return is_superseded_; }
   // Ends the run for all sites that are in it still, because the coordinator ends.
   std::vector<Outgoing> end(const std::string& reason);
-  // Whether the run has begun and no site is in it any more, or this roster is superseded.
+  // Sends the sites to the run's other coordinators, because this one ends. It takes no more
+  // messages.
+  std::vector<Outgoing> hand_over(const std::string& reason);
+  // Whether no site is in the run any more, as far as this roster knows.
   bool is_over() const;
   // Why the run ended early; empty if it did not.
   const std::string& failure() const { return progress_.failure; }
@@ -130,7 +135,14 @@ class Roster {
   struct Returning {
     RegisterMessage message;
     std::string connection;
-    double first_seconds, heard_seconds;  // when this message came first, and last
+    double first_seconds, heard_seconds;
+    int beats = 0;  // since the registration
+  };
+
+  // What a site that asks to take part said last.
+  struct Candidate {
+    std::string connection;
+    const RegisterMessage* message;
   };
 
   struct Value {
@@ -163,17 +175,25 @@ class Roster {
   void admit(const std::string& connection, const RegisterMessage& message);
   // Why a site may not join; nothing if it may.
   std::optional<RefusedMessage> objection(const RegisterMessage& message) const;
-  // Takes in a member of a run that this roster does not know. When all have come, or all but
-  // those that do not come in time, it goes on with their run.
+  // Takes in a site of a run that this roster does not know.
   void gather(const std::string& connection, const RegisterMessage& message);
   std::optional<RefusedMessage> objection_to_return(const RegisterMessage& message) const;
-  // Whether a member of the unknown run has come, and not only a message that was on its way.
-  bool has_returned(const std::string& site) const;
-  // The registration of the newest generation, of which there is one at least.
-  const RegisterMessage& newest_return() const;
-  std::vector<std::string> unreturned_members() const;
+  // A site that does not repeat its registration before a heartbeat takes part elsewhere.
+  void forget_settled(const std::string& connection);
+  // Answers the registration of a site that waits for the run to begin, or to go on.
+  void let_wait(const std::string& connection, const RegisterMessage& message);
+  // Whether a site hears no other coordinator any more.
+  bool has_promised(const RegisterMessage& message) const;
+  // Claims the unknown run when enough of its sites have come, and goes on with it when all of
+  // them have promised to hear no other coordinator.
   void take_over_if_possible();
   void take_over(const RegisterMessage& newest);
+  // Returns the sites that ask lately, of both kinds.
+  std::vector<Candidate> candidates() const;
+  // Returns the members' registration of the newest generation; null if no member has come.
+  const RegisterMessage* newest_return() const;
+  std::vector<std::string> unreturned_members() const;
+  bool is_recent(double seconds) const { return now_seconds_ - seconds <= suspect_seconds_; }
   // Takes over what a member knows.
   void learn(const RegisterMessage& message);
   // Takes in a site of a begun run that is no member.
@@ -217,6 +237,8 @@ class Roster {
   bool is_current(const Seat& seat, std::string_view type, int64_t generation, const SyncId& id);
   std::string text(const SyncId& id) const { return text_of(id, progress_.fragments); }
 
+  // The others go on without a member that does not come to the sync, though it lives.
+  void leave_laggard_behind();
   // A site was silent for too long.
   void on_silence(Seat& seat, double silence_seconds);
   // A site is lost or has left. With too few left the run pauses; if it cannot return, it ends.
@@ -240,7 +262,7 @@ class Roster {
   void send_to_all(const CoordinatorMessage& message);
   void send_to_members(const CoordinatorMessage& message);
 
-  const Json run_;
+  const ServedRun run_;
   const double lost_after_seconds_, suspect_seconds_, heartbeat_seconds_, join_seconds_,
       pause_seconds_;
   const int64_t min_sites_;
@@ -250,8 +272,12 @@ class Roster {
   std::optional<Trouble> trouble_;          // in the open sync's exchange
   std::optional<double> troubled_seconds_;  // since when that sync is begun anew
   std::optional<Pause> pause_;
+  ArrivalHistory arrival_history_;
   std::map<std::string, Returning> returning_;  // by site
-  double first_return_seconds_ = 0;
+  double first_return_seconds_ = 0;             // since when they may go on here
+  bool is_claiming_ = false;                    // the sites are asked to hear no other coordinator
+  bool has_run_ended_ = false;                  // the unknown run, as one of its sites has said
+  double stranger_seconds_ = 0;                 // when such a site was heard of
   std::map<std::string, Value> values_;
   std::map<std::string, std::set<std::string>> getters_;  // connections that wait, by key
   std::optional<CoordinatorMessage> verdict_;             // what ended the run early

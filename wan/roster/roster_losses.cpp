@@ -8,6 +8,22 @@
 
 namespace farstep {
 
+// One at a time: with every one that goes, fewer are left.
+void Roster::leave_laggard_behind() {
+  if (!has_begun() || verdict_ || pause_ || sync_->has_started()) return;
+  if (std::ranges::count_if(seats_, is_present) <= min_sites_) return;
+  for (auto& seat : seats_) {
+    if (!is_present(seat) || !is_member(seat) || sync_->has_arrived(seat.site)) continue;
+    const auto limit_seconds = arrival_history_.limit_seconds(seat.site, progress_.members);
+    if (!limit_seconds || now_seconds_ <= *limit_seconds) continue;
+    lose(seat, Presence::kLost,
+         fmt::format("it lives, but has not come to {}; usually it comes {:.0f} s after half of "
+                     "the sites, and they have waited for longer than that and a round",
+                     text(sync_->id()), arrival_history_.usual_seconds(seat.site)));
+    return;
+  }
+}
+
 void Roster::on_silence(Seat& seat, double silence_seconds) {
   const auto& last = seat.heartbeat;
   lose(seat, Presence::kLost,
@@ -100,6 +116,7 @@ void Roster::come_back(Seat& seat) {
 
 void Roster::go_on_without(const Seat& seat, const std::string& reason) {
   std::erase(progress_.members, seat.site);
+  arrival_history_.forget(seat.site);
   progress_.lost_site = seat.site;
   progress_.lost_reason = reason;
   progress_.lost_generation = progress_.generation + 1;

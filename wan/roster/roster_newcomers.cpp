@@ -1,5 +1,6 @@
 // The roster's part in taking in sites of a run that has begun.
 #include <algorithm>
+#include <utility>
 
 #include "wan/roster/roster.h"
 
@@ -12,7 +13,8 @@ constexpr double kPatience = 1.5;
 
 }  // namespace
 
-// All sites plan with the profiles that the run began with, so the request of that time stays.
+// All sites plan with the profiles that the run began with, so the request of that time stays. Of a
+// site that did not come when this coordinator took the run over, only the profile is known.
 void Roster::admit_newcomer(Seat& seat, const std::string& connection,
                             const RegisterMessage& message) {
   if (is_present(seat)) {
@@ -32,6 +34,10 @@ void Roster::admit_newcomer(Seat& seat, const std::string& connection,
   }
   seat.presence = Presence::kPresent;
   seat.connection = connection;
+  if (seat.request.site.empty()) {
+    const auto profile = std::exchange(seat.request, message).profile;
+    seat.request.profile = profile;
+  }
   seat.heartbeat = {};
   seat.metrics.reset();
   seat.heard_seconds = now_seconds_;

@@ -20,11 +20,11 @@ constexpr double kReturnBeats = 10;
 Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& state,
                double now_seconds)
     : Roster(std::move(run), deadlines) {
-  term_ = state.term;
+  term_ = std::max(term_, state.term);
   const auto& begun = state.run;
   // Of a run that all have left, nothing is to go on.
   const auto is_present = [](const auto& seat) { return seat.presence == Presence::kPresent; };
-  if (!begun || std::ranges::none_of(begun->seats, is_present)) return;
+  if (!begun || run_.place || std::ranges::none_of(begun->seats, is_present)) return;
   progress_ = begun->progress;
   for (const auto& [key, value, is_of_start] : begun->values) values_[key] = {value, is_of_start};
   if (!begun->verdict.empty()) verdict_ = decode_coordinator_message(begun->verdict);
@@ -48,11 +48,12 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& sta
   rest();
 }
 
-// The arrivals belong to it once the exchange has begun: a site that has its go does not arrive
-// again, and one whose go was lost needs the figures of all.
+// With stand-bys only the term: after an absence, the sites may have gone on with another one, and
+// know best. Otherwise the arrivals belong to it once the exchange has begun: a site that has its
+// go does not arrive again, and one whose go was lost needs the figures of all.
 RosterState Roster::state() const {
   RosterState state{.term = term_, .run = {}};
-  if (!has_begun()) return state;
+  if (!has_begun() || run_.place) return state;
   auto& begun = state.run.emplace();
   begun.progress = progress_;
   begun.open_sync = sync_->id();
@@ -124,19 +125,29 @@ std::vector<std::string> Roster::awaited_sites() const {
 
 // Before the run begins, this coordinator becomes the newest. Later the one of the newer term is.
 void Roster::learn_term(const std::string& site, int64_t term) {
-  if (!has_begun()) {
-    term_ = std::max(term_, term + 1);
-  } else if (term > term_) {
+  if (has_begun() && term > term_) {
     step_down(
         fmt::format("site {} knows a coordinator of term {}, and this one is of term {}: "
-                    "only the newest serves the run, so this one ends",
+                    "only the newest serves the run",
                     site, term, term_));
+    term_ = term;
   }
+  const bool is_promise = is_claiming_ && term == term_;
+  if (has_begun() || term < term_ || is_promise) return;
+  term_ = run_.term_after(term);
+  is_claiming_ = false;
+  first_return_seconds_ = now_seconds_;  // another one claims the run, and has time for it
 }
 
 void Roster::step_down(const std::string& reason) {
   is_superseded_ = true;
   progress_.failure = reason;
+}
+
+std::vector<Outgoing> Roster::hand_over(const std::string& reason) {
+  if (has_begun() && !verdict_) send_to_all(UnknownSiteMessage{reason});
+  step_down(reason);
+  return std::exchange(outbox_, {});
 }
 
 std::vector<Outgoing> Roster::end(const std::string& reason) {

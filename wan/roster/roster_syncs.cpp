@@ -37,7 +37,7 @@ void Roster::on(Seat& seat, const HeartbeatMessage& message) {
   if (!is_superseded_ && message.generation > progress_.generation && term_ > 1) {
     step_down(
         fmt::format("site {} is in generation {}, this coordinator in generation {}: its "
-                    "journal is older than the run, so it ends",
+                    "journal is older than the run",
                     seat.site, message.generation, progress_.generation));
   }
   if (is_superseded_) return;
@@ -112,6 +112,7 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
   }
   progress_.fragments = fragments;
   sync_->arrive(seat.site, message);
+  if (message.contribution.work.steps > 0) arrival_history_.arrive(seat.site, now_seconds_);
   start_sync_if_ready();
 }
 
@@ -158,6 +159,7 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
     return;
   }
   progress_.last_sync = id;
+  arrival_history_.commit(now_seconds_);
   trouble_.reset();
   troubled_seconds_.reset();
   announce_handovers(*sync_);

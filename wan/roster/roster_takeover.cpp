@@ -12,93 +12,130 @@ namespace farstep {
 
 namespace {
 
-// The former coordinator may have begun generations that none of these sites knows. They must not
-// have the numbers of this one's.
+// The former coordinator may have begun generations that none of these sites knows. Times the term,
+// as several coordinators may go on from the same generation.
 constexpr int64_t kGenerationGap = 1000;
-// A member repeats its registration every heartbeat. What was queued for another coordinator comes
-// all at once, and may be old.
+// A coordinator claims a run so much later than the one before it in the list. Two that claim at
+// once would take turns in raising their terms.
+constexpr double kTurnBeats = 3;
+// A member repeats its registration every heartbeat. What was queued while this coordinator was
+// away comes all at once, and the member may be elsewhere by now.
 constexpr double kRepetitionBeats = 0.5;
 
 }  // namespace
 
 std::optional<RefusedMessage> Roster::objection_to_return(const RegisterMessage& message) const {
-  const auto left_behind = [](const std::string& reason) {
-    return RefusedMessage{reason, true, true};
-  };
-  if (!message.memory) {
-    return left_behind(fmt::format("site {} was no member of its run yet", message.site));
-  }
   const auto names = site_names();
   const auto is_known = [&](const std::string& site) {
     return std::ranges::find(names, site) != names.end();
   };
-  const auto& members = message.memory->members;
-  if (!std::ranges::all_of(members, is_known) || message.memory->profiles.size() != names.size() ||
+  const std::vector<std::string> only_itself{message.site};
+  const auto& members = message.memory ? message.memory->members : only_itself;
+  const bool has_profiles = !message.memory || message.memory->profiles.size() == names.size();
+  if (!std::ranges::all_of(members, is_known) || !has_profiles ||
       std::set(members.begin(), members.end()).size() != members.size()) {
     return RefusedMessage{fmt::format("site {} is a member of another run, of the sites {}",
                                       message.site, fmt::join(members, ", ")),
                           true};
   }
-  if (auto reason = objection_to_run(message, run_)) return RefusedMessage{*reason};
+  if (auto reason = objection_to_run(message, run_.config)) return RefusedMessage{*reason};
   return std::nullopt;
 }
 
 void Roster::gather(const std::string& connection, const RegisterMessage& message) {
+  if (returning_.empty()) first_return_seconds_ = now_seconds_;
+  learn_term(message.site, message.term);
   if (const auto refusal = objection_to_return(message)) {
     send(connection, *refusal);
     return;
   }
-  learn_term(message.site, message.term);
-  if (returning_.empty()) first_return_seconds_ = now_seconds_;
   auto [entry, is_new] = returning_.try_emplace(
       message.site, Returning{message, connection, now_seconds_, now_seconds_});
   auto& known = entry->second;
-  const bool is_same = known.connection == connection &&
-                       known.message.generation == message.generation &&
-                       known.message.committed_round == message.committed_round &&
-                       known.message.committed_fragment == message.committed_fragment;
-  if (!is_same) known = {message, connection, now_seconds_, now_seconds_};
+  if (known.connection != connection) known.first_seconds = now_seconds_;
+  known.message = message;
+  known.connection = connection;
   known.heard_seconds = now_seconds_;
+  known.beats = 0;
   take_over_if_possible();
-  if (!has_begun()) send(connection, WaitingMessage{unreturned_members()});
+  if (!has_begun()) let_wait(connection, message);
 }
 
-bool Roster::has_returned(const std::string& site) const {
-  const auto entry = returning_.find(site);
-  return entry != returning_.end() && entry->second.heard_seconds - entry->second.first_seconds >=
-                                          kRepetitionBeats * heartbeat_seconds_;
+void Roster::forget_settled(const std::string& connection) {
+  for (auto& [site, entry] : returning_) {
+    if (entry.connection == connection) ++entry.beats;
+  }
+  std::erase_if(returning_, [](const auto& entry) { return entry.second.beats > 1; });
 }
 
-const RegisterMessage& Roster::newest_return() const {
-  return std::ranges::max_element(returning_, {},
-                                  [](const auto& entry) { return entry.second.message.generation; })
-      ->second.message;
+void Roster::let_wait(const std::string& connection, const RegisterMessage& message) {
+  if (is_claiming_ && !has_promised(message)) {
+    send(connection, ClaimMessage{});
+  } else {
+    send(connection, WaitingMessage{returning_.empty() ? missing_sites() : unreturned_members()});
+  }
+}
+
+bool Roster::has_promised(const RegisterMessage& message) const {
+  return is_claiming_ && message.term == term_;
+}
+
+std::vector<Roster::Candidate> Roster::candidates() const {
+  std::vector<Candidate> found;
+  for (const auto& [site, entry] : returning_) {
+    const double seconds = entry.heard_seconds - entry.first_seconds;
+    if (seconds < kRepetitionBeats * heartbeat_seconds_) continue;
+    found.push_back({entry.connection, &entry.message});
+  }
+  for (const auto& seat : seats_) {
+    if (!is_present(seat) || !is_recent(seat.heard_seconds) || returning_.contains(seat.site)) {
+      continue;
+    }
+    found.push_back({seat.connection, &seat.request});
+  }
+  return found;
+}
+
+const RegisterMessage* Roster::newest_return() const {
+  const RegisterMessage* newest = nullptr;
+  for (const auto& [site, entry] : returning_) {
+    const auto& message = entry.message;
+    if (!message.memory) continue;  // it was a newcomer still
+    if (newest == nullptr || message.generation > newest->generation) newest = &message;
+  }
+  return newest;
 }
 
 // A new process in a member's place shows that the old one has ended.
 std::vector<std::string> Roster::unreturned_members() const {
-  std::vector<std::string> missing;
-  for (const auto& member : newest_return().memory->members) {
-    const auto* seat = seat_of_site(member);
-    if (!has_returned(member) && !is_present(*seat)) missing.push_back(member);
-  }
+  const auto* newest = newest_return();
+  auto missing = newest == nullptr ? site_names() : newest->memory->members;
+  for (const auto& candidate : candidates()) std::erase(missing, candidate.message->site);
   return missing;
 }
 
+// Sites that promise are lost to every other coordinator. So they are asked only when there are
+// enough of them to go on.
 void Roster::take_over_if_possible() {
-  std::erase_if(returning_, [this](const auto& entry) {
-    return now_seconds_ - entry.second.heard_seconds > suspect_seconds_;
-  });
-  if (has_begun() || returning_.empty()) return;
-  const auto newest = newest_return();
-  const auto& members = newest.memory->members;
-  const auto num_members = std::ranges::count_if(
-      members, [this](const std::string& member) { return has_returned(member); });
-  const auto num_new = std::ranges::count_if(
-      seats_, [this](const Seat& seat) { return is_present(seat) && !has_returned(seat.site); });
-  const bool has_time = now_seconds_ - first_return_seconds_ <= lost_after_seconds_;
-  if (has_time && !unreturned_members().empty()) return;
-  if (num_members > 0 && num_members + num_new >= min_sites_) take_over(newest);
+  std::erase_if(returning_,
+                [this](const auto& entry) { return !is_recent(entry.second.heard_seconds); });
+  const auto* newest = newest_return();
+  const auto sites = candidates();
+  if (has_begun() || newest == nullptr || std::ssize(sites) < min_sites_) {
+    is_claiming_ = false;
+    return;
+  }
+  const double waited_seconds = now_seconds_ - first_return_seconds_;
+  const auto turn = static_cast<double>(run_.place.value_or(0));
+  const bool is_its_turn = waited_seconds >= turn * kTurnBeats * heartbeat_seconds_;
+  const bool are_all_there = unreturned_members().empty();
+  if (is_claiming_) {
+    const auto promised = [this](const auto& site) { return has_promised(*site.message); };
+    if (std::ranges::all_of(sites, promised)) take_over(RegisterMessage(*newest));
+  } else if (is_its_turn && (are_all_there || waited_seconds > lost_after_seconds_)) {
+    is_claiming_ = true;
+    for (const auto& site : sites) send(site.connection, ClaimMessage{});
+  }
 }
 
 // All members' votes are needed for a commit, and a site applies only what is committed. So the
@@ -107,12 +144,17 @@ void Roster::take_over_if_possible() {
 void Roster::take_over(const RegisterMessage& newest) {
   const auto missing = unreturned_members();
   progress_.members = newest.memory->members;
-  std::erase_if(progress_.members, [this](const std::string& site) { return !has_returned(site); });
-  progress_.generation = newest.generation + kGenerationGap - 1;
+  std::erase_if(progress_.members, [this](const std::string& site) {
+    const auto entry = returning_.find(site);
+    return entry == returning_.end() || !entry->second.message.memory;
+  });
+  progress_.generation = newest.generation + kGenerationGap * term_ - 1;
   progress_.takes_any_sync = true;  // the members know where they are
+  std::vector<Seat> newcomers;
   for (auto& seat : seats_) {
     const auto entry = returning_.find(seat.site);
     const bool is_back = is_member(seat);
+    if (is_present(seat) && !is_back) newcomers.push_back(seat);
     seat = Seat(seat.site);
     seat.presence = is_back ? Presence::kPresent : Presence::kLost;
     seat.heard_seconds = now_seconds_;
@@ -126,16 +168,23 @@ void Roster::take_over(const RegisterMessage& newest) {
     seats_[i].request.profile = newest.memory->profiles[i];
   }
   returning_.clear();
+  is_claiming_ = false;
   open_sync(SyncId{});
   for (const auto& seat : seats_) {
     if (is_present(seat)) send(seat.connection, welcome(seat));
   }
-  std::string reason = "another coordinator serves the run";
-  if (!missing.empty())
+  std::string reason = "the run has a new coordinator";
+  if (!missing.empty()) {
     reason += fmt::format(", to which {} did not come", fmt::join(missing, ", "));
+  }
   progress_.lost_reason = reason;
   progress_.lost_generation = progress_.generation + 1;
   begin_generation(reason);
+  for (const auto& newcomer : newcomers) {
+    for (auto& seat : seats_) {
+      if (seat.site == newcomer.site) admit_newcomer(seat, newcomer.connection, newcomer.request);
+    }
+  }
 }
 
 void Roster::learn(const RegisterMessage& message) {

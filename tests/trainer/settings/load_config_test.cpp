@@ -109,6 +109,55 @@ TEST_CASE("a site that does not host the coordinator needs no run file") {
   CHECK_THAT(cluster.refusal("coordinator.host=true"), Contains("site.json: run: is missing"));
 }
 
+TEST_CASE("a run may have several coordinators, of which a site hosts the one of its name") {
+  Cluster cluster;
+  CHECK(cluster.load().site.coordinators().size() == 1);
+  CHECK(cluster.load().site.hosted_coordinator() == 0);
+  cluster.site["coordinator"] = Json::parse(R"({"endpoints": [
+      {"endpoint": "tcp://10.0.0.1:7000"}, {"endpoint": "tcp://10.0.0.2:7000", "site": "a"}]})");
+  cluster.write("site.json", cluster.site);
+  const auto site = cluster.load().site;
+  CHECK(site.coordinators().size() == 2);
+  CHECK(site.hosted_coordinator() == 1);
+  CHECK_FALSE(cluster.load({"coordinator.endpoints[1].site=b"}).site.hosted_coordinator());
+  CHECK_THAT(cluster.refusal("run="), Contains("site.json: run: is missing"));
+  CHECK_THAT(cluster.refusal("coordinator.endpoint=tcp://10.0.0.3:1"),
+             Contains("coordinator: must have either endpoint or endpoints"));
+  CHECK_THAT(cluster.refusal("coordinator.endpoints=[]"), Contains("must have either endpoint"));
+  CHECK_THAT(cluster.refusal("coordinator.host=true"),
+             Contains("coordinator.host: is for endpoint: with endpoints, set the site of each"));
+  CHECK_THAT(cluster.refusal("coordinator.endpoints[0].site=a"),
+             Contains("coordinator.endpoints[1].site: is a, which stands twice"));
+  CHECK_THAT(cluster.refusal("coordinator.endpoints[0].endpoint=tcp://10.0.0.2:7000"),
+             Contains("coordinator.endpoints[1].endpoint: is tcp://10.0.0.2:7000, which stands"));
+  CHECK_THAT(cluster.refusal("network.keys=keys"),
+             Contains("coordinator.endpoints[0].site: is missing; with network.keys"));
+}
+
+TEST_CASE("a run with stand-by coordinators needs more than half of its sites") {
+  Cluster cluster;
+  cluster.run["sites"] = Json::parse(R"([{"name":"a"},{"name":"b"},{"name":"c"},{"name":"d"}])");
+  cluster.write("run.json", cluster.run);
+  CHECK(cluster.refusal("run.min_sites=2").empty());
+  cluster.write("coordinator.json",
+                Json{{"run", "run.json"}, {"endpoint", "tcp://127.0.0.1:7000"}});
+  const auto load = [&](const std::vector<std::string>& settings) {
+    return load_coordinator(cluster.path("coordinator.json"), settings).coordinator.place;
+  };
+  CHECK_FALSE(load({"run.min_sites=1"}));
+  CHECK(load({"place=1"}) == 1);
+  CHECK(load({"place=15", "run.min_sites=3"}) == 15);
+  CHECK_THROWS_WITH(load({"place=1", "run.min_sites=2"}),
+                    Contains("run.json: min_sites: is 2; with stand-by coordinators it must be at "
+                             "least 3, more than half of the sites"));
+  CHECK_THROWS_WITH(load({"place=16"}), Contains("place: is 16"));
+  cluster.site["coordinator"] = Json::parse(R"({"endpoints": [
+      {"endpoint": "tcp://10.0.0.1:7000", "site": "a"}, {"endpoint": "tcp://10.0.0.2:7000"}]})");
+  cluster.write("site.json", cluster.site);
+  CHECK_THAT(cluster.refusal("run.min_sites=2"), Contains("at least 3, more than half"));
+  CHECK(cluster.refusal("run.min_sites=3").empty());
+}
+
 TEST_CASE("members that exclude each other are refused with their path") {
   Cluster cluster;
   CHECK_THAT(cluster.refusal("network.interface=eth0"),

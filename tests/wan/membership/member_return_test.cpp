@@ -152,7 +152,8 @@ TEST_CASE("new processes go on when none of the old ones comes back") {
     return term;
   });
   // The new run's term is above that of the old one.
-  CHECK(terms == std::vector<int64_t>{2, 2});
+  CHECK(terms[0] > 1);
+  CHECK(terms[1] == terms[0]);
   CHECK(party.coordinator->wait_until_over(10));
 }
 
@@ -223,7 +224,7 @@ TEST_CASE("a coordinator of an older term is not heard") {
   CHECK(waiting.get() == "site new: the newest");
 }
 
-TEST_CASE("a coordinator ends when a member tells it of a newer one") {
+TEST_CASE("a coordinator forgets its run when a member tells it of a newer one") {
   RealClock clock;
   Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);
   Actor site(ControlSocket::Role::kSite, coordinator.endpoint());
@@ -232,8 +233,11 @@ TEST_CASE("a coordinator ends when a member tells it of a newer one") {
   site.socket.send({encode(SiteMessage(request))});
   CHECK(std::holds_alternative<Welcome>(decode_coordinator_message(site.receive().front())));
   site.socket.send({encode(SiteMessage(HeartbeatMessage{0, 0, 0, "", 1, 9}))});
-  CHECK(coordinator.wait_until_over(30));
-  CHECK_THAT(coordinator.failure(), Catch::Contains("knows a coordinator of term 9"));
+  // Until the site registers again, it is unknown.
+  site.socket.send({encode(SiteMessage(HeartbeatMessage{0, 0, 0, "", 1, 9}))});
+  CHECK(std::holds_alternative<UnknownSiteMessage>(
+      decode_coordinator_message(site.receive().front())));
+  CHECK_FALSE(coordinator.serves_run());
 }
 
 TEST_CASE("a site that starts again still knows the newest term") {

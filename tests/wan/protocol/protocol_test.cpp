@@ -60,7 +60,8 @@ TEST_CASE("messages of the coordinator come back as they were sent") {
               2,
               true,
               5},
-      RefusedMessage{"no"},
+      ClaimMessage{17},
+      RefusedMessage{"no", true, true, 3},
       StoredMessage{"k"},
       ValueMessage{"k", ""},
       HeartbeatAckMessage{1.25, 1.5, "site b: silent", 5},
@@ -97,13 +98,13 @@ TEST_CASE("what is no message of Farstep is bad data") {
       "[]",
       "null",
       "{}",
-      R"({"protocol": 9})",
+      R"({"protocol": 10})",
       R"({"type": "get", "key": "k"})",
       R"({"protocol": "7", "type": "get"})",
-      R"({"protocol": 9, "type": 7})",
-      R"({"protocol": 9, "type": "get", "key": "k")",
+      R"({"protocol": 10, "type": 7})",
+      R"({"protocol": 10, "type": "get", "key": "k")",
       std::string(100000, '['),
-      R"({"protocol": 9, "type": "register", "facts": )" + std::string(80, '[') +
+      R"({"protocol": 10, "type": "register", "facts": )" + std::string(80, '[') +
           std::string(80, ']') + "}",
   };
   for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);
@@ -125,13 +126,13 @@ TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
   const std::vector<Row> table = {
       {R"({"protocol": 1, "type": "get", "key": "k"})", "of protocol 1"},
       {R"({"protocol": 1, "type": "something new"})", "of protocol 1"},
-      {R"({"protocol": 9, "type": "dance"})", "unknown type 'dance'"},
-      {R"({"protocol": 9, "type": "welcome"})", "unknown type 'welcome'"},
-      {R"({"protocol": 9, "type": "get"})", "message get: key: is missing"},
-      {R"({"protocol": 9, "type": "get", "key": 4})", "message get: key: is 4"},
-      {R"({"protocol": 9, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
-      {R"({"protocol": 9, "type": "leave", "outcome": "bored"})", "must be one of done"},
-      {R"({"protocol": 9, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
+      {R"({"protocol": 10, "type": "dance"})", "unknown type 'dance'"},
+      {R"({"protocol": 10, "type": "welcome"})", "unknown type 'welcome'"},
+      {R"({"protocol": 10, "type": "get"})", "message get: key: is missing"},
+      {R"({"protocol": 10, "type": "get", "key": 4})", "message get: key: is 4"},
+      {R"({"protocol": 10, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
+      {R"({"protocol": 10, "type": "leave", "outcome": "bored"})", "must be one of done"},
+      {R"({"protocol": 10, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
            "theta_hash": "a", "contribution": {"work": {"steps": -1, "batch": 1, "tokens": 1}}})",
        "contribution.work.steps: is -1"},
   };
@@ -183,6 +184,7 @@ TEST_CASE("an answer fits the request that it names and no other") {
   CHECK(answers(Welcome{}, RegisterMessage{}));
   CHECK(answers(RefusedMessage{}, RegisterMessage{}));
   CHECK_FALSE(answers(WaitingMessage{}, RegisterMessage{}));
+  CHECK_FALSE(answers(ClaimMessage{}, RegisterMessage{}));
   CHECK(answers(StoredMessage{"k"}, PutMessage{"k", "00"}));
   CHECK_FALSE(answers(StoredMessage{"k"}, PutMessage{"other", "00"}));
   CHECK(answers(ValueMessage{"k", "00"}, GetMessage{"k"}));

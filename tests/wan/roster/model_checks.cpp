@@ -27,30 +27,60 @@ void ModelWorld::note(const ModelSite& from, const SiteMessage& message) {
   }
 }
 
-void ModelWorld::check(const std::string& connection, const CoordinatorMessage& message) {
-  if (const auto* view = std::get_if<ViewMessage>(&message)) check_view(*view);
+// What a coordinator decides counts even if nobody hears of it.
+void ModelWorld::check_all(std::size_t place, const std::vector<Outgoing>& messages) {
+  check_memory(*coordinators_[place].roster);
+  // The handovers that follow from a commit come before it.
+  for (const auto& [connection, message] : messages) {
+    const auto* committed = std::get_if<CommittedMessage>(&message);
+    if (committed == nullptr) continue;
+    if (is_stale(place)) {
+      note_stale_commit(*committed);
+    } else {
+      check_commit(*committed);
+    }
+  }
+  for (const auto& [connection, message] : messages) {
+    if (is_told_) tell("<-", fmt::format("{} {}", connection, place), encode(message));
+    check(place, connection, message);
+  }
+}
+
+void ModelWorld::check(std::size_t place, const std::string& connection,
+                       const CoordinatorMessage& message) {
+  if (const auto* stop = std::get_if<StopMessage>(&message)) {
+    throw Violation("theta_global is equal at all sites: " + stop->reason);
+  }
+  const auto* welcome = std::get_if<Welcome>(&message);
+  if (welcome != nullptr && !welcome->is_newcomer && welcome->generation == 1) {
+    is_abandoned_ |= serving_term_ > 0 && has_stand_bys() && serving_term_ != welcome->term;
+    serving_term_ = welcome->term;
+  }
+  const auto* view = std::get_if<ViewMessage>(&message);
+  if (is_stale(place)) return;
+  if (view != nullptr) check_view(*view);
   if (const auto* go = std::get_if<Go>(&message)) check_go(*go);
   if (const auto* handover = std::get_if<HandoverMessage>(&message)) {
     const auto commit = commits_.find({handover->round, fragments_ - 1});
     require(commit != commits_.end() && commit->second.hash == handover->theta_hash,
             "a handover is of a committed round");
   }
-  if (const auto* stop = std::get_if<StopMessage>(&message)) {
-    throw Violation("theta_global is equal at all sites: " + stop->reason);
-  }
   if (const auto* error = std::get_if<ErrorMessage>(&message)) {
     require(!by_connection_.at(connection)->is_alive(),
             "no message of a living site is wrong: " + error->message);
   }
-  if (std::holds_alternative<PeerLostMessage>(message) && !roster_->failure().empty()) {
-    check_loss_of_run();
+  if (std::holds_alternative<PeerLostMessage>(message) &&
+      !coordinators_[place].roster->failure().empty()) {
+    check_loss_of_run(place);
   }
 }
 
 void ModelWorld::check_view(const ViewMessage& view) {
+  const bool is_taken_over = has_stand_bys() ? view.term > serving_term_ : is_blank_;
+  if (has_stand_bys()) serving_term_ = view.term;
   require(view.generation >= generation_, "generations rise");
   if (view.generation == generation_) return;
-  if (is_blank_) {
+  if (is_taken_over) {
     check_takeover(view);
     return;
   }
@@ -76,10 +106,24 @@ void ModelWorld::check_takeover(const ViewMessage& view) {
     require(applied == newest_applied_.end() || applied->second <= newest,
             "a new coordinator knows what its members have applied");
   }
-  commits_.erase(commits_.upper_bound(newest), commits_.end());
+  const auto undone = commits_.upper_bound(newest);
+  for (auto commit = undone; commit != commits_.end(); ++commit) {
+    stale_commits_.insert({commit->first, commit->second.hash});
+  }
+  commits_.erase(undone, commits_.end());
   is_blank_ = false;
+  num_takeovers_ += has_stand_bys() ? 1 : 0;
   generation_ = view.generation;
   members_ = view.sites;
+}
+
+// Its members had voted before they followed another coordinator. Those that had not are left
+// behind.
+void ModelWorld::note_stale_commit(const CommittedMessage& message) {
+  const SyncId sync{message.round, message.fragment};
+  const auto& votes = votes_[{message.generation, sync}];
+  require(!votes.empty(), "a sync is committed when all members have voted");
+  stale_commits_.insert({sync, votes.begin()->second});
 }
 
 void ModelWorld::check_go(const Go& go) {
@@ -125,12 +169,13 @@ void ModelWorld::check_commit(const CommittedMessage& message) {
 }
 
 // Sites that nothing disturbs are enough to go on.
-void ModelWorld::check_loss_of_run() const {
+void ModelWorld::check_loss_of_run(std::size_t place) const {
   int64_t healthy = 0;
   for (const auto& member : members_) {
     const auto process = newest_process_.find(member);
     if (process == newest_process_.end() || !process->second->can_go_on()) continue;
-    const auto& link = links_.at(process->second->connection());
+    const auto& link = links_.at({process->second->connection(), place});
+    if (known_terms_.at(member) > coordinators_[place].roster->term()) continue;
     healthy += link.last_fault < now_seconds_ - kCalmSeconds ? 1 : 0;
   }
   require(healthy < min_sites_, "a run with enough sites goes on");
@@ -138,9 +183,9 @@ void ModelWorld::check_loss_of_run() const {
 
 // A site puts one address in a generation. Before the first commit, each generation has lost a
 // site. Later, the newest one's are kept, what came late of the one before, and a get of each site.
-void ModelWorld::check_memory() const {
+void ModelWorld::check_memory(const Roster& roster) const {
   const auto sites = names_.size();
-  require(roster_->num_kept() <= sites * sites + 3 * sites, "the roster's memory is bounded");
+  require(roster.num_kept() <= sites * sites + 3 * sites, "the roster's memory is bounded");
 }
 
 void ModelWorld::check_member(const ModelSite& site, const Go& go) const {
@@ -153,6 +198,11 @@ void ModelWorld::check_handover(const HandoverMessage& handover, const ModelStat
 }
 
 void ModelWorld::applied(const ModelSite& site, const SyncId& sync, uint64_t theta) {
+  // Such a site comes back as a newcomer.
+  if (stale_commits_.contains({sync, std::to_string(theta)}) &&
+      (!commits_.contains(sync) || commits_.at(sync).hash != std::to_string(theta))) {
+    return;
+  }
   const auto commit = commits_.find(sync);
   require(commit != commits_.end(), "only what is committed is applied");
   require(commit->second.hash == std::to_string(theta), "a sync is applied with one hash");
@@ -166,8 +216,8 @@ void ModelWorld::applied(const ModelSite& site, const SyncId& sync, uint64_t the
 }
 
 void ModelWorld::check_end() const {
-  if (is_abandoned_) return;
-  const auto& failure = roster_->failure();
+  if (is_abandoned_ || has_stand_bys()) return;
+  const auto& failure = coordinators_.front().roster->failure();
   for (const auto& process : processes_) {
     require(!process->has_done_all() || was_completed(), "who has done all has done the last sync");
   }

@@ -56,7 +56,7 @@ void ModelSite::enter(Stage stage) {
 void ModelSite::ask(Stage stage, SiteMessage request) {
   enter(stage);
   request_ = std::move(request);
-  world_.send(*this, *request_);
+  send(*request_);
 }
 
 template <typename Function>
@@ -64,87 +64,6 @@ void ModelSite::later(double seconds, Function function) {
   world_.after(seconds, [this, function, number = stage_number_] {
     if (number == stage_number_) function();
   });
-}
-
-void ModelSite::beat() {
-  if (returning_) world_.send(*this, *returning_);
-  if (request_) world_.send(*this, *request_);
-  if (!takes_part()) return;
-  if (world_.now() - heard_seconds_ > world_.deadlines().coordinator_lost_after_seconds) {
-    crash();  // it cannot reach the coordinator for a goodbye
-    return;
-  }
-  HeartbeatMessage heartbeat;
-  heartbeat.generation = generation_;
-  heartbeat.term = term_;
-  world_.send(*this, heartbeat);
-}
-
-bool ModelSite::hears(const CoordinatorMessage& message) {
-  const int64_t term = std::visit(
-      [this](const auto& content) {
-        if constexpr (requires { content.term; }) return content.term;
-        return term_;
-      },
-      message);
-  if (term < term_) return false;
-  const auto silence_seconds = world_.now() - heard_seconds_;
-  if (welcome_ && (term > term_ || silence_seconds > world_.deadlines().lost_after_seconds)) {
-    back_seconds_ = world_.now();
-  }
-  term_ = term;
-  const bool does_not_know = std::holds_alternative<UnknownSiteMessage>(message) ||
-                             std::holds_alternative<WaitingMessage>(message);
-  if (!welcome_ || !does_not_know) heard_seconds_ = world_.now();
-  return true;
-}
-
-void ModelSite::return_to_run() {
-  if (returning_) return;
-  returning_.emplace();
-  returning_->site = name_;
-  returning_->term = term_;
-  returning_->generation = generation_;
-  if (committed_) {
-    returning_->committed_round = committed_->round;
-    returning_->committed_fragment = committed_->fragment;
-  }
-  if (std::ranges::count(sites_, name_) > 0 && (view_ || !welcome_->is_newcomer)) {
-    returning_->memory = RunMemory{sites_, std::vector<Json>(world_.num_sites()), {}};
-  }
-  world_.send(*this, *returning_);
-}
-
-void ModelSite::receive(const CoordinatorMessage& message) {
-  if (!hears(message)) return;
-  if (const auto* committed = std::get_if<CommittedMessage>(&message)) {
-    committed_ = SyncId{committed->round, committed->fragment};
-  }
-  if (const auto* ack = std::get_if<HeartbeatAckMessage>(&message))
-    is_paused_ = !ack->pause.empty();
-  if (takes_part() && returning_ && answers(message, *returning_)) {
-    returning_.reset();
-    if (std::holds_alternative<RefusedMessage>(message)) crash();  // and it joins again
-    return;
-  }
-  if (const auto* welcome = std::get_if<Welcome>(&message); welcome != nullptr && !welcome_) {
-    welcome_ = *welcome;
-    generation_ = welcome->generation;
-    sites_ = welcome->sites;
-  }
-  // Answers come before the end of an exchange, as Member's thread gives them.
-  const auto number = stage_number_;
-  const auto* view = std::get_if<ViewMessage>(&message);
-  const bool is_new_view = view != nullptr && welcome_ && view->generation > generation_;
-  if (is_new_view) on_view(*view);
-  if (stage_ == Stage::kGone) return;
-  if (number == stage_number_ && request_ && answers(message, *request_)) {
-    request_.reset();
-    on_answer(message);
-    return;
-  }
-  if (takes_part() && std::holds_alternative<UnknownSiteMessage>(message)) return_to_run();
-  if (takes_part() && std::holds_alternative<PeerLostMessage>(message)) leave(Outcome::kPeerLost);
 }
 
 void ModelSite::on_view(const ViewMessage& view) {

@@ -35,7 +35,8 @@ class ModelSite {
   bool has_done_all() const { return has_done_all_; }
   std::string text() const;
 
-  void receive(const CoordinatorMessage& message);
+  // A message of the coordinator of this place has come.
+  void receive(std::size_t coordinator, const CoordinatorMessage& message);
   void beat();
   // The process ends without a word.
   void crash();
@@ -68,10 +69,16 @@ class ModelSite {
   // Calls the function after this time, unless the process has left the stage by then.
   template <typename Function>
   void later(double seconds, Function function);
-  // Notes that the coordinator lives; false for a message of an older term, which is dropped.
-  bool hears(const CoordinatorMessage& message);
-  // Registers again at a coordinator that does not know this member.
+  // Sends to the coordinators that are to hear it.
+  void send(SiteMessage message);
+  // Whether a message is of the coordinator that serves this site, or of a newer one, which does so
+  // from now on; all others are dropped.
+  bool hears(std::size_t coordinator, const CoordinatorMessage& message);
+  // Notes that the coordinator lives.
+  void note_life(const CoordinatorMessage& message);
+  // Registers again, where this member is not known or the coordinator is silent.
   void return_to_run();
+  RegisterMessage registration_of_member() const;
   void on_view(const ViewMessage& view);
   void on_answer(const CoordinatorMessage& answer);
   void end();
@@ -100,8 +107,8 @@ class ModelSite {
   std::optional<SiteMessage> request_;
   double heard_seconds_;
   double back_seconds_ = -1e9;  // when the coordinator came back from a silence or a restart
-  int64_t term_ = 0;
-  std::optional<RegisterMessage> returning_;
+  std::size_t current_ = 0;     // the coordinator that is heard
+  bool is_returning_ = false;
   std::optional<SyncId> committed_;
 
   // What Member knows.

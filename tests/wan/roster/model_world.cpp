@@ -54,8 +54,15 @@ ModelWorld::ModelWorld(uint64_t seed, bool is_told) : is_told_(is_told), chance_
     fault_end_seconds_ = 150;
     loses_one_in_ = 0;
   }
-  run_ = ServedRun{Json{{"name", "model"}}, names_, fragments_, min_sites_};
-  roster_ = std::make_unique<Roster>(run_, deadlines_);
+  const bool has_several = num_sites > 1 && chance_.one_in(3);
+  if (has_several) min_sites_ = chance_.one_in(4) ? num_sites : num_sites / 2 + 1;
+  const std::size_t num_coordinators = has_several ? 2 + chance_.below(2) : 1;
+  for (std::size_t place = 0; place < num_coordinators; ++place) {
+    auto& coordinator = coordinators_.emplace_back();
+    coordinator.run = {Json{{"name", "model"}}, names_, fragments_, min_sites_, std::nullopt};
+    if (has_several) coordinator.run.place = place;
+    coordinator.roster = std::make_unique<Roster>(coordinator.run, deadlines_);
+  }
   members_ = names_;
   for (const auto& name : names_) {
     after(chance_.between(0, 1), [this, name] { start_process(name); });
@@ -84,6 +91,16 @@ void ModelWorld::play() {
   check_end();
 }
 
+bool ModelWorld::is_run_over() const {
+  if (has_stand_bys() && was_completed_) return true;
+  for (std::size_t place = 0; place < coordinators_.size(); ++place) {
+    const auto& roster = *coordinators_[place].roster;
+    const bool has_run = !has_stand_bys() || (roster.has_begun() && !is_stale(place));
+    if (has_run && (roster.is_over() || !roster.failure().empty())) return true;
+  }
+  return false;
+}
+
 bool ModelWorld::is_over() const {
   if (is_abandoned_) return true;
   return num_restarts_due_ == 0 && newest_process_.size() == names_.size() &&
@@ -103,7 +120,6 @@ void ModelWorld::after(double seconds, std::function<void()> action) {
 void ModelWorld::start_process(const std::string& site) {
   const auto connection = fmt::format("{}{}", site, processes_.size());
   const double uplink = chance_.one_in(2) ? 0 : chance_.between(1e6, 9e6);
-  links_[connection];
   // It sends from its constructor on.
   processes_.push_back(std::make_unique<ModelSite>(*this, site, connection, uplink));
   auto* process = processes_.back().get();
@@ -134,8 +150,7 @@ void ModelWorld::gone(ModelSite& site, bool died) {
     if (commits_.contains(meeting.second) || meeting.first != generation_) continue;
     leave_exchange(site.name(), meeting.first, meeting.second);
   }
-  const bool is_run_over = roster_->is_over() || !roster_->failure().empty();
-  if (is_run_over || (site.has_done_all() && !restarts_done_sites_)) return;
+  if (is_run_over() || (site.has_done_all() && !restarts_done_sites_)) return;
   ++num_restarts_due_;
   after(chance_.between(0.3, 6), [this, name = site.name()] {
     --num_restarts_due_;
@@ -149,73 +164,49 @@ void ModelWorld::draw_fault() {
   const auto& name = names_[static_cast<std::size_t>(chance_.below(std::ssize(names_)))];
   auto* process = process_of(name);
   if (process == nullptr) return;
-  auto& link = links_[process->connection()];
-  link.last_fault = now_seconds_;
-  switch (chance_.below(7)) {
+  switch (chance_.below(has_stand_bys() ? 9 : 7)) {
     case 0:
     case 1:
+      for (std::size_t place = 0; place < coordinators_.size(); ++place) {
+        link(process->connection(), place).last_fault = now_seconds_;
+      }
       process->crash();
       break;
     case 2:
-      tell("--", process->connection(), "its connection breaks");
-      ++link.epoch;
+      harm_links(*process, false);
       break;
     case 3:
-      link.cut_until = now_seconds_ + chance_.between(0.5, 6);
-      link.last_fault = link.cut_until;
-      link.keeps_messages = chance_.one_in(2);
-      tell("--", process->connection(), fmt::format("is cut off until {:.2f}", link.cut_until));
+      harm_links(*process, true);
       break;
     case 4:
       process->leave(Outcome::kInterrupted);
       break;
     case 5:
-      kill_coordinator();
+      fail_link_of_exchange();
       break;
     default:
-      fail_link_of_exchange();
+      harm_coordinator();
   }
 }
 
-// Half of its deaths come when the journal is written and the answers have not left.
-void ModelWorld::kill_coordinator() {
-  if (is_coordinator_down_ || roster_->is_over()) return;
-  if (chance_.one_in(2)) {
-    dies_before_answers_ = true;
-  } else {
-    lose_coordinator();
+// Its own line, or the way to one coordinator.
+void ModelWorld::harm_links(ModelSite& process, bool cuts) {
+  const double end_seconds = now_seconds_ + chance_.between(0.5, has_stand_bys() ? 25 : 6);
+  const bool keeps_messages = chance_.one_in(2);
+  const auto only = static_cast<std::size_t>(chance_.below(2 * std::ssize(coordinators_)));
+  tell("--", process.connection(),
+       cuts ? fmt::format("is cut off until {:.2f}", end_seconds) : "its connections break");
+  for (std::size_t place = 0; place < coordinators_.size(); ++place) {
+    if (only < coordinators_.size() && only != place) continue;
+    auto& harmed = link(process.connection(), place);
+    harmed.last_fault = std::max(harmed.last_fault, cuts ? end_seconds : now_seconds_);
+    if (cuts) {
+      harmed.cut_until = std::max(harmed.cut_until, end_seconds);
+      harmed.keeps_messages = keeps_messages;
+    } else {
+      ++harmed.epoch;
+    }
   }
-}
-
-void ModelWorld::lose_coordinator() {
-  tell("--", "coordinator", "dies");
-  is_coordinator_down_ = true;
-  if (chance_.one_in(2)) waiting_.emplace();
-  after(chance_.between(0.1, 8), [this] { restart_coordinator(); });
-}
-
-void ModelWorld::restart_coordinator() {
-  auto state = roster_->state();
-  if (chance_.one_in(4)) state = read_json<RosterState>(to_json(state), "the journal");
-  // Another coordinator, or one without its journal. A second one could begin the generations again
-  // that nobody has heard of, which the model cannot tell apart.
-  if (chance_.one_in(3) && !was_blank_) {
-    state = {};
-    is_blank_ = was_blank_ = true;
-  }
-  state.require_fits(run_);
-  // Of a run that all have left, nothing is to go on.
-  is_abandoned_ = state.run && std::ranges::none_of(state.run->seats, [](const auto& seat) {
-                    return seat.presence == Presence::kPresent;
-                  });
-  ++state.term;
-  roster_ = std::make_unique<Roster>(run_, deadlines_, state, now_seconds_);
-  tell("--", "coordinator",
-       fmt::format("is back in term {}{}", state.term, is_blank_ ? ", without its state" : ""));
-  is_coordinator_down_ = false;
-  for (auto& [connection, link] : links_) link.last_fault = now_seconds_;
-  const auto waiting = std::exchange(waiting_, std::nullopt).value_or(std::vector<Waiting>());
-  for (const auto& [from, message, epoch] : waiting) arrive(*from, message, epoch);
 }
 
 // Both of its ends live.
@@ -237,7 +228,7 @@ void ModelWorld::fail_link_of_exchange() {
 
 std::optional<double> ModelWorld::arrival_seconds(Link& link, double& newest) {
   if (loses_one_in_ > 0 && now_seconds_ < fault_end_seconds_ && chance_.one_in(loses_one_in_)) {
-    link.last_fault = now_seconds_;
+    link.last_fault = std::max(link.last_fault, now_seconds_);
     return std::nullopt;
   }
   double leaves = now_seconds_;
@@ -247,84 +238,6 @@ std::optional<double> ModelWorld::arrival_seconds(Link& link, double& newest) {
   }
   newest = std::max(newest, leaves + chance_.between(0.001, longest_delay_seconds_));
   return newest;
-}
-
-void ModelWorld::send(const ModelSite& from, const SiteMessage& message) {
-  auto& link = links_[from.connection()];
-  const auto arrives = arrival_seconds(link, link.newest_up);
-  if (!arrives) return;
-  const bool is_repeated = repeats_one_in_ > 0 && chance_.one_in(repeats_one_in_);
-  for (int copy = 0; copy < (is_repeated ? 2 : 1); ++copy) {
-    after(*arrives - now_seconds_,
-          [this, &from, message, epoch = link.epoch] { arrive(from, message, epoch); });
-  }
-}
-
-void ModelWorld::arrive(const ModelSite& from, const SiteMessage& message, int64_t epoch) {
-  if (links_[from.connection()].epoch != epoch || is_abandoned_) return;
-  if (is_coordinator_down_) {
-    if (waiting_) waiting_->push_back({&from, message, epoch});
-    return;
-  }
-  if (is_told_) tell("->", from.connection(), encode(message));
-  note(from, message);
-  const auto answers = roster_->receive(from.connection(), message, now_seconds_);
-  notice_new_run();
-  if (std::exchange(dies_before_answers_, false) && !roster_->is_over()) {
-    check_all(answers);
-    lose_coordinator();
-  } else {
-    deliver(answers);
-  }
-}
-
-void ModelWorld::tick() {
-  if (!is_coordinator_down_) {
-    deliver(roster_->tick(now_seconds_));
-    is_abandoned_ |= roster_->is_abandoned();
-    notice_new_run();
-  }
-  after(kTickSeconds, [this] { tick(); });
-}
-
-// A coordinator that no member of the old run can find begins another with new processes.
-void ModelWorld::notice_new_run() {
-  if (!is_blank_) return;
-  is_abandoned_ |= std::ranges::none_of(
-      processes_, [](const auto& process) { return process->is_alive() && process->takes_part(); });
-  if (roster_->has_begun()) {
-    is_abandoned_ |= roster_->state().run->progress.generation == 1;
-  }
-}
-
-void ModelWorld::check_all(const std::vector<Outgoing>& messages) {
-  check_memory();
-  if (roster_->is_superseded()) throw Violation("the newest coordinator serves the run");
-  // The handovers that follow from a commit come before it.
-  for (const auto& [connection, message] : messages) {
-    if (const auto* committed = std::get_if<CommittedMessage>(&message)) check_commit(*committed);
-  }
-  for (const auto& [connection, message] : messages) {
-    if (is_told_) tell("<-", connection, encode(message));
-    check(connection, message);
-  }
-}
-
-void ModelWorld::deliver(const std::vector<Outgoing>& messages) {
-  check_all(messages);
-  for (const auto& [connection, message] : messages) {
-    auto& link = links_[connection];
-    const auto arrives = arrival_seconds(link, link.newest_down);
-    if (!arrives) continue;
-    const bool is_repeated = repeats_one_in_ > 0 && chance_.one_in(repeats_one_in_);
-    auto* process = by_connection_.at(connection);
-    for (int copy = 0; copy < (is_repeated ? 2 : 1); ++copy) {
-      after(*arrives - now_seconds_, [this, process, message = message, epoch = link.epoch] {
-        if (links_[process->connection()].epoch != epoch || !process->is_alive()) return;
-        process->receive(message);
-      });
-    }
-  }
 }
 
 void ModelWorld::tell(const std::string& direction, const std::string& connection,

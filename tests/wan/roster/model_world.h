@@ -1,7 +1,8 @@
-// A coordinator's roster and the sites of a run in one process and in simulated time, for the model
-// of the protocol. A seed draws the run, every delay, the loss and repetition of messages, and the
-// faults: processes that die and are started again, connections that break, cut links, and a
-// coordinator that dies and goes on with its journal.
+// The rosters of a run's coordinators and its sites in one process and in simulated time, for the
+// model of the protocol. A seed draws the run, every delay, the loss and repetition of messages,
+// and the faults: processes that die and are started again, connections that break, cut links, and
+// a coordinator that dies and goes on with its journal. Or the run has stand-bys: then coordinators
+// die for good too, stand still and wake, and hand over.
 //
 // Each connection keeps the order of its messages, as TCP does. Messages of different connections
 // overtake each other. After some seconds no fault comes any more, and the run has to end.
@@ -55,7 +56,8 @@ class ModelWorld {
   // How the run ended, and what happened in it.
   bool was_completed() const;
   int64_t num_newcomers_taken() const { return num_newcomers_taken_; }
-  bool has_lost_coordinator() const { return roster_->term() > 1; }
+  bool has_lost_coordinator() const { return num_coordinators_lost_ > 0; }
+  int64_t num_takeovers() const { return num_takeovers_; }  // by stand-bys
 
   // ---- for the sites ----
   double now() const { return now_seconds_; }
@@ -63,10 +65,13 @@ class ModelWorld {
   const Deadlines& deadlines() const { return deadlines_; }
   int64_t rounds() const { return rounds_; }
   std::size_t num_sites() const { return names_.size(); }
+  std::size_t num_coordinators() const { return coordinators_.size(); }
+  // The newest term that the site's file has.
+  int64_t& known_term(const std::string& site) { return known_terms_[site]; }
   int64_t fragments() const { return fragments_; }
   double step_seconds() { return chance_.between(0.1, longest_round_seconds_); }
   void after(double seconds, std::function<void()> action);
-  void send(const ModelSite& from, const SiteMessage& message);
+  void send(const ModelSite& from, std::size_t coordinator, const SiteMessage& message);
   // The site takes part in the exchange, and later hears how it ended.
   void join_exchange(ModelSite& site, const Go& go, uint64_t theta, uint64_t delta);
   // The site's connections of this exchange are gone.
@@ -78,7 +83,7 @@ class ModelWorld {
   void gone(ModelSite& site, bool died);
 
  private:
-  // What waits at a site until the coordinator is back.
+  // What waits at a site until a coordinator is back.
   struct Waiting {
     const ModelSite* from;
     SiteMessage message;
@@ -89,6 +94,14 @@ class ModelWorld {
     double newest_up = 0, newest_down = 0;
     double cut_until = 0, last_fault = -1e9;
     bool keeps_messages = false;  // while it is cut
+  };
+  struct ModelCoordinator {
+    ServedRun run = {};
+    std::unique_ptr<Roster> roster = {};  // also while it is down
+    bool is_down = false;
+    bool stands_still = false;
+    bool dies_before_answers = false;  // when the journal has the next message's effect
+    std::optional<std::vector<Waiting>> waiting = {};  // nothing: messages to it are lost
   };
   struct Event {
     double seconds;
@@ -117,32 +130,45 @@ class ModelWorld {
   void start_process(const std::string& site);
   ModelSite* process_of(const std::string& site);
   void draw_fault();
+  void harm_links(ModelSite& process, bool cuts);
   void fail_link_of_exchange();
-  void kill_coordinator();
-  void lose_coordinator();
-  void restart_coordinator();
+  void harm_coordinator();
+  void lose_coordinator(std::size_t place);
+  void restart_coordinator(std::size_t place);
+  RosterState state_after_restart(const ModelCoordinator& coordinator);
+  void stop_coordinator(std::size_t place);
+  void go_on(std::size_t place);  // with the messages that have waited
+  void forget_if_superseded(std::size_t place);
   void notice_new_run();
   // A message has come to the coordinator's machine.
-  void arrive(const ModelSite& from, const SiteMessage& message, int64_t epoch);
+  void arrive(const ModelSite& from, std::size_t place, const SiteMessage& message, int64_t epoch);
   void tick();
+  bool has_stand_bys() const { return coordinators_.size() > 1; }
+  // Whether a newer coordinator has taken the run over.
+  bool is_stale(std::size_t place) const;
+  bool is_run_over() const;
   bool is_over() const;
+  Link& link(const std::string& connection, std::size_t place) {
+    return links_[{connection, place}];
+  }
   // Returns when the message arrives, or nothing if it is lost.
   std::optional<double> arrival_seconds(Link& link, double& newest);
   // Checks what the roster has decided. It counts even if nobody hears of it.
-  void check_all(const std::vector<Outgoing>& messages);
-  void deliver(const std::vector<Outgoing>& messages);
+  void check_all(std::size_t place, const std::vector<Outgoing>& messages);
+  void deliver(std::size_t place, const std::vector<Outgoing>& messages);
   void look_at(const ModelExchange& exchange, const Meeting& meeting);
   void tell(const std::string& direction, const std::string& connection, const std::string& text);
 
   // The invariants of what the sites send and of what the roster sends.
   void note(const ModelSite& from, const SiteMessage& message);
-  void check(const std::string& connection, const CoordinatorMessage& message);
+  void check(std::size_t place, const std::string& connection, const CoordinatorMessage& message);
   void check_takeover(const ViewMessage& view);
   void check_view(const ViewMessage& view);
   void check_go(const Go& go);
   void check_commit(const CommittedMessage& message);
-  void check_loss_of_run() const;
-  void check_memory() const;
+  void note_stale_commit(const CommittedMessage& message);
+  void check_loss_of_run(std::size_t place) const;
+  void check_memory(const Roster& roster) const;
   void check_end() const;
 
   const bool is_told_;
@@ -159,29 +185,29 @@ class ModelWorld {
   double now_seconds_ = 0;
   int64_t num_steps_ = 0;
   std::priority_queue<Event> events_;
-  ServedRun run_;
-  std::unique_ptr<Roster> roster_;  // of the newest coordinator, also while that is down
-  bool is_coordinator_down_ = false;
-  bool dies_before_answers_ = false;  // it dies when the journal has the next message's effect
-  std::optional<std::vector<Waiting>> waiting_;  // nothing: messages to a dead coordinator are lost
+  std::vector<ModelCoordinator> coordinators_;
+  std::map<std::string, int64_t> known_terms_;  // by site
   bool is_abandoned_ = false;  // a new run would begin, as all old processes have gone
   std::vector<std::unique_ptr<ModelSite>> processes_;
   std::map<std::string, ModelSite*> newest_process_;  // by site
   std::map<std::string, ModelSite*> by_connection_;
-  std::map<std::string, Link> links_;  // by connection
-  bool is_blank_ = false;              // the coordinator does not know the run
-  bool was_blank_ = false;             // it did not once
-  bool was_completed_ = false;         // the last sync was committed
+  std::map<std::pair<std::string, std::size_t>, Link> links_;  // by connection and coordinator
+  bool is_blank_ = false;       // the only coordinator does not know the run
+  bool was_blank_ = false;      // it did not once
+  bool was_completed_ = false;  // the last sync was committed
   int64_t num_restarts_due_ = 0;
   std::map<Meeting, ModelExchange> exchanges_;
 
+  int64_t serving_term_ = 0;  // of the coordinator that serves the run; 0: it has not begun
   int64_t generation_ = 1;
   std::vector<std::string> members_;
   std::map<Meeting, std::map<std::string, std::string>> arrivals_, votes_;  // hashes by site
   std::map<Meeting, Go> gos_;
   std::map<SyncId, Commit> commits_;
+  // Of coordinators that had been replaced, without the sites that go on.
+  std::set<std::pair<SyncId, std::string>> stale_commits_;
   std::map<std::string, SyncId> newest_applied_;  // by connection
-  int64_t num_newcomers_taken_ = 0;
+  int64_t num_newcomers_taken_ = 0, num_coordinators_lost_ = 0, num_takeovers_ = 0;
 };
 
 }  // namespace farstep

@@ -199,10 +199,11 @@ TEST_CASE("messages of a round that is not open are answered with an error") {
   Table table({"a", "b"});
   only<UnknownSiteMessage>(table.receive("a", arrival(1)));
   table.receive("a", registration("a"));
-  // It may be a member of another run.
+  // It is a member of another run, and does not begin one here.
   only<UnknownSiteMessage>(table.receive("a", arrival(1)));
   only<UnknownSiteMessage>(table.receive("a", ballot(-1)));
-  table.receive("b", registration("b"));
+  only<WaitingMessage>(table.receive("b", registration("b")));
+  table.receive("a", registration("a"));
   table.run_round(1);
   table.run_round(2);
   const std::vector<SiteMessage> stale = {

@@ -37,10 +37,11 @@ class Table {
   // Without `min_sites` every loss ends the run, or pauses it.
   explicit Table(std::vector<std::string> sites, int64_t fragments = 1,
                  std::optional<int64_t> min_sites = {},
-                 const Deadlines& wanted_deadlines = kTableDeadlines)
+                 const Deadlines& wanted_deadlines = kTableDeadlines,
+                 std::optional<int64_t> place = {})
       : sites_(std::move(sites)),
         deadlines(wanted_deadlines),
-        run({run_of(sites_), sites_, fragments, min_sites}),
+        run({run_of(sites_), sites_, fragments, min_sites, place}),
         roster(run, deadlines) {}
 
   // A coordinator that goes on with the state of another one.

@@ -1,0 +1,66 @@
+// Sites that live, and come to a sync much later than they usually do.
+#include "tests/support/catch.h"
+#include "tests/wan/roster/table.h"
+
+using namespace farstep;
+using Catch::Matchers::Contains;
+
+namespace {
+
+const Names kAll = {"a", "b", "c"};
+
+// After four rounds of 20 s, to which c comes 4 s after a and b.
+Table after_rounds(int64_t min_sites) {
+  Table table(kAll, 1, min_sites, {.lost_after_seconds = 5, .pause_seconds = 60});
+  table.join();
+  for (int64_t round = 1; round <= 4; ++round) {
+    table.pass(16, kAll);
+    table.receive("a", arrival(round));
+    table.receive("b", arrival(round));
+    table.pass(4, kAll);
+    table.receive("c", arrival(round));
+    for (const auto& site : kAll) table.receive(site, ballot(round));
+  }
+  table.pass(16, kAll);
+  table.receive("a", arrival(5));
+  table.receive("b", arrival(5));
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE("the others go on without a living site that does not come to the sync") {
+  auto table = after_rounds(2);
+  // What it usually needs, and a round.
+  CHECK(table.pass(4 + 16, kAll).empty());
+  const auto told = table.pass(1, kAll);
+  CHECK(receivers<ViewMessage>(told) == Names{"a", "b"});
+  const auto view = std::get<ViewMessage>(told.front().message);
+  CHECK(view.sites == Names{"a", "b"});
+  CHECK(view.lost == "c");
+  CHECK_THAT(view.reason, Contains("it lives, but has not come to round 5; usually it comes 4 s "
+                                   "after half of the sites"));
+  for (const auto* site : {"a", "b"}) table.receive(site, arrival(5, "aa", view.generation));
+  for (const auto* site : {"a", "b"}) table.receive(site, ballot(5, "bb", view.generation));
+  // It hears so, and may join again.
+  CHECK_THAT(only<UnknownSiteMessage>(table.receive("c", HeartbeatMessage{})).message,
+             Contains("site c counts as lost: it lives, but"));
+  auto again = registration("c");
+  again.generation = 1;
+  const auto refusal = only<RefusedMessage>(table.receive("c", again));
+  CHECK(refusal.is_left_behind);
+  CHECK(only<Welcome>(table.receive("c2", registration("c"))).is_newcomer);
+}
+
+TEST_CASE("a site that is needed is waited for") {
+  auto table = after_rounds(3);
+  CHECK(table.pass(500, kAll).empty());
+  CHECK(receivers<Go>(table.receive("c", arrival(5))) == kAll);
+}
+
+TEST_CASE("a site that is in the exchange is no laggard") {
+  auto table = after_rounds(2);
+  table.receive("c", arrival(5));
+  for (const auto* site : {"a", "b"}) table.receive(site, ballot(5));
+  CHECK(table.pass(500, kAll).empty());
+}

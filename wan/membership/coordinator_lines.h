@@ -1,0 +1,51 @@
+// A site's connections to the coordinators of its run, one to each, in the order of the run's list.
+//
+// One thread uses it; any thread may call wake() and name().
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "wan/membership/control_socket.h"
+#include "wan/protocol/protocol.h"
+
+namespace farstep {
+
+// Where a site reaches a coordinator, which need not run yet.
+struct CoordinatorEndpoint {
+  std::string endpoint;  // tcp://ADDRESS:PORT
+  std::string shown;     // messages name this endpoint instead, unless it is empty
+};
+
+class CoordinatorLines {
+ public:
+  struct Received {
+    std::size_t line;
+    CoordinatorMessage message;
+  };
+
+  // `endpoints` has at least one. Throws ConfigError if one is malformed.
+  CoordinatorLines(const std::vector<CoordinatorEndpoint>& endpoints, const Deadlines& deadlines);
+
+  std::size_t size() const { return sockets_.size(); }
+  // Returns the coordinator's endpoint, for messages to the user.
+  const std::string& name(std::size_t line) const { return names_[line]; }
+
+  // As ControlSocket's, for all lines together.
+  void wait(double timeout_seconds);
+  void wake() { sockets_.front()->wake(); }
+  // Returns the next message of any line, or nullopt if none has come. Throws DataError or
+  // ConfigError that names the coordinator if it is no message of this version.
+  std::optional<Received> receive();
+  void send(std::size_t line, const SiteMessage& message);
+  void send_to_all(const SiteMessage& message);
+
+ private:
+  std::vector<std::unique_ptr<ControlSocket>> sockets_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace farstep
