@@ -13,11 +13,11 @@ class Rejoin(ClusterTest):
     """Who was killed is started again, takes the others' state, and trains with them to the end."""
 
     def come_back(self, run: dict, how: signal.Signals = signal.SIGKILL, num_sites: int = 3,
-                  victim: str = "node2", keeps_folder: bool = True) -> Cluster:
+                  victim: str = "node2", keeps_folder: bool = True, **options) -> Cluster:
         """Starts a run, ends the victim, starts it again once the others go on, and waits."""
         folder = self.folder / f"{len(list(self.folder.iterdir()))}"
         folder.mkdir()
-        cluster = Cluster(folder, num_sites, RUN | run)
+        cluster = Cluster(folder, num_sites, RUN | run, **options)
         started = self.start_all(cluster)
         wait_until(lambda: len(by_event(cluster, victim, "round")) >= 3, 60, "some rounds")
         started[victim].send_signal(how)
@@ -96,6 +96,11 @@ class Rejoin(ClusterTest):
     def test_it_comes_back_without_its_folder(self):
         """On a new machine, say: with nothing of its own."""
         self.assert_together(self.come_back({}, keeps_folder=False))
+
+    def test_a_site_that_nobody_can_connect_to_comes_back(self):
+        """It connects to the site that sends the state, as to all others."""
+        hidden = {"network": {"address": ""}}
+        self.assert_together(self.come_back({}, secure=True, sites={1: hidden}))
 
     def test_a_site_that_was_stopped_comes_back(self):
         """It has left at its own wish, and the last site that trained takes it back."""

@@ -22,7 +22,8 @@ constexpr uint64_t kMostTextBytes = 16 << 20;
 // The rest of the uplink stays free for the syncs.
 constexpr double kShareOfUplink = 0.5;
 
-// The service of a secure port at which a newcomer waits.
+// The service of a secure port at which a newcomer waits, and the key of the donor's address for a
+// newcomer that has none.
 std::string service_of(const std::string& token) {
   return "state/" + token;
 }
@@ -96,8 +97,9 @@ void SiteHandover::begin(Run& run, std::span<const Newcomer> newcomers) {
     spdlog::info("the state after round {}, {} values, goes to site {}", run.position.rounds_done,
                  copy->theta.size() + copy->momentum.size(), newcomer.site);
     // The assignment stops the thread before and waits for it.
-    senders_[newcomer.site] =
-        std::jthread([copy, newcomer, limits, way = way_to(newcomer)](const std::stop_token& stop) {
+    senders_[newcomer.site] = std::jthread(
+        [this, copy, newcomer, limits, way = way_to(newcomer)](const std::stop_token& stop) {
+          if (newcomer.request.port == 0) tell_address(newcomer);
           send_copy(*copy, newcomer, way.address, limits, stop);
         });
   }
@@ -105,12 +107,38 @@ void SiteHandover::begin(Run& run, std::span<const Newcomer> newcomers) {
 
 Way SiteHandover::way_to(const Newcomer& newcomer) const {
   const auto& request = newcomer.request;
-  const SocketAddress address(request.ip, static_cast<int>(request.port));
+  const auto port = static_cast<int>(request.port);
   auto* secure_port = peers_.secure_port();
-  if (secure_port == nullptr) return {address, nullptr};
-  secure_port->gateway().know_for_lane(newcomer.site, kStateLane, address);
+  if (secure_port == nullptr) return {SocketAddress(request.ip, port), nullptr};
+  if (port != 0) {
+    secure_port->gateway().know_for_lane(newcomer.site, kStateLane, {request.ip, port});
+  }
   return secure_port->gateway().way_to(newcomer.site, kStateLane, service_of(request.token),
                                        "127.0.0.1");
+}
+
+void SiteHandover::tell_address(const Newcomer& newcomer) const {
+  try {
+    const auto* secure_port = peers_.secure_port();
+    const bool is_reached = secure_port != nullptr && secure_port->reached_at();
+    peers_.store().put(service_of(newcomer.request.token),
+                       is_reached ? "tcp://" + secure_port->reached_at()->text() : "");
+  } catch (const Error& error) {
+    spdlog::warn("site {} does not hear where this site is: {}", newcomer.site, error.what());
+  }
+}
+
+void SiteHandover::connect_to(const std::string& donor, const std::string& token) const {
+  const auto told = peers_.store().get(service_of(token));
+  if (told.empty()) {
+    throw PeerError(donor, fmt::format("neither site {} nor this one can be connected to", donor));
+  }
+  try {
+    const auto [host, port] = parse_endpoint("the donor's address", told);
+    peers_.secure_port()->gateway().know_for_lane(donor, kStateLane, {host, port});
+  } catch (const ConfigError& error) {
+    throw PeerError(donor, error.what());
+  }
 }
 
 bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
@@ -144,16 +172,11 @@ SiteHandover::Door SiteHandover::listen(const Run& run) const {
   const auto& own = door.receiver.address();
   door.request = {.ip = own.ip, .port = own.port, .token = own.token};
   if (secure_port == nullptr) return door;
-  const auto& reached_at = secure_port->reached_at();
-  if (!reached_at) {
-    throw ConfigError(
-        "network.address: a site that joins a run under way needs an address that the others can "
-        "connect to");
-  }
   door.offer =
       secure_port->gateway().offer_to_all(service_of(own.token), SocketAddress(own.ip, own.port));
-  door.request.ip = reached_at->ip();
-  door.request.port = reached_at->port();
+  const auto& reached_at = secure_port->reached_at();
+  door.request.ip = reached_at ? reached_at->ip() : "";
+  door.request.port = reached_at ? reached_at->port() : 0;
   return door;
 }
 
@@ -164,6 +187,7 @@ std::optional<SharedState> SiteHandover::fetch(Run& run, Door& door, const std::
   const auto handover = peers_.fetch(door.request, stop);
   if (!handover) return std::nullopt;
   run.peers.set_activity(handover->round, 0, "receiving the run's state");
+  if (door.request.port == 0) connect_to(handover->donor, door.request.token);
   uint64_t size = 0;
   if (!receiver.receive(std::as_writable_bytes(std::span(&size, 1)), stop)) return std::nullopt;
   if (size > kMostTextBytes) {

@@ -50,6 +50,10 @@ class SiteHandover : public Handover {
   std::optional<SharedState> fetch(Run& run, Door& door, const std::stop_token& stop);
   // Returns where the donor, this site, reaches a newcomer.
   Way way_to(const Newcomer& newcomer) const;
+  // Tells a newcomer that nobody can connect to where this site can be reached.
+  void tell_address(const Newcomer& newcomer) const;
+  // Lets such a newcomer's secure port connect to the donor.
+  void connect_to(const std::string& donor, const std::string& token) const;
 
   SitePeers& peers_;
   const NetworkConfig network_;

@@ -142,8 +142,9 @@ struct FetchMessage {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("ip", ip, "IP address at which the newcomer waits for the donor", kRequired);
-    visit("port", port, "its TCP port", required(in_range(1, 65535)));
+    visit("ip", ip, "IP address at which the newcomer waits for the donor");
+    visit("port", port, "its TCP port; 0: the newcomer cannot be connected to, and connects itself",
+          required(in_range(0, 65535)));
     visit("token", token, "what the donor says first; another one at each request", kRequired);
   }
   bool operator==(const FetchMessage&) const = default;
