@@ -95,7 +95,9 @@ class Rejoin(ClusterTest):
 
     def test_it_comes_back_without_its_folder(self):
         """On a new machine, say: with nothing of its own."""
-        self.assert_together(self.come_back({}, keeps_folder=False))
+        cluster = self.come_back({}, keeps_folder=False)
+        self.assert_together(cluster)
+        self.assertIn("its learning rate rises for 40 steps", cluster.log("node2"))
 
     def test_a_site_that_nobody_can_connect_to_comes_back(self):
         """It connects to the site that sends the state, as to all others."""

@@ -117,9 +117,16 @@ std::optional<StepResult> InnerStep::start(const BatchView& batch, std::span<con
   } catch (...) {
     rethrow(0, std::current_exception(), step);
   }
+  ++warm_steps_;
   // Nothing is over yet; the caller gets this step's result with the next one.
   if (is_first) return std::nullopt;
   return finish();
+}
+
+int64_t InnerStep::warm_up() {
+  warm_steps_ = 0;
+  warm_up_steps_ = steps_of_warm_up(config_);
+  return warm_up_steps_;
 }
 
 std::optional<StepResult> InnerStep::finish() {
@@ -147,10 +154,13 @@ InnerStep::Step InnerStep::make_step(const BatchView& batch, std::span<const int
                 "{} shares of {} examples for {} devices", shares.size(), batch.examples,
                 num_devices());
   FARSTEP_CHECK(batch.targets > 0, "a batch has targets");
+  const bool is_warm = warm_steps_ >= warm_up_steps_;
+  const double factor =
+      is_warm ? 1 : static_cast<double>(warm_steps_ + 1) / static_cast<double>(warm_up_steps_);
   Step step{.batch = batch,
             .stop = stop,
             .shares = {},
-            .learning_rate = learning_rate(config_, progress)};
+            .learning_rate = factor * learning_rate(config_, progress)};
   step.done.resize(num_devices());
   step.norms.resize(num_devices());
   for (int64_t first = 0; const int64_t examples : shares) {
@@ -202,6 +212,7 @@ StepResult InnerStep::run_at_once(Step step, double progress, SiteReduction* acr
   result.held_seconds = optimizer_.first().held_seconds() - held_before;
   // Thrown before the caller can record the step as done.
   require_finite(result, progress);
+  ++warm_steps_;
   return result;
 }
 

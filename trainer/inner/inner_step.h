@@ -47,6 +47,10 @@ class InnerStep {
   InnerStep(TrainableModel& model, const InnerConfig& config,
             std::vector<std::unique_ptr<Replica>> replicas = {});
 
+  // Lets the learning rate of the next steps rise from near 0 to the schedule's, because they begin
+  // with fresh moments in mid-run. Returns the number of these steps.
+  int64_t warm_up();
+
   // Counts `model` and the replicas.
   std::size_t num_devices() const { return devices_.size(); }
 
@@ -115,6 +119,8 @@ class InnerStep {
   SiteDevices devices_;
   const std::unique_ptr<SiteReduction> reduction_;  // null for one device, and with a master
   SiteOptimizer optimizer_;
+  int64_t warm_up_steps_ = 0;      // 0: without
+  int64_t warm_steps_ = 0;         // that have been taken since warm_up()
   std::vector<int64_t> followed_;  // by device: the version of the first's values that it has
   // The steps of a site that may be ahead of its GPU; only this object knows which are under way.
   const std::unique_ptr<GpuStep> on_gpu_;

@@ -20,4 +20,9 @@ double learning_rate(const InnerConfig& config, double progress) {
   return peak * (config.final_fraction + (1 - config.final_fraction) * cosine);
 }
 
+int64_t steps_of_warm_up(const InnerConfig& config) {
+  if (config.optimizer != InnerOptimizer::kAdamW) return 0;
+  return std::llround(2 / (1 - config.adamw.beta2));
+}
+
 }  // namespace farstep

@@ -9,4 +9,8 @@ namespace farstep {
 // warmup_fraction, then half a cosine down to final_fraction of the peak.
 double learning_rate(const InnerConfig& config, double progress);
 
+// Returns how many steps AdamW with fresh moments needs to warm up in mid-run: 2 / (1 - beta2) (Ma
+// and Yarats, "On the adequacy of untuned warmup for adaptive optimization", AAAI 2021).
+int64_t steps_of_warm_up(const InnerConfig& config);
+
 }  // namespace farstep

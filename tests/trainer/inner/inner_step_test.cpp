@@ -8,6 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/trainer/inner/small_training.h"
 #include "trainer/base/error.h"
+#include "trainer/base/stopped.h"
 #include "trainer/inner/lr_schedule.h"
 #include "trainer/model/batch_tensors.h"
 
@@ -117,6 +118,21 @@ TEST_CASE("twenty steps are those of autograd and AdamW written out") {
     CHECK(result.learning_rate == rate);
   }
   CHECK(relative_error(model.parameters().values(), values) < 1e-4);
+}
+
+TEST_CASE("a step with fresh moments in mid-run is as small as its place in the warm-up") {
+  auto model = small_model(ComputeType::kFP32);
+  auto config = inner_config();
+  config.adamw.beta2 = 0.5;
+  InnerStep step(model, config);
+  const double rate = learning_rate(config, 0.5);
+  const auto rate_of_step = [&] { return step.run(some_batch(2, 8, 1), 2, 0.5).learning_rate; };
+  CHECK(rate_of_step() == rate);
+  CHECK(step.warm_up() == 4);
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK_THROWS_AS(step.run(some_batch(2, 8, 1), 2, 0.5, stop.get_token()), Stopped);  // not taken
+  for (const double part : {0.25, 0.5, 0.75, 1.0, 1.0}) CHECK(rate_of_step() == part * rate);
 }
 
 TEST_CASE("training lowers the loss in fp32 and in bf16") {

@@ -48,6 +48,18 @@ TEST_CASE("without warm-up the run begins at the peak") {
   CHECK(learning_rate(schedule(0, 0.1), 0) == 2);
 }
 
+TEST_CASE("fresh moments warm up for as long as the second one averages") {
+  InnerConfig config;
+  config.adamw.beta2 = 0.95;
+  CHECK(steps_of_warm_up(config) == 40);
+  config.adamw.beta2 = 0.999;
+  CHECK(steps_of_warm_up(config) == 2000);
+  config.adamw.beta2 = 0;
+  CHECK(steps_of_warm_up(config) == 2);
+  config.optimizer = InnerOptimizer::kSgd;
+  CHECK(steps_of_warm_up(config) == 0);
+}
+
 TEST_CASE("progress beyond the run is a bug") {
   const auto config = schedule(0.1, 0.1);
   CHECK_THROWS_AS(learning_rate(config, -0.01), InternalError);
