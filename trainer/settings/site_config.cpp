@@ -4,6 +4,7 @@
 #include <set>
 
 #include "trainer/config/json_fields.h"
+#include "wan/roster/served_run.h"
 
 namespace farstep {
 

@@ -141,6 +141,7 @@ void Roster::admit(const std::string& connection, const RegisterMessage& message
     return;
   }
   learn_term(message.site, message.term);
+  if (is_superseded_) return;  // the term is another one's, and so is the new process
   for (auto& seat : seats_) {
     if (seat.site != message.site) continue;
     if (has_begun()) {

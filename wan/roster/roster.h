@@ -198,6 +198,7 @@ class Roster {
   void learn(const RegisterMessage& message);
   // Takes in a site of a begun run that is no member.
   void admit_newcomer(Seat& seat, const std::string& connection, const RegisterMessage& message);
+  void seat_newcomer(Seat& seat, const std::string& connection, const RegisterMessage& message);
   // Handles the arrival of a newcomer at a sync.
   void welcome_into_sync(Seat& seat, const ArriveMessage& message);
   // Names a donor for each newcomer that waits for the state after the open sync.
@@ -274,7 +275,8 @@ class Roster {
   std::optional<Pause> pause_;
   ArrivalHistory arrival_history_;
   std::map<std::string, Returning> returning_;  // by site
-  double first_return_seconds_ = 0;             // since when they may go on here
+  double enough_seconds_ = 0;                   // since when enough of them ask to go on here
+  double last_enough_seconds_ = 0;              // when they did last
   bool is_claiming_ = false;                    // the sites are asked to hear no other coordinator
   bool has_run_ended_ = false;                  // the unknown run, as one of its sites has said
   double stranger_seconds_ = 0;                 // when such a site was heard of

@@ -13,8 +13,6 @@ constexpr double kPatience = 1.5;
 
 }  // namespace
 
-// All sites plan with the profiles that the run began with, so the request of that time stays. Of a
-// site that did not come when this coordinator took the run over, only the profile is known.
 void Roster::admit_newcomer(Seat& seat, const std::string& connection,
                             const RegisterMessage& message) {
   if (is_present(seat)) {
@@ -32,6 +30,15 @@ void Roster::admit_newcomer(Seat& seat, const std::string& connection,
       return;
     }
   }
+  seat_newcomer(seat, connection, message);
+  settle();
+  send(connection, welcome(seat));
+}
+
+// All sites plan with the profiles that the run began with, so the request of that time stays. Of a
+// site that did not come when this coordinator took the run over, only the profile is known.
+void Roster::seat_newcomer(Seat& seat, const std::string& connection,
+                           const RegisterMessage& message) {
   seat.presence = Presence::kPresent;
   seat.connection = connection;
   if (seat.request.site.empty()) {
@@ -45,8 +52,6 @@ void Roster::admit_newcomer(Seat& seat, const std::string& connection,
   seat.fetch.reset();
   seat.handover.reset();
   seat.fetch_seconds = 0;
-  settle();
-  send(connection, welcome(seat));
 }
 
 void Roster::on(Seat& seat, const FetchMessage& message) {

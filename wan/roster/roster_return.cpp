@@ -136,7 +136,7 @@ void Roster::learn_term(const std::string& site, int64_t term) {
   if (has_begun() || term < term_ || is_promise) return;
   term_ = run_.term_after(term);
   is_claiming_ = false;
-  first_return_seconds_ = now_seconds_;  // another one claims the run, and has time for it
+  enough_seconds_ = now_seconds_;  // another one claims the run, and has time for it
 }
 
 void Roster::step_down(const std::string& reason) {

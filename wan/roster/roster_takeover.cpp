@@ -12,8 +12,8 @@ namespace farstep {
 
 namespace {
 
-// The former coordinator may have begun generations that none of these sites knows. Times the term,
-// as several coordinators may go on from the same generation.
+// The former coordinator may have begun generations that none of these sites knows. And each term
+// has its own, as several coordinators may go on from the same one, or from an old one.
 constexpr int64_t kGenerationGap = 1000;
 // A coordinator claims a run so much later than the one before it in the list. Two that claim at
 // once would take turns in raising their terms.
@@ -21,6 +21,9 @@ constexpr double kTurnBeats = 3;
 // A member repeats its registration every heartbeat. What was queued while this coordinator was
 // away comes all at once, and the member may be elsewhere by now.
 constexpr double kRepetitionBeats = 0.5;
+// A coordinator that serves the run loses a process that has ended, takes in the new one, and that
+// one says so: within so many heartbeats.
+constexpr double kAdmissionBeats = 5;
 
 }  // namespace
 
@@ -43,7 +46,6 @@ std::optional<RefusedMessage> Roster::objection_to_return(const RegisterMessage&
 }
 
 void Roster::gather(const std::string& connection, const RegisterMessage& message) {
-  if (returning_.empty()) first_return_seconds_ = now_seconds_;
   learn_term(message.site, message.term);
   if (const auto refusal = objection_to_return(message)) {
     send(connection, *refusal);
@@ -84,7 +86,8 @@ std::vector<Roster::Candidate> Roster::candidates() const {
   std::vector<Candidate> found;
   for (const auto& [site, entry] : returning_) {
     const double seconds = entry.heard_seconds - entry.first_seconds;
-    if (seconds < kRepetitionBeats * heartbeat_seconds_) continue;
+    const bool is_repeated = seconds >= kRepetitionBeats * heartbeat_seconds_;
+    if (!is_repeated && !has_promised(entry.message)) continue;
     found.push_back({entry.connection, &entry.message});
   }
   for (const auto& seat : seats_) {
@@ -123,16 +126,27 @@ void Roster::take_over_if_possible() {
   const auto sites = candidates();
   if (has_begun() || newest == nullptr || std::ssize(sites) < min_sites_) {
     is_claiming_ = false;
+    if (!is_recent(last_enough_seconds_)) enough_seconds_ = now_seconds_;
     return;
   }
-  const double waited_seconds = now_seconds_ - first_return_seconds_;
+  last_enough_seconds_ = now_seconds_;
+  // A member that the others have lost may ask for long, and knows only an old state. It must not
+  // go on with a process that has just been started, and is about to join the others.
+  const double patience_seconds =
+      std::max(lost_after_seconds_, kAdmissionBeats * heartbeat_seconds_);
+  const double waited_seconds = now_seconds_ - enough_seconds_;
   const auto turn = static_cast<double>(run_.place.value_or(0));
   const bool is_its_turn = waited_seconds >= turn * kTurnBeats * heartbeat_seconds_;
   const bool are_all_there = unreturned_members().empty();
   if (is_claiming_) {
-    const auto promised = [this](const auto& site) { return has_promised(*site.message); };
-    if (std::ranges::all_of(sites, promised)) take_over(RegisterMessage(*newest));
-  } else if (is_its_turn && (are_all_there || waited_seconds > lost_after_seconds_)) {
+    // Until it promises, one that has just come may still hear of a commit elsewhere.
+    const bool have_all_promised =
+        std::ranges::all_of(sites,
+                            [this](const auto& site) { return has_promised(*site.message); }) &&
+        std::ranges::all_of(
+            returning_, [this](const auto& entry) { return has_promised(entry.second.message); });
+    if (have_all_promised) take_over(RegisterMessage(*newest));
+  } else if (is_its_turn && (are_all_there || waited_seconds > patience_seconds)) {
     is_claiming_ = true;
     for (const auto& site : sites) send(site.connection, ClaimMessage{});
   }
@@ -148,7 +162,9 @@ void Roster::take_over(const RegisterMessage& newest) {
     const auto entry = returning_.find(site);
     return entry == returning_.end() || !entry->second.message.memory;
   });
-  progress_.generation = newest.generation + kGenerationGap * term_ - 1;
+  int64_t known = newest.generation;  // newcomers may know a newer one, whose members have gone
+  for (const auto& [site, entry] : returning_) known = std::max(known, entry.message.generation);
+  progress_.generation = std::max(known + kGenerationGap, kGenerationGap * term_) - 1;
   progress_.takes_any_sync = true;  // the members know where they are
   std::vector<Seat> newcomers;
   for (auto& seat : seats_) {
@@ -180,10 +196,15 @@ void Roster::take_over(const RegisterMessage& newest) {
   progress_.lost_reason = reason;
   progress_.lost_generation = progress_.generation + 1;
   begin_generation(reason);
+  // All together: without the last of them, the members may be too few.
   for (const auto& newcomer : newcomers) {
     for (auto& seat : seats_) {
-      if (seat.site == newcomer.site) admit_newcomer(seat, newcomer.connection, newcomer.request);
+      if (seat.site == newcomer.site) seat_newcomer(seat, newcomer.connection, newcomer.request);
     }
+  }
+  settle();
+  for (const auto& newcomer : newcomers) {
+    send(newcomer.connection, welcome(*seat_of_site(newcomer.site)));
   }
 }
 

@@ -11,6 +11,8 @@ namespace {
 
 // Longer than any outage from which a message may still be under way.
 constexpr double kCalmSeconds = 8;
+// Longer than a claim may come after the silence for which it does.
+constexpr double kClaimSeconds = 25;
 
 void require(bool holds, const std::string& rule) {
   if (!holds) throw Violation(rule);
@@ -57,6 +59,7 @@ void ModelWorld::check(std::size_t place, const std::string& connection,
     serving_term_ = welcome->term;
   }
   const auto* view = std::get_if<ViewMessage>(&message);
+  if (std::holds_alternative<ClaimMessage>(message) && has_stand_bys()) check_claim(place);
   if (is_stale(place)) return;
   if (view != nullptr) check_view(*view);
   if (const auto* go = std::get_if<Go>(&message)) check_go(*go);
@@ -96,6 +99,48 @@ void ModelWorld::check_view(const ViewMessage& view) {
   members_ = view.sites;
 }
 
+// A coordinator that enough sites reach keeps the run: of its members, the one that asks may be the
+// only one that knows an old state.
+void ModelWorld::check_claim(std::size_t place) const {
+  const auto serving = static_cast<std::size_t>(serving_term_ % kMostCoordinators);
+  const auto& coordinator = coordinators_[serving];
+  const auto& roster = *coordinator.roster;
+  const double calm_since = now_seconds_ - kClaimSeconds;
+  if (serving == place || coordinator.is_down || coordinator.stands_still ||
+      coordinator.last_change > calm_since || !roster.has_begun() || !roster.failure().empty()) {
+    return;
+  }
+  int64_t healthy = 0;
+  for (const auto& [site, process] : newest_process_) {
+    const auto link = links_.find({process->connection(), serving});
+    const bool is_calm = link != links_.end() && link->second.last_fault < calm_since;
+    healthy += process->is_alive() && is_calm ? 1 : 0;
+  }
+  require(healthy < min_sites_, "a coordinator that enough sites reach keeps the run");
+}
+
+// Enough members that ask a coordinator, and reach it, go on there.
+void ModelWorld::check_silence() const {
+  const double calm_since = now_seconds_ - kClaimSeconds;
+  for (std::size_t place = 0; has_stand_bys() && place < coordinators_.size(); ++place) {
+    const auto& coordinator = coordinators_[place];
+    if (coordinator.is_down || coordinator.stands_still || coordinator.last_change > calm_since) {
+      continue;
+    }
+    const auto asks = [&](const auto& entry) {
+      const auto& process = *entry.second;
+      return process.takes_part() && process.silence_seconds() > kClaimSeconds &&
+             links_.at({process.connection(), place}).last_fault < calm_since;
+    };
+    const auto asks_with_state = [&](const auto& entry) {
+      return asks(entry) && entry.second->knows_run();
+    };
+    require(std::ranges::count_if(newest_process_, asks) < min_sites_ ||
+                std::ranges::none_of(newest_process_, asks_with_state),
+            "members that reach a coordinator go on there");
+  }
+}
+
 // What only the former coordinator knew, and sites that have gone, has not happened.
 void ModelWorld::check_takeover(const ViewMessage& view) {
   const SyncId newest{view.committed_round, view.committed_fragment};
@@ -112,7 +157,11 @@ void ModelWorld::check_takeover(const ViewMessage& view) {
   }
   commits_.erase(undone, commits_.end());
   is_blank_ = false;
-  num_takeovers_ += has_stand_bys() ? 1 : 0;
+  if (has_stand_bys()) {
+    ++num_takeovers_;
+    coordinators_[static_cast<std::size_t>(view.term % kMostCoordinators)].last_change =
+        now_seconds_;
+  }
   generation_ = view.generation;
   members_ = view.sites;
 }
@@ -216,12 +265,17 @@ void ModelWorld::applied(const ModelSite& site, const SyncId& sync, uint64_t the
 }
 
 void ModelWorld::check_end() const {
-  if (is_abandoned_ || has_stand_bys()) return;
+  if (is_abandoned_) return;
+  const bool is_undisturbed = num_faults_ == 0 && loses_one_in_ == 0 && !restarts_done_sites_;
+  if (has_stand_bys()) {
+    require(!is_undisturbed || was_completed(), "a run without faults is completed");
+    return;
+  }
   const auto& failure = coordinators_.front().roster->failure();
   for (const auto& process : processes_) {
     require(!process->has_done_all() || was_completed(), "who has done all has done the last sync");
   }
-  if (num_faults_ == 0 && loses_one_in_ == 0 && !restarts_done_sites_) {
+  if (is_undisturbed) {
     require(failure.empty() && was_completed(), "a run without faults is completed: " + failure);
   }
   require(!failure.empty() || was_completed(), "a run that does not fail is completed");

@@ -43,6 +43,7 @@ void ModelWorld::lose_coordinator(std::size_t place) {
   auto& coordinator = coordinators_[place];
   tell("--", "coordinator", fmt::format("{} dies", place));
   coordinator.is_down = true;
+  coordinator.last_change = now_seconds_;
   ++num_coordinators_lost_;
   if (chance_.one_in(2)) coordinator.waiting.emplace();
   // The last that lives has to come back.
@@ -68,6 +69,7 @@ void ModelWorld::stop_coordinator(std::size_t place) {
   after(seconds, [this, place] {
     tell("--", "coordinator", fmt::format("{} wakes", place));
     coordinators_[place].stands_still = false;
+    coordinators_[place].last_change = now_seconds_;
     go_on(place);
   });
 }
@@ -99,6 +101,7 @@ void ModelWorld::restart_coordinator(std::size_t place) {
        fmt::format("{} is back in term {}{}", place, state.term,
                    state.run ? "" : ", without a run"));
   coordinator.is_down = false;
+  coordinator.last_change = now_seconds_;
   for (auto& [key, link] : links_) {
     if (key.second == place) link.last_fault = std::max(link.last_fault, now_seconds_);
   }
@@ -117,7 +120,9 @@ void ModelWorld::send(const ModelSite& from, std::size_t place, const SiteMessag
   auto& way = link(from.connection(), place);
   const auto arrives = arrival_seconds(way, way.newest_up);
   if (!arrives) return;
-  const bool is_repeated = repeats_one_in_ > 0 && chance_.one_in(repeats_one_in_);
+  // Only what a site repeats can come twice. The roster counts heartbeats.
+  const bool is_repeated = !std::holds_alternative<HeartbeatMessage>(message) &&
+                           repeats_one_in_ > 0 && chance_.one_in(repeats_one_in_);
   for (int copy = 0; copy < (is_repeated ? 2 : 1); ++copy) {
     after(*arrives - now_seconds_, [this, &from, place, message, epoch = way.epoch] {
       arrive(from, place, message, epoch);
@@ -171,6 +176,7 @@ void ModelWorld::forget_if_superseded(std::size_t place) {
   const RosterState state{.term = coordinator.run.term_after(coordinator.roster->term()),
                           .run = {}};
   tell("--", "coordinator", fmt::format("{} stands by in term {}", place, state.term));
+  coordinator.last_change = now_seconds_;
   coordinator.roster = std::make_unique<Roster>(coordinator.run, deadlines_, state, now_seconds_);
 }
 

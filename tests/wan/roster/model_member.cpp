@@ -35,18 +35,27 @@ void ModelSite::send(SiteMessage message) {
   }
 }
 
+double ModelSite::silence_seconds() const {
+  return world_.now() - heard_seconds_;
+}
+
+bool ModelSite::knows_run() const {
+  return welcome_ && std::ranges::count(sites_, name_) > 0 && (view_ || !welcome_->is_newcomer);
+}
+
 void ModelSite::beat() {
   if (is_returning_) send(registration_of_member());
   if (request_) send(*request_);
   if (!takes_part()) return;
   const auto& deadlines = world_.deadlines();
-  const double silence_seconds = world_.now() - heard_seconds_;
-  if (silence_seconds > deadlines.coordinator_lost_after_seconds) {
+  if (silence_seconds() > deadlines.coordinator_lost_after_seconds) {
+    world_.check_silence();
     crash();  // it cannot reach the coordinator for a goodbye
     return;
   }
   const bool has_others = world_.num_coordinators() > 1;
-  if (has_others && silence_seconds > kStandByBeats * deadlines.heartbeat_seconds) return_to_run();
+  if (has_others && silence_seconds() > kStandByBeats * deadlines.heartbeat_seconds)
+    return_to_run();
   HeartbeatMessage heartbeat;
   heartbeat.generation = generation_;
   heartbeat.term = world_.known_term(name_);
@@ -75,7 +84,7 @@ bool ModelSite::hears(std::size_t coordinator, const CoordinatorMessage& message
 
 void ModelSite::note_life(const CoordinatorMessage& message) {
   if (welcome_ && is_of_stranger(message)) return;
-  if (welcome_ && world_.now() - heard_seconds_ > world_.deadlines().lost_after_seconds) {
+  if (welcome_ && silence_seconds() > world_.deadlines().lost_after_seconds) {
     back_seconds_ = world_.now();
   }
   heard_seconds_ = world_.now();
@@ -94,7 +103,7 @@ RegisterMessage ModelSite::registration_of_member() const {
     message.committed_round = committed_->round;
     message.committed_fragment = committed_->fragment;
   }
-  if (std::ranges::count(sites_, name_) > 0 && (view_ || !welcome_->is_newcomer)) {
+  if (knows_run()) {
     message.memory = RunMemory{sites_, std::vector<Json>(world_.num_sites()), {}};
   }
   return message;

@@ -33,6 +33,9 @@ class ModelSite {
   // Whether it is ready for the next sync, as far as it knows.
   bool can_go_on() const;
   bool has_done_all() const { return has_done_all_; }
+  double silence_seconds() const;  // of the coordinator
+  // Whether it is a member, and not a newcomer still.
+  bool knows_run() const;
   std::string text() const;
 
   // A message of the coordinator of this place has come.

@@ -10,8 +10,9 @@ namespace farstep {
 namespace {
 
 constexpr double kTickSeconds = 0.5;
-// Restarts, joins and rounds of all sites, with every wait at its longest.
-constexpr double kMostSecondsAfterFaults = 250;
+// Restarts, joins and rounds of all sites, with every wait at its longest; and of each sync, as
+// some runs have many.
+constexpr double kMostSecondsAfterFaults = 250, kMostSecondsOfSync = 2;
 
 }  // namespace
 
@@ -54,7 +55,7 @@ ModelWorld::ModelWorld(uint64_t seed, bool is_told) : is_told_(is_told), chance_
     fault_end_seconds_ = 150;
     loses_one_in_ = 0;
   }
-  const bool has_several = num_sites > 1 && chance_.one_in(3);
+  const bool has_several = chance_.below(5) < 2;
   if (has_several) min_sites_ = chance_.one_in(4) ? num_sites : num_sites / 2 + 1;
   const std::size_t num_coordinators = has_several ? 2 + chance_.below(2) : 1;
   for (std::size_t place = 0; place < num_coordinators; ++place) {
@@ -74,8 +75,11 @@ ModelWorld::ModelWorld(uint64_t seed, bool is_told) : is_told_(is_told), chance_
 }
 
 void ModelWorld::play() {
+  const auto num_syncs = static_cast<double>(rounds_ * fragments_);
+  const double most_seconds =
+      fault_end_seconds_ + kMostSecondsAfterFaults + kMostSecondsOfSync * num_syncs;
   while (!is_over()) {
-    if (now_seconds_ > fault_end_seconds_ + kMostSecondsAfterFaults) {
+    if (now_seconds_ > most_seconds) {
       std::vector<std::string> states;
       for (const auto& process : processes_) {
         if (process->is_alive()) states.push_back(process->text());

@@ -81,6 +81,8 @@ class ModelWorld {
   void check_handover(const HandoverMessage& handover, const ModelState& state) const;
   void applied(const ModelSite& site, const SyncId& sync, uint64_t theta);
   void gone(ModelSite& site, bool died);
+  // A site has not heard any coordinator for too long.
+  void check_silence() const;
 
  private:
   // What waits at a site until a coordinator is back.
@@ -100,6 +102,7 @@ class ModelWorld {
     std::unique_ptr<Roster> roster = {};  // also while it is down
     bool is_down = false;
     bool stands_still = false;
+    double last_change = -1e9;         // by a fault, or of its part in the run
     bool dies_before_answers = false;  // when the journal has the next message's effect
     std::optional<std::vector<Waiting>> waiting = {};  // nothing: messages to it are lost
   };
@@ -162,6 +165,7 @@ class ModelWorld {
   // The invariants of what the sites send and of what the roster sends.
   void note(const ModelSite& from, const SiteMessage& message);
   void check(std::size_t place, const std::string& connection, const CoordinatorMessage& message);
+  void check_claim(std::size_t place) const;
   void check_takeover(const ViewMessage& view);
   void check_view(const ViewMessage& view);
   void check_go(const Go& go);

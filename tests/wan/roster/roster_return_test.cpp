@@ -182,6 +182,14 @@ TEST_CASE("a coordinator serves no more when its members know a newer one") {
   CHECK(table.pass(100, {}).empty());
 }
 
+TEST_CASE("a coordinator takes no new process in that knows a newer one") {
+  auto table = after_two_rounds();
+  auto newer = registration("b");
+  newer.term = 2;
+  CHECK(table.receive("b2", newer).empty());  // in the other one's term
+  CHECK(table.roster.is_superseded());
+}
+
 TEST_CASE("a coordinator whose state is older than its sites' serves no more") {
   auto table = after_two_rounds();
   const auto old = table.roster.state();

@@ -1,85 +1,9 @@
 // A coordinator without a state, to which the members of a run come.
 #include "tests/support/catch.h"
-#include "tests/wan/roster/table.h"
+#include "tests/wan/roster/crowd.h"
 
 using namespace farstep;
 using Catch::Matchers::Contains;
-
-namespace {
-
-const Names kAll = {"a", "b", "c"};
-
-// The registration of a member of generation 3 of the sites a, b and c.
-RegisterMessage returning(const std::string& site, int64_t committed_round,
-                          int64_t generation = 3) {
-  auto message = registration(site);
-  message.generation = generation;
-  message.term = 7;
-  message.committed_round = committed_round;
-  message.memory = RunMemory{kAll, {Json{{"of", "a"}}, nullptr, nullptr}, {{"compute/a", "62"}}};
-  return message;
-}
-
-Table blank(std::optional<int64_t> min_sites = {}) {
-  return Table(kAll, 1, min_sites, {.lost_after_seconds = 5, .pause_seconds = 60});
-}
-
-// Sites that register every second, and keep the promise that a claim asks for.
-struct Crowd {
-  explicit Crowd(Table& at) : table(at) {}
-
-  void send(const std::string& connection, RegisterMessage message) {
-    const auto known = last.find(connection);
-    if (known != last.end()) message.term = std::max(message.term, known->second.term);
-    last[connection] = message;
-    take(table.receive(connection, message));
-  }
-  // Lets time pass, in which these repeat their registrations until the run has begun, and live.
-  void pass(double seconds, const Names& connections) {
-    for (double passed = 0; passed < seconds; ++passed) {
-      table.now_seconds += 1;
-      for (const auto& connection : connections) {
-        if (table.roster.has_begun()) {
-          take(table.receive(connection, HeartbeatMessage{}));
-        } else {
-          send(connection, last.at(connection));
-        }
-      }
-      take(table.roster.tick(table.now_seconds));
-    }
-  }
-  void take(const std::vector<Outgoing>& answers) {
-    for (const auto& answer : answers) {
-      seen.push_back(answer);
-      const auto* claim = std::get_if<ClaimMessage>(&answer.message);
-      if (claim == nullptr || table.roster.has_begun()) continue;
-      auto promise = last.at(answer.connection);
-      if (promise.term >= claim->term) continue;
-      promise.term = claim->term;
-      send(answer.connection, promise);
-    }
-  }
-  Names welcomed() const { return receivers<Welcome>(seen); }
-  ViewMessage view() const {
-    const auto views = receivers<ViewMessage>(seen);
-    REQUIRE_FALSE(views.empty());
-    for (const auto& [connection, message] : seen) {
-      if (const auto* found = std::get_if<ViewMessage>(&message)) return *found;
-    }
-    return {};
-  }
-
-  Table& table;
-  std::map<std::string, RegisterMessage> last;  // by connection
-  std::vector<Outgoing> seen;
-};
-
-// A coordinator of several.
-Table stand_by(int64_t place, int64_t min_sites) {
-  return Table(kAll, 1, min_sites, {.lost_after_seconds = 20, .pause_seconds = 60}, place);
-}
-
-}  // namespace
 
 TEST_CASE("when all members have come, a coordinator goes on with their run") {
   auto table = blank();
@@ -161,6 +85,18 @@ TEST_CASE("a new process in a member's place is a newcomer, and not waited for")
   CHECK(only<Welcome>(other.receive("c3", registration("c"))).is_newcomer);
 }
 
+TEST_CASE("a run that does not pause goes on when its members and newcomers are enough") {
+  Table table(kAll, 1, 3, {.lost_after_seconds = 5, .pause_seconds = 0}, 0);
+  Crowd crowd(table);
+  crowd.send("a", returning("a", 4));
+  crowd.send("b2", registration("b"));
+  crowd.send("c2", registration("c"));
+  crowd.pass(2, {"a", "b2", "c2"});
+  CHECK(crowd.welcomed() == Names{"a", "b2", "c2"});
+  CHECK(receivers<PeerLostMessage>(crowd.seen).empty());
+  CHECK(table.roster.failure().empty());
+}
+
 TEST_CASE("members that have gone again are not counted") {
   auto table = blank();
   Crowd crowd(table);
@@ -188,6 +124,57 @@ TEST_CASE("a member that takes part elsewhere is not counted, whatever was queue
   crowd.take(table.roster.tick(table.now_seconds));
   CHECK(receivers<ClaimMessage>(crowd.seen).empty());
   CHECK(only<WaitingMessage>(table.receive("x", registration("a"))).missing == Names{"b", "c"});
+}
+
+TEST_CASE("a member that comes during a claim has to promise too") {
+  auto table = blank(2);
+  const auto promise = [&](const std::string& site) {
+    auto message = returning(site, 4);
+    message.term = table.roster.term();
+    return message;
+  };
+  for (int i = 0; i < 7; ++i) {
+    for (const auto* site : {"a", "b"}) table.receive(site, returning(site, 4));
+    table.now_seconds += 1;
+  }
+  auto seen = table.roster.tick(table.now_seconds);
+  REQUIRE(receivers<ClaimMessage>(seen) == Names{"a", "b"});
+  only<WaitingMessage>(table.receive("a", promise("a")));
+  only<ClaimMessage>(table.receive("c", returning("c", 4)));
+  // Until then c may hear of a commit at its coordinator, and apply it.
+  only<WaitingMessage>(table.receive("b", promise("b")));
+  SECTION("it does") {
+    CHECK(receivers<Welcome>(table.receive("c", promise("c"))) == kAll);
+  }
+  SECTION("it has gone again") {
+    for (int i = 0; i < 3; ++i) {
+      table.now_seconds += 1;
+      seen = table.receive("a", promise("a"));
+      if (table.roster.has_begun()) break;
+      table.receive("b", promise("b"));
+    }
+    CHECK(receivers<Welcome>(seen) == Names{"a", "b"});
+  }
+}
+
+// c cannot reach the coordinator that serves a and b, and is behind. Then b is started again.
+TEST_CASE("a member that was cut off does not take the run over with a new process of another") {
+  auto table = stand_by(1, 2);
+  Crowd crowd(table);
+  crowd.send("c", returning("c", 4));
+  crowd.pass(100, {"c"});
+  crowd.send("b2", registration("b"));
+  SECTION("it waits until the others have taken that one in") {
+    crowd.pass(19, {"c", "b2"});
+    CHECK(receivers<ClaimMessage>(crowd.seen).empty());
+    only<UnknownSiteMessage>(table.receive("b2", HeartbeatMessage{}));
+    crowd.pass(100, {"c"});
+    CHECK(receivers<ClaimMessage>(crowd.seen).empty());
+  }
+  SECTION("but not forever") {
+    crowd.pass(21, {"c", "b2"});
+    CHECK(crowd.welcomed() == Names{"c", "b2"});
+  }
 }
 
 TEST_CASE("the members of the newest generation go on") {
@@ -227,122 +214,4 @@ TEST_CASE("who is a member of another run does not return, and no newcomer bring
   crowd.pass(10, kAll);
   CHECK(receivers<ClaimMessage>(crowd.seen).empty());
   CHECK_FALSE(table.roster.has_begun());
-}
-
-TEST_CASE("coordinators have terms of their own") {
-  std::set<int64_t> seen;
-  for (int64_t place = 0; place < kMostCoordinators; ++place) {
-    const ServedRun run{.config = {}, .sites = kAll, .place = place};
-    int64_t term = 0;
-    for (int i = 0; i < 5; ++i) {
-      const auto next = run.term_after(term);
-      CHECK(next > term);
-      CHECK(next - term <= kMostCoordinators);
-      CHECK(run.term_after(next - 1) == next);
-      CHECK(seen.insert(next).second);
-      term = next;
-    }
-  }
-  CHECK(ServedRun{.config = {}, .sites = kAll}.term_after(7) == 8);
-}
-
-TEST_CASE("a stand-by begins no run, and knows only its term") {
-  auto table = stand_by(1, 2);
-  for (const auto& site : kAll) table.receive(site, registration(site));
-  CHECK_FALSE(table.roster.has_begun());
-  CHECK(only<WaitingMessage>(table.receive("a", registration("a"))).missing.empty());
-  auto first = stand_by(0, 2);
-  first.join();
-  CHECK_FALSE(first.roster.state().run);
-  CHECK(first.roster.state().term == first.roster.term());
-}
-
-TEST_CASE("a stand-by claims a run in its turn, with enough of the sites") {
-  auto table = stand_by(2, 2);
-  Crowd crowd(table);
-  crowd.send("a", returning("a", 4));
-  crowd.pass(60, {"a"});
-  crowd.send("b", returning("b", 4));
-  crowd.pass(1, {"a", "b"});
-  // Two of three, after lost_after_seconds.
-  CHECK(crowd.welcomed() == Names{"a", "b"});
-  // With all there, it is its turn after 6 heartbeats.
-  auto next = stand_by(2, 2);
-  Crowd all(next);
-  for (const auto& site : kAll) all.send(site, returning(site, 4));
-  all.pass(5, kAll);
-  CHECK(receivers<ClaimMessage>(all.seen).empty());
-  all.pass(1, kAll);
-  CHECK(all.welcomed() == kAll);
-  CHECK(next.roster.term() % kMostCoordinators == 2);
-  CHECK(next.roster.term() > 7);
-  // The generations of two that go on from the same one differ.
-  CHECK(all.view().generation != crowd.view().generation - 2000);
-  auto first = stand_by(0, 2);
-  Crowd others(first);
-  for (const auto& site : kAll) others.send(site, returning(site, 4));
-  others.pass(1, kAll);
-  CHECK(others.view().generation != all.view().generation);
-}
-
-TEST_CASE("a claim ends when too few sites keep to it") {
-  auto table = stand_by(0, 3);
-  Crowd crowd(table);
-  for (const auto& site : kAll) crowd.last[site] = returning(site, 4);
-  for (int i = 0; i < 2; ++i) {
-    for (const auto& site : kAll) table.receive(site, returning(site, 4));
-    table.now_seconds += 1;
-  }
-  // It asks, but c has heard its own coordinator again.
-  auto promise = returning("a", 4);
-  promise.term = table.roster.term();
-  CHECK(receivers<ClaimMessage>(table.receive("b", returning("b", 4))) == Names{"b"});
-  only<WaitingMessage>(table.receive("a", promise));
-  table.now_seconds += 3;
-  for (int i = 0; i < 2; ++i) {
-    table.receive("a", promise);
-    table.receive("b", returning("b", 4));
-    table.roster.tick(table.now_seconds);
-    CHECK_FALSE(table.roster.has_begun());
-    table.now_seconds += 1;
-  }
-  CHECK(only<WaitingMessage>(table.receive("b", returning("b", 4))).missing == Names{"c"});
-}
-
-TEST_CASE("a coordinator whose sites another one claims waits its turn anew") {
-  auto table = stand_by(1, 2);
-  Crowd crowd(table);
-  for (const auto& site : kAll) crowd.send(site, returning(site, 4));
-  crowd.pass(2, kAll);
-  auto elsewhere = returning("a", 4);
-  elsewhere.term = 32;
-  crowd.send("a", elsewhere);
-  CHECK(table.roster.term() == 33);
-  crowd.pass(2, kAll);
-  CHECK(receivers<ClaimMessage>(crowd.seen).empty());
-  crowd.pass(1, kAll);
-  CHECK(crowd.welcomed() == kAll);
-  CHECK(crowd.view().term == 33);
-}
-
-TEST_CASE("a coordinator that ends sends its sites to the others") {
-  auto table = stand_by(0, 2);
-  table.join();
-  CHECK(receivers<UnknownSiteMessage>(table.roster.hand_over("a stop")) == kAll);
-  CHECK(table.roster.is_superseded());
-  CHECK(table.receive("a", arrival(1)).empty());
-}
-
-TEST_CASE("a stand-by hears when the run has ended") {
-  auto table = stand_by(1, 2);
-  only<GoodbyeMessage>(table.receive("a", LeaveMessage{Outcome::kDone, ""}));
-  CHECK_FALSE(table.roster.is_over());
-  table.now_seconds += 15;
-  only<UnknownSiteMessage>(table.receive("b", HeartbeatMessage{}));
-  table.pass(15, {});
-  CHECK_FALSE(table.roster.is_over());
-  table.pass(6, {});
-  CHECK(table.roster.is_over());
-  table.receive("a", registration("a"));  // the sites are started again
-  CHECK_FALSE(table.roster.is_over());
 }
