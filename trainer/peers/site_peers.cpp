@@ -109,10 +109,11 @@ std::vector<CoordinatorEndpoint> SitePeers::endpoints_of_member() {
   std::vector<CoordinatorEndpoint> endpoints;
   const auto own = site_.hosted_coordinator();
   for (const auto& coordinator : site_.coordinators()) {
-    auto& endpoint = endpoints.emplace_back(coordinator.endpoint, coordinator.endpoint);
+    endpoints.push_back({.endpoint = coordinator.endpoint, .shown = coordinator.endpoint});
     if (!secure_port_) continue;
-    endpoint.endpoint = own == endpoints.size() - 1 ? coordinator_->endpoint()
-                                                    : secure_port_->way_to_coordinator(coordinator);
+    auto& endpoint = endpoints.back().endpoint;
+    endpoint = own == endpoints.size() - 1 ? coordinator_->endpoint()
+                                           : secure_port_->way_to_coordinator(coordinator);
   }
   return endpoints;
 }
