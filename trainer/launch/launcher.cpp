@@ -130,19 +130,20 @@ void place_in_lab(std::vector<Launched>& launched, const RunConfig& run, const L
     const auto place = place_of(one);
     one.network_namespace = places.network_namespace(place);
     std::vector<std::string> changes;
-    for (const auto& [setting, endpoint, process] : one.coordinators) {
+    for (const auto& listed : one.coordinators) {
       const auto host = std::ranges::find_if(launched, [&](const Launched& other) {
-        return other.hosts_coordinator && (process.empty() || other.name == process);
+        const bool is_named = listed.process.empty() || other.name == listed.process;
+        return other.hosts_coordinator && is_named;
       });
       if (host == launched.end()) {
         throw ConfigError(fmt::format(
             "--lab: no config of the folder hosts the coordinator at {}, and out of a lab no other "
             "is reached: set coordinator.host of one site, or the sites of coordinator.endpoints",
-            endpoint));
+            listed.endpoint));
       }
-      const auto port = endpoint.substr(endpoint.rfind(':') + 1);
+      const auto port = listed.endpoint.substr(listed.endpoint.rfind(':') + 1);
       changes.push_back(
-          fmt::format("{}=tcp://{}:{}", setting, places.address(place_of(*host)), port));
+          fmt::format("{}=tcp://{}:{}", listed.setting, places.address(place_of(*host)), port));
     }
     if (one.events) {
       changes.push_back("network.address=" + places.address(place));
