@@ -219,9 +219,10 @@ void SiteRun::log_plan() const {
 bool SiteRun::join_round(const std::stop_token& stop) {
   const auto record = [this] { record_start(); };
   if (!handover_.join(run_, record, stop)) return false;
-  if (!resumed_) {
+  const int64_t warm_up_steps = resumed_ ? 0 : model_.inner->warm_up();
+  if (warm_up_steps > 0) {
     spdlog::info("AdamW begins with fresh moments: its learning rate rises for {} steps",
-                 model_.inner->warm_up());
+                 warm_up_steps);
   }
   log_plan();
   return true;

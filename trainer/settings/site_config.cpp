@@ -108,11 +108,11 @@ std::vector<CoordinatorPlace> SiteConfig::coordinators() const {
 }
 
 std::optional<std::size_t> SiteConfig::hosted_coordinator() const {
-  if (coordinator.endpoints.empty())
-    return coordinator.host ? std::optional<std::size_t>(0) : std::nullopt;
-  const auto own = std::ranges::find(coordinator.endpoints, name, &CoordinatorPlace::site);
-  if (own == coordinator.endpoints.end()) return std::nullopt;
-  return own - coordinator.endpoints.begin();
+  const auto& endpoints = coordinator.endpoints;
+  if (endpoints.empty() && coordinator.host) return 0;
+  const auto own = std::ranges::find(endpoints, name, &CoordinatorPlace::site);
+  if (own == endpoints.end()) return std::nullopt;
+  return own - endpoints.begin();
 }
 
 void SiteConfig::validate(const std::string& file) const {

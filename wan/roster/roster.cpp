@@ -155,7 +155,7 @@ void Roster::admit(const std::string& connection, const RegisterMessage& message
   }
   // A run that lives goes on before another begins.
   take_over_if_possible();
-  if (has_begun()) return;  // the new process is a newcomer, which registers again
+  if (has_begun()) return;                            // and the new process is a newcomer in it
   const bool is_first = run_.place.value_or(0) == 0;  // a stand-by begins no run
   if (missing_sites().empty() && returning_.empty() && is_first) {
     begin();

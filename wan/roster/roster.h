@@ -20,10 +20,16 @@
 // it is at the end of a round, from a donor that the roster names, and arrives at the next sync. If
 // that has not begun, a generation with the newcomer begins. Otherwise it fetches again, and all
 // wait for it at the sync after that, for as long as its transfer took.
+//
+// A member that lives, but comes to a sync a round later than it usually does, is left behind, if
+// enough others are there.
+//
 // A coordinator that is restarted goes on from a state(). Sites keep their connections' ids, so the
 // roster knows them when they come back. No site counts as lost before it had its time to do so.
-// Each start has a newer term; messages that the coordinator decides alone carry it. Without a
-// state it goes on by what the members know, when they register again.
+// Each start has a newer term; messages that the coordinator decides alone carry it.
+//
+// Without a state, as a stand-by, it goes on by what the members know. When enough sites register
+// here it claims their run: they register once more, in its term, and hear no older coordinator.
 //
 // Times are the coordinator's unix seconds on a steady scale. Not thread-safe: one owner.
 #pragma once
