@@ -1,8 +1,7 @@
 #include "wan/secure/revocations.h"
 
 #include <spdlog/spdlog.h>
-
-#include <system_error>
+#include <sys/stat.h>
 
 #include "trainer/base/error.h"
 #include "trainer/base/file.h"
@@ -21,7 +20,7 @@ std::string bytes_of(const ASN1_INTEGER* serial) {
 
 Revocations::Revocations(std::filesystem::path file, CertificateHandle authority,
                          const X509_CRL* list)
-    : file_(std::move(file)), authority_(std::move(authority)), time_(file_time()) {
+    : file_(std::move(file)), authority_(std::move(authority)), read_version_(version()) {
   add(list);
 }
 
@@ -31,16 +30,16 @@ bool Revocations::has(const X509* certificate) {
   return serials_.contains(bytes_of(X509_get0_serialNumber(certificate)));
 }
 
-Revocations::FileTime Revocations::file_time() const {
-  std::error_code error;
-  const auto time = std::filesystem::last_write_time(file_, error);
-  return error ? FileTime::min() : time;
+std::optional<Revocations::Version> Revocations::version() const {
+  struct stat status {};
+  if (::stat(file_.c_str(), &status) != 0) return std::nullopt;
+  return Version{status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
 void Revocations::read_if_changed() {
-  const auto time = file_time();
-  if (time == time_ || time == FileTime::min()) return;
-  time_ = time;
+  const auto newest = version();
+  if (!newest || newest == read_version_) return;
+  read_version_ = newest;
   try {
     const auto list = read_revocations(read_file(file_), file_.string());
     if (X509_CRL_verify(list.get(), X509_get0_pubkey(authority_.get())) != 1) {

@@ -2,8 +2,10 @@
 // again when the file changes. What was revoked once stays so in this process. Thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -21,18 +23,24 @@ class Revocations {
   bool has(const X509* certificate);
 
  private:
-  using FileTime = std::filesystem::file_time_type;
+  // What differs between a file and the one that replaces it. Its time alone does not: the clock of
+  // files ticks slowly.
+  struct Version {
+    uint64_t inode = 0;
+    int64_t bytes = 0, seconds = 0, nanoseconds = 0;
+    bool operator==(const Version&) const = default;
+  };
 
-  // Returns when the file was written; its least value if it is not there.
-  FileTime file_time() const;
+  // Returns that of the file as it is now; nullopt if it is not there.
+  std::optional<Version> version() const;
   void read_if_changed();
   void add(const X509_CRL* list);
 
   const std::filesystem::path file_;
   const CertificateHandle authority_;
   std::mutex mutex_;
-  FileTime time_;                  // guarded by mutex_, as the next one
-  std::set<std::string> serials_;  // of the revoked certificates
+  std::optional<Version> read_version_;  // guarded by mutex_, as the next one
+  std::set<std::string> serials_;        // of the revoked certificates
 };
 
 }  // namespace farstep
