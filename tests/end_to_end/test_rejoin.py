@@ -121,21 +121,9 @@ class Rejoin(ClusterTest):
         self.assertIn("this site joins again", cluster.log("node2"))
         self.assert_together(cluster)
 
-    def test_eager_updates_take_nobody_back(self):
-        """The site says so and ends for its supervisor; the others go on."""
-        cluster = Cluster(self.folder, 2, RUN | {"strategy": {"kind": "eager_updates"},
-                                                 "outer": {"rounds": 200}})
-        started = self.start_all(cluster)
-        wait_until(lambda: len(by_event(cluster, "node2", "round")) >= 3, 60, "some rounds")
-        started["node2"].kill()
-        started["node2"].wait(timeout=30)
-        wait_until(lambda: "generation 2 goes on" in cluster.log("node1"), 60, "the loss")
-        again = cluster.start("node2", "--resume=auto")
-        self.processes.append(again)
-        self.assertEqual(again.wait(timeout=60), 4, cluster.log("node2"))
-        self.assertIn("eager_updates, takes no site into it", cluster.log("node2"))
-        started["node1"].send_signal(signal.SIGTERM)
-        self.assertEqual(started["node1"].wait(timeout=60), 130, cluster.log("node1"))
+    def test_a_killed_site_comes_back_into_eager_updates(self):
+        """Its first delta counts two rounds after it has the state."""
+        self.assert_together(self.come_back({"strategy": {"kind": "eager_updates"}}))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ class Sender {
   explicit Sender(FuzzedDataProvider& input) : input_(input) {}
 
   SiteMessage message() {
-    switch (input_.ConsumeIntegralInRange<int>(0, 9)) {
+    switch (input_.ConsumeIntegralInRange<int>(0, 10)) {
       case 0:
         return registration();
       case 1:
@@ -39,6 +39,8 @@ class Sender {
         return SuspectMessage{number(), text()};
       case 8:
         return FetchMessage{"10.0.0.1", number(), text()};
+      case 9:
+        return OfferMessage{text(), text()};
       default:
         return LeaveMessage{static_cast<Outcome>(input_.ConsumeIntegralInRange<std::size_t>(
                                 0, enum_names(Outcome{}).size() - 1)),

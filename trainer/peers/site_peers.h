@@ -81,6 +81,11 @@ class SitePeers : public Peers {
   std::optional<HandoverMessage> fetch(const FetchMessage& request, const std::stop_token& stop) {
     return member_->fetch(request, stop);
   }
+  // Of a donor: Member::offer_state().
+  bool offer_state(const std::string& token, const std::string& endpoint,
+                   const std::stop_token& stop) {
+    return member_->offer_state(token, endpoint, stop);
+  }
   // The port of secure links; null if they are plain.
   SecurePort* secure_port() { return secure_port_.get(); }
   // The store through which the members exchange values.

@@ -22,8 +22,7 @@ constexpr uint64_t kMostTextBytes = 16 << 20;
 // The rest of the uplink stays free for the syncs.
 constexpr double kShareOfUplink = 0.5;
 
-// The service of a secure port at which a newcomer waits, and the key of the donor's address for a
-// newcomer that has none.
+// The service of a secure port at which a newcomer waits.
 std::string service_of(const std::string& token) {
   return "state/" + token;
 }
@@ -53,13 +52,8 @@ void send_copy(const Copy& copy, const Newcomer& newcomer, const SocketAddress& 
       copy.text_size, std::as_bytes(std::span(copy.text)), std::as_bytes(std::span(copy.theta)),
       std::as_bytes(std::span(copy.momentum))};
   const BulkAddress address{.ip = to.ip(), .port = to.port(), .token = newcomer.request.token};
-  try {
-    if (send_bulk(address, parts, limits, stop)) {
-      spdlog::info("site {} has the run's state", newcomer.site);
-    }
-  } catch (const std::exception& error) {
-    // The newcomer asks for another donor's.
-    spdlog::warn("the run's state did not reach site {}: {}", newcomer.site, error.what());
+  if (send_bulk(address, parts, limits, stop)) {
+    spdlog::info("site {} has the run's state", newcomer.site);
   }
 }
 
@@ -99,8 +93,13 @@ void SiteHandover::begin(Run& run, std::span<const Newcomer> newcomers) {
     // The assignment stops the thread before and waits for it.
     senders_[newcomer.site] = std::jthread(
         [this, copy, newcomer, limits, way = way_to(newcomer)](const std::stop_token& stop) {
-          if (newcomer.request.port == 0) tell_address(newcomer);
-          send_copy(*copy, newcomer, way.address, limits, stop);
+          try {
+            if (!peers_.offer_state(newcomer.request.token, own_endpoint(), stop)) return;
+            send_copy(*copy, newcomer, way.address, limits, stop);
+          } catch (const std::exception& error) {
+            // The newcomer asks for another donor's.
+            spdlog::warn("the run's state did not reach site {}: {}", newcomer.site, error.what());
+          }
         });
   }
 }
@@ -117,24 +116,18 @@ Way SiteHandover::way_to(const Newcomer& newcomer) const {
                                        "127.0.0.1");
 }
 
-void SiteHandover::tell_address(const Newcomer& newcomer) const {
-  try {
-    const auto* secure_port = peers_.secure_port();
-    const bool is_reached = secure_port != nullptr && secure_port->reached_at();
-    peers_.store().put(service_of(newcomer.request.token),
-                       is_reached ? "tcp://" + secure_port->reached_at()->text() : "");
-  } catch (const Error& error) {
-    spdlog::warn("site {} does not hear where this site is: {}", newcomer.site, error.what());
-  }
+std::string SiteHandover::own_endpoint() const {
+  const auto* secure_port = peers_.secure_port();
+  const bool is_reached = secure_port != nullptr && secure_port->reached_at();
+  return is_reached ? "tcp://" + secure_port->reached_at()->text() : "";
 }
 
-void SiteHandover::connect_to(const std::string& donor, const std::string& token) const {
-  const auto told = peers_.store().get(service_of(token));
-  if (told.empty()) {
+void SiteHandover::connect_to(const std::string& donor, const std::string& endpoint) const {
+  if (endpoint.empty()) {
     throw PeerError(donor, fmt::format("neither site {} nor this one can be connected to", donor));
   }
   try {
-    const auto [host, port] = parse_endpoint("the donor's address", told);
+    const auto [host, port] = parse_endpoint("the donor's address", endpoint);
     peers_.secure_port()->gateway().know_for_lane(donor, kStateLane, {host, port});
   } catch (const ConfigError& error) {
     throw PeerError(donor, error.what());
@@ -187,7 +180,7 @@ std::optional<SharedState> SiteHandover::fetch(Run& run, Door& door, const std::
   const auto handover = peers_.fetch(door.request, stop);
   if (!handover) return std::nullopt;
   run.peers.set_activity(handover->round, 0, "receiving the run's state");
-  if (door.request.port == 0) connect_to(handover->donor, door.request.token);
+  if (door.request.port == 0) connect_to(handover->donor, handover->endpoint);
   uint64_t size = 0;
   if (!receiver.receive(std::as_writable_bytes(std::span(&size, 1)), stop)) return std::nullopt;
   if (size > kMostTextBytes) {

@@ -50,10 +50,10 @@ class SiteHandover : public Handover {
   std::optional<SharedState> fetch(Run& run, Door& door, const std::stop_token& stop);
   // Returns where the donor, this site, reaches a newcomer.
   Way way_to(const Newcomer& newcomer) const;
-  // Tells a newcomer that nobody can connect to where this site can be reached.
-  void tell_address(const Newcomer& newcomer) const;
+  // Returns where a newcomer that nobody can connect to reaches this site; empty: nowhere.
+  std::string own_endpoint() const;
   // Lets such a newcomer's secure port connect to the donor.
-  void connect_to(const std::string& donor, const std::string& token) const;
+  void connect_to(const std::string& donor, const std::string& endpoint) const;
 
   SitePeers& peers_;
   const NetworkConfig network_;

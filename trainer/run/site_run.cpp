@@ -70,13 +70,6 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, Resume resume,
   if (!peers) return nullptr;
   return peers->telling_failure([&] {
     require_run_fits(checked, peers->run(), std::string(kRunSource));
-    if (peers->is_newcomer() && !takes_newcomers(peers->run().strategy.kind)) {
-      throw PeerError(
-          "",
-          fmt::format("the run has begun, and its strategy.kind, {}, takes no site into it; when "
-                      "the other sites have ended, start all of them with --resume",
-                      name_of(peers->run().strategy.kind)));
-    }
     write_configs(*ground, peers->run());
     peers->open_exchanges();
     // The only place that knows what the run trains, beside the checks.

@@ -122,7 +122,9 @@ void EagerUpdates::step(const RoundTiming& so_far) {
   // A delta is taken out of the offset with the weight with which it came in. With the newer weight
   // a part of it would stay in the offset for ever.
   const auto before = static_cast<float>(progress_.coefficient);
-  if (progress_.received) progress_.coefficient = progress_.received->averaging_weight;
+  // A newcomer's first delta had no weight, which says nothing of the next one's.
+  const bool has_weight = progress_.received && progress_.received->averaging_weight > 0;
+  if (has_weight) progress_.coefficient = progress_.received->averaging_weight;
   const auto now = static_cast<float>(progress_.coefficient);
   for (std::size_t k = 0; k < local.size(); ++k) {
     const float delta = (global[k] + offset_[k]) - local[k];
@@ -151,16 +153,60 @@ void EagerUpdates::adopt_global() {
   sync_.outer().apply(whole(), sync_.values(0));
   // theta_global has all deltas now, so the offset, which stood in for the missing ones, ends.
   theta().push(whole(), theta_global());
+  begin_anew();
+  span.finish();
+}
+
+// In this round the members sync the round before. After it they sync this one, in which this site
+// trains nothing either: so it sends a delta of zeros twice, without weight.
+Synced EagerUpdates::attend(const RoundStart& start, const std::stop_token& stop) {
+  FARSTEP_CHECK(!start_, "a round is under way");
+  start_ = start;
+  sync_.meet(start.view, *start.exchanges);
+  begin_anew();
+  progress_.coefficient = 1.0 / static_cast<double>(start.view.size());
+  sent_plan_.clear();  // of the round before, which this site did not plan
+  Synced synced;
+  try {
+    bring_nothing(start.round - 1);
+    synced.is_stopped = !attend_sync(synced, stop);
+    bring_nothing(start.round);
+    sent_plan_ = start.planned;
+    // Of the last round there is no next one that would hide the sync.
+    if (!synced.is_stopped && start.round == rounds_) {
+      synced.is_stopped = !attend_sync(synced, stop);
+      begin_anew();
+    }
+  } catch (...) {
+    start_.reset();  // a newer state can be taken
+    throw;
+  }
+  theta().push(whole(), theta_global());
+  start_.reset();
+  return synced;
+}
+
+void EagerUpdates::bring_nothing(int64_t round) {
+  progress_.sent = Contribution{.work = {}, .timing = {}, .fragments = 1};
+  progress_.sent_round = round;
+}
+
+bool EagerUpdates::attend_sync(Synced& synced, const std::stop_token& stop) {
+  send();
+  if (!receive(stop)) return false;
+  sync_.outer().apply(whole(), sync_.values(0));
+  synced.applied.push_back(*std::exchange(progress_.received, std::nullopt));
+  sync_.drop_spent_residuals();
+  return true;
+}
+
+void EagerUpdates::begin_anew() {
+  progress_.work = {};
   progress_.sent.reset();
   progress_.received.reset();
   for (auto* values : {&offset_, &offset_momentum_, &sent_delta_}) {
     std::ranges::fill(*values, 0.0F);
   }
-  span.finish();
-}
-
-Synced EagerUpdates::attend(const RoundStart& start, const std::stop_token& /*stop*/) {
-  throw InternalError(fmt::format("eager updates take no site into round {}", start.round));
 }
 
 void EagerUpdates::settle() {

@@ -46,7 +46,7 @@ class EagerUpdates : public Strategy {
   Synced after_step(const RoundTiming& so_far, const std::stop_token& stop) override;
   // Applies the sync of the round before; at the end of the run's last round, that one's as well.
   Synced end(const RoundTiming& so_far, const std::stop_token& stop) override;
-  // Throws InternalError: between any two rounds a delta is on its way that a newcomer lacks.
+  // Attends the sync of the round before, and brings nothing to that of this round.
   Synced attend(const RoundStart& start, const std::stop_token& stop) override;
   // Keeps the mean of a committed sync, to apply it after a resume.
   void settle() override;
@@ -73,6 +73,12 @@ class EagerUpdates : public Strategy {
   void step(const RoundTiming& so_far);
   // Ends the run: sets theta_local to theta_global.
   void adopt_global();
+  // Makes the delta of `round` zeros without weight, and takes part in its sync. The latter returns
+  // false if the sync was given up.
+  void bring_nothing(int64_t round);
+  bool attend_sync(Synced& synced, const std::stop_token& stop);
+  // Sets theta_local's offset from theta_global to zeros. Nothing is left to send.
+  void begin_anew();
 
   const int64_t rounds_;
   const NesterovSettings settings_;

@@ -26,13 +26,12 @@ struct StrategyRow {
                                     StartValues start, const Surroundings& surroundings);
   void (*check)(const StrategySettings& settings, const JsonPath& path);
   bool can_be_retuned;
-  bool takes_newcomers;
 };
 
 constexpr std::array kStrategies{
     StrategyRow{StrategyKind::kLowCommunication, make<LowCommunication>,
-                [](const StrategySettings&, const JsonPath&) {}, true, true},
-    StrategyRow{StrategyKind::kEagerUpdates, make<EagerUpdates>, EagerUpdates::check, false, false},
+                [](const StrategySettings&, const JsonPath&) {}, true},
+    StrategyRow{StrategyKind::kEagerUpdates, make<EagerUpdates>, EagerUpdates::check, false},
 };
 
 const StrategyRow& row_of(StrategyKind kind) {
@@ -55,10 +54,6 @@ void check_strategy(StrategyKind kind, const StrategySettings& settings, const J
 
 bool can_be_retuned(StrategyKind kind) {
   return row_of(kind).can_be_retuned;
-}
-
-bool takes_newcomers(StrategyKind kind) {
-  return row_of(kind).takes_newcomers;
 }
 
 }  // namespace farstep

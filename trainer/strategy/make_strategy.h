@@ -23,7 +23,4 @@ void check_strategy(StrategyKind kind, const StrategySettings& settings, const J
 // Returns whether codec, fragments and delay may change between two rounds.
 bool can_be_retuned(StrategyKind kind);
 
-// Returns whether a site can join a run that goes on (Strategy::attend()).
-bool takes_newcomers(StrategyKind kind);
-
 }  // namespace farstep

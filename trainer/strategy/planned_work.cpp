@@ -14,9 +14,9 @@ void check_planned(const Go& go, std::span<const PlannedWork> planned,
                 go.sites.size(), go.contributions.size());
   for (std::size_t place = 0; place < go.sites.size(); ++place) {
     const auto& contribution = go.contributions[place];
+    // A newcomer takes the mean and brings nothing. The plan may be older than its absence.
+    if (contribution.work == Work{} && contribution.timing.steps == 0) continue;
     const auto found = std::ranges::find(planned, go.sites[place], &PlannedWork::site);
-    const bool is_newcomer = found == planned.end() && contribution.work == Work{};
-    if (is_newcomer) continue;  // it takes the mean and brings nothing
     FARSTEP_CHECK(found != planned.end(), "site {} took part in round {}, which was not planned",
                   go.sites[place], go.round);
     const auto& plan = *found;

@@ -150,6 +150,17 @@ std::optional<HandoverMessage> Member::fetch(const FetchMessage& request, std::s
   return std::get<HandoverMessage>(*answer);
 }
 
+bool Member::offer_state(const std::string& token, const std::string& endpoint,
+                         std::stop_token stop) {
+  const double patience_seconds = deadlines().join_seconds;
+  const double deadline_seconds = clock_.now_seconds() + patience_seconds;
+  if (ask(OfferMessage{token, endpoint}, deadline_seconds, stop)) return true;
+  if (stop.stop_requested()) return false;
+  throw PeerError("", fmt::format("coordinator at {} did not take the offer of the run's state "
+                                  "within {} s",
+                                  coordinator(), patience_seconds));
+}
+
 // Without a deadline too: every site's exchange has its own. The vote belongs to the generation in
 // which the exchange was done, even if a newer one is known here.
 bool Member::vote(const SyncId& sync, const std::string& theta_hash, std::stop_token stop) {

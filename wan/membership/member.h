@@ -80,6 +80,11 @@ class Member : public Store, public Rendezvous {
   // arrive().
   std::optional<HandoverMessage> fetch(const FetchMessage& request, std::stop_token stop);
 
+  // Of a donor: tells the newcomer of this request that the state is sent from now on. `endpoint`
+  // is for one that nobody can connect to; empty: there is none. Returns false if a stop was
+  // requested. Throws PeerError after join_seconds without an answer.
+  bool offer_state(const std::string& token, const std::string& endpoint, std::stop_token stop);
+
   // Returns the views up to this generation, as they came, and without those returned before.
   std::vector<ViewMessage> take_views(int64_t generation);
 

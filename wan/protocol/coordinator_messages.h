@@ -182,6 +182,7 @@ struct HandoverMessage {
   std::string donor;
   int64_t round = 0;
   std::string theta_hash;
+  std::string endpoint;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -190,6 +191,7 @@ struct HandoverMessage {
     visit("round", round, "the round after which it is the state", required(at_least(1)));
     visit("theta_hash", theta_hash, "checksum of all of theta_global, as the members voted",
           kRequired);
+    visit("endpoint", endpoint, "of the donor's offer");
   }
 };
 

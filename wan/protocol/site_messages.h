@@ -261,6 +261,20 @@ struct SuspectMessage {
   }
 };
 
+// A donor has the state for a newcomer, and sends it from now on.
+struct OfferMessage {
+  static constexpr std::string_view kType = "offer";
+  std::string token;
+  std::string endpoint;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("token", token, "of the newcomer's fetch", kRequired);
+    visit("endpoint", endpoint,
+          "where a newcomer that nobody can connect to reaches the donor; empty: nowhere");
+  }
+};
+
 struct LeaveMessage {
   static constexpr std::string_view kType = "leave";
   Outcome outcome = Outcome::kDone;
@@ -273,8 +287,8 @@ struct LeaveMessage {
   }
 };
 
-using SiteMessage =
-    std::variant<RegisterMessage, PutMessage, GetMessage, FetchMessage, HeartbeatMessage,
-                 ArriveMessage, VoteMessage, MetricsMessage, SuspectMessage, LeaveMessage>;
+using SiteMessage = std::variant<RegisterMessage, PutMessage, GetMessage, FetchMessage,
+                                 HeartbeatMessage, ArriveMessage, VoteMessage, MetricsMessage,
+                                 SuspectMessage, OfferMessage, LeaveMessage>;
 
 }  // namespace farstep

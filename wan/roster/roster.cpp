@@ -303,6 +303,7 @@ void Roster::begin_generation(const std::string& change) {
   getters_.clear();
   // Nobody has applied the open sync, since it is not committed. So it can begin anew.
   open_sync(sync_->id());
+  forget_lost_donors();
   arrival_history_.restart();
   send_to_all(view());
 }

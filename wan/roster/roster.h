@@ -113,10 +113,12 @@ class Roster {
     std::optional<MetricsMessage> metrics;  // of the newest round
     double heard_seconds = 0;
     bool is_suspected = false;  // another site, or the coordinator, lost its connection to it
-    // Of a newcomer: its newest request for the state, and the answer.
+    // Of a newcomer: its newest request for the state, and the answer, which waits for the donor's
+    // offer.
     std::optional<FetchMessage> fetch = {};
     std::optional<HandoverMessage> handover = {};
-    double handover_seconds = 0;  // its time
+    bool is_offered = false;
+    double handover_seconds = 0;  // the time of the answer
     double fetch_seconds = 0;     // that the state took, if the newcomer was late then; else 0
     bool is_awaited = false;      // not heard of since the roster goes on
     std::string loss = {};        // why it is lost or has left, in words
@@ -165,6 +167,7 @@ class Roster {
   void on(Seat& seat, const VoteMessage& message);
   void on(Seat& seat, const MetricsMessage& message);
   void on(Seat& seat, const SuspectMessage& message);
+  void on(Seat& seat, const OfferMessage& message);
   void on(Seat& seat, const LeaveMessage& message);
   void on_stranger(const std::string& connection, const SiteMessage& message);
 
@@ -209,8 +212,11 @@ class Roster {
   void welcome_into_sync(Seat& seat, const ArriveMessage& message);
   // Names a donor for each newcomer that waits for the state after the open sync.
   std::vector<Newcomer> newcomers_of_sync() const;
-  // Tells the newcomers of the committed sync that their donors send.
-  void announce_handovers(const OpenSync& sync);
+  // Notes which state the newcomers of the committed sync get. They hear of it when their donors
+  // have it ready.
+  void prepare_handovers(const OpenSync& sync);
+  // Lets the newcomers have another donor whose donor is no member any more.
+  void forget_lost_donors();
   // Sends the newcomers away if no member is left that could give them the state.
   void dismiss_newcomers();
   void begin();
@@ -276,6 +282,7 @@ class Roster {
   std::vector<Seat> seats_;  // in the order of the run's sites
   Progress progress_;
   std::optional<OpenSync> sync_;            // nothing while joining
+  double all_arrived_seconds_ = 0;          // when the newest member arrived there
   std::optional<Trouble> trouble_;          // in the open sync's exchange
   std::optional<double> troubled_seconds_;  // since when that sync is begun anew
   std::optional<Pause> pause_;

@@ -68,7 +68,7 @@ void Roster::on(Seat& seat, const FetchMessage& message) {
   if (seat.fetch != message) {
     seat.fetch = message;
     seat.handover.reset();
-  } else if (seat.handover) {  // the answer was lost
+  } else if (seat.handover && seat.is_offered) {  // the answer was lost
     send(seat.connection, *seat.handover);
   }
 }
@@ -96,27 +96,53 @@ std::vector<Newcomer> Roster::newcomers_of_sync() const {
   return newcomers;
 }
 
-void Roster::announce_handovers(const OpenSync& sync) {
+void Roster::prepare_handovers(const OpenSync& sync) {
   for (const auto& newcomer : sync.newcomers()) {
     for (auto& seat : seats_) {
       if (seat.site != newcomer.site || seat.fetch != newcomer.request) continue;
       seat.handover = HandoverMessage{.token = newcomer.request.token,
                                       .donor = newcomer.donor,
                                       .round = sync.id().round,
-                                      .theta_hash = sync.voted_hash()};
-      seat.handover_seconds = now_seconds_;
-      send(seat.connection, *seat.handover);
+                                      .theta_hash = sync.voted_hash(),
+                                      .endpoint = {}};
+      seat.is_offered = false;
     }
   }
 }
 
-// Rounds may be shorter than the state's transfer. Without this wait the newcomer would be late at
-// each of them.
+// The donor may apply the sync much later than it is committed, at the end of a long round. The
+// newcomer waits for bytes only from the offer on, so that its deadlines can be short.
+void Roster::on(Seat& seat, const OfferMessage& message) {
+  send(seat.connection, StoredMessage{message.token});
+  for (auto& newcomer : seats_) {
+    const auto& handover = newcomer.handover;
+    const bool is_meant = handover && handover->token == message.token && !newcomer.is_offered;
+    if (!is_meant || handover->donor != seat.site || !is_present(newcomer)) continue;
+    newcomer.handover->endpoint = message.endpoint;
+    newcomer.is_offered = true;
+    newcomer.handover_seconds = now_seconds_;
+    send(newcomer.connection, *newcomer.handover);
+  }
+}
+
+void Roster::forget_lost_donors() {
+  for (auto& seat : seats_) {
+    if (!seat.handover || seat.is_offered) continue;
+    const auto& members = progress_.members;
+    if (std::ranges::find(members, seat.handover->donor) == members.end()) seat.handover.reset();
+  }
+}
+
+// Rounds may be shorter than the state's transfer, and with eager updates all arrive when it has
+// only begun. Without this wait the newcomer would be late each time. The offer may come a little
+// later than the donor's arrival.
 bool Roster::waits_for_newcomer() const {
   return std::ranges::any_of(seats_, [&](const Seat& seat) {
-    return is_present(seat) && !is_member(seat) && seat.handover &&
-           sync_->id() == SyncId{seat.handover->round + 1, 0} &&
-           now_seconds_ < seat.handover_seconds + kPatience * seat.fetch_seconds;
+    const bool comes = is_present(seat) && !is_member(seat) && seat.handover &&
+                       sync_->id() == SyncId{seat.handover->round + 1, 0};
+    if (!comes || seat.fetch_seconds == 0) return false;
+    return now_seconds_ < (seat.is_offered ? seat.handover_seconds + kPatience * seat.fetch_seconds
+                                           : all_arrived_seconds_ + heartbeat_seconds_);
   });
 }
 

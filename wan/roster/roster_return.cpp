@@ -38,6 +38,7 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& sta
     seats_[i].loss = known.loss;
     seats_[i].fetch = known.fetch;
     seats_[i].handover = known.handover;
+    seats_[i].is_offered = known.is_offered;
     seats_[i].handover_seconds = now_seconds;
     seats_[i].heard_seconds = now_seconds;
   }
@@ -75,7 +76,8 @@ RosterState Roster::state() const {
                            .profile = seat.request.profile,
                            .loss = seat.loss,
                            .fetch = seat.fetch,
-                           .handover = seat.handover});
+                           .handover = seat.handover,
+                           .is_offered = seat.is_offered});
   }
   return state;
 }

@@ -28,6 +28,7 @@ struct SeatState {
   std::string loss;
   std::optional<FetchMessage> fetch;
   std::optional<HandoverMessage> handover;
+  bool is_offered = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -39,6 +40,7 @@ struct SeatState {
     visit("loss", loss, "why it is lost or has left early");
     visit("fetch", fetch, "its newest request for the run's state, if it came as a newcomer");
     visit("handover", handover, "the answer, which the donor keeps to");
+    visit("is_offered", is_offered, "the donor has the state ready, and the answer may leave");
   }
 };
 

@@ -111,6 +111,7 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
     return;
   }
   progress_.fragments = fragments;
+  if (!sync_->all_arrived()) all_arrived_seconds_ = now_seconds_;
   sync_->arrive(seat.site, message);
   if (message.contribution.work.steps > 0) arrival_history_.arrive(seat.site, now_seconds_);
   start_sync_if_ready();
@@ -162,7 +163,7 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
   arrival_history_.commit(now_seconds_);
   trouble_.reset();
   troubled_seconds_.reset();
-  announce_handovers(*sync_);
+  prepare_handovers(*sync_);
   const bool ends_round = id.fragment + 1 == progress_.fragments;
   open_sync(ends_round ? SyncId{id.round + 1, 0} : SyncId{id.round, id.fragment + 1});
   send_to_members(committed);

@@ -46,6 +46,7 @@ bool ModelSite::knows_run() const {
 void ModelSite::beat() {
   if (is_returning_) send(registration_of_member());
   if (request_) send(*request_);
+  for (const auto& [token, offer] : offers_) send(OfferMessage{token, ""});
   if (!takes_part()) return;
   const auto& deadlines = world_.deadlines();
   if (silence_seconds() > deadlines.coordinator_lost_after_seconds) {
@@ -139,6 +140,13 @@ void ModelSite::receive(std::size_t coordinator, const CoordinatorMessage& messa
   const bool is_new_view = view != nullptr && welcome_ && view->generation > generation_;
   if (is_new_view) on_view(*view);
   if (stage_ == Stage::kGone) return;
+  const auto* stored = std::get_if<StoredMessage>(&message);
+  if (const auto offer = offers_.find(stored == nullptr ? "" : stored->key);
+      offer != offers_.end()) {
+    world_.hand_over(*this, offer->second.newcomer, offer->second.state);
+    offers_.erase(offer);
+    return;
+  }
   if (number == stage_number_ && request_ && answers(message, *request_)) {
     request_.reset();
     on_answer(message);

@@ -296,9 +296,10 @@ void ModelSite::apply() {
   }
   // A round that is attended hands nothing over.
   for (const auto& newcomer : newcomers) {
-    if (newcomer.donor == name_ && !attends_) {
-      world_.hand_over(*this, newcomer, {.rounds_done = sync_.round, .theta = theta_});
-    }
+    if (newcomer.donor != name_ || attends_) continue;
+    const auto& token = newcomer.request.token;
+    offers_[token] = {newcomer, {.rounds_done = sync_.round, .theta = theta_}};
+    send(OfferMessage{token, ""});
   }
   attends_ = false;
   sync_ = {.round = sync_.round + 1, .fragment = 0};

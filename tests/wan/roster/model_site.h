@@ -3,6 +3,7 @@
 // a hash of the syncs that led to it.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -134,6 +135,14 @@ class ModelSite {
   int64_t links_generation_ = 0;
   int64_t connecting_generation_ = 0;
   std::vector<std::string> to_connect_;
+
+  // As a donor: states that it has offered, by the newcomer's token. They are sent when the
+  // coordinator has the offer.
+  struct Offer {
+    Newcomer newcomer;
+    ModelState state;
+  };
+  std::map<std::string, Offer> offers_;
 
   // The handover.
   int64_t num_fetches_ = 0;

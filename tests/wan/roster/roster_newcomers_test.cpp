@@ -17,6 +17,7 @@ Table without_c(int64_t fragments = 1) {
 }
 
 const FetchMessage kFetch{"10.0.0.3", 4000, "token"};
+const OfferMessage kOffer{"token", "tcp://10.0.0.2:4000"};
 
 ArriveMessage arrival_with(double uplink_bits_per_second, int64_t round, int64_t fragment = 0,
                            int64_t fragments = 1) {
@@ -53,13 +54,21 @@ TEST_CASE("a newcomer gets the state after a round, and is a member from the nex
   CHECK(go.newcomers == std::vector<Newcomer>{{"c", kFetch, "b"}});
   // The same to a member whose answer was lost.
   CHECK(only<Go>(table.receive("a", arrival_with(1e6, 1))).newcomers == go.newcomers);
-  CHECK(receivers<HandoverMessage>(table.receive("a", ballot_of(1))).empty());
-  const auto committed = table.receive("b", ballot_of(1));
-  CHECK(receivers<HandoverMessage>(committed) == Names{"c2"});
+  table.receive("a", ballot_of(1));
+  table.receive("b", ballot_of(1));
+  // The donor may apply the sync later. Nobody else can offer the state, nor another one.
+  CHECK(table.receive("c2", kFetch).empty());
+  CHECK(only<StoredMessage>(table.receive("a", kOffer)).key == "token");
+  only<StoredMessage>(table.receive("b", OfferMessage{"another", ""}));
+  const auto offered = table.receive("b", kOffer);
+  CHECK(receivers<StoredMessage>(offered) == Names{"b"});
+  CHECK(receivers<HandoverMessage>(offered) == Names{"c2"});
+  only<StoredMessage>(table.receive("b", kOffer));
   const auto handover = only<HandoverMessage>(table.receive("c2", kFetch));
   CHECK(handover.donor == "b");
   CHECK(handover.round == 1);
   CHECK(handover.theta_hash == "bb");
+  CHECK(handover.endpoint == "tcp://10.0.0.2:4000");
 
   // One member waits at the next sync already.
   table.receive("a", arrival_with(1e6, 2));
@@ -111,6 +120,7 @@ TEST_CASE("all wait for a newcomer that was late, once and not for ever") {
       for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(round));
     };
     run(1);
+    table.receive("a", kOffer);
     table.pass(4, {"a", "b", "c2"});  // the state is on its way for 4 s
     for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 2));
     only<LateMessage>(table.receive("c2", arrival_with(0, 2)));
@@ -120,6 +130,7 @@ TEST_CASE("all wait for a newcomer that was late, once and not for ever") {
     for (const auto* site : {"a", "b"}) {
       CHECK(receivers<Go>(table.receive(site, arrival_with(0, 4))).empty());
     }
+    table.receive("a", OfferMessage{"another", ""});  // a little after the donor's arrival
     CHECK(receivers<Go>(table.pass(5, {"a", "b", "c2"})).empty());
     if (comes) {
       CHECK(receivers<ViewMessage>(table.receive("c2", arrival_with(0, 4))).size() == 3);
@@ -139,7 +150,8 @@ TEST_CASE("only the last fragment of a round hands the state over") {
         std::get<Go>(table.receive("b", arrival_with(0, 1, fragment, 2)).front().message);
     CHECK(go.newcomers.size() == static_cast<std::size_t>(fragment));
     table.receive("a", ballot_of(1, fragment));
-    CHECK(receivers<HandoverMessage>(table.receive("b", ballot_of(1, fragment))).size() ==
+    table.receive("b", ballot_of(1, fragment));
+    CHECK(receivers<HandoverMessage>(table.receive("a", kOffer)).size() ==
           static_cast<std::size_t>(fragment));
   }
 }
@@ -181,6 +193,42 @@ TEST_CASE("a member is lost while a newcomer's state is on its way") {
   CHECK(receivers<ViewMessage>(table.receive("c2", arrival(2, "aa", 3))) == Names{"b", "c2"});
   table.receive("b", arrival(2, "aa", 4));
   CHECK(receivers<Go>(table.receive("c2", arrival(2, "aa", 4))) == Names{"b", "c2"});
+}
+
+TEST_CASE("a donor that is lost before its offer is replaced by another one") {
+  auto table = without_c();
+  table.receive("c2", registration("c"));
+  table.receive("c2", kFetch);
+  for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 1));
+  for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(1));
+  table.pass(10, {"b", "c2"});
+  const auto go = std::get<Go>(table.receive("b", arrival(2, "aa", 3)).front().message);
+  CHECK(go.newcomers == std::vector<Newcomer>{{"c", kFetch, "b"}});
+  table.receive("b", ballot(2, "bb", 3));
+  CHECK(receivers<HandoverMessage>(table.receive("b", kOffer)) == Names{"c2"});
+}
+
+TEST_CASE("nobody waits long for an offer that does not come") {
+  auto table = without_c();
+  table.receive("c2", registration("c"));
+  table.receive("c2", kFetch);
+  const auto run = [&](int64_t round) {
+    for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, round));
+    for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(round));
+  };
+  run(1);
+  table.receive("a", kOffer);
+  table.pass(4, {"a", "b", "c2"});
+  table.receive("a", arrival_with(0, 2));
+  table.receive("b", arrival_with(0, 2));
+  only<LateMessage>(table.receive("c2", arrival_with(0, 2)));
+  table.receive("c2", FetchMessage{"10.0.0.3", 4000, "another"});
+  for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(2));
+  run(3);
+  for (const auto* site : {"a", "b"}) {
+    CHECK(receivers<Go>(table.receive(site, arrival_with(0, 4))).empty());
+  }
+  CHECK(receivers<Go>(table.pass(2, {"a", "b", "c2"})) == Names{"a", "b"});
 }
 
 TEST_CASE("a newcomer that holds another theta_global stops the run") {
@@ -231,7 +279,10 @@ TEST_CASE("a restarted coordinator keeps the handover that its donor keeps to, a
   table.receive("b", ballot_of(1));  // the answers are lost with the coordinator
   Table next(table, table.roster.state());
   next.receive("a", ballot_of(1));
-  const auto handover = only<HandoverMessage>(next.receive("c2", kFetch));
+  CHECK(next.receive("c2", kFetch).empty());
+  next.receive("a", kOffer);
+  Table third(next, next.roster.state());
+  const auto handover = only<HandoverMessage>(third.receive("c2", kFetch));
   CHECK(handover.round == 1);
   CHECK(handover.donor == "a");
 
