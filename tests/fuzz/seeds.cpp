@@ -142,7 +142,7 @@ void add_network(Corpus& corpus) {
   Welcome welcome;
   welcome.run = to_json(small_run());
   welcome.sites = {"a", "b"};
-  welcome.profiles = {Json(), Json()};
+  welcome.first_sites = {{"a", Json()}, {"b", Json()}};
   corpus.add("coordinator_message", encode(CoordinatorMessage(welcome)));
   corpus.add("network_check", text_of(NetworkNotice{"127.0.0.1", "00ff", {0, 4000}, ""}));
   corpus.add("network_check", text_of(NetworkNotice{"::1", "00ff", {}, "cannot listen"}));

@@ -27,9 +27,15 @@ std::string source_of(const SiteKnowledge& site) {
 
 std::vector<SiteKnowledge> profiled_sites(const RunConfig& run, const Welcome& welcome) {
   auto sites = sites_of(run.sites);
-  for (std::size_t i = 0; i < std::min(sites.size(), welcome.profiles.size()); ++i) {
-    const auto& profile = welcome.profiles[i];
-    if (!profile.is_null()) sites[i].profile = site_profile_from_json(profile, source_of(sites[i]));
+  for (const auto& first : welcome.first_sites) {
+    auto site = std::ranges::find(sites, first.site, &SiteKnowledge::site);
+    if (site == sites.end()) {
+      site = sites.insert(site, SiteKnowledge{});
+      site->site = first.site;
+    }
+    if (!first.profile.is_null()) {
+      site->profile = site_profile_from_json(first.profile, source_of(*site));
+    }
   }
   return sites;
 }

@@ -19,9 +19,9 @@ RunConfig own_run(const LoadedSite& loaded) {
   return loaded.run ? run_config_from_json(*loaded.run, loaded.run_file) : RunConfig{};
 }
 
-std::vector<std::string> names_of(const std::vector<RunSite>& sites) {
+std::vector<std::string> names_of(const std::vector<FirstSite>& sites) {
   std::vector<std::string> names;
-  for (const auto& site : sites) names.push_back(site.name);
+  for (const auto& site : sites) names.push_back(site.site);
   return names;
 }
 
@@ -77,9 +77,9 @@ void SitePeers::begin(const Welcome& welcome) {
            .self = static_cast<std::size_t>(welcome.site_id)};
   require_links_fit(run_, site_);
   if (site_.coordinators().size() > 1) require_majority(run_, std::string(kRunSource));
-  run_.inner.compute = is_newcomer()
-                           ? known_compute(run_.inner.compute, names_of(run_.sites), *member_)
-                           : agreed_compute(run_.inner.compute, site_, view_, *member_);
+  run_.inner.compute =
+      is_newcomer() ? known_compute(run_.inner.compute, names_of(welcome.first_sites), *member_)
+                    : agreed_compute(run_.inner.compute, site_, view_, *member_);
 }
 
 SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files)

@@ -22,7 +22,7 @@ namespace {
 Workload workload_of(const LoadedSite& loaded, const RunConfig& run, const std::string& run_source,
                      double seconds) {
   Workload workload{.run = run, .shape = model_shape(loaded.site, run, run_source)};
-  const auto& pinned = run.sites[run.site_id(loaded.site.name)];
+  const auto pinned = run.site(loaded.site.name);
   const int64_t batch = pinned.batch.value_or(run.plan.base_batch);
   workload.micro_batch =
       std::min(batch, pinned.micro_batch.value_or(run.plan.micro_batch.value_or(batch)));

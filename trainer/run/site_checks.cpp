@@ -37,9 +37,10 @@ constexpr double kGigabyte = 1e9;
 Found look_at_run(CheckedSite& site) {
   const auto& run = *site.run;
   const auto& config = site.loaded.site;
-  const auto id = in_file(site.run_source, [&] { return run.site_id(config.name); });
+  in_file(site.run_source, [&] { run.site(config.name); });
   in_file(site.loaded.file, [&] { require_links_fit(run, config); });
-  return fmt::format("run '{}', site {} of {}", run.name, id + 1, run.sites.size());
+  return fmt::format("run '{}' of {}{} sites", run.name, run.is_open() ? "at most " : "",
+                     run.most_sites());
 }
 
 Found look_at_model(CheckedSite& site) {
@@ -157,9 +158,10 @@ void require_ports(const CheckedSite& site, const std::string& ip) {
   mesh.port = static_cast<int>(site.loaded.site.network.port);
   std::vector<int> ports{mesh.port};
   if (const auto& run = site.run) {
-    const auto own = static_cast<int>(run->site_id(site.loaded.site.name));
-    const auto sites = static_cast<int>(run->sites.size());
+    const auto sites = static_cast<int>(run->most_sites());
     mesh.lanes = static_cast<int>(run->sync.lanes.value_or(lanes_for(sites)));
+    // Of an open run the own place is known later, and so all ports have to be free.
+    const auto own = run->is_open() ? sites : static_cast<int>(run->site_id(site.loaded.site.name));
     ports.clear();
     for (int peer = 0; peer < sites; ++peer) {
       for (int lane = 0; peer != own && lane < mesh.lanes; ++lane) {

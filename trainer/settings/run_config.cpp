@@ -1,7 +1,9 @@
 #include "trainer/settings/run_config.h"
 
+#include <algorithm>
 #include <set>
 
+#include "heterogeneity/plan/policy.h"
 #include "trainer/strategy/make_strategy.h"
 
 namespace farstep {
@@ -13,7 +15,16 @@ std::size_t RunConfig::site_id(const std::string& site) const {
     listed += (id == 0 ? "" : ", ") + sites[id].name;
   }
   throw ConfigError(fmt::format("site '{}' does not take part in run '{}'; its sites are {}", site,
-                                name, listed));
+                                name, listed.empty() ? "not named" : listed));
+}
+
+RunSite RunConfig::site(const std::string& site) const {
+  const auto found = std::ranges::find(sites, site, &RunSite::name);
+  if (found != sites.end()) return *found;
+  if (!is_open() || !is_site_name(site)) return sites[site_id(site)];
+  RunSite unnamed;
+  unnamed.name = site;
+  return unnamed;
 }
 
 namespace {
@@ -22,7 +33,7 @@ namespace {
 // does, the number would mean another delay than it says.
 void check_steps(const RunConfig& run, const std::string& file) {
   const JsonPath sites{file, "sites"};
-  bool is_unit_taken = false;
+  bool is_unit_taken = run.is_open();  // by the sites that it does not name
   for (std::size_t id = 0; id < run.sites.size(); ++id) {
     const int64_t steps = run.sites[id].local_steps.value_or(run.plan.base_steps);
     is_unit_taken = is_unit_taken || steps == run.plan.base_steps;
@@ -37,6 +48,31 @@ void check_steps(const RunConfig& run, const std::string& file) {
                   run.plan.base_steps, *run.sites.front().local_steps));
 }
 
+void check_numbers(const RunConfig& run, const std::string& file) {
+  const auto sites = std::ssize(run.sites);
+  const JsonPath max_sites{file, "max_sites"};
+  if (run.max_sites && *run.max_sites < sites) {
+    max_sites.fail(fmt::format("is {}; `sites` has {}", *run.max_sites, sites));
+  }
+  if (sites == 0 && !(run.is_open() && run.min_sites)) {
+    JsonPath{file, "sites"}.fail(
+        "is empty: name the sites, or say with min_sites and max_sites how many there may be");
+  }
+  if (run.min_sites > run.most_sites()) {
+    JsonPath{file, "min_sites"}.fail(
+        fmt::format("is {}; the run has {} sites", *run.min_sites, run.most_sites()));
+  }
+  // The others must be able to plan for a site of which they know nothing.
+  const bool needs_profiles =
+      run.plan.policy != Policy::kUniform && !(learns(run.plan.policy) && run.plan.replan);
+  if (run.is_open() && needs_profiles) {
+    max_sites.fail(fmt::format(
+        "is more than `sites` has, and plan.policy {} needs the profile of every site: take "
+        "uniform, or hybrid with plan.replan",
+        name_of(run.plan.policy)));
+  }
+}
+
 }  // namespace
 
 RunConfig run_config_from_json(const Json& json, const std::string& file) {
@@ -46,11 +82,10 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
   for (std::size_t id = 0; id < run.sites.size(); ++id) {
     // Names become folders, and parts of keys at the coordinator.
     const auto& name = run.sites[id].name;
-    if (name.find_first_not_of(
-            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") !=
-        std::string::npos) {
-      sites.element(id).member("name").fail("'" + name +
-                                            "' has characters other than letters, digits, - and _");
+    if (!is_site_name(name)) {
+      sites.element(id).member("name").fail(
+          "'" + name +
+          "' is empty, too long, or has characters other than letters, digits, - and _");
     }
     if (!names.insert(name).second) {
       sites.element(id).member("name").fail("'" + name + "' stands twice");
@@ -64,10 +99,7 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
       servers.element(i).fail("'" + run.sync.servers[i] + "' is no site of the run");
     }
   }
-  if (run.min_sites > std::ssize(run.sites)) {
-    JsonPath{file, "min_sites"}.fail(
-        fmt::format("is {}; the run has {} sites", *run.min_sites, run.sites.size()));
-  }
+  check_numbers(run, file);
   const auto& strategy = run.strategy.kind;
   check_strategy(strategy,
                  {.outer = run.outer, .sync = run.sync, .base_steps = run.plan.base_steps},
@@ -83,6 +115,11 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
 }
 
 void require_majority(const RunConfig& run, const std::string& file) {
+  if (run.is_open()) {
+    JsonPath{file, "max_sites"}.fail(
+        "is more than `sites` has: with stand-by coordinators all sites must be named, or two "
+        "parts of the run could go on without each other");
+  }
   const auto sites = std::ssize(run.sites);
   const auto least = sites / 2 + 1;
   if (run.min_sites.value_or(sites) >= least) return;
@@ -97,6 +134,7 @@ ServedRun served_run(const RunConfig& run, std::optional<int64_t> place) {
                    .sites = {},
                    .fragments = run.sync.fragments,
                    .min_sites = run.min_sites,
+                   .max_sites = run.max_sites,
                    .place = place};
   for (const auto& site : run.sites) served.sites.push_back(site.name);
   return served;

@@ -43,7 +43,7 @@ struct RunConfig {
   std::string name;
   int64_t seed = 1;
   std::vector<RunSite> sites;
-  std::optional<int64_t> min_sites;
+  std::optional<int64_t> min_sites, max_sites;
   ModelConfig model;
   DataConfig data;
   InnerConfig inner;
@@ -59,13 +59,17 @@ struct RunConfig {
   void fields(Visitor&& visit) {
     visit("name", name, "name of the run", kRequired);
     visit("seed", seed, "seed of the weights and of the data order", at_least(0));
-    visit("sites", sites, "the sites that take part; their order gives the site ids",
-          required(at_least(1)));
-    visit(
-        "min_sites", min_sites,
-        "sites that must be there for the run to go on when others are lost; with fewer it pauses "
-        "(deadlines.pause_seconds); null: all of them",
-        at_least(1));
+    visit("sites", sites, "the sites without which the run does not begin, in their order",
+          kRequired);
+    visit("min_sites", min_sites,
+          "sites that must be there for the run to begin, and to go on when others are lost; with "
+          "fewer it pauses (deadlines.pause_seconds); null: all of `sites`",
+          at_least(1));
+    visit("max_sites", max_sites,
+          "sites that may be there at once. More than `sites` has: the others may have any name, "
+          "and join and leave at any time; give network.keys, or anybody can. null: those of "
+          "`sites` alone",
+          at_least(1));
     visit("model", model, "the model");
     visit("data", data, "the data recipe");
     visit("inner", inner, "the inner optimizer");
@@ -78,8 +82,14 @@ struct RunConfig {
     visit("deadlines", deadlines, "how long anything may take");
   }
 
-  // Returns the index of the site in `sites`. Throws ConfigError if it does not take part.
+  // Whether sites that `sites` does not name may join.
+  bool is_open() const { return max_sites.value_or(0) > std::ssize(sites); }
+  int64_t most_sites() const { return max_sites.value_or(std::ssize(sites)); }
+  // Returns the index of the site in `sites`. Throws ConfigError if it is not there.
   std::size_t site_id(const std::string& site) const;
+  // Returns the site's settings: those of `sites`, or in an open run the defaults. Throws
+  // ConfigError if it does not take part.
+  RunSite site(const std::string& site) const;
 };
 
 // Reads and validates a run file's JSON; `file` is for messages.

@@ -39,7 +39,8 @@ std::string identity_of(const ServedRun& run) {
   const Json all{{"config", run.config},
                  {"sites", run.sites},
                  {"fragments", run.fragments},
-                 {"min_sites", run.min_sites ? Json(*run.min_sites) : Json()}};
+                 {"min_sites", run.least_sites()},
+                 {"max_sites", run.most_sites()}};
   return checksum_of(all.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 

@@ -109,7 +109,7 @@ RegisterMessage Member::registration_of_member() const {
       !welcome_->is_newcomer || (view_ && std::ranges::count(members, site_) > 0);
   if (is_member) {
     auto& memory = message.memory.emplace(
-        RunMemory{.members = members, .profiles = welcome_->profiles, .values = {}});
+        RunMemory{.members = members, .first_sites = welcome_->first_sites, .values = {}});
     for (const auto& [key, value] : start_values_) memory.values.push_back({key, to_hex(value)});
   }
   return message;

@@ -42,7 +42,7 @@ struct Welcome {
   std::vector<std::string> sites;
   int64_t generation = 0;
   int64_t start_syncs = 0;
-  std::vector<Json> profiles = {};
+  std::vector<FirstSite> first_sites = {};
   int64_t min_sites = 1;
   bool is_newcomer = false;
   int64_t term = 0;
@@ -56,8 +56,7 @@ struct Welcome {
           required(in_range(0, kMostCount)));
     visit("start_syncs", start_syncs, "syncs done before; above 0 every site resumes from there",
           required(at_least(0)));
-    visit("profiles", profiles,
-          "with which the sites began the run, in the order of its config; null: without one");
+    visit("first_sites", first_sites, "with which the run began");
     visit("min_sites", min_sites, "with fewer sites the run pauses", required(at_least(1)));
     visit("is_newcomer", is_newcomer,
           "the run has begun: the site fetches its state, and then is a member too");

@@ -82,17 +82,28 @@ struct PutMessage {
   }
 };
 
+// A site with which a run began.
+struct FirstSite {
+  std::string site;
+  Json profile;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("site", site, "its name", kRequired);
+    visit("profile", profile, "its profile by `farstep profile`; null: without one");
+  }
+};
+
 // What a member knows of its run: enough for a coordinator to go on with it.
 struct RunMemory {
   std::vector<std::string> members;
-  std::vector<Json> profiles;
+  std::vector<FirstSite> first_sites;
   std::vector<PutMessage> values;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("members", members, "of its generation, in the order of the run's sites", kRequired);
-    visit("profiles", profiles, "with which the sites began, in the order of the run's sites",
-          kRequired);
+    visit("members", members, "of its generation, in their order", kRequired);
+    visit("first_sites", first_sites, "with which the run began", required(at_least(1)));
     visit("values", values, "that it put or got before the first commit");
   }
 };

@@ -30,12 +30,11 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines)
       heartbeat_seconds_(deadlines.heartbeat_seconds),
       join_seconds_(deadlines.join_seconds),
       pause_seconds_(deadlines.pause_seconds),
-      min_sites_(run_.min_sites.value_or(std::ssize(run_.sites))),
+      min_sites_(run_.least_sites()),
       seats_(run_.sites.begin(), run_.sites.end()),
       arrival_history_(deadlines.lost_after_seconds,
                        std::max(deadlines.lost_after_seconds, deadlines.laggard_seconds)),
       term_(run_.term_after(0)) {
-  progress_.members = run_.sites;
   progress_.fragments = run_.fragments;
 }
 
@@ -142,6 +141,7 @@ void Roster::admit(const std::string& connection, const RegisterMessage& message
   }
   learn_term(message.site, message.term);
   if (is_superseded_) return;  // the term is another one's, and so is the new process
+  make_seat(message.site);
   for (auto& seat : seats_) {
     if (seat.site != message.site) continue;
     if (has_begun()) {
@@ -167,12 +167,16 @@ void Roster::admit(const std::string& connection, const RegisterMessage& message
 std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) const {
   const auto temporary = [](const std::string& reason) { return RefusedMessage{reason, true}; };
   const Seat* own = seat_of_site(message.site);
-  if (own == nullptr) {
+  if (!run_.names(message.site) && !run_.is_open()) {
     return RefusedMessage{fmt::format("site {} is not in the run, whose sites are {}", message.site,
-                                      fmt::join(site_names(), ", "))};
+                                      fmt::join(run_.sites, ", "))};
+  }
+  if (!is_site_name(message.site)) {
+    return RefusedMessage{
+        fmt::format("'{}' is no name of a site: use letters, digits, - and _", message.site)};
   }
   // Without this site the others cannot go on, so there is no run that it could come back to.
-  const bool ends_with_first_loss = pause_seconds_ == 0 && min_sites_ == std::ssize(seats_);
+  const bool ends_with_first_loss = pause_seconds_ == 0 && min_sites_ == run_.most_sites();
   if (verdict_ || is_over() || (has_begun() && ends_with_first_loss)) {
     return temporary(fmt::format(
         "the run has begun; site {} cannot join it; when the other sites have ended, start all of "
@@ -180,11 +184,18 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
         message.site));
   }
   if (has_begun() && message.generation > 0) {
-    return RefusedMessage{fmt::format("the others go on without site {}: {}", message.site,
-                                      own->loss.empty() ? "it was away for too long" : own->loss),
-                          true, true};
+    return RefusedMessage{
+        fmt::format("the others go on without site {}: {}", message.site,
+                    own == nullptr || own->loss.empty() ? "it was away for too long" : own->loss),
+        true, true};
   }
-  if (own->presence == Presence::kPresent && !has_begun()) {
+  if (const auto taken = num_places_taken(message.site); taken >= run_.most_sites()) {
+    return temporary(
+        fmt::format("the run has {} sites already, its max_sites: site {} can join when one of "
+                    "them has left",
+                    taken, message.site));
+  }
+  if (own != nullptr && own->presence == Presence::kPresent && !has_begun()) {
     return temporary(fmt::format(
         "site {} has registered already, by a process that was alive {:.1f} s ago; if that one is "
         "gone, try again in {:.1f} s",
@@ -204,6 +215,7 @@ std::optional<RefusedMessage> Roster::objection(const RegisterMessage& message) 
 }
 
 void Roster::begin() {
+  drop_spare_seats();
   std::vector<RegisterMessage> requests;
   for (const auto& seat : seats_) requests.push_back(seat.request);
   const auto start_syncs = start_syncs_of(requests);
@@ -213,6 +225,10 @@ void Roster::begin() {
     // All must register again, with or without other checkpoints.
     for (auto& seat : seats_) seat = Seat(seat.site);
     return;
+  }
+  progress_.members = site_names();
+  for (const auto& request : requests) {
+    progress_.first_sites.push_back({request.site, request.profile});
   }
   progress_.start_syncs = *start_syncs;
   // Only the sites' checkpoints tell which sync of the round is next.
@@ -229,51 +245,14 @@ void Roster::open_sync(const SyncId& id) {
 Welcome Roster::welcome(const Seat& seat) const {
   const bool is_newcomer = !is_member(seat);
   const auto sites = is_newcomer ? members_with(seat) : progress_.members;
-  std::vector<Json> profiles;
-  for (const auto& other : seats_) profiles.push_back(other.request.profile);
   return {.run = run_.config,
           .site_id = std::ranges::find(sites, seat.site) - sites.begin(),
           .sites = sites,
           .generation = progress_.generation,
           .start_syncs = progress_.start_syncs,
-          .profiles = std::move(profiles),
+          .first_sites = progress_.first_sites,
           .min_sites = min_sites_,
           .is_newcomer = is_newcomer};
-}
-
-std::vector<std::string> Roster::members_with(const Seat& seat) const {
-  std::vector<std::string> names;
-  for (const auto& other : seats_) {
-    if (is_member(other) || other.site == seat.site) names.push_back(other.site);
-  }
-  return names;
-}
-
-bool Roster::is_member(const Seat& seat) const {
-  return std::ranges::find(progress_.members, seat.site) != progress_.members.end();
-}
-
-bool Roster::has_present_member() const {
-  return std::ranges::any_of(
-      seats_, [this](const Seat& seat) { return is_present(seat) && is_member(seat); });
-}
-
-bool Roster::is_missed(const Seat& seat) const {
-  return is_member(seat) && !is_present(seat) && !seat.loss.empty();
-}
-
-std::vector<std::string> Roster::site_names() const {
-  std::vector<std::string> names;
-  for (const auto& seat : seats_) names.push_back(seat.site);
-  return names;
-}
-
-std::vector<std::string> Roster::missing_sites() const {
-  std::vector<std::string> missing;
-  for (const auto& seat : seats_) {
-    if (seat.presence == Presence::kExpected) missing.push_back(seat.site);
-  }
-  return missing;
 }
 
 void Roster::on(Seat& seat, const RegisterMessage& message) {
@@ -333,20 +312,7 @@ void Roster::end_early(const CoordinatorMessage& verdict, const std::string& fai
   send_to_all(verdict);
 }
 
-// ---- seats ----
-
-Roster::Seat* Roster::seat_of_connection(const std::string& connection) {
-  const auto seat = std::find_if(seats_.begin(), seats_.end(), [&](const Seat& candidate) {
-    return candidate.presence != Presence::kExpected && candidate.connection == connection;
-  });
-  return seat == seats_.end() ? nullptr : &*seat;
-}
-
-const Roster::Seat* Roster::seat_of_site(const std::string& site) const {
-  const auto seat = std::find_if(seats_.begin(), seats_.end(),
-                                 [&](const Seat& candidate) { return candidate.site == site; });
-  return seat == seats_.end() ? nullptr : &*seat;
-}
+// ---- messages ----
 
 void Roster::send(const std::string& connection, CoordinatorMessage message) {
   // Also a verdict that an earlier term has reached.

@@ -2,10 +2,10 @@
 // state machine without sockets, threads or a clock. Every call is given the time and returns the
 // messages that are to be sent.
 //
-// A run has three phases: joining (until every expected site has registered), running (sync after
-// sync, fragment by fragment and round by round: all arrive, go, all vote, committed), over (every
-// site has left or is lost). Every request may come twice and is then answered again, as sites
-// repeat what is not answered.
+// A run has three phases: joining (until every named site and enough others have registered),
+// running (sync after sync, fragment by fragment and round by round: all arrive, go, all vote,
+// committed), over (every site has left or is lost). Every request may come twice and is then
+// answered again, as sites repeat what is not answered.
 //
 // When a site is lost or leaves early, a new generation begins without it, and the open sync begins
 // anew among the others. They are told at once, and again whenever they ask in an older generation.
@@ -16,10 +16,10 @@
 // generation, and the open sync anew, over new connections. If that has not helped for
 // join_seconds, the site that the others do not reach is lost.
 //
-// A site of the run that is no member may register again: it is a newcomer. It fetches the state as
-// it is at the end of a round, from a donor that the roster names, and arrives at the next sync. If
-// that has not begun, a generation with the newcomer begins. Otherwise it fetches again, and all
-// wait for it at the sync after that, for as long as its transfer took.
+// A site that is no member may register in the run that goes on: it is a newcomer. It fetches the
+// state as it is at the end of a round, from a donor that the roster names, and arrives at the next
+// sync. If that has not begun, a generation with the newcomer begins. Otherwise it fetches again,
+// and all wait for it at the sync after that, for as long as its transfer took.
 //
 // A member that lives, but comes to a sync a round later than it usually does, is left behind, if
 // enough others are there.
@@ -269,6 +269,11 @@ class Roster {
   void make_newcomer(Seat& seat, const std::string& reason);
   void end_early(const CoordinatorMessage& verdict, const std::string& failure);
 
+  // Makes room for a site that the run may not name.
+  void make_seat(const std::string& site);
+  void drop_spare_seats();
+  // Returns how many sites have a place in the run, not counting the one that asks for one.
+  int64_t num_places_taken(const std::string& newcomer) const;
   Seat* seat_of_connection(const std::string& connection);
   const Seat* seat_of_site(const std::string& site) const;
   void send(const std::string& connection, CoordinatorMessage message);
@@ -279,7 +284,7 @@ class Roster {
   const double lost_after_seconds_, suspect_seconds_, heartbeat_seconds_, join_seconds_,
       pause_seconds_;
   const int64_t min_sites_;
-  std::vector<Seat> seats_;  // in the order of the run's sites
+  std::vector<Seat> seats_;  // of the sites that the run names, then of others
   Progress progress_;
   std::optional<OpenSync> sync_;            // nothing while joining
   double all_arrived_seconds_ = 0;          // when the newest member arrived there

@@ -35,16 +35,11 @@ void Roster::admit_newcomer(Seat& seat, const std::string& connection,
   send(connection, welcome(seat));
 }
 
-// All sites plan with the profiles that the run began with, so the request of that time stays. Of a
-// site that did not come when this coordinator took the run over, only the profile is known.
 void Roster::seat_newcomer(Seat& seat, const std::string& connection,
                            const RegisterMessage& message) {
   seat.presence = Presence::kPresent;
   seat.connection = connection;
-  if (seat.request.site.empty()) {
-    const auto profile = std::exchange(seat.request, message).profile;
-    seat.request.profile = profile;
-  }
+  seat.request = message;
   seat.heartbeat = {};
   seat.metrics.reset();
   seat.heard_seconds = now_seconds_;

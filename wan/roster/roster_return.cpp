@@ -28,19 +28,19 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& sta
   progress_ = begun->progress;
   for (const auto& [key, value, is_of_start] : begun->values) values_[key] = {value, is_of_start};
   if (!begun->verdict.empty()) verdict_ = decode_coordinator_message(begun->verdict);
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    const auto& known = begun->seats[i];
-    seats_[i].presence = known.presence;
-    seats_[i].connection = from_hex(known.connection);
-    seats_[i].request.site = known.site;
-    seats_[i].request.facts = known.facts;
-    seats_[i].request.profile = known.profile;
-    seats_[i].loss = known.loss;
-    seats_[i].fetch = known.fetch;
-    seats_[i].handover = known.handover;
-    seats_[i].is_offered = known.is_offered;
-    seats_[i].handover_seconds = now_seconds;
-    seats_[i].heard_seconds = now_seconds;
+  seats_.clear();
+  for (const auto& known : begun->seats) {
+    auto& seat = seats_.emplace_back(known.site);
+    seat.presence = known.presence;
+    seat.connection = from_hex(known.connection);
+    seat.request.site = known.site;
+    seat.request.facts = known.facts;
+    seat.loss = known.loss;
+    seat.fetch = known.fetch;
+    seat.handover = known.handover;
+    seat.is_offered = known.is_offered;
+    seat.handover_seconds = now_seconds;
+    seat.heard_seconds = now_seconds;
   }
   open_sync(begun->open_sync);
   for (const auto& [site, message] : begun->arrivals) sync_->arrive(site, message);
@@ -73,7 +73,6 @@ RosterState Roster::state() const {
                            .presence = seat.presence,
                            .connection = to_hex(seat.connection),
                            .facts = seat.request.facts,
-                           .profile = seat.request.profile,
                            .loss = seat.loss,
                            .fetch = seat.fetch,
                            .handover = seat.handover,
@@ -112,9 +111,9 @@ void Roster::hear(Seat& seat) {
 
 bool Roster::may_come_back(const std::string& site) const {
   const Seat* seat = seat_of_site(site);
-  if (seat == nullptr) return false;
+  if (seat == nullptr && !run_.is_open()) return false;
   return is_resting_ || (pause_ && !has_present_member()) ||
-         (is_present(*seat) && seat->is_awaited);
+         (seat != nullptr && is_present(*seat) && seat->is_awaited);
 }
 
 std::vector<std::string> Roster::awaited_sites() const {

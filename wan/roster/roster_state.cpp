@@ -31,11 +31,16 @@ std::span<const std::string_view> enum_names(Presence) {
 // The roster looks up members among the seats and arrivals by members, and does not check again.
 void RosterState::require_fits(const ServedRun& served) const {
   if (!run) return;
-  require(sites_of(run->seats) == served.sites, "its seats are not those of the run's sites");
-  const std::set<std::string> sites(served.sites.begin(), served.sites.end());
+  const auto seats = sites_of(run->seats);
+  const std::set<std::string> sites(seats.begin(), seats.end());
+  require(sites.size() == seats.size(), "a site has two seats");
+  require(std::ranges::mismatch(served.sites, seats).in1 == served.sites.end() &&
+              (served.is_open() || seats.size() == served.sites.size()),
+          "its seats are not those of the run's sites");
+  require(std::ranges::all_of(seats, is_site_name), "a site has a wrong name");
   const std::set<std::string> members(run->progress.members.begin(), run->progress.members.end());
   require(members.size() == run->progress.members.size(), "a site is a member twice");
-  require(std::ranges::includes(sites, members), "a member is no site of the run");
+  require(std::ranges::includes(sites, members), "a member has no seat");
   require(run->arrivals.empty() || sites_of(run->arrivals) == run->progress.members,
           "the arrivals are not those of its members");
   for (const auto& seat : run->seats) {

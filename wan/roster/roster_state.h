@@ -24,7 +24,6 @@ struct SeatState {
   Presence presence = Presence::kExpected;
   std::string connection;  // in hexadecimal
   Json facts = Json::object();
-  Json profile;
   std::string loss;
   std::optional<FetchMessage> fetch;
   std::optional<HandoverMessage> handover;
@@ -36,7 +35,6 @@ struct SeatState {
     visit("presence", presence, "whether it takes part", kRequired);
     visit("connection", connection, "routing id of its process; empty: none is known");
     visit("facts", facts, "what must be equal at all sites");
-    visit("profile", profile, "what it brought for the plan");
     visit("loss", loss, "why it is lost or has left early");
     visit("fetch", fetch, "its newest request for the run's state, if it came as a newcomer");
     visit("handover", handover, "the answer, which the donor keeps to");
@@ -77,6 +75,7 @@ struct Progress {
   std::string lost_site, lost_reason;  // the newest loss
   int64_t lost_generation = 0;         // which began with it
   int64_t fragments = 1;               // of the round of the open sync, as far as that is known
+  std::vector<FirstSite> first_sites;  // with which the run began
   int64_t start_syncs = 0;
   bool takes_any_sync = false;      // of sites that resume, which know where they are
   bool may_measure = false;         // the first sync may be kMeasuringSync
@@ -93,6 +92,7 @@ struct Progress {
     visit("lost_reason", lost_reason, "why it was lost");
     visit("lost_generation", lost_generation, "that began with its loss", in_range(0, kMostCount));
     visit("fragments", fragments, "of the open sync's round", required(in_range(1, kMostCount)));
+    visit("first_sites", first_sites, "with which the run began");
     visit("start_syncs", start_syncs, "syncs done before", required(in_range(0, kMostCount)));
     visit("takes_any_sync", takes_any_sync, "the first arrival says which sync is open");
     visit("may_measure", may_measure, "the first sync may be the measuring one");
@@ -120,7 +120,7 @@ struct BegunState {
     visit("newcomers", newcomers, "that get the state after it");
     visit("values", values, "what the sites have put");
     visit("verdict", verdict, "what ended the run early");
-    visit("seats", seats, "of all sites of the run", kRequired);
+    visit("seats", seats, "of the sites that the run names, then of others", kRequired);
   }
 };
 

@@ -28,14 +28,12 @@ constexpr double kAdmissionBeats = 5;
 }  // namespace
 
 std::optional<RefusedMessage> Roster::objection_to_return(const RegisterMessage& message) const {
-  const auto names = site_names();
-  const auto is_known = [&](const std::string& site) {
-    return std::ranges::find(names, site) != names.end();
+  const auto is_known = [this](const std::string& site) {
+    return run_.names(site) || (run_.is_open() && is_site_name(site));
   };
   const std::vector<std::string> only_itself{message.site};
   const auto& members = message.memory ? message.memory->members : only_itself;
-  const bool has_profiles = !message.memory || message.memory->profiles.size() == names.size();
-  if (!std::ranges::all_of(members, is_known) || !has_profiles ||
+  if (!std::ranges::all_of(members, is_known) || std::ssize(members) > run_.most_sites() ||
       std::set(members.begin(), members.end()).size() != members.size()) {
     return RefusedMessage{fmt::format("site {} is a member of another run, of the sites {}",
                                       message.site, fmt::join(members, ", ")),
@@ -112,7 +110,7 @@ const RegisterMessage* Roster::newest_return() const {
 // A new process in a member's place shows that the old one has ended.
 std::vector<std::string> Roster::unreturned_members() const {
   const auto* newest = newest_return();
-  auto missing = newest == nullptr ? site_names() : newest->memory->members;
+  auto missing = newest == nullptr ? run_.sites : newest->memory->members;
   for (const auto& candidate : candidates()) std::erase(missing, candidate.message->site);
   return missing;
 }
@@ -157,7 +155,9 @@ void Roster::take_over_if_possible() {
 // applied, unless it is lost now.
 void Roster::take_over(const RegisterMessage& newest) {
   const auto missing = unreturned_members();
+  progress_.first_sites = newest.memory->first_sites;
   progress_.members = newest.memory->members;
+  for (const auto& site : newest.memory->members) make_seat(site);
   std::erase_if(progress_.members, [this](const std::string& site) {
     const auto entry = returning_.find(site);
     return entry == returning_.end() || !entry->second.message.memory;
@@ -179,9 +179,6 @@ void Roster::take_over(const RegisterMessage& newest) {
       seat.request = entry->second.message;
       learn(entry->second.message);
     }
-  }
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    seats_[i].request.profile = newest.memory->profiles[i];
   }
   returning_.clear();
   is_claiming_ = false;

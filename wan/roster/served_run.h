@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/config/json_fields.h"
@@ -12,18 +13,28 @@ namespace farstep {
 
 inline constexpr int64_t kMostCoordinators = 16;  // of one run
 
+// Returns whether a site may have this name: it becomes a folder, and part of keys.
+bool is_site_name(std::string_view name);
+
 struct ServedRun {
   Json config;  // the run file, every default written out; sites get it as it is
-  std::vector<std::string>
-      sites;              // names of the sites that are expected, in the order of their ids
+  // Names of the sites without which the run does not begin, in their order.
+  std::vector<std::string> sites;
   int64_t fragments = 1;  // of the first round
-  // With fewer sites the run pauses. nullopt: all of them.
+  // With fewer sites the run does not begin, and pauses later. nullopt: all of `sites`.
   std::optional<int64_t> min_sites = std::nullopt;
+  // How many may be there at once. More than `sites` has: they may have any name.
+  std::optional<int64_t> max_sites = std::nullopt;
   // Which of the run's coordinators serves it, from 0, if it has stand-bys; nullopt: it is alone.
   std::optional<int64_t> place = std::nullopt;
 
   // Returns this coordinator's lowest term above `term`. No other one of the run has the same.
   int64_t term_after(int64_t term) const;
+  // Whether sites that it does not name may join.
+  bool is_open() const { return max_sites.value_or(0) > std::ssize(sites); }
+  bool names(const std::string& site) const;
+  int64_t least_sites() const { return min_sites.value_or(std::ssize(sites)); }
+  int64_t most_sites() const { return max_sites.value_or(std::ssize(sites)); }
 };
 
 }  // namespace farstep

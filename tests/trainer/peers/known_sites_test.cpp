@@ -35,7 +35,7 @@ Welcome welcome_to_a_and_b() {
 
 TEST_CASE("a run's sites are known by what they brought") {
   auto welcome = welcome_to_a_and_b();
-  welcome.profiles = {Json(nullptr), profile_of("b")};
+  welcome.first_sites = {{"a", nullptr}, {"b", profile_of("b")}};
   const auto sites = known_sites(two_sites(), welcome, kModel);
   REQUIRE(sites.size() == 2);
   CHECK(sites[0].site == "a");
@@ -44,24 +44,34 @@ TEST_CASE("a run's sites are known by what they brought") {
   CHECK(sites[1].profile->devices.size() == 2);
 }
 
-TEST_CASE("profiles come in the order of the run's sites, whoever is a member") {
+TEST_CASE("profiles are of the sites with which the run began, whoever is a member") {
   Welcome welcome;
   welcome.sites = {"b"};
-  welcome.profiles = {Json(nullptr), profile_of("b")};
+  welcome.first_sites = {{"a", nullptr}, {"b", profile_of("b")}};
   const auto sites = known_sites(two_sites(), welcome, kModel);
   CHECK_FALSE(sites[0].profile);
   CHECK(sites[1].profile->site == "b");
+}
+
+TEST_CASE("a site that an open run does not name is known too") {
+  auto welcome = welcome_to_a_and_b();
+  welcome.first_sites = {{"b", profile_of("b")}, {"c", profile_of("c")}};
+  const auto sites = known_sites(two_sites(), welcome, kModel);
+  REQUIRE(sites.size() == 3);
+  CHECK_FALSE(sites[0].profile);
+  CHECK(sites[2].site == "c");
+  CHECK(sites[2].profile->site == "c");
 }
 
 TEST_CASE("a profile of another model is refused") {
   auto profile = profile_of("b");
   profile["model"] = {{"parameters", 1000}, {"sequence_length", 128}, {"compute", "bf16"}};
   auto welcome = welcome_to_a_and_b();
-  welcome.profiles = {Json(nullptr), profile};
+  welcome.first_sites = {{"a", nullptr}, {"b", profile}};
   CHECK_THROWS_AS(known_sites(two_sites(), welcome, kModel), ConfigError);
   CHECK_THROWS_WITH(known_sites(two_sites(), welcome, kModel),
                     Catch::Contains("profile of site b") && Catch::Contains("sequences of 128"));
-  welcome.profiles[1]["model"]["sequence_length"] = 64;
+  welcome.first_sites[1].profile["model"]["sequence_length"] = 64;
   CHECK(known_sites(two_sites(), welcome, kModel)[1].profile->model == kModel);
 }
 
@@ -71,15 +81,15 @@ TEST_CASE("a run that is to choose its sync connects as profiled links need") {
     auto profile = profile_of(site);
     profile["links"] = {
         {{"peer", peer}, {"rtt_seconds", 0.2}, {"bandwidth_bits_per_second", 2.5e8}}};
-    welcome.profiles.push_back(std::move(profile));
+    welcome.first_sites.push_back({site, std::move(profile)});
   }
   auto run = two_sites();
   CHECK_FALSE(planned_lanes(run, welcome));
   run.plan.wan_target = 0.05;
   CHECK(planned_lanes(run, welcome) == 7);
-  welcome.profiles[0]["links"] = Json::array();
+  welcome.first_sites[0].profile["links"] = Json::array();
   CHECK_FALSE(planned_lanes(run, welcome));
-  welcome.profiles.clear();
+  welcome.first_sites.clear();
   CHECK_FALSE(planned_lanes(run, welcome));
 }
 

@@ -138,6 +138,32 @@ TEST_CASE("sites have names of their own that can be folders") {
   CHECK(refusal("sites[0].name=Node_1-x").empty());
 }
 
+TEST_CASE("an open run says how many sites it may have, and plans without profiles") {
+  CHECK_THAT(refusal("max_sites=1"), Contains("max_sites: is 1; `sites` has 2"));
+  CHECK_THAT(refusal("sites=[]"), Contains("sites: is empty"));
+  CHECK_THAT(refusal("min_sites=3"), Contains("the run has 2 sites"));
+  const auto open = [](std::vector<std::string> changes) {
+    changes.insert(changes.begin(), {"max_sites=4", "min_sites=3"});
+    return refusal_of_all(changes);
+  };
+  auto json = smallest_run();
+  json["sites"] = Json::array();
+  json["max_sites"] = 4;
+  json["min_sites"] = 3;
+  const auto run = run_config_from_json(json, "run.json");
+  CHECK(run.is_open());
+  CHECK(run.most_sites() == 4);
+  CHECK(run.site("anyone").name == "anyone");
+  CHECK_THROWS_AS(run.site("../x"), ConfigError);
+  CHECK(open({"plan.policy=hybrid"}).empty());
+  for (const auto* policy : {"batch_by_tflops", "steps_by_tflops", "batch_by_memory"}) {
+    CHECK_THAT(open({std::string("plan.policy=") + policy}), Contains("run.json: max_sites: "));
+  }
+  CHECK_THAT(open({"plan.policy=hybrid", "plan.replan=false"}), Contains("plan.policy hybrid"));
+  // With stand-bys a majority needs a number.
+  CHECK_THROWS_WITH(require_majority(run, "run.json"), Contains("must be named"));
+}
+
 TEST_CASE("a sync that cannot be done is refused") {
   CHECK_THAT(refusal("sync.fragments=101"), Contains("run.json: sync.fragments: 101 fragments"));
   CHECK(refusal("strategy.kind=eager_updates").empty());

@@ -57,7 +57,7 @@ TEST_CASE("messages of the coordinator come back as they were sent") {
               {"a", "b"},
               1,
               7,
-              {Json(nullptr), Json{{"site", "b"}}},
+              {{"a", nullptr}, {"b", Json{{"site", "b"}}}},
               2,
               true,
               5},

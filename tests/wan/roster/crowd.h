@@ -21,7 +21,8 @@ inline RegisterMessage returning(const std::string& site, int64_t committed_roun
   message.generation = generation;
   message.term = 7;
   message.committed_round = committed_round;
-  message.memory = RunMemory{kAll, {Json{{"of", "a"}}, nullptr, nullptr}, {{"compute/a", "62"}}};
+  message.memory = RunMemory{
+      kAll, {{"a", Json{{"of", "a"}}}, {"b", nullptr}, {"c", nullptr}}, {{"compute/a", "62"}}};
   return message;
 }
 

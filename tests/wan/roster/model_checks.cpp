@@ -57,6 +57,7 @@ void ModelWorld::check(std::size_t place, const std::string& connection,
   if (welcome != nullptr && !welcome->is_newcomer && welcome->generation == 1) {
     is_abandoned_ |= serving_term_ > 0 && has_stand_bys() && serving_term_ != welcome->term;
     serving_term_ = welcome->term;
+    members_ = welcome->sites;
   }
   const auto* view = std::get_if<ViewMessage>(&message);
   if (std::holds_alternative<ClaimMessage>(message) && has_stand_bys()) check_claim(place);

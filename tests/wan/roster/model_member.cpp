@@ -105,7 +105,7 @@ RegisterMessage ModelSite::registration_of_member() const {
     message.committed_fragment = committed_->fragment;
   }
   if (knows_run()) {
-    message.memory = RunMemory{sites_, std::vector<Json>(world_.num_sites()), {}};
+    message.memory = RunMemory{sites_, welcome_->first_sites, {}};
   }
   return message;
 }

@@ -57,10 +57,17 @@ ModelWorld::ModelWorld(uint64_t seed, bool is_told) : is_told_(is_told), chance_
   }
   const bool has_several = chance_.below(5) < 2;
   if (has_several) min_sites_ = chance_.one_in(4) ? num_sites : num_sites / 2 + 1;
+  const bool is_open = !has_several && chance_.one_in(3);
+  const auto num_named = is_open ? chance_.below(num_sites) : num_sites;
+  if (is_open && num_named == 0) min_sites_ = 1 + chance_.below(num_sites);
   const std::size_t num_coordinators = has_several ? 2 + chance_.below(2) : 1;
   for (std::size_t place = 0; place < num_coordinators; ++place) {
     auto& coordinator = coordinators_.emplace_back();
-    coordinator.run = {Json{{"name", "model"}}, names_, fragments_, min_sites_, std::nullopt};
+    coordinator.run = {.config = Json{{"name", "model"}},
+                       .sites = {names_.begin(), names_.begin() + num_named},
+                       .fragments = fragments_,
+                       .min_sites = min_sites_,
+                       .max_sites = num_sites};
     if (has_several) coordinator.run.place = place;
     coordinator.roster = std::make_unique<Roster>(coordinator.run, deadlines_);
   }

@@ -1,8 +1,8 @@
 // The rosters of a run's coordinators and its sites in one process and in simulated time, for the
 // model of the protocol. A seed draws the run, every delay, the loss and repetition of messages,
 // and the faults: processes that die and are started again, connections that break, cut links, and
-// a coordinator that dies and goes on with its journal. Or the run has stand-bys: then coordinators
-// die for good too, stand still and wake, and hand over.
+// a coordinator that dies and goes on with its journal. Some runs do not name all their sites. Or
+// the run has stand-bys: then coordinators die for good too, stand still and wake, and hand over.
 //
 // Each connection keeps the order of its messages, as TCP does. Messages of different connections
 // overtake each other. After some seconds no fault comes any more, and the run has to end.
@@ -64,7 +64,6 @@ class ModelWorld {
   Chance& chance() { return chance_; }
   const Deadlines& deadlines() const { return deadlines_; }
   int64_t rounds() const { return rounds_; }
-  std::size_t num_sites() const { return names_.size(); }
   std::size_t num_coordinators() const { return coordinators_.size(); }
   // The newest term that the site's file has.
   int64_t& known_term(const std::string& site) { return known_terms_[site]; }

@@ -43,7 +43,7 @@ TEST_CASE("a newcomer gets the state after a round, and is a member from the nex
   CHECK(welcome.sites == Names{"a", "b", "c"});
   CHECK(welcome.site_id == 2);
   CHECK(welcome.generation == 2);
-  CHECK(welcome.profiles.size() == 3);
+  CHECK(welcome.first_sites.size() == 3);
 
   // In the middle of the sync: it gets the state that follows.
   CHECK(table.receive("c2", kFetch).empty());

@@ -37,7 +37,7 @@ TEST_CASE("when all members have come, a coordinator goes on with their run") {
   const auto newcomer = table.receive("c2", registration("c"));
   const auto welcome = std::get<Welcome>(newcomer.back().message);
   CHECK(welcome.is_newcomer);
-  CHECK(welcome.profiles.at(0) == Json{{"of", "a"}});
+  CHECK(welcome.first_sites.at(0).profile == Json{{"of", "a"}});
 }
 
 TEST_CASE("members that do not come are lost to the others, if enough have come") {
@@ -198,9 +198,6 @@ TEST_CASE("who is a member of another run does not return, and no newcomer bring
   auto twice = returning("a", 4);
   twice.memory->members = {"a", "a", "b"};
   only<RefusedMessage>(table.receive("a", twice));
-  auto few = returning("a", 4);
-  few.memory->profiles.clear();
-  only<RefusedMessage>(table.receive("a", few));
   auto other = returning("a", 4);
   other.run = Json{{"name", "other"}};
   CHECK_THAT(only<RefusedMessage>(table.receive("a", other)).message, Contains("name"));

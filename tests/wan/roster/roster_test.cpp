@@ -360,8 +360,12 @@ TEST_CASE("every site is handed the profiles of all") {
   const auto outgoing = table.receive("b", second);
   REQUIRE(outgoing.size() == 2);
   for (const auto& sent : outgoing) {
-    CHECK(std::get<Welcome>(sent.message).profiles ==
-          std::vector<Json>{Json(nullptr), Json{{"site", "b"}}});
+    const auto& welcome = std::get<Welcome>(sent.message);
+    REQUIRE(welcome.first_sites.size() == 2);
+    CHECK(welcome.first_sites[0].site == "a");
+    CHECK(welcome.first_sites[0].profile.is_null());
+    CHECK(welcome.first_sites[1].site == "b");
+    CHECK(welcome.first_sites[1].profile == Json{{"site", "b"}});
   }
 }
 

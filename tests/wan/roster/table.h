@@ -41,7 +41,16 @@ class Table {
                  std::optional<int64_t> place = {})
       : sites_(std::move(sites)),
         deadlines(wanted_deadlines),
-        run({run_of(sites_), sites_, fragments, min_sites, place}),
+        run({.config = run_of(sites_),
+             .sites = sites_,
+             .fragments = fragments,
+             .min_sites = min_sites,
+             .place = place}),
+        roster(run, deadlines) {}
+  Table(ServedRun served, const Deadlines& wanted_deadlines)
+      : sites_(served.sites),
+        deadlines(wanted_deadlines),
+        run(std::move(served)),
         roster(run, deadlines) {}
 
   // A coordinator that goes on with the state of another one.
