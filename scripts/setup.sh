@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 packages=(g++ cmake ninja-build ccache git pkg-config python3 python3-pip unzip ca-certificates
   libgloo-dev libzmq3-dev cppzmq-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev
   libsentencepiece-dev libssl-dev libxxhash-dev libzstd-dev zlib1g-dev zstd)
-[ "${1:-}" = --tests ] && packages+=(catch2 iproute2 clang)
+[ "${1:-}" = --tests ] && packages+=(catch2 iproute2 clang faketime)
 
 install_system_packages "${packages[@]}"
 # Not every release has these; without them the tests of formatting and of learning from images are

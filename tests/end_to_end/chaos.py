@@ -10,8 +10,11 @@ Checked all the time: all sites have one theta_global after each round; no site 
 twice; each process that ends has a code that a restart mends; memory and file descriptors stay flat.
 At the end: the loss has fallen, and how much of the sites' work counts.
 
+A site's clock jumps, by libfaketime where that is installed. A site's disk is full for a while, where
+this program may mount one (as root).
+
 With --secure the sites have keys. What they send to each other crosses lines, which fail too: a line is
-dead for a while, very slow, or changes bytes on their way.
+dead for a while, very slow, or changes bytes on their way; and a site joins over a slow line.
 
 With --stand-bys the coordinator may stay away, and two sites host stand-bys. More than half of the sites
 must be there, so the run also pauses.
@@ -21,8 +24,11 @@ Usage: FARSTEP_BINARY=... FARSTEP_TEST_DATA=... chaos.py [--seconds S] [--seed N
 """
 
 import argparse
+import errno
 import json
+import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,6 +48,7 @@ VARIANTS = ({},  # the seed chooses one
             {"sync": {"fragments": 3, "delay_steps": 10, "codec": {"kind": "int8"}}},
             {"plan": RUN["plan"] | {"policy": "hybrid"}, "sync": {"fragments": 2, "alpha": 0.5}},
             {"sync": {"exchange": "parameter_server", "servers": ["node2"]}},
+            {"strategy": {"kind": "eager_updates"}},
             {"sync": {"exchange": "ring"}})
 MEAN_PAUSE_SECONDS = 2  # between two faults
 FREEZE_SECONDS = {"freezes for a moment": (0.2, 1.0), "freezes for long": (3.0, 5.0)}
@@ -50,13 +57,22 @@ AWAY_SECONDS = (0.0, 3.0)  # of the coordinator
 LONG_AWAY_SECONDS = (0.0, 20.0)  # if it has stand-bys
 LOST_JOURNALS = 0.3  # of the coordinator's restarts
 CONNECTIONS_FAULT = "breaks of all connections of a site"
+CLOCK_FAULT = "has a clock that jumps"
+CLOCK_LIBRARY = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
+MOST_JUMP_SECONDS = 7200
+DISK_FAULT = "has a full disk"
+DISK_BYTES = 64 << 20
+FULL_SECONDS = (0.5, 5.0)
 FAULTS = ("is killed", "is stopped", *FREEZE_SECONDS, CONNECTIONS_FAULT, COORDINATOR_FAULT)
 # Of the line to a site, in runs with lines, and for how long. A dead line is noticed after 5 s.
-LINE_FAULTS = {"is dead": (0.5, 8.0), "is slow": (1.0, 5.0), "damages bytes": (0.0, 0.1)}
+JOIN_FAULT = "is slow while its site joins"
+LINE_FAULTS = {"is dead": (0.5, 8.0), "is slow": (1.0, 5.0), "damages bytes": (0.0, 0.1),
+               JOIN_FAULT: (8.0, 12.0)}
 SLOW_BYTES_PER_SECOND = 20_000
 DAMAGES = 3
 # A restart with --resume=auto is the remedy. A process that has just begun ends by SIGTERM itself.
 RESTARTS = (4, 130, -signal.SIGKILL, -signal.SIGTERM)
+UNSAVED = 3  # of a site that cannot save at its end, as its disk is full
 CALM_SECONDS = 90  # within which all must train together once the faults have ceased
 COMMON_ROUNDS = 3
 MOST_FILES = 200
@@ -67,11 +83,61 @@ class Violation(Exception):
     """The run is not as it must be."""
 
 
+def can_mount() -> bool:
+    """Whether this process may mount a disk in a mount namespace of its own."""
+    return os.environ.get("CHAOS_MOUNTS") == "1"
+
+
+def take_mount_namespace():
+    """Begins this program anew in a mount namespace of its own, if it may."""
+    if can_mount() or os.geteuid() != 0 or not shutil.which("unshare"):
+        return
+    command = ["unshare", "--mount", sys.executable, *sys.argv]
+    if subprocess.run(["unshare", "--mount", "true"], check=False).returncode == 0:
+        os.execvpe(command[0], command, os.environ | {"CHAOS_MOUNTS": "1"})
+
+
+class Disk:
+    """A small disk of a site's own, for its checkpoints."""
+
+    def __init__(self, folder: Path):
+        self.filler = folder / "filler"
+        self.full_until: float | None = None
+        folder.mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder],
+                       check=True)
+
+    def fill(self, until: float):
+        """Leaves no byte free."""
+        self.full_until = until
+        with open(self.filler, "wb", buffering=0) as file:
+            for size in (1 << 20, 1 << 12):
+                try:
+                    while True:
+                        file.write(bytes(size))
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+
+    def clear(self):
+        """Frees what was filled."""
+        self.full_until = None
+        self.filler.unlink(missing_ok=True)
+
+
 class Site:
     """A site's process and what it has recorded so far."""
 
     def __init__(self, cluster: Cluster, name: str):
         self.cluster, self.name = cluster, name
+        self.disk = Disk(cluster.output / name / "checkpoints") if can_mount() else None
+        self.clock = cluster.folder / f"{name}.clock"  # how wrong its clock is
+        self.clock.write_text("+0", encoding="utf-8")
+        self.environment = dict(os.environ)
+        if CLOCK_LIBRARY:
+            self.environment |= {"LD_PRELOAD": str(CLOCK_LIBRARY), "FAKETIME_NO_CACHE": "1",
+                                 "FAKETIME_TIMESTAMP_FILE": str(self.clock),
+                                 "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
         self.offset = 0
         self.rounds: dict[int, dict] = {}  # the newest event of each
         self.steps: dict[int, int] = {}    # number of steps by round
@@ -87,9 +153,10 @@ class Site:
             self.process = subprocess.Popen(
                 [str(FARSTEP), "train", "--config",
                  str(self.cluster.folder / f"{self.name}.json"), "--resume=auto"],
-                stdout=log, stderr=log)
+                stdout=log, stderr=log, env=self.environment)
         self.starts += 1
         self.is_ending = False  # by a fault that its process cannot survive
+        self.was_full = self.disk is not None and self.disk.full_until is not None
         self.rounds_at_start = len(self.rounds)
         self.first_memory = None
 
@@ -190,7 +257,9 @@ class Chaos:
             output="coordinator", endpoint=self.cluster.endpoint)
         self.start_coordinator()
         self.sites = [Site(self.cluster, name) for name in self.cluster.names]
-        self.faults = dict.fromkeys(FAULTS, 0)
+        self.kinds = (*FAULTS, *([CLOCK_FAULT] if CLOCK_LIBRARY else []),
+                      *([DISK_FAULT] if can_mount() else []))
+        self.faults = dict.fromkeys(self.kinds, 0)
         if self.lines:
             self.faults |= {f"a line {fault}": 0 for fault in LINE_FAULTS}
 
@@ -209,6 +278,8 @@ class Chaos:
                 site.process.send_signal(signal.SIGCONT)
                 site.wakes_at = None
                 site.rounds_at_start = len(site.rounds)  # it may have to join again
+            if site.disk and site.disk.full_until and time.monotonic() >= site.disk.full_until:
+                site.disk.clear()
             site.read_events()
             for number, event in site.rounds.items():
                 if self.hashes.setdefault(number, event["theta_hash"]) != event["theta_hash"]:
@@ -216,7 +287,7 @@ class Chaos:
             code = site.process.poll()
             if code is None:
                 site.check_process()
-            elif code in RESTARTS:
+            elif code in RESTARTS or (code == UNSAVED and site.was_full):
                 site.start()
             else:
                 raise Violation(f"{site.name} ended with {code}:\n{site.log()}")
@@ -245,7 +316,7 @@ class Chaos:
             return
         victims = [site for site in self.sites if site.wakes_at is None
                    and any(other.is_healthy() for other in self.sites if other is not site)]
-        fault = self.random.choice(FAULTS)
+        fault = self.random.choice(self.kinds)
         chance = self.random.random()
         if fault == COORDINATOR_FAULT and self.coordinator_returns_at is None:
             self.faults[fault] += 1
@@ -258,6 +329,12 @@ class Chaos:
         victim.is_ending = fault in ("is killed", "is stopped")
         if fault == CONNECTIONS_FAULT:
             break_connections(victim.process)
+        elif fault == CLOCK_FAULT:
+            jump_seconds = self.random.uniform(-MOST_JUMP_SECONDS, MOST_JUMP_SECONDS)
+            victim.clock.write_text(f"{jump_seconds:+.3f}", encoding="utf-8")
+        elif fault == DISK_FAULT:
+            victim.was_full = True
+            victim.disk.fill(time.monotonic() + self.random.uniform(*FULL_SECONDS))
         elif fault in FREEZE_SECONDS:
             victim.process.send_signal(signal.SIGSTOP)
             victim.wakes_at = time.monotonic() + self.random.uniform(*FREEZE_SECONDS[fault])
@@ -270,6 +347,11 @@ class Chaos:
         fault = self.random.choice(list(LINE_FAULTS))
         # The last line is that of the coordinator: if it falls silent, all sites are lost at once.
         place = self.random.randrange(len(self.lines) - (fault != "damages bytes"))
+        if fault == JOIN_FAULT:
+            victim = self.sites[place]
+            others = (other for other in self.sites if other is not victim)
+            if victim.wakes_at is not None or not any(other.is_healthy() for other in others):
+                return
         end = time.monotonic() + self.random.uniform(*LINE_FAULTS[fault])
         if place in self.line_faults:
             return
@@ -278,8 +360,11 @@ class Chaos:
         line = self.lines[place]
         if fault == "is dead":
             line.may_pass.clear()
-        elif fault == "is slow":
+        elif fault in ("is slow", JOIN_FAULT):
             line.bytes_per_second = SLOW_BYTES_PER_SECOND
+            if fault == JOIN_FAULT:
+                victim.is_ending = True
+                victim.process.kill()
         else:
             line.damages = DAMAGES
 
@@ -324,6 +409,9 @@ class Chaos:
             process.wait()
         for line in self.lines:
             line.close()
+        for site in self.sites:
+            if site.disk:
+                subprocess.run(["umount", "--lazy", site.disk.filler.parent], check=True)
 
 
 def main() -> int:
@@ -336,6 +424,7 @@ def main() -> int:
     parser.add_argument("--secure", action="store_true")
     parser.add_argument("--stand-bys", action="store_true")
     options = parser.parse_args()
+    take_mount_namespace()
     seed = random.randrange(1_000_000) if options.seed is None else options.seed
     print(f"seed {seed}, data {DATA}", flush=True)
     with tempfile.TemporaryDirectory(prefix="farstep-chaos-") as folder:

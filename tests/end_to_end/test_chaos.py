@@ -19,6 +19,10 @@ class Chaos(unittest.TestCase):
         """Lines that are dead or slow for seconds, or change bytes, beside all other faults."""
         self.assert_passes("--seconds", "45", "--seed", "0", "--secure")
 
+    def test_the_run_goes_on_at_stand_by_coordinators(self):
+        """The coordinator stays away for long, and sites that host a stand-by are harmed too."""
+        self.assert_passes("--seconds", "45", "--seed", "100", "--stand-bys")
+
     def assert_passes(self, *options: str):
         """Runs chaos.py with these options."""
         ended = subprocess.run([sys.executable, CHAOS, *options], capture_output=True, text=True,
