@@ -52,7 +52,7 @@ MAY_INCLUDE = {
     "trainer/model/cpu_ops": "base kernels products model matmul llama fused",
     "trainer/model/gpu_ops": "base cuda kernels gpu llama fused",
     "trainer/model/convnet": "base config data model",
-    "trainer/checkpoint": "base config",
+    "trainer/checkpoint": "base config data",
     "heterogeneity/profile": "base config plan sockets transport collective",
     "trainer/inner/optimizer": "base config kernels parameters",
     "trainer/inner/gpu": "base cuda data gpu parameters model gpu_ops optimizer",

@@ -148,7 +148,7 @@ class Site {
             {"curve", curve},
             {"tails", tails},
             {"parameters", parameters().size()},
-            {"tokens", position_.run_sequences * run().data.sequence_length},
+            {"tokens", run_sequences_ * run().data.sequence_length},
             {"averaging_weight", averaging_weight_},
             {"theta_hash", theta_hash_}};
   }
@@ -159,7 +159,8 @@ class Site {
   Parameters& parameters() { return model_->parameters(); }
 
   void train_round(int64_t round) {
-    loader_->start_round({.start = position_,
+    loader_->start_round({.pool = WindowPool(run_sequences_),
+                          .site_sequences = site_sequences_,
                           .offset = range_begin(common_.plan, id_),
                           .place = static_cast<int64_t>(id_),
                           .num_members = static_cast<int64_t>(view_.size())},
@@ -170,8 +171,8 @@ class Site {
       keep(strategy_->after_step(so_far(step + 1), {}));
     }
     keep(strategy_->end(so_far(plan().local_steps), {}));
-    position_.run_sequences += total_sequences(common_.plan);
-    position_.site_sequences += plan().sequences();
+    run_sequences_ += total_sequences(common_.plan);
+    site_sequences_ += plan().sequences();
   }
 
   void take_step(int64_t round, int64_t step) {
@@ -252,10 +253,8 @@ class Site {
   NamedBuffers state(std::span<float> theta) {
     auto buffers = inner_->pull_state();
     buffers.push_back(f32_buffer("theta", theta));
-    buffers.push_back({"sequences",
-                       DType::kI64,
-                       {},
-                       std::as_writable_bytes(std::span(&position_.run_sequences, 1))});
+    buffers.push_back(
+        {"sequences", DType::kI64, {}, std::as_writable_bytes(std::span(&run_sequences_, 1))});
     return buffers;
   }
 
@@ -276,7 +275,7 @@ class Site {
   std::unique_ptr<Rendezvous> seat_;
   DirectExchange exchange_;
   OneExchange exchanges_{exchange_};
-  DataPosition position_;
+  int64_t run_sequences_ = 0, site_sequences_ = 0;  // in the rounds done
   double averaging_weight_ = 0;
   std::string theta_hash_;
   std::vector<std::vector<float>> newest_;  // theta_global after the last rounds

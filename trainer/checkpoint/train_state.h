@@ -15,6 +15,7 @@
 #include "trainer/base/named_buffers.h"
 #include "trainer/checkpoint/checkpoint_folder.h"
 #include "trainer/config/json_fields.h"
+#include "trainer/data/run_windows.h"
 
 namespace farstep {
 
@@ -26,7 +27,7 @@ struct TrainProgress {
   int64_t step = 0;
   int64_t syncs = 0;
   double loss_sum = 0;
-  int64_t run_sequences = 0;
+  RunWindowsState windows = {};
   int64_t site_sequences = 0;
   int64_t generation = 0;
   std::string theta_hash;
@@ -46,9 +47,8 @@ struct TrainProgress {
     visit("syncs", syncs, "syncs that all sites have done, one a fragment and round",
           required(at_least(0)));
     visit("loss_sum", loss_sum, "sum of the losses of `step`'s inner steps", kRequired);
-    visit("run_sequences", run_sequences, "sequences that all sites took in the rounds done",
-          required(at_least(0)));
-    visit("site_sequences", site_sequences, "sequences that this site took in the rounds done",
+    windows.fields(visit);
+    visit("site_sequences", site_sequences, "sequences planned for this site in the rounds done",
           required(at_least(0)));
     visit("generation", generation, "version of the membership", required(at_least(0)));
     visit("theta_hash", theta_hash, "checksum of theta_global, 16 hexadecimal digits", kRequired);

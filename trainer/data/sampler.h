@@ -1,5 +1,5 @@
-// Chooses the next window as a pure function of the run's settings and two integers. So a resumed
-// run continues exactly, and sites need not communicate about data.
+// Chooses the next window as a pure function of the run's settings and of what was trained on. So a
+// resumed run continues exactly, and sites need not communicate about data.
 //
 // Immutable after construction; thread-safe.
 #pragma once
@@ -7,14 +7,9 @@
 #include <cstdint>
 
 #include "trainer/data/data_config.h"
+#include "trainer/data/window_pool.h"
 
 namespace farstep {
-
-// The position in the data order between two rounds.
-struct DataPosition {
-  int64_t run_sequences = 0;   // taken by all sites in finished rounds
-  int64_t site_sequences = 0;  // taken by this site in finished rounds
-};
 
 // A keyed permutation of [0, size) that needs no memory: a balanced Feistel network over the next
 // power of four, repeated until the result is in range ("cycle walking", Black and Rogaway 2002).
@@ -37,9 +32,10 @@ class Permutation {
 
 // A site's part of a round's sequences.
 struct RoundRange {
-  DataPosition start = {};  // of the round
-  int64_t offset = 0;       // of the site's first sequence, from the round's first
-  int64_t place = 0;        // of the site among the members of the round's view
+  WindowPool pool = WindowPool();  // at the start of the round
+  int64_t site_sequences = 0;      // planned for this site in finished rounds
+  int64_t offset = 0;              // of the site's first sequence, from the round's first
+  int64_t place = 0;               // of the site among the members of the round's view
   int64_t num_members = 1;
 };
 
@@ -49,10 +45,10 @@ class Sampler {
   Sampler(DataOrder order, uint64_t seed, int64_t num_windows);
 
   // Window of the k-th sequence of a site's range.
-  // shuffled: the members share out one range of a global order. No window comes twice in an epoch
-  // over all members.
+  // shuffled: the members share out what is next in the pool, of one global order. No window comes
+  // twice in an epoch over all members, unless it was given back.
   // sequential: the site's j-th window of the run is j * num_members + place, modulo num_windows;
-  // the offset is not used.
+  // pool and offset are not used.
   int64_t window(const RoundRange& range, int64_t k) const;
 
  private:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/config/json_fields.h"
+#include "trainer/data/run_windows.h"
 #include "wan/protocol/protocol.h"
 
 namespace farstep {
@@ -19,7 +20,7 @@ struct Run;
 // What all members share between two rounds, besides theta_global and momentum.
 struct SharedState {
   int64_t rounds_done = 0;
-  int64_t run_sequences = 0;
+  RunWindowsState windows;
   int64_t measuring_syncs = 0;
   int64_t generation = 0;
   std::vector<std::string> members;  // for which the next round is planned
@@ -30,8 +31,7 @@ struct SharedState {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("rounds_done", rounds_done, "outer rounds done", required(at_least(1)));
-    visit("run_sequences", run_sequences, "sequences that all sites took in them",
-          required(at_least(0)));
+    windows.fields(visit);
     visit("measuring_syncs", measuring_syncs, "committed measuring syncs", required(at_least(0)));
     visit("generation", generation, "of the membership", required(at_least(0)));
     visit("members", members, "for which the next round is planned", kRequired);

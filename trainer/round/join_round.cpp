@@ -17,7 +17,7 @@ View planned_view(const SharedState& state) {
 
 SharedState shared_state(const Run& run) {
   return {.rounds_done = run.position.rounds_done,
-          .run_sequences = run.position.data.run_sequences,
+          .windows = run.position.windows.state(),
           .measuring_syncs = run.position.measuring_syncs,
           .generation = run.peers.view().generation,
           .members = run.peers.view().members,
@@ -40,7 +40,7 @@ void take_shared_state(Run& run, const SharedState& state) {
   run.planner.restore(state.planner);
   run.reduction_shares = state.reduction_shares;
   run.position.rounds_done = state.rounds_done;
-  run.position.data.run_sequences = state.run_sequences;
+  run.position.windows = RunWindows(state.windows);
   run.position.measuring_syncs = state.measuring_syncs;
   run.position.unvalidated_since.reset();
   run.site.resume(0, 0, 0, {});
@@ -56,9 +56,9 @@ bool attend_round(Run& run, const SharedState& state, const std::stop_token& sto
                          .exchanges = &run.peers.exchanges(),
                          .theta = &run.site.theta()};
   if (!record.add(run.strategy.attend(start, stop))) return false;
-  const int64_t sequences_before = run.position.data.run_sequences;
-  run.position.data.run_sequences += total_sequences(plan);
-  plan_after_round(run, record.newest_sync());
+  const int64_t sequences_before = run.position.windows.pool().next();
+  reserve_windows(run, plan);
+  plan_after_round(run, record.syncs());
   run.position.unvalidated_since = sequences_before;
   return true;
 }

@@ -45,7 +45,7 @@ bool plan_rest_of_round(Run& run, RoundRecord& record, const std::stop_token& st
   const auto go = meet_measured(run.peers.rendezvous(), timing, theta_hash, stop);
   run.site.timer().add_wait(span.finish());
   if (!go) return false;
-  // The measured steps have taken their windows, so the rest of the round begins after them.
+  // The rest of the round begins after the windows of the measured steps.
   count_sequences(run);
   ++run.position.measuring_syncs;
   adopt_view(run, round, go->generation, go->sites);

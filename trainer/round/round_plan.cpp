@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <map>
 
 #include "heterogeneity/plan/sync_choice.h"
 
@@ -17,7 +18,8 @@ SiteWork site_work(const Run& run) {
   SiteWork work{.round = run.position.round(),
                 .rounds = run.config.outer.rounds,
                 .plan = run.own_plan(),
-                .range = {.start = run.position.data,
+                .range = {.pool = run.position.windows.pool(),
+                          .site_sequences = run.position.site_sequences,
                           .offset = range_begin(plan, view.self),
                           .place = static_cast<int64_t>(view.self),
                           .num_members = static_cast<int64_t>(view.size())},
@@ -52,6 +54,17 @@ ViewEvent view_event(int64_t round, const ViewMessage& view) {
     event.joined = view.joined;
   }
   return event;
+}
+
+// Returns the steps of each member whose windows are not to be trained on again. A delta that is
+// sent before the round's end does not tell how many steps follow it: then that is all of the plan.
+std::map<std::string, int64_t> merged_steps(const Run& run, const SyncRecord& sync) {
+  const bool is_whole = run.strategy.sync_config().delay_steps == 0;
+  std::map<std::string, int64_t> steps;
+  for (std::size_t place = 0; place < sync.members.size(); ++place) {
+    steps[sync.members[place]] = is_whole ? sync.contributions[place].timing.steps : kMostWork;
+  }
+  return steps;
 }
 
 }  // namespace
@@ -89,11 +102,16 @@ bool begin_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
   return record.add(run.strategy.begin(round_start(run), timing_of(run), stop));
 }
 
-// What the plan reserved counts, not what was used. Each site knows the former of all sites, and so
-// where the next round's windows begin.
+void reserve_windows(Run& run, const RoundPlan& plan) {
+  for (const auto& site : plan.sites) {
+    run.position.windows.reserve(run.position.round(), site.site, site.steps_before, site.batch,
+                                 site.sequences());
+  }
+}
+
 void count_sequences(Run& run) {
-  run.position.data.run_sequences += total_sequences(run.plan());
-  run.position.data.site_sequences += run.own_plan().sequences();
+  reserve_windows(run, run.plan());
+  run.position.site_sequences += run.own_plan().sequences();
 }
 
 void adopt_view(Run& run, int64_t round, int64_t generation,
@@ -108,18 +126,23 @@ void adopt_view(Run& run, int64_t round, int64_t generation,
   run.reduction_shares.clear();  // they were by place
 }
 
-void plan_next_round(Run& run, const std::optional<SyncRecord>& newest) {
+void plan_next_round(Run& run, std::span<const SyncRecord> syncs) {
   count_sequences(run);
-  plan_after_round(run, newest);
+  plan_after_round(run, syncs);
 }
 
-void plan_after_round(Run& run, const std::optional<SyncRecord>& newest) {
+void plan_after_round(Run& run, std::span<const SyncRecord> syncs) {
   ++run.position.rounds_done;
-  if (newest) {
+  // What a lost site had, or a deadline has left, is the first that the next round takes.
+  for (const auto& sync : syncs) {
+    run.position.windows.settle(sync.id.round, merged_steps(run, sync));
+  }
+  if (!syncs.empty()) {
     // With eager updates the first round ends without figures of the sites.
-    adopt_view(run, newest->id.round, newest->generation, newest->members);
-    run.planner.observe({.generation = newest->generation, .members = newest->members},
-                        timings_of(newest->contributions));
+    const auto& newest = syncs.back();
+    adopt_view(run, newest.id.round, newest.generation, newest.members);
+    run.planner.observe({.generation = newest.generation, .members = newest.members},
+                        timings_of(newest.contributions));
   } else {
     run.planner.keep_plan();
   }

@@ -1,8 +1,10 @@
 // Passes the plan of a round to the site and the strategy, and the round's timings to the planner.
 #pragma once
 
-#include <optional>
+#include <span>
 #include <stop_token>
+#include <string>
+#include <vector>
 
 #include "trainer/round/round_record.h"
 #include "trainer/round/run.h"
@@ -18,12 +20,12 @@ RoundTiming timing_of(const Run& run);
 // syncs had begun.
 bool begin_round(Run& run, RoundRecord& record, const std::stop_token& stop);
 
-// Counts a round that has ended and plans the next from `newest`, the newest sync applied in the
-// round. If it is nullopt, the plan stays.
-void plan_next_round(Run& run, const std::optional<SyncRecord>& newest);
+// Counts a round that has ended and plans the next from the newest of `syncs`, which were applied
+// in the round (RoundRecord::syncs()). If there is none, the plan stays.
+void plan_next_round(Run& run, std::span<const SyncRecord> syncs);
 
 // Does the same for a round whose sequences are counted.
-void plan_after_round(Run& run, const std::optional<SyncRecord>& newest);
+void plan_after_round(Run& run, std::span<const SyncRecord> syncs);
 
 // Returns a plan as the strategy checks it.
 std::vector<PlannedWork> planned_work(const RunConfig& config, const RoundPlan& plan);
@@ -33,7 +35,10 @@ std::vector<PlannedWork> planned_work(const RunConfig& config, const RoundPlan& 
 void adopt_view(Run& run, int64_t round, int64_t generation,
                 const std::vector<std::string>& members);
 
-// Counts the sequences of the present plan as taken from the data.
+// Reserves the windows of a plan, that of the present round, for its sites.
+void reserve_windows(Run& run, const RoundPlan& plan);
+
+// Does the same for the present plan, and counts this site's own sequences.
 void count_sequences(Run& run);
 
 // Changes how the sites sync, if the run lets the planner choose that and its figures favour other

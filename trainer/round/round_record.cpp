@@ -1,5 +1,7 @@
 #include "trainer/round/round_record.h"
 
+#include <optional>
+
 #include "trainer/base/checksum.h"
 #include "wan/transport/link_meter.h"
 
@@ -40,7 +42,8 @@ void RoundRecord::add(const SyncRecord& sync) {
                                  .exposed_wan_seconds = sync.exposed_wan_seconds,
                                  .bytes_sent = difference(sent_bytes, sent_bytes_)});
   sent_bytes_ = sent_bytes;
-  newest_sync_ = sync;
+  if (!syncs_.empty() && syncs_.back().id.round == sync.id.round) syncs_.pop_back();
+  syncs_.push_back(sync);
 }
 
 void RoundRecord::finish() {
@@ -50,16 +53,16 @@ void RoundRecord::finish() {
   const int64_t steps = run_.site.steps_done();
   const int64_t tokens = steps * plan.batch * run_.config.data.sequence_length;
   const double train_loss = run_.site.loss_sum() / static_cast<double>(steps);
-  // With eager updates a round may end without a sync.
+  const auto* newest = newest_sync();  // null: with eager updates a round may end without one
   run_.recorder.record(RoundEvent{
       .round = run_.position.round(),
-      .generation = newest_sync_ ? newest_sync_->generation : run_.peers.view().generation,
+      .generation = newest ? newest->generation : run_.peers.view().generation,
       .local_steps = steps,
       .batch = plan.batch,
       .micro_batch = plan.micro_batch,
       .tokens = tokens,
-      .averaging_weight = newest_sync_ ? newest_sync_->averaging_weight : 0,
-      .theta_hash = newest_sync_ ? newest_sync_->theta_hash : hash_of_theta_global(),
+      .averaging_weight = newest ? newest->averaging_weight : 0,
+      .theta_hash = newest ? newest->theta_hash : hash_of_theta_global(),
       .wan_bytes_sent = difference(now.sent_bytes, before.sent_bytes),
       .wan_bytes_received = difference(now.received_bytes, before.received_bytes),
       .socket_bytes_sent = difference(now.socket_sent_bytes, before.socket_sent_bytes),

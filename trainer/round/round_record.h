@@ -4,8 +4,8 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/round/run.h"
 
@@ -22,8 +22,11 @@ class RoundRecord {
   // Records the round after its last sync, and reports it to the coordinator.
   void finish();
 
-  // The newest sync; nullopt if none was applied, as in the first round of eager updates.
-  const std::optional<SyncRecord>& newest_sync() const { return newest_sync_; }
+  // The newest applied sync of each round that had one: of this round, of the one before with eager
+  // updates, and of both in their last round.
+  const std::vector<SyncRecord>& syncs() const { return syncs_; }
+  // The newest of them; null if none was applied, as in the first round of eager updates.
+  const SyncRecord* newest_sync() const { return syncs_.empty() ? nullptr : &syncs_.back(); }
 
  private:
   void add(const SyncRecord& sync);
@@ -34,7 +37,7 @@ class RoundRecord {
   const LinkUse uplink_before_;                    // at the round's begin
   std::map<std::string, LinkState> links_before_;  // by site
   uint64_t sent_bytes_;                            // up to the newest sync
-  std::optional<SyncRecord> newest_sync_;
+  std::vector<SyncRecord> syncs_;
 };
 
 }  // namespace farstep

@@ -10,7 +10,7 @@
 
 #include "heterogeneity/plan/planner.h"
 #include "trainer/base/clock.h"
-#include "trainer/data/sampler.h"
+#include "trainer/data/run_windows.h"
 #include "trainer/peers/peers.h"
 #include "trainer/round/handover.h"
 #include "trainer/settings/run_config.h"
@@ -23,7 +23,9 @@ namespace farstep {
 // A site's position between two rounds. The steps of the round under way are the SiteTrainer's.
 struct RunPosition {
   int64_t rounds_done = 0;
-  DataPosition data;            // at the start of the next round, or of its newly planned rest
+  // At the start of the next round, or of its newly planned rest.
+  RunWindows windows = {};      // of all sites; equal at all members between two rounds
+  int64_t site_sequences = 0;   // planned for this site so far
   int64_t measuring_syncs = 0;  // committed ones
   // Between two rounds, until it was seen whether a validation is due: the training sequences of
   // all sites before the last round.

@@ -53,9 +53,9 @@ bool end_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
   const double own_seconds = run.clock.now_seconds() - began - waited_seconds;
   // Before the next plan replaces the one that this round is recorded with.
   record.finish();
-  plan_next_round(run, record.newest_sync());
+  plan_next_round(run, record.syncs());
   run.site.end_round(std::max(0.0, own_seconds));
-  if (const auto& newest = record.newest_sync()) hand_over(run, newest->newcomers);
+  if (const auto* newest = record.newest_sync()) hand_over(run, newest->newcomers);
   return true;
 }
 
@@ -77,7 +77,7 @@ bool validate_and_save(Run& run, const std::stop_token& stop) {
 }  // namespace
 
 bool run_round(Run& run, const std::stop_token& stop) {
-  const int64_t sequences_before = run.position.data.run_sequences;
+  const int64_t sequences_before = run.position.windows.pool().next();
   RoundRecord record(run);
   if (!begin_round(run, record, stop)) return false;
   // A checkpoint may be from between the last measuring step and the measuring sync.

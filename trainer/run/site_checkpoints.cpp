@@ -64,8 +64,8 @@ TrainProgress SiteCheckpoints::progress_of(const Run& run) const {
           .step = site.steps_done(),
           .syncs = strategy.syncs_done() + position.measuring_syncs,
           .loss_sum = site.loss_sum(),
-          .run_sequences = position.data.run_sequences,
-          .site_sequences = position.data.site_sequences,
+          .windows = position.windows.state(),
+          .site_sequences = position.site_sequences,
           .generation = run.peers.view().generation,
           .theta_hash = {},
           .round_seconds = site.timer().elapsed_seconds(),
@@ -131,7 +131,8 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   // Before the buffers are made, as it decides which of them exist.
   strategy.restore(progress.strategy);
   run.position = {.rounds_done = progress.round,
-                  .data = {progress.run_sequences, progress.site_sequences},
+                  .windows = RunWindows(progress.windows),
+                  .site_sequences = progress.site_sequences,
                   .measuring_syncs = progress.syncs - strategy.syncs_done(),
                   .unvalidated_since = progress.unvalidated_since};
   state.global = named_parameters(parameters.layout(), theta);
@@ -151,6 +152,7 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   }
   if (!same_members && progress.step > 0) {
     strategy.drop_steps(parameters.host_values().pull());
+    run.position.windows.withdraw(run.position.round());
     progress.step = 0;
     progress.loss_sum = progress.round_seconds = 0;
     progress.step_seconds.clear();

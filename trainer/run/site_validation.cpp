@@ -51,7 +51,7 @@ bool SiteValidation::is_due(const Run& run, int64_t sequences_before) const {
   if (config.every_rounds == 0) return false;
   if (rounds_done == 0 || rounds_done == run.config.outer.rounds) return true;
   if (config.every_rounds) return rounds_done % *config.every_rounds == 0;
-  return is_validation_due(sequences_before, run.position.data.run_sequences,
+  return is_validation_due(sequences_before, run.position.windows.pool().next(),
                            examples_taken(config.windows, task_.validation().size()));
 }
 

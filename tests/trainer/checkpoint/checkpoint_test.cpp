@@ -244,6 +244,13 @@ TEST_CASE("a root that cannot be a folder is a DataError") {
   CHECK_THROWS_AS(save_checkpoint(folder / "file" / "below", SmallState(1, 0).state), DataError);
 }
 
+TEST_CASE("a state from before windows came back has all of them from run_sequences on") {
+  auto json = to_json(SmallState(1, 2).state.progress);
+  CHECK(json.erase("returned_sequences") + json.erase("reserved_sequences") == 2);
+  const auto progress = read_json<TrainProgress>(json, "state.json");
+  CHECK(RunWindows(progress.windows).pool() == WindowPool(50));
+}
+
 TEST_CASE("a state from before products and step times were kept is read without them") {
   auto json = to_json(SmallState(1, 2).state.progress);
   CHECK(json.erase("products") + json.erase("step_seconds") == 2);

@@ -60,7 +60,8 @@ TEST_CASE("sequential batches are the windows an outside program would take") {
   loader.start_round(range, 0, 3);
   CHECK(windows_of(loader.next(3)) == std::vector<int64_t>{1, 5, 9});
   CHECK(windows_of(loader.next(3)) == std::vector<int64_t>{13, 17, 21});
-  range.start = {.run_sequences = 24, .site_sequences = 6};
+  range.pool = WindowPool(24);
+  range.site_sequences = 6;
   loader.start_round(range, 0, 3);
   CHECK(windows_of(loader.next(3)) == std::vector<int64_t>{25, 29, 33});
 }
@@ -70,7 +71,7 @@ TEST_CASE("batches follow the sampler whatever their sizes") {
   constexpr int64_t kLength = 7;
   const TokenWindows windows(*dataset, kLength);
   const Sampler sampler(DataOrder::kShuffled, 3, windows.size());
-  const RoundRange range{.start = {.run_sequences = 130, .site_sequences = 60}, .offset = 5};
+  const RoundRange range{.pool = WindowPool(130), .site_sequences = 60, .offset = 5};
   Loader loader(windows, sampler);
   loader.start_round(range, 0, 2);
   int64_t k = 0;

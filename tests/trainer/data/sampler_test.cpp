@@ -89,15 +89,15 @@ TEST_CASE("unequal sites take no window twice in an epoch") {
                                                     {1, 30, 0, 2}, {17, 2, 40, 1}, {60, 1, 1, 1}};
   std::vector<int64_t> taken;
   const Sampler sampler(DataOrder::kShuffled, 9, kWindows);
-  DataPosition position;
+  WindowPool pool;
   for (const auto& round : rounds) {
     int64_t offset = 0;
     for (const int64_t sequences : round) {
-      const RoundRange range{.start = position, .offset = offset, .num_members = 4};
+      const RoundRange range{.pool = pool, .offset = offset, .num_members = 4};
       for (int64_t k = 0; k < sequences; ++k) taken.push_back(sampler.window(range, k));
       offset += sequences;
     }
-    position.run_sequences += offset;
+    pool.take(offset);
   }
   REQUIRE(taken.size() > 2 * kWindows);
   for (std::size_t epoch = 0; epoch < 2; ++epoch) {
@@ -106,12 +106,35 @@ TEST_CASE("unequal sites take no window twice in an epoch") {
   }
 }
 
+TEST_CASE("windows that come back are trained before the others, each once in an epoch") {
+  constexpr int64_t kWindows = 60;
+  const Sampler sampler(DataOrder::kShuffled, 9, kWindows);
+  WindowPool pool(50);
+  const auto next = [&] { return sampler.window({.pool = pool}, 0); };
+  const auto window_of = [&](int64_t sequence) { return sampler.window({.offset = sequence}, 0); };
+  pool.give_back({7, 9});
+  pool.give_back({20, 21});
+  std::set<int64_t> rest;
+  for (const int64_t sequence : {7, 8, 20, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59}) {
+    CHECK(next() == window_of(sequence));
+    CHECK(rest.insert(next()).second);
+    pool.take(1);
+  }
+  CHECK(pool == WindowPool(kWindows));  // the epoch ends with all windows trained
+  for (int64_t sequence = 0; sequence < 50; ++sequence) {
+    if (sequence == 7 || sequence == 8 || sequence == 20) continue;
+    CHECK(rest.insert(window_of(sequence)).second);
+  }
+  CHECK(rest.size() == kWindows);
+}
+
 TEST_CASE("the sequential order deals the windows out in turn") {
   constexpr int64_t kWindows = 11;
   const Sampler sampler(DataOrder::kSequential, 9, kWindows);
   for (int64_t place = 0; place < 3; ++place) {
     for (const int64_t before : {0, 4, 100}) {
-      const RoundRange range{.start = {.run_sequences = 77, .site_sequences = before},
+      const RoundRange range{.pool = WindowPool(77),
+                             .site_sequences = before,
                              .offset = 5,
                              .place = place,
                              .num_members = 3};

@@ -17,10 +17,9 @@
 #include "outer_optimizer/exchange/direct_exchange.h"
 #include "tests/support/memory_transport.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/trainer/round/fake_training.h"
 #include "tests/trainer/strategy/meeting.h"
-#include "tests/trainer/strategy/vector_sites.h"
 #include "tests/wan/transport/run_ranks.h"
-#include "trainer/base/stopped.h"
 #include "trainer/round/join_round.h"
 #include "trainer/round/run_round.h"
 #include "trainer/strategy/make_strategy.h"
@@ -28,55 +27,6 @@
 #include "wan/transport/link_meter.h"
 
 namespace farstep {
-
-// Inner steps of a plain vector that take a given time.
-class FakeTraining : public InnerTraining {
- public:
-  FakeTraining(std::vector<float> start, int site, double step_seconds, FakeClock& clock)
-      : values(std::move(start)), step_seconds(step_seconds), site_(site), clock_(clock) {}
-
-  void begin(const RoundRange& range, int64_t first_sequence, int64_t batch) override {
-    (void)batch;
-    next_sequence_ = range.start.run_sequences + range.offset + first_sequence;
-  }
-  std::optional<StepDone> step(const StepOrder& order, SiteReduction* /*gradients*/,
-                               const std::stop_token& stop) override {
-    if (before_step) before_step(order);
-    if (is_stopped_within) throw_if_stopped(stop);
-    clock_.advance(step_seconds);
-    wander(values, site_);
-    sequences.emplace_back(next_sequence_, next_sequence_ + order.batch);
-    next_sequence_ += order.batch;
-    StepDone done{.event = {.round = order.round,
-                            .step = order.step,
-                            .start = clock_.unix_seconds() - step_seconds,
-                            .seconds = step_seconds,
-                            .loss = static_cast<double>(order.step),
-                            .gradient_norm = 1,
-                            .learning_rate = order.progress,
-                            .tokens = order.batch}};
-    if (!is_late) return done;
-    return std::exchange(under_way_, done);
-  }
-  bool is_step_under_way() const override { return under_way_.has_value(); }
-  std::optional<StepDone> finish() override { return std::exchange(under_way_, std::nullopt); }
-  LocalTheta& theta() override { return theta_; }
-  std::span<float> gradients() override { return {}; }
-
-  std::vector<float> values;
-  double step_seconds;
-  bool is_late = false;            // a step is done when the next one is asked for
-  bool is_stopped_within = false;  // else a step that has begun ends
-  std::function<void(const StepOrder&)> before_step;
-  std::vector<std::pair<int64_t, int64_t>> sequences;  // of each step, in the order of all sites
-
- private:
-  const int site_;
-  FakeClock& clock_;
-  VectorTheta theta_{values};
-  int64_t next_sequence_ = 0;
-  std::optional<StepDone> under_way_;
-};
 
 class FakePeers : public Peers, public Exchanges {
  public:
@@ -202,7 +152,7 @@ class CountedValidation : public Validator {
   bool run_if_due(Run& run, int64_t sequences_before, const std::stop_token& stop) override {
     if (before_validation) before_validation(run.position.rounds_done);
     if (stop.stop_requested()) return false;
-    sequences.push_back({sequences_before, run.position.data.run_sequences});
+    sequences.push_back({sequences_before, run.position.windows.pool().next()});
     return true;
   }
   std::function<void(int64_t rounds_done)> before_validation;
@@ -347,6 +297,7 @@ class FakeSites {
   // Makes this site one of a new process, which has lost everything, at the same places.
   void renew(std::size_t site) {
     const auto& view = sites[site]->peers.view();
+    former_steps[site] = sites[site]->training.steps;
     sites[site] = std::make_unique<FakeSite>(
         configs_[site], site, std::vector<float>(11), sites[site]->training.step_seconds, meeting,
         transport(
@@ -393,7 +344,8 @@ class FakeSites {
  public:
   Meeting meeting;
   HandedStates handed;
-  std::vector<std::unique_ptr<FakeSite>> sites;  // last: end before what they use
+  std::map<std::size_t, std::vector<TrainedStep>> former_steps;  // by site that was renewed
+  std::vector<std::unique_ptr<FakeSite>> sites;                  // last: end before what they use
 };
 
 }  // namespace farstep

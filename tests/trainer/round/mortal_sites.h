@@ -1,12 +1,12 @@
 // Fake sites that die in a round, the kinds of rounds in which they do, and what holds after it.
 #pragma once
 
-#include <set>
 #include <string>
 #include <vector>
 
 #include "tests/support/catch.h"
 #include "tests/trainer/round/fake_sites.h"
+#include "tests/trainer/round/trained_windows.h"
 
 namespace farstep {
 
@@ -60,18 +60,6 @@ std::string outcome_of(Function function) {
   } catch (const std::exception& error) {
     return error.what();
   }
-}
-
-// Checks that no two steps of any site trained on the same window.
-inline void check_windows(const FakeSites& sites) {
-  std::set<int64_t> windows;
-  std::size_t trained = 0;
-  for (const auto& site : sites.sites) {
-    for (const auto& [begin, end] : site->training.sequences) {
-      for (int64_t window = begin; window < end; ++window, ++trained) windows.insert(window);
-    }
-  }
-  CHECK(windows.size() == trained);
 }
 
 }  // namespace farstep

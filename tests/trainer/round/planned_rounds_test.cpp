@@ -1,6 +1,6 @@
 // Rounds whose work follows from what the sites' steps took.
 #include "tests/support/catch.h"
-#include "tests/trainer/round/fake_sites.h"
+#include "tests/trainer/round/trained_windows.h"
 
 namespace farstep {
 namespace {
@@ -49,8 +49,8 @@ TEST_CASE("all sites plan the same") {
   CHECK(sites.run() == std::vector<bool>(3, true));
   for (const auto& site : sites.sites) {
     CHECK(site->planner.state() == sites[0].planner.state());
-    CHECK(site->run.position.data.run_sequences == sites[0].run.position.data.run_sequences);
   }
+  CHECK(are_windows_whole(sites));
 }
 
 TEST_CASE("a round by deadline ends when its time is up whatever the steps take") {
@@ -62,8 +62,8 @@ TEST_CASE("a round by deadline ends when its time is up whatever the steps take"
     if (order.round == 2 && order.step == 8) slow.step_seconds = 2;
   };
   CHECK(sites.run() == std::vector<bool>(2, true));
-  const auto steps = slow.sequences.size();
-  CHECK(steps < sites[0].training.sequences.size());
+  CHECK(slow.steps.size() < sites[0].training.steps.size());
+  CHECK(are_windows_whole(sites));
   // Seven steps of 1 s and seven of 2 s are a round of 20 s and a little; one more would be late.
   CHECK(seconds_of(sites[1].events<StepEvent>(), 2) == Approx(20).margin(1.01));
   CHECK(seconds_of(sites[0].events<StepEvent>(), 2) == Approx(20));

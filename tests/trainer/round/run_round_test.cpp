@@ -2,11 +2,10 @@
 #include "trainer/round/run_round.h"
 
 #include <cmath>
-#include <set>
 
 #include "outer_optimizer/schedule/averaging.h"
 #include "tests/support/catch.h"
-#include "tests/trainer/round/fake_sites.h"
+#include "tests/trainer/round/trained_windows.h"
 
 namespace farstep {
 namespace {
@@ -102,18 +101,10 @@ TEST_CASE("no sequence is trained on twice and none is left out") {
   run.sites[1].local_steps = 4;
   FakeSites sites(run, {1, 1, 1});
   sites.run();
-  std::vector<std::pair<int64_t, int64_t>> taken;
-  for (const auto& site : sites.sites) {
-    std::ranges::copy(site->training.sequences, std::back_inserter(taken));
-  }
-  std::ranges::sort(taken);
-  int64_t next = 0;
-  for (const auto& [begin, end] : taken) {
-    REQUIRE(begin == next);
-    next = end;
-  }
-  CHECK(next == sites[0].run.position.data.run_sequences);
-  CHECK(next == 3 * (6 * 2 + 4 * 4 + 6 * 4));
+  CHECK(are_windows_whole(sites));
+  const auto& pool = sites[0].run.position.windows.pool();
+  CHECK(pool.returned().empty());
+  CHECK(pool.next() == 3 * (6 * 2 + 4 * 4 + 6 * 4));
 }
 
 TEST_CASE("the learning rate follows the share of the run that is done at every site") {

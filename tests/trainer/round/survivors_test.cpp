@@ -32,10 +32,12 @@ TEST_CASE("the sites that are left go on together, and lose none of their steps"
         for (const auto& event : sites[site].events<StepEvent>()) {
           CHECK(steps.emplace(event.round, event.step).second);
         }
-        // No two steps of any site trained on the same window.
-        CHECK(sites[site].training.sequences.size() == steps.size());
+        CHECK(sites[site].training.steps.size() == steps.size());
       }
-      check_windows(sites);
+      // An eager site's delta of the round before may still be on its way.
+      const bool is_eager = kind.strategy == StrategyKind::kEagerUpdates;
+      CHECK(
+          (are_windows_whole(sites, {{1, 1}}) || (is_eager && are_windows_whole(sites, {{1, 0}}))));
     }
   }
 }
@@ -65,6 +67,7 @@ TEST_CASE("sites are lost one after the other until one is left") {
   CHECK(outcomes_of(sites) == std::vector<std::string>{"died", "died", "done", "died"});
   CHECK(sites[2].run.position.rounds_done == kRounds);
   CHECK(sites[2].peers.view().members == std::vector<std::string>{"s2"});
+  CHECK(are_windows_whole(sites, {{0, 0}, {3, 1}, {1, 2}}));
 }
 
 TEST_CASE("a site that is lost while the sites are measured is planned without") {
@@ -72,6 +75,7 @@ TEST_CASE("a site that is lost while the sites are measured is planned without")
   let_die(sites, 0, 1, 3);  // of four measuring steps
   CHECK(outcomes_of(sites) == std::vector<std::string>{"died", "done", "done"});
   CHECK(std::ranges::equal(sites[1].strategy->theta_global(), sites[2].strategy->theta_global()));
+  CHECK(are_windows_whole(sites, {{0, 0}}));
   // Twice as fast, twice as many steps.
   CHECK(sites[1].run.plan().sites[1].local_steps == 2 * sites[1].run.plan().sites[0].local_steps);
 }

@@ -1,0 +1,78 @@
+// Fakes the inner steps of a site: a plain vector, steps that take a given time on the site's own
+// clock, and a record of what they trained on.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tests/trainer/strategy/vector_sites.h"
+#include "trainer/base/clock.h"
+#include "trainer/base/stopped.h"
+#include "trainer/site/inner_training.h"
+
+namespace farstep {
+
+// The sequences of a step that a site trained on.
+struct TrainedStep {
+  int64_t round = 0, step = 0;
+  std::vector<int64_t> sequences;  // numbers in the order of all sites
+  bool operator==(const TrainedStep&) const = default;
+};
+
+// Inner steps of a plain vector that take a given time.
+class FakeTraining : public InnerTraining {
+ public:
+  FakeTraining(std::vector<float> start, int site, double step_seconds, FakeClock& clock)
+      : values(std::move(start)), step_seconds(step_seconds), site_(site), clock_(clock) {}
+
+  void begin(const RoundRange& range, int64_t first_sequence, int64_t batch) override {
+    (void)batch;
+    range_ = range;
+    next_sequence_ = first_sequence;
+  }
+  std::optional<StepDone> step(const StepOrder& order, SiteReduction* /*gradients*/,
+                               const std::stop_token& stop) override {
+    if (before_step) before_step(order);
+    if (is_stopped_within) throw_if_stopped(stop);
+    clock_.advance(step_seconds);
+    wander(values, site_);
+    TrainedStep trained{.round = order.round, .step = order.step, .sequences = {}};
+    for (int64_t k = 0; k < order.batch; ++k) {
+      trained.sequences.push_back(range_.pool.at(range_.offset + next_sequence_++));
+    }
+    steps.push_back(std::move(trained));
+    StepDone done{.event = {.round = order.round,
+                            .step = order.step,
+                            .start = clock_.unix_seconds() - step_seconds,
+                            .seconds = step_seconds,
+                            .loss = static_cast<double>(order.step),
+                            .gradient_norm = 1,
+                            .learning_rate = order.progress,
+                            .tokens = order.batch}};
+    if (!is_late) return done;
+    return std::exchange(under_way_, done);
+  }
+  bool is_step_under_way() const override { return under_way_.has_value(); }
+  std::optional<StepDone> finish() override { return std::exchange(under_way_, std::nullopt); }
+  LocalTheta& theta() override { return theta_; }
+  std::span<float> gradients() override { return {}; }
+
+  std::vector<float> values;
+  double step_seconds;
+  bool is_late = false;            // a step is done when the next one is asked for
+  bool is_stopped_within = false;  // else a step that has begun ends
+  std::function<void(const StepOrder&)> before_step;
+  std::vector<TrainedStep> steps;
+
+ private:
+  const int site_;
+  FakeClock& clock_;
+  VectorTheta theta_{values};
+  RoundRange range_;
+  int64_t next_sequence_ = 0;  // of the range
+  std::optional<StepDone> under_way_;
+};
+
+}  // namespace farstep
