@@ -74,6 +74,7 @@ SiteReport read_site(const std::filesystem::path& file, std::vector<std::string>
     } else if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
       site.rounds_done = std::max(site.rounds_done, round->round);
       ++site.rounds_worked;
+      site.merged_tokens += round->tokens;
       site.traffic += {round->wan_bytes_sent, round->wan_bytes_received, round->socket_bytes_sent,
                        round->socket_bytes_received};
     } else if (const auto* link = std::get_if<LinkEvent>(&record.event)) {
@@ -265,6 +266,7 @@ Json report_json(const RunReport& report) {
     Json entry{{"site", site.site},
                {"steps", site.steps},
                {"tokens", site.tokens},
+               {"merged_tokens", site.merged_tokens},
                {"compute_seconds", use.compute_seconds},
                {"wait_seconds", wait},
                {"wan_seconds", wan},

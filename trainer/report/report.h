@@ -40,6 +40,7 @@ struct SiteReport {
   int64_t rounds_done = 0;    // the newest round that it has committed
   int64_t rounds_worked = 0;  // the committed rounds in which it was there
   int64_t steps = 0, tokens = 0;
+  int64_t merged_tokens = 0;  // of these, in rounds that it has committed
   Traffic traffic;
   std::map<std::string, LinkReport> links;      // by peer
   LinkReport uplink;                            // to all peers together

@@ -210,27 +210,30 @@ Table idle_table(const RunReport& report) {
 
 Table work_table(const RunReport& report) {
   Table table{.title = "Work",
-              .header = {"site", "device", "steps", "tokens", "tokens/s", "first loss", "last loss",
-                         "idle (s)"},
+              .header = {"site", "device", "steps", "tokens", "merged", "tokens/s", "first loss",
+                         "last loss", "idle (s)"},
               .rows = {},
               .left_columns = 2};
   int64_t steps = 0;
   int64_t tokens = 0;
+  int64_t merged_tokens = 0;
   double tokens_per_second = 0;
   double idle_seconds = 0;
   for (const auto& site : report.sites) {
     table.rows.push_back(
         {{site.site, fmt::format("{}", fmt::join(site.run.devices, " + ")), count_text(site.steps),
-          count_text(site.tokens), speed_text(site.tokens_per_second()), loss_text(site.first_loss),
+          count_text(site.tokens), count_text(site.merged_tokens),
+          speed_text(site.tokens_per_second()), loss_text(site.first_loss),
           loss_text(site.last_loss), fmt::format("{:.1f}", site.time.total.idle_seconds())}});
     steps += site.steps;
     tokens += site.tokens;
+    merged_tokens += site.merged_tokens;
     tokens_per_second += site.tokens_per_second();
     idle_seconds += site.time.total.idle_seconds();
   }
   table.rows.push_back(
-      {{"total", "", count_text(steps), count_text(tokens), speed_text(tokens_per_second), "", "",
-        fmt::format("{:.1f}", idle_seconds)},
+      {{"total", "", count_text(steps), count_text(tokens), count_text(merged_tokens),
+        speed_text(tokens_per_second), "", "", fmt::format("{:.1f}", idle_seconds)},
        true});
   return table;
 }

@@ -31,7 +31,7 @@ std::vector<std::string> facts(const RunReport& report);
 // explains all time: training, and outages with the training that was done again after them.
 Table idle_table(const RunReport& report);
 
-// Steps, tokens, throughput and losses; one row for each site.
+// Steps, tokens computed and merged, throughput and losses; one row for each site.
 Table work_table(const RunReport& report);
 
 // Work of the devices of sites with several; one row for each device, no rows without such a site.

@@ -57,8 +57,8 @@ TEST_CASE("the JSON report has the members of the contract in their order") {
                                                    "presence"});
   REQUIRE(json["sites"].size() == 4);
   CHECK(names_of(json["sites"][2]) ==
-        std::vector<std::string>{"site", "steps", "tokens", "compute_seconds", "wait_seconds",
-                                 "wan_seconds", "other_seconds", "idle_fraction",
+        std::vector<std::string>{"site", "steps", "tokens", "merged_tokens", "compute_seconds",
+                                 "wait_seconds", "wan_seconds", "other_seconds", "idle_fraction",
                                  "hidden_wan_seconds", "exposed_wan_share",
                                  "uplink_bits_per_second", "links", "lost_seconds",
                                  "unaccounted_seconds", "wall_seconds"});
@@ -75,12 +75,35 @@ TEST_CASE("the JSON report has the totals of the run") {
   CHECK(site["site"] == "node3");
   CHECK(site["steps"] == 1000);
   CHECK(site["tokens"] == 4'096'000);
+  CHECK(site["merged_tokens"] == 4'096'000);
   CHECK(site["compute_seconds"].get<double>() == Approx(104));
   CHECK(site["wait_seconds"].get<double>() == Approx(146));
   CHECK(site["wan_seconds"].get<double>() == Approx(15));
   CHECK(site["hidden_wan_seconds"].get<double>() == Approx(5));
   CHECK(site["other_seconds"].get<double>() == Approx(11));
   CHECK(site["idle_fraction"].get<double>() == Approx((146. + 15 + 11) / (104 + 146 + 15 + 11)));
+}
+
+TEST_CASE("the steps of a round that was not committed are computed and not merged") {
+  SyntheticRun run;
+  run.rounds = 2;
+  run.steps = 4;
+  auto records = run.records(0);
+  const auto second = std::ranges::find_if(records, [](const auto& record) {
+    const auto* round = std::get_if<RoundEvent>(&record.event);
+    return round != nullptr && round->round == 2;
+  });
+  records.erase(second, records.end());
+  const TemporaryFolder folder;
+  write_events(folder / "node1" / "events.jsonl", records);
+  const auto report = build_report(folder.path());
+  const auto& site = report.sites[0];
+  CHECK(site.steps == 8);
+  CHECK(2 * site.merged_tokens == site.tokens);
+  const auto table = work_table(report);
+  CHECK(table.header[4] == "merged");
+  CHECK(table.rows[0].cells[4] == table.rows[1].cells[4]);  // of the site, and of all
+  CHECK(table.rows[0].cells[4] != table.rows[0].cells[3]);
 }
 
 TEST_CASE("the idle table is the paper's for the paper's step times") {
