@@ -13,6 +13,7 @@ struct Kind {
   double alpha;
   bool eager;
   Policy policy;
+  RoundEnd round_end = RoundEnd::kSteps;
 };
 
 RunConfig run_of(const Kind& kind) {
@@ -21,13 +22,16 @@ RunConfig run_of(const Kind& kind) {
   run.sync.codec.kind = CodecKind::kInt8;
   run.outer.rounds = 3;
   run.plan.policy = kind.policy;
+  run.plan.round_end = kind.round_end;
   return run;
 }
 
 const std::vector<Kind> kKinds{{1, 0, 0, false, Policy::kUniform},
                                {3, 2, 0.25, false, Policy::kUniform},
                                {1, 0, 0, true, Policy::kUniform},
-                               {2, 1, 0, false, Policy::kHybrid}};
+                               {2, 1, 0, false, Policy::kHybrid},
+                               {1, 0, 0, false, Policy::kHybrid, RoundEnd::kDeadline},
+                               {1, 0, 0, true, Policy::kHybrid, RoundEnd::kDeadline}};
 
 // Runs until both sites have stopped after step `step` of round `round`, or within it, then saves
 // them.
@@ -68,6 +72,11 @@ TEST_CASE("a run that was stopped goes on as if it had not") {
         CHECK(second[site].training.values == whole[site].training.values);
         CHECK(second[site].planner.state() == whole[site].planner.state());
         CHECK(second[site].strategy->state() == whole[site].strategy->state());
+        CHECK(second[site].run.position.windows == whole[site].run.position.windows);
+        auto steps = first[site].training.steps;
+        const auto& rest = second[site].training.steps;
+        steps.insert(steps.end(), rest.begin(), rest.end());
+        CHECK(steps == whole[site].training.steps);
       }
     }
   }

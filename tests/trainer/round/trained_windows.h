@@ -2,8 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "tests/support/catch.h"
