@@ -191,8 +191,10 @@ void Planner::learn(const View& view, std::span<const RoundTiming> timings) {
   for (std::size_t place = 0; place < view.size(); ++place) {
     const auto& timing = timings[place];
     auto& known = known_.at(view.members[place]);
-    // A round without a timed step tells nothing of the site's speed.
-    if (timing.steps > 0 && timing.step_seconds != 0) known.learn_steps(timing);
+    // A round without a timed step tells nothing of the site's speed. A round that was cut short
+    // tells little: it may have one step, and an abandoned one counts as overhead.
+    const bool is_timed = timing.steps > 0 && timing.step_seconds != 0;
+    if (is_timed && !timing.is_leaving) known.learn_steps(timing);
     known.learn_links(timing);
   }
 }

@@ -40,7 +40,8 @@ class Planner {
 
   // Learns from a committed round of `view` and plans the next for the present members. `timings`
   // has one element for each member of `view`, in its order. A timing without steps or step time
-  // means that the round has no figures of the site.
+  // means that the round has no figures of the site. Of a site that is leaving only the link
+  // figures count, as its round was cut short.
   //
   // A site's first step time replaces the estimate. A later one that differs by less than a few
   // percent counts by half, since the difference is noise. A larger difference is a change of the

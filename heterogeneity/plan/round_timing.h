@@ -19,6 +19,8 @@ struct RoundTiming {
   double overhead_seconds = 0;  // its own time before the sync that was not steps
   // Of the site's links; 0: not known.
   double uplink_bits_per_second = 0, rtt_seconds = 0;
+  // The site was asked to stop: it has ended its round early, and leaves after it.
+  bool is_leaving = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -35,6 +37,8 @@ struct RoundTiming {
           at_least(0));
     visit("rtt_seconds", rtt_seconds, "round trip to the farthest peer; 0 if it is not known",
           at_least(0));
+    visit("is_leaving", is_leaving,
+          "the site was asked to stop: its round ends after these steps, and it leaves then");
   }
   bool operator==(const RoundTiming&) const = default;
 };

@@ -1,7 +1,8 @@
 // A site's peers over the network: the coordinator (if this site hosts it), the membership, and the
 // links of the newest view.
 //
-// Belongs to one thread, except the objects that rendezvous() and exchanges() return.
+// Belongs to one thread, except is_paused() and the objects that rendezvous() and exchanges()
+// return.
 #pragma once
 
 #include <exception>
@@ -91,6 +92,8 @@ class SitePeers : public Peers {
   // The store through which the members exchange values.
   Store& store() { return *member_; }
   double clock_offset_seconds() const { return member_->clock_offset_seconds(); }
+  // Whether the run waits for lost sites, by the coordinator's last answer.
+  bool is_paused() const { return member_->is_paused(); }
 
   // Returns what `work` returns. If it throws, the other sites hear the reason before this does.
   template <typename Work>

@@ -1,5 +1,7 @@
 #include "trainer/round/run_round.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -7,15 +9,39 @@
 #include "trainer/round/measuring.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/round_record.h"
+#include "trainer/strategy/make_strategy.h"
 
 namespace farstep {
 
 namespace {
 
+// Whether the round can end here with its syncs. A sync without a step brings nothing, and until
+// the sites are measured there is none.
+bool can_hand_in(const Run& run) {
+  return run.site.steps_done() > 0 && run.plan().measuring_steps == 0 &&
+         can_end_early(run.config.strategy.kind);
+}
+
+// Returns what ends the site's waits for others in a sync.
+const std::stop_token& end_of_waits(const Run& run, const RoundStop& stop) {
+  return can_hand_in(run) ? stop.gives_up : stop.asked;
+}
+
+// Returns whether the site ends its round here because a stop was requested, and hands in what it
+// has.
+bool hands_in(const Run& run, const RoundStop& stop) {
+  if (!stop.asked.stop_requested() || stop.gives_up.stop_requested()) return false;
+  if (!can_hand_in(run)) return false;
+  spdlog::info("round {} ends here after {} of {} steps, which wait for the other sites",
+               run.position.round(), run.site.steps_done(), run.own_plan().local_steps);
+  return true;
+}
+
 // Does the work that is due after a step. Returns false if a stop was requested before its end.
-bool after_step(Run& run, RoundRecord& record, const std::stop_token& stop) {
-  if (!record.add(run.strategy.after_step(timing_of(run), stop))) return false;
-  return !is_measured(run) || plan_rest_of_round(run, record, stop);
+bool after_step(Run& run, RoundRecord& record, const RoundStop& stop) {
+  const auto synced = run.strategy.after_step(timing_of(run), end_of_waits(run, stop));
+  if (!record.add(synced)) return false;
+  return !is_measured(run) || plan_rest_of_round(run, record, stop.asked);
 }
 
 // Returns whether the site ends between two steps because a stop was requested. Throws if a peer is
@@ -36,8 +62,9 @@ void hand_over(Run& run, const std::vector<Newcomer>& newcomers) {
   if (!own.empty()) run.handover.begin(run, own);
 }
 
-// Ends the round and applies all syncs that are left. Returns false if a stop was requested before.
-bool end_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
+// Ends the round and applies all syncs that are left. `is_leaving` tells the others that it ends
+// early. Returns false if a stop was requested before.
+bool end_round(Run& run, RoundRecord& record, bool is_leaving, const std::stop_token& stop) {
   // The last step may still run on a GPU, and its loss belongs to this round.
   run.site.finish();
   run.peers.set_activity(run.position.round(), run.site.steps_done(), "at the sync");
@@ -48,7 +75,9 @@ bool end_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
   // planned for.
   const double began = run.clock.now_seconds();
   const double waited_before = run.site.timer().waited_seconds();
-  if (!record.add(run.strategy.end(timing_of(run), stop))) return false;
+  auto timing = timing_of(run);
+  timing.is_leaving = is_leaving;
+  if (!record.add(run.strategy.end(timing, stop))) return false;
   const double waited_seconds = run.site.timer().waited_seconds() - waited_before;
   const double own_seconds = run.clock.now_seconds() - began - waited_seconds;
   // Before the next plan replaces the one that this round is recorded with.
@@ -76,17 +105,20 @@ bool validate_and_save(Run& run, const std::stop_token& stop) {
 
 }  // namespace
 
-bool run_round(Run& run, const std::stop_token& stop) {
+bool run_round(Run& run, const RoundStop& stop) {
   const int64_t sequences_before = run.position.windows.pool().next();
   RoundRecord record(run);
-  if (!begin_round(run, record, stop)) return false;
+  if (!begin_round(run, record, end_of_waits(run, stop))) return false;
   // A checkpoint may be from between the last measuring step and the measuring sync.
-  if (is_measured(run) && !plan_rest_of_round(run, record, stop)) return false;  // after a resume
+  if (is_measured(run) && !plan_rest_of_round(run, record, stop.asked)) return false;
+  bool is_leaving = false;
   while (run.site.wants_step()) {
-    if (ends_here(run, stop)) return false;
+    is_leaving = hands_in(run, stop);
+    if (is_leaving) break;
+    if (ends_here(run, stop.asked)) return false;
     run.peers.set_activity(run.position.round(), run.site.steps_done() + 1, "training");
     try {
-      run.site.step(run.strategy.gradients(), stop);
+      run.site.step(run.strategy.gradients(), stop.asked);
     } catch (const Stopped&) {
       continue;  // as if the step had not begun
     }
@@ -94,23 +126,27 @@ bool run_round(Run& run, const std::stop_token& stop) {
     run.checkpoints.collect(run);
     if (!after_step(run, record, stop)) return false;
   }
-  if (!end_round(run, record, stop)) return false;
+  if (!end_round(run, record, is_leaving, end_of_waits(run, stop))) {
+    if (is_leaving) spdlog::warn("the other sites have not come in time: they go on without it");
+    return false;
+  }
   run.position.unvalidated_since = sequences_before;
-  return validate_and_save(run, stop);
+  return validate_and_save(run, stop.asked);
 }
 
-bool run_rounds(Run& run, const std::stop_token& stop) {
+bool run_rounds(Run& run, const RoundStop& stop) {
   // The model at the start is evaluated and saved too. A run that ends in its first round can then
   // resume.
   if (run.position.rounds_done == 0 && run.site.steps_done() == 0) {
     run.position.unvalidated_since = 0;
   }
   if (run.position.unvalidated_since) {  // at the start, or after a resume
-    if (!validate_and_save(run, stop)) return false;
+    if (!validate_and_save(run, stop.asked)) return false;
     run.site.end_round(0);
   }
   while (run.position.rounds_done < run.config.outer.rounds) {
-    if (!run_round(run, stop)) return false;
+    // A round that was handed in is complete, and no other one begins.
+    if (stop.asked.stop_requested() || !run_round(run, stop)) return false;
   }
   return true;
 }

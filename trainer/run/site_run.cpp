@@ -17,6 +17,7 @@
 #include "trainer/peers/agreed_start.h"
 #include "trainer/peers/known_sites.h"
 #include "trainer/round/round_plan.h"
+#include "trainer/round/round_stop.h"
 #include "trainer/round/run_round.h"
 #include "trainer/run/site_checks.h"
 #include "trainer/strategy/make_strategy.h"
@@ -228,7 +229,10 @@ int SiteRun::train(const std::stop_token& stop) {
       leave(Outcome::kInterrupted, "interrupted");
       return kExitInterrupted;
     }
-    if (run_rounds(run_, stop)) {
+    const auto& deadlines = config_.deadlines;
+    const HandInTime time(stop, ground_->site.stop.hand_in_seconds, deadlines.heartbeat_seconds,
+                          [this] { return peers_->is_paused(); });
+    if (run_rounds(run_, time.stop())) {
       // The last checkpoint must be whole before the others are told that this site is done.
       checkpoints_.finish(run_);
       leave(Outcome::kDone, "");

@@ -38,9 +38,9 @@ class SiteRun {
   SiteRun(const SiteRun&) = delete;
   SiteRun& operator=(const SiteRun&) = delete;
 
-  // Trains until the run's last round is committed or `stop` is requested. Returns the process's
-  // exit code: 0 if the run is complete, 130 if it was stopped. In both cases a checkpoint of the
-  // last step is on disk, and also when it throws PeerError.
+  // Trains until the run's last round is committed or `stop` is requested, and then as the site's
+  // `stop` says. Returns the process's exit code: 0 if the run is complete, 130 if it was stopped.
+  // In both cases a checkpoint of the last step is on disk, and also when it throws PeerError.
   int train(const std::stop_token& stop);
 
  private:

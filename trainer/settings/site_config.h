@@ -91,6 +91,22 @@ struct NetworkConfig {
   }
 };
 
+// What the site does with the round under way when it is asked to stop.
+struct StopConfig {
+  double hand_in_seconds = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("hand_in_seconds", hand_in_seconds,
+          "it ends its round at once, and hands in the steps that it has done: from the signal on "
+          "it waits at most so long for the other sites at the sync. 0: it leaves before the sync, "
+          "and the others go on without these steps. It does so too with strategy.kind "
+          "eager_updates, before its first step of a round, until the sites are measured, and "
+          "while the run pauses",
+          in_range(0, 1e6));
+  }
+};
+
 struct SiteConfig {
   std::string name;
   std::string run;
@@ -103,6 +119,7 @@ struct SiteConfig {
   std::string models = ".";
   std::string profile;
   std::string output;
+  StopConfig stop;
   std::string log_level = "info";
 
   template <typename Visitor>
@@ -128,6 +145,7 @@ struct SiteConfig {
           "what `farstep profile` measured of this site; empty: the plan learns from the rounds");
     visit("output", output, "folder for the run's records; the site writes to a folder of its name",
           kRequired);
+    visit("stop", stop, "what becomes of the round under way when the site is asked to stop");
     visit("log_level", log_level, "trace, debug, info, warning or error");
   }
 

@@ -21,8 +21,9 @@ void check_planned(const Go& go, std::span<const PlannedWork> planned,
                   go.sites[place], go.round);
     const auto& plan = *found;
     const auto& done = contribution.timing;
-    // By a deadline a site ends when its time is up, and one step is enough.
-    const int64_t least = plan.ends_by_steps ? least_steps(plan) : 1;
+    // By a deadline a site ends when its time is up, and when it is asked to stop. One step is
+    // enough then.
+    const int64_t least = plan.ends_by_steps && !done.is_leaving ? least_steps(plan) : 1;
     FARSTEP_CHECK(done.batch == plan.batch && done.steps >= least && done.steps <= plan.most_steps,
                   "site {} did {} steps of {} in round {}, but by this site's plan {} of {}: the "
                   "sites do not hold the same plan",

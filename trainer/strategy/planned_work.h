@@ -24,7 +24,8 @@ struct PlannedWork {
 
 // Throws InternalError if a contribution to the sync that `go` began differs from `planned`: by
 // another batch, by more than most_steps steps, or by fewer than `least_steps`. The last applies
-// only where rounds end by steps. Planned sites may be missing: they were lost since.
+// only where rounds end by steps, and not to a site that is leaving, which ends its round early.
+// Planned sites may be missing: they were lost since.
 // A site that is not planned may have joined since: then it has done no work.
 void check_planned(const Go& go, std::span<const PlannedWork> planned,
                    const std::function<int64_t(const PlannedWork&)>& least_steps);

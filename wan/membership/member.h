@@ -91,6 +91,8 @@ class Member : public Store, public Rendezvous {
   // Whether the run cannot continue. throw_if_failed() throws the failure. Neither waits.
   bool has_failed() const;
   void throw_if_failed() const;
+  // Whether the run pauses, by the coordinator's last answer.
+  bool is_paused() const;
   // Sets the content of the next heartbeats.
   void set_activity(int64_t round, int64_t step, const std::string& text);
   // Sends the coordinator the figures of a round, without waiting.
@@ -129,8 +131,6 @@ class Member : public Store, public Rendezvous {
                                         std::stop_token stop = {}, bool despite_failure = false);
   // Keeps a value of the start, which a coordinator without it may need.
   void remember(const std::string& key, const std::string& value);
-  // Whether the run pauses, by the coordinator's last answer.
-  bool is_paused() const;
   void throw_failure() const;  // if there is one; the caller holds mutex_
   // Waits under `lock` until `condition`, the deadline or a stop.
   template <typename Condition>

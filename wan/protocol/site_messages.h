@@ -184,11 +184,15 @@ struct HeartbeatMessage {
 };
 
 // What a site brings to a sync: the work in its delta, for the averaging weights, and the timing of
-// its round, for the next plan. Membership hands both on unread.
+// its round, for the next plan. Membership hands both on. It reads only who goes on, and who has
+// the fastest uplink.
 struct Contribution {
   Work work = {};
   RoundTiming timing = {};
   int64_t fragments = 1;
+
+  // Whether the site has trained in the round, and goes on after it.
+  bool goes_on() const { return work.steps > 0 && !timing.is_leaving; }
 
   template <typename Visitor>
   void fields(Visitor&& visit) {

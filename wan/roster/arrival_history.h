@@ -17,7 +17,7 @@ class ArrivalHistory {
   ArrivalHistory(double least_seconds, double most_seconds)
       : least_seconds_(least_seconds), most_seconds_(most_seconds) {}
 
-  // A site that has trained arrives at the open sync. A repetition has no effect.
+  // A site that has trained and goes on arrives at the open sync. A repetition has no effect.
   void arrive(const std::string& site, double now_seconds);
   // The open sync begins anew, and all arrive once more.
   void restart() { arrivals_.clear(); }

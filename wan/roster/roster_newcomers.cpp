@@ -69,14 +69,14 @@ void Roster::on(Seat& seat, const FetchMessage& message) {
 }
 
 // Donors in the order of their uplinks, the fastest first. Several newcomers have several. A site
-// without work only attends the round, and hands nothing over after it.
+// without work only attends the round, and one that leaves is gone after it: neither hands over.
 std::vector<Newcomer> Roster::newcomers_of_sync() const {
   const auto& id = sync_->id();
   if (id == kMeasuringSync || id.fragment + 1 != progress_.fragments) return {};
   std::vector<std::pair<double, std::string>> donors;
   for (const auto& member : progress_.members) {
     const auto& contribution = sync_->arrival(member).contribution;
-    if (contribution.work.steps == 0) continue;
+    if (!contribution.goes_on()) continue;
     donors.emplace_back(-contribution.timing.uplink_bits_per_second, member);
   }
   if (donors.empty()) return {};  // the newcomers get the state after the next round

@@ -113,7 +113,8 @@ void Roster::on(Seat& seat, const ArriveMessage& message) {
   progress_.fragments = fragments;
   if (!sync_->all_arrived()) all_arrived_seconds_ = now_seconds_;
   sync_->arrive(seat.site, message);
-  if (message.contribution.work.steps > 0) arrival_history_.arrive(seat.site, now_seconds_);
+  // A site that leaves comes early. The others are not late because of it.
+  if (message.contribution.goes_on()) arrival_history_.arrive(seat.site, now_seconds_);
   start_sync_if_ready();
 }
 
