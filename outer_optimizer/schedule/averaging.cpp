@@ -8,6 +8,13 @@ namespace farstep {
 
 namespace {
 
+// Returns the part of its planned steps that a site did. With its full weight a delta of a few
+// steps would shorten the mean, and so the steps of all others.
+double share_done(const Work& work) {
+  const auto steps = static_cast<double>(work.steps);
+  return steps / (steps + static_cast<double>(work.missing_steps));
+}
+
 // A raw delta contains its steps already, so only the batch belongs into its weight. Under plain
 // SGD that wastes no sequence (docs/averaging.md).
 // Weights before they are divided by their sum.
@@ -16,12 +23,12 @@ double raw_weight(AveragingRule rule, const Work& work) {
   const auto tokens = static_cast<double>(work.tokens);
   switch (rule) {
     case AveragingRule::kUniform:
-      return 1;
+      return share_done(work);
     case AveragingRule::kTokens:
     case AveragingRule::kFedNova:
       return tokens;
     case AveragingRule::kBatch:
-      return static_cast<double>(work.batch);
+      return share_done(work) * static_cast<double>(work.batch);
     case AveragingRule::kTokensSquaredPerStep:
       return tokens * tokens / steps;
   }

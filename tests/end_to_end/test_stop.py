@@ -1,4 +1,7 @@
-"""A stop is heeded at once: in the middle of a step of minutes, of a validation, of a command."""
+"""A stop is heeded at once: in the middle of a step of minutes, of a validation, of a command.
+
+A site that has time to hand in its steps does so first.
+"""
 
 import os
 import signal
@@ -7,7 +10,8 @@ import time
 import unittest
 from pathlib import Path
 
-from cluster import DATA, FARSTEP, Cluster, ClusterTest, by_event, measures_time, wait_until
+from cluster import (DATA, FARSTEP, Cluster, ClusterTest, by_event, measures_time, merge,
+                     wait_until)
 
 # Longest time from the signal to the end. Writing the checkpoint is a part of it.
 MOST_SECONDS = 10
@@ -151,6 +155,142 @@ class Stop(ClusterTest):
             self.processes.append(process)
             self.compute_a_while(process, 0.5)
             self.assert_stops(process, -signal.SIGTERM)
+
+
+# Rounds of two seconds.
+STEPS = 40
+SLOW = {"devices": [{"kind": "cpu", "threads": 1, "emulate": {"step_seconds": 0.05}}]}
+
+
+class HandIn(ClusterTest):
+    """Sites that are asked to stop in the middle of a round, with time to hand in what they have."""
+
+    def make(self, num_sites: int, hand_in_seconds: float, run: dict | None = None) -> Cluster:
+        """A cluster whose sites all have so much time."""
+        site = SLOW | {"stop": {"hand_in_seconds": hand_in_seconds}}
+        return Cluster(self.folder, num_sites,
+                       merge({"min_sites": 1, "outer": {"rounds": 6, "averaging": "tokens"},
+                              "evaluate": {"every_rounds": 0}, "plan": {"base_steps": STEPS}},
+                             run or {}),
+                       {index: site for index in range(num_sites)})
+
+    def wait_for_step(self, cluster: Cluster, name: str, round_: int, step: int):
+        """Waits until the site has done this step."""
+        wait_until(lambda: any((event["round"], event["step"]) >= (round_, step)
+                               for event in by_event(cluster, name, "step")), 120, "some steps")
+
+    def stop_one(self, cluster: Cluster, victim: str = "node2") -> dict[str, subprocess.Popen]:
+        """Starts all sites, asks one to stop in the middle of round 2, and waits for its end."""
+        started = self.start_all(cluster)
+        self.wait_for_step(cluster, victim, 2, 5)
+        started[victim].send_signal(signal.SIGTERM)
+        self.assertEqual(started[victim].wait(timeout=60), 130, cluster.log(victim))
+        self.assertEqual(cluster.events(victim)[-1]["outcome"], "interrupted")
+        return started
+
+    def come_back(self, cluster: Cluster, started: dict[str, subprocess.Popen],
+                  victim: str = "node2"):
+        """Starts the site again. All end well, with one theta_global."""
+        wait_until(lambda: "generation 2 goes on" in cluster.log("node1"), 60, "the loss")
+        started[victim] = cluster.start(victim, "--resume=auto")
+        self.processes.append(started[victim])
+        for name, process in started.items():
+            self.assertEqual(process.wait(timeout=120), 0, cluster.log(name))
+        self.assert_one_theta(cluster)
+
+    def assert_one_theta(self, cluster: Cluster):
+        """After each round all who were there had one theta_global."""
+        hashes = {}
+        for name in cluster.names:
+            rounds = by_event(cluster, name, "round")
+            self.assertEqual(rounds[-1]["round"], cluster.run["outer"]["rounds"])
+            for event in rounds:
+                expected = hashes.setdefault(event["round"], event["theta_hash"])
+                self.assertEqual(event["theta_hash"], expected, (name, event["round"]))
+
+    def assert_handed_in(self, cluster: Cluster, victim: str, others: list[str]):
+        """The victim's steps of round 2 are in the mean of all."""
+        cut = by_event(cluster, victim, "round")[1]
+        self.assertEqual(cut["round"], 2)
+        self.assertIn(cut["local_steps"], range(5, STEPS))
+        steps = [event for event in by_event(cluster, victim, "step") if event["round"] == 2]
+        self.assertEqual(len(steps), cut["local_steps"])
+        tokens = STEPS * len(others) + cut["local_steps"]
+        self.assertAlmostEqual(cut["averaging_weight"], cut["local_steps"] / tokens)
+        for name in others:
+            self.assertAlmostEqual(by_event(cluster, name, "round")[1]["averaging_weight"],
+                                   STEPS / tokens)
+
+    def test_the_steps_of_a_stopped_site_are_merged(self):
+        """It waits for the others, leaves between two rounds, and can come back."""
+        for sync in ({}, {"fragments": 3, "delay_steps": 4, "alpha": 0.5}):
+            with self.subTest(sync=sync):
+                self.take_new_folder()
+                cluster = self.make(3, 60, {"sync": sync})
+                started = self.stop_one(cluster)
+                newest = by_event(cluster, "node2", "checkpoint")[-1]
+                self.assertEqual((newest["round"], newest["step"]), (2, 0))
+                if not sync:  # else each fragment has its own weights
+                    self.assert_handed_in(cluster, "node2", ["node1", "node3"])
+                self.come_back(cluster, started)
+
+    def test_without_time_the_steps_are_not_merged(self):
+        """The others go on with their own, as if it had never begun the round."""
+        cluster = self.make(3, 0)
+        started = self.stop_one(cluster)
+        self.assertEqual([event["round"] for event in by_event(cluster, "node2", "round")], [1])
+        newest = by_event(cluster, "node2", "checkpoint")[-1]
+        self.assertEqual(newest["round"], 1)
+        self.assertGreaterEqual(newest["step"], 5)
+        self.come_back(cluster, started)
+        for name in ("node1", "node3"):
+            second = by_event(cluster, name, "round")[1]
+            self.assertEqual(second["averaging_weight"], 0.5)
+
+    def test_time_that_runs_out(self):
+        """The others have most of a round left: it leaves in the middle of it, with all its steps."""
+        cluster = self.make(2, 0.5)
+        started = self.stop_one(cluster)
+        self.assertIn("have not come in time", cluster.log("node2"))
+        newest = by_event(cluster, "node2", "checkpoint")[-1]
+        self.assertEqual(newest["round"], 1)
+        self.assertGreaterEqual(newest["step"], 5)
+        self.come_back(cluster, started)
+
+    def test_a_site_that_hosts_the_coordinator(self):
+        """It hands in, and a stand-by goes on with the run."""
+        site = SLOW | {"stop": {"hand_in_seconds": 60}}
+        cluster = Cluster(self.folder, 3,
+                          {"min_sites": 1, "outer": {"rounds": 6, "averaging": "tokens"},
+                           "evaluate": {"every_rounds": 0}, "plan": {"base_steps": STEPS}},
+                          {index: site for index in range(3)}, hosts=["node1", "node2"])
+        started = self.stop_one(cluster, "node1")
+        self.assert_handed_in(cluster, "node1", ["node2", "node3"])
+        for name in ("node2", "node3"):
+            self.assertEqual(started[name].wait(timeout=120), 0, cluster.log(name))
+        hashes = [by_event(cluster, name, "round")[-1]["theta_hash"] for name in ("node2", "node3")]
+        self.assertEqual(hashes[0], hashes[1])
+
+    def test_all_sites_of_a_launch_hand_in_together(self):
+        """They commit the round with what they have, and resume from between two rounds."""
+        cluster = self.make(3, 60, {"min_sites": None, "deadlines": {"pause_seconds": 60}})
+        launcher = subprocess.Popen([str(FARSTEP), "launch", str(self.folder)],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.processes.append(launcher)
+        for name in cluster.names:
+            self.wait_for_step(cluster, name, 2, 5)
+        began = time.monotonic()
+        launcher.send_signal(signal.SIGINT)
+        self.assertEqual(launcher.wait(timeout=60), 130)
+        self.assertLess(time.monotonic() - began, MOST_SECONDS)
+        for name in cluster.names:
+            last = by_event(cluster, name, "round")[-1]
+            self.assertEqual(last["round"], 2)
+            self.assertIn(last["local_steps"], range(5, STEPS))
+            newest = by_event(cluster, name, "checkpoint")[-1]
+            self.assertEqual((newest["round"], newest["step"]), (2, 0))
+        self.assert_success(cluster.launch("--resume"))
+        self.assert_one_theta(cluster)
 
 
 if __name__ == "__main__":

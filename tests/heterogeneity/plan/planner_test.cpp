@@ -349,3 +349,26 @@ TEST_CASE("links are learned when they differ by more than noise and survive a r
   CHECK_FALSE(resumed.sites()[0].seen_links.rtt_seconds);
   CHECK(resumed.state() == planner.state());
 }
+
+TEST_CASE("a round that a leaving site cuts short tells nothing of its speed") {
+  for (const auto policy : {Policy::kUniform, Policy::kHybrid}) {
+    FixedPlanner planner(plan_config(policy), unknown_sites(3));
+    for (int round = 0; round < 2; ++round) {
+      planner.observe(timings_of(planner.plan(), {0.1, 0.2, 0.3}));
+    }
+    FixedPlanner without(plan_config(policy), unknown_sites(3));
+    without.restore(planner.state());
+    auto timings = timings_of(planner.plan(), {0.1, 0.2, 0.3});
+    timings[1].uplink_bits_per_second = 1e7;
+    auto cut = timings;
+    cut[1].steps = 1;
+    cut[1].step_seconds = 5;
+    cut[1].overhead_seconds = 7;
+    cut[1].is_leaving = true;
+    planner.observe(cut);
+    timings[1].steps = 0;
+    without.observe(timings);
+    CHECK(planner.state() == without.state());
+    CHECK(planner.sites()[1].seen_links.uplink_bits_per_second == 1e7);
+  }
+}

@@ -96,3 +96,26 @@ TEST_CASE("the mean of a sync to which nobody brings work is 0") {
     CHECK(averaging_coefficients(rule, std::vector<Work>(3)) == std::vector<double>(3));
   }
 }
+
+TEST_CASE("a site that was stopped counts by the share of its planned steps") {
+  const auto stopped = [](int64_t steps) {
+    auto some = work(steps, 6);
+    some.missing_steps = 100 - steps;
+    return some;
+  };
+  for (const auto rule : {AveragingRule::kUniform, AveragingRule::kBatch}) {
+    const double batch = rule == AveragingRule::kBatch ? 6.0 / 4 : 1;
+    for (const int64_t steps : {1, 25, 99, 100}) {
+      const auto both =
+          averaging_coefficients(rule, std::vector<Work>{work(100, 4), stopped(steps)});
+      CHECK(both[1] / both[0] == Approx(batch * static_cast<double>(steps) / 100));
+      CHECK(sum_of(both) == Approx(1).epsilon(1e-15));
+    }
+  }
+  // The others count the steps as they are.
+  for (const auto rule :
+       {AveragingRule::kTokens, AveragingRule::kFedNova, AveragingRule::kTokensSquaredPerStep}) {
+    CHECK(averaging_coefficients(rule, std::vector<Work>{work(100, 4), stopped(25)}) ==
+          averaging_coefficients(rule, std::vector<Work>{work(100, 4), work(25, 6)}));
+  }
+}

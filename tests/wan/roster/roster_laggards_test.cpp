@@ -64,3 +64,26 @@ TEST_CASE("a site that is in the exchange is no laggard") {
   for (const auto* site : {"a", "b"}) table.receive(site, ballot(5));
   CHECK(table.pass(500, kAll).empty());
 }
+
+TEST_CASE("nobody is late because a site that leaves comes early") {
+  for (const bool is_leaving : {true, false}) {
+    Table table({"a", "b"}, 1, 1, {.lost_after_seconds = 5, .pause_seconds = 60});
+    table.join();
+    for (int64_t round = 1; round <= 4; ++round) {
+      table.pass(40, {"a", "b"});
+      for (const auto* site : {"a", "b"}) table.receive(site, arrival(round));
+      for (const auto* site : {"a", "b"}) table.receive(site, ballot(round));
+    }
+    table.pass(2, {"a", "b"});
+    auto early = arrival(5);
+    early.contribution.timing.is_leaving = is_leaving;
+    table.receive("a", early);
+    // Without the word that it leaves, the other one has a round of 2 s more.
+    CHECK(table.pass(38, {"a", "b"}).empty() == is_leaving);
+    if (!is_leaving) continue;
+    CHECK(receivers<Go>(table.receive("b", arrival(5))) == Names{"a", "b"});
+    for (const auto* site : {"a", "b"}) table.receive(site, ballot(5));
+    table.receive("a", LeaveMessage{Outcome::kInterrupted, "interrupted"});
+    CHECK(table.roster.newest_change().starts_with("site a: it left the run: interrupted"));
+  }
+}

@@ -304,6 +304,17 @@ TEST_CASE("nobody waits for a newcomer that gives up the round it attends") {
   CHECK(go.newcomers == std::vector<Newcomer>{{"c", again, "a"}});
 }
 
+TEST_CASE("a site that leaves after the round is no donor") {
+  auto table = without_c();
+  table.receive("c2", registration("c"));
+  table.receive("c2", kFetch);
+  auto leaving = arrival_with(9e6, 1);
+  leaving.contribution.timing.is_leaving = true;
+  table.receive("b", leaving);
+  const auto go = std::get<Go>(table.receive("a", arrival_with(1e6, 1)).front().message);
+  CHECK(go.newcomers == std::vector<Newcomer>{{"c", kFetch, "a"}});
+}
+
 TEST_CASE("a site that only attends a round is no donor") {
   for (const bool others_work : {true, false}) {
     auto table = with_c_in_round_2();

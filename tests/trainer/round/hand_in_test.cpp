@@ -1,0 +1,359 @@
+// Sites that are asked to stop in the middle of a round, and hand in what they have.
+#include <future>
+
+#include "outer_optimizer/schedule/fragment_schedule.h"
+#include "tests/trainer/round/mortal_sites.h"
+#include "trainer/round/round_stop.h"
+
+namespace farstep {
+namespace {
+
+constexpr int64_t kSteps = 12;  // of a round of mortal_sites.h
+
+// The stop of one site.
+struct Order {
+  std::stop_source asked, gives_up;
+  RoundStop stop() const { return {asked.get_token(), gives_up.get_token()}; }
+};
+
+// Asks a site to stop in this step, which is abandoned.
+void ask_in(FakeSite& site, Order& order, int64_t round, int64_t step) {
+  site.training.is_stopped_within = true;
+  site.training.before_step = [=, &order](const StepOrder& now) {
+    if (now.round == round && now.step == step) order.asked.request_stop();
+  };
+}
+
+// Runs all sites, each with its own stop. A site that leaves is lost to the others.
+std::vector<std::string> outcomes_of(FakeSites& sites, std::vector<Order>& orders) {
+  return run_ranks(static_cast<int>(sites.sites.size()), [&](int rank) {
+    const auto site = static_cast<std::size_t>(rank);
+    const auto outcome =
+        outcome_of([&] { return run_rounds(sites[site].run, orders[site].stop()); });
+    if (outcome == "stopped") sites.meeting.lose("s" + std::to_string(rank));
+    return outcome;
+  });
+}
+
+std::vector<SavedRun> saved_of(FakeSites& sites) {
+  std::vector<SavedRun> saved;
+  for (auto& site : sites.sites) {
+    site->trainer.finish();
+    site->checkpoints.begin(site->run);
+    saved.push_back(site->checkpoints.saved);
+  }
+  return saved;
+}
+
+void restore(FakeSites& sites, const std::vector<SavedRun>& saved) {
+  for (std::size_t site = 0; site < saved.size(); ++site) sites[site].restore(saved[site]);
+}
+
+std::vector<float> copy_of(std::span<float> values) {
+  return {values.begin(), values.end()};
+}
+
+// Makes these steps the plan of each site.
+RunConfig with_steps(RunConfig run, const std::vector<int64_t>& steps) {
+  for (std::size_t site = 0; site < steps.size(); ++site) run.sites[site].local_steps = steps[site];
+  return run;
+}
+
+TEST_CASE("what is handed in counts as if the site had planned just these steps") {
+  // Each element trains for itself. So a fragment is a model of its own, whose sites did as many
+  // steps as when its delta was taken.
+  for (const int64_t fragments : {1, 2, 3}) {
+    for (const int64_t delay_steps : {0, 1, 3}) {
+      for (const int64_t done : {1, 5, 7, 11}) {
+        INFO(fragments << " fragments, delay " << delay_steps << ", stopped after " << done);
+        auto run = run_of(kPlainRounds, 3, 1);
+        run.outer.averaging = AveragingRule::kTokens;
+        run.sync.fragments = fragments;
+        run.sync.delay_steps = delay_steps;
+        run.sync.alpha = delay_steps > 0 ? 0.5 : 0;
+        FakeSites sites(run, {1, 1, 1});
+        sites.meeting.let_others_go_on();
+        std::vector<Order> orders(3);
+        ask_in(sites[1], orders[1], 1, done + 1);
+        CHECK(outcomes_of(sites, orders) == std::vector<std::string>{"done", "stopped", "done"});
+        CHECK(sites[1].run.position.rounds_done == 1);
+        CHECK(sites[1].trainer.steps_done() == 0);
+        CHECK(sites[1].training.sequences.size() == static_cast<std::size_t>(done));
+        const auto rounds = sites[1].events<RoundEvent>();
+        REQUIRE(rounds.size() == 1);
+        CHECK(rounds[0].local_steps == done);
+        CHECK(rounds[0].averaging_weight > 0);
+        const FragmentSchedule schedule(kSteps, fragments, delay_steps, kSteps);
+        for (int64_t fragment = 0; fragment < fragments; ++fragment) {
+          const int64_t sent = schedule.send_step(fragment);
+          auto alone = run_of(kPlainRounds, 3, 1);
+          alone.outer.averaging = run.outer.averaging;
+          FakeSites planned(with_steps(alone, {sent, std::min(sent, done), sent}), {1, 1, 1});
+          planned.run();
+          const auto range =
+              equal_part(11, static_cast<int>(fragment), static_cast<int>(fragments));
+          for (const auto& site : sites.sites) {
+            auto& other = *planned[0].strategy;
+            CHECK(std::ranges::equal(part(site->strategy->theta_global(), range),
+                                     part(other.theta_global(), range)));
+            CHECK(std::ranges::equal(part(site->strategy->outer_momentum(), range),
+                                     part(other.outer_momentum(), range)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("by a rule that counts no steps a part of a round has that part of the weight") {
+  for (const auto rule : {AveragingRule::kBatch, AveragingRule::kUniform}) {
+    for (const int64_t fragments : {1, 3}) {
+      auto run = run_of(kPlainRounds, 3, 1);
+      run.outer.averaging = rule;
+      run.sync.fragments = fragments;
+      FakeSites sites(run, {1, 1, 1});
+      sites.meeting.let_others_go_on();
+      std::vector<Order> orders(3);
+      ask_in(sites[1], orders[1], 1, 6 + 1);
+      CHECK(outcomes_of(sites, orders) == std::vector<std::string>{"done", "stopped", "done"});
+      // Of the last fragment, whose delta was due after all twelve steps.
+      CHECK(sites[1].events<RoundEvent>().back().averaging_weight == Approx(0.5 / 2.5));
+      CHECK(sites[0].events<RoundEvent>().back().averaging_weight == Approx(1 / 2.5));
+    }
+  }
+}
+
+TEST_CASE("the others go on without the site that has handed in") {
+  for (const auto& kind : {kPlainRounds, kHybridRounds, kDelayedRounds, kFragmentedRounds}) {
+    for (const int64_t step : {2, 6, 12}) {
+      FakeSites sites(run_of(kind, 3, 4), {1, 1, 0.5});
+      sites.meeting.let_others_go_on();
+      std::vector<Order> orders(3);
+      ask_in(sites[1], orders[1], 2, step);
+      CHECK(outcomes_of(sites, orders) == std::vector<std::string>{"done", "stopped", "done"});
+      CHECK(
+          std::ranges::equal(sites[0].strategy->theta_global(), sites[2].strategy->theta_global()));
+      CHECK(sites[0].planner.state() == sites[2].planner.state());
+      CHECK(sites[0].run.position.rounds_done == 4);
+      // It leaves between two rounds, as the others were then.
+      CHECK(sites[1].run.position.rounds_done == 2);
+      const auto own = sites[1].events<RoundEvent>(), others = sites[0].events<RoundEvent>();
+      REQUIRE(own.size() == 2);
+      CHECK(own[1].local_steps == step - 1);
+      CHECK(own[1].theta_hash == others[1].theta_hash);
+      CHECK(sites[1].events<PlanEvent>().back().round == 2);  // no other round begins
+      check_windows(sites);
+    }
+  }
+}
+
+TEST_CASE("all hand in at once, and go on together from between two rounds") {
+  for (const auto& kind : {kPlainRounds, kFragmentedRounds, kDelayedRounds}) {
+    auto run = run_of(kind, 3, 3);
+    run.plan.policy = Policy::kUniform;
+    run.outer.averaging = AveragingRule::kTokens;
+    const std::vector<int64_t> done{5, 3, 11};
+    FakeSites stopped(run, {1, 1, 1});
+    std::vector<Order> orders(3);
+    for (const std::size_t site : {0, 1, 2}) ask_in(stopped[site], orders[site], 2, done[site] + 1);
+    const auto outcomes = run_ranks(3, [&](int site) {
+      const auto place = static_cast<std::size_t>(site);
+      return static_cast<int>(run_rounds(stopped[place].run, orders[place].stop()));
+    });
+    CHECK(outcomes == std::vector<int>(3, 0));
+    const auto saved = saved_of(stopped);
+    for (const auto& one : saved) {
+      CHECK(one.position.rounds_done == 2);
+      CHECK(one.steps == 0);
+      CHECK(one.global == saved[0].global);
+      // What the plan reserved counts.
+      CHECK(one.position.data.run_sequences == 2 * 3 * kSteps * run.plan.base_batch);
+    }
+    FakeSites resumed(run, {1, 1, 1});
+    restore(resumed, saved);
+    CHECK(resumed.run() == std::vector<bool>(3, true));
+    if (kind.fragments > 1) continue;  // those of a plan of fewer steps are sent at other ones
+
+    auto one_round = run;
+    one_round.outer.rounds = 1;
+    FakeSites first(one_round, {1, 1, 1});
+    first.run();
+    auto two_rounds = with_steps(run, done);
+    two_rounds.outer.rounds = 2;
+    FakeSites second(two_rounds, {1, 1, 1});
+    restore(second, saved_of(first));
+    second.run();
+    FakeSites third(run, {1, 1, 1});
+    restore(third, saved_of(second));
+    third.run();
+    for (const std::size_t site : {0, 1, 2}) {
+      CHECK(resumed[site].training.values == third[site].training.values);
+      CHECK(copy_of(resumed[site].strategy->outer_momentum()) ==
+            copy_of(third[site].strategy->outer_momentum()));
+    }
+  }
+}
+
+TEST_CASE("a site whose time runs out leaves in the middle of the round and loses no step") {
+  for (const auto& kind : {kPlainRounds, kFragmentedRounds, kDelayedRounds}) {
+    auto run = run_of(kind, 2, 2);
+    run.plan.policy = Policy::kUniform;
+    FakeSites whole(run, {1, 1});
+    whole.run();
+    FakeSites sites(run, {1, 1});
+    Order order;
+    ask_in(sites[0], order, 1, 4);  // before any fragment is due
+    auto first =
+        std::async(std::launch::async, [&] { return run_rounds(sites[0].run, order.stop()); });
+    sites.meeting.wait_for_arrival(0, {.round = 1, .fragment = 0});  // the second never comes
+    order.gives_up.request_stop();
+    CHECK_FALSE(first.get());
+    CHECK(sites[0].trainer.steps_done() == 3);
+    CHECK(sites[0].run.position.rounds_done == 0);
+    CHECK(sites[0].strategy->syncs_done() == 0);
+    const auto saved = saved_of(sites);
+    FakeSites resumed(run, {1, 1});
+    restore(resumed, saved);
+    CHECK(resumed.run() == std::vector<bool>(2, true));
+    CHECK(copy_of(resumed[0].strategy->theta_global()) ==
+          copy_of(resumed[1].strategy->theta_global()));
+    // With a delay the delta was taken, and is sent as it was.
+    if (kind.delay_steps > 0) continue;
+    CHECK(resumed[0].training.values == whole[0].training.values);
+  }
+}
+
+TEST_CASE("a site that cannot hand in leaves at once") {
+  struct Case {
+    RoundKind kind;
+    int64_t round, step;
+  };
+  for (const auto& [kind, round, step] : std::vector<Case>{{kPlainRounds, 2, 1},
+                                                           {kDelayedRounds, 1, 1},
+                                                           {kHybridRounds, 1, 3},  // is measured
+                                                           {kEagerRounds, 1, 6}}) {
+    FakeSites sites(run_of(kind, 2, 3), {1, 1});
+    sites.meeting.let_others_go_on();
+    std::vector<Order> orders(2);
+    ask_in(sites[1], orders[1], round, step);
+    CHECK(outcomes_of(sites, orders) == std::vector<std::string>{"done", "stopped"});
+    CHECK(sites[1].run.position.rounds_done == round - 1);
+    CHECK(sites[1].trainer.steps_done() == step - 1);
+    CHECK(sites[1].strategy->syncs_done() ==
+          (kind.strategy == kEagerRounds.strategy ? 0 : (round - 1) * kind.fragments));
+  }
+}
+
+TEST_CASE("a site without time to hand in leaves before the sync") {
+  FakeSites sites(run_of(kPlainRounds, 2, 2), {1, 1});
+  sites.meeting.let_others_go_on();
+  std::vector<Order> orders(2);
+  ask_in(sites[1], orders[1], 1, 6);
+  orders[1].gives_up = orders[1].asked;
+  CHECK(outcomes_of(sites, orders) == std::vector<std::string>{"done", "stopped"});
+  CHECK(sites[1].trainer.steps_done() == 5);
+  CHECK(sites[1].run.position.rounds_done == 0);
+}
+
+TEST_CASE("a stop in the wait for the sync leaves the round as it is") {
+  FakeSites sites(run_of(kPlainRounds, 2, 2), {1, 1});
+  sites.meeting.let_others_go_on();
+  Order order;
+  auto first =
+      std::async(std::launch::async, [&] { return run_rounds(sites[0].run, order.stop()); });
+  sites.meeting.wait_for_arrival(0, {.round = 1, .fragment = 0});
+  order.asked.request_stop();
+  auto second = std::async(std::launch::async, [&] { return run_rounds(sites[1].run, {}); });
+  CHECK_FALSE(first.get());
+  sites.meeting.lose("s0");
+  CHECK(second.get());
+  CHECK(sites[0].run.position.rounds_done == 1);
+  CHECK(sites[0].events<RoundEvent>().back().local_steps == kSteps);
+}
+
+TEST_CASE("a site hands in a round that ends by its deadline") {
+  auto run = run_of(kHybridRounds, 3, 4);
+  run.plan.round_end = RoundEnd::kDeadline;
+  FakeSites sites(run, {1, 0.5, 1});
+  sites.meeting.let_others_go_on();
+  std::vector<Order> orders(3);
+  ask_in(sites[2], orders[2], 3, 4);
+  CHECK(outcomes_of(sites, orders) == std::vector<std::string>{"done", "done", "stopped"});
+  CHECK(sites[2].run.position.rounds_done == 3);
+  CHECK(sites[2].events<RoundEvent>().back().local_steps == 3);
+}
+
+TEST_CASE("a site on a GPU hands in the step that it was given too") {
+  FakeSites sites(run_of(kPlainRounds, 2, 1), {1, 1});
+  std::vector<Order> orders(2);
+  for (auto& site : sites.sites) site->training.is_late = true;
+  ask_in(sites[1], orders[1], 1, 6);
+  CHECK(outcomes_of(sites, orders) == std::vector<std::string>{"done", "stopped"});
+  const auto rounds = sites[1].events<RoundEvent>();
+  REQUIRE(rounds.size() == 1);
+  CHECK(rounds[0].local_steps == 5);
+  CHECK(rounds[0].train_loss == Approx(3));  // of steps whose losses are 1 to 5
+}
+
+// ---- the time ----
+
+// Waits until the token's stop is requested.
+void wait_for(const std::stop_token& token) {
+  std::promise<void> requested;
+  const std::stop_callback tell(token, [&] { requested.set_value(); });
+  requested.get_future().wait();
+}
+
+TEST_CASE("without time to hand in a stop gives up at once") {
+  const std::stop_source asked;
+  const HandInTime time(asked.get_token(), 0, 1, [] { return false; });
+  CHECK(time.stop().asked == asked.get_token());
+  CHECK(time.stop().gives_up == asked.get_token());
+}
+
+TEST_CASE("the time to hand in begins with the stop and ends by itself") {
+  std::stop_source asked;
+  const HandInTime time(asked.get_token(), 0.05, 1e6, [] { return false; });
+  CHECK_FALSE(time.stop().gives_up.stop_requested());
+  asked.request_stop();
+  wait_for(time.stop().gives_up);
+}
+
+TEST_CASE("the time to hand in ends when there is nothing to wait for") {
+  std::stop_source asked;
+  std::promise<void> looked;
+  std::atomic<int> looks = 0;
+  const HandInTime time(asked.get_token(), 1e6, 1e-3, [&] {
+    if (++looks == 1) looked.set_value();
+    return looks > 1;
+  });
+  CHECK(looks == 0);
+  asked.request_stop();
+  looked.get_future().wait();
+  wait_for(time.stop().gives_up);
+  CHECK(looks == 2);
+}
+
+TEST_CASE("the time to hand in can be cut short by the end of the site") {
+  for (const bool is_asked : {false, true}) {
+    std::stop_source asked;
+    std::promise<void> looked;
+    std::atomic<bool> has_looked = false;
+    RoundStop stop;
+    {
+      const HandInTime time(asked.get_token(), 1e6, 1e6, [&] {
+        if (!has_looked.exchange(true)) looked.set_value();
+        return false;
+      });
+      stop = time.stop();
+      if (is_asked) {
+        asked.request_stop();
+        looked.get_future().wait();
+      }
+    }
+    CHECK_FALSE(stop.gives_up.stop_requested());
+  }
+}
+
+}  // namespace
+}  // namespace farstep
