@@ -165,14 +165,15 @@ SLOW = {"devices": [{"kind": "cpu", "threads": 1, "emulate": {"step_seconds": 0.
 class HandIn(ClusterTest):
     """Sites that are asked to stop in the middle of a round, with time to hand in what they have."""
 
-    def make(self, num_sites: int, hand_in_seconds: float, run: dict | None = None) -> Cluster:
+    def make(self, num_sites: int, hand_in_seconds: float, run: dict | None = None,
+             **options) -> Cluster:
         """A cluster whose sites all have so much time."""
         site = SLOW | {"stop": {"hand_in_seconds": hand_in_seconds}}
         return Cluster(self.folder, num_sites,
                        merge({"min_sites": 1, "outer": {"rounds": 6, "averaging": "tokens"},
                               "evaluate": {"every_rounds": 0}, "plan": {"base_steps": STEPS}},
                              run or {}),
-                       {index: site for index in range(num_sites)})
+                       {index: site for index in range(num_sites)}, **options)
 
     def wait_for_step(self, cluster: Cluster, name: str, round_: int, step: int):
         """Waits until the site has done this step."""
@@ -257,13 +258,25 @@ class HandIn(ClusterTest):
         self.assertGreaterEqual(newest["step"], 5)
         self.come_back(cluster, started)
 
+    def test_in_a_pause_nobody_is_waited_for(self):
+        """A site is lost, and may come back much later than this one must be gone."""
+        cluster = self.make(3, 600, {"min_sites": 3, "deadlines": {"pause_seconds": 600}})
+        started = self.start_all(cluster)
+        for name in ("node2", "node3"):
+            self.wait_for_step(cluster, name, 2, 5)
+        started["node3"].kill()
+        wait_until(lambda: "the run pauses" in cluster.log("node2"), 60, "the pause")
+        began = time.monotonic()
+        started["node2"].send_signal(signal.SIGTERM)
+        self.assertEqual(started["node2"].wait(timeout=60), 130, cluster.log("node2"))
+        self.assertLess(time.monotonic() - began, MOST_SECONDS)
+        newest = by_event(cluster, "node2", "checkpoint")[-1]
+        self.assertEqual(newest["round"], 1)
+        self.assertGreaterEqual(newest["step"], 5)
+
     def test_a_site_that_hosts_the_coordinator(self):
         """It hands in, and a stand-by goes on with the run."""
-        site = SLOW | {"stop": {"hand_in_seconds": 60}}
-        cluster = Cluster(self.folder, 3,
-                          {"min_sites": 1, "outer": {"rounds": 6, "averaging": "tokens"},
-                           "evaluate": {"every_rounds": 0}, "plan": {"base_steps": STEPS}},
-                          {index: site for index in range(3)}, hosts=["node1", "node2"])
+        cluster = self.make(3, 60, {"min_sites": 2}, hosts=["node1", "node2"])
         started = self.stop_one(cluster, "node1")
         self.assert_handed_in(cluster, "node1", ["node2", "node3"])
         for name in ("node2", "node3"):

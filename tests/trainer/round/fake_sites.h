@@ -150,11 +150,13 @@ class KeptCheckpoints : public Checkpoints {
 class CountedValidation : public Validator {
  public:
   bool run_if_due(Run& run, int64_t sequences_before, const std::stop_token& stop) override {
+    if (!is_due) return true;
     if (before_validation) before_validation(run.position.rounds_done);
     if (stop.stop_requested()) return false;
     sequences.push_back({sequences_before, run.position.windows.pool().next()});
     return true;
   }
+  bool is_due = true;
   std::function<void(int64_t rounds_done)> before_validation;
   std::vector<std::pair<int64_t, int64_t>> sequences;  // before and after each round
 };
