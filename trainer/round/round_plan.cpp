@@ -62,7 +62,8 @@ std::map<std::string, int64_t> merged_steps(const Run& run, const SyncRecord& sy
   const bool is_whole = run.strategy.sync_config().delay_steps == 0;
   std::map<std::string, int64_t> steps;
   for (std::size_t place = 0; place < sync.members.size(); ++place) {
-    steps[sync.members[place]] = is_whole ? sync.contributions[place].timing.steps : kMostWork;
+    const auto& timing = sync.contributions[place].timing;
+    steps[sync.members[place]] = is_whole || timing.is_leaving ? timing.steps : kMostWork;
   }
   return steps;
 }

@@ -97,7 +97,7 @@ TEST_CASE("a lost site ends the wait of the others with its name") {
   }
   SECTION("in the middle of the exchange") {
     Sent sent;
-    CHECK(sent.sites.meeting.arrive(1, {}, kOther, hash_of_start(sent.start), {}));
+    CHECK(sent.sites.meeting.arrive(1, 0, {}, kOther, hash_of_start(sent.start), {}));
     sent.sites.transports[0]->abort("s1", "site s1 is gone");
     CHECK_THROWS_WITH(sent.go_on(), Catch::Contains("s1"));
     CHECK(sent.replica().strategy.state()["sent"]["work"]["steps"] == 2);
@@ -107,7 +107,7 @@ TEST_CASE("a lost site ends the wait of the others with its name") {
 TEST_CASE("a strategy is destroyed whatever is under way") {
   Sent waits;
   Sent exchanges;
-  CHECK(exchanges.sites.meeting.arrive(1, {}, kOther, hash_of_start(exchanges.start), {}));
+  CHECK(exchanges.sites.meeting.arrive(1, 0, {}, kOther, hash_of_start(exchanges.start), {}));
   exchanges.sites.transports[0]->abort("s1", "the test is over");
 }
 

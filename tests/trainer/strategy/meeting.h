@@ -48,6 +48,7 @@ class Meeting {
     if (others_go_on_) {
       auto members = members_[generation_];
       std::erase_if(members, [&](int member) { return names_[index(member)] == site; });
+      ++processes_[site];
       members_[++generation_] = std::move(members);
     } else {
       has_ended_ = true;
@@ -76,10 +77,14 @@ class Meeting {
     changed_.wait(lock, [&] { return arrivals_[{generation_, sync}].contains(site); });
   }
 
-  std::optional<Go> arrive(int site, const SyncId& sync, const Contribution& contribution,
-                           const std::string& theta_hash, std::stop_token stop) {
+  // `process` is the number of the site's process: one that was lost must not arrive in the place
+  // of the one that follows it.
+  std::optional<Go> arrive(int site, int process, const SyncId& sync,
+                           const Contribution& contribution, const std::string& theta_hash,
+                           std::stop_token stop) {
     std::unique_lock lock(mutex_);
     while (true) {
+      if (process != processes_[names_[index(site)]]) throw_lost();
       const int64_t generation = generation_;
       const auto members = members_[generation];
       if (has_ended_) throw_lost();
@@ -194,6 +199,7 @@ class Meeting {
   std::atomic<bool> others_go_on_ = false;
   bool has_ended_ = false;
   std::string newest_lost_;
+  std::map<std::string, int> processes_;  // how many of a site's were lost
   int64_t generation_ = 1;
   std::map<int64_t, std::vector<int>> members_;  // by generation
   std::map<int, int64_t> generation_of_sync_;    // the newest, by site
@@ -208,10 +214,11 @@ class Meeting {
 inline std::unique_ptr<Rendezvous> Meeting::seat(int site) {
   class Seat : public Rendezvous {
    public:
-    Seat(Meeting& meeting, int site) : meeting_(meeting), site_(site) {}
+    Seat(Meeting& meeting, int site, int process)
+        : meeting_(meeting), site_(site), process_(process) {}
     std::optional<Go> arrive(const SyncId& sync, const Contribution& contribution,
                              const std::string& theta_hash, std::stop_token stop) override {
-      return meeting_.arrive(site_, sync, contribution, theta_hash, std::move(stop));
+      return meeting_.arrive(site_, process_, sync, contribution, theta_hash, std::move(stop));
     }
     bool vote(const SyncId& sync, const std::string& theta_hash, std::stop_token) override {
       meeting_.vote(site_, sync, theta_hash);
@@ -223,9 +230,10 @@ inline std::unique_ptr<Rendezvous> Meeting::seat(int site) {
 
    private:
     Meeting& meeting_;
-    const int site_;
+    const int site_, process_;
   };
-  return std::make_unique<Seat>(*this, site);
+  const std::lock_guard lock(mutex_);
+  return std::make_unique<Seat>(*this, site, processes_[names_[index(site)]]);
 }
 
 }  // namespace farstep
