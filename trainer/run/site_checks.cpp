@@ -39,8 +39,11 @@ Found look_at_run(CheckedSite& site) {
   const auto& config = site.loaded.site;
   in_file(site.run_source, [&] { run.site(config.name); });
   in_file(site.loaded.file, [&] { require_links_fit(run, config); });
-  return fmt::format("run '{}' of {}{} sites", run.name, run.is_open() ? "at most " : "",
-                     run.most_sites());
+  if (run.is_open()) {
+    return fmt::format("run '{}', one of at most {} sites", run.name, run.most_sites());
+  }
+  return fmt::format("run '{}', site {} of {}", run.name, run.site_id(config.name) + 1,
+                     run.sites.size());
 }
 
 Found look_at_model(CheckedSite& site) {
