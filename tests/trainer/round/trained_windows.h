@@ -46,8 +46,8 @@ inline std::vector<RunWindows> windows_at_end(const FakeSites& sites) {
   return windows;
 }
 
-// Returns whether, at the end of a run, all sites have the same pool, and every sequence is either
-// in the pool or has been trained on once by a site whose work is merged.
+// Returns whether all sites have the same pool at the end of a run. Also, every sequence must be
+// in the pool, or one site whose work is merged has trained on it once.
 inline bool are_windows_whole(const FakeSites& sites, const LastRounds& lost = {}) {
   const auto known = windows_at_end(sites);
   if (std::ranges::adjacent_find(known, std::not_equal_to()) != known.end()) return false;
