@@ -18,11 +18,16 @@ constexpr double kNoise = 0.05;
 constexpr double kNoiseWeight = 0.5;
 // Bounds the damage of one wrong figure, such as that of a process that was paused. A site that is
 // really 16 times slower is known after two rounds.
-constexpr double kMostChange = 4;  // of a step time in one round
+constexpr double kMostChange = 4;  // of a step time, or of the other time, in one round
 // Evaluation and checkpoints come in some rounds only. The average plans for their mean over the
 // last rounds. No measurement chose this weight; a smaller one takes more rounds to follow a
 // change.
 constexpr double kOverheadWeight = 0.5;
+// A site that was frozen, or waited for a full disk, had much more time besides its steps than it
+// will have again. The others would fill it with thousands of steps. So a round may show no more
+// than this share of its steps' time, until earlier rounds had as much. A lasting overhead is known
+// after a few rounds.
+constexpr double kMostNewOverhead = 0.25;
 // Link figures that differ by less count as equal. A sync is planned for a line that is slower by
 // as much (kCarefulSpeed in sync_plan.cpp), so it stays right meanwhile.
 constexpr double kLinkNoise = 0.2;
@@ -163,7 +168,10 @@ void Planner::Known::learn_steps(const RoundTiming& timing) {
                 "timing of {}: steps of {} in {} s, besides {} s", site.site, timing.batch,
                 timing.step_seconds, timing.overhead_seconds);
   double seconds = timing.step_seconds;
-  double overhead = timing.overhead_seconds;
+  const double steps_seconds = static_cast<double>(timing.steps) * timing.step_seconds;
+  double overhead =
+      std::min(timing.overhead_seconds,
+               std::max(kMostNewOverhead * steps_seconds, kMostChange * site.overhead_seconds));
   if (site.seen) {
     const double known = *predictor.seconds(timing.batch, timing.micro_batch);
     if (std::abs(seconds - known) < kNoise * known) {
