@@ -7,8 +7,9 @@
 // While the coordinator is silent, the site goes on, and waits where it needs an answer. A
 // coordinator that is restarted goes on with the run; this member registers again if it is not
 // known there. If the run has stand-by coordinators, it registers there too after ten heartbeats of
-// silence. One of them serves the run when enough sites come to it. Only the coordinator of the
-// newest term is heard. After coordinator_lost_after_seconds without one the run ends.
+// silence, or of a pause. One of them serves the run when enough sites come to it. Only the
+// coordinator of the newest term is heard. After coordinator_lost_after_seconds without one the run
+// ends.
 //
 // When a peer is lost, the run goes on among the others in a new generation. If fewer than its
 // min_sites are left, it pauses until enough are there again.
@@ -185,6 +186,9 @@ class Member : public Store, public Rendezvous {
   bool is_coordinator_silent() const;  // the same
   // Looks for another coordinator in a silence, and ends the run in a long one.
   void check_coordinator();
+  // After so long without a coordinator, or without enough sites at it, the stand-bys are asked.
+  double stand_by_patience_seconds() const;  // the caller holds mutex_, as for the next
+  bool asks_stand_bys_in_pause() const;
   // Keeps the first failure and ends all waits; the caller holds mutex_.
   void fail(ErrorKind kind, const std::string& site, const std::string& message,
             bool is_left_behind = false);
@@ -211,6 +215,7 @@ class Member : public Store, public Rendezvous {
   int64_t term_ = 0;                                 // the newest of a coordinator
   int64_t refused_term_ = 0;                         // an older one, whose messages are dropped
   std::string pause_;                                // why the run pauses; empty if it goes on
+  double pause_begin_seconds_ = 0;                   // of the newest one
   std::map<std::string, std::string> start_values_;  // put or got before the first commit
   std::vector<std::string> missing_;                 // sites not registered, from the last message
   std::optional<ViewMessage> view_;                  // of the newest generation, if a site was lost

@@ -66,6 +66,13 @@ void Member::send_due_messages() {
     activity_.generation = generation_locked();
     activity_.term = term_;
     lines_.send_to_all(activity_);
+    if (!returning_ && asks_stand_bys_in_pause()) {
+      auto registration = registration_of_member();
+      registration.term = term_;
+      for (std::size_t line = 0; line < lines_.size(); ++line) {
+        if (line != current_) lines_.send(line, registration);
+      }
+    }
   }
 }
 
@@ -118,6 +125,7 @@ void Member::on(const WaitingMessage& message) {
 // The promise is the next registration, which has the claim's term.
 void Member::on(const ClaimMessage&) {
   next_beat_seconds_ = 0;
+  if (welcome_) return_to_run("is about to serve the run");
 }
 
 void Member::on(const HeartbeatAckMessage& message) {
@@ -127,6 +135,7 @@ void Member::on(const HeartbeatAckMessage& message) {
   } else if (!pause_.empty() && message.pause.empty()) {
     spdlog::info("the run goes on");
   }
+  if (pause_.empty()) pause_begin_seconds_ = clock_.now_seconds();
   pause_ = message.pause;
   const double now_seconds = clock_.unix_seconds();
   const double round_trip_seconds = now_seconds - message.sent_seconds;
@@ -193,13 +202,22 @@ void Member::on(const ErrorMessage& message) {
 void Member::check_coordinator() {
   const std::lock_guard lock(mutex_);
   if (!welcome_) return;
-  if (lines_.size() > 1 && silence_seconds() > kStandByBeats * deadlines_.heartbeat_seconds) {
+  if (lines_.size() > 1 && silence_seconds() > stand_by_patience_seconds()) {
     return_to_run(fmt::format("has been silent for {:.0f} s", silence_seconds()));
   }
   if (silence_seconds() <= deadlines_.coordinator_lost_after_seconds) return;
   fail(ErrorKind::kPeer, "",
        fmt::format("coordinator at {} has been silent for more than {} s", coordinator_locked(),
                    deadlines_.coordinator_lost_after_seconds));
+}
+
+double Member::stand_by_patience_seconds() const {
+  return kStandByBeats * deadlines_.heartbeat_seconds;
+}
+
+bool Member::asks_stand_bys_in_pause() const {
+  return lines_.size() > 1 && !pause_.empty() &&
+         clock_.now_seconds() - pause_begin_seconds_ > stand_by_patience_seconds();
 }
 
 void Member::fail(ErrorKind kind, const std::string& site, const std::string& message,

@@ -151,7 +151,7 @@ void Roster::admit(const std::string& connection, const RegisterMessage& message
     seat.presence = Presence::kPresent;
     seat.connection = connection;
     seat.request = message;
-    seat.heard_seconds = now_seconds_;
+    seat.heard_seconds = seat.first_seconds = now_seconds_;
   }
   // A run that lives goes on before another begins.
   take_over_if_possible();

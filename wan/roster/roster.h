@@ -111,7 +111,7 @@ class Roster {
     RegisterMessage request;
     HeartbeatMessage heartbeat;
     std::optional<MetricsMessage> metrics;  // of the newest round
-    double heard_seconds = 0;
+    double heard_seconds = 0, first_seconds = 0;
     bool is_suspected = false;  // another site, or the coordinator, lost its connection to it
     // Of a newcomer: its newest request for the state, and the answer, which waits for the donor's
     // offer.

@@ -21,6 +21,9 @@ constexpr double kTurnBeats = 3;
 // A member repeats its registration every heartbeat. What was queued while this coordinator was
 // away comes all at once, and the member may be elsewhere by now.
 constexpr double kRepetitionBeats = 0.5;
+// A new process registers at all coordinators. The one that serves the run, if there is one, takes
+// it in within this time.
+constexpr double kSettlingBeats = 3;
 // A coordinator that serves the run loses a process that has ended, takes in the new one, and that
 // one says so: within so many heartbeats.
 constexpr double kAdmissionBeats = 5;
@@ -92,6 +95,9 @@ std::vector<Roster::Candidate> Roster::candidates() const {
     if (!is_present(seat) || !is_recent(seat.heard_seconds) || returning_.contains(seat.site)) {
       continue;
     }
+    const bool has_settled =
+        !run_.place || now_seconds_ - seat.first_seconds >= kSettlingBeats * heartbeat_seconds_;
+    if (!has_settled && !has_promised(seat.request)) continue;
     found.push_back({seat.connection, &seat.request});
   }
   return found;

@@ -108,6 +108,12 @@ inline std::vector<RoundTiming> timings_of(const RoundPlan& plan,
   return timings;
 }
 
+inline std::vector<int64_t> steps_of(const RoundPlan& plan) {
+  std::vector<int64_t> steps;
+  for (const auto& site : plan.sites) steps.push_back(site.local_steps);
+  return steps;
+}
+
 // Idle time as a share of all sites' time.
 inline double idle_share(const RoundPlan& plan) {
   return total_idle_seconds(plan).value_or(NAN) /

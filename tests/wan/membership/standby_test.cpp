@@ -37,8 +37,9 @@ struct Cluster {
     coordinators[place] = std::make_unique<Coordinator>(endpoints[place].endpoint, own, deadlines,
                                                         clock, folder / std::to_string(place));
   }
-  std::unique_ptr<Member> member(int i) {
-    return std::make_unique<Member>(endpoints, name_of_site(i), deadlines, clock,
+  std::unique_ptr<Member> member(int i) { return member(i, endpoints); }
+  std::unique_ptr<Member> member(int i, const std::vector<CoordinatorEndpoint>& reached) {
+    return std::make_unique<Member>(reached, name_of_site(i), deadlines, clock,
                                     folder / name_of_site(i));
   }
   // Returns the generations in which the members of these sites had the sync.
@@ -138,6 +139,22 @@ TEST_CASE("with too few sites a stand-by waits for the rest") {
   cluster.members[0] = cluster.member(0);
   CHECK(cluster.members[0]->join({})->is_newcomer);
   CHECK(others.get()[0] > 1);
+}
+
+TEST_CASE("sites that pause at their coordinator go on at a stand-by that more sites reach") {
+  Cluster cluster(4, 2, 3);
+  cluster.sync(1, {0, 1, 2, 3});
+  // The new processes of two sites reach the stand-by alone.
+  auto reached = cluster.endpoints;
+  reached.front().endpoint = "tcp://127.0.0.1:1";
+  for (const int i : {2, 3}) {
+    cluster.members[i].reset();
+    cluster.members[i] = cluster.member(i, reached);
+  }
+  run_ranks(2, [&](int i) { cluster.members[2 + i]->join({}); });
+  CHECK(cluster.coordinators[1]->serves_run());
+  CHECK(cluster.sync(2, {0, 1})[0] > 1);
+  CHECK_FALSE(cluster.coordinators[0]->serves_run());
 }
 
 TEST_CASE("a run begins at the first coordinator alone") {

@@ -100,8 +100,8 @@ void ModelWorld::check_view(const ViewMessage& view) {
   members_ = view.sites;
 }
 
-// A coordinator that enough sites reach keeps the run: of its members, the one that asks may be the
-// only one that knows an old state.
+// A coordinator that enough sites reach, members among them, keeps the run: of its members, the one
+// that asks may be the only one that knows an old state.
 void ModelWorld::check_claim(std::size_t place) const {
   const auto serving = static_cast<std::size_t>(serving_term_ % kMostCoordinators);
   const auto& coordinator = coordinators_[serving];
@@ -112,16 +112,20 @@ void ModelWorld::check_claim(std::size_t place) const {
     return;
   }
   int64_t healthy = 0;
+  bool has_member = false;
   for (const auto& [site, process] : newest_process_) {
     const auto link = links_.find({process->connection(), serving});
     const bool is_calm = link != links_.end() && link->second.last_fault < calm_since;
-    healthy += process->is_alive() && is_calm ? 1 : 0;
+    if (!process->is_alive() || !is_calm) continue;
+    ++healthy;
+    has_member |= process->knows_run();
   }
-  require(healthy < min_sites_, "a coordinator that enough sites reach keeps the run");
+  require(healthy < min_sites_ || !has_member,
+          "a coordinator that enough sites reach keeps the run");
 }
 
 // Enough members that ask a coordinator, and reach it, go on there.
-void ModelWorld::check_silence() const {
+void ModelWorld::check_stand_bys() const {
   const double calm_since = now_seconds_ - kClaimSeconds;
   for (std::size_t place = 0; has_stand_bys() && place < coordinators_.size(); ++place) {
     const auto& coordinator = coordinators_[place];
@@ -130,7 +134,9 @@ void ModelWorld::check_silence() const {
     }
     const auto asks = [&](const auto& entry) {
       const auto& process = *entry.second;
-      return process.takes_part() && process.silence_seconds() > kClaimSeconds &&
+      const bool is_without_run =
+          process.silence_seconds() > kClaimSeconds || process.pause_seconds() > kClaimSeconds;
+      return process.takes_part() && is_without_run &&
              links_.at({process.connection(), place}).last_fault < calm_since;
     };
     const auto asks_with_state = [&](const auto& entry) {
@@ -229,6 +235,7 @@ void ModelWorld::check_loss_of_run(std::size_t place) const {
     healthy += link.last_fault < now_seconds_ - kCalmSeconds ? 1 : 0;
   }
   require(healthy < min_sites_, "a run with enough sites goes on");
+  check_stand_bys();
 }
 
 // A site puts one address in a generation. Before the first commit, each generation has lost a

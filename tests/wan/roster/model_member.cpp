@@ -39,6 +39,10 @@ double ModelSite::silence_seconds() const {
   return world_.now() - heard_seconds_;
 }
 
+double ModelSite::pause_seconds() const {
+  return paused_since_ ? world_.now() - *paused_since_ : 0;
+}
+
 bool ModelSite::knows_run() const {
   return welcome_ && std::ranges::count(sites_, name_) > 0 && (view_ || !welcome_->is_newcomer);
 }
@@ -55,8 +59,9 @@ void ModelSite::beat() {
     return;
   }
   const bool has_others = world_.num_coordinators() > 1;
-  if (has_others && silence_seconds() > kStandByBeats * deadlines.heartbeat_seconds)
-    return_to_run();
+  const double patience_seconds = kStandByBeats * deadlines.heartbeat_seconds;
+  if (has_others && silence_seconds() > patience_seconds) return_to_run();
+  if (has_others && pause_seconds() > patience_seconds && !is_returning_) ask_stand_bys();
   HeartbeatMessage heartbeat;
   heartbeat.generation = generation_;
   heartbeat.term = world_.known_term(name_);
@@ -96,6 +101,14 @@ void ModelSite::return_to_run() {
   send(registration_of_member());
 }
 
+void ModelSite::ask_stand_bys() {
+  auto message = registration_of_member();
+  message.term = world_.known_term(name_);
+  for (std::size_t place = 0; place < world_.num_coordinators(); ++place) {
+    if (place != current_) world_.send(*this, place, message);
+  }
+}
+
 RegisterMessage ModelSite::registration_of_member() const {
   RegisterMessage message;
   message.site = name_;
@@ -117,9 +130,11 @@ void ModelSite::receive(std::size_t coordinator, const CoordinatorMessage& messa
     committed_ = SyncId{committed->round, committed->fragment};
   }
   if (const auto* ack = std::get_if<HeartbeatAckMessage>(&message)) {
-    is_paused_ = !ack->pause.empty();
+    if (ack->pause.empty()) paused_since_.reset();
+    if (!ack->pause.empty() && !paused_since_) paused_since_ = world_.now();
   }
   if (std::holds_alternative<ClaimMessage>(message)) {
+    is_returning_ |= takes_part();
     beat();  // the registration in it is the promise
     return;
   }

@@ -188,7 +188,7 @@ void ModelSite::get_next_address() {
 }
 
 void ModelSite::await_address() {
-  later(kJoinSeconds, [this] { is_paused_ ? await_address() : lost_while_connecting(); });
+  later(kJoinSeconds, [this] { paused_since_ ? await_address() : lost_while_connecting(); });
 }
 
 void ModelSite::connected() {
@@ -262,7 +262,7 @@ void ModelSite::renew(const std::string& suspect) {
         [this, suspect, can_lose_one, from = world_.now()] {
           const bool was_away = back_seconds_ >= from || world_.now() - heard_seconds_ >
                                                              world_.deadlines().lost_after_seconds;
-          if (is_paused_ || (can_lose_one && was_away)) {
+          if (paused_since_ || (can_lose_one && was_away)) {
             renew(suspect);
           } else {
             give_up_round();

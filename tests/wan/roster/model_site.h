@@ -35,6 +35,7 @@ class ModelSite {
   bool can_go_on() const;
   bool has_done_all() const { return has_done_all_; }
   double silence_seconds() const;  // of the coordinator
+  double pause_seconds() const;    // for which the run has paused, as far as it knows
   // Whether it is a member, and not a newcomer still.
   bool knows_run() const;
   std::string text() const;
@@ -82,6 +83,8 @@ class ModelSite {
   void note_life(const CoordinatorMessage& message);
   // Registers again, where this member is not known or the coordinator is silent.
   void return_to_run();
+  // Asks the other coordinators, while the run pauses.
+  void ask_stand_bys();
   RegisterMessage registration_of_member() const;
   void on_view(const ViewMessage& view);
   void on_answer(const CoordinatorMessage& answer);
@@ -125,8 +128,8 @@ class ModelSite {
   // The training.
   SyncId sync_;
   uint64_t theta_ = 0;
-  bool attends_ = false;    // a newcomer's first round
-  bool is_paused_ = false;  // the run, by the newest heartbeat answer
+  bool attends_ = false;                // a newcomer's first round
+  std::optional<double> paused_since_;  // the run, by the newest heartbeat answer
   bool has_done_all_ = false;
   std::optional<Go> go_;
   uint64_t mean_ = 0;

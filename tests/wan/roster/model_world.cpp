@@ -202,9 +202,12 @@ void ModelWorld::draw_fault() {
 
 // Its own line, or the way to one coordinator.
 void ModelWorld::harm_links(ModelSite& process, bool cuts) {
-  const double end_seconds = now_seconds_ + chance_.between(0.5, has_stand_bys() ? 25 : 6);
   const bool keeps_messages = chance_.one_in(2);
   const auto only = static_cast<std::size_t>(chance_.below(2 * std::ssize(coordinators_)));
+  double most_seconds = has_stand_bys() ? 25 : 6;
+  // Longer than a pause, if it is the way to one of several coordinators.
+  if (has_stand_bys() && only < coordinators_.size() && chance_.one_in(3)) most_seconds = 150;
+  const double end_seconds = now_seconds_ + chance_.between(0.5, most_seconds);
   tell("--", process.connection(),
        cuts ? fmt::format("is cut off until {:.2f}", end_seconds) : "its connections break");
   for (std::size_t place = 0; place < coordinators_.size(); ++place) {

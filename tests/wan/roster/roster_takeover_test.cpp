@@ -91,7 +91,7 @@ TEST_CASE("a run that does not pause goes on when its members and newcomers are 
   crowd.send("a", returning("a", 4));
   crowd.send("b2", registration("b"));
   crowd.send("c2", registration("c"));
-  crowd.pass(2, {"a", "b2", "c2"});
+  crowd.pass(3, {"a", "b2", "c2"});
   CHECK(crowd.welcomed() == Names{"a", "b2", "c2"});
   CHECK(receivers<PeerLostMessage>(crowd.seen).empty());
   CHECK(table.roster.failure().empty());
@@ -157,6 +157,18 @@ TEST_CASE("a member that comes during a claim has to promise too") {
   }
 }
 
+TEST_CASE("a stand-by leaves a new process to the coordinator that may serve the run") {
+  auto table = stand_by(0, 3);
+  Crowd crowd(table);
+  for (const auto* site : {"a", "c"}) crowd.send(site, returning(site, 4));
+  crowd.pass(10, {"a", "c"});
+  crowd.send("b2", registration("b"));
+  crowd.pass(2, {"a", "c", "b2"});
+  CHECK(receivers<ClaimMessage>(crowd.seen).empty());
+  crowd.pass(1, {"a", "c", "b2"});
+  CHECK(crowd.welcomed() == Names{"a", "c", "b2"});
+}
+
 // c cannot reach the coordinator that serves a and b, and is behind. Then b is started again.
 TEST_CASE("a member that was cut off does not take the run over with a new process of another") {
   auto table = stand_by(1, 2);
@@ -172,7 +184,7 @@ TEST_CASE("a member that was cut off does not take the run over with a new proce
     CHECK(receivers<ClaimMessage>(crowd.seen).empty());
   }
   SECTION("but not forever") {
-    crowd.pass(21, {"c", "b2"});
+    crowd.pass(24, {"c", "b2"});
     CHECK(crowd.welcomed() == Names{"c", "b2"});
   }
 }
