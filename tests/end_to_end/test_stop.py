@@ -224,16 +224,21 @@ class HandIn(ClusterTest):
 
     def test_the_steps_of_a_stopped_site_are_merged(self):
         """It waits for the others, leaves between two rounds, and can come back."""
-        for sync in ({}, {"fragments": 3, "delay_steps": 4, "alpha": 0.5}):
-            with self.subTest(sync=sync):
+        for run in ({}, {"sync": {"fragments": 3, "delay_steps": 4, "alpha": 0.5}},
+                    {"strategy": {"kind": "eager_updates"}}):
+            with self.subTest(run=run):
                 self.take_new_folder()
-                cluster = self.make(3, 60, {"sync": sync})
+                cluster = self.make(3, 60, run)
                 started = self.stop_one(cluster)
                 newest = by_event(cluster, "node2", "checkpoint")[-1]
                 self.assertEqual((newest["round"], newest["step"]), (2, 0))
-                if not sync:  # else each fragment has its own weights
+                if not run:
                     self.assert_handed_in(cluster, "node2", ["node1", "node3"])
                 self.come_back(cluster, started)
+                if "strategy" in run:  # whose third round ends with the sync of the second
+                    third = by_event(cluster, "node1", "round")[2]
+                    done = by_event(cluster, "node2", "round")[1]["local_steps"]
+                    self.assertAlmostEqual(third["averaging_weight"], STEPS / (2 * STEPS + done))
 
     def test_without_time_the_steps_are_not_merged(self):
         """The others go on with their own, as if it had never begun the round."""

@@ -9,7 +9,6 @@
 #include "trainer/round/measuring.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/round_record.h"
-#include "trainer/strategy/make_strategy.h"
 
 namespace farstep {
 
@@ -18,8 +17,7 @@ namespace {
 // Whether the round can end here with its syncs. A sync without a step brings nothing, and until
 // the sites are measured there is none.
 bool can_hand_in(const Run& run) {
-  return run.site.steps_done() > 0 && run.plan().measuring_steps == 0 &&
-         can_end_early(run.config.strategy.kind);
+  return run.site.steps_done() > 0 && run.plan().measuring_steps == 0;
 }
 
 // Returns what ends the site's waits for others in a sync.

@@ -7,8 +7,8 @@
 namespace farstep {
 
 // Runs one outer round, as ARCHITECTURE.md describes it. A stop ends it: with its syncs, if the
-// site has time to hand in its steps, has done one, and neither is being measured nor has eager
-// updates; else before them. Returns false if a stop was requested before all that is due after the
+// site has time to hand in its steps, has done one, and is not being measured; else before them.
+// Returns false if a stop was requested before all that is due after the
 // round was done. Then no sync is under way, and the run can be saved as it is. The same holds when
 // it throws PeerError because a peer is lost. Other errors leave the run as it is.
 bool run_round(Run& run, const RoundStop& stop);

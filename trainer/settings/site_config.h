@@ -100,9 +100,8 @@ struct StopConfig {
     visit("hand_in_seconds", hand_in_seconds,
           "it ends its round at once, and hands in the steps that it has done: from the signal on "
           "it waits at most so long for the other sites at the sync. 0: it leaves before the sync, "
-          "and the others go on without these steps. It does so too with strategy.kind "
-          "eager_updates, before its first step of a round, until the sites are measured, and "
-          "while the run pauses",
+          "and the others go on without these steps. It does so too before its first step of a "
+          "round, until the sites are measured, and while the run pauses",
           in_range(0, 1e6));
   }
 };

@@ -1,5 +1,7 @@
 #include "trainer/strategy/eager_updates.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -70,6 +72,8 @@ Synced EagerUpdates::end(const RoundTiming& so_far, const std::stop_token& stop)
     if (!receive(stop)) return synced;
     synced.applied.push_back(*progress_.received);
     adopt_global();
+  } else if (so_far.is_leaving) {
+    hand_in(stop);
   }
   start_.reset();
   synced.is_stopped = false;
@@ -146,6 +150,13 @@ void EagerUpdates::step(const RoundTiming& so_far) {
   progress_.received.reset();
   sync_.drop_spent_residuals();
   span.finish();
+}
+
+// The round is done in either case: its mean is applied at the end of the next one.
+void EagerUpdates::hand_in(const std::stop_token& stop) {
+  if (send_if_due(stop) && receive(stop)) return;
+  spdlog::warn("the other sites have not come in time: they go on without the delta of round {}",
+               start_->round);
 }
 
 void EagerUpdates::adopt_global() {

@@ -45,6 +45,8 @@ class EagerUpdates : public Strategy {
                const std::stop_token& stop) override;
   Synced after_step(const RoundTiming& so_far, const std::stop_token& stop) override;
   // Applies the sync of the round before; at the end of the run's last round, that one's as well.
+  // A site that is leaving also waits for this round's sync, while it has time: its delta is part
+  // of the mean that the others apply a round later.
   Synced end(const RoundTiming& so_far, const std::stop_token& stop) override;
   // Attends the sync of the round before, and brings nothing to that of this round.
   Synced attend(const RoundStart& start, const std::stop_token& stop) override;
@@ -71,6 +73,9 @@ class EagerUpdates : public Strategy {
   bool receive(const std::stop_token& stop);
   // Ends the round: computes its delta, and takes the outer step by delta~.
   void step(const RoundTiming& so_far);
+  // Waits until the others have this round's delta, or a stop is requested: then it is still to be
+  // sent after a resume.
+  void hand_in(const std::stop_token& stop);
   // Ends the run: sets theta_local to theta_global.
   void adopt_global();
   // Makes the delta of `round` zeros without weight, and takes part in its sync. The latter returns

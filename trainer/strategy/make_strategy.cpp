@@ -19,21 +19,19 @@ std::unique_ptr<Strategy> make(const StrategySettings& settings, const View& vie
 }
 
 // One strategy's functions. A new strategy adds a row to the table. Eager updates cannot be
-// retuned: their sync has a whole round, so there is nothing to choose. They send a round's delta
-// in the next round, which a site that leaves does not begin.
+// retuned: their sync has a whole round, so there is nothing to choose.
 struct StrategyRow {
   StrategyKind kind;
   std::unique_ptr<Strategy> (*make)(const StrategySettings& settings, const View& view,
                                     StartValues start, const Surroundings& surroundings);
   void (*check)(const StrategySettings& settings, const JsonPath& path);
   bool can_be_retuned;
-  bool can_end_early;
 };
 
 constexpr std::array kStrategies{
     StrategyRow{StrategyKind::kLowCommunication, make<LowCommunication>,
-                [](const StrategySettings&, const JsonPath&) {}, true, true},
-    StrategyRow{StrategyKind::kEagerUpdates, make<EagerUpdates>, EagerUpdates::check, false, false},
+                [](const StrategySettings&, const JsonPath&) {}, true},
+    StrategyRow{StrategyKind::kEagerUpdates, make<EagerUpdates>, EagerUpdates::check, false},
 };
 
 const StrategyRow& row_of(StrategyKind kind) {
@@ -56,10 +54,6 @@ void check_strategy(StrategyKind kind, const StrategySettings& settings, const J
 
 bool can_be_retuned(StrategyKind kind) {
   return row_of(kind).can_be_retuned;
-}
-
-bool can_end_early(StrategyKind kind) {
-  return row_of(kind).can_end_early;
 }
 
 }  // namespace farstep

@@ -23,8 +23,4 @@ void check_strategy(StrategyKind kind, const StrategySettings& settings, const J
 // Returns whether codec, fragments and delay may change between two rounds.
 bool can_be_retuned(StrategyKind kind);
 
-// Returns whether a site may end a round before its planned end, to hand in what it has when it
-// leaves: Strategy::end() then leaves nothing to send.
-bool can_end_early(StrategyKind kind);
-
 }  // namespace farstep

@@ -1,11 +1,9 @@
 // Sites that are asked to stop in the middle of a round, and hand in what they have.
-#include <atomic>
 #include <future>
 
 #include "outer_optimizer/schedule/fragment_schedule.h"
 #include "tests/trainer/round/mortal_sites.h"
 #include "tests/trainer/round/trained_windows.h"
-#include "trainer/round/round_stop.h"
 
 namespace farstep {
 namespace {
@@ -153,6 +151,56 @@ TEST_CASE("the others go on without the site that has handed in") {
   }
 }
 
+TEST_CASE("with eager updates the others apply a round later what a site has handed in") {
+  for (const int64_t stopped_round : {1, 2}) {
+    auto run = run_of(kEagerRounds, 3, 4);
+    run.outer.averaging = AveragingRule::kTokens;
+    FakeSites sites(run, {1, 1, 1});
+    sites.meeting.let_others_go_on();
+    std::vector<Order> orders(3);
+    ask_in(sites[1], orders[1], stopped_round, 5 + 1);
+    CHECK(outcomes_of(sites, orders) == std::vector<std::string>{"done", "stopped", "done"});
+    CHECK(std::ranges::equal(sites[0].strategy->theta_global(), sites[2].strategy->theta_global()));
+    CHECK(sites[1].run.position.rounds_done == stopped_round);
+    CHECK(sites[1].strategy->syncs_done() == stopped_round);
+    const auto rounds = sites[0].events<RoundEvent>();
+    REQUIRE(rounds.size() == 4);
+    const auto weight = [&](int64_t round) {  // of the sync of the round before
+      return rounds[static_cast<std::size_t>(round)].averaging_weight;
+    };
+    CHECK(weight(stopped_round) == Approx(kSteps / (2 * kSteps + 5.0)));
+    if (stopped_round < 2) CHECK(weight(2) == Approx(0.5));
+    CHECK(are_windows_whole(sites, {{1, stopped_round}}));
+  }
+}
+
+TEST_CASE("with eager updates a delta that comes too late is kept for a resume") {
+  const auto run = run_of(kEagerRounds, 2, 3);
+  FakeSites sites(run, {1, 1});
+  Order order;
+  ask_in(sites[0], order, 1, 4);
+  auto first =
+      std::async(std::launch::async, [&] { return run_rounds(sites[0].run, order.stop()); });
+  sites.meeting.wait_for_arrival(0, {.round = 1, .fragment = 0});  // the second never comes
+  order.gives_up.request_stop();
+  CHECK_FALSE(first.get());
+  CHECK(sites[0].run.position.rounds_done == 1);
+  CHECK(sites[0].events<RoundEvent>().back().local_steps == 3);
+  CHECK(sites[0].strategy->syncs_done() == 0);
+  // The second stops between two rounds.
+  Order other;
+  sites[1].training.before_step = [&](const StepOrder& now) {
+    if (now.round == 1 && now.step == kSteps) other.asked.request_stop();
+  };
+  CHECK_FALSE(run_rounds(sites[1].run, RoundStop(other.asked.get_token())));
+  const auto saved = saved_of(sites);
+  FakeSites resumed(run, {1, 1});
+  restore(resumed, saved);
+  CHECK(resumed.run() == std::vector<bool>(2, true));
+  CHECK(
+      std::ranges::equal(resumed[0].strategy->theta_global(), resumed[1].strategy->theta_global()));
+}
+
 TEST_CASE("all hand in at once, and go on together from between two rounds") {
   for (const auto& kind : {kPlainRounds, kFragmentedRounds, kDelayedRounds}) {
     auto run = run_of(kind, 3, 3);
@@ -240,8 +288,8 @@ TEST_CASE("a site that cannot hand in leaves at once") {
   };
   for (const auto& [kind, round, step] : std::vector<Case>{{kPlainRounds, 2, 1},
                                                            {kDelayedRounds, 1, 1},
-                                                           {kHybridRounds, 1, 3},  // is measured
-                                                           {kEagerRounds, 1, 6}}) {
+                                                           {kEagerRounds, 2, 1},
+                                                           {kHybridRounds, 1, 3}}) {  // is measured
     FakeSites sites(run_of(kind, 2, 3), {1, 1});
     sites.meeting.let_others_go_on();
     std::vector<Order> orders(2);
@@ -249,8 +297,8 @@ TEST_CASE("a site that cannot hand in leaves at once") {
     CHECK(outcomes_of(sites, orders) == std::vector<std::string>{"done", "stopped"});
     CHECK(sites[1].run.position.rounds_done == round - 1);
     CHECK(sites[1].trainer.steps_done() == step - 1);
-    CHECK(sites[1].strategy->syncs_done() ==
-          (kind.strategy == kEagerRounds.strategy ? 0 : (round - 1) * kind.fragments));
+    if (kind.strategy == kEagerRounds.strategy) continue;  // its sync may have begun or not
+    CHECK(sites[1].strategy->syncs_done() == (round - 1) * kind.fragments);
   }
 }
 
@@ -303,66 +351,6 @@ TEST_CASE("a site on a GPU hands in the step that it was given too") {
   REQUIRE(rounds.size() == 1);
   CHECK(rounds[0].local_steps == 5);
   CHECK(rounds[0].train_loss == Approx(3));  // of steps whose losses are 1 to 5
-}
-
-// ---- the time ----
-
-// Waits until the token's stop is requested.
-void wait_for(const std::stop_token& token) {
-  std::promise<void> requested;
-  const std::stop_callback tell(token, [&] { requested.set_value(); });
-  requested.get_future().wait();
-}
-
-TEST_CASE("without time to hand in a stop gives up at once") {
-  const std::stop_source asked;
-  const HandInTime time(asked.get_token(), 0, 1, [] { return false; });
-  CHECK(time.stop().asked == asked.get_token());
-  CHECK(time.stop().gives_up == asked.get_token());
-}
-
-TEST_CASE("the time to hand in begins with the stop and ends by itself") {
-  std::stop_source asked;
-  const HandInTime time(asked.get_token(), 0.05, 1e6, [] { return false; });
-  CHECK_FALSE(time.stop().gives_up.stop_requested());
-  asked.request_stop();
-  wait_for(time.stop().gives_up);
-}
-
-TEST_CASE("the time to hand in ends when there is nothing to wait for") {
-  std::stop_source asked;
-  std::promise<void> looked;
-  std::atomic<int> looks = 0;
-  const HandInTime time(asked.get_token(), 1e6, 1e-3, [&] {
-    if (++looks == 1) looked.set_value();
-    return looks > 1;
-  });
-  CHECK(looks == 0);
-  asked.request_stop();
-  looked.get_future().wait();
-  wait_for(time.stop().gives_up);
-  CHECK(looks == 2);
-}
-
-TEST_CASE("the time to hand in can be cut short by the end of the site") {
-  for (const bool is_asked : {false, true}) {
-    std::stop_source asked;
-    std::promise<void> looked;
-    std::atomic<bool> has_looked = false;
-    RoundStop stop;
-    {
-      const HandInTime time(asked.get_token(), 1e6, 1e6, [&] {
-        if (!has_looked.exchange(true)) looked.set_value();
-        return false;
-      });
-      stop = time.stop();
-      if (is_asked) {
-        asked.request_stop();
-        looked.get_future().wait();
-      }
-    }
-    CHECK_FALSE(stop.gives_up.stop_requested());
-  }
 }
 
 }  // namespace
