@@ -1,7 +1,10 @@
 #include "trainer/base/snapshot.h"
 
+#include <sys/mman.h>
+
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "trainer/base/error.h"
@@ -15,8 +18,20 @@ constexpr std::chrono::minutes kMostWait{10};
 // A buffer of the copy may hold values of any type.
 constexpr std::size_t kAlignment = alignof(std::max_align_t);
 
-std::size_t padded(std::size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+constexpr std::size_t kHugePage = std::size_t{1} << 21;
+
+std::size_t padded(std::size_t bytes, std::size_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// Not initialised, so that the copying thread touches the pages first. By small pages that took
+// longer than the copy itself.
+std::byte* allocate(std::size_t bytes) {
+  bytes = padded(bytes, kHugePage);
+  auto* memory = std::aligned_alloc(kHugePage, bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  ::madvise(memory, bytes, MADV_HUGEPAGE);
+  return static_cast<std::byte*>(memory);
 }
 
 }  // namespace
@@ -25,11 +40,10 @@ NamedBuffers Snapshot::start(NamedBuffers live) {
   const std::lock_guard lock(mutex_);
   FARSTEP_CHECK(!is_pending_, "the copy before is not complete");
   std::size_t bytes = 0;
-  for (const auto& buffer : live) bytes += padded(buffer.bytes.size());
+  for (const auto& buffer : live) bytes += padded(buffer.bytes.size(), kAlignment);
   if (bytes > memory_bytes_) {
     memory_.reset();  // before the new allocation, as both may not fit
-    // Not initialised, so that the copying thread touches the pages first.
-    memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    memory_.reset(allocate(bytes));
     memory_bytes_ = bytes;
   }
   live_ = std::move(live);
@@ -37,7 +51,7 @@ NamedBuffers Snapshot::start(NamedBuffers live) {
   std::size_t offset = 0;
   for (auto& buffer : copies_) {
     buffer.bytes = {memory_.get() + offset, buffer.bytes.size()};
-    offset += padded(buffer.bytes.size());
+    offset += padded(buffer.bytes.size(), kAlignment);
   }
   is_pending_ = true;
   return copies_;

@@ -4,11 +4,13 @@
 //   other:  copy()
 //
 // The owner's thread calls start() and hold(); one other thread calls copy(). The copy's memory is
-// as large as all buffers. The first start() allocates it and later ones reuse it.
+// as large as all buffers, in huge pages where the system has them. The first start() allocates it
+// and later ones reuse it.
 #pragma once
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 
@@ -28,8 +30,12 @@ class Snapshot {
   double hold();
 
  private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+
   NamedBuffers live_, copies_;
-  std::unique_ptr<std::byte[]> memory_;
+  std::unique_ptr<std::byte, Free> memory_;
   std::size_t memory_bytes_ = 0;
   std::mutex mutex_;
   std::condition_variable made_;

@@ -4,20 +4,15 @@
 // other readers can map the file.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <stop_token>
 #include <string>
 
 #include "trainer/base/named_buffers.h"
+#include "trainer/checkpoint/checksummed_writer.h"
 
 namespace farstep {
-
-struct WrittenFile {
-  int64_t bytes = 0;
-  uint64_t checksum = 0;  // of the whole file
-};
 
 // Writes the buffers to `path`, replacing it, and flushes. `metadata` goes to the header's
 // __metadata__. Throws DataError if the disk fails or `stop` is requested.
