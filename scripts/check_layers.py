@@ -103,7 +103,7 @@ OTHER_UNITS = {
     "trainer/model/convnet": (2, 10),
     "trainer/inner": (3, 13),
     "wan/transport": (3, 15),
-    "trainer/base": (3, 18),
+    "trainer/base": (3, 19),
     "trainer/commands": (3, 17),  # one a subcommand
     "trainer/kernels": (3, 15),
     "heterogeneity/plan": (3, 15),

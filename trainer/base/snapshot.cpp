@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "trainer/base/error.h"
@@ -18,7 +17,7 @@ constexpr std::chrono::minutes kMostWait{10};
 // A buffer of the copy may hold values of any type.
 constexpr std::size_t kAlignment = alignof(std::max_align_t);
 
-constexpr std::size_t kHugePage = std::size_t{1} << 21;
+constexpr std::size_t kHugePage = std::size_t{1} << 21;  // on x86; elsewhere it only aligns
 
 std::size_t padded(std::size_t bytes, std::size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
@@ -26,12 +25,11 @@ std::size_t padded(std::size_t bytes, std::size_t alignment) {
 
 // Not initialised, so that the copying thread touches the pages first. By small pages that took
 // longer than the copy itself.
-std::byte* allocate(std::size_t bytes) {
+AlignedMemory huge_pages(std::size_t bytes) {
   bytes = padded(bytes, kHugePage);
-  auto* memory = std::aligned_alloc(kHugePage, bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  ::madvise(memory, bytes, MADV_HUGEPAGE);
-  return static_cast<std::byte*>(memory);
+  auto memory = aligned_memory(bytes, kHugePage);
+  ::madvise(memory.get(), bytes, MADV_HUGEPAGE);  // a hint
+  return memory;
 }
 
 }  // namespace
@@ -43,7 +41,7 @@ NamedBuffers Snapshot::start(NamedBuffers live) {
   for (const auto& buffer : live) bytes += padded(buffer.bytes.size(), kAlignment);
   if (bytes > memory_bytes_) {
     memory_.reset();  // before the new allocation, as both may not fit
-    memory_.reset(allocate(bytes));
+    memory_ = huge_pages(bytes);
     memory_bytes_ = bytes;
   }
   live_ = std::move(live);

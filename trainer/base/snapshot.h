@@ -10,10 +10,9 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
 #include <mutex>
 
+#include "trainer/base/aligned_memory.h"
 #include "trainer/base/named_buffers.h"
 
 namespace farstep {
@@ -30,12 +29,8 @@ class Snapshot {
   double hold();
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-
   NamedBuffers live_, copies_;
-  std::unique_ptr<std::byte, Free> memory_;
+  AlignedMemory memory_;
   std::size_t memory_bytes_ = 0;
   std::mutex mutex_;
   std::condition_variable made_;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <new>
 
 #include "trainer/base/error.h"
 
@@ -14,17 +13,11 @@ namespace farstep {
 
 namespace {
 
-// Written in milliseconds, so a stop is heeded soon. Larger ones were not faster.
+// Written in milliseconds, so a stop is heeded soon.
 constexpr std::size_t kBlockBytes = std::size_t{1} << 22;
 // A direct write needs memory, offset and length in whole sectors of the disk.
 constexpr std::size_t kAlignment = 4096;
 constexpr int kCreate = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-
-std::byte* allocate_block() {
-  auto* block = std::aligned_alloc(kAlignment, kBlockBytes);
-  if (block == nullptr) throw std::bad_alloc();
-  return static_cast<std::byte*>(block);
-}
 
 // Some file systems have no direct writes.
 int open_for_writing(const std::filesystem::path& path) {
@@ -36,7 +29,10 @@ int open_for_writing(const std::filesystem::path& path) {
 }  // namespace
 
 ChecksummedWriter::ChecksummedWriter(const std::filesystem::path& path, const std::stop_token& stop)
-    : path_(path), stop_(stop), block_(allocate_block()), descriptor_(open_for_writing(path)) {
+    : path_(path),
+      stop_(stop),
+      block_(aligned_memory(kBlockBytes, kAlignment)),
+      descriptor_(open_for_writing(path)) {
   if (descriptor_ < 0) fail();
 }
 

@@ -7,12 +7,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <stop_token>
 
+#include "trainer/base/aligned_memory.h"
 #include "trainer/base/checksum.h"
 
 namespace farstep {
@@ -36,10 +35,6 @@ class ChecksummedWriter {
   WrittenFile finish();
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-
   void write_block();
   // Goes on through the page cache. Returns false if that was so already.
   bool end_direct_writes();
@@ -47,7 +42,7 @@ class ChecksummedWriter {
 
   const std::filesystem::path path_;
   const std::stop_token stop_;
-  const std::unique_ptr<std::byte, Free> block_;
+  const AlignedMemory block_;
   std::size_t block_bytes_ = 0;  // that are not written yet
   int descriptor_;
   int64_t written_ = 0;
