@@ -197,6 +197,8 @@ class Roster {
   // them have promised to hear no other coordinator.
   void take_over_if_possible();
   void take_over(const RegisterMessage& newest);
+  // Sends the newcomers of the unknown run back to join anew, if none of its members lives.
+  void dismiss_newcomers_of_lost_run();
   // Returns the sites that ask lately, of both kinds.
   std::vector<Candidate> candidates() const;
   // Returns the members' registration of the newest generation; null if no member has come.

@@ -126,6 +126,7 @@ std::vector<std::string> Roster::unreturned_members() const {
 void Roster::take_over_if_possible() {
   std::erase_if(returning_,
                 [this](const auto& entry) { return !is_recent(entry.second.heard_seconds); });
+  dismiss_newcomers_of_lost_run();
   const auto* newest = newest_return();
   const auto sites = candidates();
   if (has_begun() || newest == nullptr || std::ssize(sites) < min_sites_) {
@@ -154,6 +155,20 @@ void Roster::take_over_if_possible() {
     is_claiming_ = true;
     for (const auto& site : sites) send(site.connection, ClaimMessage{});
   }
+}
+
+// If the processes of all sites ask here, and none is a member, then each member's has ended. The
+// others cannot begin a run while a newcomer still waits for the state of the old one. In an open
+// run a member may be of a site that is not named.
+void Roster::dismiss_newcomers_of_lost_run() {
+  if (has_begun() || run_.is_open() || returning_.empty() || newest_return() != nullptr) return;
+  for (const auto& seat : seats_) {
+    if (!is_present(seat) && !returning_.contains(seat.site)) return;
+  }
+  for (const auto& [site, entry] : returning_) {
+    send(entry.connection, RefusedMessage{"no process is left that knows the run", true, true});
+  }
+  returning_.clear();
 }
 
 // All members' votes are needed for a commit, and a site applies only what is committed. So the

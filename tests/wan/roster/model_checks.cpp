@@ -132,12 +132,14 @@ void ModelWorld::check_stand_bys() const {
     if (coordinator.is_down || coordinator.stands_still || coordinator.last_change > calm_since) {
       continue;
     }
+    const auto reaches = [&](const ModelSite& process) {
+      return links_.at({process.connection(), place}).last_fault < calm_since;
+    };
     const auto asks = [&](const auto& entry) {
       const auto& process = *entry.second;
       const bool is_without_run =
           process.silence_seconds() > kClaimSeconds || process.pause_seconds() > kClaimSeconds;
-      return process.takes_part() && is_without_run &&
-             links_.at({process.connection(), place}).last_fault < calm_since;
+      return process.takes_part() && is_without_run && reaches(process);
     };
     const auto asks_with_state = [&](const auto& entry) {
       return asks(entry) && entry.second->knows_run();
@@ -145,6 +147,14 @@ void ModelWorld::check_stand_bys() const {
     require(std::ranges::count_if(newest_process_, asks) < min_sites_ ||
                 std::ranges::none_of(newest_process_, asks_with_state),
             "members that reach a coordinator go on there");
+    const auto knows_nothing = [&](const auto& entry) {
+      const auto& process = *entry.second;
+      return process.is_alive() && !process.knows_run() && process.age_seconds() > kClaimSeconds &&
+             reaches(process);
+    };
+    require(newest_process_.size() < names_.size() ||
+                !std::ranges::all_of(newest_process_, knows_nothing),
+            "if nobody knows the run, all join anew");
   }
 }
 

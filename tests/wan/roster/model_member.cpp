@@ -35,6 +35,10 @@ void ModelSite::send(SiteMessage message) {
   }
 }
 
+double ModelSite::age_seconds() const {
+  return world_.now() - started_seconds_;
+}
+
 double ModelSite::silence_seconds() const {
   return world_.now() - heard_seconds_;
 }

@@ -25,6 +25,7 @@ ModelSite::ModelSite(ModelWorld& world, std::string name, std::string connection
       name_(std::move(name)),
       connection_(std::move(connection)),
       uplink_(uplink),
+      started_seconds_(world.now()),
       heard_seconds_(world.now()) {
   RegisterMessage request;
   request.site = name_;

@@ -34,6 +34,7 @@ class ModelSite {
   // Whether it is ready for the next sync, as far as it knows.
   bool can_go_on() const;
   bool has_done_all() const { return has_done_all_; }
+  double age_seconds() const;      // of the process
   double silence_seconds() const;  // of the coordinator
   double pause_seconds() const;    // for which the run has paused, as far as it knows
   // Whether it is a member, and not a newcomer still.
@@ -112,6 +113,7 @@ class ModelSite {
   Stage stage_ = Stage::kJoining;
   int64_t stage_number_ = 0;
   std::optional<SiteMessage> request_;
+  const double started_seconds_;
   double heard_seconds_;
   double back_seconds_ = -1e9;  // when the coordinator came back from a silence or a restart
   std::size_t current_ = 0;     // the coordinator that is heard

@@ -97,6 +97,24 @@ TEST_CASE("a run that does not pause goes on when its members and newcomers are 
   CHECK(table.roster.failure().empty());
 }
 
+// The newcomer waits for a state that nobody has, and the others for a run without it.
+TEST_CASE("a newcomer of a run whose members have all gone joins anew with the others") {
+  auto table = blank(2);
+  Crowd crowd(table);
+  auto newcomer = returning("c", -1);
+  newcomer.memory.reset();
+  crowd.send("c", newcomer);
+  crowd.send("a2", registration("a"));
+  crowd.pass(30, {"c", "a2"});  // b may be a member
+  CHECK(receivers<RefusedMessage>(crowd.seen).empty());
+  const auto answers = table.receive("b2", registration("b"));
+  REQUIRE(receivers<RefusedMessage>(answers) == Names{"c"});
+  const auto& refused = std::get<RefusedMessage>(answers.front().message);
+  CHECK(refused.is_left_behind);
+  CHECK(refused.is_temporary);
+  CHECK(receivers<Welcome>(table.receive("c2", registration("c"))) == Names{"a2", "b2", "c2"});
+}
+
 TEST_CASE("members that have gone again are not counted") {
   auto table = blank();
   Crowd crowd(table);
