@@ -6,7 +6,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from cluster import FARSTEP, Cluster, ClusterTest, farstep, wait_until
+from cluster import FARSTEP, Cluster, ClusterTest, farstep, merge, wait_until
 
 RUN = {"outer": {"rounds": 4}, "plan": {"base_steps": 6, "base_batch": 2}}
 # Slow enough that a signal arrives inside a round.
@@ -35,13 +35,13 @@ class Resume(ClusterTest):
         folder.mkdir()
         return folder
 
-    def cluster(self, name: str) -> Cluster:
+    def cluster(self, name: str, run: dict | None = None) -> Cluster:
         """The same run in a folder of its own."""
-        return Cluster(self.make_folder(name), 2, RUN, SLOW)
+        return Cluster(self.make_folder(name), 2, merge(RUN, run or {}), SLOW)
 
-    def uninterrupted(self) -> Cluster:
+    def uninterrupted(self, run: dict | None = None) -> Cluster:
         """The run that nothing disturbs."""
-        cluster = self.cluster("whole")
+        cluster = self.cluster("whole", run)
         self.assert_success(cluster.launch())
         return cluster
 
@@ -63,11 +63,15 @@ class Resume(ClusterTest):
             self.assertEqual(process.wait(timeout=20), 130, cluster.log(name))
 
     def test_interrupted_in_mid_round(self):
-        """Ctrl-C at every site inside round 2, then --resume."""
-        cluster = self.cluster("interrupted")
-        self.interrupt_in_round(cluster, 2)
-        self.assert_success(cluster.launch("--resume"))
-        self.assert_same_trajectory(cluster, self.uninterrupted())
+        """Ctrl-C at every site inside round 2, then --resume; with each inner optimizer."""
+        for optimizer in ("adamw", "muon"):
+            with self.subTest(optimizer=optimizer):
+                self.take_new_folder()
+                run = {"inner": {"optimizer": optimizer}}
+                cluster = self.cluster("interrupted", run)
+                self.interrupt_in_round(cluster, 2)
+                self.assert_success(cluster.launch("--resume"))
+                self.assert_same_trajectory(cluster, self.uninterrupted(run))
 
     def test_launch_passes_an_interrupt_on(self):
         """Ctrl-C at `farstep launch`: every site leaves a checkpoint, and launch says 130."""

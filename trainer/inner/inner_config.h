@@ -8,13 +8,14 @@
 
 #include "trainer/config/fields.h"
 #include "trainer/inner/optimizer/adamw_config.h"
+#include "trainer/inner/optimizer/muon_config.h"
 #include "trainer/model/model_config.h"
 
 namespace farstep {
 
-enum class InnerOptimizer { kAdamW, kSgd };
+enum class InnerOptimizer { kAdamW, kMuon, kSgd };
 inline std::span<const std::string_view> enum_names(InnerOptimizer) {
-  static constexpr std::array<std::string_view, 2> kNames{"adamw", "sgd"};
+  static constexpr std::array<std::string_view, 3> kNames{"adamw", "muon", "sgd"};
   return kNames;
 }
 
@@ -27,6 +28,7 @@ inline std::span<const std::string_view> enum_names(ReductionKind) {
 struct InnerConfig {
   InnerOptimizer optimizer = InnerOptimizer::kAdamW;
   AdamWConfig adamw;
+  MuonConfig muon;
   double peak_learning_rate = 4e-4;
   double warmup_fraction = 0.05;
   double final_fraction = 0.1;
@@ -38,8 +40,11 @@ struct InnerConfig {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("optimizer", optimizer, "adamw; sgd is plain gradient descent, for tests of identities");
+    visit("optimizer", optimizer,
+          "adamw; muon: for the hidden matrices momentum whose updates are made orthogonal, adamw "
+          "for the rest; sgd: plain gradient descent, for tests of identities");
     visit("adamw", adamw, "settings of adamw");
+    visit("muon", muon, "settings of muon");
     visit("peak_learning_rate", peak_learning_rate, "learning rate at the end of warm-up",
           at_least(0));
     visit("warmup_fraction", warmup_fraction, "share of the run with rising learning rate",

@@ -21,7 +21,7 @@ double learning_rate(const InnerConfig& config, double progress) {
 }
 
 int64_t steps_of_warm_up(const InnerConfig& config) {
-  if (config.optimizer != InnerOptimizer::kAdamW) return 0;
+  if (config.optimizer == InnerOptimizer::kSgd) return 0;
   return std::llround(2 / (1 - config.adamw.beta2));
 }
 

@@ -6,6 +6,7 @@
 #include "trainer/base/error.h"
 #include "trainer/inner/gpu/gpu_adamw.h"
 #include "trainer/inner/optimizer/adamw.h"
+#include "trainer/inner/optimizer/muon.h"
 #include "trainer/inner/optimizer/sgd.h"
 
 namespace farstep {
@@ -19,6 +20,10 @@ std::unique_ptr<Optimizer> make_adamw(const InnerConfig& config, Parameters& par
   return std::make_unique<AdamW>(config.adamw, parameters, parameters.layout());
 }
 
+std::unique_ptr<Optimizer> make_muon(const InnerConfig& config, Parameters& parameters) {
+  return std::make_unique<Muon>(config.muon, config.adamw, parameters, parameters.layout());
+}
+
 std::unique_ptr<Optimizer> make_sgd(const InnerConfig& /*config*/, Parameters& parameters) {
   return std::make_unique<Sgd>(parameters, parameters.layout());
 }
@@ -28,6 +33,7 @@ struct Maker {
   std::unique_ptr<Optimizer> (*make)(const InnerConfig&, Parameters&);
 };
 constexpr std::array kMakers{Maker{InnerOptimizer::kAdamW, make_adamw},
+                             Maker{InnerOptimizer::kMuon, make_muon},
                              Maker{InnerOptimizer::kSgd, make_sgd}};
 
 }  // namespace

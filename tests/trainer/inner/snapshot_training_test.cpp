@@ -25,7 +25,8 @@ std::vector<std::byte> state_now(InnerStep& inner, Parameters& parameters, bool 
 }
 
 TEST_CASE("a snapshot holds the state of its moment and changes no bit of the training") {
-  for (const auto optimizer : {InnerOptimizer::kAdamW, InnerOptimizer::kSgd}) {
+  for (const auto optimizer :
+       {InnerOptimizer::kAdamW, InnerOptimizer::kMuon, InnerOptimizer::kSgd}) {
     for (const bool with_values : {false, true}) {
       auto config = inner_config();
       config.optimizer = optimizer;

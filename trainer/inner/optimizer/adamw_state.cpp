@@ -4,19 +4,15 @@
 
 namespace farstep {
 
-namespace {
-
-at::Tensor zeros(std::span<const ParameterSpec> groups, at::Device device) {
+at::Tensor zeros_for(std::span<const ParameterSpec> groups, at::Device device) {
   int64_t size = 0;
   for (const auto& group : groups) size += group.size();
   return at::zeros({size}, at::device(device).dtype(at::kFloat));
 }
 
-}  // namespace
-
 AdamWState::AdamWState(std::span<const ParameterSpec> groups, at::Device device)
-    : first_moment(zeros(groups, device)),
-      second_moment(zeros(groups, device)),
+    : first_moment(zeros_for(groups, device)),
+      second_moment(zeros_for(groups, device)),
       host_first_(first_moment),
       host_second_(second_moment) {}
 

@@ -15,6 +15,9 @@
 
 namespace farstep {
 
+// Returns zeros for all elements of the groups, one group after the other without gaps (fp32).
+at::Tensor zeros_for(std::span<const ParameterSpec> groups, at::Device device);
+
 // Both moments of some groups of parameters, one group after the other without gaps, and the number
 // of updates.
 class AdamWState {

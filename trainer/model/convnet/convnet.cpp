@@ -28,7 +28,11 @@ std::vector<ParameterSpec> convnet_layout(const ConvNetConfig& config) {
     const int64_t outputs = shape.front();
     const int64_t inputs = num_elements(shape) / outputs;
     const double deviation = std::sqrt(2.0 / static_cast<double>(inputs));
-    builder.weight(name + ".weight", std::move(shape), deviation);
+    if (name == "linear2") {  // a row for each class
+      builder.table(name + ".weight", std::move(shape), deviation);
+    } else {
+      builder.weight(name + ".weight", std::move(shape), deviation);
+    }
     builder.constant(name + ".bias", {outputs}, 0);
   };
   layer("conv1", {config.channels1, 1, kKernel, kKernel});

@@ -13,10 +13,13 @@ std::vector<ParameterSpec> llama_layout(const LlamaConfig& config) {
   const auto matrix = [&](const std::string& name, int64_t rows, int64_t columns) {
     builder.weight(name + ".weight", {rows, columns}, config.init_std);
   };
+  const auto table = [&](const std::string& name) {
+    builder.table(name + ".weight", {config.vocabulary, hidden}, config.init_std);
+  };
   const auto norm = [&](const std::string& name) {
     builder.constant(name + ".weight", {hidden}, 1);
   };
-  matrix("model.embed_tokens", config.vocabulary, hidden);
+  table("model.embed_tokens");
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const auto name = fmt::format("model.layers.{}.", layer);
     matrix(name + "self_attn.q_proj", hidden, hidden);
@@ -30,7 +33,7 @@ std::vector<ParameterSpec> llama_layout(const LlamaConfig& config) {
     norm(name + "post_attention_layernorm");
   }
   norm("model.norm");
-  if (!config.tied_embeddings) matrix("lm_head", config.vocabulary, hidden);
+  if (!config.tied_embeddings) table("lm_head");
   return builder.finish();
 }
 

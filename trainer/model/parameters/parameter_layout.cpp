@@ -7,6 +7,14 @@
 namespace farstep {
 
 void LayoutBuilder::weight(std::string name, std::vector<int64_t> shape, double init_std) {
+  add({.name = std::move(name),
+       .shape = std::move(shape),
+       .decays = true,
+       .is_hidden_matrix = true,
+       .init_std = init_std});
+}
+
+void LayoutBuilder::table(std::string name, std::vector<int64_t> shape, double init_std) {
   add({.name = std::move(name), .shape = std::move(shape), .decays = true, .init_std = init_std});
 }
 

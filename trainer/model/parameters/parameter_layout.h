@@ -17,8 +17,11 @@ namespace farstep {
 struct ParameterSpec {
   std::string name;  // "model.layers.0.self_attn.q_proj.weight"
   std::vector<int64_t> shape;
-  int64_t offset = 0;     // of its first element in the flat vector
-  bool decays = false;    // has weight decay
+  int64_t offset = 0;   // of its first element in the flat vector
+  bool decays = false;  // has weight decay
+  // A matrix from hidden values to hidden values: neither embedding nor head. Some optimizers
+  // treat it as a whole.
+  bool is_hidden_matrix = false;
   double init_std = 0;    // fresh values are normal of this deviation,
   double init_value = 0;  // or all this one where the deviation is 0
 
@@ -29,8 +32,10 @@ struct ParameterSpec {
 // Puts parameters one after the other, without holes.
 class LayoutBuilder {
  public:
-  // A matrix, or the like: it decays, and begins with normal values.
+  // A hidden matrix, or a convolution: it decays, and begins with normal values.
   void weight(std::string name, std::vector<int64_t> shape, double init_std);
+  // An embedding or a head: the same, but each row stands for a token or a class.
+  void table(std::string name, std::vector<int64_t> shape, double init_std);
   // A norm or a bias: it does not decay, and begins with one value.
   void constant(std::string name, std::vector<int64_t> shape, double init_value);
   std::vector<ParameterSpec> finish() { return std::move(layout_); }

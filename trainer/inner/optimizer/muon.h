@@ -1,0 +1,54 @@
+// Muon: momentum for the hidden matrices, whose update is made nearly orthogonal. Embeddings, the
+// head, norms and biases are updated by AdamW.
+//
+// An update of a matrix of r rows and c columns has all singular values near 1. Its scale is 0.2
+// sqrt(max(r, c)): then the elements of an update are as large as AdamW's typically are, and both
+// use one learning rate. A tensor of more than two dimensions is a matrix of its first one.
+//
+// On any device, by LibTorch's operations. State: the momentum (fp32), and AdamW's of the rest.
+//
+// Source: Jordan et al. 2024 (the Newton-Schulz iteration and its coefficients); Muon is Scalable
+// for LLM Training, Liu et al. 2025 (the scale, weight decay). As torch.optim.Muon with
+// adjust_lr_fn = "match_rms_adamw".
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <span>
+#include <vector>
+
+#include "trainer/inner/optimizer/adamw.h"
+#include "trainer/inner/optimizer/host_optimizer.h"
+#include "trainer/inner/optimizer/muon_config.h"
+
+namespace farstep {
+
+// Returns the matrix (r, c) with its singular values brought near 1, in bf16, by so many
+// Newton-Schulz iterations.
+at::Tensor orthogonalised(const at::Tensor& matrix, int64_t iterations);
+
+class Muon : public HostOptimizer {
+ public:
+  // Updates `groups` of `parameters`, in the layout's order.
+  Muon(const MuonConfig& config, const AdamWConfig& adamw, Parameters& parameters,
+       std::span<const ParameterSpec> groups);
+
+  // "muon_momentum", flat, and AdamW's.
+  NamedBuffers pull_state() override;
+  void push_state() override;
+
+ protected:
+  void change_values(double learning_rate, double gradient_factor) override;
+
+ private:
+  void update_matrix(const ParameterSpec& matrix, int64_t offset_in_state, double learning_rate,
+                     double gradient_factor);
+
+  const MuonConfig config_;
+  const std::vector<ParameterSpec> matrices_;
+  at::Tensor momentum_;  // of the matrices, one after the other without gaps
+  HostMirror host_momentum_;
+  AdamW rest_;
+};
+
+}  // namespace farstep
