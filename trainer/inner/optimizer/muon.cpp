@@ -9,7 +9,7 @@ namespace farstep {
 namespace {
 
 // Of x -> a x + b x^3 + c x^5. They raise small singular values fastest. Those of the result are
-// between 0.7 and 1.2, which serves as well as 1.
+// between 0.5 and 1.5, which serves as well as 1.
 constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;
 constexpr double kLeastNorm = 1e-7;
 // The usual root mean square of AdamW's updates.

@@ -6,10 +6,8 @@
 #include <vector>
 
 #include "tests/support/catch.h"
-#include "tests/support/source_folder.h"
+#include "tests/trainer/model/golden_case.h"
 #include "tests/trainer/model/llama/small_model.h"
-#include "trainer/checkpoint/safetensors.h"
-#include "trainer/config/json_fields.h"
 
 namespace farstep {
 namespace {
@@ -17,30 +15,16 @@ namespace {
 constexpr const char* kCases[] = {"wide", "tall", "square", "row"};
 
 // One case of the golden file that scripts/reference_muon.py writes.
-class Golden {
+class Golden : public GoldenCase {
  public:
-  explicit Golden(const std::string& name)
-      : file_(source_folder() / "tests/golden/muon.safetensors"), name_(name) {}
+  explicit Golden(const std::string& name) : GoldenCase("muon.safetensors", name) {}
 
   MuonConfig config() const {
-    auto settings = this->settings();
+    auto settings = json("settings");
     settings.erase("learning_rate");
-    return read_json<MuonConfig>(settings, name_);
+    return read_json<MuonConfig>(settings, name());
   }
-  double learning_rate() const { return settings().at("learning_rate"); }
-  at::Tensor values(const std::string& tensor) const {
-    const auto& entry = file_.at(name_ + "/" + tensor);
-    auto values = at::empty(entry.shape, at::kFloat);
-    file_.copy_as_f32(entry.name,
-                      {values.mutable_data_ptr<float>(), static_cast<std::size_t>(values.numel())});
-    return values;
-  }
-
- private:
-  Json settings() const { return Json::parse(file_.metadata().at(name_ + "/settings")); }
-
-  SafetensorsFile file_;
-  std::string name_;
+  double learning_rate() const { return json("settings").at("learning_rate"); }
 };
 
 // Gradients that differ from element to element and step to step.

@@ -8,11 +8,10 @@
 #include <optional>
 
 #include "tests/support/catch.h"
-#include "tests/support/source_folder.h"
 #include "tests/trainer/model/first_gpu.h"
+#include "tests/trainer/model/golden_case.h"
 #include "tests/trainer/model/llama/small_model.h"
 #include "trainer/base/error.h"
-#include "trainer/checkpoint/safetensors.h"
 #include "trainer/model/device.h"
 
 namespace farstep {
@@ -22,35 +21,19 @@ namespace {
 constexpr const char* kCases[] = {"plain", "grouped_tied", "one_key_head", "one_token"};
 
 // One case of the golden file that scripts/reference_numerics.py writes.
-class Golden {
+class Golden : public GoldenCase {
  public:
-  explicit Golden(const std::string& name)
-      : file_(source_folder() / "tests/golden/llama.safetensors"), name_(name) {}
+  explicit Golden(const std::string& name) : GoldenCase("llama.safetensors", name) {}
 
-  LlamaConfig config() const {
-    return from_hugging_face(Json::parse(file_.metadata().at(name_ + "/config")), name_);
-  }
-  std::vector<std::string> parameter_names() const {
-    return Json::parse(file_.metadata().at(name_ + "/names"));
-  }
-  at::Tensor values(const std::string& tensor) const {
-    const auto& entry = file_.at(name_ + "/" + tensor);
-    auto values = at::empty(entry.shape, at::kFloat);
-    file_.copy_as_f32(entry.name,
-                      {values.mutable_data_ptr<float>(), static_cast<std::size_t>(values.numel())});
-    return values;
-  }
+  LlamaConfig config() const { return from_hugging_face(json("config"), name()); }
+  std::vector<std::string> parameter_names() const { return json("names"); }
   at::Tensor tokens() const {
-    const auto& entry = file_.at(name_ + "/tokens");
-    auto tokens = at::empty(entry.shape, at::kLong);
-    std::memcpy(tokens.mutable_data_ptr<int64_t>(), entry.bytes.data(), entry.bytes.size());
+    const auto& found = entry("tokens");
+    auto tokens = at::empty(found.shape, at::kLong);
+    std::memcpy(tokens.mutable_data_ptr<int64_t>(), found.bytes.data(), found.bytes.size());
     return tokens;
   }
   double loss() const { return values("loss").item<double>(); }
-
- private:
-  SafetensorsFile file_;
-  std::string name_;
 };
 
 double norm_of(const at::Tensor& x) {
