@@ -9,13 +9,14 @@ from pathlib import Path
 
 from stand_in import SOURCE
 
-NEEDS_A_LIBRARY = "reference_numerics.py"  # torch, before it reads arguments
+# torch, before they read arguments
+NEED_A_LIBRARY = ("reference_muon.py", "reference_numerics.py")
 
 
 def scripts() -> list[Path]:
     """What a user may start."""
     return [path for path in sorted((SOURCE / "scripts").iterdir())
-            if path.is_file() and os.access(path, os.X_OK) and path.name != NEEDS_A_LIBRARY
+            if path.is_file() and os.access(path, os.X_OK) and path.name not in NEED_A_LIBRARY
             and path.read_bytes().startswith(b"#!")]
 
 
