@@ -58,7 +58,7 @@ void ModelSite::beat() {
   if (!takes_part()) return;
   const auto& deadlines = world_.deadlines();
   if (silence_seconds() > deadlines.coordinator_lost_after_seconds) {
-    world_.check_silence();
+    world_.check_stand_bys();
     crash();  // it cannot reach the coordinator for a goodbye
     return;
   }

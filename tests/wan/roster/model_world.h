@@ -80,8 +80,8 @@ class ModelWorld {
   void check_handover(const HandoverMessage& handover, const ModelState& state) const;
   void applied(const ModelSite& site, const SyncId& sync, uint64_t theta);
   void gone(ModelSite& site, bool died);
-  // A site has not heard any coordinator for too long.
-  void check_silence() const { check_stand_bys(); }
+  // For a site that has not heard any coordinator for too long, or whose run has ended.
+  void check_stand_bys() const;
 
  private:
   // What waits at a site until a coordinator is back.
@@ -171,7 +171,6 @@ class ModelWorld {
   void check_commit(const CommittedMessage& message);
   void note_stale_commit(const CommittedMessage& message);
   void check_loss_of_run(std::size_t place) const;
-  void check_stand_bys() const;
   void check_memory(const Roster& roster) const;
   void check_end() const;
 
