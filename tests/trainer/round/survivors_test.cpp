@@ -19,6 +19,9 @@ TEST_CASE("the sites that are left go on together, and lose none of their steps"
   for (const auto& kind :
        {kPlainRounds, kHybridRounds, kDelayedRounds, kFragmentedRounds, kEagerRounds}) {
     for (const int64_t step : {1, 6, 12}) {
+      INFO(kind.fragments << " fragments, delay " << kind.delay_steps << ", eager "
+                          << (kind.strategy == StrategyKind::kEagerUpdates) << ", died in step "
+                          << step);
       FakeSites sites(run_of(kind, 3, kRounds), {1, 0.5, 1});
       let_die(sites, 1, 2, step);
       CHECK(outcomes_of(sites) == std::vector<std::string>{"done", "died", "done"});
