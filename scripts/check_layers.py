@@ -58,9 +58,11 @@ MAY_INCLUDE = {
     "trainer/inner/gpu": "base cuda data gpu parameters model gpu_ops optimizer",
     "trainer/inner": "base config data gpu reduction parameters model plan optimizer",
     "outer_optimizer/exchange": "base schedule codec sockets transport collective",
+    "trainer/strategy/outer_sync": "base config telemetry schedule codec exchange outer_optimizer protocol",
     "trainer/strategy": "base config telemetry reduction schedule codec plan exchange outer_optimizer protocol "
-    "sockets transport",
-    "trainer/settings": "base config data schedule outer_optimizer plan link protocol roster model checkpoint inner strategy",
+    "sockets transport outer_sync",
+    "trainer/settings": "base config data schedule outer_optimizer plan link protocol roster model checkpoint inner "
+    "outer_sync strategy",
     "trainer/model/language": "base tokens settings model llama fused cpu_ops gpu_ops checkpoint",
     "trainer/peers": "base config settings model outer_optimizer plan sockets transport secure tunnel link emulate "
     "protocol membership exchange",

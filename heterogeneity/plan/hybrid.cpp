@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <queue>
 
 #include "heterogeneity/plan/round_length.h"
 #include "trainer/config/json_fields.h"
@@ -106,9 +107,26 @@ Load choose_load(const PlanConfig& config, const SiteKnowledge& site,
   return chosen;
 }
 
+[[noreturn]] void refuse_unknown_speeds() {
+  JsonPath{"", "plan.policy"}.fail(
+      "hybrid needs to know of at least one site how fast it is: a step time, or the TFLOPS of its "
+      "devices; `farstep profile` measures both");
+}
+
+// Returns the time of a site's step; nullopt if it is unknown. The predictor promises no gain by
+// batches below all that were measured. Sites that step together must divide a batch all the same:
+// the time counts as proportional there, and the next rounds correct it.
+std::optional<double> seconds_of(const PlanConfig& config, const StepPredictor& predictor,
+                                 const Load& load) {
+  const auto seconds = predictor.seconds(load.batch, load.micro_batch);
+  if (!seconds || !config.equal_steps) return seconds;
+  const auto least = predictor.least_timed_batch();
+  return *seconds * std::min(1.0, static_cast<double>(load.batch) / static_cast<double>(least));
+}
+
 // Returns the time of each site's step in the plan. A site without step times is compared by its
 // TFLOPS with those that have both.
-std::vector<Speed> speeds_of(std::span<const SiteKnowledge> sites,
+std::vector<Speed> speeds_of(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                              std::span<const StepPredictor> predictors, const RoundPlan& plan) {
   std::vector<Speed> speeds(sites.size());
   std::vector<std::optional<double>> tflops(sites.size());
@@ -118,7 +136,7 @@ std::vector<Speed> speeds_of(std::span<const SiteKnowledge> sites,
   for (std::size_t id = 0; id < sites.size(); ++id) {
     const auto& work = plan.sites[id];
     tflops[id] = total_tflops(sites[id]);
-    const auto seconds = predictors[id].seconds(work.batch, work.micro_batch);
+    const auto seconds = seconds_of(config, predictors[id], {work.batch, work.micro_batch});
     if (!seconds) continue;
     any_timed = true;
     speeds[id] = {sites[id].seen ? Source::kRun : Source::kProfile, *seconds};
@@ -141,6 +159,65 @@ std::vector<Speed> speeds_of(std::span<const SiteKnowledge> sites,
     if (speed.source == Source::kTflopsAlone) speed.step_seconds /= slowest;
   }
   return speeds;
+}
+
+// Divides the sequences of a step that all sites take together. Each sequence goes to the site that
+// has then the shortest step. Every site has one, as a site without work has no gradient.
+RoundPlan equal_steps_work(const PlanConfig& config, std::span<const SiteKnowledge> sites,
+                           std::span<const StepPredictor> predictors) {
+  RoundPlan plan;
+  std::vector<std::vector<int64_t>> tried;
+  for (std::size_t id = 0; id < sites.size(); ++id) {
+    tried.push_back(micro_batches_to_try(config, sites[id], config.base_batch));
+    const auto load = fastest_load(predictors[id], tried[id], config.base_batch);
+    auto& work = plan.sites.emplace_back();
+    work.site = sites[id].site;
+    work.local_steps = config.base_steps;
+    work.batch = load.batch;
+    work.micro_batch = load.micro_batch;
+  }
+  const auto speeds = speeds_of(config, sites, predictors, plan);
+  const auto is_unknown = [](const Speed& speed) { return speed.source == Source::kNothing; };
+  if (std::ranges::all_of(speeds, is_unknown)) refuse_unknown_speeds();
+  struct Next {
+    double seconds = 0;  // of the step with one sequence more
+    std::size_t id = 0;
+    // The first to leave the queue has the shortest step; of equal ones the first site.
+    bool operator<(const Next& other) const {
+      return seconds != other.seconds ? seconds > other.seconds : id > other.id;
+    }
+  };
+  std::priority_queue<Next> queue;
+  std::vector<Load> loads(sites.size());
+  int64_t left = config.base_batch * std::ssize(sites);
+  const auto add_one = [&](std::size_t id) {
+    loads[id] = fastest_load(predictors[id], tried[id], loads[id].batch + 1);
+    const auto more = fastest_load(predictors[id], tried[id], loads[id].batch + 1);
+    // From TFLOPS alone the time is proportional to the batch.
+    const double by_tflops = speeds[id].step_seconds * static_cast<double>(more.batch) /
+                             static_cast<double>(config.base_batch);
+    const auto seconds = seconds_of(config, predictors[id], more);
+    queue.push({seconds.value_or(by_tflops), id});
+    --left;
+  };
+  for (std::size_t id = 0; id < sites.size(); ++id) {
+    if (!is_unknown(speeds[id])) {
+      add_one(id);
+    } else {
+      loads[id] = {plan.sites[id].batch, plan.sites[id].micro_batch};
+      left -= loads[id].batch;
+    }
+  }
+  while (left > 0) {
+    const auto next = queue.top();
+    queue.pop();
+    add_one(next.id);
+  }
+  for (std::size_t id = 0; id < sites.size(); ++id) {
+    plan.sites[id].batch = loads[id].batch;
+    plan.sites[id].micro_batch = loads[id].micro_batch;
+  }
+  return plan;
 }
 
 // Returns "its TFLOPS, 1.45 times node1's" for each site with TFLOPS, relative to the slowest.
@@ -188,6 +265,7 @@ std::string reason_of(const SitePlan& work, Source source, const std::string& tf
 // target, and steps are chosen with which all sites finish near it.
 RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                       std::span<const StepPredictor> predictors) {
+  if (config.equal_steps) return equal_steps_work(config, sites, predictors);
   const int64_t most = most_batch(config, sites.size());
   const int64_t start = start_batch(config, most);
   RoundPlan plan;
@@ -202,7 +280,7 @@ RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> s
   std::vector<Pace> paces;
   std::vector<std::size_t> ids;
   double target_seconds = 0;
-  const auto speeds = speeds_of(sites, predictors, plan);
+  const auto speeds = speeds_of(config, sites, predictors, plan);
   for (std::size_t id = 0; id < sites.size(); ++id) {
     const auto& speed = speeds[id];
     if (speed.source == Source::kNothing) continue;
@@ -216,11 +294,7 @@ RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> s
     paces.push_back({overhead, speed.step_seconds});
     ids.push_back(id);
   }
-  if (ids.empty()) {
-    JsonPath{"", "plan.policy"}.fail(
-        "hybrid needs to know of at least one site how fast it is: a step time, or the TFLOPS of "
-        "its devices; `farstep profile` measures both");
-  }
+  if (ids.empty()) refuse_unknown_speeds();
   const auto steps = steps_to_meet(paces, target_seconds);
   for (std::size_t i = 0; i < ids.size(); ++i) plan.sites[ids[i]].local_steps = steps[i];
   return plan;
@@ -229,7 +303,7 @@ RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> s
 // Separate from hybrid_work(), because an older plan is predicted again from newer step times.
 void explain_hybrid(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                     std::span<const StepPredictor> predictors, RoundPlan& plan) {
-  const auto speeds = speeds_of(sites, predictors, plan);
+  const auto speeds = speeds_of(config, sites, predictors, plan);
   std::vector<double> overheads;
   for (std::size_t id = 0; id < sites.size(); ++id) {
     overheads.push_back(sites[id].overhead_seconds);
@@ -244,7 +318,7 @@ void explain_hybrid(const PlanConfig& config, std::span<const SiteKnowledge> sit
   for (std::size_t id = 0; id < sites.size(); ++id) {
     auto& work = plan.sites[id];
     work.reason = reason_of(work, speeds[id].source, tflops[id], plan.round_seconds);
-    if (work.batch == start || !predictors[id].has_fits()) continue;
+    if (config.equal_steps || work.batch == start || !predictors[id].has_fits()) continue;
     const auto base = choose_load(config, sites[id], predictors[id], start);
     const double gain = static_cast<double>(work.batch) / static_cast<double>(base.batch) *
                         *predictors[id].seconds(base.batch, base.micro_batch) / *work.step_seconds;

@@ -17,6 +17,9 @@ namespace farstep {
 // Returns batch, micro-batch and local steps of the sites. The batch is base_batch, doubled within
 // critical_batch and memory as long as that raises the tokens a second. A site of unknown speed
 // gets the base work. Throws ConfigError if all are unknown.
+//
+// With equal_steps every site takes base_steps. The sites together have base_batch sequences a site
+// in each step, divided so that the slowest site's step is shortest.
 RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                       std::span<const StepPredictor> predictors);
 

@@ -36,6 +36,9 @@ struct PlanConfig {
   RoundEnd round_end = RoundEnd::kSteps;
   double slack_fraction = 0.01;
   std::optional<double> wan_target;
+  // Whether all sites must take the same number of steps, as the run's strategy says. No setting of
+  // its own: hybrid then balances the sites by their batches.
+  bool equal_steps = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {

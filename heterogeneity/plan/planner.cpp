@@ -69,10 +69,11 @@ double idle_share(const RoundPlan& plan) {
   return *total_idle_seconds(plan) / (*plan.round_seconds * static_cast<double>(plan.sites.size()));
 }
 
-// Batches must be equal: a larger batch is chosen for its tokens a second, which idle time does not
-// show.
-bool is_as_good(const RoundPlan& current, const RoundPlan& fresh) {
-  return current.round_seconds && fresh.round_seconds && same_loads(current, fresh) &&
+// Batches must be equal where sites may take different steps: there a larger batch is chosen for
+// its tokens a second, which idle time does not show.
+bool is_as_good(const PlanConfig& config, const RoundPlan& current, const RoundPlan& fresh) {
+  return current.round_seconds && fresh.round_seconds &&
+         (config.equal_steps || same_loads(current, fresh)) &&
          idle_share(current) <= idle_share(fresh) + kWorthwhileSaving;
 }
 
@@ -222,7 +223,7 @@ void Planner::plan_rest(const View& view, std::span<const RoundTiming> timings) 
   double measured_seconds = 0;
   for (std::size_t place = 0; place < view.size(); ++place) {
     auto& work = plan.sites[place];
-    work.micro_batch = measured.sites[place].micro_batch;
+    if (!config.equal_steps) work.micro_batch = measured.sites[place].micro_batch;
     work.local_steps += done;
     work.most_steps += done;
     work.steps_before = done;
@@ -251,7 +252,7 @@ void Planner::observe(const View& view, std::span<const RoundTiming> timings) {
   const bool is_whole = plan_.measuring_steps == 0;
   if (learns(config_.policy) && members.anything_known() && is_whole) {
     auto current = predicted_anew(config_, members.sites, members.predictors, plan_);
-    if (is_as_good(current, fresh)) fresh = std::move(current);
+    if (is_as_good(config_, current, fresh)) fresh = std::move(current);
   }
   plan_ = std::move(fresh);
 }

@@ -91,6 +91,13 @@ std::optional<double> StepPredictor::seconds(int64_t batch, int64_t micro_batch)
          std::max(1.0, static_cast<double>(batch) / static_cast<double>(seen_->batch));
 }
 
+int64_t StepPredictor::least_timed_batch() const {
+  if (!has_fits()) return seen_->batch;
+  // Each device has at least this much of it.
+  const auto least = std::ranges::max_element(fits_, {}, &StepTimeFit::least_batch);
+  return least->least_batch * static_cast<int64_t>(fits_.size());
+}
+
 int64_t StepPredictor::largest_share(int64_t batch, int64_t micro_batch) const {
   if (has_fits()) {
     const auto split = shares(batch, micro_batch);

@@ -62,6 +62,10 @@ class StepPredictor {
   // Returns the most sequences of the batch on one device; equal parts if no step times are known.
   int64_t largest_share(int64_t batch, int64_t micro_batch) const;
 
+  // Returns the least batch whose time is known; seconds() of a smaller one is as long. Requires
+  // is_timed().
+  int64_t least_timed_batch() const;
+
   // Whether seconds() has a value.
   bool is_timed() const { return has_fits() || seen_; }
 

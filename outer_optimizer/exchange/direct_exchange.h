@@ -9,6 +9,8 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <vector>
 
 #include "outer_optimizer/exchange/exchange.h"
 #include "wan/collective/reduce_gather.h"
@@ -25,8 +27,13 @@ class DirectExchange : public Exchange {
       : transport_(transport), pipeline_(transport, window_bytes) {}
   void average(const SyncPoint& point, std::span<float> values,
                const ResidualSpans& residuals = {}) override;
+  void average_parts(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
+                     FinalParts& source, std::span<float> values) override;
 
  private:
+  void run(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
+           FinalParts* source, std::span<float> values, const ResidualSpans& residuals);
+
   Transport& transport_;
   ReduceGather pipeline_;
 };

@@ -41,7 +41,7 @@ RoundStart round_start(Run& run) {
           .is_measuring = plan.measuring_steps > 0,
           .exchanges = &run.peers.exchanges(),
           .theta = &run.site.theta(),
-          .gradients = run.site.gradients()};
+          .gradients = run.strategy.gradients() ? run.site.gradients() : std::span<float>()};
 }
 
 ViewEvent view_event(int64_t round, const ViewMessage& view) {

@@ -24,6 +24,8 @@ RoundRecord::RoundRecord(Run& run)
 }
 
 bool RoundRecord::add(const Synced& synced) {
+  // No time of the site's own, as in add(SyncRecord).
+  run_.site.timer().add_wait(synced.exposed_seconds);
   for (const auto& sync : synced.applied) add(sync);
   return !synced.is_stopped;
 }

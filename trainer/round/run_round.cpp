@@ -115,8 +115,10 @@ bool run_round(Run& run, const RoundStop& stop) {
     if (is_leaving) break;
     if (ends_here(run, stop.asked)) return false;
     run.peers.set_activity(run.position.round(), run.site.steps_done() + 1, "training");
+    auto* const gradients = run.strategy.gradients();
     try {
-      run.site.step(run.strategy.gradients(), stop.asked);
+      // A step that all sites take together has begun at the others, and ends at all.
+      run.site.step(gradients, gradients != nullptr ? std::stop_token() : stop.asked);
     } catch (const Stopped&) {
       continue;  // as if the step had not begun
     }

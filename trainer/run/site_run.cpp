@@ -142,15 +142,13 @@ std::unique_ptr<Strategy> SiteRun::make_strategy() {
   auto& parameters = model_.model->parameters();
   StartValues start{.theta = parameters.host_values().pull(), .tensors = {}};
   for (const auto& spec : parameters.layout()) start.tensors.push_back({spec.name, spec.offset});
-  return farstep::make_strategy(
-      config_.strategy.kind,
-      {.outer = config_.outer, .sync = config_.sync, .base_steps = config_.plan.base_steps},
-      peers_->view(), std::move(start),
-      {.rendezvous = peers_->rendezvous(),
-       .recorder = ground_->recorder,
-       .clock = ground_->clock,
-       .wait_for_checkpoint = [this] { checkpoints_.wait_until_whole(); },
-       .finish_checkpoint = [this] { checkpoints_.finish(run_); }});
+  return farstep::make_strategy(config_.strategy.kind, strategy_settings(config_), peers_->view(),
+                                std::move(start),
+                                {.rendezvous = peers_->rendezvous(),
+                                 .recorder = ground_->recorder,
+                                 .clock = ground_->clock,
+                                 .wait_for_checkpoint = [this] { checkpoints_.wait_until_whole(); },
+                                 .finish_checkpoint = [this] { checkpoints_.finish(run_); }});
 }
 
 std::unique_ptr<Loader> SiteRun::make_loader() const {

@@ -18,6 +18,7 @@
 #include "trainer/data/data_config.h"
 #include "trainer/inner/inner_config.h"
 #include "trainer/model/model_config.h"
+#include "trainer/strategy/outer_sync/strategy_ground.h"
 #include "trainer/strategy/strategy_config.h"
 #include "wan/protocol/deadlines.h"
 #include "wan/roster/served_run.h"
@@ -92,7 +93,12 @@ struct RunConfig {
   RunSite site(const std::string& site) const;
 };
 
-// Reads and validates a run file's JSON; `file` is for messages.
+// Returns the settings of the run's strategy.
+StrategySettings strategy_settings(const RunConfig& run);
+
+// Reads and validates a run file's JSON; `file` is for messages. Sets what follows from
+// strategy.kind and is left out: the exchange, and for sites that step together that nobody waits
+// for a lost one.
 RunConfig run_config_from_json(const Json& json, const std::string& file);
 
 // Throws ConfigError if a run with stand-by coordinators could go on at two of them at once.

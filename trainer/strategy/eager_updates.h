@@ -21,7 +21,8 @@
 
 #include <optional>
 
-#include "trainer/strategy/outer_sync.h"
+#include "trainer/strategy/outer_sync/outer_sync.h"
+#include "trainer/strategy/strategy.h"
 
 namespace farstep {
 

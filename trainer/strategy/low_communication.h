@@ -13,7 +13,8 @@
 #include <optional>
 
 #include "outer_optimizer/schedule/fragment_schedule.h"
-#include "trainer/strategy/outer_sync.h"
+#include "trainer/strategy/outer_sync/outer_sync.h"
+#include "trainer/strategy/strategy.h"
 
 namespace farstep {
 

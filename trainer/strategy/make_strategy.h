@@ -2,10 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "trainer/base/view.h"
 #include "trainer/config/json_fields.h"
-#include "trainer/strategy/outer_sync.h"
+#include "trainer/strategy/outer_sync/strategy_ground.h"
 #include "trainer/strategy/strategy.h"
 #include "trainer/strategy/strategy_config.h"
 
@@ -20,7 +21,17 @@ std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const StrategySetting
 // of a run.
 void check_strategy(StrategyKind kind, const StrategySettings& settings, const JsonPath& path);
 
-// Returns whether codec, fragments and delay may change between two rounds.
-bool can_be_retuned(StrategyKind kind);
+// What the rest of a run must know of a strategy.
+struct StrategyTraits {
+  bool can_be_retuned = false;  // codec, fragments and delay may change between two rounds
+  // All sites take every step together, with equal state. So they take equal numbers of steps, none
+  // can go on without another, and none joins later.
+  bool steps_together = false;
+  ExchangeKind exchange = ExchangeKind::kDirect;  // where the run file leaves it out
+  // With steps_together, no exchange but these two.
+  std::optional<ExchangeKind> other_exchange = {};
+};
+
+const StrategyTraits& traits_of(StrategyKind kind);
 
 }  // namespace farstep

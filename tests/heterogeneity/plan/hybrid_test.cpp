@@ -57,6 +57,59 @@ TEST_CASE("step times seen in the run go before the profile and the reason says 
   REQUIRE_THAT(plan.sites[1].reason, Contains("0.125 s a step, measured in the run: 200 steps"));
 }
 
+TEST_CASE("sites that step together share the batch by their speeds") {
+  auto config = plan_config(Policy::kHybrid);
+  config.equal_steps = true;
+  std::vector<SiteKnowledge> sites;
+  for (const double seconds : kPaperSeconds) {
+    sites.push_back(timed_site("node" + std::to_string(sites.size()), seconds));
+  }
+  for (const int64_t base_batch : {1, 2, 4, 16, 64}) {
+    config.base_batch = base_batch;
+    const auto plan = make_plan(config, sites);
+    CAPTURE(base_batch);
+    int64_t batches = 0;
+    std::vector<double> seconds;
+    for (std::size_t id = 0; id < plan.sites.size(); ++id) {
+      const auto& work = plan.sites[id];
+      REQUIRE(work.local_steps == config.base_steps);
+      REQUIRE(work.batch >= 1);
+      REQUIRE(work.micro_batch <= work.batch);
+      batches += work.batch;
+      seconds.push_back(kPaperSeconds[id] / 4 * static_cast<double>(work.batch));
+      REQUIRE(*work.step_seconds == Approx(seconds.back()));
+    }
+    REQUIRE(batches == 4 * base_batch);
+    // No sequence can move to another site and make the longest step shorter; the last one stays.
+    double longest = 0;
+    for (std::size_t id = 0; id < seconds.size(); ++id) {
+      if (plan.sites[id].batch > 1) longest = std::max(longest, seconds[id]);
+    }
+    for (std::size_t id = 0; id < seconds.size(); ++id) {
+      REQUIRE(seconds[id] + kPaperSeconds[id] / 4 >= longest - 1e-9);
+    }
+  }
+  // The paper's baseline waits for 20.6 % of the time.
+  config.base_batch = 64;
+  REQUIRE(idle_share(make_plan(config, sites)) < 0.01);
+}
+
+TEST_CASE("sites of unknown speed keep the base batch among those that step together") {
+  auto config = plan_config(Policy::kHybrid);
+  config.equal_steps = true;
+  config.base_batch = 6;
+  auto plan = make_plan(
+      config, std::vector{timed_site("slow", 0.4), unknown_site("new"), timed_site("fast", 0.2)});
+  REQUIRE(plan.sites[0].batch == 4);
+  REQUIRE(plan.sites[1].batch == 6);
+  REQUIRE(plan.sites[2].batch == 8);
+  // By TFLOPS alone too.
+  plan = make_plan(
+      config, std::vector{site_of("a", {device_of(100, {})}), site_of("b", {device_of(200, {})})});
+  REQUIRE(plan.sites[0].batch == 4);
+  REQUIRE(plan.sites[1].batch == 8);
+}
+
 TEST_CASE("a site without step times is compared by its TFLOPS") {
   auto sites = std::vector{site_of("a", {device_of(100, {}, {{4, {}, 0.25}})}),
                            site_of("b", {device_of(200, {})})};

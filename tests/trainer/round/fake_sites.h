@@ -75,6 +75,10 @@ class FakePeers : public Peers, public Exchanges {
     transport_ = &transport;
     return exchange_.emplace(transport);
   }
+  Transport& connections(const View&) override {
+    const std::lock_guard lock(mutex_);
+    return *transport_;
+  }
   LinkUse uplink() const override {
     const std::lock_guard lock(mutex_);
     return {.state = sum(closed_, transport_->uplink()), .bits_per_second = std::nullopt};

@@ -44,7 +44,7 @@ class EmptyMeeting : public Rendezvous {
   Journal& journal_;
 };
 
-class NoExchange : public Exchange {
+class NoExchange : public DeltaExchange {
  public:
   void average(const SyncPoint&, std::span<float>, const ResidualSpans&) override {
     throw InternalError("nobody is there");

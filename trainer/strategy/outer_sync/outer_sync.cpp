@@ -1,33 +1,15 @@
-#include "trainer/strategy/outer_sync.h"
+#include "trainer/strategy/outer_sync/outer_sync.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "outer_optimizer/codec/make_codec.h"
 #include "outer_optimizer/schedule/averaging.h"
+#include "outer_optimizer/sync_partitions.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 
 namespace farstep {
-
-namespace {
-
-// Returns the shares of the run's config. With servers, each server has share 1 and any other
-// member 0; without servers all have the same share.
-std::vector<double> configured_shares(const SyncConfig& sync, const View& view) {
-  if (traits_of(sync.exchange).servers != ServersUse::kAddUp) {
-    return std::vector<double>(view.size(), 1);
-  }
-  std::vector<double> shares;
-  for (const auto& member : view.members) {
-    shares.push_back(std::ranges::count(sync.servers, member) > 0 ? 1 : 0);
-  }
-  // None is named, or all of them are lost.
-  if (std::ranges::count(shares, 1) == 0) shares.front() = 1;
-  return shares;
-}
-
-}  // namespace
 
 OuterSync::OuterSync(const StrategySettings& settings, const View& view, StartValues start,
                      const Surroundings& surroundings)
@@ -150,9 +132,7 @@ std::span<float> OuterSync::values(int64_t fragment) {
 std::vector<Range> OuterSync::partitions(const Range& fragment) const {
   std::vector<int64_t> borders;
   for (const auto& tensor : tensors_) borders.push_back(tensor.begin);
-  auto parts = sync_.partition == PartitionRule::kBytes
-                   ? cut_by_shares(fragment, shares())
-                   : cut_at_borders(fragment, shares(), borders);
+  auto parts = cut(fragment, sync_.partition, shares(), borders);
   for (auto& part : parts) part = {part.begin - fragment.begin, part.end - fragment.begin};
   return parts;
 }

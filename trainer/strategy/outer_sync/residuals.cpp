@@ -1,4 +1,4 @@
-#include "trainer/strategy/residuals.h"
+#include "trainer/strategy/outer_sync/residuals.h"
 
 #include <algorithm>
 

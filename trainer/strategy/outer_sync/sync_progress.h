@@ -9,7 +9,8 @@
 
 #include "outer_optimizer/sync_config.h"
 #include "trainer/base/error.h"
-#include "trainer/strategy/strategy.h"
+#include "trainer/config/json_fields.h"
+#include "trainer/strategy/outer_sync/sync_record.h"
 #include "wan/protocol/protocol.h"
 
 namespace farstep {
@@ -88,6 +89,18 @@ struct EagerProgress {
     visit("sent", sent, "what goes with that delta; null: theta_global has it", kRequired);
     visit("received", received, "its sync, where that counts; null: it is not over", kRequired);
     visit("sync", sync, "how syncs are done", kRequired);
+  }
+};
+
+// Progress of a strategy whose every step is a sync.
+struct StepProgress {
+  int64_t syncs_done = 0;
+  Work work = {};
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("syncs_done", syncs_done, "steps of the run", required(at_least(0)));
+    visit("work", work, "steps of the present round", kRequired);
   }
 };
 

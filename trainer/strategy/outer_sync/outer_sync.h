@@ -30,44 +30,14 @@
 #include "trainer/base/clock.h"
 #include "trainer/base/view.h"
 #include "trainer/base/worker.h"
-#include "trainer/strategy/residuals.h"
-#include "trainer/strategy/strategy.h"
-#include "trainer/strategy/sync_progress.h"
+#include "trainer/strategy/outer_sync/residuals.h"
+#include "trainer/strategy/outer_sync/strategy_ground.h"
+#include "trainer/strategy/outer_sync/sync_progress.h"
+#include "trainer/strategy/outer_sync/sync_record.h"
 #include "trainer/telemetry/recorder.h"
 #include "wan/protocol/rendezvous.h"
 
 namespace farstep {
-
-// A tensor's name and its first element in the flat vector.
-struct TensorStart {
-  std::string name;
-  int64_t begin = 0;
-};
-
-// The settings of a strategy.
-struct StrategySettings {
-  OuterConfig outer;
-  SyncConfig sync;
-  int64_t base_steps = 1;  // steps of a round, the unit of sync.delay_steps
-};
-
-// The values that a strategy starts from: theta_global, and its tensors in order and without gaps.
-struct StartValues {
-  std::span<const float> theta;
-  std::vector<TensorStart> tensors;
-};
-
-// The objects that a strategy uses; all of them must outlive it.
-struct Surroundings {
-  Rendezvous& rendezvous;
-  Recorder& recorder;
-  const Clock& clock;
-  // Returns when the site's newest checkpoint is complete. The sync's worker calls it before the
-  // site arrives at a sync. So no sync changes state of the strategy that is still being saved.
-  std::function<void()> wait_for_checkpoint = [] {};
-  // The same; the training thread calls it before it waits for a sync.
-  std::function<void()> finish_checkpoint = [] {};
-};
 
 class OuterSync {
  public:
