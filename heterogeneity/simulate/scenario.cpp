@@ -126,25 +126,43 @@ void check_regions(const Scenario& scenario, const std::string& file) {
   }
 }
 
-// Throws if the simulation does not support the scenario's `sync`. Other settings of a run's `sync`
-// are accepted.
+// Throws if the simulation does not support the scenario's strategy and `sync`. Other settings of a
+// run's `sync` are accepted.
 void check_sync(const Scenario& scenario, const std::string& file) {
   const auto& sync = scenario.sync;
   sync.validate({file, "sync"}, scenario.plan.base_steps);
   const auto refuse = [&](bool is_unknown, const char* member) {
     if (!is_unknown) return;
-    JsonPath{file, "sync"}.member(member).fail(
-        "is not simulated: only the direct exchange in equal parts is");
+    JsonPath{file, "sync"}.member(member).fail("is not simulated: only equal parts are");
   };
-  refuse(!traits_of(sync.exchange).is_simulated, "exchange");
   refuse(sync.shares != SharesRule::kEqual, "shares");
   refuse(sync.partition != PartitionRule::kBytes, "partition");
+  const JsonPath strategy{file, "strategy.kind"};
+  if (scenario.strategy.kind == StrategyKind::kEagerUpdates) strategy.fail("is not simulated");
+  const bool joins =
+      std::ranges::any_of(scenario.sites, [](const auto& site) { return site.joins_at_round > 1; });
+  if (!scenario.plan.equal_steps) return;
+  if (joins) strategy.fail("takes no site in, and one joins after round 1");
+  if (sync.fragments > 1 || sync.delay_steps > 0) {
+    strategy.fail("sums whole gradients: sync.fragments must be 1, sync.delay_steps 0");
+  }
+}
+
+// What strategy.kind decides.
+void complete(Scenario& scenario, const Json& json) {
+  const auto kind = scenario.strategy.kind;
+  complete_exchange(scenario.sync, kind, json);
+  scenario.plan.equal_steps = traits_of(kind).steps_together;
+  // The master alone adds up.
+  auto& servers = scenario.sync.servers;
+  if (kind == StrategyKind::kDataParallelMaster && servers.size() > 1) servers.resize(1);
 }
 
 }  // namespace
 
 Scenario scenario_from_json(const Json& json, const std::string& file, const fs::path& folder) {
   auto scenario = read_json<Scenario>(json, file);
+  complete(scenario, json);
   const auto placed = spell_out(scenario, file, folder);
   check_names(placed);
   check_profiles(placed, scenario.plan);

@@ -21,6 +21,7 @@ struct SimulateOptions {
   std::optional<bool> replan;
   std::optional<RoundEnd> round_end;
   std::optional<double> slack_fraction;
+  std::optional<StrategyKind> strategy;
   std::optional<int64_t> fragments, delay_steps;
   std::optional<CodecKind> codec;
   std::string out;
@@ -41,6 +42,7 @@ struct SimulateOptions {
     visit("replan", replan, "true or false: hybrid plans every round from those before");
     visit("round_end", round_end, "steps or deadline");
     visit("slack_fraction", slack_fraction, "by how much of a round a last step may be late");
+    visit("strategy", strategy, "how the sites' replicas stay together");
     visit("fragments", fragments, "parts of the model that are synced one after the other");
     visit("delay_steps", delay_steps, "inner steps in which training hides a fragment's sync");
     visit("codec", codec, "how the deltas and their mean travel");
@@ -68,6 +70,7 @@ Scenario read_scenario(const SimulateOptions& options, const std::string& source
     replace("plan." + name, name);
   }
   for (const std::string name : {"fragments", "delay_steps"}) replace("sync." + name, name);
+  replace("strategy.kind", "strategy");
   replace("sync.codec.kind", "codec");
   return scenario_from_json(json, source, std::filesystem::path(options.scenario).parent_path());
 }

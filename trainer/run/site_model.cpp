@@ -6,7 +6,6 @@
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/model/device.h"
 #include "trainer/model/matmul/product_choice.h"
-#include "trainer/strategy/make_strategy.h"
 
 namespace farstep {
 

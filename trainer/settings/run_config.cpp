@@ -73,19 +73,14 @@ void check_numbers(const RunConfig& run, const std::string& file) {
   }
 }
 
-bool has(const Json& json, const char* group, const char* field) {
-  const auto found = json.find(group);
-  return found != json.end() && found->is_object() && found->contains(field);
-}
-
 // What one word, strategy.kind, decides.
 void complete(RunConfig& run, const Json& json) {
-  const auto& strategy = traits_of(run.strategy.kind);
-  if (!has(json, "sync", "exchange")) run.sync.exchange = strategy.exchange;
-  run.plan.equal_steps = strategy.steps_together;
-  if (strategy.steps_together && !has(json, "deadlines", "pause_seconds")) {
-    run.deadlines.pause_seconds = 0;
-  }
+  complete_exchange(run.sync, run.strategy.kind, json);
+  if (!traits_of(run.strategy.kind).steps_together) return;
+  run.plan.equal_steps = true;
+  const auto deadlines = json.find("deadlines");
+  const bool is_given = deadlines != json.end() && deadlines->contains("pause_seconds");
+  if (!is_given) run.deadlines.pause_seconds = 0;
 }
 
 // Sites that step together hold the same state after each step. None can go on without another, or

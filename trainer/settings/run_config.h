@@ -12,6 +12,7 @@
 
 #include "heterogeneity/plan/plan_config.h"
 #include "outer_optimizer/outer_config.h"
+#include "outer_optimizer/strategy_kind.h"
 #include "outer_optimizer/sync_config.h"
 #include "trainer/checkpoint/checkpoint_config.h"
 #include "trainer/config/json_fields.h"
@@ -19,7 +20,6 @@
 #include "trainer/inner/inner_config.h"
 #include "trainer/model/model_config.h"
 #include "trainer/strategy/outer_sync/strategy_ground.h"
-#include "trainer/strategy/strategy_config.h"
 #include "wan/protocol/deadlines.h"
 #include "wan/roster/served_run.h"
 

@@ -37,35 +37,25 @@ std::unique_ptr<Strategy> make_local_sgd(const StrategySettings& settings, const
 
 void accept(const StrategySettings& /*settings*/, const JsonPath& /*path*/) {}
 
-// One strategy's functions and properties. A new strategy adds a row to the table.
+// One strategy's functions. A new strategy adds a row to this table, and one to that of its
+// properties (outer_optimizer/strategy_kind.cpp).
 struct StrategyRow {
   StrategyKind kind;
   std::unique_ptr<Strategy> (*make)(const StrategySettings& settings, const View& view,
                                     StartValues start, const Surroundings& surroundings);
   void (*check)(const StrategySettings& settings, const JsonPath& path);
-  StrategyTraits traits;
 };
 
-// Eager updates cannot be retuned: their sync has a whole round, so there is nothing to choose.
+constexpr auto make_everywhere = make_data_parallel<DataParallel::Update::kEverywhere>;
+constexpr auto make_at_master = make_data_parallel<DataParallel::Update::kAtMaster>;
+
 constexpr std::array kStrategies{
-    StrategyRow{
-        StrategyKind::kLowCommunication, make<LowCommunication>, accept, {.can_be_retuned = true}},
-    StrategyRow{StrategyKind::kEagerUpdates, make<EagerUpdates>, EagerUpdates::check, {}},
-    StrategyRow{StrategyKind::kLocalSgd, make_local_sgd, accept, {.can_be_retuned = true}},
-    StrategyRow{StrategyKind::kRingAllReduce,
-                make_data_parallel<DataParallel::Update::kEverywhere>,
-                DataParallel::check,
-                {.steps_together = true,
-                 .exchange = ExchangeKind::kRing,
-                 .other_exchange = ExchangeKind::kDirect}},
-    StrategyRow{StrategyKind::kParameterServer,
-                make_data_parallel<DataParallel::Update::kEverywhere>,
-                DataParallel::check,
-                {.steps_together = true, .exchange = ExchangeKind::kParameterServer}},
-    StrategyRow{StrategyKind::kDataParallelMaster,
-                make_data_parallel<DataParallel::Update::kAtMaster>,
-                DataParallel::check,
-                {.steps_together = true, .exchange = ExchangeKind::kParameterServer}},
+    StrategyRow{StrategyKind::kLowCommunication, make<LowCommunication>, accept},
+    StrategyRow{StrategyKind::kEagerUpdates, make<EagerUpdates>, EagerUpdates::check},
+    StrategyRow{StrategyKind::kLocalSgd, make_local_sgd, accept},
+    StrategyRow{StrategyKind::kRingAllReduce, make_everywhere, DataParallel::check},
+    StrategyRow{StrategyKind::kParameterServer, make_everywhere, DataParallel::check},
+    StrategyRow{StrategyKind::kDataParallelMaster, make_at_master, DataParallel::check},
 };
 
 const StrategyRow& row_of(StrategyKind kind) {
@@ -83,19 +73,14 @@ std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const StrategySetting
 }
 
 void check_strategy(StrategyKind kind, const StrategySettings& settings, const JsonPath& path) {
-  const auto& row = row_of(kind);
+  const auto& traits = traits_of(kind);
   const auto exchange = settings.sync.exchange;
-  if (row.traits.steps_together && exchange != row.traits.exchange &&
-      exchange != row.traits.other_exchange) {
+  if (traits.steps_together && exchange != traits.exchange && exchange != traits.other_exchange) {
     path.member("kind").fail(
         fmt::format("{} needs sync.exchange {}, which it has if that is left out; here it is {}",
-                    name_of(kind), name_of(row.traits.exchange), name_of(exchange)));
+                    name_of(kind), name_of(traits.exchange), name_of(exchange)));
   }
-  row.check(settings, path);
-}
-
-const StrategyTraits& traits_of(StrategyKind kind) {
-  return row_of(kind).traits;
+  row_of(kind).check(settings, path);
 }
 
 }  // namespace farstep

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
+#include "outer_optimizer/strategy_kind.h"
 #include "trainer/base/view.h"
 #include "trainer/config/json_fields.h"
 #include "trainer/strategy/outer_sync/strategy_ground.h"
 #include "trainer/strategy/strategy.h"
-#include "trainer/strategy/strategy_config.h"
 
 namespace farstep {
 
@@ -20,18 +19,5 @@ std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const StrategySetting
 // Throws ConfigError, with the member under `path`, if the strategy does not accept these settings
 // of a run.
 void check_strategy(StrategyKind kind, const StrategySettings& settings, const JsonPath& path);
-
-// What the rest of a run must know of a strategy.
-struct StrategyTraits {
-  bool can_be_retuned = false;  // codec, fragments and delay may change between two rounds
-  // All sites take every step together, with equal state. So they take equal numbers of steps, none
-  // can go on without another, and none joins later.
-  bool steps_together = false;
-  ExchangeKind exchange = ExchangeKind::kDirect;  // where the run file leaves it out
-  // With steps_together, no exchange but these two.
-  std::optional<ExchangeKind> other_exchange = {};
-};
-
-const StrategyTraits& traits_of(StrategyKind kind);
 
 }  // namespace farstep

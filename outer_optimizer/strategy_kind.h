@@ -1,10 +1,17 @@
-// The strategy of a run (`strategy` of a run file).
+// The strategy of a run (`strategy` of a run file), and what the rest of a run must know of it.
+// trainer/strategy makes it.
+//
+// Values and pure functions; thread-safe.
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
+#include "outer_optimizer/exchange_kind.h"
+#include "outer_optimizer/sync_config.h"
 #include "trainer/config/fields.h"
 
 namespace farstep {
@@ -23,6 +30,20 @@ inline std::span<const std::string_view> enum_names(StrategyKind) {
       "ring_all_reduce",   "parameter_server", "data_parallel_master"};
   return kNames;
 }
+
+// The properties of one kind.
+struct StrategyTraits {
+  StrategyKind kind;
+  bool can_be_retuned = false;  // codec, fragments and delay may change between two rounds
+  // All sites take every step together, with equal state. So they take equal numbers of steps, none
+  // can go on without another, and none joins later.
+  bool steps_together = false;
+  ExchangeKind exchange = ExchangeKind::kDirect;  // where the run file leaves it out
+  // With steps_together, no exchange but these two.
+  std::optional<ExchangeKind> other_exchange = {};
+};
+
+const StrategyTraits& traits_of(StrategyKind kind);
 
 struct StrategyConfig {
   StrategyKind kind = StrategyKind::kLowCommunication;
@@ -47,5 +68,9 @@ struct StrategyConfig {
           in_range(4, 1e12));
   }
 };
+
+// Sets sync.exchange to the strategy's if `document`, which has the settings under "sync", leaves
+// it out.
+void complete_exchange(SyncConfig& sync, StrategyKind kind, const Json& document);
 
 }  // namespace farstep
