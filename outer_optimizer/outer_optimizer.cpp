@@ -32,6 +32,7 @@ int64_t OuterOptimizer::delta(const Range& range, std::span<const float> theta_l
     has_bad |= !(std::abs(delta[k]) <= std::numeric_limits<float>::max());
   }
   if (has_bad == 0) return -1;
+  // The second pass is rare: the run ends with this message.
   const auto bad = std::ranges::find_if(delta, [](float value) { return !std::isfinite(value); });
   return range.begin + (bad - delta.begin());
 }

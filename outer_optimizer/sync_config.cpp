@@ -10,6 +10,7 @@ namespace farstep {
 
 void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
   const int64_t steps = std::max<int64_t>(1, delay_steps);  // of a fragment
+  // Only one fragment is under way at a time, so their steps add up.
   if (fragments * steps > base_steps) {
     path.member(delay_steps > 1 ? "delay_steps" : "fragments")
         .fail(fmt::format("{} fragments, each under way for {} steps, do not fit into a round of "
@@ -32,6 +33,7 @@ void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
 
 void SyncConfig::require_room(const JsonPath& steps, int64_t local_steps,
                               int64_t base_steps) const {
+  // A site with more or fewer steps than base_steps has a longer or shorter delay.
   const FragmentSchedule schedule(local_steps, fragments, delay_steps, base_steps);
   const int64_t each = std::max<int64_t>(1, schedule.delay_steps());
   if (fragments * each <= local_steps) return;

@@ -1,3 +1,6 @@
+// The batch decides how fast a site trains, the steps only when it is ready for the sync. So each
+// site first gets the batch with most tokens a second, then as many steps of it as the round has
+// time for.
 #include "heterogeneity/plan/hybrid.h"
 
 #include <algorithm>
@@ -86,8 +89,8 @@ Load fastest_load(const StepPredictor& predictor, const std::vector<int64_t>& tr
   return best;
 }
 
-// Doubling keeps the number of trials small; a site without fits keeps the base batch, as larger
-// ones cannot be compared.
+// Doubling keeps the number of trials small. A site without fits keeps the base batch, because
+// nothing compares larger ones with it.
 Load choose_load(const PlanConfig& config, const SiteKnowledge& site,
                  const StepPredictor& predictor, int64_t most) {
   const int64_t start = start_batch(config, most);
@@ -115,26 +118,26 @@ std::vector<Speed> speeds_of(std::span<const SiteKnowledge> sites,
   double seconds_sum = 0;  // of one sequence at one TFLOPS
   int64_t num_compared = 0;
   bool any_timed = false;
-  for (std::size_t id = 0; id < sites.size(); ++id) {
-    const auto& work = plan.sites[id];
-    tflops[id] = total_tflops(sites[id]);
-    const auto seconds = predictors[id].seconds(work.batch, work.micro_batch);
+  for (std::size_t place = 0; place < sites.size(); ++place) {
+    const auto& work = plan.sites[place];
+    tflops[place] = total_tflops(sites[place]);
+    const auto seconds = predictors[place].seconds(work.batch, work.micro_batch);
     if (!seconds) continue;
     any_timed = true;
-    speeds[id] = {sites[id].seen ? Source::kRun : Source::kProfile, *seconds};
-    if (!tflops[id]) continue;
-    seconds_sum += *seconds * *tflops[id] / static_cast<double>(work.batch);
+    speeds[place] = {sites[place].seen ? Source::kRun : Source::kProfile, *seconds};
+    if (!tflops[place]) continue;
+    seconds_sum += *seconds * *tflops[place] / static_cast<double>(work.batch);
     ++num_compared;
   }
   // No site has both figures, so nothing says how many seconds a TFLOPS is worth.
   if (any_timed && num_compared == 0) return speeds;
   const double seconds_each = any_timed ? seconds_sum / static_cast<double>(num_compared) : 1;
   double slowest = 0;
-  for (std::size_t id = 0; id < sites.size(); ++id) {
-    if (speeds[id].source != Source::kNothing || !tflops[id]) continue;
-    speeds[id] = {any_timed ? Source::kTflops : Source::kTflopsAlone,
-                  seconds_each * static_cast<double>(plan.sites[id].batch) / *tflops[id]};
-    slowest = std::max(slowest, speeds[id].step_seconds);
+  for (std::size_t place = 0; place < sites.size(); ++place) {
+    if (speeds[place].source != Source::kNothing || !tflops[place]) continue;
+    speeds[place] = {any_timed ? Source::kTflops : Source::kTflopsAlone,
+                     seconds_each * static_cast<double>(plan.sites[place].batch) / *tflops[place]};
+    slowest = std::max(slowest, speeds[place].step_seconds);
   }
   for (auto& speed : speeds) {
     // No site is timed, so only ratios are known. The slowest site's step becomes the unit.
@@ -147,16 +150,16 @@ std::vector<Speed> speeds_of(std::span<const SiteKnowledge> sites,
 std::vector<std::string> compared_tflops(std::span<const SiteKnowledge> sites) {
   std::vector<std::optional<double>> tflops;
   std::size_t least = sites.size();
-  for (std::size_t id = 0; id < sites.size(); ++id) {
-    tflops.push_back(total_tflops(sites[id]));
-    if (tflops[id] && (least == sites.size() || *tflops[id] < *tflops[least])) least = id;
+  for (std::size_t place = 0; place < sites.size(); ++place) {
+    tflops.push_back(total_tflops(sites[place]));
+    if (tflops[place] && (least == sites.size() || *tflops[place] < *tflops[least])) least = place;
   }
   std::vector<std::string> texts(sites.size());
-  for (std::size_t id = 0; id < sites.size(); ++id) {
-    if (!tflops[id]) continue;
-    texts[id] = id == least ? "its TFLOPS, the least of all"
-                            : fmt::format("its TFLOPS, {:.2f} times {}'s",
-                                          *tflops[id] / *tflops[least], sites[least].site);
+  for (std::size_t place = 0; place < sites.size(); ++place) {
+    if (!tflops[place]) continue;
+    texts[place] = place == least ? "its TFLOPS, the least of all"
+                                  : fmt::format("its TFLOPS, {:.2f} times {}'s",
+                                                *tflops[place] / *tflops[least], sites[least].site);
   }
   return texts;
 }
@@ -184,45 +187,46 @@ std::string reason_of(const SitePlan& work, Source source, const std::string& tf
 
 }  // namespace
 
-// Chooses the load of every site first. The slowest site's time for the base samples is then the
-// target, and steps are chosen with which all sites finish near it.
+// Chooses the load of every site first. The target is then the slowest site's time for the
+// sequences of the base work, and every site gets the steps that end near it.
 RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                       std::span<const StepPredictor> predictors) {
   const int64_t most = most_batch(config, sites.size());
   const int64_t start = start_batch(config, most);
   RoundPlan plan;
-  for (std::size_t id = 0; id < sites.size(); ++id) {
-    const auto load = choose_load(config, sites[id], predictors[id], most);
+  for (std::size_t place = 0; place < sites.size(); ++place) {
+    const auto load = choose_load(config, sites[place], predictors[place], most);
     auto& work = plan.sites.emplace_back();
-    work.site = sites[id].site;
+    work.site = sites[place].site;
     work.local_steps = config.base_steps;
     work.batch = load.batch;
     work.micro_batch = load.micro_batch;
   }
   std::vector<Pace> paces;
-  std::vector<std::size_t> ids;
+  std::vector<std::size_t> places;
   double target_seconds = 0;
   const auto speeds = speeds_of(sites, predictors, plan);
-  for (std::size_t id = 0; id < sites.size(); ++id) {
-    const auto& speed = speeds[id];
+  for (std::size_t place = 0; place < sites.size(); ++place) {
+    const auto& speed = speeds[place];
     if (speed.source == Source::kNothing) continue;
     // Seconds cannot be added to relative times.
-    const double overhead = speed.source == Source::kTflopsAlone ? 0 : sites[id].overhead_seconds;
-    // Steps for as many samples as the base work has.
+    const double overhead =
+        speed.source == Source::kTflopsAlone ? 0 : sites[place].overhead_seconds;
+    // Steps for as many sequences as the base work has.
     const double steps =
         std::max(1.0, static_cast<double>(config.base_steps) * static_cast<double>(start) /
-                          static_cast<double>(plan.sites[id].batch));
+                          static_cast<double>(plan.sites[place].batch));
     target_seconds = std::max(target_seconds, overhead + steps * speed.step_seconds);
     paces.push_back({overhead, speed.step_seconds});
-    ids.push_back(id);
+    places.push_back(place);
   }
-  if (ids.empty()) {
+  if (places.empty()) {
     JsonPath{"", "plan.policy"}.fail(
         "hybrid needs to know of at least one site how fast it is: a step time, or the TFLOPS of "
         "its devices; `farstep profile` measures both");
   }
   const auto steps = steps_to_meet(paces, target_seconds);
-  for (std::size_t i = 0; i < ids.size(); ++i) plan.sites[ids[i]].local_steps = steps[i];
+  for (std::size_t i = 0; i < places.size(); ++i) plan.sites[places[i]].local_steps = steps[i];
   return plan;
 }
 
@@ -231,23 +235,24 @@ void explain_hybrid(const PlanConfig& config, std::span<const SiteKnowledge> sit
                     std::span<const StepPredictor> predictors, RoundPlan& plan) {
   const auto speeds = speeds_of(sites, predictors, plan);
   std::vector<double> overheads;
-  for (std::size_t id = 0; id < sites.size(); ++id) {
-    overheads.push_back(sites[id].overhead_seconds);
-    plan.sites[id].step_seconds.reset();
-    const auto source = speeds[id].source;
+  for (std::size_t place = 0; place < sites.size(); ++place) {
+    overheads.push_back(sites[place].overhead_seconds);
+    plan.sites[place].step_seconds.reset();
+    const auto source = speeds[place].source;
     const bool in_seconds = source != Source::kNothing && source != Source::kTflopsAlone;
-    if (in_seconds) plan.sites[id].step_seconds = speeds[id].step_seconds;
+    if (in_seconds) plan.sites[place].step_seconds = speeds[place].step_seconds;
   }
   predict_round(plan, overheads);
   const int64_t start = start_batch(config, most_batch(config, sites.size()));
   const auto tflops = compared_tflops(sites);
-  for (std::size_t id = 0; id < sites.size(); ++id) {
-    auto& work = plan.sites[id];
-    work.reason = reason_of(work, speeds[id].source, tflops[id], plan.round_seconds);
-    if (work.batch == start || !predictors[id].has_fits()) continue;
-    const auto base = choose_load(config, sites[id], predictors[id], start);
+  for (std::size_t place = 0; place < sites.size(); ++place) {
+    auto& work = plan.sites[place];
+    work.reason = reason_of(work, speeds[place].source, tflops[place], plan.round_seconds);
+    if (work.batch == start || !predictors[place].has_fits()) continue;
+    const auto base = choose_load(config, sites[place], predictors[place], start);
     const double gain = static_cast<double>(work.batch) / static_cast<double>(base.batch) *
-                        *predictors[id].seconds(base.batch, base.micro_batch) / *work.step_seconds;
+                        *predictors[place].seconds(base.batch, base.micro_batch) /
+                        *work.step_seconds;
     work.reason += fmt::format("; {:.2f} times the tokens/s of batch {}", gain, start);
   }
 }

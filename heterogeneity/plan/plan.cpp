@@ -11,8 +11,8 @@ void predict_round(RoundPlan& plan, std::span<const double> overhead_seconds) {
   FARSTEP_CHECK(overhead_seconds.size() == plan.sites.size(), "{} sites, {} overheads",
                 plan.sites.size(), overhead_seconds.size());
   plan.round_seconds = 0;
-  for (std::size_t id = 0; id < plan.sites.size(); ++id) {
-    auto& site = plan.sites[id];
+  for (std::size_t place = 0; place < plan.sites.size(); ++place) {
+    auto& site = plan.sites[place];
     site.compute_seconds.reset();
     site.idle_seconds.reset();
     if (site.step_seconds) {
@@ -22,13 +22,13 @@ void predict_round(RoundPlan& plan, std::span<const double> overhead_seconds) {
       plan.round_seconds.reset();
     } else if (plan.round_seconds) {
       plan.round_seconds =
-          std::max(*plan.round_seconds, overhead_seconds[id] + *site.compute_seconds);
+          std::max(*plan.round_seconds, overhead_seconds[place] + *site.compute_seconds);
     }
   }
   if (!plan.round_seconds) return;
-  for (std::size_t id = 0; id < plan.sites.size(); ++id) {
-    auto& site = plan.sites[id];
-    site.idle_seconds = *plan.round_seconds - (overhead_seconds[id] + *site.compute_seconds);
+  for (std::size_t place = 0; place < plan.sites.size(); ++place) {
+    auto& site = plan.sites[place];
+    site.idle_seconds = *plan.round_seconds - (overhead_seconds[place] + *site.compute_seconds);
   }
 }
 

@@ -31,14 +31,14 @@ struct PlanFacts {
 }
 
 void refuse_pins(const PlanConfig& config, std::span<const SiteKnowledge> sites) {
-  for (std::size_t id = 0; id < sites.size(); ++id) {
-    const auto& pins = sites[id].pins;
+  for (std::size_t place = 0; place < sites.size(); ++place) {
+    const auto& pins = sites[place].pins;
     const char* pinned = pins.local_steps   ? "local_steps"
                          : pins.batch       ? "batch"
                          : pins.micro_batch ? "micro_batch"
                                             : nullptr;
     if (!pinned) continue;
-    JsonPath{"", "sites"}.element(id).member(pinned).fail(
+    JsonPath{"", "sites"}.element(place).member(pinned).fail(
         fmt::format("is given, but plan.policy {} decides it; leave it out, or plan with uniform",
                     name_of(config.policy)));
   }
@@ -110,21 +110,21 @@ RoundPlan base_plan(const PlanConfig& config, std::span<const SiteKnowledge> sit
 // Sets the micro-batches: the whole batch, or the config's, but no more than a device's share and
 // memory allow.
 RoundPlan with_micro_batches(const PlanFacts& facts, RoundPlan plan) {
-  for (std::size_t id = 0; id < facts.sites.size(); ++id) {
-    auto& work = plan.sites[id];
-    const auto& pin = facts.sites[id].pins.micro_batch;
+  for (std::size_t place = 0; place < facts.sites.size(); ++place) {
+    auto& work = plan.sites[place];
+    const auto& pin = facts.sites[place].pins.micro_batch;
     const int64_t wanted = pin ? *pin : facts.config.micro_batch.value_or(work.batch);
     if (wanted > work.batch) {
       const JsonPath path{"", pin ? "sites" : "plan"};
-      (pin ? path.element(id) : path)
+      (pin ? path.element(place) : path)
           .member("micro_batch")
           .fail(fmt::format("is {}; must be at most the batch of {}, {}", wanted, work.site,
                             work.batch));
     }
-    work.micro_batch = std::min(wanted, most_micro_batch(facts.sites[id]).value_or(wanted));
+    work.micro_batch = std::min(wanted, most_micro_batch(facts.sites[place]).value_or(wanted));
     // A device with a smaller share would keep memory for sequences that it never gets.
-    work.micro_batch = std::min(work.micro_batch,
-                                facts.predictors[id].largest_share(work.batch, work.micro_batch));
+    work.micro_batch = std::min(
+        work.micro_batch, facts.predictors[place].largest_share(work.batch, work.micro_batch));
   }
   return plan;
 }
@@ -146,15 +146,15 @@ RoundPlan plan_by_tflops(const PlanFacts& facts, int64_t SitePlan::*shared, cons
     means.push_back(mean_tflops(site, facts.config));
   }
   const auto least = std::min_element(means.begin(), means.end());
-  for (std::size_t id = 0; id < facts.sites.size(); ++id) {
-    auto& work = plan.sites[id];
-    const double ratio = means[id] / *least;
+  for (std::size_t place = 0; place < facts.sites.size(); ++place) {
+    auto& work = plan.sites[place];
+    const double ratio = means[place] / *least;
     const int64_t base = work.*shared;
     // The limit keeps llround() defined; check_work() then refuses the plan.
     work.*shared = std::llround(
         std::min(static_cast<double>(base) * ratio, static_cast<double>(kMostWork + 1)));
     work.reason =
-        fmt::format("{:.5g} TFLOPS a device, {:.3f} times {}'s: {} {} instead of {}", means[id],
+        fmt::format("{:.5g} TFLOPS a device, {:.3f} times {}'s: {} {} instead of {}", means[place],
                     ratio, facts.sites[static_cast<std::size_t>(least - means.begin())].site, what,
                     work.*shared, base);
   }
@@ -171,8 +171,8 @@ RoundPlan plan_steps_by_tflops(const PlanFacts& facts) {
 
 RoundPlan plan_batch_by_memory(const PlanFacts& facts) {
   auto plan = base_plan(facts.config, facts.sites);
-  for (std::size_t id = 0; id < facts.sites.size(); ++id) {
-    const auto& site = facts.sites[id];
+  for (std::size_t place = 0; place < facts.sites.size(); ++place) {
+    const auto& site = facts.sites[place];
     for (const auto& device : profile_of(site, facts.config).devices) {
       if (device.max_micro_batch) continue;
       refuse(
@@ -181,7 +181,7 @@ RoundPlan plan_batch_by_memory(const PlanFacts& facts) {
                       device.name, site.site));
     }
     const int64_t most = *most_micro_batch(site);
-    auto& work = plan.sites[id];
+    auto& work = plan.sites[place];
     while (work.batch <= most / 2) work.batch *= 2;
     work.reason =
         work.batch <= most
@@ -199,10 +199,10 @@ RoundPlan plan_hybrid(const PlanFacts& facts) {
 void predict_work(const PlanConfig&, std::span<const SiteKnowledge> sites,
                   std::span<const StepPredictor> predictors, RoundPlan& plan) {
   std::vector<double> overheads;
-  for (std::size_t id = 0; id < sites.size(); ++id) {
-    auto& work = plan.sites[id];
-    work.step_seconds = predictors[id].seconds(work.batch, work.micro_batch);
-    overheads.push_back(sites[id].overhead_seconds);
+  for (std::size_t place = 0; place < sites.size(); ++place) {
+    auto& work = plan.sites[place];
+    work.step_seconds = predictors[place].seconds(work.batch, work.micro_batch);
+    overheads.push_back(sites[place].overhead_seconds);
   }
   predict_round(plan, overheads);
 }

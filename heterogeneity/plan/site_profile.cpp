@@ -50,6 +50,7 @@ std::vector<SiteProfile> read_site_profiles(const std::vector<std::filesystem::p
   std::vector<SiteProfile> profiles;
   std::map<std::string, std::string> file_of_site;
   std::size_t modelled = files.size();  // index of the first profile with a model
+  // The first profile with a model sets it. Profiles from data sheets have none and go with all.
   for (const auto& file : files) {
     auto profile = site_profile_from_json(load_json(file), file.string());
     const auto [other, is_new] = file_of_site.emplace(profile.site, file.string());

@@ -1,3 +1,6 @@
+// A step costs an update, plus something for each pass, plus something for each sequence. The line
+// is the least-squares fit of these three costs. At most three unknowns and seven sets of them:
+// trying all sets is simpler than a solver with constraints.
 #include "heterogeneity/plan/step_time.h"
 
 #include <algorithm>
@@ -187,6 +190,8 @@ double update_seconds(const SumsBySize& sums, double line_step_seconds) {
 void add_table(std::span<const StepTime> measured, StepTimeFit& fit) {
   SumsBySize sums;
   for (const auto& step : measured) {
+    // A batch that its micro-batch does not divide counts as a fraction of a pass: its small last
+    // pass is not a size of its own.
     const int64_t size = std::min(step.micro_batch, batch_of(step));
     sums[size].add(static_cast<double>(batch_of(step)) / static_cast<double>(size), step.seconds);
   }

@@ -1,3 +1,6 @@
+// Tries every codec, number of fragments and useful delay, which are a few dozen, and ranks them by
+// the loss that they cost. The cheapest one that meets the target wins. A sync's time comes from
+// the closed form in wan/link/link_time.h.
 #include "heterogeneity/plan/sync_plan.h"
 
 #include <algorithm>

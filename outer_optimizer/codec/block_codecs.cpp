@@ -1,3 +1,5 @@
+// A block travels as one scale and a short code for each value. Blocks are small, because one large
+// value makes the scale coarse for all that share it.
 #include "outer_optimizer/codec/block_codecs.h"
 
 #include <algorithm>

@@ -9,7 +9,7 @@ namespace farstep {
 
 namespace {
 
-// By memcpy, because encoded bytes need not be aligned.
+// By memcpy, because encoded bytes need not be aligned. Compilers make vector stores of it.
 template <typename Format>
 void encode_values(const float* __restrict values, std::byte* __restrict bytes, int64_t n) {
   for (int64_t k = 0; k < n; ++k) {

@@ -1,3 +1,5 @@
+// One array serves in turn as this site's delta, as the sum of its own partition and as the mean of
+// all. So a sync needs no second copy of the model.
 #include "outer_optimizer/exchange/direct_exchange.h"
 
 #include <algorithm>
@@ -32,6 +34,7 @@ class Deltas : public ReduceGatherValues {
     const int64_t most_chunks = (most_values + largest_values - 1) / largest_values;
     for (const auto& part : point.partitions) {
       const int64_t even = most_chunks == 0 ? 0 : (part.size() + most_chunks - 1) / most_chunks;
+      // Whole blocks, so that the bytes are those of one encoding of the partition.
       chunk_values_.push_back((even + block - 1) / block * block);
     }
   }

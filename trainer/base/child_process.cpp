@@ -24,6 +24,7 @@ constexpr int kExitCannotExecute = 127;
 // Ends the child by the system call itself. ThreadSanitizer's _exit() writes the parent's buffered
 // output once more.
 [[noreturn]] void end_child() {
+  // The call does not return; the loop tells the compiler so.
   while (true) ::syscall(SYS_exit_group, kExitCannotExecute);
 }
 
@@ -73,12 +74,14 @@ int open_output(const std::filesystem::path& file) {
 
 ChildProcess::ChildProcess(const std::filesystem::path& program,
                            const std::vector<std::string>& arguments, const ChildOptions& options) {
+  // All that the child needs is allocated before the fork: after it the child may not allocate.
   std::vector<std::string> all{program.string()};
   all.insert(all.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
   for (auto& argument : all) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   const int output = options.output_file.empty() ? -1 : open_output(options.output_file);
+  // The child compares it with its own parent, to notice that this process died meanwhile.
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ == 0) become(pointers.data(), output, options, parent);
@@ -91,6 +94,7 @@ ChildProcess::ChildProcess(const std::filesystem::path& program,
 
 ChildProcess::~ChildProcess() {
   if (!exit_code()) {
+    // The wait is short: no process can refuse SIGKILL. Without it a zombie would stay.
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
@@ -99,6 +103,8 @@ ChildProcess::~ChildProcess() {
 
 std::optional<int> ChildProcess::exit_code() {
   int status = 0;
+  // The first call after the end reaps the child. Its number may then name a stranger, so nothing
+  // asks for it again.
   if (!exit_code_ && ::waitpid(pid_, &status, WNOHANG) == pid_) {
     exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
@@ -106,6 +112,7 @@ std::optional<int> ChildProcess::exit_code() {
 }
 
 void ChildProcess::send_signal(int signal) {
+  // Not to a child that has been reaped: the signal could reach another process.
   if (!exit_code()) ::kill(pid_, signal);
 }
 

@@ -45,6 +45,7 @@ std::string read_file(const std::filesystem::path& path) {
 void sync_to_disk(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const bool synced = descriptor >= 0 && ::fsync(descriptor) == 0;
+  // close() may set errno too.
   const int error = errno;
   if (descriptor >= 0) ::close(descriptor);
   if (!synced) {
@@ -55,6 +56,7 @@ void sync_to_disk(const std::filesystem::path& path) {
 // The order matters: content before name, and name before the folder's flush, so that a crash shows
 // either file whole.
 void write_file_durably(const std::filesystem::path& path, std::string_view content) {
+  // In the same folder: a rename cannot cross file systems.
   auto partial = path;
   partial += ".partial";
   {
@@ -85,6 +87,7 @@ void replace_folder_durably(const std::filesystem::path& staged,
   std::error_code unknown;  // ignored: the rename fails too, and reports why
   if (!std::filesystem::exists(target, unknown)) return rename_durably(staged, target);
   if (swap_folders(staged, target)) {
+    // `staged` has the old folder now. It goes only after the new one is safe on the disk.
     sync_to_disk(folder_of(target));
     remove_folder(staged);
     return;

@@ -22,8 +22,8 @@ bool may_use_tiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-// Asks the processor itself: clang 14's __builtin_cpu_supports does not know tiles. Whether the
-// system saves their state is what may_use_tiles() finds out.
+// Asks the processor itself: clang 14's __builtin_cpu_supports does not know tiles. Only
+// may_use_tiles() finds out whether the system saves their state.
 bool has_bf16_tiles() {
   constexpr unsigned kFeatures = 7, kBf16 = 1U << 22, kTiles = 1U << 24;  // CPUID, in edx
   unsigned eax = 0;
@@ -57,6 +57,7 @@ InstructionSet detect() {
 
 #endif
 
+// Relaxed: it is set before other threads start, and no other memory depends on it.
 std::atomic<InstructionSet> limit = InstructionSet::kAmx;
 
 }  // namespace
@@ -68,6 +69,7 @@ std::span<const std::string_view> enum_names(InstructionSet) {
 }
 
 InstructionSet widest_instruction_set() {
+  // Asked once: each request for tiles is a system call, and kernels ask for their set often.
   static const InstructionSet widest = detect();
   return widest;
 }

@@ -26,6 +26,7 @@ void set_up_log(const std::string& label, const std::string& level) {
 
 void log_to_file(const std::filesystem::path& file) {
   try {
+    // With the date: a file is read days later. The terminal shows the time only.
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string());
     sink->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
     auto& sinks = spdlog::default_logger()->sinks();

@@ -15,6 +15,7 @@ struct DTypeFacts {
   std::size_t bytes;
 };
 
+// In the order of the enum: its values are the indices.
 constexpr std::array<DTypeFacts, 4> kDTypes{{{DType::kF32, "F32", 4},
                                              {DType::kBF16, "BF16", 2},
                                              {DType::kF16, "F16", 2},
@@ -49,6 +50,7 @@ NamedBuffer f32_buffer(std::string name, std::span<float> values) {
 }
 
 int64_t num_elements(std::span<const int64_t> shape) {
+  // The empty product: a scalar has no extents and one element.
   int64_t product = 1;
   for (const int64_t extent : shape) product *= extent;
   return product;

@@ -1,3 +1,7 @@
+// A checkpoint needs values that training changes. Copying them in the training thread would stop
+// it for the whole copy. So another thread copies while the owner computes gradients, and the owner
+// waits only before its next write. The mutex guards one flag: a copy is requested and not
+// complete.
 #include "trainer/base/snapshot.h"
 
 #include <sys/mman.h>
@@ -26,6 +30,7 @@ std::size_t padded(std::size_t bytes, std::size_t alignment) {
 // Not initialised, so that the copying thread touches the pages first. By small pages that took
 // longer than the copy itself.
 AlignedMemory huge_pages(std::size_t bytes) {
+  // aligned_alloc() takes whole multiples only.
   bytes = padded(bytes, kHugePage);
   auto memory = aligned_memory(bytes, kHugePage);
   ::madvise(memory.get(), bytes, MADV_HUGEPAGE);  // a hint
@@ -74,6 +79,7 @@ void Snapshot::copy() {
 
 double Snapshot::hold() {
   std::unique_lock lock(mutex_);
+  // The usual case: no checkpoint was requested since the last step.
   if (!is_pending_) return 0;
   const auto began = std::chrono::steady_clock::now();
   const bool is_made = made_.wait_for(lock, kMostWait, [this] { return !is_pending_; });
