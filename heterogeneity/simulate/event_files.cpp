@@ -1,3 +1,5 @@
+// A simulated run has the same records as a real one, so that one report serves both. Each site's
+// lines have a clock of their own, which its steps and spans move.
 #include "heterogeneity/simulate/event_files.h"
 
 #include <fstream>
@@ -147,6 +149,7 @@ void EventFiles::write(const SimulatedRound& round) {
     const auto file = folder / kEventFile;
     const bool has_begun = has_begun_[site.site];
     if (!has_begun) make_folder(folder);
+    // Opened for each round: a thousand sites would exceed the limit of open files.
     std::ofstream out(file, std::ios::binary | std::ios::app);
     if (!has_begun) out << first_lines(round, site);
     out << round_lines(round, site);

@@ -97,6 +97,7 @@ void check_profiles(const std::vector<PlacedSite>& placed, const PlanConfig& pla
     const auto& profile = *entry.site.profile;
     SiteKnowledge truth;
     truth.profile = profile;
+    // Asked of the predictor itself, which the simulation calls later.
     if (!step_seconds(truth, plan.base_batch, plan.micro_batch.value_or(plan.base_batch))) {
       entry.profile_path.member("devices").fail(fmt::format(
           "{} has a device without step_seconds: there is nothing to simulate", profile.site));

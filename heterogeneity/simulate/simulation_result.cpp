@@ -24,6 +24,7 @@ std::string row_text(const SimulationResult& result, std::string_view name, std:
 }  // namespace
 
 SimulationResult::SimulationResult(const Scenario& scenario) {
+  // All sites from the start, so that a site's id is its index.
   for (const auto& site : scenario.sites) sites.push_back({.site = site.name, .time = {}});
 }
 
@@ -73,8 +74,8 @@ Json simulation_json(const SimulationResult& result) {
 }
 
 std::string simulation_text(const Scenario& scenario, const SimulationResult& result) {
-  // A table of a thousand sites and a hundred rounds would hide what it should show. Of many rounds
-  // the first six, in which the plan settles, and the last are shown.
+  // A table of a thousand sites and a hundred rounds would hide its point. Of many rounds it has
+  // the first six, in which the plan changes most, and the last.
   constexpr std::size_t kMostSites = 40, kMostRounds = 40, kFirstRounds = 6, kRoundsALine = 7;
   std::size_t width = 5;
   for (const auto& site : scenario.sites) width = std::max(width, site.name.size());

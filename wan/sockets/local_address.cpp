@@ -31,6 +31,7 @@ std::vector<InterfaceAddress> interface_addresses() {
   FARSTEP_CHECK(getifaddrs(&list) == 0, "getifaddrs: {}", std::system_category().message(errno));
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   std::vector<InterfaceAddress> found;
+  // By family, so that IPv4 comes before IPv6 at every interface.
   for (int family : {AF_INET, AF_INET6}) {
     for (const auto* entry = list; entry != nullptr; entry = entry->ifa_next) {
       if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != family) continue;
@@ -111,6 +112,7 @@ std::string ip_of_host(const std::string& field, const std::string& host) {
 
 HostAndPort parse_endpoint(const std::string& field, const std::string& endpoint) {
   const std::string_view scheme = "tcp://";
+  // The last colon: an IPv6 address has others before it.
   const auto colon = endpoint.rfind(':');
   if (endpoint.starts_with(scheme) && colon > scheme.size()) {
     HostAndPort parsed{.host = endpoint.substr(scheme.size(), colon - scheme.size())};

@@ -36,8 +36,7 @@ void set_option(int fd, int level, int name, int value) {
 std::vector<sock_filter> source_filter(const SocketAddress& source) {
   const bool is_v4 = source.family() == AF_INET;
   const uint32_t source_offset = is_v4 ? 12 : 8;  // of the source address in the IP header
-  // From the header of the network layer on, as the filter of a TCP socket sees the packet from
-  // TCP's header.
+  // Counted from the IP header (SKF_NET_OFF): the filter of a TCP socket begins at TCP's header.
   uint32_t words[4];
   const std::size_t count = is_v4 ? 1 : 4;
   std::memcpy(words,
@@ -47,6 +46,7 @@ std::vector<sock_filter> source_filter(const SocketAddress& source) {
               4 * count);
   std::vector<sock_filter> program;
   for (std::size_t i = 0; i < count; ++i) {
+    // Two statements for each later word and the "pass" lie between here and "drop".
     const auto to_drop = static_cast<uint8_t>(2 * (count - i) - 1);
     const auto offset = static_cast<uint32_t>(SKF_NET_OFF) + source_offset;
     program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset + 4 * i)));
@@ -59,8 +59,8 @@ std::vector<sock_filter> source_filter(const SocketAddress& source) {
 
 }  // namespace
 
-// Gloo does not give out its sockets. The kernel lists all of the process, and an address tells
-// which is whose.
+// Gloo does not give out its sockets. The kernel lists all sockets of the process, and their
+// addresses distinguish them.
 int find_socket(
     const std::function<bool(const SocketAddress&, const std::optional<SocketAddress>&)>& wanted) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

@@ -26,6 +26,7 @@ std::string printable(std::string_view text, std::size_t most) {
 }
 
 void StrangerLog::warn(std::string_view kind, std::string_view text) {
+  // Before the entry is looked up: a kind that was quiet long enough counts as new.
   tick();
   const auto [found, is_new] = kinds_.try_emplace(std::string(kind));
   if (!is_new) {
