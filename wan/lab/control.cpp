@@ -37,6 +37,7 @@ sockaddr_un address_of(const std::filesystem::path& path) {
   return address;
 }
 
+// Distinguishes a running lab from a socket file that a killed one left.
 bool somebody_listens(const sockaddr_un& address) {
   const int probe = ::socket(AF_UNIX, kSocketType, 0);
   const bool is_answered =
@@ -79,6 +80,7 @@ std::span<const std::string_view> enum_names(ControlCommand) {
 
 std::string answer_request(Router& router, const std::string& request) {
   try {
+    // Any process of this machine may write to the socket.
     check_json_limits(request);
     const auto json = Json::parse(request, nullptr, /*allow_exceptions=*/false);
     return carry_out(router, read_json<ControlRequest>(json, "request")).dump();
@@ -125,6 +127,7 @@ void LabControl::serve(Router& router) {
       if (client >= 0) watch(events_, client);
       continue;
     }
+    // A client sends one request; whoever sends a longer one gets an answer about its first part.
     std::string request(kMostRequestBytes, '\0');
     const auto bytes = ::recv(descriptor, request.data(), request.size(), 0);
     if (bytes > 0) {

@@ -1,3 +1,5 @@
+// One thread reads the packets of all sites, holds each until it is due, and writes it to its
+// destination. So all events have one order, and the delay of a packet depends on no other thread.
 #include "wan/lab/lab.h"
 
 #include <poll.h>
@@ -75,6 +77,7 @@ class Lab {
                             .address = ipv4_text(router_.address(i)),
                             .interface = kSiteInterface});
     }
+    // Written last: who waits for this file finds all sites up.
     write_file_durably(lab_file_, to_json(file).dump(1) + "\n");
   }
 
@@ -169,6 +172,7 @@ class Lab {
     if (command_) exit_code_ = command_->exit_code();
     for (std::size_t i = 0; i < sites_.size(); ++i) {
       const auto holder = sites_[i]->holder();
+      // Without its holder a site's namespace may vanish, and its packets with it.
       FARSTEP_CHECK(::waitpid(holder, nullptr, WNOHANG) != holder,
                     "process {}, which holds the namespace of site {}, was killed", holder, i + 1);
     }

@@ -22,6 +22,7 @@ std::string counters_table(const LabCounters& counters) {
     text += row(fmt::format("site {} down", site.site), site.down);
   }
   for (const auto& site : counters.sites) {
+    // Usually none: such a packet is a fault of what runs in the site.
     if (site.malformed.packets + site.no_such_site.packets == 0) continue;
     text += fmt::format("site {} sent {} packets that are not IPv4, and {} to no site\n", site.site,
                         site.malformed.packets, site.no_such_site.packets);

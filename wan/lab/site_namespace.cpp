@@ -33,9 +33,8 @@ void require(bool is_done, const char* what) {
       std::strerror(errno)));
 }
 
-// A process is in one namespace at a time. Interfaces must be made inside, so this thread goes
-// there.
-// Enters a new network namespace, and returns at the end of the scope.
+// Enters a new network namespace, and returns at the end of the scope. A thread is in one namespace
+// at a time, and interfaces must be made inside.
 class Excursion {
  public:
   Excursion() : home_(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) {

@@ -1,3 +1,5 @@
+// A state of gigabytes crosses a line that may break. TCP cannot resume, so the two ends agree
+// after each new connection how many bytes the receiver has, and go on there.
 #include "wan/transport/bulk_transfer.h"
 
 #include <fmt/format.h>
@@ -50,6 +52,7 @@ enum class Wait { kReady, kStopped, kLate };
 // Waits until `fd` is ready for `events`; without an fd it waits for the stop or the deadline.
 Wait wait_for(int fd, short events, int stop_fd, Deadline deadline) {
   while (true) {
+    // A negative fd is ignored by poll(), which makes this a wait for the stop.
     pollfd entries[] = {{stop_fd, POLLIN, 0}, {fd, events, 0}};
     if (poll(entries, 2, milliseconds_until(deadline)) < 0) continue;
     if (entries[0].revents != 0) return Wait::kStopped;
@@ -58,7 +61,7 @@ Wait wait_for(int fd, short events, int stop_fd, Deadline deadline) {
   }
 }
 
-// The kernel spreads the bytes evenly, so that the line keeps room for the run.
+// The kernel spreads the bytes evenly, so that the line keeps room for the run's own messages.
 void limit_rate(const Socket& socket, const std::optional<double>& bits_per_second) {
   if (!bits_per_second) return;
   const auto bytes = static_cast<uint64_t>(std::max(1.0, *bits_per_second / 8));
@@ -108,6 +111,7 @@ std::optional<bool> send_rest(const Socket& socket, const BulkAddress& address,
     sent += static_cast<uint64_t>(count);
     give_up = deadline_after(stall_seconds);
   }
+  // The kernel has the last bytes, but only the receiver knows that it has them too.
   if (wait_for(socket.fd(), POLLIN, stop_fd, give_up) == Wait::kStopped) return std::nullopt;
   return receive_line(socket, deadline_after(0)) == "done";
 }

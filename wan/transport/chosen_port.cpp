@@ -23,6 +23,7 @@ int bind_to_chosen_port(int fd, const sockaddr* address, socklen_t length) {
     auto* ip4 = reinterpret_cast<sockaddr_in*>(&changed);
     auto* ip6 = reinterpret_cast<sockaddr_in6*>(&changed);
     const auto port = htons(static_cast<uint16_t>(chosen_port));
+    // Only a free choice is replaced: a socket that asks for a port gets that one.
     if (changed.ss_family == AF_INET && ip4->sin_port == 0) ip4->sin_port = port;
     if (changed.ss_family == AF_INET6 && ip6->sin6_port == 0) ip6->sin6_port = port;
     address = reinterpret_cast<const sockaddr*>(&changed);

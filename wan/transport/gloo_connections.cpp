@@ -1,3 +1,8 @@
+// Gloo moves the bytes. This unit adds what Gloo lacks: chosen ports, one reason for everything
+// that fails at once, notice of a peer's end while nobody waits for it, and a pace for long lines.
+//
+// Order of locks: ending_mutex_ or pacing_mutex_, then mutex_. No call into Gloo that may wait is
+// made under mutex_.
 #include "wan/transport/gloo_connections.h"
 
 #include <gloo/transport/tcp/address.h>
@@ -194,14 +199,14 @@ void GlooConnections::look(double now_seconds) {
     all += sample;
     // A stated control is the user's choice, and is not changed.
     const bool watches = link.losses && mesh_.congestion_control.empty();
-    if (watches && link.losses->is_lossy(sample)) mind_losses(link);
+    if (watches && link.losses->is_lossy(sample)) change_control(link);
   }
   pacer_.look(all);
 }
 
 // Continues with BBR on all lanes of a peer. The caller holds both mutexes.
-void GlooConnections::mind_losses(GlooConnection& lossy) {
-  lossy.losses.reset();
+void GlooConnections::change_control(GlooConnection& lossy) {
+  lossy.losses.reset();  // for good: BBR needs no second change
   for (auto& lane : lossy.lanes) {
     if (lane.line) lane.line->pace_with(kLossyControl);
   }
@@ -282,6 +287,7 @@ void GlooConnections::listen(GlooLane& lane, int peer, int port, const std::stri
                         fmt::format("network.port: {} cannot listen on {}: {}",
                                     mesh_.sites[mesh_.rank], address.text(), error.what()));
   }
+  // Without a check of the network nobody knows from where the peer comes.
   if (source_ip.empty()) return;
   const auto own = address_in(lane.own_address);
   const int fd = find_socket([&](const auto& local, const auto&) { return local == own; });

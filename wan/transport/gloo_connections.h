@@ -114,7 +114,7 @@ class GlooConnections {
   void connect(int peer, int lane, const std::vector<char>& peer_address);
   void watch(int peer);
   void look(double now_seconds);
-  void mind_losses(GlooConnection& lossy);
+  void change_control(GlooConnection& lossy);
   void end(const std::string& site, const std::string& reason, bool tell_peers);
   void say_farewell(const std::string& lost_site);
   std::string key(int from, int to) const;

@@ -70,6 +70,7 @@ class Message : public Transfer {
       const auto slot = slot_for(tag_, bytes_.size());
       for (std::size_t piece = 0; piece < pieces_; ++piece) {
         if (piece < link_.lanes.size()) {
+          // One buffer a lane serves all its pieces: each piece is a range of the same memory.
           buffers_.push_back(
               lane_of(piece).context->createUnboundBuffer(bytes_.data(), bytes_.size()));
           connections_.enroll(buffers_.back().get());

@@ -1,3 +1,6 @@
+// Every pair of sites is tried in both directions before training. Gloo alone would report a wrong
+// address or a closed port as a timeout without a cause. All sites hear all verdicts, so that none
+// starts without the others.
 #include "wan/transport/network_check.h"
 
 #include <poll.h>

@@ -47,6 +47,7 @@ NetworkNotice read_network_notice(const std::string& text, int num_sites) {
     throw DataError(error.what());
   }
   NetworkNotice notice{fields.address, fields.nonce, {}, fields.failure, fields.is_temporary};
+  // A site that failed may have no ports; its reason is all that counts.
   if (!notice.failure.empty()) return notice;
   if (std::ssize(fields.ports) != num_sites) {
     throw DataError(fmt::format("it has {} ports for {} sites", fields.ports.size(), num_sites));

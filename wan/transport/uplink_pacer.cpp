@@ -1,3 +1,6 @@
+// A line's rate shows only while a queue stands in front of it. So the pace rises until a queue
+// appears, takes the rate that gets through then, and stays there. Later rises are rare and small,
+// because each one may fill the queue.
 #include "wan/transport/uplink_pacer.h"
 
 #include <algorithm>
@@ -20,12 +23,12 @@ constexpr double kSearch = 1.1;
 // One busy time in twelve then risks a queue of 5 % of its bytes.
 constexpr double kProbe = 1.05;
 constexpr int kProbeEvery = 12;
-// No measurement chose it. With a larger part a noisy rate sets off a new search; with a smaller
-// one a lower bound passes for the line's rate.
 // A rate below this part of the pace was measured while queues overflowed, so it is a lower bound.
+// No measurement chose the value. With a larger one a noisy rate sets off a new search. With a
+// smaller one a lower bound passes for the line's rate.
 constexpr double kOverrun = 0.93;
-// No measurement chose this one either; it tells a fault of the line from its usual variation.
-// A rate below this part of the pace may be a passing fault, and counts only if it comes twice.
+// A rate below this part of the pace may be a passing fault, and counts only if it comes twice. No
+// measurement chose this value either. It distinguishes a fault of the line from usual variation.
 constexpr double kException = 0.5;
 
 }  // namespace
@@ -89,6 +92,7 @@ bool UplinkPacer::learn() {
     *pace_ *= is_known_ ? kProbe : kSearch;
     return true;
   }
+  // The second exception in a row is believed: the line has really become slower.
   was_exception_ = pace_ && line_ < kException * *pace_ && !was_exception_;
   if (was_exception_) return false;
   // While queues overflow, less than the line's rate gets through: search upwards from there.
