@@ -1,3 +1,6 @@
+// OpenSSL builds and reads the certificates; this unit decides what stands in them. The least that
+// serves: an authority that signs sites and nothing below them, and sites with a run and a name. So
+// a peer's certificate needs no chain, and its subject says all that a site asks.
 #include "wan/secure/certificates.h"
 
 #include <openssl/err.h>
@@ -13,6 +16,7 @@ namespace farstep {
 
 namespace {
 
+// Longer than any run; sites' certificates end earlier, as their user wants.
 constexpr int64_t kAuthorityDays = 3650;
 // Clocks of sites differ; a new certificate is valid at once everywhere.
 constexpr int64_t kClockDays = 1;
@@ -78,6 +82,7 @@ KeyPair new_pair(int64_t from_days, int64_t to_days) {
 }
 
 std::string name_entry(const X509_NAME* name, int field) {
+  // Two names of one kind count as none: which of them another program reads is not certain.
   const int at = X509_NAME_get_index_by_NID(name, field, -1);
   if (at < 0 || X509_NAME_get_index_by_NID(name, field, at) >= 0) return "";
   const auto* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
@@ -99,6 +104,7 @@ template <typename Handle, typename Read>
 Handle from_pem(std::string_view pem, const std::string& place, const char* kind, Read read) {
   const MemoryHandle memory(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
   check_openssl(memory != nullptr, "read PEM");
+  // An earlier error of this thread would be given as the reason.
   ERR_clear_error();
   Handle object(read(memory.get()));
   if (!object) {
@@ -175,6 +181,7 @@ RevocationsHandle revoke(const KeyPair& authority, X509_CRL* before,
     check_openssl(revoked && X509_CRL_add0_revoked(list.get(), revoked.get()) == 1, "revoke");
     revoked.release();
   };
+  // The list before is copied, not extended: a list is signed as a whole.
   auto* old = before != nullptr ? X509_CRL_get_REVOKED(before) : nullptr;
   for (int i = 0; i < sk_X509_REVOKED_num(old); ++i) {
     add(RevokedHandle(X509_REVOKED_dup(sk_X509_REVOKED_value(old, i))));

@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kAuthorityKeyFile = "authority.key";
 constexpr const char* kSitesFolder = "sites";
+// Site names begin with a letter or digit, so it is never one.
 constexpr const char* kPartFolder = ".part";
 
 [[noreturn]] void fail(const fs::path& path, const char* what, int error) {
@@ -39,6 +40,7 @@ void write_private_file(const fs::path& path, const std::string& content) {
   if (file < 0) fail(path, "cannot be made", errno);
   const auto written = ::write(file, content.data(), content.size());
   int error = written < 0 ? errno : 0;
+  // A short write to a regular file means that the disk is full.
   if (error == 0 && written != static_cast<ssize_t>(content.size())) error = ENOSPC;
   if (error == 0 && ::fsync(file) != 0) error = errno;
   ::close(file);
@@ -100,6 +102,7 @@ void make_key_folder(const fs::path& folder, const std::string& run) {
                     "to add sites to it, or name another folder",
                     (folder / kAuthorityKeyFile).string()));
   }
+  // Only the folder itself is private: its parents may be anybody's.
   if (folder.has_parent_path()) make_folder(folder.parent_path());
   make_private_folder(folder);
   make_private_folder(folder / kSitesFolder);
@@ -159,6 +162,8 @@ void revoke_site_keys(const fs::path& folder, const std::vector<std::string>& si
   const auto before = read_revocations(read_file(place), place.string());
   const auto pem = revocations_pem(revoke(authority, before.get(), revoked).get());
   replace_private_file(place, pem);
+  // Also the folders of sites that are not copied yet, so that their keys come with the newest
+  // list.
   for (const auto& entry : fs::directory_iterator(folder / kSitesFolder)) {
     if (entry.is_directory()) replace_private_file(entry.path() / kRevocationsFile, pem);
   }

@@ -1,3 +1,6 @@
+// OpenSSL's connection object serves one thread at a time, and one site sends while it receives. So
+// each single SSL call is made under the mutex, on a socket that never blocks. A call that cannot
+// go on waits for the socket without the mutex.
 #include "wan/secure/secure_channel.h"
 
 #include <openssl/err.h>
@@ -28,6 +31,7 @@ std::string failure_text(int result, int error) {
 
 constexpr const char* kCannotSend = "cannot send";
 constexpr const char* kCannotReceive = "cannot receive";
+// Below the limit of AES-GCM with a margin, and above the state of any model's sync.
 constexpr uint64_t kBytesOfAKey = uint64_t{1} << 36;
 
 auto receiving(std::span<std::byte> bytes) {
@@ -82,6 +86,7 @@ SecureChannel SecureChannel::connect(Socket socket, const std::string& site,
       },
       deadline);
   auto reason = credentials.reason_to_refuse(channel.ssl_.get());
+  // The right run is not enough: another of its sites may listen at this address.
   const auto found = identity_of(SSL_get0_peer_certificate(channel.ssl_.get())).site;
   if (!reason && found != site) reason = fmt::format("its certificate is of site \"{}\"", found);
   if (reason) fail(site, fmt::format("who answers there is refused: {}", *reason));
@@ -130,6 +135,7 @@ SecureChannel::Outcome SecureChannel::attempt(const char* doing, Step step) {
   const int error = errno;
   if (result == 1) return {SSL_ERROR_NONE, count};
   const int wanted = SSL_get_error(ssl_.get(), result);
+  // Only these three leave the connection usable.
   if (wanted != SSL_ERROR_ZERO_RETURN && wanted != SSL_ERROR_WANT_READ &&
       wanted != SSL_ERROR_WANT_WRITE) {
     fail(peer_, fmt::format("{}: {}", doing, failure_text(wanted, error)));

@@ -1,3 +1,6 @@
+// A handshake takes as long as its visitor likes, so all of them go on at once, in steps that never
+// wait. Until a visitor has shown its certificate it costs a bounded amount of memory, and crowds
+// out only visitors from its own address.
 #include "wan/secure/secure_listener.h"
 
 #include <openssl/err.h>
@@ -96,6 +99,7 @@ void SecureListener::make_room() {
 void SecureListener::wait(Deadline deadline) {
   std::vector<pollfd> entries{{socket_.fd(), POLLIN, 0}};
   for (const auto& visitor : visitors_) {
+    // A handshake may have to send while this end reads, and the other way round.
     const bool writes = visitor.wanted == SSL_ERROR_WANT_WRITE;
     entries.push_back({visitor.socket.fd(), static_cast<short>(writes ? POLLOUT : POLLIN), 0});
     deadline = std::min(deadline, visitor.until);
@@ -141,6 +145,7 @@ SecureListener::Progress SecureListener::advance(Visitor& visitor) {
   if (visitor.wanted == SSL_ERROR_WANT_READ || visitor.wanted == SSL_ERROR_WANT_WRITE) {
     return Progress::kWaits;
   }
+  // A refused certificate fails the handshake; this reason says more than the alert that it sends.
   if (const auto verified = SSL_get_verify_result(ssl); verified != X509_V_OK) {
     return refuse(visitor, kCertificate, X509_verify_cert_error_string(verified));
   }

@@ -96,6 +96,7 @@ Hello read_hello(const Frame& frame) {
   }
   from += kMagic.size();
   Hello hello{get(from, 8), get(from + 8, 8), get(from + 16, 8), get(from + 24, 8)};
+  // Zero means "not known" in the other fields.
   if (hello.tunnel == 0) throw WrongFrame("its hello has no tunnel id");
   return hello;
 }
@@ -143,6 +144,8 @@ std::optional<Frame> FrameReader::next() {
   Frame frame{.kind = static_cast<FrameKind>(header[0]),
               .stream = static_cast<uint32_t>(get(header + 4, 4)),
               .sequence = get(header + 8, 8)};
+  // The header alone decides what is wrong, before the payload has come: a peer cannot make this
+  // end wait for bytes that it would refuse.
   const auto* shape = shape_of(frame.kind);
   if (shape == nullptr) {
     throw WrongFrame(

@@ -11,12 +11,14 @@ namespace farstep {
 
 namespace {
 
-// Between two looks whether the gateway ends.
+// How late the thread may notice that the gateway ends.
 constexpr double kTurnSeconds = 0.2;
 // Far above the lanes of any run: a member cannot make this site start threads without end.
 constexpr int kMostLanes = 64;
 constexpr std::string_view kTopic = "lane-";
 
+// A tunnel outlives a view, but a transport counts from its own start. So what the line carried
+// before is subtracted.
 class LineFromNow : public Line {
  public:
   explicit LineFromNow(std::shared_ptr<Line> line)
@@ -56,6 +58,7 @@ SecureListener listen_at(const SocketAddress& address, const Credentials& creden
                          StrangerLog& strangers) {
   const auto& own = credentials.identity().site;
   try {
+    // Any other site of the run may come: who takes part is decided behind the port.
     return {address, credentials, [&own](const std::string& site) { return site != own; },
             [&strangers](std::string_view kind, const std::string& text) {
               strangers.warn(kind, text);
@@ -80,7 +83,7 @@ Gateway::Gateway(const SocketAddress& address, Credentials credentials, const Cl
                credentials_.identity().run);
 }
 
-// All tunnels drain at the same time.
+// Asked before any is joined, so that all tunnels drain at the same time.
 Gateway::~Gateway() {
   is_stopping_ = true;
   thread_.join();
@@ -116,6 +119,7 @@ void Gateway::welcome(SecureChannel channel) {
 
 std::shared_ptr<Tunnel> Gateway::tunnel(const std::string& peer, int lane) {
   const std::lock_guard lock(mutex_);
+  // Made by whichever comes first: a request of this site, or the peer's connection.
   auto& tunnel = tunnels_[{peer, lane}];
   if (tunnel == nullptr) {
     tunnel = std::make_shared<Tunnel>(peer, lane, credentials_, services_);

@@ -1,3 +1,10 @@
+// One thread has all sockets of the lane: the TLS connection, the local connections and the local
+// listeners. Each turn it sends what it can, polls everything, and moves what has come. Other
+// threads only leave requests under the mutex and wake it.
+//
+// The state of the streams is TunnelEnd's; this unit decides when a connection is made, believed
+// and given up. So "the line is cut" (reconnect, keep the streams) stays apart from "the peer has
+// ended" (end the streams), which only the peer's own word or a refused connection proves.
 #include "wan/tunnel/tunnel.h"
 
 #include <poll.h>
@@ -73,6 +80,7 @@ void Tunnel::set_peer_address(const SocketAddress& address, bool dials_first) {
   {
     const std::lock_guard lock(mutex_);
     address_ = address;
+    // An address that comes again, for a new view, must not make both ends wait for each other.
     dials_first_ = dials_first_ || dials_first;
   }
   wake();
@@ -81,6 +89,7 @@ void Tunnel::set_peer_address(const SocketAddress& address, bool dials_first) {
 void Tunnel::take(SecureChannel channel) {
   {
     const std::lock_guard lock(mutex_);
+    // A newer connection of the peer replaces one that was not taken yet.
     offered_.reset();
     offered_.emplace(std::move(channel));
   }
@@ -94,6 +103,7 @@ std::shared_ptr<const Socket> Tunnel::listen_for(const std::string& name, const 
     doors_.push_back(door);
   }
   wake();
+  // Points at the listener and holds the door: the two end together.
   return {door, &door->listener};
 }
 
@@ -113,8 +123,8 @@ void Tunnel::run() {
       take_requests();
       if (!channel_ && steady_clock::now() >= next_dial_) dial();
       exchange();
-      mind_revocation();
-      mind_silence();
+      check_revocation();
+      check_silence();
     }
   } catch (const std::exception& error) {
     spdlog::error("secure link to {} ended: {}", peer_, error.what());
@@ -212,6 +222,7 @@ void Tunnel::begin(SecureChannel channel, bool is_dialed) {
   const std::lock_guard lock(mutex_);
   if (counter_) {
     const auto last = counter_->look();
+    // The figures of a lane go on over a change of the connection, as its users count differences.
     before_.bytes += last.bytes;
     before_.sending_seconds += last.sending_seconds;
     before_.line.delivered_bytes += last.line.delivered_bytes;
@@ -265,6 +276,7 @@ void Tunnel::exchange() {
   }
   std::vector<pollfd> entries{{wake_.fd(), POLLIN, 0}};
   const bool is_connected = channel_ && streams_.end().is_connected();
+  // Writability is asked for only with something to send: an idle connection is always writable.
   const auto channel_events = static_cast<short>(has_sent_all ? POLLIN : POLLIN | POLLOUT);
   entries.push_back({channel_ ? channel_->fd() : -1, channel_events, 0});
   const bool may_admit =
@@ -275,6 +287,7 @@ void Tunnel::exchange() {
   const auto first_stream = entries.size();
   streams_.append_entries(entries, is_connected && has_sent_all);
   const auto until =
+      // Twice in the keep-alive's period, so that neither silence nor a due one is noticed late.
       std::min(deadline_after(kKeepAliveSeconds / 2), channel_ ? Time::max() : next_dial_);
   ::poll(entries.data(), entries.size(), milliseconds_until(until));
   eventfd_t ignored = 0;
@@ -335,7 +348,7 @@ void Tunnel::receive() {
 }
 
 // A peer whose key was stolen and revoked must not stay for as long as its connection lasts.
-void Tunnel::mind_revocation() {
+void Tunnel::check_revocation() {
   if (!channel_ || seconds_since(checked_) < kRevocationSeconds) return;
   checked_ = steady_clock::now();
   if (!credentials_.is_revoked(channel_->peer_certificate())) return;
@@ -343,7 +356,7 @@ void Tunnel::mind_revocation() {
   end_all_streams();
 }
 
-void Tunnel::mind_silence() {
+void Tunnel::check_silence() {
   if (!channel_) return;
   if (seconds_since(heard_) > kSilenceSeconds) {
     return lose(fmt::format("nothing has come for {} s", kSilenceSeconds));

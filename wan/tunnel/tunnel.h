@@ -72,8 +72,8 @@ class Tunnel : public Line {
   void receive();
   bool send();
   void admit(const Door& door);
-  void mind_revocation();
-  void mind_silence();
+  void check_revocation();
+  void check_silence();
   void wake() const;
 
   const std::string peer_;

@@ -58,6 +58,7 @@ std::vector<PeerLink> check_tunnels(const MeshOptions& mesh,
                                     Store& store) {
   const auto prefix = fmt::format("tunnel/{}", mesh.generation);
   const auto& name = mesh.sites[mesh.rank];
+  // Before it waits for any peer's notice: two sites would otherwise wait for each other.
   store.put(fmt::format("{}/notice/{}", prefix, mesh.rank), notice_of(own));
   std::vector<std::optional<SocketAddress>> addresses(mesh.sites.size());
   for (int peer = 0; peer < mesh.size(); ++peer) {
@@ -67,6 +68,7 @@ std::vector<PeerLink> check_tunnels(const MeshOptions& mesh,
     // Of two that can be connected to, the first by name dials.
     if (addresses[peer]) gateway.know(site, *addresses[peer], !own || name < site);
   }
+  // One deadline for all: the gateway connects to every peer at the same time.
   const auto deadline = deadline_after(mesh.connect_seconds);
   std::string failures;
   std::vector<PeerLink> found(mesh.sites.size());

@@ -1,3 +1,6 @@
+// Resending, as TCP does it, but across connections. Frames are numbered and kept until the peer
+// has acknowledged them. After a cut both ends say what they expect next, and continue there. An id
+// for each end tells a peer that was cut off from one that begins anew and knows no stream.
 #include "wan/tunnel/tunnel_end.h"
 
 #include <fmt/format.h>
@@ -59,6 +62,7 @@ void TunnelEnd::choose_piece() {
   } else if (state_ != State::kConnected) {
     return;
   } else if (std::exchange(is_ack_due_, false)) {
+    // Before data: the peer may have stopped sending until it comes.
     own_piece_ = encode({.kind = FrameKind::kAck, .sequence = expected_});
     unacknowledged_bytes_ = 0;
     piece_ = Piece::kOwn;
@@ -104,6 +108,7 @@ void TunnelEnd::handle(const Frame& frame) {
   if (frame.sequence != expected_) {
     throw WrongFrame(fmt::format("frame {} came in place of {}", frame.sequence, expected_));
   }
+  // Answers to the peer's frames are kept as well, so it could otherwise fill this end's memory.
   if (kept_bytes_ > 2 * limits_.resend_bytes + kSpareBytes) {
     throw WrongFrame("it acknowledges no frame");
   }
@@ -127,6 +132,7 @@ void TunnelEnd::greet(const Hello& hello) {
     peer_window_ = hello.window_bytes;
     for (auto& [id, stream] : streams_) stream.credit += peer_window_;
   }
+  // Everything that is kept goes out again: nobody knows what of it has arrived.
   next_to_send_ = first_kept_;
   state_ = State::kConnected;
 }
@@ -149,6 +155,7 @@ void TunnelEnd::open_from_peer(const Frame& frame) {
     throw WrongFrame(fmt::format("stream {} opens out of turn", frame.stream));
   }
   ++opened_there_;
+  // The stream counts as opened, so that the numbers of both ends agree.
   if (is_full()) {
     add(encode({FrameKind::kReset, frame.stream, next_sequence(), {}}));
     return;
