@@ -45,7 +45,7 @@ void check_own(X509_STORE* store, X509* certificate, const std::string& place) {
 }  // namespace
 
 Credentials Credentials::from_folder(const std::filesystem::path& folder) {
-  // The key alone is secret. Who may write it may also impersonate this site.
+  // Whoever reads the key can act as this site; the other files are no secrets.
   const auto key = folder / kSiteKeyFile;
   struct stat status {};
   if (::stat(key.c_str(), &status) == 0 && (status.st_mode & 077) != 0) {

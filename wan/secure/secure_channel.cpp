@@ -31,7 +31,7 @@ std::string failure_text(int result, int error) {
 
 constexpr const char* kCannotSend = "cannot send";
 constexpr const char* kCannotReceive = "cannot receive";
-// Below the limit of AES-GCM with a margin, and above the state of any model's sync.
+// 64 GiB, well below what RFC 8446 (section 5.5) allows a key of AES-GCM.
 constexpr uint64_t kBytesOfAKey = uint64_t{1} << 36;
 
 auto receiving(std::span<std::byte> bytes) {
@@ -135,7 +135,7 @@ SecureChannel::Outcome SecureChannel::attempt(const char* doing, Step step) {
   const int error = errno;
   if (result == 1) return {SSL_ERROR_NONE, count};
   const int wanted = SSL_get_error(ssl_.get(), result);
-  // Only these three leave the connection usable.
+  // These three are no failures: the peer has closed, or the socket is not ready.
   if (wanted != SSL_ERROR_ZERO_RETURN && wanted != SSL_ERROR_WANT_READ &&
       wanted != SSL_ERROR_WANT_WRITE) {
     fail(peer_, fmt::format("{}: {}", doing, failure_text(wanted, error)));

@@ -1,6 +1,6 @@
-// Backpressure goes from end to end. A connection is read only if the stream has room, and a stream
-// gets room only when the connection at the other end has taken its bytes. So memory is bounded,
-// and a slow reader holds up its own stream alone.
+// Backpressure goes from end to end. A connection is read only if its stream has room. A stream
+// gets room when the connection at the other end has taken its bytes. So memory is bounded, and a
+// slow reader holds up its own stream alone.
 #include "wan/tunnel/local_streams.h"
 
 #include <spdlog/spdlog.h>

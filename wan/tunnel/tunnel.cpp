@@ -3,8 +3,8 @@
 // threads only leave requests under the mutex and wake it.
 //
 // The state of the streams is TunnelEnd's; this unit decides when a connection is made, believed
-// and given up. So "the line is cut" (reconnect, keep the streams) stays apart from "the peer has
-// ended" (end the streams), which only the peer's own word or a refused connection proves.
+// and given up. A cut line is connected again and keeps its streams. They end only if the peer's
+// process has ended, which its own word or a refused connection proves.
 #include "wan/tunnel/tunnel.h"
 
 #include <poll.h>
@@ -80,7 +80,6 @@ void Tunnel::set_peer_address(const SocketAddress& address, bool dials_first) {
   {
     const std::lock_guard lock(mutex_);
     address_ = address;
-    // An address that comes again, for a new view, must not make both ends wait for each other.
     dials_first_ = dials_first_ || dials_first;
   }
   wake();
@@ -287,7 +286,8 @@ void Tunnel::exchange() {
   const auto first_stream = entries.size();
   streams_.append_entries(entries, is_connected && has_sent_all);
   const auto until =
-      // Twice in the keep-alive's period, so that neither silence nor a due one is noticed late.
+      // Twice in the keep-alive's period, so that neither silence nor a due keep-alive is noticed
+      // late.
       std::min(deadline_after(kKeepAliveSeconds / 2), channel_ ? Time::max() : next_dial_);
   ::poll(entries.data(), entries.size(), milliseconds_until(until));
   eventfd_t ignored = 0;
