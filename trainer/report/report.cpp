@@ -13,8 +13,8 @@ namespace farstep {
 
 namespace {
 
-// Sites of one machine share an output folder; a folder that was fetched has one site.
-// A folder with an event file is one site's; otherwise its subfolders are sites.
+// A folder with an event file is one site's; otherwise its subfolders are sites. Sites of one
+// machine share an output folder, and a folder that was fetched has one site.
 std::vector<std::filesystem::path> find_event_files(const std::filesystem::path& folder) {
   std::error_code error;
   if (std::filesystem::exists(folder / kEventFile, error)) return {folder / kEventFile};
@@ -117,6 +117,7 @@ struct LossSum {
 std::map<int64_t, double> means(const std::map<int64_t, LossSum>& sums) {
   std::map<int64_t, double> losses;
   for (const auto& [round, loss] : sums) {
+    // A mean over some of the shares would be of other examples than the rounds around it.
     if (loss.sites >= loss.expected_sites && loss.tokens > 0) {
       losses[round] = loss.sum / static_cast<double>(loss.tokens);
     }
@@ -213,6 +214,7 @@ RunReport build_report(const std::filesystem::path& run_folder) {
     report.sites.push_back(read_site(file, report.notes));
   }
   report.site_names = names_of_run(report.sites);
+  // Files come in the order of their folders' names; reports have the order of the run.
   std::ranges::stable_sort(report.sites, {}, [&](const SiteReport& site) {
     return std::ranges::find(report.site_names, site.site);
   });

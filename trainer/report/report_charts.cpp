@@ -34,6 +34,7 @@ Points training_curve(const SiteReport& site) {
   for (const auto& record : site.records) {
     const auto* step = std::get_if<StepEvent>(&record.event);
     if (!step || !step->loss) continue;
+    // A round under way may have more steps than were planned, and must not pass its end.
     const int64_t steps = std::max(steps_of_round[step->round], step->step);
     points.emplace_back(static_cast<double>(step->round - 1) +
                             static_cast<double>(step->step) / static_cast<double>(steps),

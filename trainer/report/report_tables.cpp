@@ -56,8 +56,8 @@ class IdleRows {
   }
 
  private:
-  // As many as the three decimals of digits_for() can show.
-  // Avoids "-0.0" for a sum that differs from 0 only by rounding.
+  // Avoids "-0.0" for a sum that differs from 0 only by rounding. Half of the last digit that
+  // digits_for() ever shows.
   static double without_rounding(double seconds) { return std::abs(seconds) < 5e-4 ? 0 : seconds; }
   std::string text(double seconds) const {
     return fmt::format("{:.{}f}", without_rounding(seconds), digits_);

@@ -26,6 +26,7 @@ std::string time_label(double seconds, double step) {
 double round_up(double step) {
   const double power = std::pow(10, std::floor(std::log10(step)));
   for (const double factor : {1.0, 2.0, 5.0}) {
+    // The tolerance is for steps such as 0.1, which are not exact in binary.
     if (factor * power >= step * (1 - 1e-9)) return factor * power;
   }
   return 10 * power;

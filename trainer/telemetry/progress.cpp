@@ -135,6 +135,7 @@ void ProgressBoard::redraw() {
   const std::size_t most_lines = std::max<std::size_t>(size.rows - 1, 2);
   const std::size_t shown = sites_.size() <= most_lines ? sites_.size() : most_lines - 1;
   std::string text;
+  // Back to the board's first line: it is drawn over, so that the terminal's history stays clean.
   if (drawn_lines_ > 0) text += fmt::format(fmt::runtime(kUp), drawn_lines_);
   for (std::size_t i = 0; i < shown; ++i) {
     text += kClearLine;

@@ -80,6 +80,7 @@ double Span::finish() {
 }
 
 void Span::end() {
+  // finish() reports a failure, and the destructor cannot: only the first of them counts.
   if (ended_) return;
   ended_ = true;
   event_.seconds = recorder_.clock_.now_seconds() - began_;

@@ -1,3 +1,5 @@
+// Each rule is an order of events: a shorter wait must end, and name its cause, before a longer one
+// gives up. So every message says which two values contradict each other, and a value that works.
 #include "wan/protocol/deadlines.h"
 
 #include "trainer/config/json_fields.h"

@@ -55,6 +55,7 @@ Variant decode(const std::string& frame) {
                     json["protocol"].dump(), kProtocolVersion));
   }
   const std::string type = json["type"];
+  // The message's own list of fields does not have these two, and refuses what it does not have.
   json.erase("protocol");
   json.erase("type");
   return read_message<Variant>(type, json);
@@ -73,6 +74,8 @@ std::string encode_message(const Variant& message) {
       message);
 }
 
+// A request is repeated until its answer comes, so answers may come twice, or after the next
+// request. These functions pair them by what both say about the sync.
 template <typename Answer, typename Request>
 bool same_sync(const Answer& answer, const Request& request) {
   return answer.generation == request.generation && answer.round == request.round &&
@@ -84,7 +87,8 @@ bool is_newer(const ViewMessage& view, const Request& request) {
   return view.generation > request.generation;
 }
 
-// Says which kind of answer completes which kind of request.
+// Defines which answer completes which request. A view of a newer generation completes every
+// request of the old one: no other answer will come. All other pairs fall through to false.
 struct AnswerMatcher {
   bool operator()(const Welcome&, const RegisterMessage&) const { return true; }
   bool operator()(const RefusedMessage&, const RegisterMessage&) const { return true; }
