@@ -29,6 +29,7 @@ ImageSet::ImageSet(const std::filesystem::path& images, const std::filesystem::p
   width_ = pixels.shape[2];
   images_ = std::move(pixels.values);
   labels_ = std::move(classes.values);
+  // By the largest label, so that classes without an example still count.
   classes_ = 1 + *std::ranges::max_element(labels_);
 }
 

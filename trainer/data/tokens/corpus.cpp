@@ -1,3 +1,5 @@
+// Text is cut into pieces that threads encode apart. Pieces end where no token is likely to go on:
+// at a blank line, a line's end, or before a space.
 #include "trainer/data/tokens/corpus.h"
 
 #include <algorithm>
@@ -129,6 +131,7 @@ std::optional<std::string> TrainingLines::operator()() {
   auto end = std::min(rest_.find('\n'), rest_.size());
   if (end > kLongestLine) end = cut_near(rest_, kLongestLine - kLineSlack, kLineSlack);
   const std::string line(rest_.substr(0, end));
+  // The line's end is no part of the line: SentencePiece takes lines without it.
   if (rest_.substr(end).starts_with('\n')) ++end;
   rest_.remove_prefix(end);
   return line;

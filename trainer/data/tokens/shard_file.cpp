@@ -191,6 +191,7 @@ void ShardWriter::finish() {
   raw.num_tokens = static_cast<uint64_t>(header_.num_tokens);
   raw.payload_checksum = checksum_.value();
   raw.header_checksum = checksum(checked_bytes(raw));
+  // Over the placeholder, which the constructor wrote.
   out_.seekp(0);
   write(std::as_bytes(std::span(&raw, 1)));
   out_.close();

@@ -64,13 +64,14 @@ class GzipReader : public detail::ByteReader {
       throw DataError(path_, 0, fmt::format("cannot be opened: {}", std::strerror(errno)));
     }
     ::gzbuffer(file_.get(), kBufferBytes);
-    // zlib passes on other files unchanged; a wrong name is told instead.
+    // zlib passes on other files unchanged; a wrong name is an error here.
     if (::gzdirect(file_.get())) {
       throw DataError(path_, 0, "not a gzip stream, though its name ends in .gz");
     }
   }
   std::size_t read(std::span<char> out) override {
     const int count = ::gzread(file_.get(), out.data(), static_cast<unsigned>(out.size()));
+    // gzread() returns what came before an error, so its result alone does not show one.
     int error = Z_OK;
     const char* const what = ::gzerror(file_.get(), &error);
     if (error != Z_OK) {
@@ -137,7 +138,8 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
-// Names the line, because JSONL files are too large to search by hand.
+// Returns the text of one JSON document. Errors name the line, because JSONL files are too large to
+// search by hand.
 std::string text_of_line(const std::filesystem::path& path, int64_t line, const std::string& json) {
   const auto fail_line = [&](const std::string& what) {
     throw DataError(fmt::format("{}: line {}: {}", path.string(), line, what));
@@ -169,6 +171,7 @@ int64_t count_documents(const std::filesystem::path& path) {
 }
 
 TextSource::TextSource(const std::filesystem::path& path) : path_(path), reader_(open_bytes(path)) {
+  // Now, not at the first next(): an empty file is found before hours of work.
   if (!fill()) throw DataError(path_, 0, "the file holds no text");
 }
 TextSource::~TextSource() = default;

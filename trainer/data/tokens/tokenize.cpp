@@ -113,6 +113,7 @@ Tokenizer prepare_tokenizer(const TokenizeOptions& options, const std::vector<In
     TrainingLines lines(files);
     train_tokenizer([&] { return lines(); }, options.train_vocabulary, model);
   } else {
+    // A copy, so that the dataset folder has all that decodes its tokens.
     write_file_durably(model, read_file(options.tokenizer));
   }
   return Tokenizer::load(model);
@@ -180,6 +181,7 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress
         "{}: too little text to keep {} of it for validation; add text, or choose another share",
         options.inputs.front(), options.validation_fraction));
   }
+  // Last: whoever finds the folder finds a whole dataset.
   staging.commit(facts_of(result, options, tokenizer.eos(), files));
   return result;
 }
