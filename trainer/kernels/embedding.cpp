@@ -1,3 +1,5 @@
+// A batch uses few rows of the table, in any order. So forward copies rows, and backward adds rows
+// where they belong, without a matrix product.
 #include "trainer/kernels/embedding.h"
 
 #include <algorithm>

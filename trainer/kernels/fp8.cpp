@@ -1,3 +1,5 @@
+// FP8 is emulated where the processor lacks it: values are rounded to what FP8 can hold and stay
+// bf16. So training on a CPU loses the digits that it would lose on a GPU, at the speed of bf16.
 #include "trainer/kernels/fp8.h"
 
 #include "trainer/base/vector_dispatch.h"
@@ -31,6 +33,7 @@ uint32_t largest_magnitude_bits(const BF16* x, int64_t size) {
 }
 
 void round_to_fp8(Fp8Format format, const BF16* x, int64_t size, uint32_t largest, BF16* y) {
+  // The format is known before the loop, so that each loop has its constants.
   if (format == Fp8Format::kE4M3) {
     run_vector_code<round_values<Fp8Format::kE4M3>>(x, size, fp8_scale<Fp8Format::kE4M3>(largest),
                                                     y);

@@ -1,3 +1,5 @@
+// A pair is a value and the one half a head later, as in Hugging Face's LLaMA. Loops over the two
+// halves then read contiguous memory.
 #include "trainer/kernels/rotary.h"
 
 #include "trainer/base/vector_dispatch.h"

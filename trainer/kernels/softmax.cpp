@@ -1,3 +1,6 @@
+// A tile is a block of queries against all keys that any of them sees. Forward keeps one number for
+// each query, the log of its sum; backward computes the probabilities from the scores again. So no
+// matrix of probabilities is kept.
 #include "trainer/kernels/softmax.h"
 
 #include <algorithm>
