@@ -1,3 +1,5 @@
+// Rename and flush order what a crash of this machine leaves. Checksums find what they cannot: a
+// disk that lies, a copy that was cut short, a file of another run.
 #include "trainer/checkpoint/manifest.h"
 
 #include <cerrno>

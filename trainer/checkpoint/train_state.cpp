@@ -1,3 +1,6 @@
+// Three files of tensors by their use: the model for everybody, the outer state that is equal at
+// all sites, and the state of this site alone. So the first is a Hugging Face folder that other
+// programs open.
 #include "trainer/checkpoint/train_state.h"
 
 #include "trainer/base/checksum.h"

@@ -58,6 +58,7 @@ int export_command(const Arguments& arguments) {
   const auto parameters = named_parameters(layout, values);
   load_parameters(source, parameters);
   auto config = source.config;
+  // Old and new versions of transformers call it differently.
   for (const char* name : {"dtype", "torch_dtype"}) {
     if (config.contains(name)) config[name] = "float32";
   }

@@ -56,6 +56,7 @@ Scenario read_scenario(const SimulateOptions& options, const std::string& source
   Json json{{"name", "profiles"}, {"plan", {{"policy", "hybrid"}}}, {"sites", Json::array()}};
   for (const auto& file : options.profiles) json["sites"].push_back({{"profile_file", file}});
   if (!options.scenario.empty()) json = load_json(options.scenario);
+  // Through the scenario's JSON, so that an option is checked as the member that it replaces.
   const auto given = to_json(options);
   // A member of the scenario, and the option that replaces it.
   const auto replace = [&](const std::string& member, const std::string& option) {

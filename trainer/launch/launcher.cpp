@@ -1,3 +1,6 @@
+// The launcher only starts processes and reads their records. The sites decide everything about the
+// run, so it is the run that the same configs make on several machines. The launcher adds one
+// decision: nobody restarts a process that failed here, so it ends those who would wait for it.
 #include "trainer/launch/launcher.h"
 
 #include <poll.h>
@@ -48,7 +51,7 @@ struct Launched {
   std::unique_ptr<ChildProcess> process;
   std::optional<EventFollower> events;  // a site's, not the coordinator's
   bool has_begun = false;               // a site's: it has joined the run and recorded something
-  bool is_told = false;                 // SIGINT was sent
+  bool is_asked = false;                // SIGINT was sent
 };
 
 std::vector<fs::path> configs_of(const fs::path& folder) {
@@ -189,9 +192,9 @@ void show_end_of_output(const Launched& failed) {
 }
 
 // A second SIGINT would end a site without saving.
-void tell_to_end(Launched& one) {
-  if (!one.is_told) one.process->send_signal(SIGINT);
-  one.is_told = true;
+void ask_to_end(Launched& one) {
+  if (!one.is_asked) one.process->send_signal(SIGINT);
+  one.is_asked = true;
 }
 
 // Nobody restarts a coordinator of a launched run.
@@ -207,16 +210,16 @@ bool has_lost_coordinator(const std::vector<Launched>& launched) {
 // pause_seconds, those of a run without coordinator for coordinator_lost_after_seconds. A site that
 // waits for the others to join would wait for join_seconds, and a coordinator for its sites. Other
 // members have heard of the failure, save and end.
-void tell_those_who_wait(std::vector<Launched>& launched, bool pauses) {
+void end_those_who_wait(std::vector<Launched>& launched, bool pauses) {
   bool has_sites = false;
   const bool all_wait = pauses || has_lost_coordinator(launched);
   for (auto& one : launched) {
     if (!one.events || one.process->exit_code()) continue;
     has_sites = true;
-    if (!one.has_begun || all_wait) tell_to_end(one);
+    if (!one.has_begun || all_wait) ask_to_end(one);
   }
   if (has_sites) return;
-  for (auto& one : launched) tell_to_end(one);
+  for (auto& one : launched) ask_to_end(one);
 }
 
 // Whether enough sites that take part in the run have not failed.
@@ -236,7 +239,7 @@ struct Grace {
         end_seconds(notice_seconds + run.checkpoint_seconds + run.leave_seconds) {}
 
   bool pauses;            // members wait for the failed one
-  double notice_seconds;  // to hear of it: whoever has not ended by then, and waits, is told
+  double notice_seconds;  // to hear of it: whoever has not ended by then, and waits, is ended
   double end_seconds;     // to save and leave as well: whoever has not ended by then, hangs
 };
 
@@ -271,10 +274,10 @@ const Launched* watch(std::vector<Launched>& launched, const Grace& grace,
     if (all_ended) break;
     if (goes_on(launched, min_sites)) failed_seconds = clock.now_seconds();
     if (stop.stop_requested()) {
-      for (auto& one : launched) tell_to_end(one);
+      for (auto& one : launched) ask_to_end(one);
     }
     const double since_seconds = failed == nullptr ? 0 : clock.now_seconds() - failed_seconds;
-    if (since_seconds > grace.notice_seconds) tell_those_who_wait(launched, grace.pauses);
+    if (since_seconds > grace.notice_seconds) end_those_who_wait(launched, grace.pauses);
     if (since_seconds > grace.end_seconds) {
       for (auto& one : launched) one.process->send_signal(SIGKILL);
     }

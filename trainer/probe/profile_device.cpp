@@ -1,3 +1,5 @@
+// The order of the probes follows from memory: the search needs an empty device, the steps need the
+// model that the search has built, and the products need the model's memory back.
 #include "trainer/probe/profile_device.h"
 
 #include <spdlog/spdlog.h>

@@ -119,7 +119,7 @@ ProfiledSite profile_site(const LoadedSite& loaded, const ProfileRequest& reques
   ProfiledSite result;
   auto& profile = result.profile;
   profile.site = loaded.site.name;
-  std::optional<Workload> known;  // before the meeting, so that its mistakes are told first
+  std::optional<Workload> known;  // before the meeting, so that its mistakes are reported first
   if (loaded.run) {
     const auto run = run_config_from_json(*loaded.run, loaded.run_file);
     known = workload_of(loaded, run, loaded.run_file, request.seconds);
