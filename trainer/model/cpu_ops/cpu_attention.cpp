@@ -1,3 +1,6 @@
+// Two ways through attention. With bf16 instructions a head goes by squares of 32 x 32
+// (trainer/kernels/products/head_attention). Otherwise it goes by tiles of queries, in whole
+// products.
 #include "trainer/model/cpu_ops/cpu_attention.h"
 
 #include <algorithm>

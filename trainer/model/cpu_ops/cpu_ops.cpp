@@ -1,3 +1,6 @@
+// A product is followed by a pass over its result. Both go piece by piece, so that the pass finds
+// the piece in the cache. Threads divide rows; where rows add to one place, each thread has a part
+// of its own, and the parts are added in order.
 #include "trainer/model/cpu_ops/cpu_ops.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Six ways to the same product. The own kernels divide it between the threads here; MKL and
+// LibTorch divide it themselves.
 #include "trainer/model/matmul/product_way.h"
 
 #include <ATen/ATen.h>
