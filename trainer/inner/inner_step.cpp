@@ -1,3 +1,9 @@
+// One inner step has two ways. Usually all devices compute gradients, the sum is formed, and the
+// host waits for the update. A single GPU with kernels of its own gets the next step while it runs
+// this one; the host learns each outcome a step later.
+//
+// No value changes before all gradients are there. So a stop, a lack of memory or a number that is
+// not finite leaves the step before it whole.
 #include "trainer/inner/inner_step.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A device's share of the step, in micro-batches that add to the same gradients. The divisor is the
+// whole batch's, so shares and micro-batches add up to the mean without another pass.
 #include "trainer/inner/share_gradients.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The planner's first knowledge comes from profiles, which sites hand in when they register. All
+// sites get the same ones from the coordinator, so that they make the same plan.
 #include "trainer/peers/known_sites.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Everything that connects the members of one view: the transport, its meters and the exchange. It
+// is made and destroyed as a whole, because Gloo cannot replace a single connection.
 #include "trainer/peers/links.h"
 
 #include <spdlog/spdlog.h>

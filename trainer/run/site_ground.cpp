@@ -1,3 +1,4 @@
+// What of a site exists before it knows its run: config, clock, folder, log and checkpoints.
 #include "trainer/run/site_ground.h"
 
 #include <fmt/format.h>

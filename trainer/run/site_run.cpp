@@ -1,3 +1,5 @@
+// The composition root: the only place that builds the parts of a run and knows all of them. The
+// order of the members is the order of building. What comes later may refer to what comes earlier.
 #include "trainer/run/site_run.h"
 
 #include <spdlog/spdlog.h>

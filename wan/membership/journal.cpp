@@ -1,3 +1,5 @@
+// The state is small, so each change replaces the whole file, durably. A lock file beside it keeps
+// a second coordinator away: two that go on with one run would serve two truths.
 #include "wan/membership/journal.h"
 
 #include <fcntl.h>
