@@ -1,3 +1,5 @@
+// The same plan for people and for programs. Programs get nulls where no step time is known, people
+// a dash.
 #include "heterogeneity/plan/plan_report.h"
 
 #include <algorithm>

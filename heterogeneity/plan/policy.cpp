@@ -66,6 +66,7 @@ void check_memory(std::span<const SiteKnowledge> sites) {
   }
 }
 
+// The policies of the paper compare datasheets or measurements, so each site must have them.
 const SiteProfile& profile_of(const SiteKnowledge& site, const PlanConfig& config) {
   if (!site.profile) {
     refuse(
@@ -145,6 +146,7 @@ RoundPlan plan_by_tflops(const PlanFacts& facts, int64_t SitePlan::*shared, cons
   for (const auto& site : facts.sites) {
     means.push_back(mean_tflops(site, facts.config));
   }
+  // The site with the least keeps the base work, and all others get more.
   const auto least = std::min_element(means.begin(), means.end());
   for (std::size_t place = 0; place < facts.sites.size(); ++place) {
     auto& work = plan.sites[place];
@@ -180,6 +182,7 @@ RoundPlan plan_batch_by_memory(const PlanFacts& facts) {
                       "{} has none; `farstep profile` measures it",
                       device.name, site.site));
     }
+    // By the smallest device: all devices of a site get micro-batches of one size.
     const int64_t most = *most_micro_batch(site);
     auto& work = plan.sites[place];
     while (work.batch <= most / 2) work.batch *= 2;

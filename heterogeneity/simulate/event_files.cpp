@@ -31,6 +31,7 @@ class Lines {
   }
 
   void add_span(SpanCause cause, int64_t round, double seconds) {
+    // A cause that took no time leaves no record, as in a real run.
     if (seconds > 0) add(SpanEvent{cause, round, now_, seconds}, seconds);
   }
 
@@ -95,6 +96,7 @@ std::string EventFiles::first_lines(const SimulatedRound& round, const SiteRound
   start.sequence_length = *scenario_.sequence_length;
   start.rounds = scenario_.rounds;
   start.generation = round.generation;
+  // A site that joins later begins there.
   start.start_round = round.round - 1;
   lines.add(start);
   return lines.take();
@@ -120,6 +122,7 @@ std::string EventFiles::round_lines(const SimulatedRound& round, const SiteRound
       lines.add_span(SpanCause::kWait, round.round, site.measuring_wait_seconds);
       lines.add(plan_event(round.round, site.plan));
     }
+    // Several fragments may be applied after one step.
     for (; sync != site.syncs.end() && sync->applied_after == step.step; ++sync) {
       add_sync(lines, round.round, *sync);
     }

@@ -1,3 +1,5 @@
+// A scenario is checked as a whole before anything is simulated. Every later function may then rely
+// on names, profiles and links that fit together.
 #include "heterogeneity/simulate/scenario.h"
 
 #include <algorithm>
@@ -70,6 +72,7 @@ void check_names(const std::vector<PlacedSite>& placed) {
   std::map<std::string, const PlacedSite*> names;
   for (const auto& entry : placed) {
     const auto& name = entry.site.name;
+    // Events go to a folder of the site's name.
     if (name == "." || name == ".." || name.empty() || fs::path(name).filename() != name) {
       entry.profile_path.member("site").fail("'" + name + "' cannot be the name of a folder");
     }
@@ -121,6 +124,7 @@ void check_regions(const Scenario& scenario, const std::string& file) {
     for (const auto& [member, region] : {std::pair{"from", link.from}, std::pair{"to", link.to}}) {
       if (!used.contains(region)) path.member(member).fail("no site is in '" + region + "'");
     }
+    // A way holds in both directions, so the reverse would be a second figure for it.
     if (!pairs.insert(std::minmax(link.from, link.to)).second) {
       path.fail(fmt::format("'{}' and '{}' stand twice", link.from, link.to));
     }

@@ -6,6 +6,7 @@ namespace farstep {
 
 namespace {
 
+// Per round of the run, also for sites that joined later, so that the sites' figures add up.
 double a_round(const SimulationResult& result, double seconds) {
   return seconds / static_cast<double>(std::max<int64_t>(result.rounds, 1));
 }
@@ -44,6 +45,7 @@ void SimulationResult::add(const SimulatedRound& round) {
     all += time;
   }
   const double total = all.total_seconds();
+  // Waiting alone: the share that a plan can change. Exposed transfers are a figure of their own.
   idle_fractions.push_back(total > 0 ? all.seconds(SpanCause::kWait) / total : 0);
 }
 

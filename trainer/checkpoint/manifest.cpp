@@ -60,6 +60,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
 void verify_manifest(const std::filesystem::path& folder) {
   for (const auto& file : load_fields<Manifest>(folder / kManifest).files) {
     const auto path = folder / file.name;
+    // A manifest that somebody sent must not make this program read files beyond the folder.
     if (path.filename() != file.name || file.name == "." || file.name == "..") {
       throw DataError(fmt::format("{}: '{}' is not the name of a file in the folder",
                                   (folder / kManifest).string(), file.name));

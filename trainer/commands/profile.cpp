@@ -75,6 +75,8 @@ int profile_command(const Arguments& arguments) {
   const auto json = to_json(profile);
   if (!options->out.empty()) write_file_durably(options->out, json.dump(2) + "\n");
   fmt::print("{}", options->json ? json.dump() + "\n" : profile_text(profile));
+  // The devices' figures are written already: they took minutes, and the links can be measured
+  // again.
   if (!result.lost_links.empty()) {
     throw PeerError("", "the profile lacks the links: " + result.lost_links);
   }

@@ -1,3 +1,5 @@
+// The profile as a person reads it: what the devices reach, how their steps fit a line, and the
+// links.
 #include "trainer/commands/profile_text.h"
 
 #include <fmt/format.h>
@@ -64,6 +66,7 @@ Table link_table(const SiteProfile& profile) {
 std::string profile_text(const SiteProfile& profile) {
   std::string text = table_text(device_table(profile), kReportColumns);
   for (const auto& device : profile.devices) {
+    // An interrupted probe may have no step times.
     if (const auto fit = fit_step_time(device.step_seconds)) {
       text += "\n" + step_text(device, *fit);
     }

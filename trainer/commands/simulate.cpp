@@ -85,6 +85,7 @@ int simulate_command(const Arguments& arguments) {
   SimulationResult result(scenario);
   std::optional<EventFiles> files;
   if (!options->out.empty()) files.emplace(options->out, scenario, FARSTEP_VERSION);
+  // Round by round, so that a run of a thousand sites needs the memory of one round.
   for (int64_t round = 0; round < scenario.rounds; ++round) {
     const auto& simulated = simulation.next_round();
     result.add(simulated);

@@ -1,3 +1,5 @@
+// What is next in the epoch's order: ranges that were given back, lowest first, then everything
+// that nobody has taken yet.
 #include "trainer/data/window_pool.h"
 
 #include <algorithm>

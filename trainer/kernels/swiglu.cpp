@@ -1,3 +1,5 @@
+// SwiGLU (Shazeer 2020): silu(gate) * up, of a product that has gates and ups side by side in each
+// row.
 #include "trainer/kernels/swiglu.h"
 
 #include <algorithm>

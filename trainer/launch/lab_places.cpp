@@ -1,3 +1,5 @@
+// A process enters a site of the lab by the namespace of the process that holds it. All namespaces
+// are opened before the first site starts, so that a lab that has ended starts none.
 #include "trainer/launch/lab_places.h"
 
 #include <fcntl.h>

@@ -59,6 +59,7 @@ std::vector<fs::path> configs_of(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const auto name = entry.path().filename().string();
+    // The folder of a run also has the run file and the sites' profiles.
     const bool is_config = name.ends_with(".json") && !name.ends_with(kProfileSuffix);
     if (is_config && name != kRunFile) files.push_back(entry.path());
   }
@@ -144,12 +145,14 @@ void place_in_lab(std::vector<Launched>& launched, const RunConfig& run, const L
             "is reached: set coordinator.host of one site, or the sites of coordinator.endpoints",
             listed.endpoint));
       }
+      // The port stays, and the address becomes that of the host's place in the lab.
       const auto port = listed.endpoint.substr(listed.endpoint.rfind(':') + 1);
       changes.push_back(
           fmt::format("{}=tcp://{}:{}", listed.setting, places.address(place_of(*host)), port));
     }
     if (one.events) {
       changes.push_back("network.address=" + places.address(place));
+      // Cleared, because a config has an address or an interface.
       changes.push_back("network.interface=");
     }
     for (const auto& change : changes) {
@@ -182,6 +185,7 @@ void wait_a_little(const std::vector<Launched>& launched) {
 void show_end_of_output(const Launched& failed) {
   const auto text = read_file(failed.console);
   std::size_t begin = text.size();
+  // Backwards over the line ends, since a log may have millions of lines.
   for (std::size_t lines = 0; begin > 0 && lines <= kShownLines; ++lines) {
     begin = text.rfind('\n', begin - 1);
     if (begin == std::string::npos) begin = 0;
@@ -265,6 +269,7 @@ const Launched* watch(std::vector<Launched>& launched, const Grace& grace,
         }
       }
       all_ended = all_ended && code.has_value();
+      // The first one that failed is the cause; the others mostly follow from it.
       if (code.value_or(0) != 0 && failed == nullptr) {
         failed = &one;
         failed_seconds = clock.now_seconds();
@@ -272,6 +277,7 @@ const Launched* watch(std::vector<Launched>& launched, const Grace& grace,
     }
     board.draw();
     if (all_ended) break;
+    // As long as the run goes on without the failed site, nobody's time is up.
     if (goes_on(launched, min_sites)) failed_seconds = clock.now_seconds();
     if (stop.stop_requested()) {
       for (auto& one : launched) ask_to_end(one);

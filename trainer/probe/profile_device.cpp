@@ -40,6 +40,7 @@ class ProbeTraining {
   // Takes a whole inner step and waits for the device.
   void step(int64_t batch, int64_t micro_batch) {
     if (!inner_) build();
+    // Random tokens: the time of a step does not depend on what they are.
     inner_->run(random_batch(batch), micro_batch, /*progress=*/0);
     synchronize(device_);
   }

@@ -63,6 +63,7 @@ class SiteMemory {
   Names newcomers_;           // of that round
 };
 
+// Rounds come in order, so each one extends the last range or begins a new one.
 void append(std::vector<RoundRange>& ranges, int64_t round) {
   if (!ranges.empty() && ranges.back().last + 1 == round) {
     ranges.back().last = round;
@@ -83,6 +84,7 @@ std::vector<ViewEvent> changes_of(const RunReport& report) {
   for (const auto& site : report.sites) {
     for (const auto& record : site.records) {
       if (const auto* view = std::get_if<ViewEvent>(&record.event)) {
+        // All members record a change; the first record of it is as good as the others.
         changes.try_emplace({view->round, view->generation}, *view);
       }
     }
@@ -164,6 +166,7 @@ std::vector<std::string> presence_lines(const Membership& membership) {
   std::vector<std::string> lines;
   const int64_t known = count_rounds(membership.known);
   for (const auto& site : membership.sites) {
+    // Of rounds without any records nobody knows who took part.
     const int64_t missed = known - site.count();
     lines.push_back(fmt::format("{}: {}", site.site, ranges_text(site.rounds)));
     if (missed > 0) lines.back() += fmt::format("; {} missed", missed);

@@ -1,3 +1,5 @@
+// One pass over each site's records, then one over the sites. What a report shows is computed here
+// once, so that text, page and JSON cannot differ.
 #include "trainer/report/report.h"
 
 #include <algorithm>
@@ -40,6 +42,7 @@ void add_link(const LinkEvent& event, LinkReport& link) {
   link.bytes_received += event.bytes_received;
   link.socket_bytes_sent += event.socket_bytes_sent;
   link.retransmitted_bytes += event.retransmitted_bytes;
+  // The last known figures, not means: they say how fast the line is now.
   link.bits_per_second = event.bits_per_second;
   link.rtt_seconds = event.rtt_seconds;
 }
@@ -114,6 +117,7 @@ struct LossSum {
   std::size_t sites = 0, expected_sites = 0;
 };
 
+// Weighted by targets: sites take different numbers of them in a round.
 std::map<int64_t, double> means(const std::map<int64_t, LossSum>& sums) {
   std::map<int64_t, double> losses;
   for (const auto& [round, loss] : sums) {
@@ -178,6 +182,7 @@ Traffic& Traffic::operator+=(const Traffic& other) {
 }
 
 double LinkReport::retransmitted_share() const {
+  // Emulated links have no sockets, so there the payload counts.
   const auto all = static_cast<double>(std::max(socket_bytes_sent, bytes_sent));
   return all > 0 ? static_cast<double>(retransmitted_bytes) / all : 0;
 }
@@ -197,6 +202,7 @@ double SiteReport::exposed_wan_share() const {
 }
 
 std::optional<double> RunReport::final_loss() const {
+  // Validation is of theta_global; a training loss is of replicas, and each on other examples.
   const auto& losses = validation_losses.empty() ? train_losses : validation_losses;
   if (losses.empty()) return std::nullopt;
   return losses.rbegin()->second;
@@ -229,6 +235,7 @@ RunReport build_report(const std::filesystem::path& run_folder) {
 
 namespace {
 
+// A figure that was not measured is null and not absent, so that a reader knows that it exists.
 Json or_null(const std::optional<double>& figure) {
   return figure ? Json(*figure) : Json(nullptr);
 }

@@ -1,3 +1,5 @@
+// Bars are drawn by moving the cursor up and writing over the lines. Without a terminal, as in a
+// log, each finished round is one line instead.
 #include "trainer/telemetry/progress.h"
 
 #include <sys/ioctl.h>
@@ -62,6 +64,7 @@ void write(std::FILE* out, const std::string& text) {
 
 TerminalSize terminal_size(std::FILE* out) {
   winsize size{};
+  // Some terminals report a size of zero.
   if (::ioctl(::fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) {
     return {};
   }
@@ -139,6 +142,7 @@ void ProgressBoard::redraw() {
   if (drawn_lines_ > 0) text += fmt::format(fmt::runtime(kUp), drawn_lines_);
   for (std::size_t i = 0; i < shown; ++i) {
     text += kClearLine;
+    // One column less: a full line would make some terminals go to the next one.
     text += board_line(sites_[i], name_width_, size.columns - 1) + "\n";
   }
   drawn_lines_ = shown;

@@ -1,3 +1,5 @@
+// One line for each event, appended by one write(). A reader may follow the file while it grows,
+// and a crash loses at most the line that was being written.
 #include "trainer/telemetry/recorder.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// A site of the lab is a network namespace whose only way out is a TUN interface: a file from which
+// the lab reads IP packets and into which it writes them.
 #include "wan/lab/site_namespace.h"
 
 #include <arpa/inet.h>
@@ -80,6 +82,7 @@ class Interface {
     ask(SIOCSIFNETMASK, "cannot set the interface's network");
   }
   void bring_up() {
+    // The flags are read first, because they are set as a whole.
     ask(SIOCGIFFLAGS, "cannot look at the interface");
     request_.ifr_flags = static_cast<short>(request_.ifr_flags | IFF_UP);
     ask(SIOCSIFFLAGS, "cannot bring the interface up");
@@ -105,6 +108,7 @@ int open_tun() {
   require(tun >= 0, "cannot open /dev/net/tun");
   ifreq request{};
   std::strncpy(request.ifr_name, kSiteInterface, IFNAMSIZ - 1);
+  // Plain IP packets, without a header of the driver.
   request.ifr_flags = IFF_TUN | IFF_NO_PI;
   if (::ioctl(tun, TUNSETIFF, &request) == 0) return tun;
   const int error = errno;

@@ -137,6 +137,7 @@ KeyPair make_authority(const std::string& run) {
   add_name(subject, "O", run);
   add_name(subject, "CN", "authority");
   check_openssl(X509_set_issuer_name(certificate, subject) == 1, "set an issuer");
+  // pathlen 0: a site's certificate cannot sign others, whatever it says.
   add_extension(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE,pathlen:0");
   add_extension(certificate, certificate, NID_key_usage, "critical,keyCertSign,cRLSign");
   add_extension(certificate, certificate, NID_subject_key_identifier, "hash");
@@ -169,6 +170,7 @@ RevocationsHandle revoke(const KeyPair& authority, X509_CRL* before,
                          const std::vector<const X509*>& certificates) {
   RevocationsHandle list(X509_CRL_new());
   const TimeHandle now(X509_gmtime_adj(nullptr, 0));
+  // A site whose clock is behind must accept the list as well.
   const TimeHandle valid_from(X509_gmtime_adj(nullptr, -kClockDays * kSecondsADay));
   const auto* issuer = authority.certificate.get();
   check_openssl(list && now && valid_from &&

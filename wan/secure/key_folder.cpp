@@ -1,3 +1,5 @@
+// The order of writing makes a folder whole or absent. Secrets are never readable by others, not
+// even between two system calls: modes are given when a file or folder is made.
 #include "wan/secure/key_folder.h"
 
 #include <fcntl.h>

@@ -117,6 +117,8 @@ auto SecureChannel::sending(std::span<const std::byte> bytes) {
       bytes_under_key_ = 0;
     }
     const int result = SSL_write_ex(ssl, bytes.data(), bytes.size(), &sent);
+    // OpenSSL has taken the bytes into a record that is not on the wire yet: the next call must
+    // repeat them.
     is_sending_waiting_ = result != 1;
     bytes_under_key_ += sent;
     return result;

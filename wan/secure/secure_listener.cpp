@@ -89,6 +89,7 @@ void SecureListener::make_room() {
   if (visitors_.size() < limits_.visitors) return;
   std::map<std::string, int> by_ip;
   for (const auto& visitor : visitors_) ++by_ip[visitor.ip];
+  // The oldest of the address with most visitors: max_element() returns the first of equals.
   const auto worst = std::max_element(
       visitors_.begin(), visitors_.end(),
       [&](const Visitor& a, const Visitor& b) { return by_ip[a.ip] < by_ip[b.ip]; });

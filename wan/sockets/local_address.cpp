@@ -47,6 +47,7 @@ std::vector<InterfaceAddress> interface_addresses() {
   return found;
 }
 
+// For messages: a wrong address is mended by choosing another from this list.
 std::string list_interfaces(const std::vector<InterfaceAddress>& interfaces) {
   std::vector<std::string> texts;
   for (const auto& entry : interfaces) {
@@ -90,6 +91,7 @@ std::string resolve_address(const std::string& address, const std::string& inter
 }
 
 std::string ip_of_host(const std::string& field, const std::string& host) {
+  // Any family: whether the site uses IPv4 or IPv6 is the user's choice of the address.
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;

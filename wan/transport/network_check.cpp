@@ -72,6 +72,7 @@ class Reception {
       if (!visitors_.empty()) wait_milliseconds = milliseconds_until(visitors_.front().deadline);
       if (poll(entries.data(), entries.size(), wait_milliseconds) < 0) continue;
       if (entries[0].revents != 0) return;
+      // Visitors only, in the order in which their entries were added.
       auto entry = entries.begin() + 1 + static_cast<std::ptrdiff_t>(listeners_.size());
       for (auto visitor = visitors_.begin(); visitor != visitors_.end(); ++entry) {
         const bool is_ready = entry->revents != 0;
@@ -124,6 +125,7 @@ class NetworkCheck {
 
   std::vector<PeerLink> run() {
     const auto nonce = new_nonce();
+    // Listens before it publishes: a peer that reads the notice may connect at once.
     auto listeners = listen_and_publish(nonce);
     std::vector<NetworkNotice> notices;
     for (int rank = 0; rank < mesh_.size(); ++rank) notices.push_back(read_notice(rank));

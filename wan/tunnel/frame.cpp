@@ -1,3 +1,5 @@
+// A frame's kind determines everything else about it, so the rules are one table, and reading
+// checks a header against its row.
 #include "wan/tunnel/frame.h"
 
 #include <fmt/format.h>
@@ -42,6 +44,7 @@ const Shape* shape_of(FrameKind kind) {
   return shape == kShapes.end() ? nullptr : shape;
 }
 
+// Byte by byte, so that the order on the wire does not depend on the processor.
 void put(std::byte* to, uint64_t number, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(number >> (8 * i));
 }

@@ -1,3 +1,5 @@
+// A tunnel for each lane and peer, made when either side first needs it and kept until the site
+// ends. All of them share one listener, whose thread hands each visitor's channel to its tunnel.
 #include "wan/tunnel/gateway.h"
 
 #include <spdlog/spdlog.h>
@@ -108,6 +110,7 @@ void Gateway::listen() {
 }
 
 void Gateway::welcome(SecureChannel channel) {
+  // The topic is known before the peer's first byte, and the TLS handshake has covered it.
   const auto lane = lane_of(channel.topic());
   if (!lane) {
     return strangers_.warn("dropped a connection",
@@ -134,6 +137,7 @@ std::shared_ptr<Tunnel> Gateway::tunnel(const std::string& peer, int lane) {
 void Gateway::know(const std::string& peer, const SocketAddress& address, bool dials_first) {
   const std::lock_guard lock(mutex_);
   known_.insert_or_assign(peer, Known{address, dials_first});
+  // Also tunnels that exist already: a peer may come back at another address.
   for (const auto& [key, tunnel] : tunnels_) {
     if (key.first == peer) tunnel->set_peer_address(address, dials_first);
   }

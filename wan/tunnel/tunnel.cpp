@@ -161,6 +161,7 @@ void Tunnel::take_requests() {
     }
   }
   if (!offered) return;
+  // Only if it lives: the peer may have dialed because this connection is dead.
   const bool is_own_better =
       channel_ && is_dialed_ && is_first_ && seconds_since(heard_) < 2 * kKeepAliveSeconds;
   if (!is_own_better) begin(std::move(*offered), false);

@@ -25,6 +25,7 @@ constexpr std::size_t kSpareBytes = std::size_t{1} << 20;
 uint64_t new_id() {
   std::random_device random;
   uint64_t id = 0;
+  // Zero stands for "not known" in a hello.
   while (id == 0) id = uint64_t{random()} << 32 | random();
   return id;
 }
@@ -40,6 +41,7 @@ TunnelEnd::TunnelEnd(bool has_odd_streams, TunnelLimits limits, StreamEvents& ev
 
 void TunnelEnd::begin_connection() {
   end_connection();
+  // Nothing but hellos until the peer's has come: only then is it known which frames it has.
   state_ = State::kGreeting;
   is_hello_due_ = true;
 }
@@ -83,6 +85,7 @@ std::span<const std::byte> TunnelEnd::output() {
 
 void TunnelEnd::sent(std::size_t count) {
   piece_sent_ += count;
+  // A part has been sent; the rest goes with the next call.
   if (!output().empty()) return;
   if (piece_ == Piece::kNumbered) {
     ++next_to_send_;
@@ -105,6 +108,7 @@ void TunnelEnd::handle(const Frame& frame) {
   if (frame.kind == FrameKind::kHello) return greet(read_hello(frame));
   if (frame.kind == FrameKind::kAck) return drop_before(frame.sequence, next_to_send_);
   if (!is_numbered(frame.kind)) return;
+  // A gap cannot happen on one connection, so the peer is broken.
   if (frame.sequence != expected_) {
     throw WrongFrame(fmt::format("frame {} came in place of {}", frame.sequence, expected_));
   }
@@ -122,6 +126,7 @@ void TunnelEnd::handle(const Frame& frame) {
 // What the peer expects counts only if it knows this end: one that has just begun expects 0.
 void TunnelEnd::greet(const Hello& hello) {
   if (hello.window_bytes > kMostCredit) throw WrongFrame("its window is too large");
+  // The peer's process began anew. It knows none of the streams, so they end here too.
   if (peer_id_ && *peer_id_ != hello.tunnel) {
     forget_streams();
     peer_id_.reset();
@@ -130,6 +135,7 @@ void TunnelEnd::greet(const Hello& hello) {
   if (!peer_id_) {
     peer_id_ = hello.tunnel;
     peer_window_ = hello.window_bytes;
+    // Streams that were opened before the first connection could not know the peer's window.
     for (auto& [id, stream] : streams_) stream.credit += peer_window_;
   }
   // Everything that is kept goes out again: nobody knows what of it has arrived.
@@ -185,6 +191,7 @@ void TunnelEnd::handle_stream(const Frame& frame) {
       throw WrongFrame("a stream has too much credit");
     }
   } else {
+    // Erased first: the event may open another stream.
     streams_.erase(found);
     events_.on_reset(frame.stream);
   }
@@ -226,6 +233,7 @@ std::size_t TunnelEnd::room(uint32_t stream) const {
   if (found == streams_.end() || found->second.is_finished_here) return 0;
   const auto kept = kept_bytes_ + kFrameHeaderBytes;
   if (kept >= limits_.resend_bytes) return 0;
+  // The least of what may be kept, what fits one frame, and what the peer has room for.
   return std::min(
       {limits_.resend_bytes - kept, kMostPayload, static_cast<std::size_t>(found->second.credit)});
 }
@@ -268,6 +276,7 @@ void TunnelEnd::erase_if_over(uint32_t stream) {
 }
 
 void TunnelEnd::forget_streams() {
+  // Emptied first, since on_reset() may call back.
   const auto streams = std::exchange(streams_, {});
   kept_.clear();
   kept_bytes_ = 0;

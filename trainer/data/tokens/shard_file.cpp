@@ -1,3 +1,5 @@
+// A shard is a header of 48 bytes and the tokens as they lie in memory, so that training maps the
+// file and reads without parsing. docs/token_shards.md has the format byte by byte.
 #include "trainer/data/tokens/shard_file.h"
 
 #include <fcntl.h>
@@ -40,6 +42,7 @@ struct RawHeader {
 };
 static_assert(sizeof(RawHeader) == 48);
 
+// Its last field is left out: a checksum cannot cover itself.
 std::span<const std::byte> checked_bytes(const RawHeader& raw) {
   return std::as_bytes(std::span(&raw, 1)).first(offsetof(RawHeader, header_checksum));
 }
@@ -121,6 +124,7 @@ void verify_tokens(const std::filesystem::path& path, const ShardHeader& header,
   }
 }
 
+// Appended to the whole name: replace_extension() would drop a part of it.
 std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix) {
   path += suffix;
   return path;
@@ -167,6 +171,7 @@ void ShardWriter::append(std::span<const int32_t> tokens) {
     FARSTEP_CHECK(token >= 0 && token < header_.vocabulary, "token id {} of a vocabulary of {}",
                   token, header_.vocabulary);
   }
+  // Tokens are 32 bits wide in memory, and the file has 16 for usual vocabularies.
   std::vector<uint16_t> narrow;
   std::span<const std::byte> bytes = std::as_bytes(tokens);
   if (header_.token_bytes == 2) {
@@ -256,6 +261,7 @@ void ShardFile::read(int64_t offset, std::span<int64_t> out) const {
   FARSTEP_CHECK(offset >= 0 && count <= header_.num_tokens - offset, "{} tokens from {} on of {}",
                 count, offset, path_.string());
   const auto payload = mapped_.subspan(sizeof(RawHeader));
+  // Widened while they are copied, as a model takes 64 bits: no array between.
   const auto copy = [&](auto tokens) { std::copy_n(tokens.begin() + offset, count, out.begin()); };
   if (header_.token_bytes == 2) {
     copy(tokens_of<uint16_t>(payload));

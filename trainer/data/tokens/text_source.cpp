@@ -1,3 +1,5 @@
+// Three compressions behind one reader of bytes, and two kinds of files above it. A file of JSON
+// lines is streamed, a document at a time. Any other file is one document, and is read whole.
 #include "trainer/data/tokens/text_source.h"
 
 #include <zlib.h>
@@ -109,6 +111,7 @@ class ZstdReader : public detail::ByteReader {
                         fmt::format("the zstd stream is corrupt ({})", ::ZSTD_getErrorName(left)));
       }
       frame_done_ = left == 0;
+      // The file has ended inside a frame, and no output is left in the decoder.
       if (input_.size == 0 && output.pos == before && !frame_done_) {
         throw DataError(path_, file_offset(), "the zstd stream is truncated");
       }
@@ -159,6 +162,7 @@ std::string text_of_line(const std::filesystem::path& path, int64_t line, const 
 }  // namespace
 
 bool is_jsonl(const std::filesystem::path& path) {
+  // x.jsonl.gz is a file of lines as well.
   const bool compressed = path.extension() == ".gz" || path.extension() == ".zst";
   return (compressed ? path.stem() : path).extension() == ".jsonl";
 }

@@ -1,3 +1,5 @@
+// The shards of a split are one long sequence of tokens. Windows and documents may cross the border
+// of two shards, so cutting into shards changes nothing in training.
 #include "trainer/data/tokens/token_dataset.h"
 
 #include <algorithm>
@@ -12,6 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// "data/" and "data" name one folder, and ".partial" must not become a file inside it.
 fs::path without_slash(const fs::path& folder) {
   return fs::absolute(folder / ".").lexically_normal().parent_path();
 }
@@ -122,6 +125,7 @@ void TokenDataset::read(int64_t offset, std::span<int64_t> out) const {
 
 int64_t TokenDataset::num_windows(int64_t sequence_length) const {
   FARSTEP_CHECK(sequence_length >= 1, "sequence length {}", sequence_length);
+  // One token more than the inputs: the target of the last one.
   const int64_t windows = (num_tokens() - 1) / sequence_length;
   if (windows == 0) {
     throw DataError(
@@ -177,6 +181,7 @@ fs::path StagingFolder::path_for(const fs::path& output) {
 StagingFolder::StagingFolder(const fs::path& output)
     : output_(without_slash(output)), staging_(path_for(output)) {
   std::error_code error;
+  // A dataset may be replaced; anything else in that place is somebody's.
   const bool taken = fs::exists(output_, error) && !fs::is_empty(output_, error);
   if (taken && !fs::exists(output_ / kDatasetFile, error)) {
     throw ConfigError(

@@ -1,3 +1,6 @@
+// Reading, encoding and writing overlap. The reader cuts text into pieces and hands them to many
+// encoders; their tokens are written in the order of the pieces. So the dataset has the same bytes
+// for any number of threads.
 #include "trainer/data/tokens/tokenize.h"
 
 #include <algorithm>
@@ -99,6 +102,7 @@ class Encoder {
 void require_consistent(const TokenizeOptions& options) {
   if (options.inputs.empty()) throw ConfigError("inputs: name at least one text file or folder");
   if (options.output.empty()) throw ConfigError("output: name the dataset folder to make");
+  // Both or neither would leave open which vocabulary counts.
   if (options.tokenizer.empty() == (options.train_vocabulary == 0)) {
     throw ConfigError(
         "give either tokenizer (a model to use) or train_vocabulary (pieces to train)");
