@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/base/error.h"
