@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tests/support/catch.h"
+#include "tests/support/memory_store.h"
 #include "tests/wan/transport/run_ranks.h"
 #include "tests/wan/transport/transport_contract.h"
 #include "wan/sockets/tcp.h"

@@ -1,4 +1,4 @@
-#include "wan/transport/store.h"
+#include "tests/support/memory_store.h"
 
 #include "tests/support/catch.h"
 #include "tests/wan/transport/run_ranks.h"
