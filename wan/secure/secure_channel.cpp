@@ -1,11 +1,9 @@
-// OpenSSL's connection object serves one thread at a time, and one site sends while it receives. So
-// each single SSL call is made under the mutex, on a socket that never blocks. A call that cannot
-// go on waits for the socket without the mutex.
+// A TLS connection for a thread that polls many of them: every call takes what is there and
+// returns. Only the handshake, the welcome and the last notice wait, each until its deadline.
 #include "wan/secure/secure_channel.h"
 
 #include <openssl/err.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -53,20 +51,6 @@ bool wait_for_ssl(int fd, int wanted, Deadline deadline) {
 
 SecureChannel::SecureChannel(Socket socket, SslHandle ssl, std::string peer)
     : socket_(std::move(socket)), ssl_(std::move(ssl)), peer_(std::move(peer)) {}
-
-SecureChannel::SecureChannel(SecureChannel&& other) noexcept
-    : socket_(std::move(other.socket_)),
-      ssl_(std::move(other.ssl_)),
-      peer_(std::move(other.peer_)) {}
-
-SecureChannel SecureChannel::connect(const SocketAddress& address, const std::string& site,
-                                     const Credentials& credentials, Deadline deadline) {
-  try {
-    return connect(connect_tcp(address, deadline), site, "", credentials, deadline);
-  } catch (const TcpError& error) {
-    fail(site, fmt::format("cannot connect to {}: {}", address.text(), error.what()));
-  }
-}
 
 SecureChannel SecureChannel::connect(Socket socket, const std::string& site,
                                      const std::string& topic, const Credentials& credentials,
@@ -125,11 +109,10 @@ auto SecureChannel::sending(std::span<const std::byte> bytes) {
   };
 }
 
-// OpenSSL's queue of errors and errno belong to the thread, so both are read under the same lock
-// as the call.
+// OpenSSL's queue of errors and errno belong to the thread and not to the call, so both are emptied
+// before it and read right after it.
 template <typename Step>
 SecureChannel::Outcome SecureChannel::attempt(const char* doing, Step step) {
-  const std::lock_guard lock(mutex_);
   ERR_clear_error();
   errno = 0;
   std::size_t count = 0;
@@ -158,22 +141,9 @@ std::size_t SecureChannel::repeat(const char* doing, Step step, Deadline deadlin
   }
 }
 
-void SecureChannel::send(std::span<const std::byte> bytes, Deadline deadline) {
-  while (!bytes.empty()) {
-    const auto count = repeat(kCannotSend, sending(bytes), deadline);
-    if (count == 0) fail(peer_, "cannot send: the channel is closed");
-    bytes = bytes.subspan(count);
-  }
-}
-
-std::size_t SecureChannel::receive_some(std::span<std::byte> bytes, Deadline deadline) {
-  FARSTEP_CHECK(!bytes.empty(), "no room for bytes");
-  return repeat(kCannotReceive, receiving(bytes), deadline);
-}
-
 void SecureChannel::receive(std::span<std::byte> bytes, Deadline deadline) {
   while (!bytes.empty()) {
-    const auto count = receive_some(bytes, deadline);
+    const auto count = repeat(kCannotReceive, receiving(bytes), deadline);
     if (count == 0) fail(peer_, "cannot receive: the peer closed the channel");
     bytes = bytes.subspan(count);
   }
@@ -208,12 +178,7 @@ std::optional<std::size_t> SecureChannel::receive_now(std::span<std::byte> bytes
 }
 
 void SecureChannel::renew_key() {
-  const std::lock_guard lock(mutex_);
   bytes_under_key_ = kBytesOfAKey;
-}
-
-void SecureChannel::abort() {
-  ::shutdown(socket_.fd(), SHUT_RDWR);
 }
 
 }  // namespace farstep
