@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "outer_optimizer/codec/make_codec.h"
 #include "outer_optimizer/schedule/fragment_schedule.h"
 
 namespace farstep {
@@ -22,7 +23,7 @@ void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
   if (shares == SharesRule::kBandwidth && !traits.takes_shares) {
     path.member("shares").fail(fmt::format("the exchange {} has no shares by bandwidth", name));
   }
-  if (codec.kind != CodecKind::kFp32 && !traits.takes_codecs) {
+  if (!traits.takes_codecs && make_codec(codec)->is_lossy()) {
     path.member("codec").member("kind").fail(
         fmt::format("the exchange {} adds up fp32 only", name));
   }
