@@ -11,9 +11,10 @@
 #include <charconv>
 #include <cstring>
 #include <functional>
-#include <random>
 
 #include "trainer/base/error.h"
+#include "wan/sockets/process_sockets.h"
+#include "wan/sockets/random_token.h"
 
 namespace farstep {
 
@@ -27,12 +28,6 @@ constexpr double kRetrySeconds = 0.2;
 // A stop waits for a connection that is being made.
 constexpr double kConnectSeconds = 2;
 constexpr std::string_view kGreeting = "farstep-bulk ";
-
-// 128 random bits: no other process knows them.
-std::string new_token() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
 
 // A descriptor that becomes readable when a stop is requested.
 class StopSignal {
@@ -59,13 +54,6 @@ Wait wait_for(int fd, short events, int stop_fd, Deadline deadline) {
     if (entries[1].revents != 0) return Wait::kReady;
     if (milliseconds_until(deadline) == 0) return Wait::kLate;
   }
-}
-
-// The kernel spreads the bytes evenly, so that the line keeps room for the run's own messages.
-void limit_rate(const Socket& socket, const std::optional<double>& bits_per_second) {
-  if (!bits_per_second) return;
-  const auto bytes = static_cast<uint64_t>(std::max(1.0, *bits_per_second / 8));
-  setsockopt(socket.fd(), SOL_SOCKET, SO_MAX_PACING_RATE, &bytes, sizeof(bytes));
 }
 
 std::optional<uint64_t> number_of(const std::string& line) {
@@ -131,7 +119,7 @@ BulkReceiver::BulkReceiver(const std::string& ip, int port, double connect_secon
   }
   address_ = {.ip = ip,
               .port = SocketAddress::local_of(listener_.fd()).value_or(wanted).port(),
-              .token = new_token()};
+              .token = random_token()};
 }
 
 bool BulkReceiver::accept_sender(Deadline deadline, int stop_fd) {
@@ -204,7 +192,8 @@ bool send_bulk(const BulkAddress& address, std::span<const std::span<const std::
     std::string obstacle;
     try {
       const auto socket = connect_tcp(target, std::min(give_up, deadline_after(kConnectSeconds)));
-      limit_rate(socket, limits.bits_per_second);
+      // Below the line's rate, so that it keeps room for the run's own messages.
+      if (limits.bits_per_second) limit_pace(socket.fd(), *limits.bits_per_second);
       const auto is_done =
           send_rest(socket, address, parts, limits.stall_seconds, signal.fd(), give_up);
       if (!is_done) return false;

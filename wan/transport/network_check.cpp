@@ -11,11 +11,11 @@
 #include <list>
 #include <map>
 #include <optional>
-#include <random>
 #include <thread>
 
 #include "trainer/base/error.h"
 #include "wan/sockets/process_sockets.h"
+#include "wan/sockets/random_token.h"
 #include "wan/sockets/tcp.h"
 #include "wan/transport/network_notice.h"
 #include "wan/transport/verdicts.h"
@@ -28,12 +28,6 @@ namespace {
 constexpr std::size_t kMostVisitors = 64;  // so that strangers cannot use up the descriptors
 // A router may break a connection at any time, and a full reception drops one.
 constexpr int kAttempts = 3;
-
-// 128 random bits: no other process can send this nonce by chance.
-std::string new_nonce() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
 
 // Answers a visitor who sends a site's nonce with the own nonce, and records the visitor's address.
 class Reception {
@@ -124,7 +118,7 @@ class NetworkCheck {
   NetworkCheck(const MeshOptions& mesh, Store& store) : mesh_(mesh), store_(store) {}
 
   std::vector<PeerLink> run() {
-    const auto nonce = new_nonce();
+    const auto nonce = random_token();
     // Listens before it publishes: a peer that reads the notice may connect at once.
     auto listeners = listen_and_publish(nonce);
     std::vector<NetworkNotice> notices;
