@@ -62,11 +62,11 @@ class Deltas : public ReduceGatherValues {
               std::span<std::byte> result) override {
     const auto sum = part(values_, transport_.rank(), chunk);
     // What encoding lost of the last mean is added to this one.
-    const auto left = left_of_mean(chunk);
-    if (left.empty()) {
+    const auto residual = residual_of_mean(chunk);
+    if (residual.empty()) {
       std::ranges::fill(sum, 0.0F);
     } else {
-      std::ranges::copy(left, sum.begin());
+      std::ranges::copy(residual, sum.begin());
     }
     // In order of the sites, not of arrival, so that the bits of the sum do not depend on the
     // network.
@@ -75,10 +75,10 @@ class Deltas : public ReduceGatherValues {
         codec_.add_decoded(from_sites[site], static_cast<float>(point_.coefficients[site]), sum);
       });
     }
-    if (left.empty()) {
+    if (residual.empty()) {
       codec_.encode(sum, result);
     } else {
-      encode_with_feedback(codec_, sum, result, left);
+      encode_with_feedback(codec_, sum, result, residual);
     }
   }
 
@@ -106,7 +106,7 @@ class Deltas : public ReduceGatherValues {
   std::span<float> part(std::span<float> values, int site, int64_t chunk) const {
     return farstep::part(values, range(site, chunk));
   }
-  std::span<float> left_of_mean(int64_t chunk) const {
+  std::span<float> residual_of_mean(int64_t chunk) const {
     if (residuals_.of_mean.empty()) return {};
     const auto of_chunk = range(transport_.rank(), chunk);
     const int64_t begin = point_.partitions[transport_.rank()].begin;
@@ -140,8 +140,8 @@ void DirectExchange::average(const SyncPoint& point, std::span<float> values,
   }
   FARSTEP_CHECK(covered == std::ssize(values), "partitions of {} values for {}", covered,
                 values.size());
-  const auto has_room = [](std::span<float> left, int64_t size) {
-    return left.empty() || std::ssize(left) == size;
+  const auto has_room = [](std::span<float> residuals_of, int64_t size) {
+    return residuals_of.empty() || std::ssize(residuals_of) == size;
   };
   FARSTEP_CHECK(has_room(residuals.of_delta, covered) &&
                     has_room(residuals.of_mean, point.partitions[transport_.rank()].size()),

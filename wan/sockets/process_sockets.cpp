@@ -154,25 +154,25 @@ bool SocketCounter::is_open() const {
          (remote == remote_ || !remote || remote->port() == 0);
 }
 
-SocketFacts SocketCounter::look() {
-  const auto facts = is_open() ? kernel_facts(fd_) : std::nullopt;
-  if (!facts) return facts_;
+SocketFacts SocketCounter::facts() {
+  const auto kernel = is_open() ? kernel_facts(fd_) : std::nullopt;
+  if (!kernel) return facts_;
   const double stretch =
-      static_cast<double>(facts->tcpi_rtt) / std::max<double>(1, facts->tcpi_min_rtt);
+      static_cast<double>(kernel->tcpi_rtt) / std::max<double>(1, kernel->tcpi_min_rtt);
   // The kernel counts segments in 32 bits. Their size may change, so only new ones are multiplied.
-  const uint32_t new_segments = facts->tcpi_delivered - delivered_segments_;
-  delivered_segments_ = facts->tcpi_delivered;
+  const uint32_t new_segments = kernel->tcpi_delivered - delivered_segments_;
+  delivered_segments_ = kernel->tcpi_delivered;
   const uint64_t delivered_bytes =
-      facts_.line.delivered_bytes + uint64_t{new_segments} * facts->tcpi_snd_mss;
+      facts_.line.delivered_bytes + uint64_t{new_segments} * kernel->tcpi_snd_mss;
   // Bytes sent again are no progress, so they are not counted as sent.
-  facts_ = {.bytes = {.sent = facts->tcpi_bytes_sent - facts->tcpi_bytes_retrans,
-                      .received = facts->tcpi_bytes_received,
-                      .retransmitted = facts->tcpi_bytes_retrans},
-            .rtt_seconds = facts->tcpi_rtt * 1e-6,
-            .sending_seconds = static_cast<double>(facts->tcpi_busy_time) * 1e-6,
+  facts_ = {.bytes = {.sent = kernel->tcpi_bytes_sent - kernel->tcpi_bytes_retrans,
+                      .received = kernel->tcpi_bytes_received,
+                      .retransmitted = kernel->tcpi_bytes_retrans},
+            .rtt_seconds = kernel->tcpi_rtt * 1e-6,
+            .sending_seconds = static_cast<double>(kernel->tcpi_busy_time) * 1e-6,
             .line = {.delivered_bytes = delivered_bytes,
-                     .retransmitted_bytes = facts->tcpi_bytes_retrans,
-                     .least_rtt_seconds = facts->tcpi_min_rtt * 1e-6,
+                     .retransmitted_bytes = kernel->tcpi_bytes_retrans,
+                     .least_rtt_seconds = kernel->tcpi_min_rtt * 1e-6,
                      .least_stretch = stretch,
                      .most_stretch = stretch}};
   return facts_;

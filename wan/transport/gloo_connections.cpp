@@ -27,7 +27,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kForever = std::chrono::hours(24 * 365);
 // Between two readings of the kernel's counts: a reading costs three system calls a lane. A queue
 // of a second, which the pacer needs, has twenty readings.
-constexpr double kLookSeconds = 0.05;
+constexpr double kObserveSeconds = 0.05;
 // The congestion controls used when the mesh's options state none. CUBIC keeps a line full; BBR
 // regularly leaves part of it free to measure it, and took 5 % longer (docs/results.md), but losses
 // do not slow it down.
@@ -167,14 +167,15 @@ void GlooConnections::begin_send() {
   const std::lock_guard pacing(pacing_mutex_);
   const double now_seconds = clock_.now_seconds();
   pacer_.begin(now_seconds);
-  if (now_seconds >= looked_seconds_ + kLookSeconds) look(now_seconds);
+  if (now_seconds >= observed_seconds_ + kObserveSeconds) observe_lines(now_seconds);
 }
 
 // The pacer gets a fresh sample before the last end(), which may evaluate the busy time.
 void GlooConnections::end_send(int peer, uint64_t bytes) {
   const std::lock_guard pacing(pacing_mutex_);
   const double now_seconds = clock_.now_seconds();
-  if (pacer_.ends_with_next() || now_seconds >= looked_seconds_ + kLookSeconds) look(now_seconds);
+  if (pacer_.ends_with_next() || now_seconds >= observed_seconds_ + kObserveSeconds)
+    observe_lines(now_seconds);
   const auto paces = pacer_.end(now_seconds, peer, bytes);
   if (!paces || mesh_.uplink_bits_per_second) return;
   const std::lock_guard lock(mutex_);
@@ -185,15 +186,15 @@ void GlooConnections::end_send(int peer, uint64_t bytes) {
   }
 }
 // Reads the kernel's counts of all lanes. The caller holds pacing_mutex_.
-void GlooConnections::look(double now_seconds) {
-  looked_seconds_ = now_seconds;
+void GlooConnections::observe_lines(double now_seconds) {
+  observed_seconds_ = now_seconds;
   const std::lock_guard lock(mutex_);
   LineSample all;
   for (const int peer : peers()) {
     auto& link = links_[peer];
     LineSample sample;
     for (auto& lane : link.lanes) {
-      if (lane.line) sample += lane.line->look().line;
+      if (lane.line) sample += lane.line->facts().line;
     }
     sample.now_seconds = now_seconds;
     all += sample;
@@ -201,7 +202,7 @@ void GlooConnections::look(double now_seconds) {
     const bool watches = link.losses && mesh_.congestion_control.empty();
     if (watches && link.losses->is_lossy(sample)) change_control(link);
   }
-  pacer_.look(all);
+  pacer_.observe(all);
 }
 
 // Continues with BBR on all lanes of a peer. The caller holds both mutexes.
@@ -227,7 +228,7 @@ LinkState GlooConnections::link(int peer) {
   const std::lock_guard lock(mutex_);
   for (auto& lane : connection.lanes) {
     if (!lane.line) continue;
-    const auto facts = lane.line->look();
+    const auto facts = lane.line->facts();
     state.socket_sent_bytes += facts.bytes.sent;
     state.socket_received_bytes += facts.bytes.received;
     state.retransmitted_bytes += facts.bytes.retransmitted;

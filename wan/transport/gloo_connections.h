@@ -113,7 +113,7 @@ class GlooConnections {
   void connect_to(int peer, Store& store);
   void connect(int peer, int lane, const std::vector<char>& peer_address);
   void watch(int peer);
-  void look(double now_seconds);
+  void observe_lines(double now_seconds);
   void change_control(GlooConnection& lossy);
   void end(const std::string& site, const std::string& reason, bool tell_peers);
   void say_farewell(const std::string& lost_site);
@@ -128,8 +128,8 @@ class GlooConnections {
   std::set<gloo::transport::UnboundBuffer*> enrolled_;  // guarded by mutex_
   const RealClock clock_;
   std::mutex pacing_mutex_;  // taken before mutex_
-  UplinkPacer pacer_;        // guarded by pacing_mutex_, as is looked_seconds_
-  double looked_seconds_ = 0;
+  UplinkPacer pacer_;        // guarded by pacing_mutex_, as is observed_seconds_
+  double observed_seconds_ = 0;
 };
 
 }  // namespace farstep

@@ -114,7 +114,7 @@ void GlooRing::abort(const std::string& site, const std::string& reason) {
 SocketBytes GlooRing::socket_bytes() {
   SocketBytes sum;
   const std::lock_guard lock(mutex_);
-  for (auto& socket : sockets_) sum += socket.look().bytes;
+  for (auto& socket : sockets_) sum += socket.facts().bytes;
   return sum;
 }
 

@@ -48,7 +48,7 @@ void UplinkPacer::forget() {
   queue_seconds_ = line_ = 0;
 }
 
-void UplinkPacer::look(const LineSample& sample) {
+void UplinkPacer::observe(const LineSample& sample) {
   if (under_way_ == 0) return;
   least_rtt_seconds_ = sample.least_rtt_seconds;
   // A queue on one way only belongs to that peer's line, not to this site's.

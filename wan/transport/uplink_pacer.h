@@ -25,7 +25,7 @@ class UplinkPacer {
   void begin(double now_seconds);
   // Takes a sample of all connections together. Must be called at intervals while messages are
   // under way, and before the end() of the last one.
-  void look(const LineSample& sample);
+  void observe(const LineSample& sample);
   // Must be called when a message of `bytes` has been sent. Returns the new paces if this ends a
   // busy time that changes them, else nullopt. Only busy times of at least one second and ten round
   // trips count, on ways of two milliseconds or more. The paces are in proportion to the bytes that

@@ -24,10 +24,10 @@ constexpr std::string_view kTopic = "lane-";
 class LineFromNow : public Line {
  public:
   explicit LineFromNow(std::shared_ptr<Line> line)
-      : line_(std::move(line)), before_(line_->look()) {}
+      : line_(std::move(line)), before_(line_->facts()) {}
 
-  SocketFacts look() override {
-    auto facts = line_->look();
+  SocketFacts facts() override {
+    auto facts = line_->facts();
     facts.bytes.sent -= before_.bytes.sent;
     facts.bytes.received -= before_.bytes.received;
     facts.bytes.retransmitted -= before_.bytes.retransmitted;

@@ -221,7 +221,7 @@ void Tunnel::begin(SecureChannel channel, bool is_dialed) {
   is_dialed_ = is_dialed;
   const std::lock_guard lock(mutex_);
   if (counter_) {
-    const auto last = counter_->look();
+    const auto last = counter_->facts();
     // The figures of a lane go on over a change of the connection, as its users count differences.
     before_.bytes += last.bytes;
     before_.sending_seconds += last.sending_seconds;
@@ -246,7 +246,7 @@ void Tunnel::lose(const std::string& reason) {
   const bool is_expected = is_stopping_ || reason == kPeerHasEnded;
   spdlog::log(is_expected ? spdlog::level::debug : spdlog::level::warn,
               "secure link to {}, lane {}: {}", peer_, lane_, reason);
-  if (counter_) counter_->look();  // the last figures, before the socket goes
+  if (counter_) counter_->facts();  // the last figures, before the socket goes
   channel_.reset();
   is_connected_ = false;
   failure_ = reason;
@@ -365,10 +365,10 @@ void Tunnel::check_silence() {
   if (seconds_since(sent_) > kKeepAliveSeconds) streams_.end().keep_alive();
 }
 
-SocketFacts Tunnel::look() {
+SocketFacts Tunnel::facts() {
   const std::lock_guard lock(mutex_);
   if (!counter_) return before_;
-  auto facts = counter_->look();
+  auto facts = counter_->facts();
   facts.bytes += before_.bytes;
   facts.sending_seconds += before_.sending_seconds;
   facts.line.delivered_bytes += before_.line.delivered_bytes;

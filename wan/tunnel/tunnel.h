@@ -48,7 +48,7 @@ class Tunnel : public Line {
   void request_stop();
 
   // The figures of all connections of the lane, one after the other.
-  SocketFacts look() override;
+  SocketFacts facts() override;
   void limit_pace(double bits_per_second) override;
   void pace_with(const std::string& congestion_control) override;
 

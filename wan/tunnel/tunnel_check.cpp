@@ -81,7 +81,7 @@ std::vector<PeerLink> check_tunnels(const MeshOptions& mesh,
       continue;
     }
     found[peer] = {loopback_ip(peer),
-                   gateway.line(mesh.sites[peer], kFirstDataLane)->look().rtt_seconds};
+                   gateway.line(mesh.sites[peer], kFirstDataLane)->facts().rtt_seconds};
   }
   share_verdicts(store, prefix, mesh.rank, mesh.size(), failures);
   return found;

@@ -35,7 +35,7 @@ class Line {
     for (double bits = 1e8 * peers_; bits > 0; bits -= rate * kStep) {
       now_ += kStep;
       delivered_bytes_ += rate * kStep / 8;
-      pacer_.look(sample_of(now_, delivered_bytes_, is_full));
+      pacer_.observe(sample_of(now_, delivered_bytes_, is_full));
     }
     std::optional<Paces> paces;
     for (int peer = 0; peer < peers_; ++peer) {
@@ -88,7 +88,7 @@ TEST_CASE("what is forgotten is learned anew") {
   const auto busy = [&](double from_seconds, double bytes_per_second) {
     pacer.begin(from_seconds);
     for (double seconds = 0; seconds <= 5; seconds += kStep) {
-      pacer.look(sample_of(from_seconds + seconds, bytes_per_second * seconds, true));
+      pacer.observe(sample_of(from_seconds + seconds, bytes_per_second * seconds, true));
     }
     const auto paces = pacer.end(from_seconds + 5, 1, 1000);
     return paces ? paces->at(1) : 0;
@@ -105,7 +105,7 @@ TEST_CASE("a busy time without a queue sets no pace") {
     pacer.begin(10 * time);
     for (int step = 1; step <= 100; ++step) {
       const double now_seconds = 10 * time + step * kStep;
-      pacer.look(sample_of(now_seconds, 1e6 * now_seconds, false));
+      pacer.observe(sample_of(now_seconds, 1e6 * now_seconds, false));
     }
     CHECK_FALSE(pacer.end(10 * time + 5, 1, 5000000));
   }
@@ -118,7 +118,7 @@ TEST_CASE("short busy times and near peers teach nothing") {
     for (double now_seconds = 0; now_seconds <= seconds; now_seconds += kStep) {
       auto sample = sample_of(now_seconds, 1e6 * now_seconds, true);
       sample.least_rtt_seconds = rtt_seconds;
-      pacer.look(sample);
+      pacer.observe(sample);
     }
     return pacer.end(seconds, 1, 1000000).has_value();
   };
@@ -133,7 +133,7 @@ TEST_CASE("a busy time lasts as long as anything is under way and shares go by b
   pacer.begin(0);
   pacer.begin(0);
   for (int step = 0; step <= 50; ++step) {
-    pacer.look(sample_of(step * kStep, 1e6 * step * kStep, true));
+    pacer.observe(sample_of(step * kStep, 1e6 * step * kStep, true));
   }
   CHECK_FALSE(pacer.end(2.5, 1, 3000000));
   pacer.begin(2.5);
