@@ -68,8 +68,13 @@ std::vector<PeerLink> check_tunnels(const MeshOptions& mesh,
     // Of two that can be connected to, the first by name dials.
     if (addresses[peer]) gateway.know(site, *addresses[peer], !own || name < site);
   }
-  // One deadline for all: the gateway connects to every peer at the same time.
   const auto deadline = deadline_after(mesh.connect_seconds);
+  // All tunnels are made before one is waited for: each connects by itself. So a peer that cannot
+  // be reached leaves the others their time.
+  std::vector<std::shared_ptr<Line>> lines;
+  for (int peer = 0; peer < mesh.size(); ++peer) {
+    lines.push_back(peer == mesh.rank ? nullptr : gateway.line(mesh.sites[peer], kFirstDataLane));
+  }
   std::string failures;
   std::vector<PeerLink> found(mesh.sites.size());
   for (int peer = 0; peer < mesh.size(); ++peer) {
@@ -80,8 +85,7 @@ std::vector<PeerLink> check_tunnels(const MeshOptions& mesh,
                   failure_text(name, mesh.sites[peer], own, addresses[peer], reason);
       continue;
     }
-    found[peer] = {loopback_ip(peer),
-                   gateway.line(mesh.sites[peer], kFirstDataLane)->facts().rtt_seconds};
+    found[peer] = {loopback_ip(peer), lines[peer]->facts().rtt_seconds};
   }
   share_verdicts(store, prefix, mesh.rank, mesh.size(), failures);
   return found;
