@@ -1,7 +1,7 @@
 // The coefficient of each site's delta in the mean (docs/averaging.md).
 //
-// Pure functions; thread-safe. Every site computes the coefficients from the same list in order of
-// site ids, and so gets the same bits.
+// Pure functions; thread-safe. Every site computes the coefficients from the same list in the order
+// of the view, and so gets the same bits.
 #pragma once
 
 #include <array>
