@@ -9,7 +9,7 @@
 #include "trainer/peers/secure_port.h"
 #include "wan/emulate/shaped_transport.h"
 #include "wan/sockets/local_address.h"
-#include "wan/transport/gloo_transport.h"
+#include "wan/transport/gloo/gloo_transport.h"
 #include "wan/transport/network_check.h"
 #include "wan/tunnel/tunnel_check.h"
 

@@ -1,4 +1,4 @@
-#include "wan/transport/uplink_pacer.h"
+#include "wan/transport/gloo/uplink_pacer.h"
 
 #include <algorithm>
 

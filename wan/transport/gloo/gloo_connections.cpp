@@ -3,7 +3,7 @@
 //
 // Order of locks: ending_mutex_ or pacing_mutex_, then mutex_. No call into Gloo that may wait is
 // made under mutex_.
-#include "wan/transport/gloo_connections.h"
+#include "wan/transport/gloo/gloo_connections.h"
 
 #include <gloo/transport/tcp/address.h>
 #include <gloo/transport/tcp/device.h>
@@ -15,7 +15,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "wan/transport/chosen_port.h"
+#include "wan/transport/gloo/chosen_port.h"
 
 namespace farstep {
 

@@ -1,4 +1,4 @@
-#include "wan/transport/gloo_transport.h"
+#include "wan/transport/gloo/gloo_transport.h"
 
 #include <poll.h>
 

@@ -1,6 +1,6 @@
 // A baseline to compare with. It has its own connections, because Gloo's collectives need a context
 // that Gloo connects itself.
-#include "wan/transport/gloo_ring.h"
+#include "wan/transport/gloo/gloo_ring.h"
 
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
@@ -11,7 +11,7 @@
 
 #include <set>
 
-#include "wan/transport/gloo_connections.h"
+#include "wan/transport/gloo/gloo_connections.h"
 
 namespace farstep {
 

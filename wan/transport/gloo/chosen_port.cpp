@@ -1,4 +1,4 @@
-#include "wan/transport/chosen_port.h"
+#include "wan/transport/gloo/chosen_port.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

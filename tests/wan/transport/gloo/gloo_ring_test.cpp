@@ -1,4 +1,4 @@
-#include "wan/transport/gloo_ring.h"
+#include "wan/transport/gloo/gloo_ring.h"
 
 #include <thread>
 

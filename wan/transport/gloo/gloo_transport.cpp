@@ -1,4 +1,4 @@
-#include "wan/transport/gloo_transport.h"
+#include "wan/transport/gloo/gloo_transport.h"
 
 #include <signal.h>
 
@@ -7,7 +7,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/mix.h"
-#include "wan/transport/gloo_connections.h"
+#include "wan/transport/gloo/gloo_connections.h"
 
 namespace farstep {
 

@@ -20,12 +20,12 @@
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
 #include "wan/sockets/process_sockets.h"
-#include "wan/transport/loss_watch.h"
+#include "wan/transport/gloo/loss_watch.h"
+#include "wan/transport/gloo/uplink_pacer.h"
 #include "wan/transport/mesh.h"
 #include "wan/transport/relay.h"
 #include "wan/transport/store.h"
 #include "wan/transport/transport.h"
-#include "wan/transport/uplink_pacer.h"
 
 namespace farstep {
 
