@@ -32,8 +32,11 @@ MAY_INCLUDE = {
     "trainer/telemetry": "base config codec",
     "trainer/report": "base config telemetry",
     "wan/link": "base config",
-    "heterogeneity/plan": "base config schedule codec link outer_optimizer",
-    "heterogeneity/simulate": "base config telemetry schedule codec link outer_optimizer plan",
+    "heterogeneity/knowledge": "base config",
+    "heterogeneity/policy": "base config knowledge",
+    "heterogeneity/plan": "base config schedule codec link outer_optimizer knowledge policy",
+    "heterogeneity/simulate": "base config telemetry schedule codec link outer_optimizer knowledge policy "
+    "plan",
     "wan/sockets": "base",
     "wan/transport": "base config sockets",
     "wan/transport/gloo": "base sockets transport",
@@ -42,7 +45,7 @@ MAY_INCLUDE = {
     "wan/collective": "base sockets transport",
     "wan/emulate": "base link sockets transport",
     "wan/lab": "base config link",
-    "wan/protocol": "base config schedule plan",
+    "wan/protocol": "base config schedule knowledge",
     "wan/roster": "base config protocol",
     "wan/membership": "base config protocol roster sockets transport",
     "trainer/model/parameters": "base kernels",
@@ -54,24 +57,24 @@ MAY_INCLUDE = {
     "trainer/model/gpu_ops": "base cuda kernels gpu llama fused",
     "trainer/model/convnet": "base config data model",
     "trainer/checkpoint": "base config data",
-    "heterogeneity/profile": "base config plan sockets transport collective",
+    "heterogeneity/profile": "base config knowledge sockets transport collective",
     "trainer/inner/optimizer": "base config kernels parameters",
     "trainer/inner/gpu": "base cuda data gpu parameters model gpu_ops optimizer",
-    "trainer/inner": "base config data gpu reduction parameters model plan optimizer",
+    "trainer/inner": "base config data gpu reduction parameters model knowledge optimizer",
     "outer_optimizer/exchange": "base schedule codec sockets transport gloo collective",
-    "trainer/strategy": "base config telemetry reduction schedule codec plan exchange outer_optimizer protocol "
+    "trainer/strategy": "base config telemetry reduction schedule codec exchange outer_optimizer protocol "
     "sockets transport",
-    "trainer/settings": "base config data schedule outer_optimizer plan link protocol roster model checkpoint inner strategy",
+    "trainer/settings": "base config data schedule outer_optimizer policy link protocol roster model checkpoint inner strategy",
     "trainer/model/language": "base tokens settings model llama fused cpu_ops gpu_ops checkpoint",
-    "trainer/peers": "base config settings model outer_optimizer plan sockets transport gloo secure tunnel link emulate "
+    "trainer/peers": "base config settings model outer_optimizer knowledge policy plan sockets transport gloo secure tunnel link emulate "
     "protocol membership exchange",
-    "trainer/site": "base config telemetry data reduction plan strategy",
+    "trainer/site": "base config telemetry data reduction knowledge policy strategy",
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
     "trainer/launch": "base config settings telemetry link",
-    "trainer/probe": "base tokens settings plan profile model matmul llama language inner peers",
+    "trainer/probe": "base tokens settings knowledge profile model matmul llama language inner peers",
     "trainer/run": "base config settings telemetry data tokens schedule plan link sockets transport protocol "
     "membership parameters model matmul llama language checkpoint inner strategy peers site round launch",
-    "trainer/commands": "base config settings telemetry report tokens outer_optimizer plan simulate model matmul llama "
+    "trainer/commands": "base config settings telemetry report tokens outer_optimizer knowledge policy plan simulate model matmul llama "
     "language checkpoint sockets transport secure protocol membership peers launch probe run",
     "trainer": "base commands",
 }
@@ -106,7 +109,6 @@ OTHER_UNITS = {
     "trainer/base": (3, 19),
     "trainer/commands": (3, 17),  # one a subcommand
     "trainer/kernels": (3, 15),
-    "heterogeneity/plan": (3, 15),
     "trainer/kernels/products": (3, 14),
     "wan/roster": (3, 12),  # most are parts of one class
     "outer_optimizer/codec": (3, 12),

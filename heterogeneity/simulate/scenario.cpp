@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "heterogeneity/plan/policy.h"
+#include "heterogeneity/policy/policy.h"
 #include "trainer/config/config_file.h"
 
 namespace farstep {

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/journal_run.h"
 #include "trainer/base/file.h"

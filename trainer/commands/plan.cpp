@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "heterogeneity/plan/plan_report.h"
-#include "heterogeneity/plan/policy.h"
 #include "heterogeneity/plan/sync_plan.h"
+#include "heterogeneity/policy/policy.h"
 #include "outer_optimizer/outer_config.h"
 #include "trainer/commands/command_line.h"
 

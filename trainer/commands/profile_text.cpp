@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "heterogeneity/plan/step_time.h"
+#include "heterogeneity/knowledge/step_time.h"
 #include "trainer/report/report_text.h"
 #include "trainer/telemetry/figure_text.h"
 

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "heterogeneity/plan/step_time.h"
+#include "heterogeneity/knowledge/step_time.h"
 #include "heterogeneity/plan/sync_plan.h"
+#include "heterogeneity/policy/policy.h"
 #include "trainer/base/error.h"
 #include "trainer/config/config_file.h"
 

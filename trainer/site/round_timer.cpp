@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "heterogeneity/plan/round_timing.h"
+#include "heterogeneity/knowledge/round_timing.h"
 
 namespace farstep {
 

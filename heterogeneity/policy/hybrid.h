@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "heterogeneity/plan/plan.h"
-#include "heterogeneity/plan/plan_config.h"
-#include "heterogeneity/plan/site_knowledge.h"
+#include "heterogeneity/knowledge/site_knowledge.h"
+#include "heterogeneity/policy/plan.h"
+#include "heterogeneity/policy/plan_config.h"
 
 namespace farstep {
 

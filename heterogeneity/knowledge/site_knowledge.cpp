@@ -1,8 +1,8 @@
-#include "heterogeneity/plan/site_knowledge.h"
+#include "heterogeneity/knowledge/site_knowledge.h"
 
 #include <algorithm>
 
-#include "heterogeneity/plan/batch_split.h"
+#include "heterogeneity/knowledge/batch_split.h"
 
 namespace farstep {
 
@@ -21,17 +21,6 @@ std::optional<double> largest(const SiteKnowledge& site,
 }
 
 }  // namespace
-
-std::vector<SiteKnowledge> sites_of(std::span<const RunSite> sites) {
-  std::vector<SiteKnowledge> all;
-  for (const auto& site : sites) {
-    SiteKnowledge known;
-    known.site = site.name;
-    known.pins = {site.local_steps, site.batch, site.micro_batch};
-    all.push_back(std::move(known));
-  }
-  return all;
-}
 
 // A site's step lasts as long as its slowest device, so one device without times leaves all
 // unknown.

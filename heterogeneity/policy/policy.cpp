@@ -1,11 +1,11 @@
-#include "heterogeneity/plan/policy.h"
+#include "heterogeneity/policy/policy.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
 
-#include "heterogeneity/plan/hybrid.h"
+#include "heterogeneity/policy/hybrid.h"
 #include "trainer/config/json_fields.h"
 
 namespace farstep {
@@ -130,9 +130,10 @@ RoundPlan with_micro_batches(const PlanFacts& facts, RoundPlan plan) {
   return plan;
 }
 
+// ---- the policies ----
+//
 // batch_by_tflops, batch_by_memory and steps_by_tflops are the policies A, B and C of Shin, Shin,
 // Yoo and Yang. Tests reproduce the paper's Table 2 from its Table 1.
-// ---- the policies ----
 
 RoundPlan plan_alike(const PlanFacts& facts) {
   return with_micro_batches(facts, base_plan(facts.config, facts.sites));
@@ -247,6 +248,17 @@ void check_work(const RoundPlan& plan) {
 }
 
 }  // namespace
+
+std::vector<SiteKnowledge> sites_of(std::span<const RunSite> sites) {
+  std::vector<SiteKnowledge> all;
+  for (const auto& site : sites) {
+    SiteKnowledge known;
+    known.site = site.name;
+    known.pins = {site.local_steps, site.batch, site.micro_batch};
+    all.push_back(std::move(known));
+  }
+  return all;
+}
 
 RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sites) {
   return make_plan(config, sites, predictors_of(sites));

@@ -1,4 +1,4 @@
-#include "heterogeneity/plan/step_time.h"
+#include "heterogeneity/knowledge/step_time.h"
 
 #include <random>
 #include <vector>

@@ -1,10 +1,10 @@
-#include "heterogeneity/plan/round_length.h"
+#include "heterogeneity/policy/round_length.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "heterogeneity/plan/plan.h"
+#include "heterogeneity/policy/plan.h"
 
 namespace farstep {
 

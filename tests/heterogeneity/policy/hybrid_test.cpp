@@ -1,7 +1,8 @@
-#include "heterogeneity/plan/hybrid.h"
+#include "heterogeneity/policy/hybrid.h"
 
-#include "heterogeneity/plan/round_length.h"
-#include "tests/heterogeneity/plan/known_sites.h"
+#include "heterogeneity/policy/round_length.h"
+#include "tests/heterogeneity/knowledge/known_sites.h"
+#include "tests/heterogeneity/policy/known_plans.h"
 #include "tests/support/catch.h"
 
 using namespace farstep;

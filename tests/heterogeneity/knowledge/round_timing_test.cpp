@@ -1,4 +1,4 @@
-#include "heterogeneity/plan/round_timing.h"
+#include "heterogeneity/knowledge/round_timing.h"
 
 #include <random>
 #include <vector>

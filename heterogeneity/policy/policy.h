@@ -12,13 +12,16 @@
 #pragma once
 
 #include <span>
-#include <string>
+#include <vector>
 
-#include "heterogeneity/plan/plan.h"
-#include "heterogeneity/plan/plan_config.h"
-#include "heterogeneity/plan/site_knowledge.h"
+#include "heterogeneity/knowledge/site_knowledge.h"
+#include "heterogeneity/policy/plan.h"
+#include "heterogeneity/policy/plan_config.h"
 
 namespace farstep {
+
+// Returns the run's sites with their pins, in their order, and no other knowledge.
+std::vector<SiteKnowledge> sites_of(std::span<const RunSite> sites);
 
 // Returns the plan of a round for `sites`, in their order.
 // Throws ConfigError naming the JSON path, the site and the remedy; in_file() adds the file. It

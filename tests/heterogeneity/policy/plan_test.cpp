@@ -1,6 +1,6 @@
-#include "heterogeneity/plan/plan.h"
+#include "heterogeneity/policy/plan.h"
 
-#include "heterogeneity/plan/policy.h"
+#include "heterogeneity/policy/policy.h"
 #include "tests/support/catch.h"
 
 using namespace farstep;

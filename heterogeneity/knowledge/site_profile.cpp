@@ -1,6 +1,6 @@
 // A profile is made by `farstep profile` or by hand, from a data sheet. So everything but the names
 // may be missing, and what is there is checked.
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
 
 #include <algorithm>
 #include <map>

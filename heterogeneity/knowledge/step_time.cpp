@@ -1,7 +1,7 @@
 // A step costs an update, plus something for each pass, plus something for each sequence. The line
 // is the least-squares fit of these three costs. At most three unknowns and seven sets of them:
 // trying all sets is simpler than a solver with constraints.
-#include "heterogeneity/plan/step_time.h"
+#include "heterogeneity/knowledge/step_time.h"
 
 #include <algorithm>
 #include <array>

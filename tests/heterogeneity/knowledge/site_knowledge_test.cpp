@@ -1,6 +1,6 @@
-#include "heterogeneity/plan/site_knowledge.h"
+#include "heterogeneity/knowledge/site_knowledge.h"
 
-#include "tests/heterogeneity/plan/known_sites.h"
+#include "tests/heterogeneity/knowledge/known_sites.h"
 #include "tests/support/catch.h"
 
 using namespace farstep;

@@ -1,6 +1,6 @@
 // All devices of a site should finish a step together. With a cost that is linear in the sequences
 // the common finish has a closed form; whole sequences are dealt out from there.
-#include "heterogeneity/plan/batch_split.h"
+#include "heterogeneity/knowledge/batch_split.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"

@@ -1,4 +1,4 @@
-#include "heterogeneity/plan/round_length.h"
+#include "heterogeneity/policy/round_length.h"
 
 #include <algorithm>
 #include <cmath>

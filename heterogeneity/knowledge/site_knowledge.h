@@ -10,9 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "heterogeneity/plan/plan_config.h"
-#include "heterogeneity/plan/site_profile.h"
-#include "heterogeneity/plan/step_time.h"
+#include "heterogeneity/knowledge/site_profile.h"
+#include "heterogeneity/knowledge/step_time.h"
 
 namespace farstep {
 
@@ -43,9 +42,6 @@ struct SiteKnowledge {
   double overhead_seconds = 0;
   Pins pins;
 };
-
-// Returns the run's sites with their pins, in their order, and no other knowledge.
-std::vector<SiteKnowledge> sites_of(std::span<const RunSite> sites);
 
 // Predicts the inner steps of a site: the profile's times, scaled by a step of the run.
 class StepPredictor {

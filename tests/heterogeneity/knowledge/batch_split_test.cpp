@@ -1,4 +1,4 @@
-#include "heterogeneity/plan/batch_split.h"
+#include "heterogeneity/knowledge/batch_split.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "heterogeneity/plan/plan.h"
+#include "heterogeneity/policy/plan.h"
 
 #include <algorithm>
 

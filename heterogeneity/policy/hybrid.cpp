@@ -1,12 +1,12 @@
 // The batch decides how fast a site trains, the steps only when it is ready for the sync. So each
 // site first gets the batch with most tokens a second, then as many steps of it as the round has
 // time for.
-#include "heterogeneity/plan/hybrid.h"
+#include "heterogeneity/policy/hybrid.h"
 
 #include <algorithm>
 #include <functional>
 
-#include "heterogeneity/plan/round_length.h"
+#include "heterogeneity/policy/round_length.h"
 #include "trainer/config/json_fields.h"
 
 namespace farstep {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
 
 namespace farstep {
 
