@@ -9,7 +9,7 @@
 
 #include "trainer/base/host_device.h"
 #include "trainer/kernels/adamw.h"
-#include "trainer/kernels/vector_code.h"
+#include "trainer/kernels/numbers/vector_code.h"
 
 namespace farstep {
 

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "trainer/base/vector_dispatch.h"
-#include "trainer/kernels/largest.h"
-#include "trainer/kernels/vector_code.h"
+#include "trainer/kernels/numbers/largest.h"
+#include "trainer/kernels/numbers/vector_code.h"
 
 namespace farstep {
 

@@ -4,7 +4,7 @@
 
 #include "trainer/base/vector_dispatch.h"
 #include "trainer/kernels/arithmetic.h"
-#include "trainer/kernels/vector_code.h"
+#include "trainer/kernels/numbers/vector_code.h"
 
 namespace farstep {
 

@@ -10,7 +10,7 @@
 
 #if FARSTEP_X86_CODE
 
-#include "trainer/kernels/largest.h"
+#include "trainer/kernels/numbers/largest.h"
 #include "trainer/kernels/products/amx_tiles.h"
 #include "trainer/kernels/products/avx512_bf16_tiles.h"
 

@@ -12,7 +12,7 @@
 
 #include "trainer/base/arena_cutter.h"
 #include "trainer/base/instruction_set.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/numbers/bf16.h"
 
 namespace farstep {
 

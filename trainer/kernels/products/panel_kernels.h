@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "trainer/base/instruction_set.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/numbers/bf16.h"
 
 namespace farstep {
 

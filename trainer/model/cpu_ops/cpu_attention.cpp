@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "trainer/base/stopped.h"
-#include "trainer/kernels/convert.h"
+#include "trainer/kernels/numbers/convert.h"
 #include "trainer/kernels/softmax.h"
 #include "trainer/model/matmul/matrix_product.h"
 #include "trainer/model/parallel_rows.h"

@@ -7,9 +7,9 @@
 #include <type_traits>
 
 #include "trainer/base/stopped.h"
-#include "trainer/kernels/convert.h"
 #include "trainer/kernels/cross_entropy.h"
 #include "trainer/kernels/embedding.h"
+#include "trainer/kernels/numbers/convert.h"
 #include "trainer/kernels/rms_norm.h"
 #include "trainer/kernels/swiglu.h"
 #include "trainer/model/matmul/matrix_product.h"

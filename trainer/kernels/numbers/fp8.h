@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "trainer/base/host_device.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/numbers/bf16.h"
 
 namespace farstep {
 

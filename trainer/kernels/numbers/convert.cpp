@@ -1,4 +1,4 @@
-#include "trainer/kernels/convert.h"
+#include "trainer/kernels/numbers/convert.h"
 
 #include <algorithm>
 

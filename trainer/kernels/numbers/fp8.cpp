@@ -1,6 +1,6 @@
 // FP8 is emulated where the processor lacks it: values are rounded to what FP8 can hold and stay
 // bf16. So training on a CPU loses the digits that it would lose on a GPU, at the speed of bf16.
-#include "trainer/kernels/fp8.h"
+#include "trainer/kernels/numbers/fp8.h"
 
 #include "trainer/base/vector_dispatch.h"
 

@@ -1,4 +1,4 @@
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/numbers/bf16.h"
 
 #include <cmath>
 #include <limits>
@@ -6,8 +6,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/every_instruction_set.h"
 #include "tests/trainer/kernels/random_values.h"
-#include "trainer/kernels/convert.h"
-#include "trainer/kernels/vector_code.h"
+#include "trainer/kernels/numbers/convert.h"
+#include "trainer/kernels/numbers/vector_code.h"
 
 namespace farstep {
 

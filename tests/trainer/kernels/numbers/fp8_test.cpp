@@ -1,4 +1,4 @@
-#include "trainer/kernels/fp8.h"
+#include "trainer/kernels/numbers/fp8.h"
 
 #include <ATen/ATen.h>
 
