@@ -18,66 +18,71 @@ from pathlib import Path
 # is not listed may not exist.
 MAY_INCLUDE = {
     "trainer/base": "",
+    "trainer/base/memory": "base",
+    "trainer/base/processor": "base",
+    "trainer/base/system": "base",
     "trainer/cuda": "base",
-    "trainer/config": "base",
-    "trainer/data": "base config",
-    "trainer/data/tokens": "base config data",
-    "trainer/kernels/numbers": "base",
-    "trainer/kernels": "base numbers",
-    "trainer/kernels/products": "base numbers kernels",
-    "trainer/kernels/gpu": "base cuda numbers kernels",
+    "trainer/config": "base system",
+    "trainer/data": "base memory config",
+    "trainer/data/tokens": "base system config data",
+    "trainer/kernels/numbers": "base processor",
+    "trainer/kernels": "base processor numbers",
+    "trainer/kernels/products": "base memory processor numbers kernels",
+    "trainer/kernels/gpu": "base memory processor cuda numbers kernels",
     "trainer/reduction": "base cuda",
     "outer_optimizer/schedule": "base config",
-    "outer_optimizer/codec": "base config cuda",
+    "outer_optimizer/codec": "base processor config cuda",
     "outer_optimizer": "base config schedule codec",
-    "trainer/telemetry": "base config codec",
+    "trainer/telemetry": "base system config codec",
     "trainer/report": "base config telemetry",
     "wan/link": "base config",
-    "heterogeneity/knowledge": "base config",
+    "heterogeneity/knowledge": "base processor config",
     "heterogeneity/policy": "base config knowledge",
     "heterogeneity/plan": "base config schedule codec link outer_optimizer knowledge policy",
-    "heterogeneity/simulate": "base config telemetry schedule codec link outer_optimizer knowledge policy "
+    "heterogeneity/simulate": "base system config telemetry schedule codec link outer_optimizer knowledge policy "
     "plan",
     "wan/sockets": "base",
     "wan/transport": "base config sockets",
     "wan/transport/gloo": "base sockets transport",
-    "wan/secure": "base sockets",
+    "wan/secure": "base system sockets",
     "wan/tunnel": "base sockets transport secure",
     "wan/collective": "base sockets transport",
     "wan/emulate": "base link sockets transport",
-    "wan/lab": "base config link",
+    "wan/lab": "base system config link",
     "wan/protocol": "base config schedule knowledge",
     "wan/roster": "base config protocol",
-    "wan/membership": "base config protocol roster sockets transport",
-    "trainer/model/parameters": "base numbers",
-    "trainer/model": "base config data parameters",
-    "trainer/model/matmul": "base config numbers kernels products model",
+    "wan/membership": "base system config protocol roster sockets transport",
+    "trainer/model/parameters": "base memory numbers",
+    "trainer/model": "base processor config data parameters",
+    "trainer/model/matmul": "base processor config numbers kernels products model",
     "trainer/model/llama": "base config parameters model",
-    "trainer/model/fused": "base numbers kernels parameters model llama",
-    "trainer/model/cpu_ops": "base numbers kernels products model matmul llama fused",
+    "trainer/model/fused": "base memory numbers kernels parameters model llama",
+    "trainer/model/cpu_ops": "base memory numbers kernels products model matmul llama fused",
     "trainer/model/gpu_ops": "base cuda numbers kernels gpu llama fused",
     "trainer/model/convnet": "base config data model",
-    "trainer/checkpoint": "base config data",
-    "heterogeneity/profile": "base config knowledge sockets transport collective",
-    "trainer/inner/optimizer": "base config kernels parameters",
-    "trainer/inner/gpu": "base cuda data gpu parameters model gpu_ops optimizer",
-    "trainer/inner": "base config data gpu reduction parameters model knowledge optimizer",
+    "trainer/checkpoint": "base memory system config data",
+    "heterogeneity/profile": "base memory config knowledge sockets transport collective",
+    "trainer/inner/optimizer": "base memory config kernels parameters",
+    "trainer/inner/gpu": "base memory cuda data gpu parameters model gpu_ops optimizer",
+    "trainer/inner": "base memory config data gpu reduction parameters model knowledge optimizer",
     "outer_optimizer/exchange": "base schedule codec sockets transport gloo collective",
-    "trainer/strategy": "base config telemetry reduction schedule codec exchange outer_optimizer protocol "
+    "trainer/strategy": "base memory config telemetry reduction schedule codec exchange outer_optimizer protocol "
     "sockets transport",
-    "trainer/settings": "base config data schedule outer_optimizer policy link protocol roster model checkpoint inner strategy",
+    "trainer/settings": "base config data schedule outer_optimizer policy link protocol roster model checkpoint inner "
+    "strategy",
     "trainer/model/language": "base tokens settings model llama fused cpu_ops gpu_ops checkpoint",
-    "trainer/peers": "base config settings model outer_optimizer knowledge policy plan sockets transport gloo secure tunnel link emulate "
-    "protocol membership exchange",
+    "trainer/peers": "base config settings model outer_optimizer knowledge policy plan sockets transport gloo secure "
+    "tunnel link emulate protocol membership exchange",
     "trainer/site": "base config telemetry data reduction knowledge policy strategy",
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
-    "trainer/launch": "base config settings telemetry link",
-    "trainer/probe": "base tokens settings knowledge profile model matmul llama language inner peers",
-    "trainer/run": "base config settings telemetry data tokens schedule plan link sockets transport protocol "
+    "trainer/launch": "base system config settings telemetry link",
+    "trainer/probe": "base processor tokens settings knowledge profile model matmul llama language inner peers",
+    "trainer/run": "base system config settings telemetry data tokens schedule plan link sockets transport protocol "
     "membership parameters model matmul llama language checkpoint inner strategy peers site round launch",
-    "trainer/commands": "base config settings telemetry report tokens outer_optimizer knowledge policy plan simulate model matmul llama "
-    "language checkpoint sockets transport secure protocol membership peers launch probe run",
-    "trainer": "base commands",
+    "trainer/commands": "base system config settings telemetry report tokens outer_optimizer knowledge policy plan "
+    "simulate model matmul llama language checkpoint sockets transport secure protocol membership "
+    "peers launch probe run",
+    "trainer": "base system commands",
 }
 
 # What from outside only some places may include: pattern -> places.
@@ -107,7 +112,6 @@ UNITS = (3, 10)
 OTHER_UNITS = {
     "trainer/model/convnet": (2, 10),
     "trainer/inner": (3, 13),
-    "trainer/base": (3, 19),
     "trainer/commands": (3, 17),  # one a subcommand
     "trainer/kernels/products": (3, 13),  # a table of kernels for each set of instructions
     "wan/roster": (3, 12),  # most are parts of one class

@@ -4,7 +4,7 @@
 #include <new>
 
 #include "trainer/base/error.h"
-#include "trainer/base/log.h"
+#include "trainer/base/system/log.h"
 #include "trainer/commands/command.h"
 
 int main(int argc, char** argv) {

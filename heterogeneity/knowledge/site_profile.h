@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 

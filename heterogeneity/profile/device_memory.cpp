@@ -15,7 +15,7 @@
 
 #include "heterogeneity/profile/forked.h"
 #include "trainer/base/error.h"
-#include "trainer/base/out_of_memory.h"
+#include "trainer/base/memory/out_of_memory.h"
 
 namespace farstep {
 

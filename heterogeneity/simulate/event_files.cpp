@@ -7,7 +7,7 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/telemetry/recorder.h"
 
 namespace farstep {

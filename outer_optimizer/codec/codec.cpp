@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "trainer/base/error.h"
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 
 namespace farstep {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "outer_optimizer/codec/float_formats.h"
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 
 namespace farstep {
 

@@ -14,7 +14,7 @@
 #include <spdlog/spdlog.h>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/manifest.h"
 
 namespace farstep {

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/json_file.h"
 #include "trainer/checkpoint/safetensors_writer.h"
 

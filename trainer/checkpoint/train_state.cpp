@@ -4,7 +4,7 @@
 #include "trainer/checkpoint/train_state.h"
 
 #include "trainer/base/checksum.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/json_file.h"
 #include "trainer/checkpoint/manifest.h"

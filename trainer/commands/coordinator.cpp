@@ -6,8 +6,8 @@
 
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/log.h"
+#include "trainer/base/system/file.h"
+#include "trainer/base/system/log.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/peers/secure_port.h"

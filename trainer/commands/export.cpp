@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/data/tokens/token_dataset.h"

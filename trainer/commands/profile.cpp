@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/log.h"
+#include "trainer/base/system/file.h"
+#include "trainer/base/system/log.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/profile_text.h"
 #include "trainer/launch/interrupt.h"

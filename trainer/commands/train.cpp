@@ -1,7 +1,7 @@
 // farstep train: one site's process.
 #include <fmt/format.h>
 
-#include "trainer/base/log.h"
+#include "trainer/base/system/log.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/resume_option.h"
 #include "trainer/launch/interrupt.h"

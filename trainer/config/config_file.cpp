@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/config/json_limits.h"
 
 namespace farstep {

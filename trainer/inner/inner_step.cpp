@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
-#include "trainer/base/out_of_memory.h"
+#include "trainer/base/memory/out_of_memory.h"
 #include "trainer/inner/gpu/graph_recorder.h"
 #include "trainer/inner/lr_schedule.h"
 #include "trainer/inner/make_reduction.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "trainer/base/out_of_memory.h"
+#include "trainer/base/memory/out_of_memory.h"
 #include "trainer/base/stopped.h"
 #include "trainer/model/batch_tensors.h"
 

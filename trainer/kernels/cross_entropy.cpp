@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 #include "trainer/kernels/numbers/largest.h"
 #include "trainer/kernels/numbers/vector_code.h"
 

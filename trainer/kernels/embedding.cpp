@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 
 namespace farstep {
 

@@ -2,7 +2,7 @@
 // halves then read contiguous memory.
 #include "trainer/kernels/rotary.h"
 
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 #include "trainer/kernels/arithmetic.h"
 #include "trainer/kernels/numbers/vector_code.h"
 

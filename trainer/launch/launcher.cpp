@@ -11,10 +11,10 @@
 #include <memory>
 #include <optional>
 
-#include "trainer/base/child_process.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/child_process.h"
+#include "trainer/base/system/file.h"
 #include "trainer/launch/lab_places.h"
 #include "trainer/settings/load_config.h"
 #include "trainer/telemetry/event_log.h"

@@ -13,7 +13,7 @@
 #include "heterogeneity/profile/device_memory.h"
 #include "heterogeneity/profile/device_name.h"
 #include "heterogeneity/profile/step_times.h"
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 #include "trainer/data/tokens/token_batch.h"
 #include "trainer/inner/emulated_speed.h"
 #include "trainer/inner/inner_step.h"

@@ -9,8 +9,8 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/log.h"
+#include "trainer/base/system/file.h"
+#include "trainer/base/system/log.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/peers/known_sites.h"
 

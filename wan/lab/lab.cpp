@@ -20,10 +20,10 @@
 #include <memory>
 #include <optional>
 
-#include "trainer/base/child_process.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/child_process.h"
+#include "trainer/base/system/file.h"
 #include "trainer/config/json_fields.h"
 #include "wan/lab/control.h"
 #include "wan/lab/ipv4.h"

@@ -3,7 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "trainer/base/error.h"
-#include "trainer/base/log.h"
+#include "trainer/base/system/log.h"
 #include "trainer/config/config_file.h"
 #include "wan/lab/lab.h"
 

@@ -6,7 +6,7 @@
 #include <csignal>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "wan/secure/key_folder.h"
 
 namespace farstep {

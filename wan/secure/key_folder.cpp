@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "wan/secure/certificates.h"
 
 namespace farstep {

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "wan/secure/certificates.h"
 
 namespace farstep {

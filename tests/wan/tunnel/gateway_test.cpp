@@ -13,7 +13,7 @@
 #include "tests/wan/secure/sites.h"
 #include "tests/wan/transport/cuttable_link.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "wan/secure/key_folder.h"
 
 namespace farstep {

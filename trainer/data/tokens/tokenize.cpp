@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/base/worker.h"
 #include "trainer/data/tokens/corpus.h"
 #include "trainer/data/tokens/tokenizer.h"

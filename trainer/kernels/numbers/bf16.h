@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "trainer/base/host_device.h"
+#include "trainer/base/processor/host_device.h"
 
 namespace farstep {
 

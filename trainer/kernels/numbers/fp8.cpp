@@ -2,7 +2,7 @@
 // bf16. So training on a CPU loses the digits that it would lose on a GPU, at the speed of bf16.
 #include "trainer/kernels/numbers/fp8.h"
 
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 
 namespace farstep {
 

@@ -10,7 +10,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "trainer/base/host_device.h"
+#include "trainer/base/processor/host_device.h"
 #include "trainer/kernels/numbers/bf16.h"
 
 namespace farstep {

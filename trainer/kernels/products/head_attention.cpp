@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "trainer/base/error.h"
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 #include "trainer/kernels/products/x86_code.h"
 
 #if FARSTEP_X86_CODE

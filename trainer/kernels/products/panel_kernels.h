@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 #include "trainer/kernels/numbers/bf16.h"
 
 namespace farstep {

@@ -8,7 +8,7 @@
 #include <array>
 
 #include "trainer/base/error.h"
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 #include "trainer/kernels/products/panel_product.h"
 #include "trainer/model/parallel_rows.h"
 

@@ -1,4 +1,4 @@
-#include "trainer/base/snapshot.h"
+#include "trainer/base/memory/snapshot.h"
 
 #include <algorithm>
 #include <thread>

@@ -12,8 +12,8 @@
 #include <cstddef>
 #include <mutex>
 
-#include "trainer/base/aligned_memory.h"
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/aligned_memory.h"
+#include "trainer/base/memory/named_buffers.h"
 
 namespace farstep {
 

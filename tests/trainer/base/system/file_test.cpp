@@ -1,4 +1,4 @@
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"

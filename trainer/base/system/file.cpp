@@ -1,4 +1,4 @@
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "trainer/base/child_process.h"
+#include "trainer/base/system/child_process.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -1,11 +1,11 @@
-#include "trainer/base/log.h"
+#include "trainer/base/system/log.h"
 
 #include <spdlog/spdlog.h>
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 using namespace farstep;
 using Catch::Contains;

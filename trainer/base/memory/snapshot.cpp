@@ -2,7 +2,7 @@
 // it for the whole copy. So another thread copies while the owner computes gradients, and the owner
 // waits only before its next write. The mutex guards one flag: a copy is requested and not
 // complete.
-#include "trainer/base/snapshot.h"
+#include "trainer/base/memory/snapshot.h"
 
 #include <sys/mman.h>
 

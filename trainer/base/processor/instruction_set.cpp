@@ -1,4 +1,4 @@
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 
 #include <algorithm>
 #include <array>

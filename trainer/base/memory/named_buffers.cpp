@@ -1,4 +1,4 @@
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 
 #include <array>
 #include <utility>

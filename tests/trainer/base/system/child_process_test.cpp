@@ -1,4 +1,4 @@
-#include "trainer/base/child_process.h"
+#include "trainer/base/system/child_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 using namespace farstep;
 

@@ -6,7 +6,7 @@
 // limit_instruction_set(), and it runs before the sanitizers are set up. Thread-safe.
 #pragma once
 
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 
 namespace farstep {
 

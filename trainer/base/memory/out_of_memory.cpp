@@ -1,4 +1,4 @@
-#include "trainer/base/out_of_memory.h"
+#include "trainer/base/memory/out_of_memory.h"
 
 #include <new>
 #include <string_view>
