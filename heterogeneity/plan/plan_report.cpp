@@ -25,6 +25,7 @@ std::string seconds_text(const std::optional<double>& seconds) {
 
 }  // namespace
 
+// A figure that cannot be predicted is null, so that every site has the same members.
 Json plan_json(Policy policy, AveragingRule rule, const RoundPlan& plan) {
   const auto weights = averaging_weights(rule, plan);
   Json sites = Json::array();
@@ -74,6 +75,7 @@ std::string plan_text(Policy policy, AveragingRule rule, const RoundPlan& plan) 
   return text;
 }
 
+// By the names of the run file's `sync`, so that it can be pasted there.
 Json sync_json(const SyncPlan& plan) {
   return {{"codec", {{"kind", std::string(name_of(plan.codec))}}},
           {"lanes", plan.lanes},

@@ -153,6 +153,8 @@ std::string text_of(const SyncFacts& facts, const SyncPlan& plan, double target_
 
 }  // namespace
 
+// A choice from half of the figures would differ as soon as the others are known, so it waits for
+// all. The slowest site's step counts: a delay of k steps lasts longest there.
 std::optional<SyncFacts> sync_facts(std::span<const SiteKnowledge> sites, const PlanConfig& config,
                                     int64_t parameters) {
   const auto links = link_facts(sites);

@@ -269,6 +269,8 @@ RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sit
   FARSTEP_CHECK(!sites.empty(), "a plan for no site");
   const auto& policy = row_of(config.policy);
   if (!policy.takes_pins) refuse_pins(config, sites);
+  // Before any work is computed: a plan for a device that cannot hold the model would fail hours
+  // later.
   check_memory(sites);
   auto plan = policy.plan({.config = config, .sites = sites, .predictors = predictors});
   check_work(plan);
@@ -281,6 +283,8 @@ RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sit
   return predicted_anew(config, sites, predictors, std::move(plan));
 }
 
+// Work and reasons of a plan come from different moments: a plan that stays is explained by what is
+// known now.
 RoundPlan predicted_anew(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                          std::span<const StepPredictor> predictors, RoundPlan plan) {
   row_of(config.policy).explain(config, sites, predictors, plan);

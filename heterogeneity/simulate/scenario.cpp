@@ -148,6 +148,8 @@ void check_sync(const Scenario& scenario, const std::string& file) {
 
 }  // namespace
 
+// Sites are spelled out first, so that all checks are about sites with a name and a profile of
+// their own.
 Scenario scenario_from_json(const Json& json, const std::string& file, const fs::path& folder) {
   auto scenario = read_json<Scenario>(json, file);
   const auto placed = spell_out(scenario, file, folder);
@@ -156,6 +158,7 @@ Scenario scenario_from_json(const Json& json, const std::string& file, const fs:
   scenario.sites.clear();
   for (const auto& entry : placed) {
     scenario.sites.push_back(entry.site);
+    // The model is said once, in any profile; check_profiles() has seen that they agree.
     if (const auto& model = entry.site.profile->model) {
       if (!scenario.parameters) scenario.parameters = model->parameters;
       if (!scenario.sequence_length) scenario.sequence_length = model->sequence_length;

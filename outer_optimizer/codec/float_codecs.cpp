@@ -1,3 +1,5 @@
+// Each value travels as its 16 upper bits, rounded: no scale, no block, and so no dependence
+// between values.
 #include "outer_optimizer/codec/float_codecs.h"
 
 #include <cstring>

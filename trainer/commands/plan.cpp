@@ -74,6 +74,7 @@ int plan_command(const Arguments& arguments) {
   config.base_batch = options->base_batch;
   config.micro_batch = options->micro_batch;
   config.critical_batch = options->critical_batch;
+  // The policies name JSON paths, as in a run file; here the command stands for the file.
   const auto plan = in_file("farstep plan", [&] { return make_plan(config, sites); });
   std::optional<SyncPlan> sync;
   if (options->wan_target) sync = choose_sync(sites, config, *options->wan_target);

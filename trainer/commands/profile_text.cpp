@@ -32,6 +32,8 @@ Table device_table(const SiteProfile& profile) {
   return table;
 }
 
+// The fit stands beside the measurements, so that a reader sees how far to trust the planner's
+// line.
 std::string step_text(const DeviceProfile& device, const StepTimeFit& fit) {
   Table table{.title = "Steps of " + device.name,
               .header = {"batch", "micro-batch", "seconds", "fitted"},

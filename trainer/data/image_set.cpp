@@ -1,3 +1,5 @@
+// Images stay in memory as bytes, a quarter of their size as fp32, and become numbers when a batch
+// is read.
 #include "trainer/data/image_set.h"
 
 #include <algorithm>

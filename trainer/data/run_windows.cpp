@@ -70,6 +70,8 @@ void RunWindows::settle(int64_t round, const std::map<std::string, int64_t>& ste
   std::erase_if(reserved_, [&](const auto& reservation) { return reservation.round <= round; });
 }
 
+// For a round that begins anew with other sites: its reservations follow a plan that no longer
+// holds.
 void RunWindows::withdraw(int64_t round) {
   std::erase_if(reserved_, [&](const auto& reservation) {
     if (reservation.round != round) return false;

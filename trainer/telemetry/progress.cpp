@@ -165,6 +165,7 @@ void ProgressBar::show(double fraction, const std::string& words) {
   if (!is_terminal_ || clock_.now_seconds() < next_draw_seconds_) return;
   next_draw_seconds_ = clock_.now_seconds() + kDrawSeconds;
   const auto details = fmt::format(" {:3.0f} %  {}", 100 * std::clamp(fraction, 0.0, 1.0), words);
+  // Of a narrow terminal the words stay and the bar goes.
   const auto needed = label_.size() + 1 + details.size() + 1;
   const auto columns = terminal_size(out_).columns;
   std::string text(kClearLine);

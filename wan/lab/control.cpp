@@ -59,6 +59,7 @@ Json carry_out(Router& router, const ControlRequest& request) {
     throw ConfigError(fmt::format("site: must be from 1 to {}", sites));
   }
   const auto site = static_cast<std::size_t>(*request.site - 1);
+  // From the present shape, so that one option changes one figure.
   auto shape = router.shape(site);
   if (request.command == ControlCommand::kSet) {
     shape.rate_bits_per_second = request.rate_bits_per_second.value_or(shape.rate_bits_per_second);

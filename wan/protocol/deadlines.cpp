@@ -8,6 +8,7 @@ namespace farstep {
 
 void Deadlines::validate(const std::string& file) const {
   const JsonPath path{file, "deadlines"};
+  // Two heartbeats may be lost with a connection that is made again.
   if (lost_after_seconds < 3 * heartbeat_seconds) {
     path.member("lost_after_seconds")
         .fail(fmt::format("is {}; must be at least 3 heartbeats of {} s, or a living site is taken "

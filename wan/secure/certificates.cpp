@@ -29,6 +29,8 @@ using TimeHandle = std::unique_ptr<ASN1_TIME, detail::FreedBy<ASN1_TIME_free>>;
 using SerialHandle = std::unique_ptr<ASN1_INTEGER, detail::FreedBy<ASN1_INTEGER_free>>;
 using RevokedHandle = std::unique_ptr<X509_REVOKED, detail::FreedBy<X509_REVOKED_free>>;
 
+// Names stand in file names, in log lines and in X.509 subjects. These characters mean the same in
+// all three, and no such name leads out of a folder.
 bool is_certified_name(std::string_view name) {
   const auto is_alphanumeric = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -67,6 +69,7 @@ void add_extension(X509* certificate, const X509* issuer, int kind, const char* 
 
 // A certificate with all but subject, extensions and signature.
 KeyPair new_pair(int64_t from_days, int64_t to_days) {
+  // Ed25519: small keys and signatures, and no parameters that somebody could choose badly.
   KeyPair pair{KeyHandle(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519")),
                CertificateHandle(X509_new())};
   check_openssl(pair.key && pair.certificate, "make a key");

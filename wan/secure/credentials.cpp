@@ -98,6 +98,8 @@ Credentials::Credentials(KeyPair site, CertificateHandle authority, RevocationsH
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
 }
 
+// After OpenSSL's own checks: these are about what the certificate says, which only this program
+// reads.
 std::optional<std::string> Credentials::reason_to_refuse(const SSL* ssl) const {
   const X509* certificate = SSL_get0_peer_certificate(ssl);
   if (certificate == nullptr) return "it has no certificate";

@@ -76,6 +76,8 @@ SecureChannel SecureChannel::connect(Socket socket, const std::string& site,
   if (reason) fail(site, fmt::format("who answers there is refused: {}", *reason));
   std::array<char, kWelcome.size()> welcome{};
   try {
+    // In TLS 1.3 a client's handshake ends before the server has checked its certificate. The
+    // welcome shows that it was taken.
     channel.receive(std::as_writable_bytes(std::span(welcome)), deadline);
   } catch (const PeerError& error) {
     throw PeerError(site, fmt::format("{}; it may have refused this site's certificate, and its "
@@ -160,6 +162,7 @@ void SecureChannel::close(Deadline deadline) {
       deadline);
 }
 
+// A partial write leaves the rest to the caller, who comes again when poll() reports room.
 std::size_t SecureChannel::send_now(std::span<const std::byte> bytes) {
   std::size_t sent = 0;
   while (sent < bytes.size()) {

@@ -72,6 +72,7 @@ void SecureListener::take_new() {
       }
       return;
     }
+    // The address is kept as text: after a failed handshake the kernel may not know it any more.
     const auto from = SocketAddress::remote_of(socket.fd());
     if (!from) continue;  // gone again
     make_room();

@@ -1,3 +1,5 @@
+// The first warning of a kind is logged at once. Those that follow within the quiet time are only
+// counted, so a flood of any size writes one line in that time.
 #include "wan/sockets/stranger_log.h"
 
 #include <spdlog/spdlog.h>

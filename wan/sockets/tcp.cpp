@@ -1,3 +1,5 @@
+// Sockets never block: each wait is a poll() that knows its deadline, so nothing of a site hangs in
+// a system call.
 #include "wan/sockets/tcp.h"
 
 #include <arpa/inet.h>

@@ -92,6 +92,7 @@ std::optional<bool> send_rest(const Socket& socket, const BulkAddress& address,
     const auto waited = wait_for(socket.fd(), POLLOUT, stop_fd, give_up);
     if (waited == Wait::kStopped) return std::nullopt;
     if (waited == Wait::kLate) throw TcpError("nothing could be sent");
+    // Found anew each time: the parts are few.
     const auto rest = bytes_at(parts, sent);
     const auto count = send(socket.fd(), rest.data(), rest.size(), MSG_NOSIGNAL);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
@@ -151,6 +152,8 @@ bool BulkReceiver::accept_sender(Deadline deadline, int stop_fd) {
   }
 }
 
+// The first byte has a limit of its own, as the donor may still have to connect. Each byte then
+// moves the deadline: only a standstill ends the wait.
 bool BulkReceiver::receive(std::span<std::byte> bytes, const std::stop_token& stop) {
   const StopSignal signal(stop);
   auto deadline = deadline_after(patience_seconds());

@@ -4,6 +4,7 @@
 
 namespace farstep {
 
+// The round trip is a state and no sum: the newest one stands for both.
 LinkState since(const LinkState& before, const LinkState& now) {
   return {.sent_bytes = now.sent_bytes - before.sent_bytes,
           .received_bytes = now.received_bytes - before.received_bytes,

@@ -1,3 +1,5 @@
+// Peers may send anything here, so a notice is limited and checked before a port of it becomes an
+// index.
 #include "wan/transport/network_notice.h"
 
 #include "trainer/config/json_fields.h"

@@ -125,6 +125,7 @@ bool is_port_name(std::string_view name) {
 FrameReader::FrameReader() : buffer_(kBufferBytes) {}
 
 std::span<std::byte> FrameReader::room() {
+  // An empty buffer starts again at its beginning for free; only a part of a frame has to move.
   if (begin_ == end_) begin_ = end_ = 0;
   // The rest of a frame must fit behind its beginning.
   if (buffer_.size() - begin_ < kFrameHeaderBytes + kMostPayload) {

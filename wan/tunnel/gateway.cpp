@@ -143,6 +143,8 @@ void Gateway::know(const std::string& peer, const SocketAddress& address, bool d
   }
 }
 
+// Some lanes lead elsewhere than to the peer's own port: to the endpoint of a coordinator in its
+// process, or to a newcomer, of which only its request is known.
 void Gateway::know_for_lane(const std::string& peer, int lane, const SocketAddress& address) {
   tunnel(peer, lane)->set_peer_address(address, true);
 }

@@ -65,6 +65,8 @@ void LocalStreams::append_entries(std::vector<pollfd>& entries, bool may_read) {
     if (may_read && !local.has_read_all && end_.room(stream) > 0) events |= POLLIN;
     if (local.begin < local.waiting.size()) events |= POLLOUT;
     // poll() reports a broken connection always, also one whose bytes have no room yet.
+    // A negative descriptor makes poll() skip the entry, and keeps the entries in step with
+    // polled_.
     const bool is_of_interest = events != 0 || local.has_read_all;
     entries.push_back({is_of_interest ? local.socket.fd() : -1, events, 0});
     polled_.push_back(stream);

@@ -1,3 +1,5 @@
+// Who offers a service keeps a handle, and the service ends with it: no call is needed to take it
+// back, also when an exception ends the offer.
 #include "wan/tunnel/services.h"
 
 #include "wan/transport/relay.h"
@@ -37,6 +39,7 @@ std::optional<Service> Services::find(const std::string& peer, const std::string
   const auto service = common == offers_.end() ? nullptr : common->second.lock();
   if (!service) return std::nullopt;
   auto visit = *service;
+  // A peer keeps its address for all its visits, so that the coordinator knows it again.
   for (const auto& [ip, visitor] : visitors_) {
     if (visitor == peer) visit.source_ip = ip;
   }

@@ -267,6 +267,8 @@ void Tunnel::exchange() {
   } catch (const PeerError& error) {
     lose(error.what());
   }
+  // Held during poll(), so that no listener closes meanwhile: its number could become another
+  // socket's.
   std::vector<std::shared_ptr<const Door>> doors;
   {
     const std::lock_guard lock(mutex_);

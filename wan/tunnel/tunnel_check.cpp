@@ -1,3 +1,5 @@
+// The check of the network with keys: each site says where it can be reached, all connect, and all
+// hear which pairs could not.
 #include "wan/tunnel/tunnel_check.h"
 
 #include <charconv>

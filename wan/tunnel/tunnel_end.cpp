@@ -18,6 +18,7 @@ namespace {
 // Credits of all streams together never come near the end of 64 bits.
 constexpr uint64_t kMostCredit = uint64_t{1} << 40;
 
+// Doubled, and told apart by parity, the numbers of both ends fit into 32 bits.
 constexpr uint32_t kMostStreams = uint32_t{1} << 30;
 // Frames without data are kept beyond resend_bytes: few, unless the peer acknowledges nothing.
 constexpr std::size_t kSpareBytes = std::size_t{1} << 20;
@@ -200,6 +201,7 @@ void TunnelEnd::handle_stream(const Frame& frame) {
 void TunnelEnd::take_data(Stream& stream, const Frame& frame) {
   if (stream.is_finished_there) throw WrongFrame("data comes after a stream's end");
   if (frame.payload.size() > stream.granted) throw WrongFrame("a stream overruns its window");
+  // Room comes back with consumed(), when the local connection has taken the bytes.
   stream.granted -= frame.payload.size();
   events_.on_data(frame.stream, frame.payload);
 }
@@ -287,6 +289,7 @@ void TunnelEnd::forget_streams() {
   for (const auto& [id, stream] : streams) events_.on_reset(id);
 }
 
+// A new id makes the peer forget the streams too, once it hears of it.
 void TunnelEnd::restart() {
   end_connection();
   id_ = new_id();

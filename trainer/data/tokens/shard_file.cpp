@@ -107,6 +107,8 @@ void verify_tokens(const std::filesystem::path& path, const ShardHeader& header,
   for (std::size_t start = 0; start < payload.size(); start += kBlockBytes) {
     const auto block = payload.subspan(start, std::min(kBlockBytes, payload.size() - start));
     const auto tokens = tokens_of<Token>(block);
+    // The maximum is a loop without branches, which becomes vector code. Only a wrong id is looked
+    // up.
     Token largest = 0;
     for (const Token token : tokens) largest = std::max(largest, token);
     if (largest >= header.vocabulary) {
@@ -137,6 +139,8 @@ int64_t token_bytes_for(int64_t vocabulary) {
   return vocabulary <= 65536 ? 2 : 4;
 }
 
+// Tokens stream into FILE.partial, so memory does not grow with the shard. finish() gives the file
+// its name.
 ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t vocabulary, int64_t eos)
     : path_(path),
       partial_(with_suffix(path, ".partial")),
@@ -231,6 +235,7 @@ ShardFile::ShardFile(const std::filesystem::path& path) : path_(path) {
   }
   mapped_ = {static_cast<const std::byte*>(memory), size};
   try {
+    // The destructor of an object that was not made does not run, so the mapping is undone here.
     header_ = parse_header(path, mapped_);
   } catch (...) {
     ::munmap(memory, size);

@@ -83,6 +83,7 @@ class GzipReader : public detail::ByteReader {
     }
     return static_cast<std::size_t>(count);
   }
+  // In the compressed file: progress is measured against its size, and errors name a place in it.
   int64_t file_offset() const override { return ::gzoffset(file_.get()); }
 
  private:
@@ -90,6 +91,8 @@ class GzipReader : public detail::ByteReader {
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
 };
 
+// A file may consist of several frames, one after the other, as parallel compressors write them. It
+// may end only between two of them.
 class ZstdReader : public detail::ByteReader {
  public:
   explicit ZstdReader(const std::filesystem::path& path)
@@ -190,6 +193,7 @@ std::optional<std::string> TextSource::next() {
   return rest_of_file();
 }
 
+// Counts documents without parsing JSON, so that counting takes a fraction of the time of reading.
 bool TextSource::skip() {
   if (is_jsonl(path_)) return next_line().has_value();
   return !rest_of_file().empty();
@@ -206,6 +210,7 @@ bool TextSource::fill() {
   return !buffer_.empty();
 }
 
+// The constructor has read the first buffer already; the text begins there.
 std::string TextSource::rest_of_file() {
   std::string text = buffer_.substr(used_);
   while (fill()) text += buffer_;

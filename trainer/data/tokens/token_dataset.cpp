@@ -59,6 +59,7 @@ std::vector<fs::path> find_shards(const fs::path& folder, std::string_view split
   return shards;
 }
 
+// A folder with shards of two tokenizers would train on tokens of other meanings without any error.
 void require_same_kind(const ShardFile& first, const ShardFile& shard) {
   const auto& a = first.header();
   const auto& b = shard.header();
@@ -88,6 +89,8 @@ TokenDataset::TokenDataset(const fs::path& folder, std::string_view split)
   }
 }
 
+// Lets a validation split be left out on purpose; a shard that is missing in the middle stays an
+// error.
 bool TokenDataset::has_split(const fs::path& folder, std::string_view split) {
   return !shards_of(folder, split).empty();
 }
@@ -182,6 +185,7 @@ StagingFolder::StagingFolder(const fs::path& output)
     : output_(without_slash(output)), staging_(path_for(output)) {
   std::error_code error;
   // A dataset may be replaced; anything else in that place is somebody's.
+  // An empty folder is taken too: users make the output folder in advance.
   const bool taken = fs::exists(output_, error) && !fs::is_empty(output_, error);
   if (taken && !fs::exists(output_ / kDatasetFile, error)) {
     throw ConfigError(

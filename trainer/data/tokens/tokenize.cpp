@@ -84,6 +84,8 @@ class Encoder {
     if (submitted_.size() > 4 * workers_.size()) write_oldest();
   }
 
+  // Waits for the oldest batch, though a later one may be ready: the order of the pieces is the
+  // order of the tokens. An exception of a worker comes out here.
   void write_oldest() {
     Batch batch = std::move(submitted_.front());
     submitted_.pop_front();
@@ -163,6 +165,7 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress
   SplitWriter validation = open_split(kValidationSplit);
 
   Encoder encoder(tokenizer, options.threads, progress);
+  // Progress counts bytes of the files as they lie on the disk: only these are known in advance.
   double total_bytes = 0, done_bytes = 0;
   for (const auto& file : files) total_bytes += static_cast<double>(file.bytes);
   for (const auto& file : files) {
