@@ -19,6 +19,7 @@ Json parse_strictly(const std::string& text) {
     if (event == Json::parse_event_t::object_end) open_objects.pop_back();
     if (event == Json::parse_event_t::key &&
         !open_objects.back().insert(parsed.get<std::string>()).second) {
+      // It is nearly always an edit that was meant to replace the first one.
       throw ConfigError(fmt::format("member '{}' stands twice", parsed.get<std::string>()));
     }
     return true;

@@ -179,6 +179,7 @@ void profile_device(const Workload& workload, const DeviceConfig& config, Clock&
   probe.measure_memory();
   hand_over(profile);
   probe.measure_steps();
+  // After each probe: an interrupt or a failure then leaves the figures before it.
   hand_over(profile);
   probe.measure_products();
   hand_over(profile);

@@ -221,6 +221,7 @@ double ShapedTransport::let_leave(double now_seconds) {
 
 void ShapedTransport::let_piece_leave(const Uplink::Turn& turn) {
   auto& link = links_[turn.link];
+  // The last byte's arrival is the message's: the pieces before it only use the line.
   const auto message = link.leaving.front();
   const auto bytes = std::min(Uplink::kPieceBytes, message->bytes.size() - message->left_bytes);
   const auto transit = uplink_.send(turn, bytes);

@@ -1,3 +1,5 @@
+// The lab reads two fields of a packet, its length and its destination. The rest is the business of
+// the sites' TCP.
 #include "wan/lab/ipv4.h"
 
 #include <arpa/inet.h>

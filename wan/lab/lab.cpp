@@ -44,6 +44,7 @@ constexpr double kLongestWaitSeconds = 3600;
 sigset_t watched_signals() {
   sigset_t signals;
   sigemptyset(&signals);
+  // SIGHUP comes when the terminal closes, SIGCHLD when the command or a namespace's holder ends.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
   return signals;
 }
@@ -161,6 +162,7 @@ class Lab {
       if (signal == SIGCHLD) {
         reap();
       } else if (!command_) {
+        // Without a command Ctrl-C is the usual end, and no failure.
         exit_code_ = 0;
       } else if (info.ssi_code != SI_KERNEL) {  // SI_KERNEL: the terminal has sent it to both
         command_->send_signal(signal);

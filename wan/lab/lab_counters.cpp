@@ -1,3 +1,5 @@
+// Lost, dropped and cut packets stand apart: the first are the line's, the second the sender's
+// pace, the third the experiment's.
 #include "wan/lab/lab_counters.h"
 
 #include <fmt/format.h>

@@ -51,6 +51,7 @@ void Router::accept(std::size_t site, std::size_t bytes, double now_seconds) {
 
 void Router::enter(Link& link, Packet* packet, double now_seconds) {
   const auto transit = link.access.enter(now_seconds, static_cast<int64_t>(packet->content.size()));
+  // A lost packet has used the link's time, and goes no further.
   if (transit.fate != Fate::kArrives) {
     pool_.give_back(packet);
     return;

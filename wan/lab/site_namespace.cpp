@@ -41,6 +41,8 @@ class Excursion {
  public:
   Excursion() : home_(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) {
     require(home_ >= 0, "/proc/self/ns/net");
+    // The failure is reported after the file is closed: the destructor of a half-made object does
+    // not run.
     const bool is_away = ::unshare(CLONE_NEWNET) == 0;
     if (!is_away) ::close(home_);
     require(is_away, "cannot make a network namespace");

@@ -1,3 +1,5 @@
+// Messages are plain structs with field lists, and this unit is the one envelope around them:
+// version, type, limits, and which answer belongs to which request.
 #include "wan/protocol/protocol.h"
 
 #include <array>
@@ -96,6 +98,7 @@ struct AnswerMatcher {
   bool operator()(const StoredMessage& a, const OfferMessage& r) const { return a.key == r.token; }
   bool operator()(const ValueMessage& a, const GetMessage& r) const { return a.key == r.key; }
   bool operator()(const Go& a, const ArriveMessage& r) const { return same_sync(a, r); }
+  // No generation: the newcomer is no member yet.
   bool operator()(const LateMessage& a, const ArriveMessage& r) const {
     return a.round == r.round && a.fragment == r.fragment;
   }

@@ -1,3 +1,5 @@
+// Errors about an address come before training starts, and show what the machine has instead. What
+// a later try may mend is a PeerError; the rest is the config's.
 #include "wan/sockets/local_address.h"
 
 #include <ifaddrs.h>

@@ -1,3 +1,4 @@
+// Types have the names of safetensors, so that files and messages about them need no translation.
 #include "trainer/base/memory/named_buffers.h"
 
 #include <array>

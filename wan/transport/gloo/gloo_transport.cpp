@@ -157,6 +157,7 @@ void exchange_hellos(GlooConnections& connections) {
   }
   for (auto& message : messages) message->wait();
   for (const int peer : connections.peers()) {
+    // A transport of an older generation may still dial: its hello differs.
     if (hellos[peer] != Hello{mesh.generation, static_cast<uint64_t>(peer)}) {
       connections.fail(peer, "another site or generation answers there");
     }
