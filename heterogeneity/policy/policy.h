@@ -24,9 +24,9 @@ namespace farstep {
 std::vector<SiteKnowledge> sites_of(std::span<const RunSite> sites);
 
 // Returns the plan of a round for `sites`, in their order.
-// Throws ConfigError naming the JSON path, the site and the remedy; in_file() adds the file. It
-// throws if the policy lacks a figure, the model does not fit on a device, a micro-batch exceeds
-// its batch, or a site has pins under another policy than uniform.
+// Throws ConfigError naming the JSON path, the site and the remedy; in_file() adds the file.
+// Reasons: the policy lacks a figure; the model does not fit on a device; a micro-batch exceeds its
+// batch; a site has pins under another policy than uniform.
 RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sites);
 
 // The same, with the sites' predictors, which a planner keeps from round to round.

@@ -111,8 +111,8 @@ auto SecureChannel::sending(std::span<const std::byte> bytes) {
   };
 }
 
-// OpenSSL's queue of errors and errno belong to the thread and not to the call, so both are emptied
-// before it and read right after it.
+// OpenSSL's queue of errors and errno belong to the thread, not to the call. So both are emptied
+// before it, and read right after it.
 template <typename Step>
 SecureChannel::Outcome SecureChannel::attempt(const char* doing, Step step) {
   ERR_clear_error();

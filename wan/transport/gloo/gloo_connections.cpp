@@ -1,5 +1,5 @@
-// Gloo moves the bytes. This unit adds what Gloo lacks: chosen ports, one reason for everything
-// that fails at once, notice of a peer's end while nobody waits for it, and a pace for long lines.
+// Gloo moves the bytes. This unit adds what Gloo lacks: chosen ports, a pace for long lines, one
+// reason for everything that fails at once, and notice of a peer's end while nobody waits for it.
 //
 // Order of locks: ending_mutex_ or pacing_mutex_, then mutex_. No call into Gloo that may wait is
 // made under mutex_.
