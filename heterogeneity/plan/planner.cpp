@@ -1,3 +1,10 @@
+// Feedback control of the sites' work. Every round shows how long a step takes at each site. The
+// next plan gives all sites steps that end together by these times. What the sites report is
+// filtered first: the constants below keep noise and accidents out of the plan and let real changes
+// in.
+//
+// All sites run this code on the same figures. So nothing in it may depend on a clock, an address
+// or the order of a hash map.
 #include "heterogeneity/plan/planner.h"
 
 #include <algorithm>
@@ -45,7 +52,7 @@ constexpr double kWorthwhileSaving = 0.003;
 // Sets `known` to a measured figure (0: none), if that is the first or differs by more than `noise`
 // and more than kLinkNoise. The known value stays as it was instead of moving a little. Every sync
 // is chosen from it, and a value that creeps would change the choice.
-void settle(std::optional<double>& known, double measured, double noise) {
+void learn_link(std::optional<double>& known, double measured, double noise) {
   if (measured == 0) return;
   if (!known || std::abs(measured - *known) > std::max(noise, kLinkNoise * *known)) {
     known = measured;
@@ -190,8 +197,8 @@ void Planner::Known::learn_steps(const RoundTiming& timing) {
 }
 
 void Planner::Known::learn_links(const RoundTiming& timing) {
-  settle(site.seen_links.uplink_bits_per_second, timing.uplink_bits_per_second, 0);
-  settle(site.seen_links.rtt_seconds, timing.rtt_seconds, kRttNoiseSeconds);
+  learn_link(site.seen_links.uplink_bits_per_second, timing.uplink_bits_per_second, 0);
+  learn_link(site.seen_links.rtt_seconds, timing.rtt_seconds, kRttNoiseSeconds);
 }
 
 void Planner::learn(const View& view, std::span<const RoundTiming> timings) {
@@ -200,8 +207,8 @@ void Planner::learn(const View& view, std::span<const RoundTiming> timings) {
   for (std::size_t place = 0; place < view.size(); ++place) {
     const auto& timing = timings[place];
     auto& known = known_.at(view.members[place]);
-    // A round without a timed step tells nothing of the site's speed. A round that was cut short
-    // tells little: it may have one step, and an abandoned one counts as overhead.
+    // A round without a timed step does not show the site's speed. A round that was cut short
+    // hardly does: it may have one step, and an abandoned step counts as overhead.
     const bool is_timed = timing.steps > 0 && timing.step_seconds != 0;
     if (is_timed && !timing.is_leaving) known.learn_steps(timing);
     known.learn_links(timing);
@@ -239,6 +246,7 @@ void Planner::plan_rest(const View& view, std::span<const RoundTiming> timings) 
 }
 
 void Planner::keep_plan() {
+  // The next round begins at its start, also after one that was planned twice.
   for (auto& work : plan_.sites) work.steps_before = 0;
 }
 

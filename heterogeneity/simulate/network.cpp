@@ -22,6 +22,7 @@ Network::Network(const Scenario& scenario)
       uplinks_bits_per_second_(scenario.sites.size(), kUnlimitedRate),
       codec_(make_codec(scenario.sync.codec)) {
   std::map<std::string, std::size_t> ids;
+  // Sites without a region are in the one of the empty name.
   std::map<std::string, std::size_t> region_ids;
   for (const auto& site : scenario.sites) {
     names_.push_back(site.name);
@@ -87,6 +88,8 @@ std::vector<double> Network::phase_ends(Phase phase, std::span<const std::size_t
   std::vector<Incoming> incoming(present.size());
   for (std::size_t i = 0; i < present.size(); ++i) {
     for (std::size_t j = 0; j < present.size(); ++j) {
+      // In the reduce-scatter a peer gets its own part of the delta, in the all-gather the sender's
+      // part of the mean.
       const auto bytes = j == i ? 0 : part_bytes[phase == Phase::kReduceScatter ? j : i];
       messages[j] = {.bytes = static_cast<double>(bytes),
                      .bits_per_second = bandwidth_bits_per_second(present[i], present[j])};

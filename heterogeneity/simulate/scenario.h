@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "heterogeneity/plan/plan_config.h"
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
+#include "heterogeneity/policy/plan_config.h"
 #include "outer_optimizer/outer_config.h"
 #include "outer_optimizer/strategy_kind.h"
 #include "outer_optimizer/sync_config.h"

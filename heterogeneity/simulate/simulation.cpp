@@ -140,6 +140,7 @@ void Simulation::begin_round(std::size_t index) {
   round.measuring_plan.reset();
   round.measuring_wait_seconds = 0;
   round.syncs.clear();
+  // As in a real run, evaluation and checkpoint come before the round's steps.
   states_[id].free_seconds += site.overhead_seconds();
   states_[id].longest_step_seconds = 0;
   states_[id].applied.resize(static_cast<std::size_t>(scenario_.sync.fragments));
@@ -189,6 +190,8 @@ void Simulation::take_step(std::size_t index) {
   const auto id = present_[index];
   auto& round = round_.sites[index];
   auto& state = states_[id];
+  // A pure function of seed, site, round and step: the order in which sites are simulated changes
+  // nothing.
   const uint64_t key = mix(mix(mix(static_cast<uint64_t>(scenario_.seed)) + id) +
                            static_cast<uint64_t>(round_.round));
   const double spread = 2 * noise(key + static_cast<uint64_t>(round.steps())) - 1;

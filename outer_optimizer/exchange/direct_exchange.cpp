@@ -1,3 +1,5 @@
+// One array serves in turn as this site's delta, as the sum of its own partition and as the mean of
+// all. So a sync needs no second copy of the model.
 #include "outer_optimizer/exchange/direct_exchange.h"
 
 #include <algorithm>
@@ -47,6 +49,7 @@ class ChunkedValues : public ReduceGatherValues {
                                                    .end_chunk = first_chunk + num_chunks});
       for (const auto& range : ranges) {
         const int64_t even = num_chunks == 0 ? 0 : (range.size() + num_chunks - 1) / num_chunks;
+        // Whole blocks, so that the bytes are those of one encoding of the range.
         part.chunk_values.push_back((even + block - 1) / block * block);
       }
       first_chunk = part.end_chunk;
@@ -83,11 +86,11 @@ class ChunkedValues : public ReduceGatherValues {
               std::span<std::byte> result) override {
     const auto sum = part(values_, transport_.rank(), chunk);
     // What encoding lost of the last mean is added to this one.
-    const auto left = left_of_mean(chunk);
-    if (left.empty()) {
+    const auto residual = residual_of_mean(chunk);
+    if (residual.empty()) {
       std::ranges::fill(sum, 0.0F);
     } else {
-      std::ranges::copy(left, sum.begin());
+      std::ranges::copy(residual, sum.begin());
     }
     // In order of the sites, not of arrival, so that the bits of the sum do not depend on the
     // network.
@@ -96,10 +99,10 @@ class ChunkedValues : public ReduceGatherValues {
         codec_.add_decoded(from_sites[site], static_cast<float>(point_.coefficients[site]), sum);
       });
     }
-    if (left.empty()) {
+    if (residual.empty()) {
       codec_.encode(sum, result);
     } else {
-      encode_with_feedback(codec_, sum, result, left);
+      encode_with_feedback(codec_, sum, result, residual);
     }
   }
 
@@ -134,7 +137,7 @@ class ChunkedValues : public ReduceGatherValues {
   std::span<float> part(std::span<float> values, int site, int64_t chunk) const {
     return farstep::part(values, range(site, chunk));
   }
-  std::span<float> left_of_mean(int64_t chunk) const {
+  std::span<float> residual_of_mean(int64_t chunk) const {
     if (residuals_.of_mean.empty()) return {};
     const auto of_chunk = range(transport_.rank(), chunk);
     const int64_t begin = parts_.front().ranges[transport_.rank()].begin;  // there is one part
@@ -190,8 +193,8 @@ void DirectExchange::run(const SyncPoint& point, std::span<const std::vector<Ran
   const int64_t covered = covered_values(partitions, num_sites);
   FARSTEP_CHECK(covered == std::ssize(values), "partitions of {} values for {}", covered,
                 values.size());
-  const auto has_room = [](std::span<float> left, int64_t size) {
-    return left.empty() || std::ssize(left) == size;
+  const auto has_room = [](std::span<float> residuals_of, int64_t size) {
+    return residuals_of.empty() || std::ssize(residuals_of) == size;
   };
   FARSTEP_CHECK(
       has_room(residuals.of_delta, covered) &&

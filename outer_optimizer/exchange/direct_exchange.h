@@ -1,6 +1,6 @@
 // Direct reduce-scatter and all-gather: two hops and two encodings for any number of sites.
 //
-// Site i receives its partition of every site's delta and adds them in fp32 in order of site ids.
+// Site i receives its partition of every site's delta and adds them in fp32 in order of ranks.
 // It encodes the mean once and sends it to everyone. All sites, including the owner, decode the
 // same bytes. With equal partitions a site sends 2 (N-1)/N of the encoded values. If only some
 // sites have a partition, these are parameter servers.

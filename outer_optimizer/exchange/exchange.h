@@ -22,8 +22,8 @@ struct SyncPoint {
   int64_t generation = 0;
   int64_t round = 0;
   int64_t fragment = 0;
-  std::vector<double> coefficients = {};  // of the sites' deltas, in order of site ids
-  // The range that each site reduces, in order of site ids; together they cover the values.
+  std::vector<double> coefficients = {};  // of the sites' deltas, by rank
+  // The range that each site reduces, by rank; together they cover the values.
   std::vector<Range> partitions = {};
   const Codec* codec = nullptr;  // encodes the deltas and their mean
   Hops hops = Hops::kThereBack;  // with one of them alone, see Exchange::average_parts()

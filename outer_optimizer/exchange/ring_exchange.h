@@ -4,7 +4,7 @@
 #pragma once
 
 #include "outer_optimizer/exchange/exchange.h"
-#include "wan/transport/gloo_ring.h"
+#include "wan/transport/gloo/gloo_ring.h"
 
 namespace farstep {
 

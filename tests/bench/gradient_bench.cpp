@@ -21,7 +21,7 @@
 #include "trainer/site/emulated_backward.h"
 #include "trainer/strategy/gradient_sums.h"
 #include "wan/link/lanes.h"
-#include "wan/transport/gloo_transport.h"
+#include "wan/transport/gloo/gloo_transport.h"
 
 using namespace farstep;
 

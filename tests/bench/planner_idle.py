@@ -75,7 +75,7 @@ def measure(case: Case, options: argparse.Namespace, folder: Path) -> Path:
     """Runs the case with real processes; returns the folder of its records."""
     os.environ.setdefault("FARSTEP_BINARY", options.binary)
     os.environ.setdefault("FARSTEP_TEST_DATA", options.data)
-    from cluster import Cluster  # needs the two variables
+    from cluster import Cluster  # reads the two variables
     sites = {}
     for i, (seconds, profile) in enumerate(zip(case.seconds, profiles(case, options.scale))):
         emulate: dict = {"sequence_seconds": seconds * options.scale / 4}

@@ -7,7 +7,7 @@ and momentum, 8 bytes a parameter. Printed: seconds from the start of the new pr
 first byte (at the end of a round), the transfer against bytes / rate, and to its first inner step that
 counts; and how many rounds the others did meanwhile.
 
-Usage: FARSTEP_BINARY=... FARSTEP_TEST_DATA=... tests/bench/rejoin.py [--kills N]
+Usage: tests/bench/rejoin.py [--kills N]
 The binary is build/release/farstep, the data are build/release/end_to_end_data.
 """
 

@@ -4,10 +4,10 @@
 
 #include <cstdio>
 
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/journal_run.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/data/tokens/token_dataset.h"
 #include "trainer/data/tokens/tokenizer.h"

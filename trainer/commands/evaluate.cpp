@@ -38,6 +38,7 @@ int evaluate_command(const Arguments& arguments) {
   if (!options) return 0;
   const TokenDataset dataset(options->data, kValidationSplit);
   const auto model = open_model(options->model, options->threads);
+  // A token beyond the embedding would read other memory.
   if (dataset.vocabulary() > model->config().vocabulary) {
     throw DataError(fmt::format("{}: has tokens below {}, the model only {}", options->data,
                                 dataset.vocabulary(), model->config().vocabulary));

@@ -58,6 +58,7 @@ Scenario read_scenario(const SimulateOptions& options, const std::string& source
   Json json{{"name", "profiles"}, {"plan", {{"policy", "hybrid"}}}, {"sites", Json::array()}};
   for (const auto& file : options.profiles) json["sites"].push_back({{"profile_file", file}});
   if (!options.scenario.empty()) json = load_json(options.scenario);
+  // Through the scenario's JSON, so that an option is checked as the member that it replaces.
   const auto given = to_json(options);
   // A member of the scenario, and the option that replaces it.
   const auto replace = [&](const std::string& member, const std::string& option) {
@@ -87,6 +88,7 @@ int simulate_command(const Arguments& arguments) {
   SimulationResult result(scenario);
   std::optional<EventFiles> files;
   if (!options->out.empty()) files.emplace(options->out, scenario, FARSTEP_VERSION);
+  // Round by round, so that a run of a thousand sites needs the memory of one round.
   for (int64_t round = 0; round < scenario.rounds; ++round) {
     const auto& simulated = simulation.next_round();
     result.add(simulated);

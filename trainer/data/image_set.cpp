@@ -1,3 +1,5 @@
+// Images stay in memory as bytes, a quarter of their size as fp32, and become numbers when a batch
+// is read.
 #include "trainer/data/image_set.h"
 
 #include <algorithm>
@@ -29,6 +31,7 @@ ImageSet::ImageSet(const std::filesystem::path& images, const std::filesystem::p
   width_ = pixels.shape[2];
   images_ = std::move(pixels.values);
   labels_ = std::move(classes.values);
+  // By the largest label, so that classes without an example still count.
   classes_ = 1 + *std::ranges::max_element(labels_);
 }
 

@@ -1,3 +1,5 @@
+// Stands in for a slower device: after the real step the site sleeps for the rest of the emulated
+// one.
 #include "trainer/inner/emulated_speed.h"
 
 #include <algorithm>

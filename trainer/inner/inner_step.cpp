@@ -1,3 +1,9 @@
+// One inner step has two ways. Usually all devices compute gradients, the sum is formed, and the
+// host waits for the update. A single GPU with kernels of its own gets the next step while it runs
+// this one; the host learns each outcome a step later.
+//
+// No value changes before all gradients are there. So a stop, a lack of memory or a number that is
+// not finite leaves the step before it whole.
 #include "trainer/inner/inner_step.h"
 
 #include <algorithm>
@@ -6,7 +12,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
-#include "trainer/base/out_of_memory.h"
+#include "trainer/base/memory/out_of_memory.h"
 #include "trainer/inner/gpu/graph_recorder.h"
 #include "trainer/inner/lr_schedule.h"
 #include "trainer/inner/make_reduction.h"

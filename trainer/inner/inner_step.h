@@ -19,7 +19,7 @@
 #include <stop_token>
 #include <vector>
 
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 #include "trainer/data/batch_view.h"
 #include "trainer/inner/gpu/gpu_step.h"
 #include "trainer/inner/inner_config.h"

@@ -1,3 +1,5 @@
+// Links are renewed when a sync needs them for another view. Their totals go on: what closed links
+// have carried is added to that of the present ones, by the peer's name.
 #include "trainer/peers/renewed_links.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
 #include "trainer/base/clock.h"
 #include "trainer/model/llama/llama_config.h"
 #include "trainer/settings/run_config.h"

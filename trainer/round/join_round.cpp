@@ -1,3 +1,5 @@
+// A newcomer takes a member's state as it is between two rounds. It then takes part in the next
+// round's syncs without work. From there on it is a member like the others, without a special case.
 #include "trainer/round/join_round.h"
 
 #include "trainer/base/checksum.h"

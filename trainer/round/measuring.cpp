@@ -1,3 +1,5 @@
+// The measuring sync exchanges no values, only the step times. It goes the way of every other sync,
+// so that a lost site, a stop and a resume need no rules of their own.
 #include "trainer/round/measuring.h"
 
 #include "trainer/base/checksum.h"

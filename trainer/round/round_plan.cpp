@@ -1,3 +1,6 @@
+// What one part of the run needs of another passes through here, as values. The order in
+// plan_after_round() matters. Windows return by the old plan, then the view changes, then the
+// planner learns, and the sync is chosen from what it has learned.
 #include "trainer/round/round_plan.h"
 
 #include <spdlog/spdlog.h>

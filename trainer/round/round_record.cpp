@@ -1,3 +1,6 @@
+// Figures of a round are differences: of the links' totals since its beginning, and of the uplink's
+// bytes since the sync before. So nothing has to be reset, and a resumed round counts from its
+// resume.
 #include "trainer/round/round_record.h"
 
 #include <optional>

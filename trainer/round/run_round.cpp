@@ -1,3 +1,6 @@
+// One outer round, as ARCHITECTURE.md tells it. A round can end early at three places: a stop
+// between two steps, a lost peer, and the time to hand in. At each of them the state is whole and
+// can be saved.
 #include "trainer/round/run_round.h"
 
 #include <spdlog/spdlog.h>

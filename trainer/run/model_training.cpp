@@ -1,3 +1,6 @@
+// A step is waited for where the host needs its end: to sleep for an emulated device, to balance
+// devices, to add up gradients of several sites. Only a single real GPU runs a step ahead of the
+// host.
 #include "trainer/run/model_training.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The donor copies the state between two rounds and sends the copy from a thread of its own, so
+// that it trains on. The newcomer checks theta_global against the hash that all members voted on:
+// the donor is trusted for nothing that the others have not confirmed.
 #include "trainer/run/site_handover.h"
 
 #include <spdlog/spdlog.h>

@@ -1,3 +1,5 @@
+// The composition root: the only place that builds the parts of a run and knows all of them. The
+// order of the members is the order of building. What comes later may refer to what comes earlier.
 #include "trainer/run/site_run.h"
 
 #include <spdlog/spdlog.h>
@@ -7,7 +9,7 @@
 #include "outer_optimizer/schedule/fragment_schedule.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/device.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "heterogeneity/plan/policy.h"
+#include "heterogeneity/policy/policy.h"
 #include "trainer/strategy/make_strategy.h"
 
 namespace farstep {

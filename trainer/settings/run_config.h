@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "heterogeneity/plan/plan_config.h"
+#include "heterogeneity/policy/plan_config.h"
 #include "outer_optimizer/outer_config.h"
 #include "outer_optimizer/strategy_kind.h"
 #include "outer_optimizer/sync_config.h"

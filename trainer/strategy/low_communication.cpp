@@ -1,3 +1,6 @@
+// Fragments take turns: each is sent at its step, exchanged behind training, and applied some steps
+// later. `progress_` has all that a checkpoint must keep of it, also a delta that was sent. So a
+// round can be interrupted between any two steps.
 #include "trainer/strategy/low_communication.h"
 
 #include <algorithm>

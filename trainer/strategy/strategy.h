@@ -13,7 +13,7 @@
 #include "outer_optimizer/exchange/exchange.h"
 #include "outer_optimizer/schedule/partition.h"
 #include "outer_optimizer/sync_config.h"
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 #include "trainer/base/view.h"
 #include "trainer/config/json_fields.h"
 #include "trainer/reduction/site_reduction.h"

@@ -1,3 +1,5 @@
+// Callers wait on a condition for what the thread finds out (member_thread.cpp). Every wait has a
+// deadline and ends early when the run does; the first failure counts, and all waits report it.
 #include "wan/membership/member.h"
 
 #include <fmt/ranges.h>

@@ -151,7 +151,7 @@ struct Go {
     visit("round", round, "the round", required(in_range(0, kMostCount)));
     visit("fragment", fragment, "the fragment whose exchange begins",
           required(in_range(0, kMostCount)));
-    visit("contributions", contributions, "the members' contributions, in order of site id",
+    visit("contributions", contributions, "the members' contributions, in the order of the view",
           kRequired);
     visit("sites", sites, "names of the members, in the same order", kRequired);
     visit("newcomers", newcomers, "with a round's last fragment: who gets the state after it");
@@ -224,7 +224,7 @@ struct ViewMessage {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("generation", generation, "the new generation", required(in_range(0, kMostCount)));
-    visit("sites", sites, "names of its members, in order of site id", kRequired);
+    visit("sites", sites, "names of its members; their order gives their places", kRequired);
     visit("lost", lost, "the site that was lost last; empty: none was");
     visit("reason", reason, "why it is gone, or which connection broke");
     visit("lost_generation", lost_generation, "the generation that began without it",

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "heterogeneity/plan/round_timing.h"
+#include "heterogeneity/knowledge/round_timing.h"
 #include "outer_optimizer/schedule/work.h"
 #include "trainer/base/outcome.h"
 #include "trainer/config/fields.h"

@@ -1,3 +1,5 @@
+// The meeting of one sync: who has arrived, and who has voted for what. It knows no order of time,
+// only sets, so that a message that comes twice changes nothing.
 #include "wan/roster/open_sync.h"
 
 #include <fmt/ranges.h>

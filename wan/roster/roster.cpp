@@ -1,3 +1,5 @@
+// The entry of every message and the tick of the clock. Each call leaves the roster consistent and
+// returns what is to be sent; nothing here waits, so tests play any order of events.
 #include "wan/roster/roster.h"
 
 #include <fmt/ranges.h>

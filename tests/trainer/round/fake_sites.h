@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "outer_optimizer/exchange/direct_exchange.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/memory_transport.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/round/fake_training.h"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/fake_clock.h"
 #include "tests/trainer/strategy/vector_sites.h"
-#include "trainer/base/clock.h"
 #include "trainer/base/stopped.h"
 #include "trainer/site/inner_training.h"
 

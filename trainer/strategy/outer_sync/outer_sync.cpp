@@ -1,3 +1,7 @@
+// A sync runs on a worker as two tasks, the arrival and the rest. Before all sites have arrived a
+// site may give up; afterwards the others count on its bytes. No state changes before the vote.
+// Until then everything can be done again from the delta, with fewer sites or over other
+// connections.
 #include "trainer/strategy/outer_sync/outer_sync.h"
 
 #include <algorithm>

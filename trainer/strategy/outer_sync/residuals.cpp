@@ -1,3 +1,5 @@
+// Two encodings lose values: that of the own delta, and that of the mean of the own partition. Each
+// has residuals. Those of deltas stay where they are; those of means move when the partitions do.
 #include "trainer/strategy/outer_sync/residuals.h"
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "outer_optimizer/exchange/exchange.h"
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 
 namespace farstep {
 
