@@ -68,13 +68,12 @@ void OuterSync::meet(const View& view, Exchanges& exchanges) {
 
 void OuterSync::take_view(const View& view) {
   if (view == view_) return;
-  const bool same_members = view.members == view_.members;
-  const bool same_place = same_members && view.self == view_.self;
+  // The shares are by place. A generation with the members of an older one may follow one with
+  // others, which only some sites have heard of. So a newer one ends the shares in any case.
+  const bool keeps_shares = view.generation == view_.generation && view.members == view_.members;
   view_ = view;
-  if (same_place) return;
-  // The shares are by place, and the places of the old members are no longer valid. The residuals
-  // of the means are of this site's own partitions, which have moved.
-  if (tuning_ && !same_members) tuning_->shares.clear();
+  if (tuning_ && !keeps_shares) tuning_->shares.clear();
+  // The residuals of the means are of this site's own partitions, which may have moved.
   if (!residuals_.empty()) keep_residuals();
 }
 
