@@ -1,6 +1,5 @@
 #include "trainer/round/join_round.h"
 
-#include "trainer/base/checksum.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/round_record.h"
 
@@ -8,7 +7,8 @@ namespace farstep {
 
 namespace {
 
-// The members for which the round is planned: this site is none of them.
+// The members for which the round is planned. If this site was lost in this round, its former
+// process is one of them.
 View planned_view(const SharedState& state) {
   return {.generation = state.generation, .members = state.members, .self = 0};
 }
@@ -24,7 +24,7 @@ SharedState shared_state(const Run& run) {
           .reduction_shares = run.reduction_shares,
           .planner = run.planner.state(),
           .strategy = run.strategy.state(),
-          .momentum_hash = checksum_text(checksum(std::as_bytes(run.strategy.outer_momentum())))};
+          .momentum_hash = {}};
 }
 
 void take_shared_state(Run& run, const SharedState& state) {

@@ -240,8 +240,8 @@ OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contr
                                      const Steps& steps, std::stop_token give_up) {
   const auto delta = values(id.fragment);
   steps.take_delta(delta);
-  // From here on the sync may change what the checkpoint still reads.
-  outside_.wait_for_checkpoint();
+  // From here on the sync may change what others still read.
+  outside_.wait_for_readers();
   residuals_.add_to_delta(id.fragment, delta);
   // The coordinator compares these hashes: sites that differ already must not average.
   const auto start_hash = checksum_text(outer_.checksum(fragment_range(id.fragment)));
