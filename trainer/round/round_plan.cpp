@@ -60,13 +60,15 @@ ViewEvent view_event(int64_t round, const ViewMessage& view) {
 }
 
 // Returns the steps of each member whose windows are not to be trained on again. A delta that is
-// sent before the round's end does not tell how many steps follow it: then that is all of the plan.
+// sent before the round's end does not tell how many steps follow it: then that is all of the plan,
+// unless the member only attends the round.
 std::map<std::string, int64_t> merged_steps(const Run& run, const SyncRecord& sync) {
   const bool is_whole = run.strategy.sync_config().delay_steps == 0;
   std::map<std::string, int64_t> steps;
   for (std::size_t place = 0; place < sync.members.size(); ++place) {
     const auto& timing = sync.contributions[place].timing;
-    steps[sync.members[place]] = is_whole || timing.is_leaving ? timing.steps : kMostWork;
+    const bool is_known = is_whole || timing.is_leaving || timing.steps == 0;
+    steps[sync.members[place]] = is_known ? timing.steps : kMostWork;
   }
   return steps;
 }

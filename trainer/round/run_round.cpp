@@ -10,6 +10,7 @@
 
 #include "trainer/base/stopped.h"
 #include "trainer/round/measuring.h"
+#include "trainer/round/mid_round_handover.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/round_record.h"
 
@@ -54,13 +55,13 @@ bool ends_here(Run& run, const std::stop_token& stop) {
   return true;
 }
 
-// Hands the state to the newcomers of whom this site is the donor.
-void hand_over(Run& run, const std::vector<Newcomer>& newcomers) {
+// Hands the state after this sync to the newcomers of whom this site is the donor.
+void hand_over(Run& run, const SyncRecord& sync) {
   std::vector<Newcomer> own;
-  std::ranges::copy_if(newcomers, std::back_inserter(own), [&](const auto& newcomer) {
+  std::ranges::copy_if(sync.newcomers, std::back_inserter(own), [&](const auto& newcomer) {
     return newcomer.donor == run.peers.view().own_name();
   });
-  if (!own.empty()) run.handover.begin(run, own);
+  if (!own.empty()) run.handover.begin(run, sync.id.round, own);
 }
 
 // Ends the round and applies all syncs that are left. `is_leaving` tells the others that it ends
@@ -85,7 +86,7 @@ bool end_round(Run& run, RoundRecord& record, bool is_leaving, const std::stop_t
   record.finish();
   plan_next_round(run, record.syncs());
   run.site.end_round(std::max(0.0, own_seconds));
-  if (const auto* newest = record.newest_sync()) hand_over(run, newest->newcomers);
+  if (const auto* newest = record.newest_sync()) hand_over(run, *newest);
   return true;
 }
 
@@ -128,6 +129,7 @@ bool run_round(Run& run, const RoundStop& stop) {
     // Records a checkpoint as soon as it is complete; nothing waits for it here.
     run.checkpoints.collect(run);
     if (!after_step(run, record, stop)) return false;
+    if (!stop.asked.stop_requested()) hand_over_in_mid_round(run);
   }
   if (!end_round(run, record, is_leaving, end_of_waits(run, stop))) {
     if (is_leaving) spdlog::warn("the other sites have not come in time: they go on without it");

@@ -94,6 +94,7 @@ SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> 
       model_(make_site_model(*task_, *ground_, config_, resumed_)),
       planner_(make_planner()),
       checkpoints_(config_, *ground_, *task_, model_),
+      handover_(*peers_, ground_->site.network),
       strategy_(make_strategy()),
       training_(*model_.inner, model_.model->parameters().host_values(), make_loader(), speeds(),
                 known_sequence_seconds(planner_.sites(peers_->view())[peers_->view().self].profile,
@@ -101,7 +102,6 @@ SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> 
                 ground_->clock),
       trainer_(training_, ground_->recorder, ground_->clock),
       validation_(*task_, *model_.model),
-      handover_(*peers_, ground_->site.network),
       run_{.config = config_,
            .parameters = model_.model->parameters().size(),
            .peers = *peers_,
@@ -127,7 +127,9 @@ SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> 
 }
 
 SiteRun::~SiteRun() {
-  checkpoints_.end();  // it reads members that are destroyed before it
+  // Both read members that are destroyed before them.
+  checkpoints_.end();
+  handover_.end();
   peers_->abort_links();
 }
 
@@ -149,7 +151,11 @@ std::unique_ptr<Strategy> SiteRun::make_strategy() {
                                 {.rendezvous = peers_->rendezvous(),
                                  .recorder = ground_->recorder,
                                  .clock = ground_->clock,
-                                 .wait_for_checkpoint = [this] { checkpoints_.wait_until_whole(); },
+                                 .wait_for_readers =
+                                     [this] {
+                                       checkpoints_.wait_until_whole();
+                                       handover_.wait_for_copies();
+                                     },
                                  .finish_checkpoint = [this] { checkpoints_.finish(run_); }});
 }
 

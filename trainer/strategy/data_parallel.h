@@ -52,6 +52,8 @@ class DataParallel : public Strategy {
   Synced attend(const RoundStart& start, const std::stop_token& stop) override;
   void settle() override {}
   int64_t syncs_of_round() const override { return 0; }
+  // Nobody takes the state of its rounds.
+  bool is_before_syncs() const override { return false; }
   // Each step is a sync of the run.
   int64_t syncs_done() const override { return progress_.syncs_done; }
   bool local_is_global() const override { return progress_.work.steps == 0; }

@@ -249,6 +249,11 @@ void LowCommunication::adopt_global(int64_t fragment) {
   span.finish();
 }
 
+bool LowCommunication::is_before_syncs() const {
+  return progress_.fragments_applied == 0 && !progress_.sent && !progress_.received &&
+         !sync_.is_under_way();
+}
+
 // Then a checkpoint contains only one of the two.
 bool LowCommunication::local_is_global() const {
   return !progress_.is_mixed &&

@@ -110,6 +110,9 @@ class Strategy {
 
   // Returns how many syncs of the present round are applied; 0 between two rounds.
   virtual int64_t syncs_of_round() const = 0;
+  // Returns whether no sync has begun in the present round. Then theta_global, momentum and state()
+  // are still what the replicas shared at its start, but for this site's own work.
+  virtual bool is_before_syncs() const = 0;
   // Returns how many syncs of the run are committed; equal at all sites that continue together.
   virtual int64_t syncs_done() const = 0;
   // Returns whether theta_local equals theta_global, as between two rounds without fragments and

@@ -174,6 +174,37 @@ struct CommittedMessage {
   }
 };
 
+// Asks a member for the state that all members have shared since a round was committed, as a
+// newcomer asks for it in the middle of the next round. A member that cannot serve it keeps silent.
+struct DonateMessage {
+  static constexpr std::string_view kType = "donate";
+  int64_t round = 0;
+  Newcomer newcomer;
+  double seconds = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", round, "the committed round", required(at_least(1)));
+    visit("newcomer", newcomer, "who gets the state", kRequired);
+    visit("seconds", seconds,
+          "how long the newcomer's last transfer took, if it came too late; 0: it did not",
+          at_least(0));
+  }
+};
+
+// Answers an offer of a state that no newcomer waits for any more: the donor sends nothing.
+struct UnwantedMessage {
+  static constexpr std::string_view kType = "unwanted";
+  std::string token;
+  int64_t round = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("token", token, "of the offer", kRequired);
+    visit("round", round, "of the offer", required(in_range(0, kMostCount)));
+  }
+};
+
 // Answers a fetch: the newest sync of a round is committed, and the donor sends the state after it.
 struct HandoverMessage {
   static constexpr std::string_view kType = "handover";
@@ -289,8 +320,8 @@ struct GoodbyeMessage {
 
 using CoordinatorMessage =
     std::variant<WaitingMessage, ClaimMessage, Welcome, RefusedMessage, StoredMessage, ValueMessage,
-                 HeartbeatAckMessage, Go, CommittedMessage, HandoverMessage, LateMessage,
-                 ViewMessage, PeerLostMessage, StopMessage, UnknownSiteMessage, ErrorMessage,
-                 GoodbyeMessage>;
+                 HeartbeatAckMessage, Go, CommittedMessage, DonateMessage, UnwantedMessage,
+                 HandoverMessage, LateMessage, ViewMessage, PeerLostMessage, StopMessage,
+                 UnknownSiteMessage, ErrorMessage, GoodbyeMessage>;
 
 }  // namespace farstep

@@ -96,6 +96,9 @@ struct AnswerMatcher {
   bool operator()(const RefusedMessage&, const RegisterMessage&) const { return true; }
   bool operator()(const StoredMessage& a, const PutMessage& r) const { return a.key == r.key; }
   bool operator()(const StoredMessage& a, const OfferMessage& r) const { return a.key == r.token; }
+  bool operator()(const UnwantedMessage& a, const OfferMessage& r) const {
+    return a.token == r.token && a.round == r.round;
+  }
   bool operator()(const ValueMessage& a, const GetMessage& r) const { return a.key == r.key; }
   bool operator()(const Go& a, const ArriveMessage& r) const { return same_sync(a, r); }
   // No generation: the newcomer is no member yet.

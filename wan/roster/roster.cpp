@@ -287,6 +287,7 @@ void Roster::begin_generation(const std::string& change) {
   forget_lost_donors();
   arrival_history_.restart();
   send_to_all(view());
+  ask_donors();
 }
 
 // The first generation has no view to miss.

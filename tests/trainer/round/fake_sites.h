@@ -38,7 +38,8 @@ class FakePeers : public Peers, public Exchanges {
       : view_(std::move(view)),
         renew_(std::move(renew)),
         meeting_(meeting),
-        seat_(meeting.seat(static_cast<int>(view_.self))),
+        site_(static_cast<int>(view_.self)),
+        seat_(meeting.seat(site_)),
         generation_(view_.generation),
         transport_(&transport),
         exchange_(std::in_place, transport) {}
@@ -65,6 +66,9 @@ class FakePeers : public Peers, public Exchanges {
     return true;
   }
   std::vector<ViewMessage> take_new_views() override { return std::exchange(new_views_, {}); }
+  std::vector<DonateMessage> take_state_requests(int64_t round) override {
+    return meeting_.take_state_requests(site_, round);
+  }
   Rendezvous& rendezvous() override { return *seat_; }
   Exchanges& exchanges() override { return *this; }
   Exchange& among(const View& view) override {
@@ -99,6 +103,7 @@ class FakePeers : public Peers, public Exchanges {
   std::vector<ViewMessage> new_views_;
   const Renew renew_;
   Meeting& meeting_;
+  const int site_;  // in the meeting
   const std::unique_ptr<Rendezvous> seat_;
   int64_t generation_;  // of the exchange
   mutable std::mutex mutex_;
@@ -193,8 +198,10 @@ class HandedStates {
 
 class FakeHandover : public Handover {
  public:
-  explicit FakeHandover(HandedStates& states) : states_(states) {}
-  void begin(Run& run, std::span<const Newcomer> newcomers) override {
+  FakeHandover(HandedStates& states, Meeting& meeting) : states_(states), meeting_(meeting) {}
+  std::optional<double> expected_seconds(const Run&) const override { return seconds; }
+  void begin(Run& run, int64_t /*round*/, std::span<const Newcomer> newcomers) override {
+    meeting_.note_handover();
     const auto theta = run.strategy.theta_global(), momentum = run.strategy.outer_momentum();
     for (const auto& newcomer : newcomers) {
       states_.put(newcomer.site, {.shared = shared_state(run),
@@ -203,8 +210,11 @@ class FakeHandover : public Handover {
     }
   }
 
+  double seconds = 0;  // that a transfer is expected to take
+
  private:
   HandedStates& states_;
+  Meeting& meeting_;
 };
 
 // One site, driven by one thread.
@@ -218,7 +228,7 @@ class FakeSite {
         training(std::move(start), static_cast<int>(site), step_seconds, clock_),
         peers(view_of(config, site), meeting, transport, std::move(renew)),
         checkpoints(training),
-        handover(handed),
+        handover(handed, meeting),
         planner(config.plan, sites_of(config.sites), peers.view()),
         strategy(make_strategy(config)),
         trainer(training, recorder_, clock_),

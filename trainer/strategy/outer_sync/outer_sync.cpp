@@ -54,13 +54,12 @@ void OuterSync::meet(const View& view, Exchanges& exchanges) {
 
 void OuterSync::take_view(const View& view) {
   if (view == view_) return;
-  const bool same_members = view.members == view_.members;
-  const bool same_place = same_members && view.self == view_.self;
+  // The shares are by place. A generation with the members of an older one may follow one with
+  // others, which only some sites have heard of. So a newer one ends the shares in any case.
+  const bool keeps_shares = view.generation == view_.generation && view.members == view_.members;
   view_ = view;
-  if (same_place) return;
-  // The shares are by place, and the places of the old members are no longer valid. The residuals
-  // of the means are of this site's own partitions, which have moved.
-  if (tuning_ && !same_members) tuning_->shares.clear();
+  if (tuning_ && !keeps_shares) tuning_->shares.clear();
+  // The residuals of the means are of this site's own partitions, which may have moved.
   if (!residuals_.empty()) keep_residuals();
 }
 
@@ -225,8 +224,8 @@ OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contr
                                      const Steps& steps, std::stop_token give_up) {
   const auto delta = values(id.fragment);
   steps.take_delta(delta);
-  // From here on the sync may change what the checkpoint still reads.
-  outside_.wait_for_checkpoint();
+  // From here on the sync may change what others still read.
+  outside_.wait_for_readers();
   residuals_.add_to_delta(id.fragment, delta);
   // The coordinator compares these hashes: sites that differ already must not average.
   const auto start_hash = checksum_text(outer_.checksum(fragment_range(id.fragment)));

@@ -40,10 +40,12 @@ struct Surroundings {
   Rendezvous& rendezvous;
   Recorder& recorder;
   const Clock& clock;
-  // Returns when the site's newest checkpoint is complete. The sync's worker calls it before the
-  // site arrives at a sync. So no sync changes state of the strategy that is still being saved.
-  std::function<void()> wait_for_checkpoint = [] {};
-  // The same; the training thread calls it before it waits for a sync.
+  // Returns when nobody reads the strategy's state any more: when the site's newest checkpoint is
+  // complete, and what it hands over is copied. The sync's worker calls it before the site arrives
+  // at a sync. So no sync changes what is still being read.
+  std::function<void()> wait_for_readers = [] {};
+  // Returns when the checkpoint is complete. The training thread calls it before it waits for a
+  // sync.
   std::function<void()> finish_checkpoint = [] {};
 };
 
