@@ -22,6 +22,7 @@ MAY_INCLUDE = {
     "trainer/config": "base",
     "trainer/data": "base config",
     "trainer/data/tokens": "base config data",
+    "trainer/data/images": "base data",
     "trainer/kernels": "base",
     "trainer/kernels/products": "base kernels",
     "trainer/kernels/gpu": "base cuda kernels",
@@ -51,7 +52,6 @@ MAY_INCLUDE = {
     "trainer/model/fused": "base kernels parameters model llama",
     "trainer/model/cpu_ops": "base kernels products model matmul llama fused",
     "trainer/model/gpu_ops": "base cuda kernels gpu llama fused",
-    "trainer/model/convnet": "base config data model",
     "trainer/checkpoint": "base config data",
     "heterogeneity/profile": "base config plan sockets transport collective",
     "trainer/inner/optimizer": "base config kernels parameters",
@@ -62,16 +62,18 @@ MAY_INCLUDE = {
     "sockets transport",
     "trainer/settings": "base config data schedule outer_optimizer plan link protocol roster model checkpoint inner strategy",
     "trainer/model/language": "base tokens settings model llama fused cpu_ops gpu_ops checkpoint",
+    "trainer/model/convnet": "base config images settings parameters model checkpoint",
+    "trainer/tasks": "base config tokens images settings parameters model llama language convnet checkpoint",
     "trainer/peers": "base config settings model outer_optimizer plan sockets transport secure tunnel link emulate "
     "protocol membership exchange",
     "trainer/site": "base config telemetry data reduction plan strategy",
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
     "trainer/launch": "base config settings telemetry link",
-    "trainer/probe": "base tokens settings plan profile model matmul llama language inner peers",
-    "trainer/run": "base config settings telemetry data tokens schedule plan link sockets transport protocol "
-    "membership parameters model matmul llama language checkpoint inner strategy peers site round launch",
-    "trainer/commands": "base config settings telemetry report tokens outer_optimizer plan simulate model matmul llama "
-    "language checkpoint sockets transport secure protocol membership peers launch probe run",
+    "trainer/probe": "base data tokens images settings plan profile model matmul llama language convnet tasks inner peers",
+    "trainer/run": "base config settings telemetry data schedule plan link sockets transport protocol "
+    "membership parameters model matmul language tasks checkpoint inner strategy peers site round launch",
+    "trainer/commands": "base config settings telemetry report tokens images outer_optimizer plan simulate model matmul llama "
+    "language convnet tasks checkpoint sockets transport secure protocol membership peers launch probe run",
     "trainer": "base commands",
 }
 
@@ -90,7 +92,7 @@ ONLY_IN = {
 # Folders whose files may see LibTorch, by whatever way: the others compile in seconds and run under
 # ThreadSanitizer.
 LIBTORCH = re.compile(r"<(ATen|torch|c10)/")
-MAY_SEE_LIBTORCH = ("trainer/model", "trainer/inner", "trainer/probe", "trainer/run", "trainer/commands")
+MAY_SEE_LIBTORCH = ("trainer/model", "trainer/tasks", "trainer/inner", "trainer/probe", "trainer/run", "trainer/commands")
 
 # Components that can be used without the trainer: each states its own settings, so they see nothing
 # of the folder that puts those of a whole run together.
@@ -100,7 +102,6 @@ SETTINGS = "trainer/settings"
 # A unit is a header with its source. Folders with more or fewer, and how many they may have.
 UNITS = (3, 10)
 OTHER_UNITS = {
-    "trainer/model/convnet": (2, 10),
     "trainer/inner": (3, 13),
     "wan/transport": (3, 15),
     "trainer/base": (3, 19),

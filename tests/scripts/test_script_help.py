@@ -10,7 +10,7 @@ from pathlib import Path
 from stand_in import SOURCE
 
 # torch, before they read arguments
-NEED_A_LIBRARY = ("reference_muon.py", "reference_numerics.py")
+NEED_A_LIBRARY = ("reference_convnets.py", "reference_muon.py", "reference_numerics.py")
 
 
 def scripts() -> list[Path]:
