@@ -1,12 +1,11 @@
 """Runs whose model names images, by every command, on images that this test makes."""
 
 import json
-import signal
 import struct
 import unittest
 from pathlib import Path
 
-from cluster import Cluster, ClusterTest, by_event, farstep, merge, validation_losses, wait_until
+from cluster import Cluster, ClusterTest, by_event, farstep, merge, validation_losses
 
 RUN = {"model": {"family": "images", "images": {"width": 4}},
        "data": {"images": {"crop_padding": 1, "flip": True}},
@@ -104,14 +103,7 @@ class Images(ClusterTest):
                 whole = self.cluster(f"whole-{compute}", run, slow)
                 self.assert_success(whole.launch())
                 cut = self.cluster(f"cut-{compute}", run, slow)
-                started = self.start_all(cut)
-                wait_until(lambda: all(any((event["round"], event["step"]) >= (2, 3)
-                                           for event in by_event(cut, name, "step"))
-                                       for name in cut.names), 60, "round 2")
-                for process in started.values():
-                    process.send_signal(signal.SIGINT)
-                for name, process in started.items():
-                    self.assertEqual(process.wait(timeout=30), 130, cut.log(name))
+                self.interrupt_after(cut, 2, 3)
                 self.assert_success(cut.launch("--resume"))
                 for name in cut.names:
                     self.assertEqual(steps_and_rounds(cut, name), steps_and_rounds(whole, name))
