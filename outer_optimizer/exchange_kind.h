@@ -26,7 +26,6 @@ struct ExchangeTraits {
   bool takes_codecs;    // otherwise values travel in fp32
   bool takes_shares;    // the sites may add up unequal parts, by `sync.shares`
   bool can_be_retuned;  // the planner may change codec, fragments and delay
-  bool is_simulated;    // `farstep simulate` has it
   bool over_links;      // over the links of the view, not over connections of its own
 };
 

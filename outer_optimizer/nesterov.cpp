@@ -7,7 +7,8 @@
 
 namespace farstep {
 
-// All is fp32: bf16 would lose deltas that are small beside their weights.
+// All is fp32: bf16 would lose deltas that are small beside their weights. The learning rate
+// multiplies last, as in torch.optim.SGD, so the momentum does not depend on it.
 void nesterov_step(const NesterovSettings& settings, std::span<const float> mean,
                    std::span<float> theta, std::span<float> momentum) {
   FARSTEP_CHECK(mean.size() == theta.size() && mean.size() == momentum.size(),

@@ -1,3 +1,5 @@
+// theta_global and its momentum are one flat vector each. A fragment is a range of it, so fragments
+// in any order give what one step over all would give.
 #include "outer_optimizer/outer_optimizer.h"
 
 #include <algorithm>
@@ -32,6 +34,7 @@ int64_t OuterOptimizer::delta(const Range& range, std::span<const float> theta_l
     has_bad |= !(std::abs(delta[k]) <= std::numeric_limits<float>::max());
   }
   if (has_bad == 0) return -1;
+  // The second pass is rare: the run ends with this message.
   const auto bad = std::ranges::find_if(delta, [](float value) { return !std::isfinite(value); });
   return range.begin + (bad - delta.begin());
 }
@@ -40,6 +43,8 @@ uint64_t OuterOptimizer::checksum(const Range& range) const {
   return farstep::checksum(std::as_bytes(part(theta_global_, range)));
 }
 
+// The sites vote on this hash before the step is taken: until then no state has changed, and a
+// failed exchange can be repeated.
 uint64_t OuterOptimizer::checksum_after(int64_t from, const Range& range,
                                         std::span<const float> mean) const {
   StreamingChecksum checksum;

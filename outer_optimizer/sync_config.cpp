@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "outer_optimizer/codec/make_codec.h"
 #include "outer_optimizer/schedule/fragment_schedule.h"
 
 namespace farstep {
 
 void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
   const int64_t steps = std::max<int64_t>(1, delay_steps);  // of a fragment
+  // Only one fragment is under way at a time, so their steps add up.
   if (fragments * steps > base_steps) {
     path.member(delay_steps > 1 ? "delay_steps" : "fragments")
         .fail(fmt::format("{} fragments, each under way for {} steps, do not fit into a round of "
@@ -21,7 +23,7 @@ void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
   if (shares == SharesRule::kBandwidth && !traits.takes_shares) {
     path.member("shares").fail(fmt::format("the exchange {} has no shares by bandwidth", name));
   }
-  if (codec.kind != CodecKind::kFp32 && !traits.takes_codecs) {
+  if (!traits.takes_codecs && make_codec(codec)->is_lossy()) {
     path.member("codec").member("kind").fail(
         fmt::format("the exchange {} adds up fp32 only", name));
   }
@@ -32,6 +34,7 @@ void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
 
 void SyncConfig::require_room(const JsonPath& steps, int64_t local_steps,
                               int64_t base_steps) const {
+  // A site with more or fewer steps than base_steps has a longer or shorter delay.
   const FragmentSchedule schedule(local_steps, fragments, delay_steps, base_steps);
   const int64_t each = std::max<int64_t>(1, schedule.delay_steps());
   if (fragments * each <= local_steps) return;

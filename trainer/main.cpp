@@ -4,7 +4,7 @@
 #include <new>
 
 #include "trainer/base/error.h"
-#include "trainer/base/log.h"
+#include "trainer/base/system/log.h"
 #include "trainer/commands/command.h"
 
 int main(int argc, char** argv) {
@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   } catch (const farstep::Error& error) {
     spdlog::error("{}", error.what());
     return error.exit_code();
+    // Exit code 2, as for a config: what the user can change is there.
   } catch (const std::bad_alloc&) {
     spdlog::error("out of memory: a smaller micro_batch or model needs less");
     return static_cast<int>(farstep::ErrorKind::kConfig);

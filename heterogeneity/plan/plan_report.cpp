@@ -1,3 +1,5 @@
+// The same plan for people and for programs. Programs get nulls where no step time is known, people
+// a dash.
 #include "heterogeneity/plan/plan_report.h"
 
 #include <algorithm>
@@ -11,6 +13,7 @@ namespace {
 std::vector<double> averaging_weights(AveragingRule rule, const RoundPlan& plan) {
   std::vector<Work> works;
   for (const auto& site : plan.sites) {
+    // A sequence counts as one token: the coefficients depend on ratios only.
     works.push_back({site.local_steps, site.batch, site.local_steps * site.batch});
   }
   return averaging_coefficients(rule, works);
@@ -22,16 +25,17 @@ std::string seconds_text(const std::optional<double>& seconds) {
 
 }  // namespace
 
+// A figure that cannot be predicted is null, so that every site has the same members.
 Json plan_json(Policy policy, AveragingRule rule, const RoundPlan& plan) {
   const auto weights = averaging_weights(rule, plan);
   Json sites = Json::array();
-  for (std::size_t id = 0; id < plan.sites.size(); ++id) {
-    const auto& site = plan.sites[id];
+  for (std::size_t place = 0; place < plan.sites.size(); ++place) {
+    const auto& site = plan.sites[place];
     sites.push_back({{"site", site.site},
                      {"local_steps", site.local_steps},
                      {"micro_batch", site.micro_batch},
                      {"batch", site.batch},
-                     {"averaging_weight", weights[id]},
+                     {"averaging_weight", weights[place]},
                      {"predicted_compute_seconds", detail::print_value(site.compute_seconds)},
                      {"predicted_idle_seconds", detail::print_value(site.idle_seconds)},
                      {"reason", site.reason}});
@@ -50,10 +54,10 @@ std::string plan_text(Policy policy, AveragingRule rule, const RoundPlan& plan) 
   auto text = fmt::format(
       "Plan of a round by {}\n{:<{}}  {:>7}  {:>6}  {:>11}  {:>6}  {:>9}  {:>8}\n", name_of(policy),
       "site", width, "steps", "batch", "micro-batch", "weight", "compute s", "idle s");
-  for (std::size_t id = 0; id < plan.sites.size(); ++id) {
-    const auto& site = plan.sites[id];
+  for (std::size_t place = 0; place < plan.sites.size(); ++place) {
+    const auto& site = plan.sites[place];
     text += fmt::format("{:<{}}  {:>7}  {:>6}  {:>11}  {:>6.4f}  {:>9}  {:>8}\n", site.site, width,
-                        site.local_steps, site.batch, site.micro_batch, weights[id],
+                        site.local_steps, site.batch, site.micro_batch, weights[place],
                         seconds_text(site.compute_seconds), seconds_text(site.idle_seconds));
   }
   if (const auto idle = total_idle_seconds(plan)) {
@@ -71,6 +75,7 @@ std::string plan_text(Policy policy, AveragingRule rule, const RoundPlan& plan) 
   return text;
 }
 
+// By the names of the run file's `sync`, so that it can be pasted there.
 Json sync_json(const SyncPlan& plan) {
   return {{"codec", {{"kind", std::string(name_of(plan.codec))}}},
           {"lanes", plan.lanes},

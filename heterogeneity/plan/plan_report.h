@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "heterogeneity/plan/plan.h"
-#include "heterogeneity/plan/plan_config.h"
 #include "heterogeneity/plan/sync_plan.h"
+#include "heterogeneity/policy/plan.h"
+#include "heterogeneity/policy/plan_config.h"
 #include "outer_optimizer/schedule/averaging.h"
 #include "trainer/config/json_fields.h"
 

@@ -1,3 +1,10 @@
+// Feedback control of the sites' work. Every round shows how long a step takes at each site. The
+// next plan gives all sites steps that end together by these times. What the sites report is
+// filtered first: the constants below keep noise and accidents out of the plan and let real changes
+// in.
+//
+// All sites run this code on the same figures. So nothing in it may depend on a clock, an address
+// or the order of a hash map.
 #include "heterogeneity/plan/planner.h"
 
 #include <algorithm>
@@ -45,7 +52,7 @@ constexpr double kWorthwhileSaving = 0.003;
 // Sets `known` to a measured figure (0: none), if that is the first or differs by more than `noise`
 // and more than kLinkNoise. The known value stays as it was instead of moving a little. Every sync
 // is chosen from it, and a value that creeps would change the choice.
-void settle(std::optional<double>& known, double measured, double noise) {
+void learn_link(std::optional<double>& known, double measured, double noise) {
   if (measured == 0) return;
   if (!known || std::abs(measured - *known) > std::max(noise, kLinkNoise * *known)) {
     known = measured;
@@ -69,10 +76,11 @@ double idle_share(const RoundPlan& plan) {
   return *total_idle_seconds(plan) / (*plan.round_seconds * static_cast<double>(plan.sites.size()));
 }
 
-// Batches must be equal: a larger batch is chosen for its tokens a second, which idle time does not
-// show.
-bool is_as_good(const RoundPlan& current, const RoundPlan& fresh) {
-  return current.round_seconds && fresh.round_seconds && same_loads(current, fresh) &&
+// Batches must be equal where sites may take different steps: there a larger batch is chosen for
+// its tokens a second, which idle time does not show.
+bool is_as_good(const PlanConfig& config, const RoundPlan& current, const RoundPlan& fresh) {
+  return current.round_seconds && fresh.round_seconds &&
+         (config.equal_steps || same_loads(current, fresh)) &&
          idle_share(current) <= idle_share(fresh) + kWorthwhileSaving;
 }
 
@@ -189,8 +197,8 @@ void Planner::Known::learn_steps(const RoundTiming& timing) {
 }
 
 void Planner::Known::learn_links(const RoundTiming& timing) {
-  settle(site.seen_links.uplink_bits_per_second, timing.uplink_bits_per_second, 0);
-  settle(site.seen_links.rtt_seconds, timing.rtt_seconds, kRttNoiseSeconds);
+  learn_link(site.seen_links.uplink_bits_per_second, timing.uplink_bits_per_second, 0);
+  learn_link(site.seen_links.rtt_seconds, timing.rtt_seconds, kRttNoiseSeconds);
 }
 
 void Planner::learn(const View& view, std::span<const RoundTiming> timings) {
@@ -199,8 +207,8 @@ void Planner::learn(const View& view, std::span<const RoundTiming> timings) {
   for (std::size_t place = 0; place < view.size(); ++place) {
     const auto& timing = timings[place];
     auto& known = known_.at(view.members[place]);
-    // A round without a timed step tells nothing of the site's speed. A round that was cut short
-    // tells little: it may have one step, and an abandoned one counts as overhead.
+    // A round without a timed step does not show the site's speed. A round that was cut short
+    // hardly does: it may have one step, and an abandoned step counts as overhead.
     const bool is_timed = timing.steps > 0 && timing.step_seconds != 0;
     if (is_timed && !timing.is_leaving) known.learn_steps(timing);
     known.learn_links(timing);
@@ -222,7 +230,7 @@ void Planner::plan_rest(const View& view, std::span<const RoundTiming> timings) 
   double measured_seconds = 0;
   for (std::size_t place = 0; place < view.size(); ++place) {
     auto& work = plan.sites[place];
-    work.micro_batch = measured.sites[place].micro_batch;
+    if (!config.equal_steps) work.micro_batch = measured.sites[place].micro_batch;
     work.local_steps += done;
     work.most_steps += done;
     work.steps_before = done;
@@ -238,6 +246,7 @@ void Planner::plan_rest(const View& view, std::span<const RoundTiming> timings) 
 }
 
 void Planner::keep_plan() {
+  // The next round begins at its start, also after one that was planned twice.
   for (auto& work : plan_.sites) work.steps_before = 0;
 }
 
@@ -251,7 +260,7 @@ void Planner::observe(const View& view, std::span<const RoundTiming> timings) {
   const bool is_whole = plan_.measuring_steps == 0;
   if (learns(config_.policy) && members.anything_known() && is_whole) {
     auto current = predicted_anew(config_, members.sites, members.predictors, plan_);
-    if (is_as_good(current, fresh)) fresh = std::move(current);
+    if (is_as_good(config_, current, fresh)) fresh = std::move(current);
   }
   plan_ = std::move(fresh);
 }

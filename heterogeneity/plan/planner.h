@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "heterogeneity/plan/policy.h"
-#include "heterogeneity/plan/round_timing.h"
+#include "heterogeneity/knowledge/round_timing.h"
+#include "heterogeneity/policy/policy.h"
 #include "trainer/base/view.h"
 #include "trainer/config/json_fields.h"
 

@@ -28,6 +28,7 @@ SiteKnowledge with_learned(SiteKnowledge known, const LearnedState& state) {
   known.site = state.site;
   known.overhead_seconds = state.overhead_seconds;
   known.seen_links = {state.uplink_bits_per_second, state.rtt_seconds};
+  // The saved figures count alone, as they do at the other sites.
   known.seen.reset();
   if (state.seen) {
     known.seen = SeenStep{state.seen->batch, state.seen->micro_batch, state.seen->seconds};

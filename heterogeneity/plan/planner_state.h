@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "heterogeneity/plan/site_knowledge.h"
+#include "heterogeneity/knowledge/site_knowledge.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 

@@ -34,6 +34,7 @@ std::optional<SyncChange> change_of_sync(const PlanConfig& config, SharesRule ru
       reasons.push_back(plan->reason);
     }
   }
+  // Equal bit by bit while no uplink changes: learned figures do not creep (planner.cpp).
   if (change.shares != shares_now) {
     reasons.push_back(fmt::format("the sites add up {:.3f} of the model, by their uplinks' speeds",
                                   fmt::join(change.shares, ", ")));

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "heterogeneity/plan/plan_config.h"
-#include "heterogeneity/plan/site_knowledge.h"
+#include "heterogeneity/knowledge/site_knowledge.h"
+#include "heterogeneity/policy/plan_config.h"
 #include "outer_optimizer/sync_config.h"
 
 namespace farstep {

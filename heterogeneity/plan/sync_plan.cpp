@@ -1,3 +1,6 @@
+// Tries every codec, number of fragments and useful delay, which are a few dozen, and ranks them by
+// the loss that they cost. The cheapest one that meets the target wins. A sync's time comes from
+// the closed form in wan/link/link_time.h.
 #include "heterogeneity/plan/sync_plan.h"
 
 #include <algorithm>
@@ -13,9 +16,18 @@ namespace farstep {
 
 namespace {
 
-// Of the block codecs only these have a measured loss near 0 (docs/results.md, Codecs). fp16 and
-// bf16 take more bytes than int8, and the cost of int2 is unknown.
-constexpr std::array kCodecs{CodecKind::kFp32, CodecKind::kInt8, CodecKind::kInt4};
+// The codecs to choose from, and the loss of each in nats, to rank syncs by. int4 with error
+// feedback at about 50 local steps costs 0.0002, -0.0007 to +0.0015 by seed (docs/results.md,
+// Codecs), and counts as 0.001. int8 is closer to fp32 than a seed's spread and only needs a rank.
+// Others are not chosen: fp16 and bf16 take more bytes than int8, and the cost of int2 and top_k is
+// unknown.
+struct PlannedCodec {
+  CodecKind kind;
+  double loss;
+};
+constexpr std::array kCodecs{PlannedCodec{CodecKind::kFp32, 0},
+                             PlannedCodec{CodecKind::kInt8, 1e-5},
+                             PlannedCodec{CodecKind::kInt4, 1e-3}};  // in order of loss and bytes
 constexpr std::array<int64_t, 7> kFragments{1, 2, 4, 8, 16, 32, 64};
 
 // The speed that a line is planned for, as a share of the measured one. Then the shares of loss or
@@ -24,22 +36,21 @@ constexpr std::array<int64_t, 7> kFragments{1, 2, 4, 8, 16, 32, 64};
 // (kLinkNoise in planner.cpp), hence the 0.8.
 constexpr double kCarefulSpeed = 0.8, kHalfTheLoss = 0.5, kLessExposed = 0.8;
 
-// Returns the loss in nats, to rank syncs by. int4 with error feedback at about 50 local steps
-// costs 0.0002, -0.0007 to +0.0015 by seed (docs/results.md, Codecs), and counts as 0.001. int8 is
-// closer to fp32 than a seed's spread and only needs a rank. A delay costs in proportion to its
-// share of the round: 0.01 for 5 steps of 50. That figure is of small models, measured outside this
-// project.
-double loss_cost(CodecKind codec, double delay_share) {
-  switch (codec) {
-    case CodecKind::kFp32:
-      return 0.1 * delay_share;
-    case CodecKind::kFp16:
-    case CodecKind::kBf16:
-    case CodecKind::kInt8:
-      return 1e-5 + 0.1 * delay_share;
-    default:
-      return 0.001 + 0.1 * delay_share;
-  }
+// A delay costs in proportion to its share of the round: 0.01 nats for 5 steps of 50. That figure
+// is of small models, measured outside this project.
+constexpr double kLossOfDelay = 0.1;
+
+double bytes_of(CodecKind codec) {
+  constexpr int64_t kValues = 1 << 20;  // many blocks, so that a last one does not count
+  return static_cast<double>(make_codec({.kind = codec})->encoded_bytes(kValues));
+}
+
+// A codec that is not chosen counts as the first one that takes no more bytes.
+double loss_of(CodecKind codec) {
+  const auto row = std::ranges::find_if(kCodecs, [bytes = bytes_of(codec)](const auto& planned) {
+    return bytes_of(planned.kind) <= bytes;
+  });
+  return row == kCodecs.end() ? kCodecs.back().loss : row->loss;
 }
 
 // The time of delta, residuals, hashes and outer step, which are passes over the values. At 215M
@@ -100,8 +111,9 @@ SyncPlan sync_with(const SyncFacts& facts, const CodecConfig& codec, int64_t fra
 }
 
 double loss_cost(const SyncFacts& facts, const SyncPlan& plan) {
-  return loss_cost(plan.codec,
-                   static_cast<double>(plan.delay_steps) / static_cast<double>(facts.base_steps));
+  const double delay_share =
+      static_cast<double>(plan.delay_steps) / static_cast<double>(facts.base_steps);
+  return loss_of(plan.codec) + kLossOfDelay * delay_share;
 }
 
 // Returns whether `plan` is better than `than`; false if they are equal.
@@ -141,6 +153,8 @@ std::string text_of(const SyncFacts& facts, const SyncPlan& plan, double target_
 
 }  // namespace
 
+// A choice from half of the figures would differ as soon as the others are known, so it waits for
+// all. The slowest site's step counts: a delay of k steps lasts longest there.
 std::optional<SyncFacts> sync_facts(std::span<const SiteKnowledge> sites, const PlanConfig& config,
                                     int64_t parameters) {
   const auto links = link_facts(sites);
@@ -176,7 +190,7 @@ SyncPlan plan_sync(const SyncFacts& facts, double target_share) {
   };
   // On equal terms the first choice wins, so the simpler one comes first: less coding, then fewer
   // fragments, then no delay.
-  for (const auto codec : kCodecs) {
+  for (const auto& [codec, loss] : kCodecs) {
     for (const auto fragments : kFragments) {
       if (fragments > facts.base_steps) continue;
       consider(sync_with(facts, {.kind = codec}, fragments, 0));

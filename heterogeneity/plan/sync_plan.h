@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 
-#include "heterogeneity/plan/plan_config.h"
-#include "heterogeneity/plan/site_knowledge.h"
+#include "heterogeneity/knowledge/site_knowledge.h"
+#include "heterogeneity/policy/plan_config.h"
 #include "outer_optimizer/sync_config.h"
 
 namespace farstep {

@@ -1,3 +1,6 @@
+// The largest micro-batch comes from real steps: no formula knows what an allocator keeps. A CPU
+// has no limit of its own, so there the peak of a forked copy counts. A GPU fails at its limit, so
+// there the memory that training may not use is occupied beforehand.
 #include "heterogeneity/profile/device_memory.h"
 
 #include <spdlog/spdlog.h>
@@ -12,7 +15,7 @@
 
 #include "heterogeneity/profile/forked.h"
 #include "trainer/base/error.h"
-#include "trainer/base/out_of_memory.h"
+#include "trainer/base/memory/out_of_memory.h"
 
 namespace farstep {
 

@@ -30,6 +30,7 @@ std::string gpu_name(int index) {
   using GetDevice = int (*)(int* device, int ordinal);
   using GetName = int (*)(char* name, int length, int device);
   const auto unnamed = fmt::format("cuda:{}", index);
+  // From the driver by hand, so that this library needs neither LibTorch nor CUDA's headers.
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
   if (driver == nullptr) return unnamed;
   const auto get_device = reinterpret_cast<GetDevice>(dlsym(driver, "cuDeviceGet"));

@@ -1,3 +1,5 @@
+// A process's peak of memory never falls, and a trial of too much may end it. So a trial runs in a
+// copy. Its results come back through a pipe, a line of JSON each.
 #include "heterogeneity/profile/forked.h"
 
 #include <signal.h>
@@ -24,6 +26,7 @@ using Message = nlohmann::json;
 void write_line(int descriptor, const Message& message) {
   // A path in an error's text may not be UTF-8.
   const auto line = message.dump(-1, ' ', false, Message::error_handler_t::replace) + "\n";
+  // A pipe may take a part of a line.
   for (std::size_t done = 0; done < line.size();) {
     const auto written = ::write(descriptor, line.data() + done, line.size() - done);
     if (written < 0 && errno != EINTR) _exit(1);  // the original has gone
@@ -46,8 +49,8 @@ void write_line(int descriptor, const Message& message) {
     write_line(descriptor,
                {{"error", error.what()}, {"kind", static_cast<int>(ErrorKind::kInternal)}});
   }
-  // They would flush the original's files a second time.
-  _exit(0);  // without destructors and buffers, which belong to the original
+  // Without destructors and buffers, which would flush the original's files a second time.
+  _exit(0);
 }
 
 [[noreturn]] void rethrow(const Message& message) {

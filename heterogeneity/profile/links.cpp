@@ -1,3 +1,5 @@
+// Two sites of a pair take turns as sender and receiver, and pairs follow each other in a fixed
+// order. So every figure is of a link that carries nothing else.
 #include "heterogeneity/profile/links.h"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include <stop_token>
 #include <vector>
 
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
 #include "trainer/base/clock.h"
 #include "wan/transport/transport.h"
 

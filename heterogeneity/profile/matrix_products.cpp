@@ -53,6 +53,7 @@ double measure_tflops(const ProductProbe& probe, const Clock& clock) {
       estimates[i] = time_product(run, i, 1, clock);
       pass_seconds += estimates[i];
     }
+    // Twice the rows take twice the time; two runs to warm up come before the repeats.
     const double next_seconds = 2 * pass_seconds * static_cast<double>(kLeastRepeats + 2);
     if (rows == probe.rows || next_seconds > probe.seconds) break;
     rows = std::min(2 * rows, probe.rows);

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
 #include "trainer/base/clock.h"
 
 namespace farstep {

@@ -1,3 +1,5 @@
+// A simulated run has the same records as a real one, so that one report serves both. Each site's
+// lines have a clock of their own, which its steps and spans move.
 #include "heterogeneity/simulate/event_files.h"
 
 #include <fstream>
@@ -5,7 +7,7 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/telemetry/recorder.h"
 
 namespace farstep {
@@ -29,6 +31,7 @@ class Lines {
   }
 
   void add_span(SpanCause cause, int64_t round, double seconds) {
+    // A cause that took no time leaves no record, as in a real run.
     if (seconds > 0) add(SpanEvent{cause, round, now_, seconds}, seconds);
   }
 
@@ -93,6 +96,7 @@ std::string EventFiles::first_lines(const SimulatedRound& round, const SiteRound
   start.sequence_length = *scenario_.sequence_length;
   start.rounds = scenario_.rounds;
   start.generation = round.generation;
+  // A site that joins later begins there.
   start.start_round = round.round - 1;
   lines.add(start);
   return lines.take();
@@ -118,6 +122,7 @@ std::string EventFiles::round_lines(const SimulatedRound& round, const SiteRound
       lines.add_span(SpanCause::kWait, round.round, site.measuring_wait_seconds);
       lines.add(plan_event(round.round, site.plan));
     }
+    // Several fragments may be applied after one step.
     for (; sync != site.syncs.end() && sync->applied_after == step.step; ++sync) {
       add_sync(lines, round.round, *sync);
     }
@@ -147,6 +152,7 @@ void EventFiles::write(const SimulatedRound& round) {
     const auto file = folder / kEventFile;
     const bool has_begun = has_begun_[site.site];
     if (!has_begun) make_folder(folder);
+    // Opened for each round: a thousand sites would exceed the limit of open files.
     std::ofstream out(file, std::ios::binary | std::ios::app);
     if (!has_begun) out << first_lines(round, site);
     out << round_lines(round, site);

@@ -6,6 +6,8 @@
 
 #include "outer_optimizer/codec/make_codec.h"
 #include "outer_optimizer/schedule/partition.h"
+#include "outer_optimizer/sync_partitions.h"
+#include "trainer/base/view.h"
 #include "wan/link/link_time.h"
 
 namespace farstep {
@@ -14,13 +16,16 @@ namespace farstep {
 // figures are looked up from the most specific to the most general, and nothing is stored for all
 // pairs.
 Network::Network(const Scenario& scenario)
-    : own_ways_(scenario.sites.size()),
+    : sync_(scenario.sync),
+      own_ways_(scenario.sites.size()),
       default_way_{scenario.link.rtt_seconds, scenario.link.bandwidth_bits_per_second},
       uplinks_bits_per_second_(scenario.sites.size(), kUnlimitedRate),
       codec_(make_codec(scenario.sync.codec)) {
   std::map<std::string, std::size_t> ids;
+  // Sites without a region are in the one of the empty name.
   std::map<std::string, std::size_t> region_ids;
   for (const auto& site : scenario.sites) {
+    names_.push_back(site.name);
     ids.emplace(site.name, ids.size());
     regions_.push_back(region_ids.emplace(site.region, region_ids.size()).first->second);
   }
@@ -76,8 +81,15 @@ std::vector<double> Network::phase_ends(Phase phase, std::span<const std::size_t
                                         std::span<const int64_t> part_bytes) const {
   std::vector<double> ends(start.begin(), start.end());
   std::vector<OutgoingMessage> messages(present.size());
+  // All that a site receives shares its downlink, from the first byte on.
+  struct Incoming {
+    double bytes = 0, first_seconds = kUnlimitedRate;
+  };
+  std::vector<Incoming> incoming(present.size());
   for (std::size_t i = 0; i < present.size(); ++i) {
     for (std::size_t j = 0; j < present.size(); ++j) {
+      // In the reduce-scatter a peer gets its own part of the delta, in the all-gather the sender's
+      // part of the mean.
       const auto bytes = j == i ? 0 : part_bytes[phase == Phase::kReduceScatter ? j : i];
       messages[j] = {.bytes = static_cast<double>(bytes),
                      .bits_per_second = bandwidth_bits_per_second(present[i], present[j])};
@@ -85,11 +97,21 @@ std::vector<double> Network::phase_ends(Phase phase, std::span<const std::size_t
     const auto leave = leave_seconds(uplinks_bits_per_second_[present[i]], messages);
     for (std::size_t j = 0; j < present.size(); ++j) {
       if (j == i) continue;
+      if (messages[j].bytes == 0) continue;
       const double left = start[i] + leave[j];
+      const double delay_seconds = rtt_seconds(present[i], present[j]) / 2;
       // Sending occupies the site itself until its last byte has left.
       ends[i] = std::max(ends[i], left);
-      ends[j] = std::max(ends[j], left + rtt_seconds(present[i], present[j]) / 2);
+      ends[j] = std::max(ends[j], left + delay_seconds);
+      incoming[j].bytes += messages[j].bytes;
+      incoming[j].first_seconds = std::min(incoming[j].first_seconds, start[i] + delay_seconds);
     }
+  }
+  for (std::size_t j = 0; j < present.size(); ++j) {
+    if (incoming[j].bytes == 0) continue;
+    ends[j] =
+        std::max(ends[j], message_seconds(incoming[j].bytes, uplinks_bits_per_second_[present[j]],
+                                          incoming[j].first_seconds));
   }
   return ends;
 }
@@ -98,8 +120,10 @@ SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values
   SyncCost cost;
   std::vector<int64_t> part_bytes;
   const auto num_sites = static_cast<int>(present.size());
-  for (int i = 0; i < num_sites; ++i) {
-    part_bytes.push_back(codec_->encoded_bytes(equal_part(values, i, num_sites).size()));
+  View view;
+  for (const auto id : present) view.members.push_back(names_[id]);
+  for (const auto& part : cut_by_shares({0, values}, configured_shares(sync_, view))) {
+    part_bytes.push_back(codec_->encoded_bytes(part.size()));
   }
   const int64_t all_bytes = std::accumulate(part_bytes.begin(), part_bytes.end(), int64_t{0});
   // In both phases together a site sends 2 (N-1)/N of the encoded values, for equal parts.
@@ -110,10 +134,35 @@ SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values
     cost.control_seconds.push_back(
         present[i] == coordinator_ ? 0 : rtt_seconds(present[i], coordinator_) / 2);
   }
+  if (sync_.exchange == ExchangeKind::kRing) return ring_cost(present, std::move(cost), values);
   const auto reduced = phase_ends(Phase::kReduceScatter, present, cost.control_seconds, part_bytes);
   cost.exchange_seconds = phase_ends(Phase::kAllGather, present, reduced, part_bytes);
   for (std::size_t i = 0; i < present.size(); ++i) {
+    cost.back_seconds.push_back(cost.exchange_seconds[i] - reduced[i]);
     cost.exchange_seconds[i] -= cost.control_seconds[i];
+  }
+  return cost;
+}
+
+// Nobody sends its next part before it has the last one, so all go at the pace of the slowest way.
+SyncCost Network::ring_cost(std::span<const std::size_t> present, SyncCost cost,
+                            int64_t values) const {
+  const auto num_sites = static_cast<int>(present.size());
+  const auto part_bytes = static_cast<double>(
+      codec_->encoded_bytes(equal_part(values, num_sites - 1, num_sites).size()));
+  double hop_seconds = 0;
+  for (std::size_t i = 0; num_sites > 1 && i < present.size(); ++i) {
+    const auto from = present[i], to = present[(i + 1) % present.size()];
+    hop_seconds =
+        std::max(hop_seconds, message_seconds(part_bytes, bandwidth_bits_per_second(from, to),
+                                              rtt_seconds(from, to) / 2));
+  }
+  // The last Go sets the ring in motion.
+  const double begun = *std::ranges::max_element(cost.control_seconds);
+  for (const double control_seconds : cost.control_seconds) {
+    const double hops_seconds = 2 * (num_sites - 1) * hop_seconds;
+    cost.exchange_seconds.push_back(begun - control_seconds + hops_seconds);
+    cost.back_seconds.push_back(hops_seconds / 2);
   }
   return cost;
 }

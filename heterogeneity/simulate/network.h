@@ -3,8 +3,8 @@
 // A way from one site to another has a bandwidth and a round trip, of which a message takes half.
 // The first known figure counts: the site's own profile, the peer's profile of the opposite way,
 // the link of the two regions, the default. A site's uplink is as fast as its fastest known way.
-// The messages of a phase share it as in wan/link/link_time.h. The receiving side has no limit of
-// its own. Profiles have no losses and no queues, so neither are simulated. Immutable; thread-safe.
+// The messages of a phase share it as in wan/link/link_time.h. A site's downlink is as fast as its
+// uplink. Profiles have no losses and no queues, so neither are simulated. Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "heterogeneity/simulate/scenario.h"
@@ -23,6 +24,7 @@ namespace farstep {
 struct SyncCost {
   std::vector<double> control_seconds;   // one message to or from the coordinator
   std::vector<double> exchange_seconds;  // from its own Go until it has the mean
+  std::vector<double> back_seconds;      // of these, after its own part was added up
   std::vector<int64_t> sent_bytes, received_bytes;
 };
 
@@ -36,14 +38,16 @@ class Network {
   // Returns the bandwidth from one site to another; infinity means no limit.
   double bandwidth_bits_per_second(std::size_t from, std::size_t to) const;
 
-  // Returns the cost of the direct exchange of `values` among `present` (site ids, ascending), in
-  // the codec's bytes.
+  // Returns the cost of the scenario's exchange of `values` among `present` (site ids, ascending),
+  // in the codec's bytes.
   //
   // First Go travels from the coordinator to each site. Then, in the reduce-scatter, a site sends
   // every peer that peer's partition of its delta. Then, in the all-gather, it sends the mean of
   // its own partition to every peer. A site enters the second phase when it has sent and received
   // all messages of the first. (A real exchange sends chunks of both phases at the same time, which
-  // hides up to one of the two hops.)
+  // hides up to one of the two hops.) With servers only they have partitions. In a ring each of
+  // N parts makes 2 (N - 1) hops, all sites sending at once, as fast as the slowest way of the
+  // ring.
   SyncCost sync_cost(std::span<const std::size_t> present, int64_t values) const;
 
  private:
@@ -61,6 +65,10 @@ class Network {
                                  std::span<const double> start,
                                  std::span<const int64_t> part_bytes) const;
 
+  SyncCost ring_cost(std::span<const std::size_t> present, SyncCost cost, int64_t values) const;
+
+  const SyncConfig sync_;
+  std::vector<std::string> names_;                    // by site id
   std::vector<std::map<std::size_t, Way>> own_ways_;  // by site id, then by peer's
   std::vector<std::size_t> regions_;                  // index of a site's region
   std::vector<std::vector<Way>> region_ways_;         // by the regions' indices

@@ -1,10 +1,12 @@
+// A scenario is checked as a whole before anything is simulated. Every later function may then rely
+// on names, profiles and links that fit together.
 #include "heterogeneity/simulate/scenario.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "heterogeneity/plan/policy.h"
+#include "heterogeneity/policy/policy.h"
 #include "trainer/config/config_file.h"
 
 namespace farstep {
@@ -70,6 +72,7 @@ void check_names(const std::vector<PlacedSite>& placed) {
   std::map<std::string, const PlacedSite*> names;
   for (const auto& entry : placed) {
     const auto& name = entry.site.name;
+    // Events go to a folder of the site's name.
     if (name == "." || name == ".." || name.empty() || fs::path(name).filename() != name) {
       entry.profile_path.member("site").fail("'" + name + "' cannot be the name of a folder");
     }
@@ -97,6 +100,7 @@ void check_profiles(const std::vector<PlacedSite>& placed, const PlanConfig& pla
     const auto& profile = *entry.site.profile;
     SiteKnowledge truth;
     truth.profile = profile;
+    // Asked of the predictor itself, which the simulation calls later.
     if (!step_seconds(truth, plan.base_batch, plan.micro_batch.value_or(plan.base_batch))) {
       entry.profile_path.member("devices").fail(fmt::format(
           "{} has a device without step_seconds: there is nothing to simulate", profile.site));
@@ -120,37 +124,59 @@ void check_regions(const Scenario& scenario, const std::string& file) {
     for (const auto& [member, region] : {std::pair{"from", link.from}, std::pair{"to", link.to}}) {
       if (!used.contains(region)) path.member(member).fail("no site is in '" + region + "'");
     }
+    // A way holds in both directions, so the reverse would be a second figure for it.
     if (!pairs.insert(std::minmax(link.from, link.to)).second) {
       path.fail(fmt::format("'{}' and '{}' stand twice", link.from, link.to));
     }
   }
 }
 
-// Throws if the simulation does not support the scenario's `sync`. Other settings of a run's `sync`
-// are accepted.
+// Throws if the simulation does not support the scenario's strategy and `sync`. Other settings of a
+// run's `sync` are accepted.
 void check_sync(const Scenario& scenario, const std::string& file) {
   const auto& sync = scenario.sync;
   sync.validate({file, "sync"}, scenario.plan.base_steps);
   const auto refuse = [&](bool is_unknown, const char* member) {
     if (!is_unknown) return;
-    JsonPath{file, "sync"}.member(member).fail(
-        "is not simulated: only the direct exchange in equal parts is");
+    JsonPath{file, "sync"}.member(member).fail("is not simulated: only equal parts are");
   };
-  refuse(!traits_of(sync.exchange).is_simulated, "exchange");
   refuse(sync.shares != SharesRule::kEqual, "shares");
   refuse(sync.partition != PartitionRule::kBytes, "partition");
+  const JsonPath strategy{file, "strategy.kind"};
+  if (scenario.strategy.kind == StrategyKind::kEagerUpdates) strategy.fail("is not simulated");
+  const bool joins =
+      std::ranges::any_of(scenario.sites, [](const auto& site) { return site.joins_at_round > 1; });
+  if (!scenario.plan.equal_steps) return;
+  if (joins) strategy.fail("takes no site in, and one joins after round 1");
+  if (sync.fragments > 1 || sync.delay_steps > 0) {
+    strategy.fail("sums whole gradients: sync.fragments must be 1, sync.delay_steps 0");
+  }
+}
+
+// What strategy.kind decides.
+void complete(Scenario& scenario, const Json& json) {
+  const auto kind = scenario.strategy.kind;
+  complete_exchange(scenario.sync, kind, json);
+  scenario.plan.equal_steps = traits_of(kind).steps_together;
+  // The master alone adds up.
+  auto& servers = scenario.sync.servers;
+  if (kind == StrategyKind::kDataParallelMaster && servers.size() > 1) servers.resize(1);
 }
 
 }  // namespace
 
+// Sites are spelled out first, so that all checks are about sites with a name and a profile of
+// their own.
 Scenario scenario_from_json(const Json& json, const std::string& file, const fs::path& folder) {
   auto scenario = read_json<Scenario>(json, file);
+  complete(scenario, json);
   const auto placed = spell_out(scenario, file, folder);
   check_names(placed);
   check_profiles(placed, scenario.plan);
   scenario.sites.clear();
   for (const auto& entry : placed) {
     scenario.sites.push_back(entry.site);
+    // The model is said once, in any profile; check_profiles() has seen that they agree.
     if (const auto& model = entry.site.profile->model) {
       if (!scenario.parameters) scenario.parameters = model->parameters;
       if (!scenario.sequence_length) scenario.sequence_length = model->sequence_length;

@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "heterogeneity/plan/plan_config.h"
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
+#include "heterogeneity/policy/plan_config.h"
 #include "outer_optimizer/outer_config.h"
+#include "outer_optimizer/strategy_kind.h"
 #include "outer_optimizer/sync_config.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
@@ -98,6 +99,7 @@ struct Scenario {
   int64_t rounds = 10, seed = 1;
   PlanConfig plan;
   AveragingRule averaging = OuterConfig{}.averaging;
+  StrategyConfig strategy;
   SyncConfig sync;
   std::optional<int64_t> parameters, sequence_length;
   double outer_seconds = 0;
@@ -113,7 +115,8 @@ struct Scenario {
     visit("seed", seed, "seed of the jitter", at_least(0));
     visit("plan", plan, "work of a site in a round");
     visit("averaging", averaging, "weight of a site's delta in the mean");
-    visit("sync", sync, "what crosses the network, and how; by direct exchange in equal parts");
+    visit("strategy", strategy, "how the sites' replicas stay together; not eager_updates");
+    visit("sync", sync, "what crosses the network, and how; in equal parts");
     visit("parameters", parameters,
           "parameters of the model; null takes the profiles', or 0: nothing to send", at_least(0));
     visit("sequence_length", sequence_length,

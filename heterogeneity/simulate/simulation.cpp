@@ -72,12 +72,25 @@ const SimulatedRound& Simulation::next_round() {
   round_.planned_seconds = planner_->plan(view_).round_seconds;
   for (std::size_t i = 0; i < present_.size(); ++i) begin_round(i);
   if (planner_->plan(view_).measuring_steps > 0) {
-    for (std::size_t i = 0; i < present_.size(); ++i) {
-      while (round_.sites[i].steps() < planner_->plan(view_).measuring_steps) take_step(i);
+    const auto measuring_steps = planner_->plan(view_).measuring_steps;
+    for (std::size_t i = 0; i < present_.size() && !scenario_.plan.equal_steps; ++i) {
+      while (round_.sites[i].steps() < measuring_steps) take_step(i);
     }
+    while (round_.sites.front().steps() < measuring_steps) step_together();
     plan_rest();
   }
-  for (int64_t fragment = 0; fragment < scenario_.sync.fragments; ++fragment) sync(fragment);
+  if (scenario_.plan.equal_steps) {
+    while (wants_step(0)) step_together();
+    const auto waited = agree();
+    for (std::size_t i = 0; i < present_.size(); ++i) {
+      auto& sync = round_.sites[i].syncs.front();
+      sync.all.wait += waited[i];
+      sync.exposed.wait += waited[i];
+      sync.applied_after = round_.sites[i].steps();
+    }
+  } else {
+    for (int64_t fragment = 0; fragment < scenario_.sync.fragments; ++fragment) sync(fragment);
+  }
   learn();
   return round_;
 }
@@ -127,9 +140,11 @@ void Simulation::begin_round(std::size_t index) {
   round.measuring_plan.reset();
   round.measuring_wait_seconds = 0;
   round.syncs.clear();
+  // As in a real run, evaluation and checkpoint come before the round's steps.
   states_[id].free_seconds += site.overhead_seconds();
   states_[id].longest_step_seconds = 0;
   states_[id].applied.resize(static_cast<std::size_t>(scenario_.sync.fragments));
+  if (scenario_.plan.equal_steps) round.syncs.emplace_back();  // the sum of its steps
   begin_plan(index);
 }
 
@@ -175,6 +190,8 @@ void Simulation::take_step(std::size_t index) {
   const auto id = present_[index];
   auto& round = round_.sites[index];
   auto& state = states_[id];
+  // A pure function of seed, site, round and step: the order in which sites are simulated changes
+  // nothing.
   const uint64_t key = mix(mix(mix(static_cast<uint64_t>(scenario_.seed)) + id) +
                            static_cast<uint64_t>(round_.round));
   const double spread = 2 * noise(key + static_cast<uint64_t>(round.steps())) - 1;
@@ -203,32 +220,78 @@ double Simulation::go_seconds(const SyncCost& cost) const {
   return seconds;
 }
 
+// The waits and the exchanges of all steps of a round add up in one sync, as it is recorded.
+void Simulation::step_together() {
+  // As EmulatedBackward divides a step: forward has one product for each weight, backward two.
+  constexpr double kBackwardShare = 2.0 / 3;
+  const auto& cost = cost_of(0);
+  double ended = 0;  // the backward of all
+  double slowest_seconds = 0;
+  double batches = 0;
+  for (std::size_t i = 0; i < present_.size(); ++i) {
+    take_step(i);
+    ended = std::max(ended, states_[present_[i]].free_seconds);
+    slowest_seconds = std::max(slowest_seconds, round_.sites[i].step_seconds.back());
+    batches += static_cast<double>(round_.sites[i].plan.batch);
+  }
+  const double last_bucket = std::min(
+      1.0, static_cast<double>(scenario_.strategy.bucket_bytes) /
+               (sizeof(float) * static_cast<double>(std::max<int64_t>(1, *scenario_.parameters))));
+  const bool has_master = scenario_.strategy.kind == StrategyKind::kDataParallelMaster;
+  for (std::size_t i = 0; i < present_.size(); ++i) {
+    auto& state = states_[present_[i]];
+    auto& sync = round_.sites[i].syncs.front();
+    const double after = has_master ? cost.back_seconds[i] : 0;
+    const double overlapping = cost.exchange_seconds[i] - after;
+    const double exposed =
+        after + std::max(last_bucket * overlapping,
+                         overlapping - (1 - last_bucket) * kBackwardShare * slowest_seconds);
+    const double waited = ended - state.free_seconds;
+    sync.all.wait += waited;
+    sync.exposed.wait += waited;
+    sync.all.exchange += cost.exchange_seconds[i];
+    sync.exposed.exchange += exposed;
+    sync.averaging_weight = static_cast<double>(round_.sites[i].plan.batch) / batches;
+    sync.sent_bytes += cost.sent_bytes[i];
+    sync.received_bytes += cost.received_bytes[i];
+    state.free_seconds = ended + exposed;
+  }
+}
+
+// Go travels to a site, all votes to the coordinator, and the commit to the site.
+std::vector<double> Simulation::agree() {
+  const auto& control_seconds = cost_of(0).control_seconds;
+  commit_seconds_ = go_seconds(cost_of(0)) + 2 * *std::ranges::max_element(control_seconds);
+  std::vector<double> waited;
+  for (std::size_t i = 0; i < present_.size(); ++i) {
+    auto& state = states_[present_[i]];
+    const double committed = commit_seconds_ + control_seconds[i];
+    waited.push_back(committed - state.free_seconds);
+    state.free_seconds = committed;
+  }
+  return waited;
+}
+
 // Plans the rest of the round: the measured sites arrive and vote first.
 void Simulation::plan_rest() {
   std::vector<RoundTiming> timings;
-  const auto& control_seconds = cost_of(0).control_seconds;
-  const double go = go_seconds(cost_of(0));
-  const double slowest_control_seconds = *std::ranges::max_element(control_seconds);
+  const auto waited = agree();
   // As in a real run the first step is left out. Other overhead is not known yet.
   for (std::size_t i = 0; i < present_.size(); ++i) {
     auto& round = round_.sites[i];
-    auto& state = states_[present_[i]];
     round.measuring_plan = round.plan;
     timings.push_back({.steps = round.steps(),
                        .batch = round.plan.batch,
                        .micro_batch = round.plan.micro_batch,
                        .step_seconds = measured_step_seconds(round.step_seconds)});
-    // Go travels to a site, all votes to the coordinator, and the commit to the site.
-    const double committed = go + 2 * slowest_control_seconds + control_seconds[i];
-    round.measuring_wait_seconds = committed - state.free_seconds;
-    state.free_seconds = committed;
+    round.measuring_wait_seconds = waited[i];
   }
   planner_->plan_rest(view_, timings);
   round_.planned_seconds = planner_->plan(view_).round_seconds;
   for (std::size_t i = 0; i < present_.size(); ++i) {
     begin_plan(i);
     // As in a real run, no sync is due before the next step.
-    if (wants_step(i)) take_step(i);
+    if (!scenario_.plan.equal_steps && wants_step(i)) take_step(i);
   }
 }
 

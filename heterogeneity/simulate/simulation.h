@@ -13,6 +13,11 @@
 // site's arrival has reached it. The sync is committed when every vote has reached the coordinator.
 // network.h computes the times of messages.
 //
+// With a strategy that sums gradients the sites take every step together. The gradient travels in
+// buckets during backward, the last two thirds of a step. So the exchange ends after its last
+// bucket at the earliest, which follows the backward of the slowest site. A master's values travel
+// after that. A round ends with an arrival and a vote.
+//
 // The planner learns the figures of a round that a real run would send it, and plans the next.
 // Sites that have not joined yet do not take part. When one joins, the planner plans for the new
 // view, with what it has learned of the other sites and with the joiner's profile. The same
@@ -101,6 +106,10 @@ class Simulation {
   void train_until(std::size_t index, int64_t step);
   double true_step_seconds(std::size_t index);
   bool has_room(double elapsed_seconds, double step_seconds) const;
+  // Takes a step at all sites, and sums its gradients. Requires a strategy that does.
+  void step_together();
+  // Lets all sites arrive and vote, and waits for that. Returns how long each has waited.
+  std::vector<double> agree();
   void plan_rest();
   // Returns when the last arrival reaches the coordinator; the sites send theirs at free_seconds.
   double go_seconds(const SyncCost& cost) const;

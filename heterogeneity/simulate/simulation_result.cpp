@@ -6,6 +6,7 @@ namespace farstep {
 
 namespace {
 
+// Per round of the run, also for sites that joined later, so that the sites' figures add up.
 double a_round(const SimulationResult& result, double seconds) {
   return seconds / static_cast<double>(std::max<int64_t>(result.rounds, 1));
 }
@@ -24,6 +25,7 @@ std::string row_text(const SimulationResult& result, std::string_view name, std:
 }  // namespace
 
 SimulationResult::SimulationResult(const Scenario& scenario) {
+  // All sites from the start, so that a site's id is its index.
   for (const auto& site : scenario.sites) sites.push_back({.site = site.name, .time = {}});
 }
 
@@ -43,6 +45,7 @@ void SimulationResult::add(const SimulatedRound& round) {
     all += time;
   }
   const double total = all.total_seconds();
+  // Waiting alone: the share that a plan can change. Exposed transfers are a figure of their own.
   idle_fractions.push_back(total > 0 ? all.seconds(SpanCause::kWait) / total : 0);
 }
 
@@ -73,8 +76,8 @@ Json simulation_json(const SimulationResult& result) {
 }
 
 std::string simulation_text(const Scenario& scenario, const SimulationResult& result) {
-  // A table of a thousand sites and a hundred rounds would hide what it should show. Of many rounds
-  // the first six, in which the plan settles, and the last are shown.
+  // A table of a thousand sites and a hundred rounds would hide its point. Of many rounds it has
+  // the first six, in which the plan changes most, and the last.
   constexpr std::size_t kMostSites = 40, kMostRounds = 40, kFirstRounds = 6, kRoundsALine = 7;
   std::size_t width = 5;
   for (const auto& site : scenario.sites) width = std::max(width, site.name.size());

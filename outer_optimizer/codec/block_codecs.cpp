@@ -1,10 +1,12 @@
+// A block travels as one scale and a short code for each value. Blocks are small, because one large
+// value makes the scale coarse for all that share it.
 #include "outer_optimizer/codec/block_codecs.h"
 
 #include <algorithm>
 
 #include "outer_optimizer/codec/block_formats.h"
 #include "trainer/base/error.h"
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 
 namespace farstep {
 

@@ -16,7 +16,7 @@
 #include <limits>
 #include <string_view>
 
-#include "trainer/base/host_device.h"
+#include "trainer/base/processor/host_device.h"
 
 namespace farstep {
 

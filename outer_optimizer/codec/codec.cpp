@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "trainer/base/error.h"
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 
 namespace farstep {
 
@@ -53,6 +53,7 @@ int64_t piece_values(const Codec& codec) {
 
 void Fp32Codec::encode(std::span<const float> values, std::span<std::byte> bytes) const {
   check_size(bytes.size(), values.size());
+  // memcpy() must not get null, also not for no bytes.
   if (!values.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
 }
 

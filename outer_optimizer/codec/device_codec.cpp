@@ -1,3 +1,5 @@
+// Chosen by the CPU codec's name and block, because its bytes are the contract: whatever a GPU
+// encodes, a CPU must decode.
 #include "outer_optimizer/codec/device_codec.h"
 
 #include "outer_optimizer/codec/device_kernels.h"

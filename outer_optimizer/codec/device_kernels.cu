@@ -57,6 +57,7 @@ struct OwnBlock {
   __device__ OwnBlock(int64_t n, int64_t block) {
     const int64_t index = thread_index() / kLanes;
     begin = index * block;
+    // Without a remainder: the CPU's codecs take only blocks whose codes fill whole bytes.
     first_byte = index * (Format::kScaleBytes + code_bytes<Format>(block));
     size = min(block, n - begin);
   }

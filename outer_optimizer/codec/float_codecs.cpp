@@ -1,15 +1,17 @@
+// Each value travels as its 16 upper bits, rounded: no scale, no block, and so no dependence
+// between values.
 #include "outer_optimizer/codec/float_codecs.h"
 
 #include <cstring>
 
 #include "outer_optimizer/codec/float_formats.h"
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 
 namespace farstep {
 
 namespace {
 
-// By memcpy, because encoded bytes need not be aligned.
+// By memcpy, because encoded bytes need not be aligned. Compilers make vector stores of it.
 template <typename Format>
 void encode_values(const float* __restrict values, std::byte* __restrict bytes, int64_t n) {
   for (int64_t k = 0; k < n; ++k) {

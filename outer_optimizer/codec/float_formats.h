@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "trainer/base/host_device.h"
+#include "trainer/base/processor/host_device.h"
 
 namespace farstep {
 

@@ -1,5 +1,8 @@
 #include "outer_optimizer/codec/make_codec.h"
 
+#include <algorithm>
+#include <array>
+
 #include "outer_optimizer/codec/block_codecs.h"
 #include "outer_optimizer/codec/float_codecs.h"
 #include "outer_optimizer/codec/top_k_codec.h"
@@ -7,25 +10,44 @@
 
 namespace farstep {
 
+namespace {
+
+template <typename Kind>
+std::unique_ptr<Codec> make_plain(const CodecConfig& /*config*/) {
+  return std::make_unique<Kind>();
+}
+
+template <typename Kind>
+std::unique_ptr<Codec> make_of_blocks(const CodecConfig& config) {
+  return std::make_unique<Kind>(config.block.value_or(Kind::kDefaultBlock));
+}
+
+std::unique_ptr<Codec> make_top_k(const CodecConfig& config) {
+  return std::make_unique<TopKCodec>(config.top_fraction,
+                                     config.block.value_or(TopKCodec::kDefaultBlock));
+}
+
+// A new codec adds a row.
+struct CodecRow {
+  CodecKind kind;
+  std::unique_ptr<Codec> (*make)(const CodecConfig& config);
+};
+constexpr std::array kCodecs{
+    CodecRow{CodecKind::kFp32, make_plain<Fp32Codec>},
+    CodecRow{CodecKind::kFp16, make_plain<Fp16Codec>},
+    CodecRow{CodecKind::kBf16, make_plain<Bf16Codec>},
+    CodecRow{CodecKind::kInt8, make_of_blocks<Int8Codec>},
+    CodecRow{CodecKind::kInt4, make_of_blocks<Int4Codec>},
+    CodecRow{CodecKind::kInt2, make_of_blocks<Int2Codec>},
+    CodecRow{CodecKind::kTopK, make_top_k},
+};
+
+}  // namespace
+
 std::unique_ptr<Codec> make_codec(const CodecConfig& config) {
-  const auto block_or = [&](int64_t otherwise) { return config.block.value_or(otherwise); };
-  switch (config.kind) {
-    case CodecKind::kFp32:
-      return std::make_unique<Fp32Codec>();
-    case CodecKind::kFp16:
-      return std::make_unique<Fp16Codec>();
-    case CodecKind::kBf16:
-      return std::make_unique<Bf16Codec>();
-    case CodecKind::kInt8:
-      return std::make_unique<Int8Codec>(block_or(Int8Codec::kDefaultBlock));
-    case CodecKind::kInt4:
-      return std::make_unique<Int4Codec>(block_or(Int4Codec::kDefaultBlock));
-    case CodecKind::kInt2:
-      return std::make_unique<Int2Codec>(block_or(Int2Codec::kDefaultBlock));
-    case CodecKind::kTopK:
-      return std::make_unique<TopKCodec>(config.top_fraction, block_or(TopKCodec::kDefaultBlock));
-  }
-  throw InternalError(fmt::format("codec {}", static_cast<int>(config.kind)));
+  const auto row = std::ranges::find(kCodecs, config.kind, &CodecRow::kind);
+  FARSTEP_CHECK(row != kCodecs.end(), "codec {} has no row", name_of(config.kind));
+  return row->make(config);
 }
 
 }  // namespace farstep

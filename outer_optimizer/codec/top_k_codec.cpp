@@ -1,3 +1,5 @@
+// Sends the largest values of each block as they are, with their offsets. The residual keeps the
+// rest. By blocks, so that the selection stays in the cache and chunks can be encoded apart.
 #include "outer_optimizer/codec/top_k_codec.h"
 
 #include <algorithm>
@@ -59,6 +61,7 @@ void decode_block(const std::byte* bytes, std::size_t kept, std::span<float> val
                                       "this program or is broken",
                                       offset, values.size()));
     }
+    // A repeated offset does no harm: the later value counts.
     std::memcpy(&values[offset], bytes + k * kValueBytes, kValueBytes);
   }
 }
@@ -75,6 +78,7 @@ TopKCodec::TopKCodec(double top_fraction, int64_t block)
 }
 
 int64_t TopKCodec::kept(int64_t n) const {
+  // At least one: a short last block would else never be sent, however large its residual.
   return std::max<int64_t>(1, std::llround(top_fraction_ * static_cast<double>(n)));
 }
 

@@ -1,3 +1,5 @@
+// One array serves in turn as this site's delta, as the sum of its own partition and as the mean of
+// all. So a sync needs no second copy of the model.
 #include "outer_optimizer/exchange/direct_exchange.h"
 
 #include <algorithm>
@@ -13,36 +15,61 @@ namespace {
 // a message's header of 48 bytes.
 constexpr int64_t kChunkBytes = 128 << 10;
 
-// Supplies the pipeline with the delta, chunk by chunk.
-class Deltas : public ReduceGatherValues {
+// The chunks of one part of the values.
+struct ChunkedPart {
+  std::span<const Range> ranges;      // by the site that reduces it
+  std::vector<int64_t> chunk_values;  // of a chunk, by site
+  int64_t first_chunk = 0, end_chunk = 0;
+};
+
+// Supplies the pipeline with the values, chunk by chunk, one part after the other.
+class ChunkedValues : public ReduceGatherValues {
  public:
-  Deltas(const SyncPoint& point, const Transport& transport, std::span<float> values,
-         const ResidualSpans& residuals)
+  ChunkedValues(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
+                FinalParts* source, const Transport& transport, std::span<float> values,
+                const ResidualSpans& residuals)
       : codec_(*point.codec),
         point_(point),
+        source_(source),
         transport_(transport),
         values_(values),
         residuals_(residuals) {
-    // All partitions get the same number of chunks, so that they finish together.
     const int64_t block = codec_.block_values();
     const int64_t largest_values =
         std::max(block, kChunkBytes / codec_.encoded_bytes(block) * block);
-    int64_t most_values = 0;
-    for (const auto& part : point.partitions) most_values = std::max(most_values, part.size());
-    const int64_t most_chunks = (most_values + largest_values - 1) / largest_values;
-    for (const auto& part : point.partitions) {
-      const int64_t even = most_chunks == 0 ? 0 : (part.size() + most_chunks - 1) / most_chunks;
-      chunk_values_.push_back((even + block - 1) / block * block);
+    int64_t first_chunk = 0;
+    for (const auto& ranges : partitions) {
+      // All ranges of a part get the same number of chunks, so that they finish together.
+      int64_t most_values = 0;
+      for (const auto& range : ranges) most_values = std::max(most_values, range.size());
+      const int64_t num_chunks = (most_values + largest_values - 1) / largest_values;
+      auto& part = parts_.emplace_back(ChunkedPart{.ranges = ranges,
+                                                   .chunk_values = {},
+                                                   .first_chunk = first_chunk,
+                                                   .end_chunk = first_chunk + num_chunks});
+      for (const auto& range : ranges) {
+        const int64_t even = num_chunks == 0 ? 0 : (range.size() + num_chunks - 1) / num_chunks;
+        // Whole blocks, so that the bytes are those of one encoding of the range.
+        part.chunk_values.push_back((even + block - 1) / block * block);
+      }
+      first_chunk = part.end_chunk;
     }
   }
 
-  int64_t num_chunks(int site) const override {
-    const int64_t of_chunk = chunk_values_[site];
-    return of_chunk == 0 ? 0 : (point_.partitions[site].size() + of_chunk - 1) / of_chunk;
+  int64_t num_chunks(int /*site*/) const override {
+    return parts_.empty() ? 0 : parts_.back().end_chunk;
   }
 
   std::size_t chunk_bytes(int site, int64_t chunk) const override {
-    return static_cast<std::size_t>(codec_.encoded_bytes(range(site, chunk).size()));
+    const auto size = range(site, chunk).size();
+    return size == 0 ? 0 : static_cast<std::size_t>(codec_.encoded_bytes(size));
+  }
+
+  bool is_ready(int64_t chunk) const override {
+    return source_ == nullptr || source_->is_final(part_of(chunk));
+  }
+  void wait_until_ready(int64_t chunk) override {
+    if (source_ != nullptr) source_->wait_until_final(part_of(chunk));
   }
 
   void encode(int site, int64_t chunk, std::span<std::byte> bytes) override {
@@ -59,11 +86,11 @@ class Deltas : public ReduceGatherValues {
               std::span<std::byte> result) override {
     const auto sum = part(values_, transport_.rank(), chunk);
     // What encoding lost of the last mean is added to this one.
-    const auto left = left_of_mean(chunk);
-    if (left.empty()) {
+    const auto residual = residual_of_mean(chunk);
+    if (residual.empty()) {
       std::ranges::fill(sum, 0.0F);
     } else {
-      std::ranges::copy(left, sum.begin());
+      std::ranges::copy(residual, sum.begin());
     }
     // In order of the sites, not of arrival, so that the bits of the sum do not depend on the
     // network.
@@ -72,10 +99,10 @@ class Deltas : public ReduceGatherValues {
         codec_.add_decoded(from_sites[site], static_cast<float>(point_.coefficients[site]), sum);
       });
     }
-    if (left.empty()) {
+    if (residual.empty()) {
       codec_.encode(sum, result);
     } else {
-      encode_with_feedback(codec_, sum, result, left);
+      encode_with_feedback(codec_, sum, result, residual);
     }
   }
 
@@ -95,60 +122,92 @@ class Deltas : public ReduceGatherValues {
                       fmt::format("the bytes of {} cannot be decoded: {}", name, error.what()));
     }
   }
+  std::size_t part_of(int64_t chunk) const {
+    const auto after = std::ranges::upper_bound(parts_, chunk, {}, &ChunkedPart::end_chunk);
+    return static_cast<std::size_t>(after - parts_.begin());
+  }
+  // The range is empty after the last value of the site's.
   Range range(int site, int64_t chunk) const {
-    const auto& partition = point_.partitions[site];
-    const int64_t begin = partition.begin + chunk * chunk_values_[site];
-    return {begin, std::min(partition.end, begin + chunk_values_[site])};
+    const auto& part = parts_[part_of(chunk)];
+    const auto& whole = part.ranges[static_cast<std::size_t>(site)];
+    const int64_t of_chunk = part.chunk_values[static_cast<std::size_t>(site)];
+    const int64_t begin = std::min(whole.end, whole.begin + (chunk - part.first_chunk) * of_chunk);
+    return {begin, std::min(whole.end, begin + of_chunk)};
   }
   std::span<float> part(std::span<float> values, int site, int64_t chunk) const {
     return farstep::part(values, range(site, chunk));
   }
-  std::span<float> left_of_mean(int64_t chunk) const {
+  std::span<float> residual_of_mean(int64_t chunk) const {
     if (residuals_.of_mean.empty()) return {};
     const auto of_chunk = range(transport_.rank(), chunk);
-    const int64_t begin = point_.partitions[transport_.rank()].begin;
+    const int64_t begin = parts_.front().ranges[transport_.rank()].begin;  // there is one part
     return farstep::part(residuals_.of_mean, {of_chunk.begin - begin, of_chunk.end - begin});
   }
 
   const Codec& codec_;
   const SyncPoint& point_;
+  FinalParts* const source_;  // null: all values are final
   const Transport& transport_;
   const std::span<float> values_;
   const ResidualSpans residuals_;
-  std::vector<int64_t> chunk_values_;  // by site
+  std::vector<ChunkedPart> parts_;
 };
+
+// Checks that the partitions cover each part exactly: sites that disagree would exchange wrong
+// ranges.
+int64_t covered_values(std::span<const std::vector<Range>> partitions, std::size_t num_sites) {
+  int64_t covered = 0;
+  for (const auto& ranges : partitions) {
+    FARSTEP_CHECK(ranges.size() == num_sites, "{} partitions for {} sites", ranges.size(),
+                  num_sites);
+    for (int64_t next = ranges.front().begin; const auto& range : ranges) {
+      FARSTEP_CHECK(range.begin == next && range.size() >= 0, "a partition begins at {}, not at {}",
+                    range.begin, next);
+      next = range.end;
+      covered += range.size();
+    }
+  }
+  return covered;
+}
 
 }  // namespace
 
-// Checks that the partitions cover the values exactly: sites that disagree would exchange wrong
-// ranges.
 void DirectExchange::average(const SyncPoint& point, std::span<float> values,
                              const ResidualSpans& residuals) {
+  run(point, {&point.partitions, 1}, nullptr, values, residuals);
+}
+
+void DirectExchange::average_parts(const SyncPoint& point,
+                                   std::span<const std::vector<Range>> partitions,
+                                   FinalParts& source, std::span<float> values) {
+  run(point, partitions, &source, values, {});
+}
+
+void DirectExchange::run(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
+                         FinalParts* source, std::span<float> values,
+                         const ResidualSpans& residuals) {
   const auto num_sites = static_cast<std::size_t>(transport_.size());
   FARSTEP_CHECK(point.codec != nullptr, "no codec to exchange with");
-  FARSTEP_CHECK(point.coefficients.size() == num_sites && point.partitions.size() == num_sites,
-                "{} coefficients and {} partitions for {} sites", point.coefficients.size(),
-                point.partitions.size(), num_sites);
-  int64_t covered = 0;
-  for (const auto& part : point.partitions) {
-    FARSTEP_CHECK(part.begin == covered && part.size() >= 0, "a partition begins at {}, not at {}",
-                  part.begin, covered);
-    covered = part.end;
-  }
+  FARSTEP_CHECK(point.coefficients.size() == num_sites || point.hops == Hops::kBack,
+                "{} coefficients for {} sites", point.coefficients.size(), num_sites);
+  const int64_t covered = covered_values(partitions, num_sites);
   FARSTEP_CHECK(covered == std::ssize(values), "partitions of {} values for {}", covered,
                 values.size());
-  const auto has_room = [](std::span<float> left, int64_t size) {
-    return left.empty() || std::ssize(left) == size;
+  const auto has_room = [](std::span<float> residuals_of, int64_t size) {
+    return residuals_of.empty() || std::ssize(residuals_of) == size;
   };
-  FARSTEP_CHECK(has_room(residuals.of_delta, covered) &&
-                    has_room(residuals.of_mean, point.partitions[transport_.rank()].size()),
-                "room for {} and {} residuals of {} values", residuals.of_delta.size(),
-                residuals.of_mean.size(), values.size());
-  Deltas deltas(point, transport_, values, residuals);
+  FARSTEP_CHECK(
+      has_room(residuals.of_delta, covered) &&
+          (residuals.of_mean.empty() ||
+           has_room(residuals.of_mean,
+                    partitions.front()[static_cast<std::size_t>(transport_.rank())].size())),
+      "room for {} and {} residuals of {} values", residuals.of_delta.size(),
+      residuals.of_mean.size(), values.size());
+  ChunkedValues chunks(point, partitions, source, transport_, values, residuals);
   pipeline_.run({.generation = static_cast<uint64_t>(point.generation),
                  .round = static_cast<uint64_t>(point.round),
                  .fragment = static_cast<uint32_t>(point.fragment)},
-                deltas);
+                chunks, point.hops);
 }
 
 }  // namespace farstep

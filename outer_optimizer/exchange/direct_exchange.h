@@ -1,6 +1,6 @@
 // Direct reduce-scatter and all-gather: two hops and two encodings for any number of sites.
 //
-// Site i receives its partition of every site's delta and adds them in fp32 in order of site ids.
+// Site i receives its partition of every site's delta and adds them in fp32 in order of ranks.
 // It encodes the mean once and sends it to everyone. All sites, including the owner, decode the
 // same bytes. With equal partitions a site sends 2 (N-1)/N of the encoded values. If only some
 // sites have a partition, these are parameter servers.
@@ -9,6 +9,8 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <vector>
 
 #include "outer_optimizer/exchange/exchange.h"
 #include "wan/collective/reduce_gather.h"
@@ -25,8 +27,13 @@ class DirectExchange : public Exchange {
       : transport_(transport), pipeline_(transport, window_bytes) {}
   void average(const SyncPoint& point, std::span<float> values,
                const ResidualSpans& residuals = {}) override;
+  void average_parts(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
+                     FinalParts& source, std::span<float> values) override;
 
  private:
+  void run(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
+           FinalParts* source, std::span<float> values, const ResidualSpans& residuals);
+
   Transport& transport_;
   ReduceGather pipeline_;
 };

@@ -4,6 +4,7 @@
 // are undefined. The caller keeps the data from which it made them, to repeat the exchange.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "outer_optimizer/codec/codec.h"
 #include "outer_optimizer/schedule/partition.h"
 #include "trainer/base/view.h"
+#include "wan/collective/reduce_gather.h"
+#include "wan/transport/transport.h"
 
 namespace farstep {
 
@@ -19,10 +22,11 @@ struct SyncPoint {
   int64_t generation = 0;
   int64_t round = 0;
   int64_t fragment = 0;
-  std::vector<double> coefficients = {};  // of the sites' deltas, in order of site ids
-  // The range that each site reduces, in order of site ids; together they cover the values.
+  std::vector<double> coefficients = {};  // of the sites' deltas, by rank
+  // The range that each site reduces, by rank; together they cover the values.
   std::vector<Range> partitions = {};
   const Codec* codec = nullptr;  // encodes the deltas and their mean
+  Hops hops = Hops::kThereBack;  // with one of them alone, see Exchange::average_parts()
 };
 
 // The residuals of an exchange's encodings; empty without error feedback.
@@ -34,6 +38,17 @@ struct ResidualSpans {
   std::span<float> of_mean = {};
 };
 
+// Values that become final part after part while they are exchanged, as a gradient does during
+// backward. The thread of the exchange calls both functions.
+class FinalParts {
+ public:
+  virtual ~FinalParts() = default;
+  // Returns whether this part, and all before it, are final.
+  virtual bool is_final(std::size_t part) const = 0;
+  // Waits until that is so. Throws if it will never be.
+  virtual void wait_until_final(std::size_t part) = 0;
+};
+
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -41,6 +56,16 @@ class Exchange {
   // Throws PeerError naming the site that failed.
   virtual void average(const SyncPoint& point, std::span<float> values,
                        const ResidualSpans& residuals = {}) = 0;
+
+  // The same for values that become final in parts. partitions[k] has the ranges of part k that
+  // the sites reduce, in their order and without gaps; those of `point` are not used. A part
+  // travels as soon as it is final, while later ones are not.
+  //
+  // With Hops::kThere only the site that reduces a range gets its sum; the others' values are
+  // undefined there. With Hops::kBack nothing is added: every site gets the values of the site to
+  // which a range belongs. Throws as average() does, and what `source` throws.
+  virtual void average_parts(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
+                             FinalParts& source, std::span<float> values) = 0;
 };
 
 // The exchanges of a run: each view has one of its own.
@@ -50,6 +75,8 @@ class Exchanges {
   // Returns the exchange among the members of `view`, valid until the next call. All members must
   // call it at the same time for a view that is new to them. Throws PeerError.
   virtual Exchange& among(const View& view) = 0;
+  // Returns the connections of `view`, which among() has made, for messages beside its exchange.
+  virtual Transport& connections(const View& view) = 0;
 };
 
 }  // namespace farstep

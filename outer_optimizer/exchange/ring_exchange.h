@@ -4,7 +4,7 @@
 #pragma once
 
 #include "outer_optimizer/exchange/exchange.h"
-#include "wan/transport/gloo_ring.h"
+#include "wan/transport/gloo/gloo_ring.h"
 
 namespace farstep {
 
@@ -15,6 +15,9 @@ class RingExchange : public Exchange {
   // fp32 has no residuals: `residuals` must be empty.
   void average(const SyncPoint& point, std::span<float> values,
                const ResidualSpans& residuals = {}) override;
+  // One all-reduce a part; `partitions` tell only where the parts are. Requires both hops.
+  void average_parts(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
+                     FinalParts& source, std::span<float> values) override;
 
  private:
   GlooRing& ring_;

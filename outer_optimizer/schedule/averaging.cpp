@@ -15,9 +15,8 @@ double share_done(const Work& work) {
   return steps / (steps + static_cast<double>(work.missing_steps));
 }
 
-// A raw delta contains its steps already, so only the batch belongs into its weight. Under plain
-// SGD that wastes no sequence (docs/averaging.md).
-// Weights before they are divided by their sum.
+// Returns a site's weight before the division by the sum. A raw delta contains its steps already,
+// so `batch` counts the batch alone. Under plain SGD that wastes no sequence (docs/averaging.md).
 double raw_weight(AveragingRule rule, const Work& work) {
   const auto steps = static_cast<double>(work.steps);
   const auto tokens = static_cast<double>(work.tokens);
@@ -37,8 +36,8 @@ double raw_weight(AveragingRule rule, const Work& work) {
 
 }  // namespace
 
-// fednova divides by the site's steps and multiplies by the effective number of steps (Wang et al.
-// 2020).
+// The weights divided by their sum. fednova also divides by the site's steps and multiplies by the
+// effective number of steps (Wang et al. 2020).
 std::vector<double> averaging_coefficients(AveragingRule rule, std::span<const Work> works) {
   std::vector<double> coefficients;
   for (const auto& work : works) {

@@ -1,7 +1,7 @@
 // The coefficient of each site's delta in the mean (docs/averaging.md).
 //
-// Pure functions; thread-safe. Every site computes the coefficients from the same list in order of
-// site ids, and so gets the same bits.
+// Pure functions; thread-safe. Every site computes the coefficients from the same list in the order
+// of the view, and so gets the same bits.
 #pragma once
 
 #include <array>
@@ -32,8 +32,8 @@ inline std::span<const std::string_view> enum_names(AveragingRule) {
 //                            so does the mean delta move sum (c H) = sum (p H) steps, as by the
 //                            rule tokens (FedAvg). Equals batch times tau sum B / sum (B H).
 // They sum to 1 (fednova's only if all H are equal). A site without steps gets 0 and is in no sum;
-// if no site has steps, all get 0. By the rules that do not count steps, uniform and batch, a site
-// with missing steps has only the share of its weight that it has of its planned steps.
+// if no site has steps, all get 0. uniform and batch do not count steps: by these a site with
+// missing steps has the share of its weight that it has done of its planned steps.
 std::vector<double> averaging_coefficients(AveragingRule rule, std::span<const Work> works);
 
 }  // namespace farstep

@@ -17,7 +17,7 @@ FragmentSchedule::FragmentSchedule(int64_t local_steps, int64_t fragments, int64
                 delay_steps, base_steps);
   if (delay_steps > 0) {
     // The delay is a share of the round as well. A fast site takes more steps in the time of a
-    // sync.
+    // sync. In integers, so that all sites round alike: (2 a + b) / 2 b is a / b to the nearest.
     const int64_t nearest = (2 * delay_steps * local_steps + base_steps) / (2 * base_steps);
     delay_steps_ = std::max<int64_t>(1, nearest);
   }

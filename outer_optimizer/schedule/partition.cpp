@@ -36,7 +36,8 @@ std::vector<Range> cut_by_shares(const Range& range, std::span<const double> sha
   int64_t begin = range.begin;
   for (const double share : shares) {
     before += share / largest;
-    // The last part ends at the end of the range, however the products are rounded.
+    // The last part ends at the end of the range, however the products are rounded: both sums add
+    // the same numbers in one order, so they end with the same bits.
     const double size = before == total
                             ? static_cast<double>(range.size())
                             : std::floor(static_cast<double>(range.size()) * before / total);

@@ -17,7 +17,7 @@
 #include "trainer/base/clock.h"
 #include "trainer/config/json_fields.h"
 #include "wan/link/lanes.h"
-#include "wan/transport/gloo_transport.h"
+#include "wan/transport/gloo/gloo_transport.h"
 
 using namespace farstep;
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <string>
 
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 
 namespace farstep {
 

@@ -7,7 +7,7 @@ time runs from then to the next commit of the others. It has three parts: until 
 (deadlines 1 s and 45 s, the defaults), what is left of the round, and the exchange of about 0.8 s
 itself.
 
-Usage: FARSTEP_BINARY=... FARSTEP_TEST_DATA=... tests/bench/loss_stall.py [--cases N]
+Usage: tests/bench/loss_stall.py [--cases N]
 The binary is build/release/farstep, the data are build/release/end_to_end_data.
 """
 

@@ -20,7 +20,7 @@
 #include "wan/link/lanes.h"
 #include "wan/membership/coordinator.h"
 #include "wan/membership/member.h"
-#include "wan/transport/gloo_transport.h"
+#include "wan/transport/gloo/gloo_transport.h"
 
 using namespace farstep;
 

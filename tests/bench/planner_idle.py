@@ -5,6 +5,9 @@ same in simulation, case by case.
 Prints one table: waiting for peers as a share of all sites' time, measured and simulated, and the
 least busy site. Run it on an otherwise quiet machine, after scripts/quickstart.sh has made the data:
   python3 tests/bench/planner_idle.py [--binary build/release/farstep] [--scale 0.3] [--rounds 6]
+With --strategy ring_all_reduce (or another one that sums gradients) the sites take every step
+together, and the policies divide the batch of a step:
+  python3 tests/bench/planner_idle.py --strategy ring_all_reduce --base-batch 16 --base-steps 25
 Standard library only.
 """
 
@@ -36,9 +39,15 @@ def profiles(case: Case, scale: float) -> list[dict]:
     return [{"site": f"node{i + 1}", "links": [],
              "devices": [{"name": "GPU", "fp16_tflops": tflops, "bf16_tflops": None,
                           "memory_bytes": None, "max_micro_batch": None,
-                          "step_seconds": [{"micro_batch": 4, "seconds": seconds * scale}]}
+                          "step_seconds": [{"micro_batch": 4, "seconds": seconds * scale},
+                                           {"micro_batch": 8, "seconds": 2 * seconds * scale}]}
                          for tflops in PAPER_TFLOPS[i]]}
             for i, seconds in enumerate(case.seconds)]
+
+
+def plan_of(case: Case, options: argparse.Namespace) -> dict:
+    """The plan's settings."""
+    return {"policy": case.policy, "base_steps": options.base_steps, "base_batch": options.base_batch}
 
 
 def shares(events_folder: Path, first_round: int) -> tuple[float, float]:
@@ -66,19 +75,19 @@ def measure(case: Case, options: argparse.Namespace, folder: Path) -> Path:
     """Runs the case with real processes; returns the folder of its records."""
     os.environ.setdefault("FARSTEP_BINARY", options.binary)
     os.environ.setdefault("FARSTEP_TEST_DATA", options.data)
-    from cluster import Cluster  # needs the two variables
+    from cluster import Cluster  # reads the two variables
     sites = {}
     for i, (seconds, profile) in enumerate(zip(case.seconds, profiles(case, options.scale))):
-        emulate: dict = {"step_seconds": seconds * options.scale}
+        emulate: dict = {"sequence_seconds": seconds * options.scale / 4}
         if case.slows_at and i == 0:
             emulate["changes"] = [{"step": case.slows_at, "times": 2}]
         sites[i] = {"devices": [{"kind": "cpu", "threads": 1, "emulate": emulate}]}
-        if case.policy == "steps_by_tflops":
+        if case.policy.endswith("by_tflops"):
             sites[i]["profile"] = f"node{i + 1}.profile.json"
             (folder / f"node{i + 1}.profile.json").write_text(json.dumps(profile), encoding="utf-8")
     cluster = Cluster(folder, len(case.seconds), {
         "model": {"vocabulary": 2048}, "outer": {"rounds": options.rounds},
-        "plan": {"policy": case.policy, "base_steps": 100, "base_batch": 4},
+        "plan": plan_of(case, options), "strategy": {"kind": options.strategy},
         "evaluate": {"every_rounds": 0}, "checkpoint": {"every_rounds": options.rounds}}, sites)
     result = cluster.launch(timeout=3600)
     if result.returncode != 0:
@@ -98,7 +107,7 @@ def simulate(case: Case, options: argparse.Namespace, folder: Path) -> Path:
     scenario = folder / "scenario.json"
     scenario.write_text(json.dumps({
         "name": case.name, "rounds": options.rounds, "sites": sites,
-        "plan": {"policy": case.policy, "base_steps": 100, "base_batch": 4}}), encoding="utf-8")
+        "strategy": {"kind": options.strategy}, "plan": plan_of(case, options)}), encoding="utf-8")
     out = folder / "simulated"
     result = subprocess.run([options.binary, "simulate", "--scenario", scenario, "--out", out],
                             capture_output=True, text=True, check=False)
@@ -114,6 +123,9 @@ def main() -> int:
     parser.add_argument("--data", default=str(REPOSITORY / "data/quickstart"))
     parser.add_argument("--scale", type=float, default=0.3, help="of the paper's step times")
     parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--strategy", default="low_communication")
+    parser.add_argument("--base-steps", type=int, default=100)
+    parser.add_argument("--base-batch", type=int, default=4)
     parser.add_argument("--only", help="run cases whose name contains this")
     options = parser.parse_args()
     # The slowing site takes its 251st step in the middle of the third round.
@@ -122,6 +134,8 @@ def main() -> int:
              Case("four nodes, hybrid", "hybrid", PAPER_SECONDS),
              Case("4:1 spread, hybrid", "hybrid", SPREAD_SECONDS),
              Case("node 1 slows to half, hybrid", "hybrid", PAPER_SECONDS, slows_at=251)]
+    if options.strategy not in ("low_communication", "local_sgd", "eager_updates"):
+        cases[1] = Case("four nodes, batch_by_tflops", "batch_by_tflops", PAPER_SECONDS)
     print("case                             rounds  waiting  simulated  least busy site")
     for case in cases:
         if options.only and options.only not in case.name:

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "tests/bench/turns.h"
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 #include "trainer/kernels/products/panel_kernels.h"
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/cpu_ops/cpu_attention.h"

@@ -9,9 +9,7 @@ Plain and secure runs with the same deltas, but for the last two parts, whose ru
             that exchange without the 30 s, against those of an exchange without a cut
   strangers two sites with 500 connections held open and five new ones a second: seconds of a step
 
-Usage: FARSTEP_BINARY=... FARSTEP_TEST_DATA=... WAN_LAB_BINARY=... tests/bench/secure_links.py PART [--pairs N]
-The binaries are build/release/farstep and build/release/wan_lab, the data are
-build/release/end_to_end_data.
+Usage: tests/bench/secure_links.py PART [--pairs N]
 """
 
 import argparse

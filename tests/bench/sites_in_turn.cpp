@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "heterogeneity/plan/plan.h"
+#include "heterogeneity/policy/plan.h"
 #include "outer_optimizer/exchange/direct_exchange.h"
 #include "outer_optimizer/schedule/averaging.h"
 #include "tests/support/memory_transport.h"

@@ -27,7 +27,7 @@
 #include "tests/bench/model_operations.h"
 #include "tests/bench/timed_ops.h"
 #include "tests/bench/turns.h"
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 #include "trainer/data/tokens/token_batch.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/cpu_instructions.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "heterogeneity/plan/step_time.h"
+#include "heterogeneity/knowledge/step_time.h"
 #include "heterogeneity/profile/step_times.h"
 #include "trainer/base/clock.h"
 #include "trainer/data/tokens/token_batch.h"

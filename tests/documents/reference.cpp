@@ -14,7 +14,7 @@
 #include "heterogeneity/simulate/scenario.h"
 #include "tests/support/write_file.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/config/json_fields.h"
 #include "trainer/settings/load_config.h"
 #include "trainer/settings/run_config.h"

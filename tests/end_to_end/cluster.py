@@ -15,8 +15,9 @@ import unittest
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-FARSTEP = Path(os.environ["FARSTEP_BINARY"]).resolve()
-DATA = Path(os.environ["FARSTEP_TEST_DATA"]).resolve()
+RELEASE = REPOSITORY / "build" / "release"
+FARSTEP = Path(os.environ.get("FARSTEP_BINARY", RELEASE / "farstep")).resolve()
+DATA = Path(os.environ.get("FARSTEP_TEST_DATA", RELEASE / "end_to_end_data")).resolve()
 # Whether the sites of all tests have keys, and so secure links: any test can be run both ways.
 SECURE = os.environ.get("FARSTEP_TEST_SECURE") == "1"
 

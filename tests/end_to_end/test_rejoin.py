@@ -4,7 +4,8 @@ import shutil
 import signal
 import unittest
 
-from cluster import SECURE, Cluster, ClusterTest, by_event, validation_losses, wait_until
+from cluster import (SECURE, Cluster, ClusterTest, by_event, measures_time, validation_losses,
+                     wait_until)
 
 RUN = {"min_sites": 1, "outer": {"rounds": 40}, "plan": {"base_steps": 60, "base_batch": 1}}
 
@@ -80,6 +81,32 @@ class Rejoin(ClusterTest):
                 self.assert_together(cluster)
                 losses = validation_losses(cluster)
                 self.assertLess(losses[40], losses[0])
+
+    @measures_time
+    def test_it_trains_in_the_round_after_that_of_its_loss(self):
+        """If it is started again at once, and a round takes longer than that."""
+        slow = {"devices": [{"kind": "cpu", "threads": 1, "emulate": {"step_seconds": 0.1}}]}
+        run = RUN | {"outer": {"rounds": 4}, "plan": {"base_steps": 80, "base_batch": 1}}
+        for sync in ({}, {"codec": {"kind": "int8", "error_feedback": True}}):
+            with self.subTest(sync=sync):
+                folder = self.folder / str(len(sync))
+                folder.mkdir()
+                cluster = Cluster(folder, 3, run | {"sync": sync},
+                                  {site: slow for site in range(3)})
+                started = self.start_all(cluster)
+                wait_until(lambda: by_event(cluster, "node2", "round"), 60, "a round")
+                started["node2"].kill()
+                started["node2"].wait(timeout=30)
+                steps_before = len(by_event(cluster, "node2", "step"))
+                started["node2"] = cluster.start("node2", "--resume=auto")
+                self.processes.append(started["node2"])
+                for name in cluster.names:
+                    self.assertEqual(started[name].wait(timeout=240), 0, cluster.log(name))
+                self.assert_together(cluster)
+                loss, back = by_event(cluster, "node1", "view")
+                self.assertEqual(back["round"], loss["round"])
+                first = by_event(cluster, "node2", "step")[steps_before]
+                self.assertEqual((first["round"], first["step"]), (loss["round"] + 1, 1))
 
     def test_it_comes_back_whatever_the_sites_exchange(self):
         """Also while a delta is on its way, and where it is the server itself."""

@@ -57,7 +57,7 @@ class StandBy(ClusterTest):
 
     def test_a_killed_hosting_site_joins_again_and_hosts_the_next_stand_by(self):
         cluster, started = self.start_in_round_2(["node1", "node2"],
-                                                 run={"plan": {"base_steps": 90, "base_batch": 1}})
+                                                 run={"plan": {"base_steps": 400, "base_batch": 1}})
         started["node1"].kill()
         started["node1"].wait()
         self.wait_for_stand_by(cluster, "node2", "node3")

@@ -1,7 +1,7 @@
 // state.json and manifest.json of a checkpoint: the input's two parts, with a zero between them.
 
 #include "tests/fuzz/fuzz_input.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/train_state.h"
 
 using namespace farstep;

@@ -1,7 +1,7 @@
 // The event files of one or two sites, with a zero between them, up to every form of the report.
 
 #include "tests/fuzz/fuzz_input.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/report/html_report.h"
 #include "trainer/report/report_text.h"
 

@@ -40,7 +40,7 @@ class Sender {
       case 8:
         return FetchMessage{"10.0.0.1", number(), text()};
       case 9:
-        return OfferMessage{text(), text()};
+        return OfferMessage{text(), number(), seconds(), text()};
       default:
         return LeaveMessage{static_cast<Outcome>(input_.ConsumeIntegralInRange<std::size_t>(
                                 0, enum_names(Outcome{}).size() - 1)),

@@ -4,10 +4,10 @@
 
 #include <cstdio>
 
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/journal_run.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/data/tokens/token_dataset.h"
 #include "trainer/data/tokens/tokenizer.h"
@@ -96,7 +96,7 @@ void add_messages(Corpus& corpus, const std::string& target) {
   }
 }
 
-// While sites join, and in the exchange of the first sync.
+// While sites join, in the exchange of the first sync, and while a site comes back in mid-round.
 void add_journals(Corpus& corpus) {
   Roster roster(journal_run(), Deadlines{});
   corpus.add("journal", journal_text(roster.state(), journal_run()));
@@ -106,9 +106,16 @@ void add_journals(Corpus& corpus) {
     roster.receive(site, request, 0);
   }
   roster.receive("a", PutMessage{"key", "00"}, 0);
-  for (const auto* site : {"a", "b"}) roster.receive(site, ArriveMessage{1, 1, 0, {}, "aa"}, 0);
+  for (const auto* site : {"a", "b"})
+    roster.receive(site, ArriveMessage{1, 1, 0, {{1, 1, 1}}, "aa"}, 0);
   corpus.add("journal", journal_text(roster.state(), journal_run()));
   for (const auto* site : {"a", "b"}) roster.receive(site, VoteMessage{1, 1, 0, "bb"}, 0);
+  roster.receive("b", LeaveMessage{Outcome::kInterrupted, ""}, 0);
+  RegisterMessage again;
+  again.site = "b";
+  roster.receive("b2", again, 0);
+  roster.receive("b2", FetchMessage{"10.0.0.2", 4000, "token"}, 0);
+  corpus.add("journal", journal_text(roster.state(), journal_run()));
   roster.receive("a", LeaveMessage{Outcome::kFailed, "a full disk"}, 0);
   corpus.add("journal", journal_text(roster.state(), journal_run()));
 }

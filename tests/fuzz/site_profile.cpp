@@ -1,6 +1,6 @@
 // What `farstep profile` measured of a site and its devices: a file, and a part of a registration.
 
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace farstep;

@@ -9,13 +9,16 @@ from pathlib import Path
 
 from stand_in import SOURCE
 
+FOLDERS = ("scripts", "tests/bench", "tests/end_to_end")
 # torch, before they read arguments
-NEED_A_LIBRARY = ("reference_convnets.py", "reference_muon.py", "reference_numerics.py")
+NEED_A_LIBRARY = (
+    "reference_convnets.py", "reference_muon.py", "reference_numerics.py", "peer_model.py"
+)
 
 
 def scripts() -> list[Path]:
-    """What a user may start."""
-    return [path for path in sorted((SOURCE / "scripts").iterdir())
+    """What a user may start, from the root of the tree."""
+    return [path.relative_to(SOURCE) for folder in FOLDERS for path in sorted((SOURCE / folder).iterdir())
             if path.is_file() and os.access(path, os.X_OK) and path.name not in NEED_A_LIBRARY
             and path.read_bytes().startswith(b"#!")]
 
@@ -26,7 +29,9 @@ class ScriptHelp(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
-        shutil.copytree(SOURCE / "scripts", self.folder / "scripts")
+        for folder in FOLDERS:
+            shutil.copytree(SOURCE / folder, self.folder / folder,
+                            ignore=shutil.ignore_patterns("__pycache__"))
 
     def files(self) -> list[Path]:
         """All that lies in the copy."""
@@ -34,16 +39,17 @@ class ScriptHelp(unittest.TestCase):
 
     def run_script(self, script: Path, *arguments: str) -> subprocess.CompletedProcess:
         """Runs the copy of a script."""
-        return subprocess.run([self.folder / "scripts" / script.name, *arguments], cwd=self.folder,
+        return subprocess.run([self.folder / script, *arguments], cwd=self.folder,
+                              env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
                               capture_output=True, text=True, check=False, timeout=60)
 
     def test_help_is_told_and_nothing_done(self):
         """With code 0, on the output, with a usage line."""
         before = self.files()
-        self.assertGreater(len(scripts()), 6)
+        self.assertGreater(len(scripts()), 15)
         for script in scripts():
             for flag in ("--help", "-h"):
-                with self.subTest(script=script.name, flag=flag):
+                with self.subTest(script=script, flag=flag):
                     result = self.run_script(script, flag)
                     self.assertEqual(result.returncode, 0, result.stderr)
                     self.assertIn("usage:", result.stdout.lower())
@@ -54,7 +60,7 @@ class ScriptHelp(unittest.TestCase):
         """With code 2, and nothing done."""
         before = self.files()
         for script in scripts():
-            with self.subTest(script=script.name):
+            with self.subTest(script=script):
                 result = self.run_script(script, "--no-such-argument")
                 self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
                 self.assertIn("usage:", result.stderr.lower())

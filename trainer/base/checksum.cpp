@@ -6,6 +6,7 @@
 namespace farstep {
 
 struct StreamingChecksum::State {
+  // Made by XXH3 itself, which aligns its state to a cache line.
   XXH3_state_t* hash = XXH3_createState();
   ~State() { XXH3_freeState(hash); }
 };

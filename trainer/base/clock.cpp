@@ -27,6 +27,7 @@ double RealClock::unix_seconds() const {
 }
 
 void RealClock::sleep_until(double deadline_seconds) {
+  // Rounded up: callers rely on now_seconds() >= deadline afterwards.
   std::this_thread::sleep_until(
       std::chrono::steady_clock::time_point(std::chrono::ceil<std::chrono::steady_clock::duration>(
           std::chrono::duration<double>(deadline_seconds))));

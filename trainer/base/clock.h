@@ -1,10 +1,8 @@
-// Time behind an interface, so that tests and the simulator can use a clock of their own.
+// Time behind an interface, so that tests can use a clock of their own.
 //
 // Times are seconds in doubles. now_seconds() never decreases and is comparable within one process
 // only. unix_seconds() is for records that are compared between sites.
 #pragma once
-
-#include <atomic>
 
 namespace farstep {
 
@@ -29,24 +27,6 @@ class RealClock : public Clock {
 
  private:
   double unix_anchor_seconds_;  // unix time at now_seconds() == 0
-};
-
-// A clock that advances only when it is told to. Thread-safe.
-class FakeClock : public Clock {
- public:
-  explicit FakeClock(double start_seconds = 0) : now_(start_seconds) {}
-  double now_seconds() const override { return now_; }
-  double unix_seconds() const override { return now_; }
-  // Sets the time to the deadline instead of waiting.
-  void sleep_until(double deadline_seconds) override {
-    double now = now_;
-    while (now < deadline_seconds && !now_.compare_exchange_weak(now, deadline_seconds)) {
-    }
-  }
-  void advance(double seconds) { now_ += seconds; }
-
- private:
-  std::atomic<double> now_;
 };
 
 }  // namespace farstep

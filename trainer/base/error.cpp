@@ -1,3 +1,4 @@
+// The table of exit codes: `farstep --help`, docs/reference and the tests read it.
 #include "trainer/base/error.h"
 
 namespace farstep {

@@ -9,6 +9,7 @@ Worker::~Worker() {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
+  // Outside the lock, so that the woken thread can take it at once.
   changed_.notify_one();
   thread_.join();
 }
@@ -28,6 +29,7 @@ void Worker::run() {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+      // Empty means stopping here: the wait ends for no other reason without a task.
       if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();

@@ -1,3 +1,6 @@
+// A checkpoint has its name only when it is whole: it is written under another name and renamed at
+// the end. So a crash at any moment leaves older checkpoints, and at most a partial one that the
+// next checkpoint removes.
 #include "trainer/checkpoint/checkpoint_folder.h"
 
 #include <algorithm>
@@ -11,7 +14,7 @@
 #include <spdlog/spdlog.h>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/manifest.h"
 
 namespace farstep {

@@ -1,3 +1,6 @@
+// Training pays for one copy of memory, not for the disk. The worker first copies what training
+// would change next, then hashes, writes and flushes for as long as it takes. Only one checkpoint
+// is under way at a time, so a slow disk delays the next one instead of piling up copies.
 #include "trainer/checkpoint/checkpointer.h"
 
 #include <spdlog/spdlog.h>
@@ -54,6 +57,7 @@ void Checkpointer::begin(CheckpointRequest request) {
   auto saved = worker_.submit([this, shared, stop = give_up_.get_token()] {
     // First of all: training holds its next update until this copy is made.
     shared->copy();
+    // Computed here and not by training: hashing all of theta_global takes as long as some steps.
     shared->state.progress.theta_hash = hash_of(shared->state.global);
     return store_->save(shared->state, stop);
   });

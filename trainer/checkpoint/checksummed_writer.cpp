@@ -1,3 +1,5 @@
+// Written past the page cache: gigabytes that nobody reads again would push out the data that
+// training reads. The checksum is taken from the block in memory, so the file is never read back.
 #include "trainer/checkpoint/checksummed_writer.h"
 
 #include <fcntl.h>
@@ -19,7 +21,7 @@ constexpr std::size_t kBlockBytes = std::size_t{1} << 22;
 constexpr std::size_t kAlignment = 4096;
 constexpr int kCreate = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
 
-// Some file systems have no direct writes.
+// Some file systems, such as tmpfs, have no direct writes.
 int open_for_writing(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), kCreate | O_DIRECT, 0666);
   if (descriptor >= 0 || errno != EINVAL) return descriptor;

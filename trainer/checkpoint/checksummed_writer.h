@@ -11,8 +11,8 @@
 #include <span>
 #include <stop_token>
 
-#include "trainer/base/aligned_memory.h"
 #include "trainer/base/checksum.h"
+#include "trainer/base/memory/aligned_memory.h"
 
 namespace farstep {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/json_file.h"
 #include "trainer/checkpoint/safetensors_writer.h"
 
@@ -92,6 +92,8 @@ std::map<std::string, const SafetensorsFile*> fitting_files(const HfFolder& fold
       file_of[entry.name] = &file;
     }
   }
+  // All names and shapes are checked before the first value is copied: a refused folder changes
+  // nothing.
   require_same_names(folder.path.string(), names, wanted);
   for (const auto& buffer : wanted) {
     const auto& file = *file_of.at(buffer.name);

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/config/json_fields.h"
 

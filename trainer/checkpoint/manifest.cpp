@@ -1,3 +1,5 @@
+// Rename and flush order what a crash of this machine leaves. Checksums find what they cannot: a
+// disk that lies, a copy that was cut short, a file of another run.
 #include "trainer/checkpoint/manifest.h"
 
 #include <cerrno>
@@ -6,7 +8,7 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/json_file.h"
 
 namespace farstep {
@@ -58,6 +60,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
 void verify_manifest(const std::filesystem::path& folder) {
   for (const auto& file : load_fields<Manifest>(folder / kManifest).files) {
     const auto path = folder / file.name;
+    // A manifest that somebody sent must not make this program read files beyond the folder.
     if (path.filename() != file.name || file.name == "." || file.name == "..") {
       throw DataError(fmt::format("{}: '{}' is not the name of a file in the folder",
                                   (folder / kManifest).string(), file.name));

@@ -1,3 +1,6 @@
+// A file may come from anybody, so its header is not trusted: each offset, shape and length is
+// checked against the file before memory is touched. Values are copied from the mapped file
+// straight to where they are used.
 #include "trainer/checkpoint/safetensors.h"
 
 #include <fcntl.h>
@@ -132,6 +135,7 @@ class HeaderReader {
       refuse(fmt::format("is not supported: {}", error.what()));
     }
     entry.shape = member["shape"].get<std::vector<int64_t>>();
+    // is_list() has checked that these are numbers.
     const auto begin = member["data_offsets"][0].get<uint64_t>();
     const auto end = member["data_offsets"][1].get<uint64_t>();
     if (begin > end || end > data_.size()) {
@@ -178,6 +182,7 @@ class HeaderReader {
   json header_;
 };
 
+// bf16 is the upper half of an fp32, so nothing is rounded.
 float f32_from_bf16(uint16_t bits) {
   return std::bit_cast<float>(uint32_t{bits} << 16);
 }
@@ -194,6 +199,7 @@ float f32_from_f16(uint16_t bits) {
 
 void convert_halves(std::span<const std::byte> bytes, std::span<float> values,
                     float (*convert)(uint16_t)) {
+  // By memcpy: a tensor of another program may begin at an odd address.
   for (std::size_t i = 0; i < values.size(); ++i) {
     uint16_t bits = 0;
     std::memcpy(&bits, bytes.data() + 2 * i, 2);
@@ -233,6 +239,7 @@ const SafetensorsEntry& SafetensorsFile::at(const std::string& name) const {
 
 void SafetensorsFile::copy_as_f32(const std::string& name, std::span<float> values) const {
   const auto& entry = at(name);
+  // A step number read as a float would pass for a weight.
   if (entry.dtype == DType::kI64) {
     throw DataError(
         fmt::format("{}: tensor '{}' is I64, not floating-point", path_.string(), name));

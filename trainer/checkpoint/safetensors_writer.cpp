@@ -60,6 +60,7 @@ WrittenFile write_safetensors(const std::filesystem::path& path, const NamedBuff
   ChecksummedWriter file(path, stop);
   file.write(std::as_bytes(std::span(&header_bytes, 1)));
   file.write(std::as_bytes(std::span(header)));
+  // Straight from the memory of the list: no file is ever whole in memory.
   for (const auto* buffer : ordered) file.write(buffer->bytes);
   return file.finish();
 }

@@ -9,7 +9,7 @@
 #include <stop_token>
 #include <string>
 
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 #include "trainer/checkpoint/checksummed_writer.h"
 
 namespace farstep {

@@ -1,7 +1,10 @@
+// Three files of tensors by their use: the model for everybody, the outer state that is equal at
+// all sites, and the state of this site alone. So the first is a Hugging Face folder that other
+// programs open.
 #include "trainer/checkpoint/train_state.h"
 
 #include "trainer/base/checksum.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/json_file.h"
 #include "trainer/checkpoint/manifest.h"

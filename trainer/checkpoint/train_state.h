@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 #include "trainer/checkpoint/checkpoint_folder.h"
 #include "trainer/config/json_fields.h"
 #include "trainer/data/run_windows.h"

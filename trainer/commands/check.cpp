@@ -51,6 +51,7 @@ int check_command(const Arguments& arguments) {
       print_row(found ? "ok" : "later", check, found.value_or("needs what is not known here"));
     } catch (const Error& error) {
       print_row("WRONG", check, error.what());
+      // All checks run, and the first wrong one decides the exit code.
       if (exit_code == 0) exit_code = error.exit_code();
     }
   }

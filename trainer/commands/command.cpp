@@ -1,3 +1,4 @@
+// The table of subcommands is also the list in the help, so neither can lack one.
 #include "trainer/commands/command.h"
 
 #include <fmt/format.h>
@@ -47,6 +48,7 @@ std::span<const Command> commands() {
 }
 
 int run_command(const Arguments& arguments) {
+  // Without a command the help is an answer to a mistake, so the exit code says so.
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     print_help();
     return arguments.empty() ? 2 : 0;

@@ -1,3 +1,6 @@
+// A command's options are a struct with a list of fields, as a config is. CLI11 splits the command
+// line and prints the help; the strict JSON reader does the rest, so both have the same checks and
+// messages.
 #include "trainer/commands/command_line.h"
 
 #include <CLI/CLI.hpp>
@@ -30,6 +33,7 @@ std::optional<Json> parse_options(const std::string& command, const std::vector<
   app.footer(details);
   const bool has_positional = std::any_of(options.begin(), options.end(),
                                           [](const Option& option) { return option.positional; });
+  // CLI11 keeps references to these, so their sizes must not change.
   std::vector<std::string> values(options.size());
   std::vector<std::vector<std::string>> lists(options.size());
   std::vector<CLI::Option*> parsed;

@@ -6,8 +6,8 @@
 
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/log.h"
+#include "trainer/base/system/file.h"
+#include "trainer/base/system/log.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/peers/secure_port.h"
@@ -62,6 +62,7 @@ int coordinator_command(const Arguments& arguments) {
                           served_run(run, config.place), run.deadlines, clock, config.journal,
                           secure_port ? secure_port->visitors("") : nullptr);
   if (secure_port) secure_port->offer_coordinator(coordinator.endpoint());
+  // The coordinator has a thread of its own; this one only waits for its end or a signal.
   while (!coordinator.wait_until_over(kLookSeconds)) {
     if (interrupt.token().stop_requested()) return kExitInterrupted;
   }

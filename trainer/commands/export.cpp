@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/data/tokens/token_dataset.h"
@@ -58,6 +58,7 @@ int export_command(const Arguments& arguments) {
   const auto parameters = named_parameters(layout, values);
   load_parameters(source, parameters);
   auto config = source.config;
+  // Old and new versions of transformers call it differently.
   for (const char* name : {"dtype", "torch_dtype"}) {
     if (config.contains(name)) config[name] = "float32";
   }

@@ -54,6 +54,7 @@ int keys_command(const Arguments& arguments) {
     fmt::print("Revoked. Copy {}/revoked.crl to every other site, over its revoked.crl.\n", folder);
     return 0;
   }
+  // The authority first: without it there is nothing to sign with.
   if (!run.empty()) make_key_folder(folder, run);
   add_site_keys(folder, sites, days);
   print_what_to_copy(folder, sites);

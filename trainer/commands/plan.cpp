@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "heterogeneity/plan/plan_report.h"
-#include "heterogeneity/plan/policy.h"
 #include "heterogeneity/plan/sync_plan.h"
+#include "heterogeneity/policy/policy.h"
 #include "outer_optimizer/outer_config.h"
 #include "trainer/commands/command_line.h"
 
@@ -74,6 +74,7 @@ int plan_command(const Arguments& arguments) {
   config.base_batch = options->base_batch;
   config.micro_batch = options->micro_batch;
   config.critical_batch = options->critical_batch;
+  // The policies name JSON paths, as in a run file; here the command stands for the file.
   const auto plan = in_file("farstep plan", [&] { return make_plan(config, sites); });
   std::optional<SyncPlan> sync;
   if (options->wan_target) sync = choose_sync(sites, config, *options->wan_target);

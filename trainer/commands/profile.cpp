@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/log.h"
+#include "trainer/base/system/file.h"
+#include "trainer/base/system/log.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/profile_text.h"
 #include "trainer/launch/interrupt.h"
@@ -75,6 +75,8 @@ int profile_command(const Arguments& arguments) {
   const auto json = to_json(profile);
   if (!options->out.empty()) write_file_durably(options->out, json.dump(2) + "\n");
   fmt::print("{}", options->json ? json.dump() + "\n" : profile_text(profile));
+  // The devices' figures are written already: they took minutes, and the links can be measured
+  // again.
   if (!result.lost_links.empty()) {
     throw PeerError("", "the profile lacks the links: " + result.lost_links);
   }

@@ -1,8 +1,10 @@
+// The profile as a person reads it: what the devices reach, how their steps fit a line, and the
+// links.
 #include "trainer/commands/profile_text.h"
 
 #include <fmt/format.h>
 
-#include "heterogeneity/plan/step_time.h"
+#include "heterogeneity/knowledge/step_time.h"
 #include "trainer/report/report_text.h"
 #include "trainer/telemetry/figure_text.h"
 
@@ -30,6 +32,8 @@ Table device_table(const SiteProfile& profile) {
   return table;
 }
 
+// The fit stands beside the measurements, so that a reader sees how far to trust the planner's
+// line.
 std::string step_text(const DeviceProfile& device, const StepTimeFit& fit) {
   Table table{.title = "Steps of " + device.name,
               .header = {"batch", "micro-batch", "seconds", "fitted"},
@@ -64,6 +68,7 @@ Table link_table(const SiteProfile& profile) {
 std::string profile_text(const SiteProfile& profile) {
   std::string text = table_text(device_table(profile), kReportColumns);
   for (const auto& device : profile.devices) {
+    // An interrupted probe may have no step times.
     if (const auto fit = fit_step_time(device.step_seconds)) {
       text += "\n" + step_text(device, *fit);
     }

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
 
 namespace farstep {
 

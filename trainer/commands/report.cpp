@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/report/html_report.h"
 #include "trainer/report/report_text.h"

@@ -21,6 +21,7 @@ struct SimulateOptions {
   std::optional<bool> replan;
   std::optional<RoundEnd> round_end;
   std::optional<double> slack_fraction;
+  std::optional<StrategyKind> strategy;
   std::optional<int64_t> fragments, delay_steps;
   std::optional<CodecKind> codec;
   std::string out;
@@ -41,6 +42,7 @@ struct SimulateOptions {
     visit("replan", replan, "true or false: hybrid plans every round from those before");
     visit("round_end", round_end, "steps or deadline");
     visit("slack_fraction", slack_fraction, "by how much of a round a last step may be late");
+    visit("strategy", strategy, "how the sites' replicas stay together");
     visit("fragments", fragments, "parts of the model that are synced one after the other");
     visit("delay_steps", delay_steps, "inner steps in which training hides a fragment's sync");
     visit("codec", codec, "how the deltas and their mean travel");
@@ -56,6 +58,7 @@ Scenario read_scenario(const SimulateOptions& options, const std::string& source
   Json json{{"name", "profiles"}, {"plan", {{"policy", "hybrid"}}}, {"sites", Json::array()}};
   for (const auto& file : options.profiles) json["sites"].push_back({{"profile_file", file}});
   if (!options.scenario.empty()) json = load_json(options.scenario);
+  // Through the scenario's JSON, so that an option is checked as the member that it replaces.
   const auto given = to_json(options);
   // A member of the scenario, and the option that replaces it.
   const auto replace = [&](const std::string& member, const std::string& option) {
@@ -68,6 +71,7 @@ Scenario read_scenario(const SimulateOptions& options, const std::string& source
     replace("plan." + name, name);
   }
   for (const std::string name : {"fragments", "delay_steps"}) replace("sync." + name, name);
+  replace("strategy.kind", "strategy");
   replace("sync.codec.kind", "codec");
   return scenario_from_json(json, source, std::filesystem::path(options.scenario).parent_path());
 }
@@ -84,6 +88,7 @@ int simulate_command(const Arguments& arguments) {
   SimulationResult result(scenario);
   std::optional<EventFiles> files;
   if (!options->out.empty()) files.emplace(options->out, scenario, FARSTEP_VERSION);
+  // Round by round, so that a run of a thousand sites needs the memory of one round.
   for (int64_t round = 0; round < scenario.rounds; ++round) {
     const auto& simulated = simulation.next_round();
     result.add(simulated);

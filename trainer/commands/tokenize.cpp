@@ -37,6 +37,8 @@ int tokenize_command(const Arguments& arguments) {
   const auto options = parse_command_line<TokenizeOptions>("tokenize", arguments);
   if (!options) return 0;
   const Interrupt interrupt("interrupted");
+  // Encoding has no stop token: the whole process ends, and the folder without its final name
+  // stays.
   const std::stop_callback stopped(interrupt.token(), [&] { end_at_once(options->output); });
   const RealClock clock;
   ProgressBar bar(stderr, ::isatty(STDERR_FILENO) == 1, clock, "tokenize");

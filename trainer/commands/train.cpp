@@ -1,7 +1,7 @@
 // farstep train: one site's process.
 #include <fmt/format.h>
 
-#include "trainer/base/log.h"
+#include "trainer/base/system/log.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/resume_option.h"
 #include "trainer/launch/interrupt.h"
@@ -37,6 +37,7 @@ int train_command(const Arguments& arguments) {
   if (!options) return 0;
   const auto loaded = load_site(options->config, options->set);
   set_up_log(loaded.site.name, loaded.site.log_level);
+  // Before any other thread starts and any kernel runs.
   if (const auto set = loaded.site.cpu.instructions) limit_cpu_instructions(*set);
   choose_named_products(loaded.site.cpu.products);
   const Interrupt interrupt;

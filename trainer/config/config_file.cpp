@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/config/json_limits.h"
 
 namespace farstep {
@@ -11,6 +11,7 @@ namespace {
 
 // nlohmann's parser keeps the last of two members with one name; here that is an error.
 Json parse_strictly(const std::string& text) {
+  // Before the parser, which allocates memory for whatever stands there.
   check_json_limits(text);
   std::vector<std::set<std::string>> open_objects;
   return Json::parse(text, [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
@@ -18,13 +19,15 @@ Json parse_strictly(const std::string& text) {
     if (event == Json::parse_event_t::object_end) open_objects.pop_back();
     if (event == Json::parse_event_t::key &&
         !open_objects.back().insert(parsed.get<std::string>()).second) {
+      // It is nearly always an edit that was meant to replace the first one.
       throw ConfigError(fmt::format("member '{}' stands twice", parsed.get<std::string>()));
     }
     return true;
   });
 }
 
-// JSON text is UTF-8. Any other string could be neither logged nor saved with the run.
+// JSON text is UTF-8. Any other string could be neither logged nor saved with the run. The library
+// checks it only when it writes.
 bool is_utf8(const std::string& text) {
   try {
     Json(text).dump();
@@ -34,6 +37,7 @@ bool is_utf8(const std::string& text) {
   }
 }
 
+// An index may stand in brackets or after a dot: sites[1].name and sites.1.name.
 std::vector<std::string> split_path(const std::string& path) {
   std::vector<std::string> parts(1);
   for (const char c : path) {
@@ -48,6 +52,7 @@ std::vector<std::string> split_path(const std::string& path) {
 
 Json* descend(Json& json, const std::string& part, const std::string& override_text) {
   if (!json.is_array()) {
+    // An override may set a member of something that the file leaves out.
     if (!json.is_object()) json = Json::object();
     return &json[part];
   }
@@ -71,6 +76,7 @@ std::optional<std::string> difference_at(const std::string& path, const Json& he
         return fmt::format("{}: {} here, absent there", inner, value.dump());
       if (auto found = difference_at(inner, value, there[name])) return found;
     }
+    // The loop above has compared the members that both have.
     for (const auto& [name, value] : there.items()) {
       if (!here.contains(name)) {
         return fmt::format("{}: absent here, {} there", path.empty() ? name : path + "." + name,
@@ -97,6 +103,7 @@ Json load_json(const std::filesystem::path& file) {
     try {
       return read_file(file);
     } catch (const DataError& error) {
+      // A missing config is a wrong argument, not damaged data.
       throw ConfigError(error.what());
     }
   }();

@@ -27,6 +27,7 @@ namespace {
 
 // Returns the Levenshtein distance, to propose the intended field.
 std::size_t edit_distance(const std::string& a, const std::string& b) {
+  // Dynamic programming, row by row: only the row before is needed.
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -115,6 +116,7 @@ void read_scalar(const Json& json, Json& value, const Rules& /*rules*/, const Js
 
 std::size_t read_enum(const Json& json, std::span<const std::string_view> names,
                       const JsonPath& path) {
+  // The list is complete exactly when the message needs it.
   std::string listed;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (json.is_string() && json.get_ref<const std::string&>() == names[i]) return i;

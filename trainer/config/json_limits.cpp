@@ -14,7 +14,8 @@ namespace {
 
 }  // namespace
 
-// Commas and opening brackets tell all that is needed, but for those within strings.
+// Counts opening brackets and commas outside strings; both bound what a parser allocates. The text
+// need not be valid: the parser refuses what is wrong in another way.
 void check_json_limits(std::string_view text, const JsonLimits& limits) {
   struct Open {
     bool is_object;
@@ -26,6 +27,7 @@ void check_json_limits(std::string_view text, const JsonLimits& limits) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
+      // The next character is escaped, and may be a quote.
       if (c == '\\') ++i;
       in_string = c != '"';
       continue;

@@ -13,6 +13,7 @@ namespace detail {
 
 void check_cuda(cudaError_t error, const char* file, int line, const char* call) {
   if (error == cudaSuccess) return;
+  // Cleared, so that the next check does not report the same error again.
   cudaGetLastError();
   const auto message = fmt::format("{}:{}: {}: {} ({})", file, line, call,
                                    cudaGetErrorString(error), cudaGetErrorName(error));

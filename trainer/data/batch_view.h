@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 
 namespace farstep {
 

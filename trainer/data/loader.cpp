@@ -1,3 +1,5 @@
+// One batch is read while the step before trains. The prefetched batch counts as not taken: its
+// place is known from the numbers alone, so a resumed run needs nothing of it.
 #include "trainer/data/loader.h"
 
 #include <utility>
@@ -37,6 +39,7 @@ void Loader::prefetch(int64_t examples) {
   prefetch_examples_ = examples;
   std::vector<Draw> draws;
   for (int64_t k = next_example_; k < next_example_ + examples; ++k) {
+    // Here and not in the worker: range and sampler belong to the training thread.
     draws.push_back(sampler_.draw(range_, k));
   }
   prefetched_ = worker_.submit([this, draws = std::move(draws)] { return examples_.draw(draws); });

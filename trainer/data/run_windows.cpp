@@ -1,3 +1,6 @@
+// Each example of an epoch trains one site, once. A round reserves its examples in advance, because
+// all sites must know who takes which. What a site did not bring to the sync returns to the pool,
+// and the next rounds take it first.
 #include "trainer/data/run_windows.h"
 
 #include <algorithm>
@@ -57,6 +60,7 @@ void RunWindows::settle(int64_t round, const std::map<std::string, int64_t>& ste
   for (const auto& reservation : reserved_) {
     if (reservation.round != round) continue;
     const auto merged = steps.find(reservation.site);
+    // Steps before the round was planned again have their own reservation.
     const int64_t used =
         merged == steps.end()
             ? 0
@@ -66,6 +70,8 @@ void RunWindows::settle(int64_t round, const std::map<std::string, int64_t>& ste
   std::erase_if(reserved_, [&](const auto& reservation) { return reservation.round <= round; });
 }
 
+// For a round that begins anew with other sites: its reservations follow a plan that no longer
+// holds.
 void RunWindows::withdraw(int64_t round) {
   std::erase_if(reserved_, [&](const auto& reservation) {
     if (reservation.round != round) return false;

@@ -9,18 +9,21 @@
 namespace farstep {
 
 // By a formula instead of a shuffled list, which would need eight bytes for each window at each
-// site.
+// site. Any site can ask for any place of the order, also of an epoch that is over.
 Permutation::Permutation(int64_t size, uint64_t seed, uint64_t epoch)
     : size_(static_cast<uint64_t>(size)) {
   FARSTEP_CHECK(size >= 1, "permutation of {} elements", size);
   // At least one bit in each half, and 4^half_bits >= size: so a walk takes four steps on average
   // at most.
   half_bits_ = std::max(1, static_cast<int>(std::bit_width(size_ - 1) + 1) / 2);
+  // A key for each epoch: every epoch has another order, and all sites the same.
   uint64_t key = mix(mix(seed) ^ epoch);
   for (auto& round_key : keys_) round_key = key = mix(key);
 }
 
-// Eight Feistel rounds permute the next power of four; a value beyond size_ is permuted again.
+// Eight Feistel rounds permute the next power of four: each round can be undone, whatever the
+// mixing function is, so no two indices meet. A value beyond size_ is permuted again until it is
+// inside (cycle walking).
 int64_t Permutation::operator()(int64_t index) const {
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
   auto value = static_cast<uint64_t>(index);

@@ -1,3 +1,5 @@
+// What is next in the epoch's order: ranges that were given back, lowest first, then everything
+// that nobody has taken yet.
 #include "trainer/data/window_pool.h"
 
 #include <algorithm>
@@ -37,6 +39,7 @@ std::vector<SequenceRange> WindowPool::take(int64_t count) {
 // not grow with the rounds.
 void WindowPool::give_back(const SequenceRange& range) {
   if (range.size() == 0) return;
+  // A window given back twice would be trained on twice.
   FARSTEP_CHECK(has_taken(range), "sequences {} to {} are given back, but were not taken",
                 range.begin, range.end);
   auto after = std::ranges::lower_bound(returned_, range.begin, {}, &SequenceRange::begin);
@@ -55,6 +58,7 @@ void WindowPool::give_back(const SequenceRange& range) {
   }
 }
 
+// A range was taken if it lies before next_ and no part of it has come back.
 bool WindowPool::has_taken(const SequenceRange& range) const {
   if (range.begin < 0 || range.begin > range.end || range.end > next_) return false;
   return std::ranges::none_of(returned_, [&](const auto& other) {

@@ -1,3 +1,6 @@
+// Slices of one machine that move between cores disturb each other's caches, and a planner sees
+// that as noise. So each slice keeps to its cores. Threads inherit them, hence the order in which
+// devices and threads are made.
 #include "trainer/inner/cores.h"
 
 #include <ATen/Parallel.h>
@@ -14,6 +17,7 @@ namespace farstep {
 
 namespace {
 
+// The size of the system's fixed set.
 constexpr int kMostCores = CPU_SETSIZE;
 
 void stay_on(const cpu_set_t& cores) {

@@ -1,3 +1,6 @@
+// Devices of one site meet after every step, so their shares of the batch must end together. The
+// split follows a moving average of their times, and changes only for a gain that is worth new
+// buffers.
 #include "trainer/inner/device_balance.h"
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "heterogeneity/plan/batch_split.h"
+#include "heterogeneity/knowledge/batch_split.h"
 
 namespace farstep {
 

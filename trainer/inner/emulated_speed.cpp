@@ -1,3 +1,5 @@
+// Stands in for a slower device: after the real step the site sleeps for the rest of the emulated
+// one.
 #include "trainer/inner/emulated_speed.h"
 
 #include <algorithm>
@@ -5,11 +7,18 @@
 namespace farstep {
 
 double EmulatedSpeed::step_lasts(double own_seconds, int64_t sequences) {
+  return lasts(++steps_, own_seconds, sequences);
+}
+
+double EmulatedSpeed::next_step_lasts(double own_seconds, int64_t sequences) const {
+  return lasts(steps_ + 1, own_seconds, sequences);
+}
+
+double EmulatedSpeed::lasts(int64_t number, double own_seconds, int64_t sequences) const {
   if (!config_) return own_seconds;
-  ++steps_;
   double slowness = 1;
   for (const auto& change : config_->changes) {
-    if (steps_ >= change.step) slowness = change.times;
+    if (number >= change.step) slowness = change.times;
   }
   const double emulated_seconds =
       std::max(config_->step_seconds.value_or(0),

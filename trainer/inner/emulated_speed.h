@@ -19,8 +19,13 @@ class EmulatedSpeed {
   // Counts a step of `sequences` that took `own_seconds`. Returns how long it must last, at least
   // `own_seconds`.
   double step_lasts(double own_seconds, int64_t sequences);
+  // Returns how long the next step will last if it takes `own_seconds`; counts nothing.
+  double next_step_lasts(double own_seconds, int64_t sequences) const;
 
  private:
+  // The same for step `number`, from 1.
+  double lasts(int64_t number, double own_seconds, int64_t sequences) const;
+
   const std::optional<EmulateConfig> config_;
   int64_t steps_ = 0;
 };

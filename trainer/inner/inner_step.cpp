@@ -1,3 +1,9 @@
+// One inner step has two ways. Usually all devices compute gradients, the sum is formed, and the
+// host waits for the update. A single GPU with kernels of its own gets the next step while it runs
+// this one; the host learns each outcome a step later.
+//
+// No value changes before all gradients are there. So a stop, a lack of memory or a number that is
+// not finite leaves the step before it whole.
 #include "trainer/inner/inner_step.h"
 
 #include <algorithm>
@@ -6,7 +12,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
-#include "trainer/base/out_of_memory.h"
+#include "trainer/base/memory/out_of_memory.h"
 #include "trainer/inner/gpu/graph_recorder.h"
 #include "trainer/inner/lr_schedule.h"
 #include "trainer/inner/make_reduction.h"
@@ -62,8 +68,7 @@ struct InnerStep::Step {
                       .gradient_norm = norms.front(),
                       .learning_rate = learning_rate,
                       .tokens = batch.targets,
-                      .device_seconds = {},
-                      .held_seconds = 0};
+                      .device_seconds = {}};
     for (const auto& one : done) result.device_seconds.push_back(one.seconds);
     return result;
   }
@@ -71,13 +76,15 @@ struct InnerStep::Step {
 
 // followed_ begins at a version that no values have, so every device copies the first values.
 InnerStep::InnerStep(TrainableModel& model, const InnerConfig& config,
-                     std::vector<std::unique_ptr<Replica>> replicas)
+                     std::vector<std::unique_ptr<Replica>> replicas, bool across_sites)
     : config_(config),
       devices_(model, std::move(replicas)),
-      reduction_(make_reduction(config, devices_)),
+      reduction_(across_sites && !model.parameters().gradients().is_cpu()
+                     ? nullptr
+                     : make_reduction(config, devices_)),
       optimizer_(config, devices_, reduction_ ? devices_.size() : 1),
       followed_(devices_.size(), -1),
-      on_gpu_(gpu_step(devices_, optimizer_.first(), config)) {}
+      on_gpu_(across_sites ? nullptr : gpu_step(devices_, optimizer_.first(), config)) {}
 
 StepResult InnerStep::run(const BatchView& batch, int64_t micro_batch, double progress,
                           const std::stop_token& stop) {
@@ -96,13 +103,19 @@ StepResult InnerStep::run(const BatchView& batch, std::span<const int64_t> share
 StepResult InnerStep::run_across(const BatchView& batch, std::span<const int64_t> shares,
                                  int64_t micro_batch, double progress, SiteReduction& across,
                                  const std::stop_token& stop) {
-  FARSTEP_CHECK(!on_gpu_ && !reduction_, "the gradient of this step is updated where it is made");
+  FARSTEP_CHECK(!on_gpu_, "the gradient of this step is updated where it is made");
   return run_at_once(make_step(batch, shares, micro_batch, progress, stop), progress, &across);
 }
 
 std::span<float> InnerStep::host_gradients() {
   auto gradients = devices_.model(0).parameters().gradients();
-  if (!gradients.is_cpu()) return {};
+  if (!gradients.is_cpu()) {
+    if (!host_gradient_.defined()) {
+      host_gradient_ =
+          at::empty(gradients.sizes(), gradients.options().device(at::kCPU).pinned_memory(true));
+    }
+    gradients = host_gradient_;
+  }
   return {gradients.data_ptr<float>(), static_cast<std::size_t>(gradients.numel())};
 }
 
@@ -138,8 +151,7 @@ std::optional<StepResult> InnerStep::finish() {
                     .gradient_norm = update.gradient_norm,
                     .learning_rate = settings.learning_rate,
                     .tokens = tokens,
-                    .device_seconds = {seconds},
-                    .held_seconds = 0};
+                    .device_seconds = {seconds}};
   require_finite(result, settings.progress);
   FARSTEP_CHECK(update.taken, "a step with finite numbers was not taken");
   return result;
@@ -178,7 +190,11 @@ StepResult InnerStep::run_at_once(Step step, double progress, SiteReduction* acr
       std::all_of(followed_.begin() + 1, followed_.end(), [=](int64_t v) { return v == version; });
   if (!all_follow) synchronize(values.device());
   const double held_before = optimizer_.first().held_seconds();
-  if (reduction_) reduction_->begin_step();
+  if (reduction_) {
+    FARSTEP_CHECK(reduction_->pass_on(across),
+                  "these devices add up their gradients by themselves");
+    reduction_->begin_step();
+  }
   if (across) across->begin_step();
   const auto thrown = devices_.try_on_all([&](std::size_t device) {
     try {
@@ -200,16 +216,12 @@ StepResult InnerStep::run_at_once(Step step, double progress, SiteReduction* acr
     followed_.assign(num_devices(), values._version());
   } else {
     add_to_first();
-    if (across) {
-      // With one device, backward has reported the final parts.
-      const auto values = devices_.model(0).parameters().gradients().numel();
-      if (num_devices() > 1) across->ready(0, 0, values);
-      FARSTEP_CHECK(across->finish(0), "another one abandoned the step");
-    }
+    if (across) sum_across(*across);
     update(0, step);
   }
   auto result = step.result();
   result.held_seconds = optimizer_.first().held_seconds() - held_before;
+  if (across) result.across_seconds = across->waited_seconds();
   // Thrown before the caller can record the step as done.
   require_finite(result, progress);
   ++warm_steps_;
@@ -221,7 +233,7 @@ void InnerStep::run_device(std::size_t device, Step& step, SiteReduction* across
   auto& done = step.done[device];
   if (!reduction_) {
     std::function<void(int64_t, int64_t)> ready;
-    if (across && num_devices() == 1) {
+    if (across && is_final_in_backward()) {
       ready = [&](int64_t begin, int64_t end) { across->ready(0, begin, end); };
     }
     done = share_gradients(model, step.batch, step.shares[device], ready, step.stop);
@@ -231,6 +243,22 @@ void InnerStep::run_device(std::size_t device, Step& step, SiteReduction* across
       model, step.batch, step.shares[device],
       [&](int64_t begin, int64_t end) { reduction_->ready(device, begin, end); }, step.stop);
   if (reduction_->finish(device)) update(device, step);
+}
+
+bool InnerStep::is_final_in_backward() const {
+  return num_devices() == 1 && devices_.model(0).parameters().gradients().is_cpu();
+}
+
+void InnerStep::sum_across(SiteReduction& across) {
+  auto gradients = devices_.model(0).parameters().gradients();
+  const bool is_on_gpu = !gradients.is_cpu();
+  if (is_on_gpu) {
+    host_gradients();  // makes the memory
+    host_gradient_.copy_(gradients);
+  }
+  if (!is_final_in_backward()) across.ready(0, 0, gradients.numel());
+  FARSTEP_CHECK(across.finish(0), "another one abandoned the step");
+  if (is_on_gpu) gradients.copy_(host_gradient_);
 }
 
 void InnerStep::follow_first(std::size_t device, int64_t version) {

@@ -19,7 +19,7 @@
 #include <stop_token>
 #include <vector>
 
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 #include "trainer/data/batch_view.h"
 #include "trainer/inner/gpu/gpu_step.h"
 #include "trainer/inner/inner_config.h"
@@ -37,15 +37,18 @@ struct StepResult {
   int64_t tokens = 0;  // targets of the batch
   // The time of each device for the gradients of its share.
   std::vector<double> device_seconds;
-  double held_seconds = 0;  // the step's wait for a snapshot to be copied
+  double held_seconds = 0;    // the step's wait for a snapshot to be copied
+  double across_seconds = 0;  // the step's wait for other sites' gradients
 };
 
 class InnerStep {
  public:
   // Trains `model`, which must outlive this, with a fresh optimizer. The replicas are models of the
-  // same shape. They copy the changes of its values between two steps.
+  // same shape. They copy the changes of its values between two steps. With `across_sites` the
+  // steps are taken by run_across(): a GPU's step is then not recorded, and its first device adds
+  // up the gradients of GPUs.
   InnerStep(TrainableModel& model, const InnerConfig& config,
-            std::vector<std::unique_ptr<Replica>> replicas = {});
+            std::vector<std::unique_ptr<Replica>> replicas = {}, bool across_sites = false);
 
   // Lets the learning rate of the next steps rise from near 0 to the schedule's, because they begin
   // with fresh moments in mid-run. Returns the number of these steps.
@@ -68,14 +71,15 @@ class InnerStep {
   // The same with the whole batch on the first device.
   StepResult run(const BatchView& batch, int64_t micro_batch, double progress,
                  const std::stop_token& stop = {});
-  // The same, but the first device's gradient is summed with other sites' before clipping and
-  // update. `across` is told which parts are final, during backward if the site has one device, and
-  // sums in place. Requires inner.reduction master, or one device that is not a GPU with the fused
-  // step. Throws the exceptions of `across`; InternalError if another site abandons the step.
+  // The same, but the site's gradient is summed with other sites' before clipping and update.
+  // `across` sums in host_gradients() and is told which parts are final: during backward on CPUs,
+  // after it on GPUs. Throws the exceptions of `across`; InternalError if another site abandons the
+  // step.
   StepResult run_across(const BatchView& batch, std::span<const int64_t> shares,
                         int64_t micro_batch, double progress, SiteReduction& across,
                         const std::stop_token& stop = {});
-  // The first device's gradient, flat, fp32; empty unless it is in host memory.
+  // The memory in which run_across() sums: the first device's gradient, flat, fp32, or for a GPU a
+  // copy of it.
   std::span<float> host_gradients();
 
   // Returns whether the site's only device is a GPU with the fused step.
@@ -109,6 +113,10 @@ class InnerStep {
   StepResult run_at_once(Step step, double progress, SiteReduction* across = nullptr);
   bool is_under_way() const { return on_gpu_ && on_gpu_->num_under_way() > 0; }
   void run_device(std::size_t device, Step& step, SiteReduction* across);
+  // Whether backward computes the site's gradient in the memory in which it is summed.
+  bool is_final_in_backward() const;
+  // Sums the first device's gradient with other sites'. Those of the site's devices are in it.
+  void sum_across(SiteReduction& across);
   void follow_first(std::size_t device, int64_t version);
   void add_to_first();
   void update(std::size_t device, Step& step);
@@ -118,6 +126,7 @@ class InnerStep {
   const InnerConfig config_;
   SiteDevices devices_;
   const std::unique_ptr<SiteReduction> reduction_;  // null for one device, and with a master
+  at::Tensor host_gradient_;  // a GPU's, for other sites; undefined until it is asked for
   SiteOptimizer optimizer_;
   int64_t warm_up_steps_ = 0;      // 0: without
   int64_t warm_steps_ = 0;         // that have been taken since warm_up()

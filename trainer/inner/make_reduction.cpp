@@ -1,3 +1,5 @@
+// The sum needs memory that all devices reach: host memory for CPU slices, NCCL for GPUs. All else
+// falls back to the first device, which is always possible.
 #include "trainer/inner/make_reduction.h"
 
 #include <ATen/Parallel.h>

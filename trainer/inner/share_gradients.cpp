@@ -1,9 +1,11 @@
+// A device's share of the step, in micro-batches that add to the same gradients. The divisor is the
+// whole batch's, so shares and micro-batches add up to the mean without another pass.
 #include "trainer/inner/share_gradients.h"
 
 #include <algorithm>
 #include <chrono>
 
-#include "trainer/base/out_of_memory.h"
+#include "trainer/base/memory/out_of_memory.h"
 #include "trainer/base/stopped.h"
 #include "trainer/model/batch_tensors.h"
 

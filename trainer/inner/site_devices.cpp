@@ -1,3 +1,5 @@
+// The first device is driven by the calling thread, every other one by a thread of its own. All are
+// waited for in any case, because their tasks refer to the caller's variables.
 #include "trainer/inner/site_devices.h"
 
 #include <future>

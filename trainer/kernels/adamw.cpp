@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 #include "trainer/kernels/arithmetic.h"
 
 namespace farstep {

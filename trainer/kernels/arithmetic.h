@@ -7,9 +7,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "trainer/base/host_device.h"
+#include "trainer/base/processor/host_device.h"
 #include "trainer/kernels/adamw.h"
-#include "trainer/kernels/vector_code.h"
+#include "trainer/kernels/numbers/vector_code.h"
 
 namespace farstep {
 

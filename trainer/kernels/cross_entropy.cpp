@@ -1,11 +1,14 @@
+// A vocabulary of 32,000 makes the logits the largest array of a step. So a row is passed over
+// three times and no more: its largest value, the exponentials with their sum, and the gradient
+// over them.
 #include "trainer/kernels/cross_entropy.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "trainer/base/vector_dispatch.h"
-#include "trainer/kernels/largest.h"
-#include "trainer/kernels/vector_code.h"
+#include "trainer/base/processor/vector_dispatch.h"
+#include "trainer/kernels/numbers/largest.h"
+#include "trainer/kernels/numbers/vector_code.h"
 
 namespace farstep {
 

@@ -1,8 +1,10 @@
+// A batch uses few rows of the table, in any order. So forward copies rows, and backward adds rows
+// where they belong, without a matrix product.
 #include "trainer/kernels/embedding.h"
 
 #include <algorithm>
 
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 
 namespace farstep {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 #include "trainer/kernels/arithmetic.h"
 
 namespace farstep {
@@ -14,6 +14,7 @@ inline void normalise(const float* x, const float* weight, int64_t rows, int64_t
                       float epsilon, T* y, float* inverse_rms, float* copy) {
   for (int64_t row = 0; row < rows; ++row) {
     const float* const from = x + row * width;
+    // In fp32: a row has a few thousand values, and the vector's lanes add apart.
     float squares = 0;
 #pragma omp simd reduction(+ : squares)
     for (int64_t i = 0; i < width; ++i) squares += from[i] * from[i];

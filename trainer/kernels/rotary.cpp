@@ -1,8 +1,10 @@
+// A pair is a value and the one half a head later, as in Hugging Face's LLaMA. Loops over the two
+// halves then read contiguous memory.
 #include "trainer/kernels/rotary.h"
 
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 #include "trainer/kernels/arithmetic.h"
-#include "trainer/kernels/vector_code.h"
+#include "trainer/kernels/numbers/vector_code.h"
 
 namespace farstep {
 

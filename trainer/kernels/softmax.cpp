@@ -1,11 +1,14 @@
+// A tile is a block of queries against all keys that any of them sees. Forward keeps one number for
+// each query, the log of its sum; backward computes the probabilities from the scores again. So no
+// matrix of probabilities is kept.
 #include "trainer/kernels/softmax.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "trainer/base/vector_dispatch.h"
-#include "trainer/kernels/largest.h"
-#include "trainer/kernels/vector_code.h"
+#include "trainer/base/processor/vector_dispatch.h"
+#include "trainer/kernels/numbers/largest.h"
+#include "trainer/kernels/numbers/vector_code.h"
 
 namespace farstep {
 

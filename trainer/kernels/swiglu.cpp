@@ -1,10 +1,12 @@
+// SwiGLU (Shazeer 2020): silu(gate) * up, of a product that has gates and ups side by side in each
+// row.
 #include "trainer/kernels/swiglu.h"
 
 #include <algorithm>
 
-#include "trainer/base/vector_dispatch.h"
+#include "trainer/base/processor/vector_dispatch.h"
 #include "trainer/kernels/arithmetic.h"
-#include "trainer/kernels/vector_code.h"
+#include "trainer/kernels/numbers/vector_code.h"
 
 namespace farstep {
 

@@ -1,3 +1,5 @@
+// A process enters a site of the lab by the namespace of the process that holds it. All namespaces
+// are opened before the first site starts, so that a lab that has ended starts none.
 #include "trainer/launch/lab_places.h"
 
 #include <fcntl.h>
@@ -50,6 +52,8 @@ LabPlaces::LabPlaces(const fs::path& lab_file, std::size_t num_sites) : lab_(rea
         "sudo",
         lab_file.string()));
   }
+  // Opened all at once: the lab may end before the last site starts, and then no site should have
+  // begun.
   for (std::size_t i = 0; i < num_sites; ++i) {
     namespaces_.push_back(open_namespace(lab_.sites[i].pid));
     if (namespaces_.back() >= 0) continue;

@@ -1,3 +1,6 @@
+// The launcher only starts processes and reads their records. The sites decide everything about the
+// run, so it is the run that the same configs make on several machines. The launcher adds one
+// decision: nobody restarts a process that failed here, so it ends those who would wait for it.
 #include "trainer/launch/launcher.h"
 
 #include <poll.h>
@@ -8,10 +11,10 @@
 #include <memory>
 #include <optional>
 
-#include "trainer/base/child_process.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/child_process.h"
+#include "trainer/base/system/file.h"
 #include "trainer/launch/lab_places.h"
 #include "trainer/settings/load_config.h"
 #include "trainer/telemetry/event_log.h"
@@ -48,7 +51,7 @@ struct Launched {
   std::unique_ptr<ChildProcess> process;
   std::optional<EventFollower> events;  // a site's, not the coordinator's
   bool has_begun = false;               // a site's: it has joined the run and recorded something
-  bool is_told = false;                 // SIGINT was sent
+  bool is_asked = false;                // SIGINT was sent
 };
 
 std::vector<fs::path> configs_of(const fs::path& folder) {
@@ -56,6 +59,7 @@ std::vector<fs::path> configs_of(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const auto name = entry.path().filename().string();
+    // The folder of a run also has the run file and the sites' profiles.
     const bool is_config = name.ends_with(".json") && !name.ends_with(kProfileSuffix);
     if (is_config && name != kRunFile) files.push_back(entry.path());
   }
@@ -141,12 +145,14 @@ void place_in_lab(std::vector<Launched>& launched, const RunConfig& run, const L
             "is reached: set coordinator.host of one site, or the sites of coordinator.endpoints",
             listed.endpoint));
       }
+      // The port stays, and the address becomes that of the host's place in the lab.
       const auto port = listed.endpoint.substr(listed.endpoint.rfind(':') + 1);
       changes.push_back(
           fmt::format("{}=tcp://{}:{}", listed.setting, places.address(place_of(*host)), port));
     }
     if (one.events) {
       changes.push_back("network.address=" + places.address(place));
+      // Cleared, because a config has an address or an interface.
       changes.push_back("network.interface=");
     }
     for (const auto& change : changes) {
@@ -179,6 +185,7 @@ void wait_a_little(const std::vector<Launched>& launched) {
 void show_end_of_output(const Launched& failed) {
   const auto text = read_file(failed.console);
   std::size_t begin = text.size();
+  // Backwards over the line ends, since a log may have millions of lines.
   for (std::size_t lines = 0; begin > 0 && lines <= kShownLines; ++lines) {
     begin = text.rfind('\n', begin - 1);
     if (begin == std::string::npos) begin = 0;
@@ -189,9 +196,9 @@ void show_end_of_output(const Launched& failed) {
 }
 
 // A second SIGINT would end a site without saving.
-void tell_to_end(Launched& one) {
-  if (!one.is_told) one.process->send_signal(SIGINT);
-  one.is_told = true;
+void ask_to_end(Launched& one) {
+  if (!one.is_asked) one.process->send_signal(SIGINT);
+  one.is_asked = true;
 }
 
 // Nobody restarts a coordinator of a launched run.
@@ -207,16 +214,16 @@ bool has_lost_coordinator(const std::vector<Launched>& launched) {
 // pause_seconds, those of a run without coordinator for coordinator_lost_after_seconds. A site that
 // waits for the others to join would wait for join_seconds, and a coordinator for its sites. Other
 // members have heard of the failure, save and end.
-void tell_those_who_wait(std::vector<Launched>& launched, bool pauses) {
+void end_those_who_wait(std::vector<Launched>& launched, bool pauses) {
   bool has_sites = false;
   const bool all_wait = pauses || has_lost_coordinator(launched);
   for (auto& one : launched) {
     if (!one.events || one.process->exit_code()) continue;
     has_sites = true;
-    if (!one.has_begun || all_wait) tell_to_end(one);
+    if (!one.has_begun || all_wait) ask_to_end(one);
   }
   if (has_sites) return;
-  for (auto& one : launched) tell_to_end(one);
+  for (auto& one : launched) ask_to_end(one);
 }
 
 // Whether enough sites that take part in the run have not failed.
@@ -236,7 +243,7 @@ struct Grace {
         end_seconds(notice_seconds + run.checkpoint_seconds + run.leave_seconds) {}
 
   bool pauses;            // members wait for the failed one
-  double notice_seconds;  // to hear of it: whoever has not ended by then, and waits, is told
+  double notice_seconds;  // to hear of it: whoever has not ended by then, and waits, is ended
   double end_seconds;     // to save and leave as well: whoever has not ended by then, hangs
 };
 
@@ -262,6 +269,7 @@ const Launched* watch(std::vector<Launched>& launched, const Grace& grace,
         }
       }
       all_ended = all_ended && code.has_value();
+      // The first one that failed is the cause; the others mostly follow from it.
       if (code.value_or(0) != 0 && failed == nullptr) {
         failed = &one;
         failed_seconds = clock.now_seconds();
@@ -269,12 +277,13 @@ const Launched* watch(std::vector<Launched>& launched, const Grace& grace,
     }
     board.draw();
     if (all_ended) break;
+    // As long as the run goes on without the failed site, nobody's time is up.
     if (goes_on(launched, min_sites)) failed_seconds = clock.now_seconds();
     if (stop.stop_requested()) {
-      for (auto& one : launched) tell_to_end(one);
+      for (auto& one : launched) ask_to_end(one);
     }
     const double since_seconds = failed == nullptr ? 0 : clock.now_seconds() - failed_seconds;
-    if (since_seconds > grace.notice_seconds) tell_those_who_wait(launched, grace.pauses);
+    if (since_seconds > grace.notice_seconds) end_those_who_wait(launched, grace.pauses);
     if (since_seconds > grace.end_seconds) {
       for (auto& one : launched) one.process->send_signal(SIGKILL);
     }

@@ -1,3 +1,4 @@
+// A batch is bytes until here. From here on it is tensors, and only the model knows what they mean.
 #include "trainer/model/batch_tensors.h"
 
 #include <algorithm>

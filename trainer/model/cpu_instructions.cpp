@@ -1,3 +1,6 @@
+// One limit for all: LibTorch and its libraries choose instructions by themselves, from environment
+// variables that they read once. Without the limit a site's measured speed would not be its
+// configured one.
 #include "trainer/model/cpu_instructions.h"
 
 #include <ATen/Version.h>

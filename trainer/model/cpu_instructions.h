@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 
 namespace farstep {
 

@@ -1,3 +1,5 @@
+// The program links no library of CUDA, so that one binary serves machines with and without a GPU.
+// The first use of a GPU loads LibTorch's CUDA library, which registers itself.
 #include "trainer/model/device.h"
 
 #include <ATen/Parallel.h>

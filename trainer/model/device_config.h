@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 #include "trainer/config/fields.h"
 
 namespace farstep {

@@ -1,3 +1,5 @@
+// Sums, not means: sites evaluate unequal parts, and only sums of losses and targets add up to the
+// mean over all of them.
 #include "trainer/model/evaluate.h"
 
 #include <algorithm>

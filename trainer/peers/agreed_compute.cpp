@@ -1,3 +1,6 @@
+// Sites must compute in one type, or their steps would differ in quality. Where the run leaves it
+// open, one GPU anywhere is enough for bf16: a CPU can emulate it, and a GPU is several times
+// faster in it.
 #include "trainer/peers/agreed_compute.h"
 
 #include <fmt/format.h>

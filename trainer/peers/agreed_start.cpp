@@ -1,3 +1,5 @@
+// Fresh weights are drawn at each site, and loaded ones come from each site's own disk. Comparing
+// hashes before the first step costs nothing; finding out at the first vote would cost a round.
 #include "trainer/peers/agreed_start.h"
 
 #include <fmt/ranges.h>

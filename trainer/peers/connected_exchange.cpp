@@ -7,7 +7,7 @@
 #include "outer_optimizer/exchange/ring_exchange.h"
 #include "trainer/base/error.h"
 #include "trainer/config/fields.h"
-#include "wan/transport/gloo_ring.h"
+#include "wan/transport/gloo/gloo_ring.h"
 
 namespace farstep {
 

@@ -1,9 +1,12 @@
+// The planner's first knowledge comes from profiles, which sites hand in when they register. All
+// sites get the same ones from the coordinator, so that they make the same plan.
 #include "trainer/peers/known_sites.h"
 
 #include <algorithm>
 
-#include "heterogeneity/plan/step_time.h"
+#include "heterogeneity/knowledge/step_time.h"
 #include "heterogeneity/plan/sync_plan.h"
+#include "heterogeneity/policy/policy.h"
 #include "trainer/base/error.h"
 #include "trainer/config/config_file.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "heterogeneity/plan/site_knowledge.h"
+#include "heterogeneity/knowledge/site_knowledge.h"
 #include "trainer/settings/run_config.h"
 #include "trainer/settings/site_config.h"
 #include "wan/protocol/protocol.h"

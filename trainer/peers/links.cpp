@@ -1,3 +1,5 @@
+// Everything that connects the members of one view: the transport, its meters and the exchange. It
+// is made and destroyed as a whole, because Gloo cannot replace a single connection.
 #include "trainer/peers/links.h"
 
 #include <spdlog/spdlog.h>
@@ -7,7 +9,7 @@
 #include "trainer/peers/secure_port.h"
 #include "wan/emulate/shaped_transport.h"
 #include "wan/sockets/local_address.h"
-#include "wan/transport/gloo_transport.h"
+#include "wan/transport/gloo/gloo_transport.h"
 #include "wan/transport/network_check.h"
 #include "wan/tunnel/tunnel_check.h"
 

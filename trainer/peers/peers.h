@@ -34,6 +34,9 @@ class Peers {
   virtual bool adopt(int64_t generation, const std::vector<std::string>& members) = 0;
   // Returns the views that have begun up to the present one, oldest first, each once.
   virtual std::vector<ViewMessage> take_new_views() = 0;
+  // Returns the coordinator's requests to hand over the state after `round`. Drops those for an
+  // older one, and keeps those for a newer one. A request that no offer follows comes again.
+  virtual std::vector<DonateMessage> take_state_requests(int64_t round) = 0;
   virtual Rendezvous& rendezvous() = 0;
   // The exchanges by which members average their deltas.
   virtual Exchanges& exchanges() = 0;

@@ -1,8 +1,11 @@
+// Links are renewed when a sync needs them for another view. Their totals go on: what closed links
+// have carried is added to that of the present ones, by the peer's name.
 #include "trainer/peers/renewed_links.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "trainer/base/error.h"
 #include "wan/transport/link_meter.h"
 
 namespace farstep {
@@ -20,6 +23,12 @@ Exchange& RenewedLinks::among(const View& view) {
   links_ = std::move(links);
   has_links_of_pairs_ = !links_->links().empty();
   return links_->exchange();
+}
+
+Transport& RenewedLinks::connections(const View& view) {
+  const std::lock_guard lock(mutex_);
+  FARSTEP_CHECK(links_ && view == view_, "no links of generation {}", view.generation);
+  return links_->transport();
 }
 
 // The caller holds mutex_. A view's ports are free for the next one's only when its links are gone.

@@ -1,7 +1,7 @@
 // The links of the newest view and the exchange over them, made anew for each view.
 //
 // What was sent over earlier links still counts. among() belongs to the thread that syncs; all
-// other methods are thread-safe.
+// other methods are thread-safe. What connections() returned ends with the next among().
 #pragma once
 
 #include <functional>
@@ -28,6 +28,7 @@ class RenewedLinks : public Exchanges {
   // Makes the links of `view` if there are none yet. Closes the links of an older view before it
   // makes those of `view`. If that fails, there are no links until the next call.
   Exchange& among(const View& view) override;
+  Transport& connections(const View& view) override;
 
   // As in Peers, since the first view. links() is for the members of `view`, by place.
   LinkUse uplink() const;

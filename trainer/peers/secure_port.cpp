@@ -1,3 +1,5 @@
+// With keys a site has one port for everything, and for a site that hosts the coordinator it is the
+// coordinator's. All rules of who listens where and who dials whom follow from that.
 #include "trainer/peers/secure_port.h"
 
 #include <spdlog/spdlog.h>

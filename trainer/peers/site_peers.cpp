@@ -1,3 +1,5 @@
+// A site's registration, its view and its connections. The coordinator may live in this process:
+// then it starts before the member that registers at it, and ends after all others have left.
 #include "trainer/peers/site_peers.h"
 
 #include <spdlog/spdlog.h>

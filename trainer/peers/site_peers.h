@@ -61,6 +61,9 @@ class SitePeers : public Peers {
   std::vector<ViewMessage> take_new_views() override {
     return member_->take_views(view_.generation);
   }
+  std::vector<DonateMessage> take_state_requests(int64_t round) override {
+    return member_->take_state_requests(round);
+  }
   Rendezvous& rendezvous() override { return *member_; }
   Exchanges& exchanges() override { return *links_; }
   LinkUse uplink() const override { return links_->uplink(); }
@@ -82,10 +85,9 @@ class SitePeers : public Peers {
   std::optional<HandoverMessage> fetch(const FetchMessage& request, const std::stop_token& stop) {
     return member_->fetch(request, stop);
   }
-  // Of a donor: Member::offer_state().
-  bool offer_state(const std::string& token, const std::string& endpoint,
-                   const std::stop_token& stop) {
-    return member_->offer_state(token, endpoint, stop);
+  // Of a donor: Member::offer_state(). Any thread may call it.
+  bool offer_state(const OfferMessage& offer, const std::stop_token& stop) {
+    return member_->offer_state(offer, stop);
   }
   // The port of secure links; null if they are plain.
   SecurePort* secure_port() { return secure_port_.get(); }

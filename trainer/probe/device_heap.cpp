@@ -1,3 +1,5 @@
+// Memory is measured through LibTorch's allocator, as that is what training asks: it keeps freed
+// blocks, which the driver counts as used.
 #include "trainer/probe/device_heap.h"
 
 #include <c10/core/CachingDeviceAllocator.h>

@@ -56,6 +56,7 @@ RunProducts prepare_products(const DeviceProducts& wanted, ProductType type, int
   }
   synchronize(wanted.device);  // the first product must not wait for the factors
   return [device = wanted.device, factors = std::move(factors)](std::size_t i, int64_t repeats) {
+    // The results are freed at once; the allocator hands the same memory to the next product.
     for (int64_t k = 0; k < repeats; ++k) at::linear(factors[i].x, factors[i].weight);
     synchronize(device);
   };

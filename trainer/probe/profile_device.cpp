@@ -1,3 +1,5 @@
+// The order of the probes follows from memory: the search needs an empty device, the steps need the
+// model that the search has built, and the products need the model's memory back.
 #include "trainer/probe/profile_device.h"
 
 #include <spdlog/spdlog.h>
@@ -11,7 +13,7 @@
 #include "heterogeneity/profile/device_memory.h"
 #include "heterogeneity/profile/device_name.h"
 #include "heterogeneity/profile/step_times.h"
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 #include "trainer/inner/emulated_speed.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/device.h"
@@ -36,6 +38,7 @@ class ProbeTraining {
   // Takes a whole inner step and waits for the device.
   void step(int64_t batch, int64_t micro_batch) {
     if (!inner_) build();
+    // Random examples: the time of a step does not depend on what they are.
     const auto examples = workload_.model->random_batch(batch, random_);
     inner_->run(examples.view, micro_batch, /*progress=*/0);
     synchronize(device_);
@@ -157,6 +160,7 @@ void profile_device(const Workload& workload, const DeviceConfig& config, Clock&
   probe.measure_memory();
   hand_over(profile);
   probe.measure_steps();
+  // After each probe: an interrupt or a failure then leaves the figures before it.
   hand_over(profile);
   probe.measure_products();
   hand_over(profile);

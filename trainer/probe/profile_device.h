@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
 #include "trainer/base/clock.h"
 #include "trainer/probe/probed_model.h"
 #include "trainer/settings/run_config.h"

@@ -20,6 +20,7 @@ namespace {
 Workload workload_of(const LoadedSite& loaded, const RunConfig& run, const std::string& run_source,
                      double seconds) {
   Workload workload{.run = run, .model = nullptr};
+  // The work that the run would give this site, so that the planner interpolates near it.
   const auto pinned = run.site(loaded.site.name);
   const int64_t batch = pinned.batch.value_or(run.plan.base_batch);
   workload.micro_batch =
@@ -92,6 +93,7 @@ ProfiledDevice profile_apart(const Workload& workload, const DeviceConfig& confi
         try {
           profile_device(workload, config, clock,
                          [&](const DeviceProfile& profile) { tell(to_json(profile).dump()); });
+          // LibTorch's messages carry a backtrace, which hides the reason at their beginning.
         } catch (const c10::Error& error) {
           throw ConfigError(
               fmt::format("{}: cannot be profiled: {}", name, error.what_without_backtrace()));
@@ -118,7 +120,7 @@ ProfiledSite profile_site(const LoadedSite& loaded, const ProfileRequest& reques
   ProfiledSite result;
   auto& profile = result.profile;
   profile.site = loaded.site.name;
-  std::optional<Workload> known;  // before the meeting, so that its mistakes are told first
+  std::optional<Workload> known;  // before the meeting, so that its mistakes are reported first
   if (loaded.run) {
     const auto run = run_config_from_json(*loaded.run, loaded.run_file);
     known = workload_of(loaded, run, loaded.run_file, request.seconds);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "heterogeneity/plan/site_profile.h"
+#include "heterogeneity/knowledge/site_profile.h"
 #include "trainer/settings/load_config.h"
 
 namespace farstep {

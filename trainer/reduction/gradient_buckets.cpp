@@ -1,3 +1,5 @@
+// Backward finishes gradients from the model's end to its beginning. Cut into buckets, the first
+// sums start long before the last gradients exist.
 #include "trainer/reduction/gradient_buckets.h"
 
 #include <algorithm>

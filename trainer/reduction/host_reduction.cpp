@@ -1,3 +1,4 @@
+// Threads find buckets and finish under the mutex; they add up without it, each another bucket.
 #include "trainer/reduction/host_reduction.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 namespace farstep {
 
 namespace {
+// A block of every device is added before the next block, so that the sum stays in the cache.
 constexpr int64_t kBlockValues = 1024;  // 4 KiB, which stay in the first-level cache
 }  // namespace
 
@@ -28,7 +30,13 @@ void HostReduction::begin_step() {
   const std::lock_guard lock(mutex_);
   for (auto& device : devices_) device.restart();
   num_taken_ = num_added_up_ = num_finishing_ = 0;
-  is_abandoned_ = false;
+  is_abandoned_ = is_passed_on_ = false;
+}
+
+bool HostReduction::pass_on(SiteReduction* next) {
+  const std::lock_guard lock(mutex_);
+  next_ = next;
+  return true;
 }
 
 // Whoever finds a final bucket adds it up, so no thread is kept for that, and none waits with work
@@ -59,7 +67,35 @@ bool HostReduction::finish(std::size_t device) {
     changed_.wait(lock, [&] { return is_done() || num_taken_ < num_final(); });
     work(lock);
   }
-  return !is_abandoned_;
+  if (is_abandoned_ || next_ == nullptr) return !is_abandoned_;
+  if (device > 0) {
+    changed_.wait(lock, [&] { return is_abandoned_ || is_passed_on_; });
+    return !is_abandoned_;
+  }
+  lock.unlock();
+  return finish_next();
+}
+
+bool HostReduction::finish_next() {
+  try {
+    if (!next_->finish(0)) {
+      abandon();
+      return false;
+    }
+  } catch (...) {
+    abandon();  // the other devices would wait for the sum
+    throw;
+  }
+  const auto& sum = gradients_.front();
+  spread_(0, std::ssize(sum), [&](int64_t begin, int64_t end) {
+    for (const auto& gradient : std::span(gradients_).subspan(1)) {
+      std::copy(sum.begin() + begin, sum.begin() + end, gradient.begin() + begin);
+    }
+  });
+  const std::lock_guard lock(mutex_);
+  is_passed_on_ = true;
+  changed_.notify_all();
+  return true;
 }
 
 void HostReduction::abandon() {
@@ -78,6 +114,7 @@ void HostReduction::work(std::unique_lock<std::mutex>& lock) {
     // Other threads take other buckets meanwhile.
     lock.unlock();
     add_up(bucket);
+    if (next_ != nullptr) next_->ready(0, bucket.begin, bucket.end);
     lock.lock();
     ++num_added_up_;
     if (num_added_up_ == devices_.front().count()) changed_.notify_all();
@@ -85,7 +122,7 @@ void HostReduction::work(std::unique_lock<std::mutex>& lock) {
 }
 
 // Each block of elements is summed in a local array, in order of the devices, and then written to
-// all.
+// all; to the first alone if the sum goes on to other sites.
 void HostReduction::add_up(const Bucket& bucket) const {
   spread_(bucket.begin, bucket.end, [this](int64_t begin, int64_t end) {
     std::array<float, kBlockValues> sum;
@@ -96,7 +133,8 @@ void HostReduction::add_up(const Bucket& bucket) const {
         const float* const values = gradient.data() + first;
         for (std::size_t i = 0; i < size; ++i) sum[i] += values[i];
       }
-      for (const auto& gradient : gradients_) {
+      const auto num_written = next_ == nullptr ? gradients_.size() : 1;
+      for (const auto& gradient : std::span(gradients_).first(num_written)) {
         std::copy_n(sum.data(), size, gradient.data() + first);
       }
     }

@@ -29,6 +29,8 @@ class HostReduction : public SiteReduction {
   void ready(std::size_t device, int64_t begin, int64_t end) override;
   bool finish(std::size_t device) override;
   void abandon() override;
+  // Device 0's thread calls next->finish(). Any device's thread calls next->ready().
+  bool pass_on(SiteReduction* next) override;
 
  private:
   // Returns the number of buckets that are final on all devices. The caller holds mutex_.
@@ -36,6 +38,8 @@ class HostReduction : public SiteReduction {
   // Adds up final buckets that no thread has taken until there are none; `lock` holds mutex_.
   void work(std::unique_lock<std::mutex>& lock);
   void add_up(const Bucket& bucket) const;
+  // Waits for the other sites' sum, and gives it to all devices.
+  bool finish_next();
 
   const std::vector<std::span<float>> gradients_;
   const SpreadWork spread_;
@@ -45,6 +49,8 @@ class HostReduction : public SiteReduction {
   std::size_t num_taken_ = 0, num_added_up_ = 0;  // buckets
   std::size_t num_finishing_ = 0;                 // devices
   bool is_abandoned_ = false;
+  SiteReduction* next_ = nullptr;  // not changed during a step
+  bool is_passed_on_ = false;      // all devices have next_'s sum
 };
 
 }  // namespace farstep

@@ -28,6 +28,13 @@ class SiteReduction {
 
   // Reports that a device has failed: makes present and later calls of finish() return false.
   virtual void abandon() = 0;
+
+  // From the next step on the sum goes through `next` as well, as the gradient of its device 0, and
+  // all devices get what that returns. Null: no more. Returns false if this reduction cannot do it.
+  virtual bool pass_on(SiteReduction* next) { return next == nullptr; }
+
+  // Returns how long the last finish() waited for other sites; 0 within a site.
+  virtual double waited_seconds() const { return 0; }
 };
 
 }  // namespace farstep

@@ -11,7 +11,8 @@ namespace farstep {
 
 namespace {
 
-constexpr std::size_t kMostRoundRows = 200;   // bounds the size of the page
+// Two hundred rows keep a page of any run below a megabyte, and show every phase of it.
+constexpr std::size_t kMostRoundRows = 200;
 constexpr std::size_t kMostLegendSites = 12;  // a longer legend is taller than its chart
 
 // One file without scripts or fonts from elsewhere: a report is mailed, and read without a network.
@@ -81,6 +82,7 @@ std::string color_style() {
   for (const auto cause : enum_names(SpanCause{})) {
     css += fmt::format(".{0} {{ fill: var(--{0}); background: var(--{0}); }}\n", cause);
   }
+  // The ninth site has the first one's colour again; its line has a tip with the name.
   for (int i = 0; i < 8; ++i) {
     css += fmt::format(
         ".curve.site-{0} {{ stroke: var(--site-{0}); }} i.site-{0} {{ background: var(--site-{0}); "
@@ -94,6 +96,7 @@ std::string legend_item(std::string_view css_class, std::string_view label) {
   return fmt::format("<li><i class=\"{}\"></i>{}</li>\n", css_class, escape_html(label));
 }
 
+// Only the causes that occur: a legend of all of them would name what is nowhere to be seen.
 std::string activity_legend(const RunReport& report, bool with_training) {
   std::string html = "<ul class=\"legend\">\n";
   if (with_training) html += legend_item("compute", "training");
@@ -125,6 +128,7 @@ std::string accuracy_legend() {
 }
 
 std::string table_html(const Table& table) {
+  // Every text is escaped here, at the one place where it becomes HTML: names come from configs.
   const auto cells = [&table](const std::vector<std::string>& row, std::string_view tag) {
     std::string html;
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -165,6 +169,7 @@ std::string figure(std::string_view value, std::string_view label) {
 // The figures that a reader wants first, above all tables.
 std::string figures(const RunReport& report) {
   TimeUse all;
+  // Added over the sites, although they train at different times: it is the speed of the whole run.
   double tokens_per_second = 0;
   for (const auto& site : report.sites) {
     all += site.time.total;

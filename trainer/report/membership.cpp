@@ -17,12 +17,15 @@ bool has(const Names& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// What one site's records say about the members of the rounds that it took part in.
+// The members of each round that one site took part in, by its own records. A view says who is a
+// member from a round on, so the map has the changes only.
 class SiteMemory {
  public:
   explicit SiteMemory(const SiteReport& site) {
     for (const auto& record : site.records) {
       if (const auto* run = std::get_if<RunEvent>(&record.event)) {
+        // A resumed process begins with the members of its `run` record; what an earlier one knew
+        // of later rounds did not happen.
         members_from_.erase(members_from_.lower_bound(run->start_round + 1), members_from_.end());
         members_from_[run->start_round + 1] = run->sites;
       } else if (const auto* view = std::get_if<ViewEvent>(&record.event)) {
@@ -35,7 +38,7 @@ class SiteMemory {
 
   // The rounds that the site was there to see end.
   const std::set<int64_t>& rounds() const { return rounds_; }
-  // Returns the members of such a round; none if a damaged file does not tell.
+  // Returns the members of such a round; none if the file is damaged.
   Names members(int64_t round) const {
     const auto next = members_from_.upper_bound(round);
     return next == members_from_.begin() ? Names{} : std::prev(next)->second;
@@ -60,6 +63,7 @@ class SiteMemory {
   Names newcomers_;           // of that round
 };
 
+// Rounds come in order, so each one extends the last range or begins a new one.
 void append(std::vector<RoundRange>& ranges, int64_t round) {
   if (!ranges.empty() && ranges.back().last + 1 == round) {
     ranges.back().last = round;
@@ -80,6 +84,7 @@ std::vector<ViewEvent> changes_of(const RunReport& report) {
   for (const auto& site : report.sites) {
     for (const auto& record : site.records) {
       if (const auto* view = std::get_if<ViewEvent>(&record.event)) {
+        // All members record a change; the first record of it is as good as the others.
         changes.try_emplace({view->round, view->generation}, *view);
       }
     }
@@ -110,7 +115,7 @@ int64_t SitePresence::count() const {
 }
 
 Names names_of_run(const std::vector<SiteReport>& sites) {
-  // A process that joined later was told of those alone who were there.
+  // The longest list comes first: a process that joined later knows only those who were there then.
   Names names;
   Names others;
   for (const auto& site : sites) {
@@ -136,6 +141,7 @@ Membership membership_of(const RunReport& report) {
   std::map<int64_t, Names> members;  // by round
   for (const auto& site : report.sites) {
     const SiteMemory memory(site);
+    // Sites agree on the members of a round, so any record of it is as good.
     for (const int64_t round : memory.rounds()) members.try_emplace(round, memory.members(round));
   }
   for (const auto& name : report.site_names) membership.sites.push_back({name, {}});
@@ -160,13 +166,14 @@ std::vector<std::string> presence_lines(const Membership& membership) {
   std::vector<std::string> lines;
   const int64_t known = count_rounds(membership.known);
   for (const auto& site : membership.sites) {
+    // Of rounds without any records nobody knows who took part.
     const int64_t missed = known - site.count();
     lines.push_back(fmt::format("{}: {}", site.site, ranges_text(site.rounds)));
     if (missed > 0) lines.back() += fmt::format("; {} missed", missed);
   }
   if (membership.known.size() > 1) {
     lines.push_back(
-        fmt::format("the events here tell of rounds {} only", ranges_text(membership.known)));
+        fmt::format("the events here are of rounds {} only", ranges_text(membership.known)));
   }
   return lines;
 }

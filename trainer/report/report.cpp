@@ -1,3 +1,5 @@
+// One pass over each site's records, then one over the sites. What a report shows is computed here
+// once, so that text, page and JSON cannot differ.
 #include "trainer/report/report.h"
 
 #include <algorithm>
@@ -13,8 +15,8 @@ namespace farstep {
 
 namespace {
 
-// Sites of one machine share an output folder; a folder that was fetched has one site.
-// A folder with an event file is one site's; otherwise its subfolders are sites.
+// A folder with an event file is one site's; otherwise its subfolders are sites. Sites of one
+// machine share an output folder, and a folder that was fetched has one site.
 std::vector<std::filesystem::path> find_event_files(const std::filesystem::path& folder) {
   std::error_code error;
   if (std::filesystem::exists(folder / kEventFile, error)) return {folder / kEventFile};
@@ -40,6 +42,7 @@ void add_link(const LinkEvent& event, LinkReport& link) {
   link.bytes_received += event.bytes_received;
   link.socket_bytes_sent += event.socket_bytes_sent;
   link.retransmitted_bytes += event.retransmitted_bytes;
+  // The last known figures, not means: they say how fast the line is now.
   link.bits_per_second = event.bits_per_second;
   link.rtt_seconds = event.rtt_seconds;
 }
@@ -117,9 +120,11 @@ struct LossSum {
   bool is_whole() const { return sites >= expected_sites && tokens > 0; }
 };
 
+// Weighted by targets: sites take different numbers of them in a round.
 std::map<int64_t, double> means(const std::map<int64_t, LossSum>& sums) {
   std::map<int64_t, double> losses;
   for (const auto& [round, loss] : sums) {
+    // A mean over some of the shares would be of other examples than the rounds around it.
     if (loss.is_whole()) losses[round] = loss.sum / static_cast<double>(loss.tokens);
   }
   return losses;
@@ -190,6 +195,7 @@ Traffic& Traffic::operator+=(const Traffic& other) {
 }
 
 double LinkReport::retransmitted_share() const {
+  // Emulated links have no sockets, so there the payload counts.
   const auto all = static_cast<double>(std::max(socket_bytes_sent, bytes_sent));
   return all > 0 ? static_cast<double>(retransmitted_bytes) / all : 0;
 }
@@ -209,6 +215,7 @@ double SiteReport::exposed_wan_share() const {
 }
 
 std::optional<double> RunReport::final_loss() const {
+  // Validation is of theta_global; a training loss is of replicas, and each on other examples.
   const auto& losses = validation_losses.empty() ? train_losses : validation_losses;
   if (losses.empty()) return std::nullopt;
   return losses.rbegin()->second;
@@ -231,6 +238,7 @@ RunReport build_report(const std::filesystem::path& run_folder) {
     report.sites.push_back(read_site(file, report.notes));
   }
   report.site_names = names_of_run(report.sites);
+  // Files come in the order of their folders' names; reports have the order of the run.
   std::ranges::stable_sort(report.sites, {}, [&](const SiteReport& site) {
     return std::ranges::find(report.site_names, site.site);
   });
@@ -245,6 +253,7 @@ RunReport build_report(const std::filesystem::path& run_folder) {
 
 namespace {
 
+// A figure that was not measured is null and not absent, so that a reader knows that it exists.
 Json or_null(const std::optional<double>& figure) {
   return figure ? Json(*figure) : Json(nullptr);
 }

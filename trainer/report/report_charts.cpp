@@ -34,6 +34,7 @@ Points training_curve(const SiteReport& site) {
   for (const auto& record : site.records) {
     const auto* step = std::get_if<StepEvent>(&record.event);
     if (!step || !step->loss) continue;
+    // A round under way may have more steps than were planned, and must not pass its end.
     const int64_t steps = std::max(steps_of_round[step->round], step->step);
     points.emplace_back(static_cast<double>(step->round - 1) +
                             static_cast<double>(step->step) / static_cast<double>(steps),
@@ -65,6 +66,7 @@ Points thinned(const Points& points) {
 struct Plot {
   double width, left, right, top, bottom;  // right, top, bottom: edges in pixels
 };
+// Room for the labels on the left and below. The drawing is scaled to the width of its section.
 constexpr Plot kPlot{640, 44, 622, 12, 286};
 
 void draw_axes(SvgCanvas& canvas, const Scale& x, const Scale& y) {
@@ -214,6 +216,7 @@ std::string idle_chart(const RunReport& report) {
   const double bottom =
       std::max(kTop + pitch * static_cast<double>(report.sites.size()), is_dense ? 0.0 : 160.0);
   SvgCanvas canvas(kWidth, bottom + 44, "Idle time by site and cause");
+  // At least a hundredth, so that a run without idle time has an axis.
   double most = 0.01;
   for (const auto& site : report.sites) {
     if (site.time.wall_seconds > 0) {

@@ -1,3 +1,5 @@
+// Sentences and tables know the figures and not the page. Text and HTML lay them out differently,
+// and both say the same.
 #include "trainer/report/report_tables.h"
 
 #include <fmt/ranges.h>
@@ -12,6 +14,7 @@ namespace farstep {
 
 namespace {
 
+// The rounds that a mean is over. At least 1: a run that ended in its first round is reported too.
 double rounds_of(const SiteReport& site) {
   return static_cast<double>(std::max<int64_t>(site.rounds_worked, 1));
 }
@@ -56,8 +59,8 @@ class IdleRows {
   }
 
  private:
-  // As many as the three decimals of digits_for() can show.
-  // Avoids "-0.0" for a sum that differs from 0 only by rounding.
+  // Avoids "-0.0" for a sum that differs from 0 only by rounding. Half of the last digit that
+  // digits_for() ever shows.
   static double without_rounding(double seconds) { return std::abs(seconds) < 5e-4 ? 0 : seconds; }
   std::string text(double seconds) const {
     return fmt::format("{:.{}f}", without_rounding(seconds), digits_);
@@ -69,6 +72,7 @@ class IdleRows {
   int digits_;
 };
 
+// A cause that no site had would be a row of zeros.
 bool has_any(const RunReport& report, SpanCause cause) {
   return std::any_of(report.sites.begin(), report.sites.end(),
                      [cause](const auto& site) { return site.time.total.seconds(cause) > 0; });
@@ -104,6 +108,7 @@ std::map<int64_t, RoundSum> sum_rounds(const RunReport& report) {
   return rounds;
 }
 
+// Not every round is validated.
 std::optional<double> find_round(const std::map<int64_t, double>& figures, int64_t round) {
   const auto found = figures.find(round);
   return found == figures.end() ? std::nullopt : std::optional(found->second);
@@ -159,6 +164,7 @@ std::string ends_text(const RunReport& report) {
 
 std::string idle_title(const RunReport& report) {
   if (report.rounds_done == 0) return "Device idle time, seconds (no round is over)";
+  // Sites that were away have fewer rounds, and each site's mean is over its own.
   const auto most = std::ranges::max(report.sites, {}, &SiteReport::rounds_worked).rounds_worked;
   const auto least = std::ranges::min(report.sites, {}, &SiteReport::rounds_worked).rounds_worked;
   // Sites of a run under way differ by one round now and then.
@@ -172,6 +178,7 @@ std::string idle_title(const RunReport& report) {
 }  // namespace
 
 std::vector<std::string> facts(const RunReport& report) {
+  // The members of a run agree on these facts.
   const auto& run = report.sites.front().run;
   const auto examples =
       run.sequence_length == 1
@@ -257,6 +264,7 @@ Table device_table(const RunReport& report) {
               .left_columns = 2};
   for (const auto& site : report.sites) {
     for (std::size_t device = 0; device < site.time.device_seconds.size(); ++device) {
+      // A device is idle while the site's other devices, or the site itself, are not.
       const double seconds = site.time.device_seconds[device];
       table.rows.push_back({{site.site, site.device_name(device), fmt::format("{:.1f}", seconds),
                              fmt::format("{:.1f}", site.time.total.total_seconds() - seconds),
@@ -273,6 +281,7 @@ std::vector<std::string> plan_lines(const RunReport& report) {
     for (const auto& record : site.records) {
       if (const auto* plan = std::get_if<PlanEvent>(&record.event)) last = plan;
     }
+    // A site that was lost before its first plan.
     if (last == nullptr) continue;
     lines.push_back(fmt::format("{}, round {}: {}", site.site, last->round, last->reason));
   }
@@ -320,6 +329,7 @@ Table traffic_table(const RunReport& report) {
   double all_seconds = 0;
   const auto add_row = [&table](const std::string& name, const Traffic& traffic, double exposed,
                                 double hidden, double total_seconds, bool is_sum) {
+    // Before the first sync there is no time to take a share of.
     const auto share = [](double seconds, double all) {
       return percent_text(all > 0 ? seconds / all : 0);
     };

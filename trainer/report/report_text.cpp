@@ -48,6 +48,7 @@ std::string line_text(const std::vector<std::string>& cells, const std::vector<s
     line += column < table.left_columns ? fmt::format("{:<{}}", cells[column], widths[column])
                                         : fmt::format("{:>{}}", cells[column], widths[column]);
   }
+  // A text that is pasted or compared should have no spaces at the ends of lines.
   line.erase(line.find_last_not_of(' ') + 1);
   return line + "\n";
 }

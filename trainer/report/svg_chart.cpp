@@ -1,3 +1,5 @@
+// SVG is text, so a chart is built like a page: by formatting. Shapes carry classes and no colours,
+// so that the page's style decides how they look.
 #include "trainer/report/svg_chart.h"
 
 #include <fmt/format.h>
@@ -26,6 +28,7 @@ std::string time_label(double seconds, double step) {
 double round_up(double step) {
   const double power = std::pow(10, std::floor(std::log10(step)));
   for (const double factor : {1.0, 2.0, 5.0}) {
+    // The tolerance is for steps such as 0.1, which are not exact in binary.
     if (factor * power >= step * (1 - 1e-9)) return factor * power;
   }
   return 10 * power;
@@ -116,6 +119,7 @@ std::vector<Tick> time_ticks(double high_seconds, int most) {
   std::vector<Tick> ticks;
   if (!(high_seconds > 0)) return ticks;
   double step = high_seconds / most;
+  // Seconds that clocks show: tens and quarters of minutes, then hours and parts of a day.
   constexpr std::array<double, 15> kSteps = {10,  15,   20,   30,   60,    120,   300,  600,
                                              900, 1800, 3600, 7200, 10800, 21600, 43200};
   if (step <= 5) {

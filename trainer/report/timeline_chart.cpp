@@ -1,3 +1,5 @@
+// A lane is a strip of columns about a pixel wide, each filled in proportion to what the site did
+// in that time. So the size of the drawing depends on its width and not on the length of the run.
 #include "trainer/report/timeline_chart.h"
 
 #include <algorithm>

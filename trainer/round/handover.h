@@ -1,10 +1,12 @@
 // Handing a run's state to a site that joins while the run goes on.
 //
-// A member hands over what all members share between two rounds. The newcomer takes it, and then
-// attends the next round without work (attend_round() in join_round.h).
+// A member hands over what all members share between two rounds. It does so at the end of a round,
+// or in the middle of the next (mid_round_handover.h). The newcomer takes the state, and then
+// attends the round after it without work (attend_round() in join_round.h).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,9 +47,14 @@ struct SharedState {
 class Handover {
  public:
   virtual ~Handover() = default;
-  // Begins to send the run's present state to these newcomers, while training goes on. Called
-  // between two rounds. A failure is logged: the newcomer asks again.
-  virtual void begin(Run& run, std::span<const Newcomer> newcomers) = 0;
+  // Begins to send the state that the members share to these newcomers, while training goes on.
+  // `round` is the newest one whose syncs the state has, and no sync may have begun since. Does
+  // nothing for a newcomer to which this state is sent already. A failure is logged: the newcomer
+  // asks again.
+  virtual void begin(Run& run, int64_t round, std::span<const Newcomer> newcomers) = 0;
+  // Returns how long the transfer to one newcomer takes, by what is known of this site's uplink;
+  // nullopt if nothing is.
+  virtual std::optional<double> expected_seconds(const Run& run) const = 0;
 };
 
 }  // namespace farstep

@@ -1,6 +1,7 @@
+// A newcomer takes a member's state as it is between two rounds. It then takes part in the next
+// round's syncs without work. From there on it is a member like the others, without a special case.
 #include "trainer/round/join_round.h"
 
-#include "trainer/base/checksum.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/round_record.h"
 
@@ -8,7 +9,8 @@ namespace farstep {
 
 namespace {
 
-// The members for which the round is planned: this site is none of them.
+// The members for which the round is planned. If this site was lost in this round, its former
+// process is one of them.
 View planned_view(const SharedState& state) {
   return {.generation = state.generation, .members = state.members, .self = 0};
 }
@@ -24,7 +26,7 @@ SharedState shared_state(const Run& run) {
           .reduction_shares = run.reduction_shares,
           .planner = run.planner.state(),
           .strategy = run.strategy.state(),
-          .momentum_hash = checksum_text(checksum(std::as_bytes(run.strategy.outer_momentum())))};
+          .momentum_hash = {}};
 }
 
 void take_shared_state(Run& run, const SharedState& state) {

@@ -1,5 +1,5 @@
 // How a site joins a run that goes on: it takes the members' shared state as it is between two
-// rounds, and attends the next round without work of its own.
+// rounds, and attends the round after it without work of its own.
 #pragma once
 
 #include <stop_token>
@@ -9,7 +9,8 @@
 
 namespace farstep {
 
-// Returns the state that the members share now, between two rounds.
+// Returns the state that the members share: between two rounds, or in a round before its first sync
+// the same one. The checksum of the momentum is not in it.
 SharedState shared_state(const Run& run);
 
 // Makes `state` the run's, after theta_global and momentum were written. Throws DataError.

@@ -1,30 +1,12 @@
+// The measuring sync exchanges no values, only the step times. It goes the way of every other sync,
+// so that a lost site, a stop and a resume need no rules of their own.
 #include "trainer/round/measuring.h"
 
 #include "trainer/base/checksum.h"
-#include "trainer/base/error.h"
 #include "trainer/round/round_plan.h"
+#include "trainer/strategy/agreement.h"
 
 namespace farstep {
-
-namespace {
-
-// Arrives and votes, once more in each new generation. Returns nullopt if a stop was requested.
-std::optional<Go> meet_measured(Rendezvous& rendezvous, const RoundTiming& timing,
-                                const std::string& theta_hash, const std::stop_token& stop) {
-  auto go = rendezvous.arrive(kMeasuringSync, {.timing = timing}, theta_hash, stop);
-  while (go) {
-    try {
-      if (!rendezvous.vote(kMeasuringSync, theta_hash, stop)) return std::nullopt;
-      break;
-    } catch (const PeerError& error) {
-      if (!rendezvous.is_renewed(go->generation, error.site(), stop)) throw;
-    }
-    go = rendezvous.arrive(kMeasuringSync, {.timing = timing}, theta_hash, stop);
-  }
-  return go;
-}
-
-}  // namespace
 
 bool is_measured(const Run& run) {
   const int64_t measuring_steps = run.plan().measuring_steps;
@@ -42,7 +24,9 @@ bool plan_rest_of_round(Run& run, RoundRecord& record, const std::stop_token& st
   // Both hashes are of the same values: nothing is exchanged, the sync only carries the timings.
   const auto theta_hash = checksum_text(checksum(std::as_bytes(run.strategy.theta_global())));
   auto span = run.recorder.span(SpanCause::kWait, round);
-  const auto go = meet_measured(run.peers.rendezvous(), timing, theta_hash, stop);
+  const auto go = agree(
+      run.peers.rendezvous(), kMeasuringSync, {.timing = timing}, theta_hash, theta_hash,
+      [](const auto&) {}, stop);
   run.site.timer().add_wait(span.finish());
   if (!go) return false;
   // The rest of the round begins after the windows of the measured steps.

@@ -1,3 +1,6 @@
+// What one part of the run needs of another passes through here, as values. The order in
+// plan_after_round() matters. Windows return by the old plan, then the view changes, then the
+// planner learns, and the sync is chosen from what it has learned.
 #include "trainer/round/round_plan.h"
 
 #include <spdlog/spdlog.h>
@@ -41,7 +44,7 @@ RoundStart round_start(Run& run) {
           .is_measuring = plan.measuring_steps > 0,
           .exchanges = &run.peers.exchanges(),
           .theta = &run.site.theta(),
-          .gradients = run.site.gradients()};
+          .gradients = run.strategy.gradients() ? run.site.gradients() : std::span<float>()};
 }
 
 ViewEvent view_event(int64_t round, const ViewMessage& view) {
@@ -57,13 +60,15 @@ ViewEvent view_event(int64_t round, const ViewMessage& view) {
 }
 
 // Returns the steps of each member whose windows are not to be trained on again. A delta that is
-// sent before the round's end does not tell how many steps follow it: then that is all of the plan.
+// sent before the round's end does not tell how many steps follow it: then that is all of the plan,
+// unless the member only attends the round.
 std::map<std::string, int64_t> merged_steps(const Run& run, const SyncRecord& sync) {
   const bool is_whole = run.strategy.sync_config().delay_steps == 0;
   std::map<std::string, int64_t> steps;
   for (std::size_t place = 0; place < sync.members.size(); ++place) {
     const auto& timing = sync.contributions[place].timing;
-    steps[sync.members[place]] = is_whole || timing.is_leaving ? timing.steps : kMostWork;
+    const bool is_known = is_whole || timing.is_leaving || timing.steps == 0;
+    steps[sync.members[place]] = is_known ? timing.steps : kMostWork;
   }
   return steps;
 }

@@ -1,3 +1,6 @@
+// Figures of a round are differences: of the links' totals since its beginning, and of the uplink's
+// bytes since the sync before. So nothing has to be reset, and a resumed round counts from its
+// resume.
 #include "trainer/round/round_record.h"
 
 #include <optional>
@@ -24,6 +27,8 @@ RoundRecord::RoundRecord(Run& run)
 }
 
 bool RoundRecord::add(const Synced& synced) {
+  // No time of the site's own, as in add(SyncRecord).
+  run_.site.timer().add_wait(synced.exposed_seconds);
   for (const auto& sync : synced.applied) add(sync);
   return !synced.is_stopped;
 }

@@ -1,3 +1,6 @@
+// A stop that hands in has two moments. The first is the caller's token. The second comes from a
+// watcher thread, when the time is up or waiting has become useless, and ends the waits for other
+// sites.
 #include "trainer/round/round_stop.h"
 
 #include <algorithm>

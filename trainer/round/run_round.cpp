@@ -1,3 +1,6 @@
+// One outer round, as ARCHITECTURE.md tells it. A round can end early at three places: a stop
+// between two steps, a lost peer, and the time to hand in. At each of them the state is whole and
+// can be saved.
 #include "trainer/round/run_round.h"
 
 #include <spdlog/spdlog.h>
@@ -7,6 +10,7 @@
 
 #include "trainer/base/stopped.h"
 #include "trainer/round/measuring.h"
+#include "trainer/round/mid_round_handover.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/round_record.h"
 
@@ -51,13 +55,13 @@ bool ends_here(Run& run, const std::stop_token& stop) {
   return true;
 }
 
-// Hands the state to the newcomers of whom this site is the donor.
-void hand_over(Run& run, const std::vector<Newcomer>& newcomers) {
+// Hands the state after this sync to the newcomers of whom this site is the donor.
+void hand_over(Run& run, const SyncRecord& sync) {
   std::vector<Newcomer> own;
-  std::ranges::copy_if(newcomers, std::back_inserter(own), [&](const auto& newcomer) {
+  std::ranges::copy_if(sync.newcomers, std::back_inserter(own), [&](const auto& newcomer) {
     return newcomer.donor == run.peers.view().own_name();
   });
-  if (!own.empty()) run.handover.begin(run, own);
+  if (!own.empty()) run.handover.begin(run, sync.id.round, own);
 }
 
 // Ends the round and applies all syncs that are left. `is_leaving` tells the others that it ends
@@ -82,7 +86,7 @@ bool end_round(Run& run, RoundRecord& record, bool is_leaving, const std::stop_t
   record.finish();
   plan_next_round(run, record.syncs());
   run.site.end_round(std::max(0.0, own_seconds));
-  if (const auto* newest = record.newest_sync()) hand_over(run, newest->newcomers);
+  if (const auto* newest = record.newest_sync()) hand_over(run, *newest);
   return true;
 }
 
@@ -115,14 +119,17 @@ bool run_round(Run& run, const RoundStop& stop) {
     if (is_leaving) break;
     if (ends_here(run, stop.asked)) return false;
     run.peers.set_activity(run.position.round(), run.site.steps_done() + 1, "training");
+    auto* const gradients = run.strategy.gradients();
     try {
-      run.site.step(run.strategy.gradients(), stop.asked);
+      // A step that all sites take together has begun at the others, and ends at all.
+      run.site.step(gradients, gradients != nullptr ? std::stop_token() : stop.asked);
     } catch (const Stopped&) {
       continue;  // as if the step had not begun
     }
     // Records a checkpoint as soon as it is complete; nothing waits for it here.
     run.checkpoints.collect(run);
     if (!after_step(run, record, stop)) return false;
+    if (!stop.asked.stop_requested()) hand_over_in_mid_round(run);
   }
   if (!end_round(run, record, is_leaving, end_of_waits(run, stop))) {
     if (is_leaving) spdlog::warn("the other sites have not come in time: they go on without it");

@@ -1,3 +1,6 @@
+// A step is waited for where the host needs its end: to sleep for an emulated device, to balance
+// devices, to add up gradients of several sites. Only a single real GPU runs a step ahead of the
+// host.
 #include "trainer/run/model_training.h"
 
 #include <algorithm>
@@ -5,6 +8,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/base/stopped.h"
+#include "trainer/site/emulated_backward.h"
 
 namespace farstep {
 
@@ -82,13 +86,14 @@ StepDone ModelTraining::step_at_once(const BatchView& batch, const StepOrder& or
                                      const std::stop_token& stop) {
   const double began = clock_.now_seconds();
   const auto& shares = balance_.shares(order.batch);
-  const auto result =
-      gradients
-          ? inner_.run_across(batch, shares, order.micro_batch, order.progress, *gradients, stop)
-          : inner_.run(batch, shares, order.micro_batch, order.progress, stop);
-  const auto device_seconds = emulate_speeds(began, shares, result.device_seconds);
+  double slept_seconds = 0;
+  const auto result = run(batch, shares, order, gradients, slept_seconds, stop);
+  own_seconds_ = clock_.now_seconds() - began - slept_seconds - result.across_seconds;
+  const auto device_seconds =
+      emulate_speeds(began + result.across_seconds, shares, result.device_seconds);
   balance_.observe(device_seconds);
-  event.seconds = clock_.now_seconds() - began;
+  // Waiting for other sites is recorded as such, and says nothing of this site's speed.
+  event.seconds = clock_.now_seconds() - began - result.across_seconds;
   if (device_seconds.size() > 1) event.device_seconds = device_seconds;
   auto step = done(std::move(event), result);
   if (result.held_seconds > 0 && !is_emulated()) {  // else the emulated length hides the wait
@@ -98,13 +103,37 @@ StepDone ModelTraining::step_at_once(const BatchView& batch, const StepOrder& or
   return step;
 }
 
+StepResult ModelTraining::run(const BatchView& batch, std::span<const int64_t> shares,
+                              const StepOrder& order, SiteReduction* gradients,
+                              double& slept_seconds, const std::stop_token& stop) {
+  if (gradients == nullptr) {
+    return inner_.run(batch, shares, order.micro_batch, order.progress, stop);
+  }
+  if (!is_emulated()) {
+    return inner_.run_across(batch, shares, order.micro_batch, order.progress, *gradients, stop);
+  }
+  EmulatedBackward emulated(*gradients, clock_, std::ssize(inner_.host_gradients()),
+                            expected_seconds(shares));
+  auto result = inner_.run_across(batch, shares, order.micro_batch, order.progress, emulated, stop);
+  slept_seconds = emulated.slept_seconds();
+  return result;
+}
+
+double ModelTraining::expected_seconds(std::span<const int64_t> shares) const {
+  double slowest = 0;
+  for (std::size_t device = 0; device < shares.size(); ++device) {
+    slowest = std::max(slowest, speeds_[device].next_step_lasts(own_seconds_, shares[device]));
+  }
+  return slowest;
+}
+
 // An emulated device sleeps as long as its speed asks, so that sites of one machine behave as if
 // unequal.
 std::vector<double> ModelTraining::emulate_speeds(double began, std::span<const int64_t> shares,
                                                   std::span<const double> device_seconds) {
   const double slowest = *std::ranges::max_element(device_seconds);
   // The time after the devices' own: the sum of gradients and the update, which end together.
-  const double common_seconds = clock_.now_seconds() - began - slowest;
+  const double common_seconds = own_seconds_ - slowest;
   std::vector<double> lasted;
   for (std::size_t device = 0; device < shares.size(); ++device) {
     lasted.push_back(

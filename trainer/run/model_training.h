@@ -39,6 +39,12 @@ class ModelTraining : public InnerTraining {
   // Takes a step and waits for it.
   StepDone step_at_once(const BatchView& batch, const StepOrder& order, StepEvent event,
                         SiteReduction* gradients, const std::stop_token& stop);
+  // Takes the step. `gradients`, unless null, sums its gradient with other sites'. Sets
+  // `slept_seconds` to the time that the step slept meanwhile for emulated devices.
+  StepResult run(const BatchView& batch, std::span<const int64_t> shares, const StepOrder& order,
+                 SiteReduction* gradients, double& slept_seconds, const std::stop_token& stop);
+  // Returns how long the step will last for its slowest emulated device.
+  double expected_seconds(std::span<const int64_t> shares) const;
   // Waits until the step that began at `began` has lasted as long as its slowest emulated device
   // needs. Returns each device's time for its share.
   std::vector<double> emulate_speeds(double began, std::span<const int64_t> shares,
@@ -52,6 +58,7 @@ class ModelTraining : public InnerTraining {
   std::vector<EmulatedSpeed> speeds_;  // by device
   DeviceBalance balance_;
   Clock& clock_;
+  double own_seconds_ = 0;              // of the last step, as the real devices took it
   std::optional<StepEvent> under_way_;  // on a GPU that the host did not wait for
 };
 

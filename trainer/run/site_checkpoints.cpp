@@ -1,3 +1,6 @@
+// A checkpoint is begun between two steps and written behind the next ones. State that inner steps
+// change is copied first. State that only syncs change is written in place, and syncs wait for the
+// disk.
 #include "trainer/run/site_checkpoints.h"
 
 #include <fmt/ranges.h>

@@ -1,3 +1,6 @@
+// All that one site can find wrong alone, before it joins: once it has registered, every mistake
+// costs all sites their waiting. The order is that of need, as later checks use what earlier ones
+// have found.
 #include "trainer/run/site_checks.h"
 
 #include <fmt/format.h>

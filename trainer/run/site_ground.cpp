@@ -1,3 +1,4 @@
+// What of a site exists before it knows its run: config, clock, folder, log and checkpoints.
 #include "trainer/run/site_ground.h"
 
 #include <fmt/format.h>
@@ -8,8 +9,8 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
-#include "trainer/base/log.h"
+#include "trainer/base/system/file.h"
+#include "trainer/base/system/log.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/peers/known_sites.h"
 

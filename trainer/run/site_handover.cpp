@@ -1,11 +1,16 @@
+// The donor copies the state between two rounds and sends the copy from a thread of its own, so
+// that it trains on. The newcomer checks theta_global against the hash that all members voted on:
+// the donor is trusted for nothing that the others have not confirmed.
 #include "trainer/run/site_handover.h"
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
-#include <memory>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
@@ -27,34 +32,8 @@ std::string service_of(const std::string& token) {
   return "state/" + token;
 }
 
-// The state of a run between two rounds, as bytes of its own.
-struct Copy {
-  std::string text;
-  std::array<std::byte, 8> text_size;
-  std::vector<float> theta, momentum;
-};
-
-std::shared_ptr<const Copy> copy_of(Run& run) {
-  auto copy = std::make_shared<Copy>();
-  copy->text = to_json(shared_state(run)).dump();
-  const uint64_t size = copy->text.size();
-  std::memcpy(copy->text_size.data(), &size, sizeof(size));
-  const auto theta = run.strategy.theta_global();
-  const auto momentum = run.strategy.outer_momentum();
-  copy->theta.assign(theta.begin(), theta.end());
-  copy->momentum.assign(momentum.begin(), momentum.end());
-  return copy;
-}
-
-void send_copy(const Copy& copy, const Newcomer& newcomer, const SocketAddress& to,
-               const BulkLimits& limits, const std::stop_token& stop) {
-  const std::array<std::span<const std::byte>, 4> parts = {
-      copy.text_size, std::as_bytes(std::span(copy.text)), std::as_bytes(std::span(copy.theta)),
-      std::as_bytes(std::span(copy.momentum))};
-  const BulkAddress address{.ip = to.ip(), .port = to.port(), .token = newcomer.request.token};
-  if (send_bulk(address, parts, limits, stop)) {
-    spdlog::info("site {} has the run's state", newcomer.site);
-  }
+std::string checksum_of(std::span<const float> values) {
+  return checksum_text(checksum(std::as_bytes(values)));
 }
 
 SharedState parse_state(const std::string& text) {
@@ -69,7 +48,7 @@ SharedState parse_state(const std::string& text) {
 }
 
 void require_hash(std::span<const float> values, const std::string& expected, const char* name) {
-  const auto hash = checksum_text(checksum(std::as_bytes(values)));
+  const auto hash = checksum_of(values);
   if (hash == expected) return;
   throw DataError(
       fmt::format("the run's state came with another {}: {} instead of {}", name, hash, expected));
@@ -77,31 +56,130 @@ void require_hash(std::span<const float> values, const std::string& expected, co
 
 }  // namespace
 
+// The state of a run between two rounds, as bytes of its own.
+class SiteHandover::Copy {
+ public:
+  Copy(SharedState shared, std::span<const float> theta, std::span<const float> momentum)
+      : theta_(theta.begin(), theta.end()), momentum_(momentum.begin(), momentum.end()) {
+    shared.momentum_hash = checksum_of(momentum_);
+    text_ = to_json(shared).dump();
+    const uint64_t size = text_.size();
+    std::memcpy(text_size_.data(), &size, sizeof(size));
+  }
+
+  std::size_t num_values() const { return theta_.size() + momentum_.size(); }
+  std::array<std::span<const std::byte>, 4> parts() const {
+    return {text_size_, std::as_bytes(std::span(text_)), std::as_bytes(std::span(theta_)),
+            std::as_bytes(std::span(momentum_))};
+  }
+
+ private:
+  const std::vector<float> theta_, momentum_;
+  std::string text_;
+  std::array<std::byte, 8> text_size_;
+};
+
 SiteHandover::SiteHandover(SitePeers& peers, const NetworkConfig& network)
     : peers_(peers), network_(network) {}
 
-void SiteHandover::begin(Run& run, std::span<const Newcomer> newcomers) {
-  const auto span = run.recorder.span(SpanCause::kRecovery, run.position.rounds_done);
-  const auto copy = copy_of(run);
+void SiteHandover::begin(Run& run, int64_t round, std::span<const Newcomer> newcomers) {
+  std::vector<Newcomer> unserved;
+  std::ranges::copy_if(newcomers, std::back_inserter(unserved),
+                       [&](const auto& newcomer) { return !is_sent(newcomer, round); });
+  if (unserved.empty()) return;
+  const bool is_mid_round = run.site.steps_done() > 0;
+  const auto span = run.recorder.span(
+      SpanCause::kRecovery, is_mid_round ? run.position.round() : run.position.rounds_done);
+  const auto copy = begin_copy(run);
+  for (const auto& newcomer : unserved) {
+    const auto& request = newcomer.request;
+    Transfer transfer{.site = newcomer.site,
+                      .offer = {.token = request.token,
+                                .round = round,
+                                .seconds = expected_seconds(run).value_or(0),
+                                .endpoint = own_endpoint()},
+                      .way = way_to(newcomer),
+                      .limits = limits_of(run),
+                      .copy = copy};
+    // The assignment stops the thread before and waits for it.
+    senders_[newcomer.site] = {
+        request, round,
+        std::jthread([this, transfer = std::move(transfer)](const std::stop_token& stop) {
+          send(transfer, stop);
+        })};
+  }
+}
+
+void SiteHandover::send(const Transfer& transfer, const std::stop_token& stop) {
+  const auto& [site, offer, way, limits, copy] = transfer;
+  try {
+    const auto state = copy.get();
+    if (!peers_.offer_state(offer, stop)) return;
+    spdlog::info("the state after round {}, {} values, goes to site {}", offer.round,
+                 state->num_values(), site);
+    const BulkAddress address{way.address.ip(), way.address.port(), offer.token};
+    if (!send_bulk(address, state->parts(), limits, stop)) return;
+    spdlog::info("site {} has the run's state", site);
+  } catch (const std::exception& error) {
+    // The newcomer asks for another donor's.
+    spdlog::warn("the run's state did not reach site {}: {}", site, error.what());
+  }
+}
+
+bool SiteHandover::is_sent(const Newcomer& newcomer, int64_t round) const {
+  const auto known = senders_.find(newcomer.site);
+  return known != senders_.end() && known->second.request == newcomer.request &&
+         known->second.round == round;
+}
+
+// The copy's memory is new, and so each page of it costs a fault: too much between two steps.
+SiteHandover::CopyUnderWay SiteHandover::begin_copy(Run& run) {
+  auto copy = copier_
+                  .submit([shared = shared_state(run), theta = run.strategy.theta_global(),
+                           momentum = run.strategy.outer_momentum()] {
+                    return std::make_shared<const Copy>(shared, theta, momentum);
+                  })
+                  .share();
+  // The end of the task behind it, since that of the copy would keep its memory.
+  auto copied = copier_.submit([] {}).share();
+  const std::lock_guard lock(mutex_);
+  newest_copied_ = std::move(copied);
+  return copy;
+}
+
+void SiteHandover::wait_for_copies() {
+  std::shared_future<void> copied;
+  {
+    const std::lock_guard lock(mutex_);
+    copied = newest_copied_;
+  }
+  if (copied.valid()) copied.wait();
+}
+
+void SiteHandover::end() {
+  senders_.clear();
+  wait_for_copies();
+}
+
+BulkLimits SiteHandover::limits_of(const Run& run) const {
   BulkLimits limits{.stall_seconds = run.config.deadlines.transfer_stall_seconds};
   if (network_.uplink_bits_per_second) {
     limits.bits_per_second = kShareOfUplink * *network_.uplink_bits_per_second;
   }
-  for (const auto& newcomer : newcomers) {
-    spdlog::info("the state after round {}, {} values, goes to site {}", run.position.rounds_done,
-                 copy->theta.size() + copy->momentum.size(), newcomer.site);
-    // The assignment stops the thread before and waits for it.
-    senders_[newcomer.site] = std::jthread(
-        [this, copy, newcomer, limits, way = way_to(newcomer)](const std::stop_token& stop) {
-          try {
-            if (!peers_.offer_state(newcomer.request.token, own_endpoint(), stop)) return;
-            send_copy(*copy, newcomer, way.address, limits, stop);
-          } catch (const std::exception& error) {
-            // The newcomer asks for another donor's.
-            spdlog::warn("the run's state did not reach site {}: {}", newcomer.site, error.what());
-          }
-        });
+  return limits;
+}
+
+std::optional<double> SiteHandover::expected_seconds(const Run& run) const {
+  const auto& view = run.peers.view();
+  auto bits_per_second = limits_of(run).bits_per_second;
+  if (!bits_per_second) bits_per_second = run.peers.uplink().bits_per_second;
+  // Links that were made anew have measured nothing yet.
+  if (!bits_per_second) {
+    bits_per_second = run.planner.sites(view)[view.self].seen_links.uplink_bits_per_second;
   }
+  if (!bits_per_second) return std::nullopt;
+  const auto num_values = static_cast<double>(2 * run.parameters);
+  return 8 * sizeof(float) * num_values / *bits_per_second;
 }
 
 Way SiteHandover::way_to(const Newcomer& newcomer) const {
@@ -146,9 +224,9 @@ bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
       return attend_round(run, *state, stop);
     } catch (const PeerError& error) {
       run.peers.throw_if_failed();
-      spdlog::info("{}; this site asks for the state after the next round", error.what());
+      spdlog::info("{}; this site asks for a newer state", error.what());
     } catch (const DataError& error) {
-      spdlog::warn("{}; this site asks for the state after the next round", error.what());
+      spdlog::warn("{}; this site asks for a newer state", error.what());
     }
   }
 }
@@ -176,7 +254,8 @@ SiteHandover::Door SiteHandover::listen(const Run& run) const {
 std::optional<SharedState> SiteHandover::fetch(Run& run, Door& door, const std::stop_token& stop) {
   auto& receiver = door.receiver;
   run.peers.set_activity(0, 0, "waiting for the run's state");
-  spdlog::info("the run goes on: this site waits for the end of a round, to take its state");
+  spdlog::info(
+      "the run goes on: this site asks for its state, and gets it at once or after a round");
   const auto handover = peers_.fetch(door.request, stop);
   if (!handover) return std::nullopt;
   run.peers.set_activity(handover->round, 0, "receiving the run's state");

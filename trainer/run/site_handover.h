@@ -3,18 +3,22 @@
 // The message: eight bytes with the size of a JSON text (SharedState), the text, theta_global, and
 // the outer momentum, both fp32. All machines of a run have the same byte order.
 //
-// Belongs to the training thread. Each newcomer has a thread that sends to it.
+// Belongs to the training thread, except wait_for_copies(). Each newcomer has a thread that sends
+// to it, and theta_global and momentum are copied by another one.
 #pragma once
 
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
 
+#include "trainer/base/worker.h"
 #include "trainer/peers/site_peers.h"
 #include "trainer/round/handover.h"
 #include "trainer/round/run.h"
@@ -27,14 +31,20 @@ class SiteHandover : public Handover {
   // `peers` must outlive this. `network` is this site's.
   SiteHandover(SitePeers& peers, const NetworkConfig& network);
 
-  // Copies theta_global and momentum first, which the next sync changes. Gives up an older state
-  // that is still being sent to one of these newcomers; the destructor gives up all.
-  void begin(Run& run, std::span<const Newcomer> newcomers) override;
+  // Copies theta_global and momentum behind training: who changes them waits for wait_for_copies()
+  // first. Gives up an older state that is still being sent to one of these newcomers.
+  void begin(Run& run, int64_t round, std::span<const Newcomer> newcomers) override;
+  // By the rate to which the transfer is limited, or else the measured one of the uplink.
+  std::optional<double> expected_seconds(const Run& run) const override;
+  // Returns when all states that are handed over are copied. Any thread may call it.
+  void wait_for_copies();
+  // Gives up all transfers. Afterwards nothing of a run is read.
+  void end();
 
-  // Of a newcomer: waits for the end of a round, takes the state after it, and attends the next
-  // round. Tries again, with a newer state, as long as the run goes on. Calls `record_start` once,
-  // when it has the first state. Returns false if a stop was requested. Throws PeerError if the run
-  // ends, and what BulkReceiver throws where it cannot listen.
+  // Of a newcomer: takes the run's state, and attends the round after it. Tries again, with a newer
+  // state, as long as the run goes on. Calls `record_start` once, when it has the first state.
+  // Returns false if a stop was requested. Throws PeerError if the run ends, and what BulkReceiver
+  // throws where it cannot listen.
   bool join(Run& run, const std::function<void()>& record_start, const std::stop_token& stop);
 
  private:
@@ -44,7 +54,28 @@ class SiteHandover : public Handover {
     FetchMessage request;               // names it to the donor
     std::shared_ptr<const void> offer;  // with secure links
   };
+  class Copy;
+  using CopyUnderWay = std::shared_future<std::shared_ptr<const Copy>>;
+  // The state's way to a newcomer.
+  struct Transfer {
+    std::string site;
+    OfferMessage offer;
+    Way way;
+    BulkLimits limits;
+    CopyUnderWay copy;
+  };
+  struct Sender {
+    FetchMessage request;
+    int64_t round = 0;
+    std::jthread thread = {};
+  };
 
+  // Returns whether this state is sent to the newcomer already.
+  bool is_sent(const Newcomer& newcomer, int64_t round) const;
+  CopyUnderWay begin_copy(Run& run);
+  // Offers the state and sends it. Logs a failure.
+  void send(const Transfer& transfer, const std::stop_token& stop);
+  BulkLimits limits_of(const Run& run) const;
   Door listen(const Run& run) const;
   // Fetches the state once and makes it the run's. Returns nullopt if a stop was requested.
   std::optional<SharedState> fetch(Run& run, Door& door, const std::stop_token& stop);
@@ -57,7 +88,10 @@ class SiteHandover : public Handover {
 
   SitePeers& peers_;
   const NetworkConfig network_;
-  std::map<std::string, std::jthread> senders_;  // the newest by newcomer
+  std::mutex mutex_;
+  std::shared_future<void> newest_copied_;  // guarded by mutex_
+  std::map<std::string, Sender> senders_;   // the newest by newcomer
+  Worker copier_;
 };
 
 }  // namespace farstep

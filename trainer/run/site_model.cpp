@@ -30,7 +30,8 @@ SiteModel make_site_model(const Task& task, const SiteGround& ground, const RunC
   for (std::size_t device = 1; device < site.devices.size(); ++device) {
     replicas.push_back(std::make_unique<Replica>([&] { return model_on(device); }));
   }
-  made.inner = std::make_unique<InnerStep>(*made.model, run.inner, std::move(replicas));
+  made.inner = std::make_unique<InnerStep>(*made.model, run.inner, std::move(replicas),
+                                           traits_of(run.strategy.kind).steps_together);
   return made;
 }
 

@@ -1,3 +1,5 @@
+// The composition root: the only place that builds the parts of a run and knows all of them. The
+// order of the members is the order of building. What comes later may refer to what comes earlier.
 #include "trainer/run/site_run.h"
 
 #include <spdlog/spdlog.h>
@@ -7,7 +9,7 @@
 #include "outer_optimizer/schedule/fragment_schedule.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/device.h"
@@ -89,6 +91,7 @@ SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> 
       model_(make_site_model(*task_, *ground_, config_, resumed_)),
       planner_(make_planner()),
       checkpoints_(config_, *ground_, *task_, model_),
+      handover_(*peers_, ground_->site.network),
       strategy_(make_strategy()),
       training_(*model_.inner, model_.model->parameters().host_values(), make_loader(), speeds(),
                 known_sequence_seconds(planner_.sites(peers_->view())[peers_->view().self].profile,
@@ -96,7 +99,6 @@ SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> 
                 ground_->clock),
       trainer_(training_, ground_->recorder, ground_->clock),
       validation_(*task_, *model_.model),
-      handover_(*peers_, ground_->site.network),
       run_{.config = config_,
            .parameters = model_.model->parameters().size(),
            .peers = *peers_,
@@ -122,7 +124,9 @@ SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> 
 }
 
 SiteRun::~SiteRun() {
-  checkpoints_.end();  // it reads members that are destroyed before it
+  // Both read members that are destroyed before them.
+  checkpoints_.end();
+  handover_.end();
   peers_->abort_links();
 }
 
@@ -139,15 +143,17 @@ std::unique_ptr<Strategy> SiteRun::make_strategy() {
   auto& parameters = model_.model->parameters();
   StartValues start{.theta = parameters.host_values().pull(), .tensors = {}};
   for (const auto& spec : parameters.layout()) start.tensors.push_back({spec.name, spec.offset});
-  return farstep::make_strategy(
-      config_.strategy.kind,
-      {.outer = config_.outer, .sync = config_.sync, .base_steps = config_.plan.base_steps},
-      peers_->view(), std::move(start),
-      {.rendezvous = peers_->rendezvous(),
-       .recorder = ground_->recorder,
-       .clock = ground_->clock,
-       .wait_for_checkpoint = [this] { checkpoints_.wait_until_whole(); },
-       .finish_checkpoint = [this] { checkpoints_.finish(run_); }});
+  return farstep::make_strategy(config_.strategy.kind, strategy_settings(config_), peers_->view(),
+                                std::move(start),
+                                {.rendezvous = peers_->rendezvous(),
+                                 .recorder = ground_->recorder,
+                                 .clock = ground_->clock,
+                                 .wait_for_readers =
+                                     [this] {
+                                       checkpoints_.wait_until_whole();
+                                       handover_.wait_for_copies();
+                                     },
+                                 .finish_checkpoint = [this] { checkpoints_.finish(run_); }});
 }
 
 std::unique_ptr<Loader> SiteRun::make_loader() const {

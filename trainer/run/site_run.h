@@ -71,11 +71,11 @@ class SiteRun {
   SiteModel model_;
   Planner planner_;
   SiteCheckpoints checkpoints_;
-  const std::unique_ptr<Strategy> strategy_;  // its worker waits for checkpoints
+  SiteHandover handover_;
+  const std::unique_ptr<Strategy> strategy_;  // its worker waits for who reads its state
   ModelTraining training_;
   SiteTrainer trainer_;
   SiteValidation validation_;
-  SiteHandover handover_;
   Run run_;
 };
 

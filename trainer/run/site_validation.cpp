@@ -1,3 +1,5 @@
+// Validation is of theta_global, which the model's own memory must hold for it. By default it comes
+// so seldom that it takes a fixed share of the time, whatever the size of the set.
 #include "trainer/run/site_validation.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "heterogeneity/plan/policy.h"
+#include "heterogeneity/policy/policy.h"
 #include "trainer/settings/family_check.h"
 #include "trainer/strategy/make_strategy.h"
 
@@ -74,10 +74,63 @@ void check_numbers(const RunConfig& run, const std::string& file) {
   }
 }
 
+// What one word, strategy.kind, decides.
+void complete(RunConfig& run, const Json& json) {
+  complete_exchange(run.sync, run.strategy.kind, json);
+  if (!traits_of(run.strategy.kind).steps_together) return;
+  run.plan.equal_steps = true;
+  const auto deadlines = json.find("deadlines");
+  const bool is_given = deadlines != json.end() && deadlines->contains("pause_seconds");
+  if (!is_given) run.deadlines.pause_seconds = 0;
+}
+
+// Sites that step together hold the same state after each step. None can go on without another, or
+// take more steps than another.
+void check_steps_together(const RunConfig& run, const std::string& file) {
+  const auto kind = name_of(run.strategy.kind);
+  const auto refuse = [&](const char* field, const std::string& what) {
+    JsonPath{file, field}.fail(
+        fmt::format("{}; with strategy.kind {} all sites take every step together", what, kind));
+  };
+  const auto sites = std::ssize(run.sites);
+  if (run.is_open()) refuse("max_sites", "is more than `sites` has");
+  if (run.min_sites && *run.min_sites < sites) {
+    refuse("min_sites", fmt::format("is {} of {} sites", *run.min_sites, sites));
+  }
+  if (run.deadlines.pause_seconds > 0) {
+    refuse("deadlines.pause_seconds", "is above 0: the sites would wait for one that is lost");
+  }
+  if (run.plan.policy == Policy::kStepsByTflops) {
+    refuse("plan.policy", "gives the sites different numbers of steps");
+  }
+  if (run.plan.round_end == RoundEnd::kDeadline) {
+    refuse("plan.round_end", "lets the sites take different numbers of steps");
+  }
+  for (std::size_t id = 0; id < run.sites.size(); ++id) {
+    const auto& steps = run.sites[id].local_steps;
+    if (!steps || *steps == run.plan.base_steps) continue;
+    JsonPath{file, "sites"}
+        .element(id)
+        .member("local_steps")
+        .fail(fmt::format(
+            "is {}, and plan.base_steps is {}; with strategy.kind {} all sites take every "
+            "step together",
+            *steps, run.plan.base_steps, kind));
+  }
+}
+
 }  // namespace
+
+StrategySettings strategy_settings(const RunConfig& run) {
+  return {.outer = run.outer,
+          .sync = run.sync,
+          .base_steps = run.plan.base_steps,
+          .bucket_bytes = run.strategy.bucket_bytes};
+}
 
 RunConfig run_config_from_json(const Json& json, const std::string& file) {
   auto run = read_json<RunConfig>(json, file);
+  complete(run, json);
   const JsonPath sites{file, "sites"};
   std::set<std::string> names;
   for (std::size_t id = 0; id < run.sites.size(); ++id) {
@@ -103,14 +156,14 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
   }
   check_numbers(run, file);
   const auto& strategy = run.strategy.kind;
-  check_strategy(strategy,
-                 {.outer = run.outer, .sync = run.sync, .base_steps = run.plan.base_steps},
-                 {file, "strategy"});
+  check_strategy(strategy, strategy_settings(run), {file, "strategy"});
+  if (traits_of(strategy).steps_together) check_steps_together(run, file);
   if (run.plan.wan_target &&
-      (!can_be_retuned(strategy) || !traits_of(run.sync.exchange).can_be_retuned)) {
+      (!traits_of(strategy).can_be_retuned || !traits_of(run.sync.exchange).can_be_retuned)) {
     JsonPath{file, "plan.wan_target"}.fail(
-        "chooses codec, fragments and delay, which only strategy.kind low_communication with "
-        "sync.exchange direct can change: set both so, or the target to null");
+        "chooses codec, fragments and delay, which only strategy.kind low_communication or "
+        "local_sgd "
+        "with sync.exchange direct can change: set both so, or the target to null");
   }
   run.deadlines.validate(file);
   return run;

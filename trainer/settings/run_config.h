@@ -11,15 +11,16 @@
 #include <string_view>
 #include <vector>
 
-#include "heterogeneity/plan/plan_config.h"
+#include "heterogeneity/policy/plan_config.h"
 #include "outer_optimizer/outer_config.h"
+#include "outer_optimizer/strategy_kind.h"
 #include "outer_optimizer/sync_config.h"
 #include "trainer/checkpoint/checkpoint_config.h"
 #include "trainer/config/json_fields.h"
 #include "trainer/data/data_config.h"
 #include "trainer/inner/inner_config.h"
 #include "trainer/model/model_config.h"
-#include "trainer/strategy/strategy_config.h"
+#include "trainer/strategy/outer_sync/strategy_ground.h"
 #include "wan/protocol/deadlines.h"
 #include "wan/roster/served_run.h"
 
@@ -100,7 +101,12 @@ struct RunConfig {
   std::string_view target_name() const { return is_of_images() ? "images" : "tokens"; }
 };
 
-// Reads and validates a run file's JSON; `file` is for messages.
+// Returns the settings of the run's strategy.
+StrategySettings strategy_settings(const RunConfig& run);
+
+// Reads and validates a run file's JSON; `file` is for messages. Sets what follows from
+// strategy.kind and is left out: the exchange, and for sites that step together that nobody waits
+// for a lost one.
 RunConfig run_config_from_json(const Json& json, const std::string& file);
 
 // Throws ConfigError if a run with stand-by coordinators could go on at two of them at once.

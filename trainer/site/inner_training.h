@@ -48,8 +48,7 @@ class InnerTraining {
   virtual std::optional<StepDone> finish() = 0;
 
   virtual LocalTheta& theta() = 0;
-  // The gradient of a step, flat, fp32, which step()'s `gradients` may change; empty unless it is
-  // in host memory.
+  // The memory in which step()'s `gradients` sums a step's gradient, flat, fp32.
   virtual std::span<float> gradients() = 0;
 };
 

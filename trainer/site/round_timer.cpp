@@ -1,10 +1,12 @@
+// A round is the time between two syncs of a site. What is neither a step nor a wait for others is
+// the site's own overhead, which the planner adds to its steps.
 #include "trainer/site/round_timer.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "heterogeneity/plan/round_timing.h"
+#include "heterogeneity/knowledge/round_timing.h"
 
 namespace farstep {
 

@@ -34,8 +34,8 @@ bool SiteTrainer::wants_step() const {
 
 void SiteTrainer::step(SiteReduction* gradients, const std::stop_token& stop) {
   const auto& plan = work_.plan;
-  // The progress depends on the share of the site's steps that are done, so it is equal at all
-  // sites that have done the same share.
+  // Progress is the share of the site's steps that are done: sites of unequal speed have the same
+  // learning rate when they sync.
   const double share =
       std::min(1.0, static_cast<double>(steps_done_) / static_cast<double>(plan.local_steps));
   const StepOrder order{.round = work_.round,

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "heterogeneity/plan/plan.h"
-#include "heterogeneity/plan/round_timing.h"
+#include "heterogeneity/knowledge/round_timing.h"
+#include "heterogeneity/policy/plan.h"
 #include "trainer/base/clock.h"
 #include "trainer/site/inner_training.h"
 #include "trainer/site/round_timer.h"

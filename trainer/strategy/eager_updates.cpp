@@ -1,3 +1,5 @@
+// The offset takes this site's delta when it is sent, with the weight that it will have in the
+// mean. It gives the delta back when that mean comes, a round later. So no site waits for a sync.
 #include "trainer/strategy/eager_updates.h"
 
 #include <spdlog/spdlog.h>

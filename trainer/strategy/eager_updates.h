@@ -21,7 +21,8 @@
 
 #include <optional>
 
-#include "trainer/strategy/outer_sync.h"
+#include "trainer/strategy/outer_sync/outer_sync.h"
+#include "trainer/strategy/strategy.h"
 
 namespace farstep {
 
@@ -53,6 +54,8 @@ class EagerUpdates : public Strategy {
   // Keeps the mean of a committed sync, to apply it after a resume.
   void settle() override;
   int64_t syncs_of_round() const override { return 0; }
+  // A round begins with the sync of the round before.
+  bool is_before_syncs() const override { return !has_sent() && !progress_.received; }
   int64_t syncs_done() const override { return progress_.syncs_done; }
   bool local_is_global() const override { return false; }
   Json state() const override;

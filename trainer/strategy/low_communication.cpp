@@ -1,3 +1,6 @@
+// Fragments take turns: each is sent at its step, exchanged behind training, and applied some steps
+// later. `progress_` has all that a checkpoint must keep of it, also a delta that was sent. So a
+// round can be interrupted between any two steps.
 #include "trainer/strategy/low_communication.h"
 
 #include <algorithm>
@@ -244,6 +247,11 @@ void LowCommunication::adopt_global(int64_t fragment) {
   progress_.work[static_cast<std::size_t>(fragment)] = {};
   ++progress_.fragments_applied;
   span.finish();
+}
+
+bool LowCommunication::is_before_syncs() const {
+  return progress_.fragments_applied == 0 && !progress_.sent && !progress_.received &&
+         !sync_.is_under_way();
 }
 
 // Then a checkpoint contains only one of the two.

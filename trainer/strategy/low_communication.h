@@ -13,7 +13,8 @@
 #include <optional>
 
 #include "outer_optimizer/schedule/fragment_schedule.h"
-#include "trainer/strategy/outer_sync.h"
+#include "trainer/strategy/outer_sync/outer_sync.h"
+#include "trainer/strategy/strategy.h"
 
 namespace farstep {
 
@@ -34,6 +35,7 @@ class LowCommunication : public Strategy {
   Synced attend(const RoundStart& start, const std::stop_token& stop) override;
   void settle() override;
   int64_t syncs_of_round() const override { return progress_.fragments_applied; }
+  bool is_before_syncs() const override;
   int64_t syncs_done() const override { return progress_.syncs_done; }
   bool local_is_global() const override;
   Json state() const override;

@@ -3,11 +3,11 @@
 
 #include <memory>
 
+#include "outer_optimizer/strategy_kind.h"
 #include "trainer/base/view.h"
 #include "trainer/config/json_fields.h"
-#include "trainer/strategy/outer_sync.h"
+#include "trainer/strategy/outer_sync/strategy_ground.h"
 #include "trainer/strategy/strategy.h"
-#include "trainer/strategy/strategy_config.h"
 
 namespace farstep {
 
@@ -19,8 +19,5 @@ std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const StrategySetting
 // Throws ConfigError, with the member under `path`, if the strategy does not accept these settings
 // of a run.
 void check_strategy(StrategyKind kind, const StrategySettings& settings, const JsonPath& path);
-
-// Returns whether codec, fragments and delay may change between two rounds.
-bool can_be_retuned(StrategyKind kind);
 
 }  // namespace farstep

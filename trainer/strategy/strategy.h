@@ -13,10 +13,11 @@
 #include "outer_optimizer/exchange/exchange.h"
 #include "outer_optimizer/schedule/partition.h"
 #include "outer_optimizer/sync_config.h"
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 #include "trainer/base/view.h"
 #include "trainer/config/json_fields.h"
 #include "trainer/reduction/site_reduction.h"
+#include "trainer/strategy/outer_sync/sync_record.h"
 #include "trainer/strategy/planned_work.h"
 #include "wan/protocol/protocol.h"
 
@@ -37,42 +38,12 @@ class LocalTheta {
   virtual void push(const Range& range, std::span<const float> values) = 0;
 };
 
-// A committed sync.
-struct SyncRecord {
-  SyncId id;
-  int64_t generation = 0;
-  std::vector<std::string> members;      // of that generation: the sites that took part
-  std::vector<Newcomer> newcomers = {};  // that get the state after it
-  double averaging_weight = 0;           // of this site's delta
-  // The hash that the sites voted on. With a round's last fragment it covers all of theta_global.
-  std::string theta_hash;
-  // The time from this site's delta until all sites had theirs, and from then until the commit.
-  double wait_seconds = 0, wan_seconds = 0;
-  // The parts of these times that training did not hide.
-  double exposed_wait_seconds = 0, exposed_wan_seconds = 0;
-  std::vector<Contribution> contributions;  // of the members, in their order
-
-  template <typename Visitor>
-  void fields(Visitor&& visit) {
-    visit("round", id.round, "the sync's round", kRequired);
-    visit("fragment", id.fragment, "its fragment", kRequired);
-    visit("generation", generation, "of the membership", kRequired);
-    visit("members", members, "of that generation", kRequired);
-    visit("newcomers", newcomers, "that get the state after it");
-    visit("averaging_weight", averaging_weight, "of this site's delta", kRequired);
-    visit("theta_hash", theta_hash, "that the sites voted on", kRequired);
-    visit("wait_seconds", wait_seconds, "until all sites had their delta", kRequired);
-    visit("wan_seconds", wan_seconds, "from then to the commit", kRequired);
-    visit("exposed_wait_seconds", exposed_wait_seconds, "of it, not hidden by training", kRequired);
-    visit("exposed_wan_seconds", exposed_wan_seconds, "of it, not hidden by training", kRequired);
-    visit("contributions", contributions, "of the members", kRequired);
-  }
-};
-
 // The syncs that one call of a strategy applied.
 struct Synced {
   std::vector<SyncRecord> applied;  // in the order of application
   bool is_stopped = false;          // a stop was requested before all due syncs had begun
+  // The time that the last step's own exchanges, of gradients and values, did not hide.
+  double exposed_seconds = 0;
 };
 
 // A round that begins, or continues after a resume. All references stay valid until the round has
@@ -87,7 +58,7 @@ struct RoundStart {
   bool is_measuring = false;
   Exchanges* exchanges = nullptr;
   LocalTheta* theta = nullptr;
-  // A step's gradient for Strategy::gradients(): flat, in host memory. Empty if it is on a device.
+  // The memory in which Strategy::gradients() sums a step's gradient: flat, of the host.
   std::span<float> gradients = {};
 };
 
@@ -139,6 +110,9 @@ class Strategy {
 
   // Returns how many syncs of the present round are applied; 0 between two rounds.
   virtual int64_t syncs_of_round() const = 0;
+  // Returns whether no sync has begun in the present round. Then theta_global, momentum and state()
+  // are still what the replicas shared at its start, but for this site's own work.
+  virtual bool is_before_syncs() const = 0;
   // Returns how many syncs of the run are committed; equal at all sites that continue together.
   virtual int64_t syncs_done() const = 0;
   // Returns whether theta_local equals theta_global, as between two rounds without fragments and

@@ -72,6 +72,7 @@ Record parse_record(std::string_view line, const std::string& file, int64_t line
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: is not an event record: {}", place, error.what()));
   }
+  // Without exceptions: the parser's text would repeat the line, which may be long.
   const Json json = Json::parse(line, nullptr, false);
   if (!json.is_object()) throw DataError(place + ": is not an event record: not a JSON object");
   const auto event = json.find("event");

@@ -251,7 +251,7 @@ struct SyncChangeEvent {
           "base steps",
           required(at_least(0)));
     visit("shares", shares,
-          "share of the model that each site reduces, by site id; empty: as in the run file",
+          "share of the model that each site reduces, by its place; empty: as in the run file",
           kRequired);
     visit("reason", reason, "why", kRequired);
   }

@@ -1,10 +1,13 @@
+// A resumed process repeats what its checkpoint did not have, in the same file. Its `run` record
+// names the point at which it goes on, and everything beyond that point is dropped from before the
+// record. So a report counts each step, second and byte once. The file keeps every complete line.
 #include "trainer/telemetry/event_log.h"
 
 #include <algorithm>
 #include <fstream>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 namespace farstep {
 
@@ -22,8 +25,7 @@ std::size_t parse_lines(std::string_view text, const std::string& file, int64_t 
 }
 
 // Whether a record is beyond the point of `start` (see without_abandoned()). `at_point`: the record
-// comes after the last step and sync before that point. A resumed run repeats what its checkpoint
-// did not have; counted twice, steps and bytes of a report would be wrong.
+// comes after the last step and sync before that point.
 bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
   const int64_t next_round = start.start_round + 1;
   if (const auto* step = std::get_if<StepEvent>(&event)) {
@@ -128,6 +130,7 @@ std::vector<Record> EventFollower::poll() {
   std::error_code error;
   const auto size = std::filesystem::file_size(file_, error);
   if (error == std::errc::no_such_file_or_directory && read_bytes_ == 0) return records;
+  // A shorter file was replaced: what was read of it belongs to another run.
   if (error || size < read_bytes_) {
     throw DataError(fmt::format("{}: {}", file_.string(),
                                 error ? error.message() : "became shorter while it was followed"));

@@ -28,6 +28,7 @@ std::string count_text(int64_t count) {
 std::string short_count_text(double count) {
   if (count >= 1e9) return fmt::format("{:.1f}B", count / 1e9);
   if (count >= 1e6) return fmt::format("{:.1f}M", count / 1e6);
+  // Four digits are still read at a glance, so a suffix begins with the fifth.
   if (count >= 1e4) return fmt::format("{:.1f}k", count / 1e3);
   return fmt::format("{:.0f}", count);
 }
@@ -51,6 +52,7 @@ std::string accuracy_text(std::optional<double> accuracy) {
 }
 
 std::string short_name(const std::string& site) {
+  // The end stays, because sites that are numbered differ there.
   return site.size() <= 12 ? site : site.substr(0, 7) + ".." + site.substr(site.size() - 3);
 }
 

@@ -25,9 +25,9 @@ double SiteTime::device_idle_fraction(std::size_t device) const {
   return seconds > 0 ? 1 - device_seconds[device] / seconds : 0;
 }
 
-// A `run` record begins a process. The time between a crash and the restart belongs to no process,
-// see add_losses(). Sums of spans, not the rest of the wall time: what no span explains is shown as
-// such.
+// Adds up spans instead of subtracting training from the wall time: time that no span explains is
+// then shown as such, and a forgotten span does not pass for idle time. A `run` record begins a
+// process; add_losses() counts the time between a crash and the restart.
 SiteTime account_time(std::span<const Record> records) {
   SiteTime site;
   double process_start = 0;
@@ -85,9 +85,12 @@ void add_losses(std::span<const Record> file, SiteTime& time) {
       run_begin = i;
       seconds = 0;
     } else if (start == nullptr || !ends_on_purpose(file[i - 1])) {
+      // Also over the border of two processes: the outage lies there.
       seconds += file[i].time - file[i - 1].time;
     }
   }
+  // The file has all that was done, `time` only what counts. The difference was done again, or was
+  // spent between two processes.
   time.lost_seconds = std::max(0.0, seconds - time.wall_seconds);
   time.wall_seconds += time.lost_seconds;
 }

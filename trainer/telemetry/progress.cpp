@@ -1,3 +1,5 @@
+// Bars are drawn by moving the cursor up and writing over the lines. Without a terminal, as in a
+// log, each finished round is one line instead.
 #include "trainer/telemetry/progress.h"
 
 #include <sys/ioctl.h>
@@ -62,6 +64,7 @@ void write(std::FILE* out, const std::string& text) {
 
 TerminalSize terminal_size(std::FILE* out) {
   winsize size{};
+  // Some terminals report a size of zero.
   if (::ioctl(::fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) {
     return {};
   }
@@ -137,9 +140,11 @@ void ProgressBoard::redraw() {
   const std::size_t most_lines = std::max<std::size_t>(size.rows - 1, 2);
   const std::size_t shown = sites_.size() <= most_lines ? sites_.size() : most_lines - 1;
   std::string text;
+  // Back to the board's first line: it is drawn over, so that the terminal's history stays clean.
   if (drawn_lines_ > 0) text += fmt::format(fmt::runtime(kUp), drawn_lines_);
   for (std::size_t i = 0; i < shown; ++i) {
     text += kClearLine;
+    // One column less: a full line would make some terminals go to the next one.
     text += board_line(sites_[i], name_width_, size.columns - 1) + "\n";
   }
   drawn_lines_ = shown;
@@ -162,6 +167,7 @@ void ProgressBar::show(double fraction, const std::string& words) {
   if (!is_terminal_ || clock_.now_seconds() < next_draw_seconds_) return;
   next_draw_seconds_ = clock_.now_seconds() + kDrawSeconds;
   const auto details = fmt::format(" {:3.0f} %  {}", 100 * std::clamp(fraction, 0.0, 1.0), words);
+  // Of a narrow terminal the words stay and the bar goes.
   const auto needed = label_.size() + 1 + details.size() + 1;
   const auto columns = terminal_size(out_).columns;
   std::string text(kClearLine);

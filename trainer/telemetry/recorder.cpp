@@ -1,3 +1,5 @@
+// One line for each event, appended by one write(). A reader may follow the file while it grows,
+// and a crash loses at most the line that was being written.
 #include "trainer/telemetry/recorder.h"
 
 #include <fcntl.h>
@@ -7,7 +9,7 @@
 #include <cstring>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 namespace farstep {
 
@@ -80,6 +82,7 @@ double Span::finish() {
 }
 
 void Span::end() {
+  // finish() reports a failure, and the destructor cannot: only the first of them counts.
   if (ended_) return;
   ended_ = true;
   event_.seconds = recorder_.clock_.now_seconds() - began_;

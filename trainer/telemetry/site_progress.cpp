@@ -1,3 +1,5 @@
+// A small state machine over the event records, so that the board needs nothing from the sites but
+// their files. The record that comes next is the only sign of what a site does until then.
 #include "trainer/telemetry/site_progress.h"
 
 #include <algorithm>
@@ -36,6 +38,7 @@ void SiteProgress::take(const StepEvent& step) {
     // Smoothed over about ten steps, so that the figure can be read.
     tokens_per_second_ = tokens_per_second_ > 0 ? 0.9 * tokens_per_second_ + 0.1 * now : now;
   }
+  // After its last step a site waits for the others, until the span of that wait is recorded.
   activity_ = step_ < local_steps_ ? SiteActivity::kTraining : SiteActivity::kWaiting;
 }
 

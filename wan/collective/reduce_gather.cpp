@@ -75,19 +75,19 @@ ReduceGather::ReduceGather(Transport& transport, std::size_t window_bytes)
 
 ReduceGather::~ReduceGather() = default;
 
-// Chunk c is begun, reduced `reduce_after` turns later, and finished `num_steps` turns later. Its
-// step is then free for chunk c + num_steps.
-void ReduceGather::run(const Tag& tag, ReduceGatherValues& values) {
+int64_t ReduceGather::make_steps(int64_t num_chunks, const ReduceGatherValues& values) {
   const int size = transport_.size();
-  int64_t num_chunks = 0;
-  std::size_t bytes = 1;  // of the largest step; 1 avoids a division by zero
-  for (int site = 0; site < size; ++site) {
-    num_chunks = std::max(num_chunks, values.num_chunks(site));
-    if (values.num_chunks(site) == 0) continue;
-    bytes += (site == transport_.rank() ? 1 + static_cast<std::size_t>(size) : 2) *
-             values.chunk_bytes(site, 0);
+  std::size_t largest = 1;  // avoids a division by zero
+  for (int64_t chunk = 0; chunk < num_chunks; ++chunk) {
+    std::size_t bytes = 0;
+    for (int site = 0; site < size; ++site) {
+      if (chunk >= values.num_chunks(site)) continue;
+      bytes += (site == transport_.rank() ? 1 + static_cast<std::size_t>(size) : 2) *
+               values.chunk_bytes(site, chunk);
+    }
+    largest = std::max(largest, bytes);
   }
-  const auto fit = static_cast<int64_t>(window_bytes_ / bytes);
+  const auto fit = static_cast<int64_t>(window_bytes_ / largest);
   // More chunks than fit the window still need kLeastSteps, or the stages would wait for each
   // other.
   const auto num_steps = std::min(num_chunks, std::max(kLeastSteps, fit));
@@ -95,15 +95,34 @@ void ReduceGather::run(const Tag& tag, ReduceGatherValues& values) {
   for (auto& step : steps_) {
     if (!step) step = std::make_unique<Step>();
   }
+  return num_steps;
+}
+
+// Chunk c is begun, reduced `reduce_after` chunks later, and finished `num_steps` chunks later. Its
+// step is then free for chunk c + num_steps. While the next chunk is not ready, those under way go
+// on: the other sites wait for their results.
+void ReduceGather::run(const Tag& tag, ReduceGatherValues& values, Hops hops) {
+  int64_t num_chunks = 0;
+  for (int site = 0; site < transport_.size(); ++site) {
+    num_chunks = std::max(num_chunks, values.num_chunks(site));
+  }
+  const int64_t num_steps = make_steps(num_chunks, values);
   // Half of the steps wait for the sites' chunks, the other half for results, as both take one hop.
   const int64_t reduce_after = (num_steps - 1) / 2;
+  int64_t begun = 0, reduced = 0, finished = 0;
   try {
-    for (int64_t chunk = 0; chunk < num_chunks + num_steps; ++chunk) {
-      // Finished before another chunk begins, because both use the same step.
-      if (chunk >= num_steps) finish(chunk - num_steps, values);
-      if (chunk < num_chunks) begin(chunk, tag, values);
-      const int64_t reduced = chunk - reduce_after;
-      if (reduced >= 0 && reduced < num_chunks) reduce(reduced, tag, values);
+    while (finished < num_chunks) {
+      const bool is_full = begun - finished == num_steps;
+      const bool is_reduction_due = begun - reduced > reduce_after;
+      if (begun < num_chunks && !is_full && !is_reduction_due && values.is_ready(begun)) {
+        begin(begun++, tag, values, hops);
+      } else if (is_reduction_due || (reduced < begun && !is_full)) {
+        reduce(reduced++, tag, values, hops);
+      } else if (finished < reduced) {
+        finish(finished++, values, hops);
+      } else {
+        values.wait_until_ready(begun);
+      }
     }
   } catch (...) {
     // Their destructors end the transfers, which use the memory of the steps.
@@ -112,7 +131,7 @@ void ReduceGather::run(const Tag& tag, ReduceGatherValues& values) {
   }
 }
 
-void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherValues& values) {
+void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherValues& values, Hops hops) {
   const int size = transport_.size();
   const int rank = transport_.rank();
   auto& now = step(chunk);
@@ -121,10 +140,16 @@ void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherValues& valu
   // starts with another peer, so that no peer gets the first message of all sites.
   for (int turn = 1; turn < size; ++turn) {
     const int peer = (rank - turn + size) % size;
-    now.arrivals[peer] = transport_.receive(peer, tag_of(tag, kScatter, chunk), now.incoming[peer]);
-    now.result_arrivals[peer] =
-        transport_.receive(peer, tag_of(tag, kGather, chunk), now.results[peer]);
+    if (hops != Hops::kBack) {
+      now.arrivals[peer] =
+          transport_.receive(peer, tag_of(tag, kScatter, chunk), now.incoming[peer]);
+    }
+    if (hops != Hops::kThere) {
+      now.result_arrivals[peer] =
+          transport_.receive(peer, tag_of(tag, kGather, chunk), now.results[peer]);
+    }
   }
+  if (hops == Hops::kBack) return;
   for (int turn = 1; turn <= size; ++turn) {
     const int site = (rank + turn) % size;
     if (now.outgoing[site].empty()) continue;
@@ -135,7 +160,7 @@ void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherValues& valu
 }
 
 // Waits for the sites' chunks of this site's partition, and sends their result to all.
-void ReduceGather::reduce(int64_t chunk, const Tag& tag, ReduceGatherValues& values) {
+void ReduceGather::reduce(int64_t chunk, const Tag& tag, ReduceGatherValues& values, Hops hops) {
   const int size = transport_.size();
   const int rank = transport_.rank();
   auto& now = step(chunk);
@@ -144,9 +169,14 @@ void ReduceGather::reduce(int64_t chunk, const Tag& tag, ReduceGatherValues& val
     if (arrival) arrival->wait();
   }
   if (now.results[rank].empty()) return;
-  const std::vector<std::span<const std::byte>> from_sites(now.incoming.begin(),
-                                                           now.incoming.end());
-  values.reduce(chunk, from_sites, now.results[rank]);
+  if (hops == Hops::kBack) {
+    values.encode(rank, chunk, now.results[rank]);
+  } else {
+    const std::vector<std::span<const std::byte>> from_sites(now.incoming.begin(),
+                                                             now.incoming.end());
+    values.reduce(chunk, from_sites, now.results[rank]);
+  }
+  if (hops == Hops::kThere) return;
   for (int turn = 1; turn < size; ++turn) {
     const int peer = (rank + turn) % size;
     now.sends.push_back(transport_.send(peer, tag_of(tag, kGather, chunk), now.results[rank]));
@@ -154,10 +184,11 @@ void ReduceGather::reduce(int64_t chunk, const Tag& tag, ReduceGatherValues& val
 }
 
 // Results first, sends last: a send only has to be complete before its memory is used again.
-void ReduceGather::finish(int64_t chunk, ReduceGatherValues& values) {
+void ReduceGather::finish(int64_t chunk, ReduceGatherValues& values, Hops hops) {
   auto& now = step(chunk);
   for (int site = 0; site < transport_.size(); ++site) {
     if (now.results[site].empty()) continue;
+    if (hops == Hops::kThere && site != transport_.rank()) continue;
     if (now.result_arrivals[site]) now.result_arrivals[site]->wait();
     values.decode(site, chunk, now.results[site]);
   }

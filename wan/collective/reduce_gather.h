@@ -5,8 +5,11 @@
 // and sends the result to everyone. A chunk travels while others are encoded, reduced and decoded,
 // so the link stays busy: the time is that of the bytes plus two hops.
 //
-// All sites call run() with equal partitions and the same tag at the same time. `window_bytes`
-// limits the buffers, which are kept between runs. One thread uses it.
+// A run may do one of the two hops alone: then the sites' bytes reach only the site that reduces
+// them, or the sites get what the owner of a partition has.
+//
+// All sites call run() with equal partitions, hops and tag at the same time. `window_bytes` limits
+// the buffers, which are kept between runs. One thread uses it.
 #pragma once
 
 #include <cstddef>
@@ -19,22 +22,34 @@
 
 namespace farstep {
 
+// What a run does with the bytes: both hops, or one of them.
+enum class Hops {
+  kThere,      // each site's bytes to the site that reduces them
+  kBack,       // the owner's bytes of each partition to all sites
+  kThereBack,  // first the one, then the other
+};
+
 // Converts between a caller's values and bytes. Sites are ranks of the transport. The thread inside
 // run() makes all calls, in order of the chunks: it encodes a chunk of every partition before it
 // reduces that chunk, and reduces it before it decodes it.
 class ReduceGatherValues {
  public:
   virtual ~ReduceGatherValues() = default;
-  // Number of chunks in the partition of `site`, and bytes of one; the same at all sites.
+  // Number of chunks in the partition of `site`, and bytes of one, which may be 0; the same at all
+  // sites.
   virtual int64_t num_chunks(int site) const = 0;
   virtual std::size_t chunk_bytes(int site, int64_t chunk) const = 0;
+  // Returns whether the chunk of every partition has its values. Chunks get them in order.
+  // wait_until_ready() waits for that, and throws if it will never be. By default all have them.
+  virtual bool is_ready(int64_t /*chunk*/) const { return true; }
+  virtual void wait_until_ready(int64_t /*chunk*/) {}
   // Writes this site's own values of the chunk.
   virtual void encode(int site, int64_t chunk, std::span<std::byte> bytes) = 0;
   // Writes the result of a chunk of this site's partition, from the bytes of all sites in order of
   // ranks.
   virtual void reduce(int64_t chunk, std::span<const std::span<const std::byte>> from_sites,
                       std::span<std::byte> result) = 0;
-  // Reads the result of a chunk.
+  // Reads the result of a chunk. Not called for other sites' partitions without the hop back.
   virtual void decode(int site, int64_t chunk, std::span<const std::byte> result) = 0;
 };
 
@@ -46,13 +61,15 @@ class ReduceGather {
 
   // Throws as Transfer::wait() does, and passes on exceptions of `values`; the transport is dead
   // then.
-  void run(const Tag& tag, ReduceGatherValues& values);
+  void run(const Tag& tag, ReduceGatherValues& values, Hops hops = Hops::kThereBack);
 
  private:
   class Step;
-  void begin(int64_t chunk, const Tag& tag, ReduceGatherValues& values);
-  void reduce(int64_t chunk, const Tag& tag, ReduceGatherValues& values);
-  void finish(int64_t chunk, ReduceGatherValues& values);
+  // Makes the steps that the window has room for, at most one a chunk. Returns their number.
+  int64_t make_steps(int64_t num_chunks, const ReduceGatherValues& values);
+  void begin(int64_t chunk, const Tag& tag, ReduceGatherValues& values, Hops hops);
+  void reduce(int64_t chunk, const Tag& tag, ReduceGatherValues& values, Hops hops);
+  void finish(int64_t chunk, ReduceGatherValues& values, Hops hops);
   Step& step(int64_t chunk);
 
   Transport& transport_;

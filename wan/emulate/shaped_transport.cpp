@@ -1,3 +1,6 @@
+// Time is computed, not measured: wan/link gives the arrival of every message when it leaves. The
+// thread only hands messages over when they are due. So a thread that wakes late delays one message
+// and shifts no later one.
 #include "wan/emulate/shaped_transport.h"
 
 #include <algorithm>
@@ -62,6 +65,7 @@ class ShapedTransport::Sending : public Transfer {
       std::unique_lock lock(transport_.mutex_);
       const auto is_over = [&] { return message_->is_over() || transport_.is_dead_; };
       while (!transport_.changed_.wait_for(lock, kAskAfter, is_over)) {
+        // The inner transport may take its time, and the delivering thread needs the lock.
         lock.unlock();
         transport_.throw_if_dead(message_->peer);
         lock.lock();
@@ -114,9 +118,9 @@ std::unique_ptr<Transfer> ShapedTransport::send(int peer, const Tag& tag,
     note_ready(static_cast<std::size_t>(peer));
     link.sending.begin(message->sent_seconds);
     sending_.begin(message->sent_seconds);
-    // In the sender's thread: otherwise the time at which the thread wakes would decide whose piece
-    // is next.
-    let_leave(message->sent_seconds);  // whom this message finds free is not for the thread to say
+    // In the sender's thread: otherwise the time at which the delivering thread wakes would decide
+    // whose piece is next.
+    let_leave(message->sent_seconds);
   }
   due_.notify_all();
   return std::make_unique<Sending>(*this, std::move(message));
@@ -217,6 +221,7 @@ double ShapedTransport::let_leave(double now_seconds) {
 
 void ShapedTransport::let_piece_leave(const Uplink::Turn& turn) {
   auto& link = links_[turn.link];
+  // The last byte's arrival is the message's: the pieces before it only use the line.
   const auto message = link.leaving.front();
   const auto bytes = std::min(Uplink::kPieceBytes, message->bytes.size() - message->left_bytes);
   const auto transit = uplink_.send(turn, bytes);

@@ -37,6 +37,7 @@ sockaddr_un address_of(const std::filesystem::path& path) {
   return address;
 }
 
+// Distinguishes a running lab from a socket file that a killed one left.
 bool somebody_listens(const sockaddr_un& address) {
   const int probe = ::socket(AF_UNIX, kSocketType, 0);
   const bool is_answered =
@@ -58,6 +59,7 @@ Json carry_out(Router& router, const ControlRequest& request) {
     throw ConfigError(fmt::format("site: must be from 1 to {}", sites));
   }
   const auto site = static_cast<std::size_t>(*request.site - 1);
+  // From the present shape, so that one option changes one figure.
   auto shape = router.shape(site);
   if (request.command == ControlCommand::kSet) {
     shape.rate_bits_per_second = request.rate_bits_per_second.value_or(shape.rate_bits_per_second);
@@ -79,6 +81,7 @@ std::span<const std::string_view> enum_names(ControlCommand) {
 
 std::string answer_request(Router& router, const std::string& request) {
   try {
+    // Any process of this machine may write to the socket.
     check_json_limits(request);
     const auto json = Json::parse(request, nullptr, /*allow_exceptions=*/false);
     return carry_out(router, read_json<ControlRequest>(json, "request")).dump();
@@ -125,6 +128,7 @@ void LabControl::serve(Router& router) {
       if (client >= 0) watch(events_, client);
       continue;
     }
+    // A client sends one request; whoever sends a longer one gets an answer about its first part.
     std::string request(kMostRequestBytes, '\0');
     const auto bytes = ::recv(descriptor, request.data(), request.size(), 0);
     if (bytes > 0) {

@@ -1,3 +1,5 @@
+// The lab reads two fields of a packet, its length and its destination. The rest is the business of
+// the sites' TCP.
 #include "wan/lab/ipv4.h"
 
 #include <arpa/inet.h>
@@ -26,6 +28,7 @@ uint32_t big_endian(std::span<const std::byte> bytes, std::size_t offset, std::s
 std::optional<uint32_t> ipv4_destination(std::span<const std::byte> packet) {
   if (packet.size() < kHeaderBytes) return std::nullopt;
   const auto first = std::to_integer<uint32_t>(packet[0]);
+  // The low half of the first byte counts words of four bytes, the high half is the version.
   const std::size_t header_bytes = 4 * (first & 15);
   const bool is_whole = first >> 4 == 4 && header_bytes >= kHeaderBytes &&
                         header_bytes <= packet.size() &&

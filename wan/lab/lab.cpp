@@ -1,3 +1,5 @@
+// One thread reads the packets of all sites, holds each until it is due, and writes it to its
+// destination. So all events have one order, and the delay of a packet depends on no other thread.
 #include "wan/lab/lab.h"
 
 #include <poll.h>
@@ -18,10 +20,10 @@
 #include <memory>
 #include <optional>
 
-#include "trainer/base/child_process.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/child_process.h"
+#include "trainer/base/system/file.h"
 #include "trainer/config/json_fields.h"
 #include "wan/lab/control.h"
 #include "wan/lab/ipv4.h"
@@ -42,6 +44,7 @@ constexpr double kLongestWaitSeconds = 3600;
 sigset_t watched_signals() {
   sigset_t signals;
   sigemptyset(&signals);
+  // SIGHUP comes when the terminal closes, SIGCHLD when the command or a namespace's holder ends.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&signals, signal);
   return signals;
 }
@@ -75,6 +78,7 @@ class Lab {
                             .address = ipv4_text(router_.address(i)),
                             .interface = kSiteInterface});
     }
+    // Written last: who waits for this file finds all sites up.
     write_file_durably(lab_file_, to_json(file).dump(1) + "\n");
   }
 
@@ -158,6 +162,7 @@ class Lab {
       if (signal == SIGCHLD) {
         reap();
       } else if (!command_) {
+        // Without a command Ctrl-C is the usual end, and no failure.
         exit_code_ = 0;
       } else if (info.ssi_code != SI_KERNEL) {  // SI_KERNEL: the terminal has sent it to both
         command_->send_signal(signal);
@@ -169,6 +174,7 @@ class Lab {
     if (command_) exit_code_ = command_->exit_code();
     for (std::size_t i = 0; i < sites_.size(); ++i) {
       const auto holder = sites_[i]->holder();
+      // Without its holder a site's namespace may vanish, and its packets with it.
       FARSTEP_CHECK(::waitpid(holder, nullptr, WNOHANG) != holder,
                     "process {}, which holds the namespace of site {}, was killed", holder, i + 1);
     }

@@ -1,3 +1,5 @@
+// Lost, dropped and cut packets stand apart: the first are the line's, the second the sender's
+// pace, the third the experiment's.
 #include "wan/lab/lab_counters.h"
 
 #include <fmt/format.h>
@@ -22,6 +24,7 @@ std::string counters_table(const LabCounters& counters) {
     text += row(fmt::format("site {} down", site.site), site.down);
   }
   for (const auto& site : counters.sites) {
+    // Usually none: such a packet is a fault of what runs in the site.
     if (site.malformed.packets + site.no_such_site.packets == 0) continue;
     text += fmt::format("site {} sent {} packets that are not IPv4, and {} to no site\n", site.site,
                         site.malformed.packets, site.no_such_site.packets);

@@ -3,7 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "trainer/base/error.h"
-#include "trainer/base/log.h"
+#include "trainer/base/system/log.h"
 #include "trainer/config/config_file.h"
 #include "wan/lab/lab.h"
 
@@ -13,8 +13,8 @@ int main(int argc, char** argv) {
     set_up_log("");
     if (argc < 2) {
       throw ConfigError(
-          fmt::format("usage: wan_lab FOLDER [COMMAND...], where FOLDER/{} says what "
-                      "the lab is to be; scripts/wan_lab writes it. Its fields:\n{}",
+          fmt::format("usage: wan_lab FOLDER [COMMAND...], where FOLDER/{} describes the lab; "
+                      "scripts/wan_lab writes it. Its fields:\n{}",
                       kLabSpecFile, help_text(list_fields<LabSpec>())));
     }
     const auto folder = std::filesystem::absolute(argv[1]);

@@ -1,3 +1,4 @@
+// The model of wan/link with what only packets have: a queue that ends, and a fate that is counted.
 #include "wan/lab/packet_link.h"
 
 #include "trainer/base/mix.h"

@@ -17,6 +17,7 @@ Packet* PacketPool::take() {
     slabs_.push_back({std::make_unique<Packet[]>(kSlabPackets),
                       std::make_unique_for_overwrite<std::byte[]>(kSlabPackets * capacity_bytes_)});
     auto& slab = slabs_.back();
+    // Backwards, so that the list begins with the slab's first packet: memory is used in order.
     for (std::size_t i = kSlabPackets; i-- > 0;) {
       slab.packets[i].content = {slab.memory.get() + i * capacity_bytes_, capacity_bytes_};
       slab.packets[i].next = free_;
@@ -37,6 +38,7 @@ void PacketPool::give_back(Packet* packet) {
 
 void PacketQueue::push(Packet* packet) {
   packet->next = nullptr;
+  // `last_` is stale while the queue is empty; nobody reads it then.
   (first_ == nullptr ? first_ : last_->next) = packet;
   last_ = packet;
 }

@@ -1,3 +1,6 @@
+// The internet of the lab: each site has a link up and a link down, and nothing in between is slow.
+// So a packet waits at two places, the sender's uplink and the receiver's downlink, as between two
+// homes.
 #include "wan/lab/router.h"
 
 #include <limits>
@@ -12,6 +15,7 @@ Router::Router(const LabSpec& spec)
       pool_(static_cast<std::size_t>(spec.mtu_bytes)),
       blank_(pool_.take()) {
   const auto link = [&spec](std::size_t site, bool is_up) {
+    // Every link loses packets of its own choice.
     const uint64_t number = 2 * site + (is_up ? 0 : 1);
     const uint64_t seed = mix(static_cast<uint64_t>(spec.seed)) + number;
     return Link{PacketLink(spec.sites[site], seed), site, is_up, {}};
@@ -47,6 +51,7 @@ void Router::accept(std::size_t site, std::size_t bytes, double now_seconds) {
 
 void Router::enter(Link& link, Packet* packet, double now_seconds) {
   const auto transit = link.access.enter(now_seconds, static_cast<int64_t>(packet->content.size()));
+  // A lost packet has used the link's time, and goes no further.
   if (transit.fate != Fate::kArrives) {
     pool_.give_back(packet);
     return;

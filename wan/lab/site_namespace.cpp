@@ -1,3 +1,5 @@
+// A site of the lab is a network namespace whose only way out is a TUN interface: a file from which
+// the lab reads IP packets and into which it writes them.
 #include "wan/lab/site_namespace.h"
 
 #include <arpa/inet.h>
@@ -33,13 +35,14 @@ void require(bool is_done, const char* what) {
       std::strerror(errno)));
 }
 
-// A process is in one namespace at a time. Interfaces must be made inside, so this thread goes
-// there.
-// Enters a new network namespace, and returns at the end of the scope.
+// Enters a new network namespace, and returns at the end of the scope. A thread is in one namespace
+// at a time, and interfaces must be made inside.
 class Excursion {
  public:
   Excursion() : home_(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) {
     require(home_ >= 0, "/proc/self/ns/net");
+    // The failure is reported after the file is closed: the destructor of a half-made object does
+    // not run.
     const bool is_away = ::unshare(CLONE_NEWNET) == 0;
     if (!is_away) ::close(home_);
     require(is_away, "cannot make a network namespace");
@@ -81,6 +84,7 @@ class Interface {
     ask(SIOCSIFNETMASK, "cannot set the interface's network");
   }
   void bring_up() {
+    // The flags are read first, because they are set as a whole.
     ask(SIOCGIFFLAGS, "cannot look at the interface");
     request_.ifr_flags = static_cast<short>(request_.ifr_flags | IFF_UP);
     ask(SIOCSIFFLAGS, "cannot bring the interface up");
@@ -106,6 +110,7 @@ int open_tun() {
   require(tun >= 0, "cannot open /dev/net/tun");
   ifreq request{};
   std::strncpy(request.ifr_name, kSiteInterface, IFNAMSIZ - 1);
+  // Plain IP packets, without a header of the driver.
   request.ifr_flags = IFF_TUN | IFF_NO_PI;
   if (::ioctl(tun, TUNSETIFF, &request) == 0) return tun;
   const int error = errno;

@@ -1,3 +1,5 @@
+// A link that changes nothing, or a loss that costs nothing, is a mistake in the config and not a
+// fast line.
 #include "wan/link/emulated_link.h"
 
 namespace farstep {

@@ -1,3 +1,5 @@
+// One TCP connection has at most its window under way, so a round trip limits its rate. Several
+// connections together keep a long, fast link busy.
 #include "wan/link/lanes.h"
 
 #include <algorithm>

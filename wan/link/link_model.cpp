@@ -10,6 +10,7 @@ Transit LinkModel::send(double start_seconds, int64_t bytes, double most_bits_pe
   const double rate = std::min(most_bits_per_second, shape_.rate_bits_per_second);
   const double bits = kBitsPerByte * static_cast<double>(bytes);
   free_seconds_ = start_seconds + bits / rate + pause_seconds;
+  // A shortened delay lets no packet overtake those before it.
   last_arrival_seconds_ = std::max(last_arrival_seconds_, free_seconds_ + shape_.delay_seconds);
   return {.leave_seconds = free_seconds_, .arrive_seconds = last_arrival_seconds_};
 }
@@ -23,6 +24,7 @@ bool LinkModel::loses_packet() {
 
 void LinkModel::set_shape(const LinkShape& shape, double from_seconds) {
   shape_ = shape;
+  // Data that waits, as at a cut link, cannot leave in the past.
   free_seconds_ = std::max(free_seconds_, from_seconds);
 }
 

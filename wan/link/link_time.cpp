@@ -48,6 +48,7 @@ std::vector<double> leave_seconds(double uplink_bits_per_second,
   double now = 0, level = 0, shared_rate = uplink_bits_per_second;
 
   while (num_sharing > 0 || !at_own_rate.empty()) {
+    // The links whose own rate is now below their equal part leave the shared group, slowest first.
     while (slowest < by_rate.size()) {
       const auto link = by_rate[slowest];
       const double rate = messages[link].bits_per_second;
@@ -63,6 +64,7 @@ std::vector<double> leave_seconds(double uplink_bits_per_second,
       ++slowest;
     }
     while (smallest < by_bytes.size() && !is_sharing[by_bytes[smallest]]) ++smallest;
+    // The next event: the smallest message of the group ends, or one at its own rate does.
     const double speed = num_sharing > 0 ? shared_rate / static_cast<double>(num_sharing) : 0;
     double end = kUnlimitedRate;
     if (num_sharing > 0) {
@@ -75,6 +77,7 @@ std::vector<double> leave_seconds(double uplink_bits_per_second,
       at_own_rate.pop_back();
       level += speed * (when - now);
       now = leave[link] = when;
+      // Its rate is free for the group.
       shared_rate += messages[link].bits_per_second;
     } else {
       const auto link = by_bytes[smallest];

@@ -10,6 +10,7 @@ Uplink::Uplink(double bits_per_second, std::size_t num_links, const LinkShape& s
     : bits_per_second_(bits_per_second),
       round_seconds_(static_cast<double>(num_links) * seconds(kPieceBytes)) {
   for (std::size_t i = 0; i < num_links; ++i) {
+    // A key for each link, mixed twice: neighbouring seeds and links get unrelated losses.
     links_.push_back({.model = LinkModel(shape, mix(mix(seed) + i))});
   }
 }

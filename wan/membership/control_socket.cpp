@@ -1,3 +1,5 @@
+// ZeroMQ reconnects and queues by itself; this unit bounds what it does: the size of messages, the
+// peers that it listens to, and how long a dead connection goes unnoticed.
 #include "wan/membership/control_socket.h"
 
 #include <sys/eventfd.h>

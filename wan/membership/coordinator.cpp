@@ -1,3 +1,5 @@
+// The coordinator's thread: it takes messages, gives them to the roster, writes the journal, and
+// only then answers. So an answer never promises what a restart would have forgotten.
 #include "wan/membership/coordinator.h"
 
 #include <spdlog/spdlog.h>

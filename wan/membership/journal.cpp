@@ -1,3 +1,5 @@
+// The state is small, so each change replaces the whole file, durably. A lock file beside it keeps
+// a second coordinator away: two that go on with one run would serve two truths.
 #include "wan/membership/journal.h"
 
 #include <fcntl.h>
@@ -10,7 +12,7 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/config/json_limits.h"
 
 namespace farstep {

@@ -1,3 +1,5 @@
+// Callers wait on a condition for what the thread finds out (member_thread.cpp). Every wait has a
+// deadline and ends early when the run does; the first failure counts, and all waits report it.
 #include "wan/membership/member.h"
 
 #include <fmt/ranges.h>
@@ -150,11 +152,22 @@ std::optional<HandoverMessage> Member::fetch(const FetchMessage& request, std::s
   return std::get<HandoverMessage>(*answer);
 }
 
-bool Member::offer_state(const std::string& token, const std::string& endpoint,
-                         std::stop_token stop) {
+std::vector<DonateMessage> Member::take_state_requests(int64_t round) {
+  std::vector<DonateMessage> taken;
+  const std::lock_guard lock(mutex_);
+  std::erase_if(state_requests_, [&](const auto& entry) {
+    if (entry.second.round == round) taken.push_back(entry.second);
+    return entry.second.round <= round;
+  });
+  return taken;
+}
+
+bool Member::offer_state(const OfferMessage& offer, std::stop_token stop) {
   const double patience_seconds = deadlines().join_seconds;
   const double deadline_seconds = clock_.now_seconds() + patience_seconds;
-  if (ask(OfferMessage{token, endpoint}, deadline_seconds, stop)) return true;
+  if (const auto answer = ask(offer, deadline_seconds, stop)) {
+    return std::holds_alternative<StoredMessage>(*answer);
+  }
   if (stop.stop_requested()) return false;
   throw PeerError("", fmt::format("coordinator at {} did not take the offer of the run's state "
                                   "within {} s",

@@ -76,15 +76,17 @@ class Member : public Store, public Rendezvous {
   bool vote(const SyncId& sync, const std::string& theta_hash, std::stop_token stop) override;
   bool is_renewed(int64_t generation, const std::string& suspect, std::stop_token stop) override;
 
-  // Of a newcomer: asks for the run's state, and waits without a deadline until the members have
-  // ended a round and a donor is named. Returns nullopt if a stop was requested. Throws as
-  // arrive().
+  // Of a newcomer: asks for the run's state, and waits without a deadline until a donor has it:
+  // at once, or when the members have ended a round. Returns nullopt if a stop was requested.
+  // Throws as arrive().
   std::optional<HandoverMessage> fetch(const FetchMessage& request, std::stop_token stop);
 
-  // Of a donor: tells the newcomer of this request that the state is sent from now on. `endpoint`
-  // is for one that nobody can connect to; empty: there is none. Returns false if a stop was
-  // requested. Throws PeerError after join_seconds without an answer.
-  bool offer_state(const std::string& token, const std::string& endpoint, std::stop_token stop);
+  // Returns the coordinator's requests to hand over the state after `round`. Drops those for an
+  // older one, and keeps those for a newer one. A request that no offer follows comes again.
+  std::vector<DonateMessage> take_state_requests(int64_t round);
+  // Of a donor: tells the newcomer that the state is sent from now on. Returns whether it wants it
+  // still; false if a stop was requested. Throws PeerError after join_seconds without an answer.
+  bool offer_state(const OfferMessage& offer, std::stop_token stop);
 
   // Returns the views up to this generation, as they came, and without those returned before.
   std::vector<ViewMessage> take_views(int64_t generation);
@@ -160,6 +162,7 @@ class Member : public Store, public Rendezvous {
   void on(const ClaimMessage& message);
   void on(const HeartbeatAckMessage& message);
   void on(const CommittedMessage& message);
+  void on(const DonateMessage& message);
   void on(const ViewMessage& message);
   void on(const PeerLostMessage& message);
   void on(const StopMessage& message);
@@ -220,7 +223,9 @@ class Member : public Store, public Rendezvous {
   std::vector<std::string> missing_;                 // sites not registered, from the last message
   std::optional<ViewMessage> view_;                  // of the newest generation, if a site was lost
   std::vector<ViewMessage> new_views_;               // for take_views()
-  int64_t generation_of_sync_ = 0;                   // in which the newest sync began
+  std::map<std::string, DonateMessage>
+      state_requests_;              // for take_state_requests(): the newest by newcomer
+  int64_t generation_of_sync_ = 0;  // in which the newest sync began
   std::optional<Failure> failure_;
   double heard_seconds_ = -kNever;  // time of the coordinator's last message
   double back_seconds_ = -kNever;   // when it came back from a silence or a restart

@@ -5,7 +5,7 @@
 #include <utility>
 #include <variant>
 
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/config/config_file.h"
 #include "wan/membership/member.h"
 

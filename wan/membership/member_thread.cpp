@@ -149,6 +149,11 @@ void Member::on(const CommittedMessage& message) {
   committed_ = SyncId{message.round, message.fragment};
 }
 
+// The training thread looks for it between two steps.
+void Member::on(const DonateMessage& message) {
+  state_requests_[message.newcomer.site] = message;
+}
+
 void Member::on(const ViewMessage& message) {
   if (!welcome_ || message.generation <= generation_locked()) return;  // a repetition
   const bool has_lost = message.lost_generation > generation_locked();

@@ -151,7 +151,7 @@ struct Go {
     visit("round", round, "the round", required(in_range(0, kMostCount)));
     visit("fragment", fragment, "the fragment whose exchange begins",
           required(in_range(0, kMostCount)));
-    visit("contributions", contributions, "the members' contributions, in order of site id",
+    visit("contributions", contributions, "the members' contributions, in the order of the view",
           kRequired);
     visit("sites", sites, "names of the members, in the same order", kRequired);
     visit("newcomers", newcomers, "with a round's last fragment: who gets the state after it");
@@ -171,6 +171,37 @@ struct CommittedMessage {
     visit("round", round, "the round", required(in_range(0, kMostCount)));
     visit("fragment", fragment, "the fragment that every site has",
           required(in_range(0, kMostCount)));
+  }
+};
+
+// Asks a member for the state that all members have shared since a round was committed, as a
+// newcomer asks for it in the middle of the next round. A member that cannot serve it keeps silent.
+struct DonateMessage {
+  static constexpr std::string_view kType = "donate";
+  int64_t round = 0;
+  Newcomer newcomer;
+  double seconds = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", round, "the committed round", required(at_least(1)));
+    visit("newcomer", newcomer, "who gets the state", kRequired);
+    visit("seconds", seconds,
+          "how long the newcomer's last transfer took, if it came too late; 0: it did not",
+          at_least(0));
+  }
+};
+
+// Answers an offer of a state that no newcomer waits for any more: the donor sends nothing.
+struct UnwantedMessage {
+  static constexpr std::string_view kType = "unwanted";
+  std::string token;
+  int64_t round = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("token", token, "of the offer", kRequired);
+    visit("round", round, "of the offer", required(in_range(0, kMostCount)));
   }
 };
 
@@ -224,7 +255,7 @@ struct ViewMessage {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("generation", generation, "the new generation", required(in_range(0, kMostCount)));
-    visit("sites", sites, "names of its members, in order of site id", kRequired);
+    visit("sites", sites, "names of its members; their order gives their places", kRequired);
     visit("lost", lost, "the site that was lost last; empty: none was");
     visit("reason", reason, "why it is gone, or which connection broke");
     visit("lost_generation", lost_generation, "the generation that began without it",
@@ -289,8 +320,8 @@ struct GoodbyeMessage {
 
 using CoordinatorMessage =
     std::variant<WaitingMessage, ClaimMessage, Welcome, RefusedMessage, StoredMessage, ValueMessage,
-                 HeartbeatAckMessage, Go, CommittedMessage, HandoverMessage, LateMessage,
-                 ViewMessage, PeerLostMessage, StopMessage, UnknownSiteMessage, ErrorMessage,
-                 GoodbyeMessage>;
+                 HeartbeatAckMessage, Go, CommittedMessage, DonateMessage, UnwantedMessage,
+                 HandoverMessage, LateMessage, ViewMessage, PeerLostMessage, StopMessage,
+                 UnknownSiteMessage, ErrorMessage, GoodbyeMessage>;
 
 }  // namespace farstep

@@ -1,3 +1,5 @@
+// Each rule is an order of events: a shorter wait must end, and name its cause, before a longer one
+// gives up. So every message says which two values contradict each other, and a value that works.
 #include "wan/protocol/deadlines.h"
 
 #include "trainer/config/json_fields.h"
@@ -6,6 +8,7 @@ namespace farstep {
 
 void Deadlines::validate(const std::string& file) const {
   const JsonPath path{file, "deadlines"};
+  // Two heartbeats may be lost with a connection that is made again.
   if (lost_after_seconds < 3 * heartbeat_seconds) {
     path.member("lost_after_seconds")
         .fail(fmt::format("is {}; must be at least 3 heartbeats of {} s, or a living site is taken "

@@ -55,8 +55,9 @@ struct Deadlines {
           in_range(0.001, 1e8));
   }
 
-  // Throws ConfigError naming `file` and the member if the order heartbeat * 3 <= lost_after <
-  // transfer_stall, lost_after <= coordinator_lost_after or connect <= join does not hold.
+  // Throws ConfigError naming `file` and the member if one of these orders does not hold:
+  // 3 heartbeat <= lost_after < transfer_stall; lost_after <= coordinator_lost_after; connect <=
+  // join.
   void validate(const std::string& file) const;
 };
 

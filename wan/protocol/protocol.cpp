@@ -1,3 +1,5 @@
+// Messages are plain structs with field lists, and this unit is the one envelope around them:
+// version, type, limits, and which answer belongs to which request.
 #include "wan/protocol/protocol.h"
 
 #include <array>
@@ -55,6 +57,7 @@ Variant decode(const std::string& frame) {
                     json["protocol"].dump(), kProtocolVersion));
   }
   const std::string type = json["type"];
+  // The message's own list of fields does not have these two, and refuses what it does not have.
   json.erase("protocol");
   json.erase("type");
   return read_message<Variant>(type, json);
@@ -73,6 +76,8 @@ std::string encode_message(const Variant& message) {
       message);
 }
 
+// A request is repeated until its answer comes, so answers may come twice, or after the next
+// request. These functions pair them by what both say about the sync.
 template <typename Answer, typename Request>
 bool same_sync(const Answer& answer, const Request& request) {
   return answer.generation == request.generation && answer.round == request.round &&
@@ -84,14 +89,19 @@ bool is_newer(const ViewMessage& view, const Request& request) {
   return view.generation > request.generation;
 }
 
-// Says which kind of answer completes which kind of request.
+// Defines which answer completes which request. A view of a newer generation completes every
+// request of the old one: no other answer will come. All other pairs fall through to false.
 struct AnswerMatcher {
   bool operator()(const Welcome&, const RegisterMessage&) const { return true; }
   bool operator()(const RefusedMessage&, const RegisterMessage&) const { return true; }
   bool operator()(const StoredMessage& a, const PutMessage& r) const { return a.key == r.key; }
   bool operator()(const StoredMessage& a, const OfferMessage& r) const { return a.key == r.token; }
+  bool operator()(const UnwantedMessage& a, const OfferMessage& r) const {
+    return a.token == r.token && a.round == r.round;
+  }
   bool operator()(const ValueMessage& a, const GetMessage& r) const { return a.key == r.key; }
   bool operator()(const Go& a, const ArriveMessage& r) const { return same_sync(a, r); }
+  // No generation: the newcomer is no member yet.
   bool operator()(const LateMessage& a, const ArriveMessage& r) const {
     return a.round == r.round && a.fragment == r.fragment;
   }

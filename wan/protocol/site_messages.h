@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "heterogeneity/plan/round_timing.h"
+#include "heterogeneity/knowledge/round_timing.h"
 #include "outer_optimizer/schedule/work.h"
 #include "trainer/base/outcome.h"
 #include "trainer/config/fields.h"
@@ -280,11 +280,17 @@ struct SuspectMessage {
 struct OfferMessage {
   static constexpr std::string_view kType = "offer";
   std::string token;
-  std::string endpoint;
+  int64_t round = 0;
+  double seconds = 0;
+  std::string endpoint = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("token", token, "of the newcomer's fetch", kRequired);
+    visit("round", round, "the newest round whose syncs the state has",
+          required(in_range(0, kMostCount)));
+    visit("seconds", seconds, "how long the transfer takes by the donor's figures; 0: it has none",
+          at_least(0));
     visit("endpoint", endpoint,
           "where a newcomer that nobody can connect to reaches the donor; empty: nowhere");
   }

@@ -1,3 +1,5 @@
+// The run starts when all that register agree on everything that would make it go wrong silently:
+// the run file, the data, and the checkpoint to go on from.
 #include "wan/roster/admission.h"
 
 #include <fmt/ranges.h>

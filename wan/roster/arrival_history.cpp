@@ -1,3 +1,5 @@
+// A fixed limit would take a slow site's usual round for a failure, or a fast one's failure for a
+// usual round. So each site is measured by its own lateness against half of the members.
 #include "wan/roster/arrival_history.h"
 
 #include <algorithm>

@@ -1,6 +1,12 @@
+// The meeting of one sync: who has arrived, and who has voted for what. It knows no order of time,
+// only sets, so that a message that comes twice changes nothing.
 #include "wan/roster/open_sync.h"
 
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
 
 #include "trainer/base/error.h"
 
@@ -49,6 +55,21 @@ void OpenSync::start(std::vector<Newcomer> newcomers) {
                 id_.fragment);
   newcomers_ = std::move(newcomers);
   has_started_ = true;
+}
+
+// A site without work only attends the round, and one that leaves is gone after it: neither hands
+// over.
+std::vector<std::string> OpenSync::donors() const {
+  std::vector<std::string> donors;
+  const auto contribution_of = [this](const std::string& site) -> const Contribution& {
+    return arrivals_.at(site).contribution;
+  };
+  std::ranges::copy_if(sites_, std::back_inserter(donors),
+                       [&](const auto& site) { return contribution_of(site).goes_on(); });
+  std::ranges::stable_sort(donors, std::ranges::greater(), [&](const auto& site) {
+    return contribution_of(site).timing.uplink_bits_per_second;
+  });
+  return donors;
 }
 
 Go OpenSync::go() const {

@@ -40,6 +40,9 @@ class OpenSync {
   void start(std::vector<Newcomer> newcomers);
   bool has_started() const { return has_started_; }
   const std::vector<Newcomer>& newcomers() const { return newcomers_; }
+  // Returns the members that can hand over the state after the sync, the fastest uplink first. All
+  // must have arrived.
+  std::vector<std::string> donors() const;
   // Returns the hash of the votes, which must be equal.
   const std::string& voted_hash() const { return votes_.begin()->second.theta_hash; }
 

@@ -1,3 +1,5 @@
+// The entry of every message and the tick of the clock. Each call leaves the roster consistent and
+// returns what is to be sent; nothing here waits, so tests play any order of events.
 #include "wan/roster/roster.h"
 
 #include <fmt/ranges.h>
@@ -285,6 +287,7 @@ void Roster::begin_generation(const std::string& change) {
   forget_lost_donors();
   arrival_history_.restart();
   send_to_all(view());
+  ask_donors();
 }
 
 // The first generation has no view to miss.

@@ -17,9 +17,11 @@
 // join_seconds, the site that the others do not reach is lost.
 //
 // A site that is no member may register in the run that goes on: it is a newcomer. It fetches the
-// state as it is at the end of a round, from a donor that the roster names, and arrives at the next
-// sync. If that has not begun, a generation with the newcomer begins. Otherwise it fetches again,
-// and all wait for it at the sync after that, for as long as its transfer took.
+// state that all share between two rounds, from a donor that the roster names, and arrives at the
+// next sync. In the middle of a round a donor is asked for the state of its start. If that one
+// cannot serve it, the newcomer gets the state after the round. All wait at the sync for as long as
+// the transfer is expected to take. If the newcomer is there in time, a generation with it begins.
+// Otherwise it fetches again.
 //
 // A member that lives, but comes to a sync a round later than it usually does, is left behind, if
 // enough others are there.
@@ -118,7 +120,9 @@ class Roster {
     std::optional<FetchMessage> fetch = {};
     std::optional<HandoverMessage> handover = {};
     bool is_offered = false;
+    bool is_asked = false;        // the donor, in mid-round: it may keep silent
     double handover_seconds = 0;  // the time of the answer
+    double expected_seconds = 0;  // of the transfer, by the donor's figures; 0: it has none
     double fetch_seconds = 0;     // that the state took, if the newcomer was late then; else 0
     bool is_awaited = false;      // not heard of since the roster goes on
     std::string loss = {};        // why it is lost or has left, in words
@@ -212,6 +216,12 @@ class Roster {
   void seat_newcomer(Seat& seat, const std::string& connection, const RegisterMessage& message);
   // Handles the arrival of a newcomer at a sync.
   void welcome_into_sync(Seat& seat, const ArriveMessage& message);
+  // Whether a newcomer has asked for a state, and no donor is named yet.
+  bool wants_state(const Seat& seat) const;
+  // Asks a member for each newcomer that wants a state: for the one after the newest round, if the
+  // next round's first sync has not begun.
+  void ask_donors();
+  void ask_donor_of(const Seat& newcomer);
   // Names a donor for each newcomer that waits for the state after the open sync.
   std::vector<Newcomer> newcomers_of_sync() const;
   // Notes which state the newcomers of the committed sync get. They hear of it when their donors
@@ -219,6 +229,8 @@ class Roster {
   void prepare_handovers(const OpenSync& sync);
   // Lets the newcomers have another donor whose donor is no member any more.
   void forget_lost_donors();
+  // Forgets what donors have not offered when a sync begins.
+  void forget_late_states();
   // Sends the newcomers away if no member is left that could give them the state.
   void dismiss_newcomers();
   void begin();

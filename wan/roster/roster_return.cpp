@@ -39,6 +39,7 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& sta
     seat.fetch = known.fetch;
     seat.handover = known.handover;
     seat.is_offered = known.is_offered;
+    seat.is_asked = known.is_asked;
     seat.handover_seconds = now_seconds;
     seat.heard_seconds = now_seconds;
   }
@@ -76,7 +77,8 @@ RosterState Roster::state() const {
                            .loss = seat.loss,
                            .fetch = seat.fetch,
                            .handover = seat.handover,
-                           .is_offered = seat.is_offered});
+                           .is_offered = seat.is_offered,
+                           .is_asked = seat.is_asked});
   }
   return state;
 }

@@ -1,3 +1,5 @@
+// What the members can tell again is left out. So the state changes with the membership and with
+// committed syncs, and not with every arrival, and the journal is written as seldom.
 #include "wan/roster/roster_state.h"
 
 #include <algorithm>

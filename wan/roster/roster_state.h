@@ -28,6 +28,7 @@ struct SeatState {
   std::optional<FetchMessage> fetch;
   std::optional<HandoverMessage> handover;
   bool is_offered = false;
+  bool is_asked = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -39,6 +40,7 @@ struct SeatState {
     visit("fetch", fetch, "its newest request for the run's state, if it came as a newcomer");
     visit("handover", handover, "the answer, which the donor keeps to");
     visit("is_offered", is_offered, "the donor has the state ready, and the answer may leave");
+    visit("is_asked", is_asked, "the donor was asked in mid-round, and may keep silent");
   }
 };
 
@@ -67,6 +69,20 @@ struct ValueState {
   }
 };
 
+// A round whose syncs are all committed, while none of the next one is.
+struct CommittedRound {
+  int64_t round = 1;
+  std::string theta_hash;           // of all of theta_global after it, as the members voted
+  std::vector<std::string> donors;  // OpenSync::donors() of its last sync
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("round", round, "the round", required(in_range(0, kMostCount)));
+    visit("theta_hash", theta_hash, "of theta_global after it", kRequired);
+    visit("donors", donors, "members that can hand over the state after it", kRequired);
+  }
+};
+
 // How far a run has come.
 struct Progress {
   int64_t generation = 1;
@@ -80,8 +96,10 @@ struct Progress {
   bool takes_any_sync = false;      // of sites that resume, which know where they are
   bool may_measure = false;         // the first sync may be kMeasuringSync
   std::optional<SyncId> last_sync;  // that was committed here
-  std::string failure;              // why the run ended early, in words
-  std::string newest_change;        // why the generation began, in words
+  // With its last sync, until the next one is committed. All members share the state after it.
+  std::optional<CommittedRound> last_round;
+  std::string failure;        // why the run ended early, in words
+  std::string newest_change;  // why the generation began, in words
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -97,6 +115,7 @@ struct Progress {
     visit("takes_any_sync", takes_any_sync, "the first arrival says which sync is open");
     visit("may_measure", may_measure, "the first sync may be the measuring one");
     visit("last_sync", last_sync, "the newest committed one");
+    visit("last_round", last_round, "the newest, if its last sync is the newest committed one");
     visit("failure", failure, "why the run ended early");
     visit("newest_change", newest_change, "why the generation began");
   }

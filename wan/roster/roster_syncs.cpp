@@ -125,6 +125,7 @@ void Roster::start_sync_if_ready() {
         fmt::format("theta_global differs before the sync of {}: {}", text(sync_->id()), sites);
     end_early(StopMessage{reason}, reason);
   } else {
+    forget_late_states();
     sync_->start(newcomers_of_sync());
     send_to_members(sync_->go());
   }
@@ -166,8 +167,13 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
   troubled_seconds_.reset();
   prepare_handovers(*sync_);
   const bool ends_round = id.fragment + 1 == progress_.fragments;
+  progress_.last_round.reset();
+  if (ends_round && id.round > 0) {
+    progress_.last_round = {id.round, sync_->voted_hash(), sync_->donors()};
+  }
   open_sync(ends_round ? SyncId{id.round + 1, 0} : SyncId{id.round, id.fragment + 1});
   send_to_members(committed);
+  ask_donors();
 }
 
 void Roster::on(Seat& seat, const MetricsMessage& message) {

@@ -1,3 +1,6 @@
+// OpenSSL builds and reads the certificates; this unit decides what stands in them. The least that
+// serves: an authority that signs sites and nothing below them, and sites with a run and a name. So
+// a peer's certificate needs no chain, and its subject says all that a site asks.
 #include "wan/secure/certificates.h"
 
 #include <openssl/err.h>
@@ -13,6 +16,7 @@ namespace farstep {
 
 namespace {
 
+// Longer than any run; sites' certificates end earlier, as their user wants.
 constexpr int64_t kAuthorityDays = 3650;
 // Clocks of sites differ; a new certificate is valid at once everywhere.
 constexpr int64_t kClockDays = 1;
@@ -25,6 +29,8 @@ using TimeHandle = std::unique_ptr<ASN1_TIME, detail::FreedBy<ASN1_TIME_free>>;
 using SerialHandle = std::unique_ptr<ASN1_INTEGER, detail::FreedBy<ASN1_INTEGER_free>>;
 using RevokedHandle = std::unique_ptr<X509_REVOKED, detail::FreedBy<X509_REVOKED_free>>;
 
+// Names stand in file names, in log lines and in X.509 subjects. These characters mean the same in
+// all three, and no such name leads out of a folder.
 bool is_certified_name(std::string_view name) {
   const auto is_alphanumeric = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -63,6 +69,7 @@ void add_extension(X509* certificate, const X509* issuer, int kind, const char* 
 
 // A certificate with all but subject, extensions and signature.
 KeyPair new_pair(int64_t from_days, int64_t to_days) {
+  // Ed25519: small keys and signatures, and no parameters that somebody could choose badly.
   KeyPair pair{KeyHandle(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519")),
                CertificateHandle(X509_new())};
   check_openssl(pair.key && pair.certificate, "make a key");
@@ -78,6 +85,7 @@ KeyPair new_pair(int64_t from_days, int64_t to_days) {
 }
 
 std::string name_entry(const X509_NAME* name, int field) {
+  // Two names of one kind count as none: which of them another program reads is not certain.
   const int at = X509_NAME_get_index_by_NID(name, field, -1);
   if (at < 0 || X509_NAME_get_index_by_NID(name, field, at) >= 0) return "";
   const auto* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
@@ -99,6 +107,7 @@ template <typename Handle, typename Read>
 Handle from_pem(std::string_view pem, const std::string& place, const char* kind, Read read) {
   const MemoryHandle memory(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
   check_openssl(memory != nullptr, "read PEM");
+  // An earlier error of this thread would be given as the reason.
   ERR_clear_error();
   Handle object(read(memory.get()));
   if (!object) {
@@ -131,6 +140,7 @@ KeyPair make_authority(const std::string& run) {
   add_name(subject, "O", run);
   add_name(subject, "CN", "authority");
   check_openssl(X509_set_issuer_name(certificate, subject) == 1, "set an issuer");
+  // pathlen 0: a site's certificate cannot sign others, whatever it says.
   add_extension(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE,pathlen:0");
   add_extension(certificate, certificate, NID_key_usage, "critical,keyCertSign,cRLSign");
   add_extension(certificate, certificate, NID_subject_key_identifier, "hash");
@@ -163,6 +173,7 @@ RevocationsHandle revoke(const KeyPair& authority, X509_CRL* before,
                          const std::vector<const X509*>& certificates) {
   RevocationsHandle list(X509_CRL_new());
   const TimeHandle now(X509_gmtime_adj(nullptr, 0));
+  // A site whose clock is behind must accept the list as well.
   const TimeHandle valid_from(X509_gmtime_adj(nullptr, -kClockDays * kSecondsADay));
   const auto* issuer = authority.certificate.get();
   check_openssl(list && now && valid_from &&
@@ -175,6 +186,7 @@ RevocationsHandle revoke(const KeyPair& authority, X509_CRL* before,
     check_openssl(revoked && X509_CRL_add0_revoked(list.get(), revoked.get()) == 1, "revoke");
     revoked.release();
   };
+  // The list before is copied, not extended: a list is signed as a whole.
   auto* old = before != nullptr ? X509_CRL_get_REVOKED(before) : nullptr;
   for (int i = 0; i < sk_X509_REVOKED_num(old); ++i) {
     add(RevokedHandle(X509_REVOKED_dup(sk_X509_REVOKED_value(old, i))));

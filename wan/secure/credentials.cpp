@@ -6,7 +6,7 @@
 #include <csignal>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "wan/secure/key_folder.h"
 
 namespace farstep {
@@ -26,7 +26,8 @@ void trust(X509_STORE* store, X509* authority, X509_CRL* revoked) {
                 "trust an authority");
 }
 
-// What the peers would find wrong, found here first.
+// Checks the own certificate as the peers will: their refusal would reach this site without a
+// cause.
 void check_own(X509_STORE* store, X509* certificate, const std::string& place) {
   const StoreContextHandle check(X509_STORE_CTX_new());
   check_openssl(check && X509_STORE_CTX_init(check.get(), store, certificate, nullptr) == 1,
@@ -44,6 +45,7 @@ void check_own(X509_STORE* store, X509* certificate, const std::string& place) {
 }  // namespace
 
 Credentials Credentials::from_folder(const std::filesystem::path& folder) {
+  // Whoever reads the key can act as this site; the other files are no secrets.
   const auto key = folder / kSiteKeyFile;
   struct stat status {};
   if (::stat(key.c_str(), &status) == 0 && (status.st_mode & 077) != 0) {
@@ -85,14 +87,19 @@ Credentials::Credentials(KeyPair site, CertificateHandle authority, RevocationsH
                 "set up TLS");
   revocations_ =
       std::make_unique<Revocations>(revocations_file, std::move(authority), revoked.get());
+  // OpenSSL verifies during the handshake, so nothing else of a visitor without a certificate is
+  // read. Depth 0: the authority has signed the peer's certificate itself.
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_verify_depth(context, 0);
   SSL_CTX_set_max_cert_list(context, kLargestCertificates);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  // An event loop calls with what fits, and may have moved its buffer before it repeats a call.
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
 }
 
+// After OpenSSL's own checks: these are about what the certificate says, which only this program
+// reads.
 std::optional<std::string> Credentials::reason_to_refuse(const SSL* ssl) const {
   const X509* certificate = SSL_get0_peer_certificate(ssl);
   if (certificate == nullptr) return "it has no certificate";

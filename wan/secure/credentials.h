@@ -2,8 +2,8 @@
 // and the revocation list.
 //
 // Thread-safe. Only the revocation list changes: that of a folder is read again when its file is
-// replaced. TLS 1.3 only, certificates on both ends, no resumption of sessions, which
-// would pass by a newer revocation list.
+// replaced. TLS 1.3 only, certificates on both ends, no resumption of sessions, which would pass by
+// a newer revocation list.
 #pragma once
 
 #include <filesystem>
@@ -22,10 +22,10 @@ class Credentials {
   // missing or wrong, or if others may read the key.
   static Credentials from_folder(const std::filesystem::path& folder);
 
-  // Throws DataError that names `place` unless the key is the certificate's, the authority signed
-  // certificate and list, and the certificate is valid now and not revoked. Ignores SIGPIPE in this
-  // process, because OpenSSL's writes can raise it. `revocations_file`: where newer lists come to;
-  // empty: none do.
+  // The key must be the certificate's, the authority must have signed certificate and list, and the
+  // certificate must be valid now. Else it throws DataError that names `place`. Ignores SIGPIPE in
+  // this process, because OpenSSL's writes can raise it. `revocations_file`: where newer lists come
+  // to; empty: none do.
   Credentials(KeyPair site, CertificateHandle authority, RevocationsHandle revoked,
               const std::string& place, const std::filesystem::path& revocations_file = {});
 

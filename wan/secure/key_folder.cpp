@@ -1,3 +1,5 @@
+// The order of writing makes a folder whole or absent. Secrets are never readable by others, not
+// even between two system calls: modes are given when a file or folder is made.
 #include "wan/secure/key_folder.h"
 
 #include <fcntl.h>
@@ -9,7 +11,7 @@
 #include <system_error>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "wan/secure/certificates.h"
 
 namespace farstep {
@@ -20,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kAuthorityKeyFile = "authority.key";
 constexpr const char* kSitesFolder = "sites";
+// Site names begin with a letter or digit, so it is never one.
 constexpr const char* kPartFolder = ".part";
 
 [[noreturn]] void fail(const fs::path& path, const char* what, int error) {
@@ -39,6 +42,7 @@ void write_private_file(const fs::path& path, const std::string& content) {
   if (file < 0) fail(path, "cannot be made", errno);
   const auto written = ::write(file, content.data(), content.size());
   int error = written < 0 ? errno : 0;
+  // A short write to a regular file means that the disk is full.
   if (error == 0 && written != static_cast<ssize_t>(content.size())) error = ENOSPC;
   if (error == 0 && ::fsync(file) != 0) error = errno;
   ::close(file);
@@ -100,6 +104,7 @@ void make_key_folder(const fs::path& folder, const std::string& run) {
                     "to add sites to it, or name another folder",
                     (folder / kAuthorityKeyFile).string()));
   }
+  // Only the folder itself is private: its parents may be anybody's.
   if (folder.has_parent_path()) make_folder(folder.parent_path());
   make_private_folder(folder);
   make_private_folder(folder / kSitesFolder);
@@ -159,6 +164,8 @@ void revoke_site_keys(const fs::path& folder, const std::vector<std::string>& si
   const auto before = read_revocations(read_file(place), place.string());
   const auto pem = revocations_pem(revoke(authority, before.get(), revoked).get());
   replace_private_file(place, pem);
+  // Also the folders of sites that are not copied yet, so that their keys come with the newest
+  // list.
   for (const auto& entry : fs::directory_iterator(folder / kSitesFolder)) {
     if (entry.is_directory()) replace_private_file(entry.path() / kRevocationsFile, pem);
   }

@@ -8,6 +8,8 @@ namespace farstep {
 
 std::string take_openssl_errors() {
   std::string text;
+  // The queue belongs to the thread. It is emptied, as the next failure would report old reasons
+  // too.
   while (const auto code = ERR_get_error()) {
     const char* reason = ERR_reason_error_string(code);
     if (!text.empty()) text += "; ";

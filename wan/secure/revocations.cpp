@@ -1,10 +1,13 @@
+// The file is looked up at each question instead of watched: a stat() costs a microsecond, and
+// works on every file system. Serials are only added, so a list that is cut short lets nobody in
+// again.
 #include "wan/secure/revocations.h"
 
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "wan/secure/certificates.h"
 
 namespace farstep {
@@ -39,6 +42,7 @@ std::optional<Revocations::Version> Revocations::version() const {
 void Revocations::read_if_changed() {
   const auto newest = version();
   if (!newest || newest == read_version_) return;
+  // Also if reading fails below, so that a damaged list is logged once.
   read_version_ = newest;
   try {
     const auto list = read_revocations(read_file(file_), file_.string());

@@ -1,8 +1,9 @@
+// A TLS connection for a thread that polls many of them: every call takes what is there and
+// returns. Only the handshake, the welcome and the last notice wait, each until its deadline.
 #include "wan/secure/secure_channel.h"
 
 #include <openssl/err.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -28,6 +29,7 @@ std::string failure_text(int result, int error) {
 
 constexpr const char* kCannotSend = "cannot send";
 constexpr const char* kCannotReceive = "cannot receive";
+// 64 GiB, well below what RFC 8446 (section 5.5) allows a key of AES-GCM.
 constexpr uint64_t kBytesOfAKey = uint64_t{1} << 36;
 
 auto receiving(std::span<std::byte> bytes) {
@@ -50,20 +52,6 @@ bool wait_for_ssl(int fd, int wanted, Deadline deadline) {
 SecureChannel::SecureChannel(Socket socket, SslHandle ssl, std::string peer)
     : socket_(std::move(socket)), ssl_(std::move(ssl)), peer_(std::move(peer)) {}
 
-SecureChannel::SecureChannel(SecureChannel&& other) noexcept
-    : socket_(std::move(other.socket_)),
-      ssl_(std::move(other.ssl_)),
-      peer_(std::move(other.peer_)) {}
-
-SecureChannel SecureChannel::connect(const SocketAddress& address, const std::string& site,
-                                     const Credentials& credentials, Deadline deadline) {
-  try {
-    return connect(connect_tcp(address, deadline), site, "", credentials, deadline);
-  } catch (const TcpError& error) {
-    fail(site, fmt::format("cannot connect to {}: {}", address.text(), error.what()));
-  }
-}
-
 SecureChannel SecureChannel::connect(Socket socket, const std::string& site,
                                      const std::string& topic, const Credentials& credentials,
                                      Deadline deadline) {
@@ -82,11 +70,14 @@ SecureChannel SecureChannel::connect(Socket socket, const std::string& site,
       },
       deadline);
   auto reason = credentials.reason_to_refuse(channel.ssl_.get());
+  // The right run is not enough: another of its sites may listen at this address.
   const auto found = identity_of(SSL_get0_peer_certificate(channel.ssl_.get())).site;
   if (!reason && found != site) reason = fmt::format("its certificate is of site \"{}\"", found);
   if (reason) fail(site, fmt::format("who answers there is refused: {}", *reason));
   std::array<char, kWelcome.size()> welcome{};
   try {
+    // In TLS 1.3 a client's handshake ends before the server has checked its certificate. The
+    // welcome shows that it was taken.
     channel.receive(std::as_writable_bytes(std::span(welcome)), deadline);
   } catch (const PeerError& error) {
     throw PeerError(site, fmt::format("{}; it may have refused this site's certificate, and its "
@@ -112,17 +103,18 @@ auto SecureChannel::sending(std::span<const std::byte> bytes) {
       bytes_under_key_ = 0;
     }
     const int result = SSL_write_ex(ssl, bytes.data(), bytes.size(), &sent);
+    // OpenSSL has taken the bytes into a record that is not on the wire yet: the next call must
+    // repeat them.
     is_sending_waiting_ = result != 1;
     bytes_under_key_ += sent;
     return result;
   };
 }
 
-// OpenSSL's queue of errors and errno belong to the thread, so both are read under the same lock
-// as the call.
+// OpenSSL's queue of errors and errno belong to the thread, not to the call. So both are emptied
+// before it, and read right after it.
 template <typename Step>
 SecureChannel::Outcome SecureChannel::attempt(const char* doing, Step step) {
-  const std::lock_guard lock(mutex_);
   ERR_clear_error();
   errno = 0;
   std::size_t count = 0;
@@ -130,6 +122,7 @@ SecureChannel::Outcome SecureChannel::attempt(const char* doing, Step step) {
   const int error = errno;
   if (result == 1) return {SSL_ERROR_NONE, count};
   const int wanted = SSL_get_error(ssl_.get(), result);
+  // These three are no failures: the peer has closed, or the socket is not ready.
   if (wanted != SSL_ERROR_ZERO_RETURN && wanted != SSL_ERROR_WANT_READ &&
       wanted != SSL_ERROR_WANT_WRITE) {
     fail(peer_, fmt::format("{}: {}", doing, failure_text(wanted, error)));
@@ -150,22 +143,9 @@ std::size_t SecureChannel::repeat(const char* doing, Step step, Deadline deadlin
   }
 }
 
-void SecureChannel::send(std::span<const std::byte> bytes, Deadline deadline) {
-  while (!bytes.empty()) {
-    const auto count = repeat(kCannotSend, sending(bytes), deadline);
-    if (count == 0) fail(peer_, "cannot send: the channel is closed");
-    bytes = bytes.subspan(count);
-  }
-}
-
-std::size_t SecureChannel::receive_some(std::span<std::byte> bytes, Deadline deadline) {
-  FARSTEP_CHECK(!bytes.empty(), "no room for bytes");
-  return repeat(kCannotReceive, receiving(bytes), deadline);
-}
-
 void SecureChannel::receive(std::span<std::byte> bytes, Deadline deadline) {
   while (!bytes.empty()) {
-    const auto count = receive_some(bytes, deadline);
+    const auto count = repeat(kCannotReceive, receiving(bytes), deadline);
     if (count == 0) fail(peer_, "cannot receive: the peer closed the channel");
     bytes = bytes.subspan(count);
   }
@@ -182,6 +162,7 @@ void SecureChannel::close(Deadline deadline) {
       deadline);
 }
 
+// A partial write leaves the rest to the caller, who comes again when poll() reports room.
 std::size_t SecureChannel::send_now(std::span<const std::byte> bytes) {
   std::size_t sent = 0;
   while (sent < bytes.size()) {
@@ -200,12 +181,7 @@ std::optional<std::size_t> SecureChannel::receive_now(std::span<std::byte> bytes
 }
 
 void SecureChannel::renew_key() {
-  const std::lock_guard lock(mutex_);
   bytes_under_key_ = kBytesOfAKey;
-}
-
-void SecureChannel::abort() {
-  ::shutdown(socket_.fd(), SHUT_RDWR);
 }
 
 }  // namespace farstep

@@ -1,12 +1,11 @@
 // A TLS 1.3 connection between two sites that have shown each other their certificates.
 //
-// One thread may send while another receives; abort() may come from any thread. Every call has a
-// deadline. A call that threw leaves the channel unusable.
+// For an event loop: once connected, no call waits. One thread at a time uses it. A call that threw
+// leaves the channel unusable.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,19 +17,16 @@ namespace farstep {
 
 class SecureChannel {
  public:
-  // Connects to `site` at `address`, and waits until that site has let this one in. Throws
-  // PeerError, which names the site and the reason: not reached, of another name, authority or run,
-  // expired, revoked, or it refused this site. `credentials` may go before the channel.
-  static SecureChannel connect(const SocketAddress& address, const std::string& site,
-                               const Credentials& credentials, Deadline deadline);
-  // Does the same over a connection that exists. The listener reads `topic`, a host name that says
-  // what the channel is for; it crosses the network in the clear.
+  // Makes the handshake with `site` over a connection, and waits until that site has let this one
+  // in. Throws PeerError, which names the site and the reason: of another name, authority or run,
+  // expired, revoked, or it refused this site. The listener reads `topic`, a host name that says
+  // what the channel is for; it crosses the network in the clear. `credentials` may go before the
+  // channel.
   static SecureChannel connect(Socket socket, const std::string& site, const std::string& topic,
                                const Credentials& credentials, Deadline deadline);
 
   // Takes a connection whose handshake is finished and whose peer is `peer`.
   SecureChannel(Socket socket, SslHandle ssl, std::string peer);
-  SecureChannel(SecureChannel&& other) noexcept;
 
   // Returns the site at the other end, as its certificate says.
   const std::string& peer() const { return peer_; }
@@ -38,29 +34,19 @@ class SecureChannel {
   const X509* peer_certificate() const { return SSL_get0_peer_certificate(ssl_.get()); }
   // Of a listener's channel: the topic of the site that connected; empty if it gave none.
   std::string topic() const;
-  // Sends all bytes.
-  void send(std::span<const std::byte> bytes, Deadline deadline);
-  // Waits for bytes, and returns how many came, at least one; 0 if the peer closed the channel.
-  // A connection that ends without that is a PeerError: somebody may have cut it.
-  std::size_t receive_some(std::span<std::byte> bytes, Deadline deadline);
-  // Receives as many bytes as `bytes` has.
-  void receive(std::span<std::byte> bytes, Deadline deadline);
-  // Tells the peer that no more bytes come.
-  void close(Deadline deadline);
-
-  // For an event loop: the socket to poll, and calls that never wait.
+  // The socket to poll.
   int fd() const { return socket_.fd(); }
   // Sends what fits now, and returns how many bytes. If it is not all, the next call must begin
   // with the first byte that was not sent.
   std::size_t send_now(std::span<const std::byte> bytes);
-  // Returns how many bytes were here, 0 if none; nullopt if the peer closed the channel.
+  // Returns how many bytes were here, 0 if none; nullopt if the peer closed the channel. A
+  // connection that ends without that is a PeerError: somebody may have cut it.
   std::optional<std::size_t> receive_now(std::span<std::byte> bytes);
   // Uses a new key for what is sent from now on. Happens by itself after each 64 GiB, because a key
   // of AES-GCM is good for some hundred gigabytes (RFC 8446, 5.5).
   void renew_key();
-
-  // Ends calls of other threads with PeerError, now and later.
-  void abort();
+  // Sends the notice that no more bytes come, waiting until the deadline for room.
+  void close(Deadline deadline);
 
  private:
   // What came of one SSL call: SSL_ERROR_NONE and a count, _ZERO_RETURN, or what it waits for.
@@ -74,13 +60,13 @@ class SecureChannel {
   Outcome attempt(const char* doing, Step step);
   template <typename Step>
   std::size_t repeat(const char* doing, Step step, Deadline deadline);
+  void receive(std::span<std::byte> bytes, Deadline deadline);
 
   Socket socket_;
   SslHandle ssl_;
   std::string peer_;
-  std::mutex mutex_;                 // guards *ssl_; not held while a call waits
-  uint64_t bytes_under_key_ = 0;     // guarded by mutex_
-  bool is_sending_waiting_ = false;  // guarded by mutex_: OpenSSL has the beginning of a record
+  uint64_t bytes_under_key_ = 0;
+  bool is_sending_waiting_ = false;  // OpenSSL has the beginning of a record
 };
 
 // What a listener sends when it has let a site in. A TLS 1.3 client has finished its handshake

@@ -1,3 +1,6 @@
+// A handshake takes as long as its visitor likes, so all of them go on at once, in steps that never
+// wait. Until a visitor has shown its certificate it costs a bounded amount of memory, and crowds
+// out only visitors from its own address.
 #include "wan/secure/secure_listener.h"
 
 #include <openssl/err.h>
@@ -69,6 +72,7 @@ void SecureListener::take_new() {
       }
       return;
     }
+    // The address is kept as text: after a failed handshake the kernel may not know it any more.
     const auto from = SocketAddress::remote_of(socket.fd());
     if (!from) continue;  // gone again
     make_room();
@@ -86,6 +90,7 @@ void SecureListener::make_room() {
   if (visitors_.size() < limits_.visitors) return;
   std::map<std::string, int> by_ip;
   for (const auto& visitor : visitors_) ++by_ip[visitor.ip];
+  // The oldest of the address with most visitors: max_element() returns the first of equals.
   const auto worst = std::max_element(
       visitors_.begin(), visitors_.end(),
       [&](const Visitor& a, const Visitor& b) { return by_ip[a.ip] < by_ip[b.ip]; });
@@ -96,6 +101,7 @@ void SecureListener::make_room() {
 void SecureListener::wait(Deadline deadline) {
   std::vector<pollfd> entries{{socket_.fd(), POLLIN, 0}};
   for (const auto& visitor : visitors_) {
+    // A handshake may have to send while this end reads, and the other way round.
     const bool writes = visitor.wanted == SSL_ERROR_WANT_WRITE;
     entries.push_back({visitor.socket.fd(), static_cast<short>(writes ? POLLOUT : POLLIN), 0});
     deadline = std::min(deadline, visitor.until);
@@ -141,6 +147,7 @@ SecureListener::Progress SecureListener::advance(Visitor& visitor) {
   if (visitor.wanted == SSL_ERROR_WANT_READ || visitor.wanted == SSL_ERROR_WANT_WRITE) {
     return Progress::kWaits;
   }
+  // A refused certificate fails the handshake; this reason says more than the alert that it sends.
   if (const auto verified = SSL_get_verify_result(ssl); verified != X509_V_OK) {
     return refuse(visitor, kCertificate, X509_verify_cert_error_string(verified));
   }

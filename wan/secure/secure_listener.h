@@ -2,8 +2,8 @@
 //
 // A visitor is a connection that has not shown a valid certificate yet. Nothing that it sends is
 // read but by OpenSSL's handshake. At most `visitors` are held at once, each for at most
-// `handshake_seconds`. When a visitor more comes, the oldest of the address with most visitors
-// goes, so that one stranger's connections push out each other and no site's.
+// `handshake_seconds`. If one more comes, the oldest of the address with most visitors goes. So one
+// stranger's connections push out each other, and no site's.
 //
 // One thread at a time uses it.
 #pragma once

@@ -1,3 +1,5 @@
+// Errors about an address come before training starts, and show what the machine has instead. What
+// a later try may mend is a PeerError; the rest is the config's.
 #include "wan/sockets/local_address.h"
 
 #include <ifaddrs.h>
@@ -31,6 +33,7 @@ std::vector<InterfaceAddress> interface_addresses() {
   FARSTEP_CHECK(getifaddrs(&list) == 0, "getifaddrs: {}", std::system_category().message(errno));
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
   std::vector<InterfaceAddress> found;
+  // By family, so that IPv4 comes before IPv6 at every interface.
   for (int family : {AF_INET, AF_INET6}) {
     for (const auto* entry = list; entry != nullptr; entry = entry->ifa_next) {
       if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != family) continue;
@@ -46,6 +49,7 @@ std::vector<InterfaceAddress> interface_addresses() {
   return found;
 }
 
+// For messages: a wrong address is mended by choosing another from this list.
 std::string list_interfaces(const std::vector<InterfaceAddress>& interfaces) {
   std::vector<std::string> texts;
   for (const auto& entry : interfaces) {
@@ -89,6 +93,7 @@ std::string resolve_address(const std::string& address, const std::string& inter
 }
 
 std::string ip_of_host(const std::string& field, const std::string& host) {
+  // Any family: whether the site uses IPv4 or IPv6 is the user's choice of the address.
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
@@ -111,6 +116,7 @@ std::string ip_of_host(const std::string& field, const std::string& host) {
 
 HostAndPort parse_endpoint(const std::string& field, const std::string& endpoint) {
   const std::string_view scheme = "tcp://";
+  // The last colon: an IPv6 address has others before it.
   const auto colon = endpoint.rfind(':');
   if (endpoint.starts_with(scheme) && colon > scheme.size()) {
     HostAndPort parsed{.host = endpoint.substr(scheme.size(), colon - scheme.size())};

@@ -36,8 +36,7 @@ void set_option(int fd, int level, int name, int value) {
 std::vector<sock_filter> source_filter(const SocketAddress& source) {
   const bool is_v4 = source.family() == AF_INET;
   const uint32_t source_offset = is_v4 ? 12 : 8;  // of the source address in the IP header
-  // From the header of the network layer on, as the filter of a TCP socket sees the packet from
-  // TCP's header.
+  // Counted from the IP header (SKF_NET_OFF): the filter of a TCP socket begins at TCP's header.
   uint32_t words[4];
   const std::size_t count = is_v4 ? 1 : 4;
   std::memcpy(words,
@@ -47,6 +46,7 @@ std::vector<sock_filter> source_filter(const SocketAddress& source) {
               4 * count);
   std::vector<sock_filter> program;
   for (std::size_t i = 0; i < count; ++i) {
+    // Two statements for each later word and the "pass" lie between here and "drop".
     const auto to_drop = static_cast<uint8_t>(2 * (count - i) - 1);
     const auto offset = static_cast<uint32_t>(SKF_NET_OFF) + source_offset;
     program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset + 4 * i)));
@@ -59,8 +59,8 @@ std::vector<sock_filter> source_filter(const SocketAddress& source) {
 
 }  // namespace
 
-// Gloo does not give out its sockets. The kernel lists all of the process, and an address tells
-// which is whose.
+// Gloo does not give out its sockets. The kernel lists all sockets of the process, and their
+// addresses distinguish them.
 int find_socket(
     const std::function<bool(const SocketAddress&, const std::optional<SocketAddress>&)>& wanted) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -154,25 +154,25 @@ bool SocketCounter::is_open() const {
          (remote == remote_ || !remote || remote->port() == 0);
 }
 
-SocketFacts SocketCounter::look() {
-  const auto facts = is_open() ? kernel_facts(fd_) : std::nullopt;
-  if (!facts) return facts_;
+SocketFacts SocketCounter::facts() {
+  const auto kernel = is_open() ? kernel_facts(fd_) : std::nullopt;
+  if (!kernel) return facts_;
   const double stretch =
-      static_cast<double>(facts->tcpi_rtt) / std::max<double>(1, facts->tcpi_min_rtt);
+      static_cast<double>(kernel->tcpi_rtt) / std::max<double>(1, kernel->tcpi_min_rtt);
   // The kernel counts segments in 32 bits. Their size may change, so only new ones are multiplied.
-  const uint32_t new_segments = facts->tcpi_delivered - delivered_segments_;
-  delivered_segments_ = facts->tcpi_delivered;
+  const uint32_t new_segments = kernel->tcpi_delivered - delivered_segments_;
+  delivered_segments_ = kernel->tcpi_delivered;
   const uint64_t delivered_bytes =
-      facts_.line.delivered_bytes + uint64_t{new_segments} * facts->tcpi_snd_mss;
+      facts_.line.delivered_bytes + uint64_t{new_segments} * kernel->tcpi_snd_mss;
   // Bytes sent again are no progress, so they are not counted as sent.
-  facts_ = {.bytes = {.sent = facts->tcpi_bytes_sent - facts->tcpi_bytes_retrans,
-                      .received = facts->tcpi_bytes_received,
-                      .retransmitted = facts->tcpi_bytes_retrans},
-            .rtt_seconds = facts->tcpi_rtt * 1e-6,
-            .sending_seconds = static_cast<double>(facts->tcpi_busy_time) * 1e-6,
+  facts_ = {.bytes = {.sent = kernel->tcpi_bytes_sent - kernel->tcpi_bytes_retrans,
+                      .received = kernel->tcpi_bytes_received,
+                      .retransmitted = kernel->tcpi_bytes_retrans},
+            .rtt_seconds = kernel->tcpi_rtt * 1e-6,
+            .sending_seconds = static_cast<double>(kernel->tcpi_busy_time) * 1e-6,
             .line = {.delivered_bytes = delivered_bytes,
-                     .retransmitted_bytes = facts->tcpi_bytes_retrans,
-                     .least_rtt_seconds = facts->tcpi_min_rtt * 1e-6,
+                     .retransmitted_bytes = kernel->tcpi_bytes_retrans,
+                     .least_rtt_seconds = kernel->tcpi_min_rtt * 1e-6,
                      .least_stretch = stretch,
                      .most_stretch = stretch}};
   return facts_;

@@ -71,7 +71,7 @@ class Line {
  public:
   virtual ~Line() = default;
   // Returns the kernel's figures now, or the last ones once there is no connection.
-  virtual SocketFacts look() = 0;
+  virtual SocketFacts facts() = 0;
   // Do the same as the free functions.
   virtual void limit_pace(double bits_per_second) = 0;
   virtual void pace_with(const std::string& congestion_control) = 0;
@@ -82,7 +82,7 @@ class Line {
 class SocketCounter : public Line {
  public:
   explicit SocketCounter(int fd);
-  SocketFacts look() override;
+  SocketFacts facts() override;
   void limit_pace(double bits_per_second) override;
   void pace_with(const std::string& congestion_control) override;
   // Ends the connection both ways: its owner reads the end of the stream, as if the peer had closed
@@ -95,7 +95,7 @@ class SocketCounter : public Line {
   int fd_;
   std::optional<SocketAddress> local_, remote_;
   SocketFacts facts_;
-  uint32_t delivered_segments_ = 0;  // as the kernel counted them at the last look
+  uint32_t delivered_segments_ = 0;  // as the kernel counted them at the last call
 };
 
 }  // namespace farstep

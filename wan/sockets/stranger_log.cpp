@@ -1,3 +1,5 @@
+// The first warning of a kind is logged at once. Those that follow within the quiet time are only
+// counted, so a flood of any size writes one line in that time.
 #include "wan/sockets/stranger_log.h"
 
 #include <spdlog/spdlog.h>
@@ -26,6 +28,7 @@ std::string printable(std::string_view text, std::size_t most) {
 }
 
 void StrangerLog::warn(std::string_view kind, std::string_view text) {
+  // Before the entry is looked up: a kind that was quiet long enough counts as new.
   tick();
   const auto [found, is_new] = kinds_.try_emplace(std::string(kind));
   if (!is_new) {

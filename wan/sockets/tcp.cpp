@@ -1,3 +1,5 @@
+// Sockets never block: each wait is a poll() that knows its deadline, so nothing of a site hangs in
+// a system call.
 #include "wan/sockets/tcp.h"
 
 #include <arpa/inet.h>
@@ -42,7 +44,8 @@ Socket new_socket(int family) {
   return socket;
 }
 
-// A signal may interrupt poll(); the wait then continues until the deadline.
+// A signal may interrupt poll(); the wait then continues until the deadline. Errors of the socket
+// end it too: the caller's next call reports them.
 void wait_ready(const Socket& socket, short events, Deadline deadline) {
   pollfd entry{socket.fd(), events, 0};
   int ready = 0;
@@ -154,6 +157,7 @@ Socket connect_tcp(const SocketAddress& address, Deadline deadline, const std::s
     if (bind(socket.fd(), source.get(), source.size()) != 0) fail(errno);
   }
   if (connect(socket.fd(), address.get(), address.size()) != 0 && errno != EINPROGRESS) fail(errno);
+  // Writable means that the attempt is over; SO_ERROR has its result.
   wait_ready(socket, POLLOUT, deadline);
   int error = 0;
   socklen_t length = sizeof(error);

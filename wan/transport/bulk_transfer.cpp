@@ -1,3 +1,5 @@
+// A state of gigabytes crosses a line that may break. TCP cannot resume, so the two ends agree
+// after each new connection how many bytes the receiver has, and go on there.
 #include "wan/transport/bulk_transfer.h"
 
 #include <fmt/format.h>
@@ -9,9 +11,10 @@
 #include <charconv>
 #include <cstring>
 #include <functional>
-#include <random>
 
 #include "trainer/base/error.h"
+#include "wan/sockets/process_sockets.h"
+#include "wan/sockets/random_token.h"
 
 namespace farstep {
 
@@ -25,12 +28,6 @@ constexpr double kRetrySeconds = 0.2;
 // A stop waits for a connection that is being made.
 constexpr double kConnectSeconds = 2;
 constexpr std::string_view kGreeting = "farstep-bulk ";
-
-// 128 random bits: no other process knows them.
-std::string new_token() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
 
 // A descriptor that becomes readable when a stop is requested.
 class StopSignal {
@@ -50,19 +47,13 @@ enum class Wait { kReady, kStopped, kLate };
 // Waits until `fd` is ready for `events`; without an fd it waits for the stop or the deadline.
 Wait wait_for(int fd, short events, int stop_fd, Deadline deadline) {
   while (true) {
+    // A negative fd is ignored by poll(), which makes this a wait for the stop.
     pollfd entries[] = {{stop_fd, POLLIN, 0}, {fd, events, 0}};
     if (poll(entries, 2, milliseconds_until(deadline)) < 0) continue;
     if (entries[0].revents != 0) return Wait::kStopped;
     if (entries[1].revents != 0) return Wait::kReady;
     if (milliseconds_until(deadline) == 0) return Wait::kLate;
   }
-}
-
-// The kernel spreads the bytes evenly, so that the line keeps room for the run.
-void limit_rate(const Socket& socket, const std::optional<double>& bits_per_second) {
-  if (!bits_per_second) return;
-  const auto bytes = static_cast<uint64_t>(std::max(1.0, *bits_per_second / 8));
-  setsockopt(socket.fd(), SOL_SOCKET, SO_MAX_PACING_RATE, &bytes, sizeof(bytes));
 }
 
 std::optional<uint64_t> number_of(const std::string& line) {
@@ -101,6 +92,7 @@ std::optional<bool> send_rest(const Socket& socket, const BulkAddress& address,
     const auto waited = wait_for(socket.fd(), POLLOUT, stop_fd, give_up);
     if (waited == Wait::kStopped) return std::nullopt;
     if (waited == Wait::kLate) throw TcpError("nothing could be sent");
+    // Found anew each time: the parts are few.
     const auto rest = bytes_at(parts, sent);
     const auto count = send(socket.fd(), rest.data(), rest.size(), MSG_NOSIGNAL);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
@@ -108,6 +100,7 @@ std::optional<bool> send_rest(const Socket& socket, const BulkAddress& address,
     sent += static_cast<uint64_t>(count);
     give_up = deadline_after(stall_seconds);
   }
+  // The kernel has the last bytes, but only the receiver knows that it has them too.
   if (wait_for(socket.fd(), POLLIN, stop_fd, give_up) == Wait::kStopped) return std::nullopt;
   return receive_line(socket, deadline_after(0)) == "done";
 }
@@ -127,7 +120,7 @@ BulkReceiver::BulkReceiver(const std::string& ip, int port, double connect_secon
   }
   address_ = {.ip = ip,
               .port = SocketAddress::local_of(listener_.fd()).value_or(wanted).port(),
-              .token = new_token()};
+              .token = random_token()};
 }
 
 bool BulkReceiver::accept_sender(Deadline deadline, int stop_fd) {
@@ -159,6 +152,8 @@ bool BulkReceiver::accept_sender(Deadline deadline, int stop_fd) {
   }
 }
 
+// The first byte has a limit of its own, as the donor may still have to connect. Each byte then
+// moves the deadline: only a standstill ends the wait.
 bool BulkReceiver::receive(std::span<std::byte> bytes, const std::stop_token& stop) {
   const StopSignal signal(stop);
   auto deadline = deadline_after(patience_seconds());
@@ -200,7 +195,8 @@ bool send_bulk(const BulkAddress& address, std::span<const std::span<const std::
     std::string obstacle;
     try {
       const auto socket = connect_tcp(target, std::min(give_up, deadline_after(kConnectSeconds)));
-      limit_rate(socket, limits.bits_per_second);
+      // Below the line's rate, so that it keeps room for the run's own messages.
+      if (limits.bits_per_second) limit_pace(socket.fd(), *limits.bits_per_second);
       const auto is_done =
           send_rest(socket, address, parts, limits.stall_seconds, signal.fd(), give_up);
       if (!is_done) return false;

@@ -4,6 +4,7 @@
 
 namespace farstep {
 
+// The round trip is a state and no sum: the newest one stands for both.
 LinkState since(const LinkState& before, const LinkState& now) {
   return {.sent_bytes = now.sent_bytes - before.sent_bytes,
           .received_bytes = now.received_bytes - before.received_bytes,
@@ -26,7 +27,7 @@ LinkState sum(const LinkState& first, const LinkState& second) {
 
 // A send that fills the line replaces the known speed; a shorter one can only raise it. Otherwise a
 // change to a smaller codec would look like a slower line, and be undone.
-void LinkMeter::look(const LinkState& now) {
+void LinkMeter::observe(const LinkState& now) {
   const auto sent = since(last_, now);
   last_ = now;
   if (sent.sent_bytes == 0 || sent.sending_seconds < kLeastSeconds) return;
@@ -45,9 +46,9 @@ LinkMeters::LinkMeters(const Transport& transport)
 void LinkMeters::look() {
   for (int peer = 0; peer < transport_.size(); ++peer) {
     if (peer != transport_.rank())
-      links_[static_cast<std::size_t>(peer)].look(transport_.link(peer));
+      links_[static_cast<std::size_t>(peer)].observe(transport_.link(peer));
   }
-  uplink_.look(transport_.uplink());
+  uplink_.observe(transport_.uplink());
 }
 
 }  // namespace farstep

@@ -29,7 +29,7 @@ class LinkMeter {
   explicit LinkMeter(const LinkState& now) : last_(now) {}
 
   // Learns from the sends since the last call.
-  void look(const LinkState& now);
+  void observe(const LinkState& now);
 
   // Returns the measured speed; nullopt before the first send that can be measured.
   std::optional<double> bits_per_second() const { return bits_per_second_; }

@@ -1,3 +1,6 @@
+// Every pair of sites is tried in both directions before training. Gloo alone would report a wrong
+// address or a closed port as a timeout without a cause. All sites hear all verdicts, so that none
+// starts without the others.
 #include "wan/transport/network_check.h"
 
 #include <poll.h>
@@ -8,11 +11,11 @@
 #include <list>
 #include <map>
 #include <optional>
-#include <random>
 #include <thread>
 
 #include "trainer/base/error.h"
 #include "wan/sockets/process_sockets.h"
+#include "wan/sockets/random_token.h"
 #include "wan/sockets/tcp.h"
 #include "wan/transport/network_notice.h"
 #include "wan/transport/verdicts.h"
@@ -25,12 +28,6 @@ namespace {
 constexpr std::size_t kMostVisitors = 64;  // so that strangers cannot use up the descriptors
 // A router may break a connection at any time, and a full reception drops one.
 constexpr int kAttempts = 3;
-
-// 128 random bits: no other process can send this nonce by chance.
-std::string new_nonce() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
 
 // Answers a visitor who sends a site's nonce with the own nonce, and records the visitor's address.
 class Reception {
@@ -69,6 +66,7 @@ class Reception {
       if (!visitors_.empty()) wait_milliseconds = milliseconds_until(visitors_.front().deadline);
       if (poll(entries.data(), entries.size(), wait_milliseconds) < 0) continue;
       if (entries[0].revents != 0) return;
+      // Visitors only, in the order in which their entries were added.
       auto entry = entries.begin() + 1 + static_cast<std::ptrdiff_t>(listeners_.size());
       for (auto visitor = visitors_.begin(); visitor != visitors_.end(); ++entry) {
         const bool is_ready = entry->revents != 0;
@@ -120,7 +118,8 @@ class NetworkCheck {
   NetworkCheck(const MeshOptions& mesh, Store& store) : mesh_(mesh), store_(store) {}
 
   std::vector<PeerLink> run() {
-    const auto nonce = new_nonce();
+    const auto nonce = random_token();
+    // Listens before it publishes: a peer that reads the notice may connect at once.
     auto listeners = listen_and_publish(nonce);
     std::vector<NetworkNotice> notices;
     for (int rank = 0; rank < mesh_.size(); ++rank) notices.push_back(read_notice(rank));

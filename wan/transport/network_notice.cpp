@@ -1,3 +1,5 @@
+// Peers may send anything here, so a notice is limited and checked before a port of it becomes an
+// index.
 #include "wan/transport/network_notice.h"
 
 #include "trainer/config/json_fields.h"
@@ -47,6 +49,7 @@ NetworkNotice read_network_notice(const std::string& text, int num_sites) {
     throw DataError(error.what());
   }
   NetworkNotice notice{fields.address, fields.nonce, {}, fields.failure, fields.is_temporary};
+  // A site that failed may have no ports; its reason is all that counts.
   if (!notice.failure.empty()) return notice;
   if (std::ssize(fields.ports) != num_sites) {
     throw DataError(fmt::format("it has {} ports for {} sites", fields.ports.size(), num_sites));

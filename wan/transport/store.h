@@ -1,13 +1,9 @@
 // A small key-value store that sites share before they have connections of their own. It holds
-// listening addresses, nonces and verdicts. Real runs keep it on the control plane, tests in
-// memory.
+// listening addresses, nonces and verdicts. Runs keep it on the control plane.
 //
 // All methods are thread-safe.
 #pragma once
 
-#include <condition_variable>
-#include <map>
-#include <mutex>
 #include <string>
 
 namespace farstep {
@@ -25,20 +21,5 @@ class Store {
 // Returns when all `size` sites have called it with `key`, or when one cannot any more. Sites that
 // have learned the same failure call it before they end: one of them may take the store along.
 void wait_until_all_know(Store& store, const std::string& key, int self, int size);
-
-// A store for sites that are threads of one process. put() throws InternalError for a second value.
-class MemoryStore : public Store {
- public:
-  // get() waits at most `deadline_seconds`.
-  explicit MemoryStore(double deadline_seconds) : deadline_seconds_(deadline_seconds) {}
-  void put(const std::string& key, const std::string& value) override;
-  std::string get(const std::string& key) override;
-
- private:
-  const double deadline_seconds_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, std::string> values_;  // guarded by mutex_
-};
 
 }  // namespace farstep

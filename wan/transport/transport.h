@@ -1,4 +1,4 @@
-// Moves bytes between the N sites of a run. A site's rank is its site id.
+// Moves bytes between the N members of a view. A site's rank is its place there.
 //
 // A message is identified by (sender, receiver, tag). Sender and receiver must agree on its size.
 // Messages with equal identity arrive in the order in which they were sent. Memory passed to send()

@@ -1,3 +1,5 @@
+// Every site hears the verdicts of all, so that all throw the same error. The site with the store
+// must not end first: the others could not read the reasons any more.
 #include "wan/transport/verdicts.h"
 
 #include "trainer/base/error.h"

@@ -1,3 +1,5 @@
+// A frame's kind determines everything else about it, so the rules are one table, and reading
+// checks a header against its row.
 #include "wan/tunnel/frame.h"
 
 #include <fmt/format.h>
@@ -42,6 +44,7 @@ const Shape* shape_of(FrameKind kind) {
   return shape == kShapes.end() ? nullptr : shape;
 }
 
+// Byte by byte, so that the order on the wire does not depend on the processor.
 void put(std::byte* to, uint64_t number, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(number >> (8 * i));
 }
@@ -96,6 +99,7 @@ Hello read_hello(const Frame& frame) {
   }
   from += kMagic.size();
   Hello hello{get(from, 8), get(from + 8, 8), get(from + 16, 8), get(from + 24, 8)};
+  // Zero means "not known" in the other fields.
   if (hello.tunnel == 0) throw WrongFrame("its hello has no tunnel id");
   return hello;
 }
@@ -121,6 +125,7 @@ bool is_port_name(std::string_view name) {
 FrameReader::FrameReader() : buffer_(kBufferBytes) {}
 
 std::span<std::byte> FrameReader::room() {
+  // An empty buffer starts again at its beginning for free; only a part of a frame has to move.
   if (begin_ == end_) begin_ = end_ = 0;
   // The rest of a frame must fit behind its beginning.
   if (buffer_.size() - begin_ < kFrameHeaderBytes + kMostPayload) {
@@ -143,6 +148,8 @@ std::optional<Frame> FrameReader::next() {
   Frame frame{.kind = static_cast<FrameKind>(header[0]),
               .stream = static_cast<uint32_t>(get(header + 4, 4)),
               .sequence = get(header + 8, 8)};
+  // The header alone decides what is wrong, before the payload has come: a peer cannot make this
+  // end wait for bytes that it would refuse.
   const auto* shape = shape_of(frame.kind);
   if (shape == nullptr) {
     throw WrongFrame(

@@ -1,3 +1,5 @@
+// A tunnel for each lane and peer, made when either side first needs it and kept until the site
+// ends. All of them share one listener, whose thread hands each visitor's channel to its tunnel.
 #include "wan/tunnel/gateway.h"
 
 #include <spdlog/spdlog.h>
@@ -11,19 +13,21 @@ namespace farstep {
 
 namespace {
 
-// Between two looks whether the gateway ends.
+// How late the thread may notice that the gateway ends.
 constexpr double kTurnSeconds = 0.2;
 // Far above the lanes of any run: a member cannot make this site start threads without end.
 constexpr int kMostLanes = 64;
 constexpr std::string_view kTopic = "lane-";
 
+// A tunnel outlives a view, but a transport counts from its own start. So what the line carried
+// before is subtracted.
 class LineFromNow : public Line {
  public:
   explicit LineFromNow(std::shared_ptr<Line> line)
-      : line_(std::move(line)), before_(line_->look()) {}
+      : line_(std::move(line)), before_(line_->facts()) {}
 
-  SocketFacts look() override {
-    auto facts = line_->look();
+  SocketFacts facts() override {
+    auto facts = line_->facts();
     facts.bytes.sent -= before_.bytes.sent;
     facts.bytes.received -= before_.bytes.received;
     facts.bytes.retransmitted -= before_.bytes.retransmitted;
@@ -56,6 +60,7 @@ SecureListener listen_at(const SocketAddress& address, const Credentials& creden
                          StrangerLog& strangers) {
   const auto& own = credentials.identity().site;
   try {
+    // Any other site of the run may come: who takes part is decided behind the port.
     return {address, credentials, [&own](const std::string& site) { return site != own; },
             [&strangers](std::string_view kind, const std::string& text) {
               strangers.warn(kind, text);
@@ -80,7 +85,7 @@ Gateway::Gateway(const SocketAddress& address, Credentials credentials, const Cl
                credentials_.identity().run);
 }
 
-// All tunnels drain at the same time.
+// Asked before any is joined, so that all tunnels drain at the same time.
 Gateway::~Gateway() {
   is_stopping_ = true;
   thread_.join();
@@ -105,6 +110,7 @@ void Gateway::listen() {
 }
 
 void Gateway::welcome(SecureChannel channel) {
+  // The topic is known before the peer's first byte, and the TLS handshake has covered it.
   const auto lane = lane_of(channel.topic());
   if (!lane) {
     return strangers_.warn("dropped a connection",
@@ -116,6 +122,7 @@ void Gateway::welcome(SecureChannel channel) {
 
 std::shared_ptr<Tunnel> Gateway::tunnel(const std::string& peer, int lane) {
   const std::lock_guard lock(mutex_);
+  // Made by whichever comes first: a request of this site, or the peer's connection.
   auto& tunnel = tunnels_[{peer, lane}];
   if (tunnel == nullptr) {
     tunnel = std::make_shared<Tunnel>(peer, lane, credentials_, services_);
@@ -130,11 +137,14 @@ std::shared_ptr<Tunnel> Gateway::tunnel(const std::string& peer, int lane) {
 void Gateway::know(const std::string& peer, const SocketAddress& address, bool dials_first) {
   const std::lock_guard lock(mutex_);
   known_.insert_or_assign(peer, Known{address, dials_first});
+  // Also tunnels that exist already: a peer may come back at another address.
   for (const auto& [key, tunnel] : tunnels_) {
     if (key.first == peer) tunnel->set_peer_address(address, dials_first);
   }
 }
 
+// Some lanes lead elsewhere than to the peer's own port: to the endpoint of a coordinator in its
+// process, or to a newcomer, of which only its request is known.
 void Gateway::know_for_lane(const std::string& peer, int lane, const SocketAddress& address) {
   tunnel(peer, lane)->set_peer_address(address, true);
 }

@@ -1,3 +1,6 @@
+// Backpressure goes from end to end. A connection is read only if its stream has room. A stream
+// gets room when the connection at the other end has taken its bytes. So memory is bounded, and a
+// slow reader holds up its own stream alone.
 #include "wan/tunnel/local_streams.h"
 
 #include <spdlog/spdlog.h>
@@ -31,6 +34,7 @@ LocalStreams::LocalStreams(std::string peer, bool has_odd_streams, Services& ser
       scratch_(kMostPayload) {}
 
 void LocalStreams::add(Socket local, const std::string& name) {
+  // The socket closes when it goes out of scope; whoever connected sees that.
   if (end_.is_full()) return;
   send_without_delay(local.fd());
   locals_[end_.open(name)].socket = std::move(local);
@@ -43,6 +47,8 @@ void LocalStreams::on_open(uint32_t stream, const std::string& name) {
     return end_.reset(stream);
   }
   try {
+    // The wait is short, as the service listens on this machine. The source address says who
+    // visits.
     auto socket = connect_tcp(service->address, deadline_after(kLocalSeconds), service->source_ip);
     send_without_delay(socket.fd());
     locals_[stream].socket = std::move(socket);
@@ -59,6 +65,8 @@ void LocalStreams::append_entries(std::vector<pollfd>& entries, bool may_read) {
     if (may_read && !local.has_read_all && end_.room(stream) > 0) events |= POLLIN;
     if (local.begin < local.waiting.size()) events |= POLLOUT;
     // poll() reports a broken connection always, also one whose bytes have no room yet.
+    // A negative descriptor makes poll() skip the entry, and keeps the entries in step with
+    // polled_.
     const bool is_of_interest = events != 0 || local.has_read_all;
     entries.push_back({is_of_interest ? local.socket.fd() : -1, events, 0});
     polled_.push_back(stream);
@@ -137,6 +145,7 @@ void LocalStreams::write_waiting(uint32_t stream, Local& local) {
     local.begin = 0;
   }
   if (!local.waiting.empty() || !local.is_peer_done) return;
+  // The peer has written its last byte and may still read: only this direction ends.
   ::shutdown(local.socket.fd(), SHUT_WR);
   drop_if_over(stream);
 }

@@ -1,3 +1,10 @@
+// One thread has all sockets of the lane: the TLS connection, the local connections and the local
+// listeners. Each turn it sends what it can, polls everything, and moves what has come. Other
+// threads only leave requests under the mutex and wake it.
+//
+// The state of the streams is TunnelEnd's; this unit decides when a connection is made, believed
+// and given up. A cut line is connected again and keeps its streams. They end only if the peer's
+// process has ended, which its own word or a refused connection proves.
 #include "wan/tunnel/tunnel.h"
 
 #include <poll.h>
@@ -81,6 +88,7 @@ void Tunnel::set_peer_address(const SocketAddress& address, bool dials_first) {
 void Tunnel::take(SecureChannel channel) {
   {
     const std::lock_guard lock(mutex_);
+    // A newer connection of the peer replaces one that was not taken yet.
     offered_.reset();
     offered_.emplace(std::move(channel));
   }
@@ -94,6 +102,7 @@ std::shared_ptr<const Socket> Tunnel::listen_for(const std::string& name, const 
     doors_.push_back(door);
   }
   wake();
+  // Points at the listener and holds the door: the two end together.
   return {door, &door->listener};
 }
 
@@ -113,8 +122,8 @@ void Tunnel::run() {
       take_requests();
       if (!channel_ && steady_clock::now() >= next_dial_) dial();
       exchange();
-      mind_revocation();
-      mind_silence();
+      check_revocation();
+      check_silence();
     }
   } catch (const std::exception& error) {
     spdlog::error("secure link to {} ended: {}", peer_, error.what());
@@ -152,6 +161,7 @@ void Tunnel::take_requests() {
     }
   }
   if (!offered) return;
+  // Only if it lives: the peer may have dialed because this connection is dead.
   const bool is_own_better =
       channel_ && is_dialed_ && is_first_ && seconds_since(heard_) < 2 * kKeepAliveSeconds;
   if (!is_own_better) begin(std::move(*offered), false);
@@ -211,7 +221,8 @@ void Tunnel::begin(SecureChannel channel, bool is_dialed) {
   is_dialed_ = is_dialed;
   const std::lock_guard lock(mutex_);
   if (counter_) {
-    const auto last = counter_->look();
+    const auto last = counter_->facts();
+    // The figures of a lane go on over a change of the connection, as its users count differences.
     before_.bytes += last.bytes;
     before_.sending_seconds += last.sending_seconds;
     before_.line.delivered_bytes += last.line.delivered_bytes;
@@ -235,7 +246,7 @@ void Tunnel::lose(const std::string& reason) {
   const bool is_expected = is_stopping_ || reason == kPeerHasEnded;
   spdlog::log(is_expected ? spdlog::level::debug : spdlog::level::warn,
               "secure link to {}, lane {}: {}", peer_, lane_, reason);
-  if (counter_) counter_->look();  // the last figures, before the socket goes
+  if (counter_) counter_->facts();  // the last figures, before the socket goes
   channel_.reset();
   is_connected_ = false;
   failure_ = reason;
@@ -256,6 +267,8 @@ void Tunnel::exchange() {
   } catch (const PeerError& error) {
     lose(error.what());
   }
+  // Held during poll(), so that no listener closes meanwhile: its number could become another
+  // socket's.
   std::vector<std::shared_ptr<const Door>> doors;
   {
     const std::lock_guard lock(mutex_);
@@ -265,6 +278,7 @@ void Tunnel::exchange() {
   }
   std::vector<pollfd> entries{{wake_.fd(), POLLIN, 0}};
   const bool is_connected = channel_ && streams_.end().is_connected();
+  // Writability is asked for only with something to send: an idle connection is always writable.
   const auto channel_events = static_cast<short>(has_sent_all ? POLLIN : POLLIN | POLLOUT);
   entries.push_back({channel_ ? channel_->fd() : -1, channel_events, 0});
   const bool may_admit =
@@ -275,6 +289,8 @@ void Tunnel::exchange() {
   const auto first_stream = entries.size();
   streams_.append_entries(entries, is_connected && has_sent_all);
   const auto until =
+      // Twice in the keep-alive's period, so that neither silence nor a due keep-alive is noticed
+      // late.
       std::min(deadline_after(kKeepAliveSeconds / 2), channel_ ? Time::max() : next_dial_);
   ::poll(entries.data(), entries.size(), milliseconds_until(until));
   eventfd_t ignored = 0;
@@ -335,7 +351,7 @@ void Tunnel::receive() {
 }
 
 // A peer whose key was stolen and revoked must not stay for as long as its connection lasts.
-void Tunnel::mind_revocation() {
+void Tunnel::check_revocation() {
   if (!channel_ || seconds_since(checked_) < kRevocationSeconds) return;
   checked_ = steady_clock::now();
   if (!credentials_.is_revoked(channel_->peer_certificate())) return;
@@ -343,7 +359,7 @@ void Tunnel::mind_revocation() {
   end_all_streams();
 }
 
-void Tunnel::mind_silence() {
+void Tunnel::check_silence() {
   if (!channel_) return;
   if (seconds_since(heard_) > kSilenceSeconds) {
     return lose(fmt::format("nothing has come for {} s", kSilenceSeconds));
@@ -351,10 +367,10 @@ void Tunnel::mind_silence() {
   if (seconds_since(sent_) > kKeepAliveSeconds) streams_.end().keep_alive();
 }
 
-SocketFacts Tunnel::look() {
+SocketFacts Tunnel::facts() {
   const std::lock_guard lock(mutex_);
   if (!counter_) return before_;
-  auto facts = counter_->look();
+  auto facts = counter_->facts();
   facts.bytes += before_.bytes;
   facts.sending_seconds += before_.sending_seconds;
   facts.line.delivered_bytes += before_.line.delivered_bytes;

@@ -48,7 +48,7 @@ class Tunnel : public Line {
   void request_stop();
 
   // The figures of all connections of the lane, one after the other.
-  SocketFacts look() override;
+  SocketFacts facts() override;
   void limit_pace(double bits_per_second) override;
   void pace_with(const std::string& congestion_control) override;
 
@@ -72,8 +72,8 @@ class Tunnel : public Line {
   void receive();
   bool send();
   void admit(const Door& door);
-  void mind_revocation();
-  void mind_silence();
+  void check_revocation();
+  void check_silence();
   void wake() const;
 
   const std::string peer_;

@@ -1,3 +1,5 @@
+// The check of the network with keys: each site says where it can be reached, all connect, and all
+// hear which pairs could not.
 #include "wan/tunnel/tunnel_check.h"
 
 #include <charconv>
@@ -58,6 +60,7 @@ std::vector<PeerLink> check_tunnels(const MeshOptions& mesh,
                                     Store& store) {
   const auto prefix = fmt::format("tunnel/{}", mesh.generation);
   const auto& name = mesh.sites[mesh.rank];
+  // Before it waits for any peer's notice: two sites would otherwise wait for each other.
   store.put(fmt::format("{}/notice/{}", prefix, mesh.rank), notice_of(own));
   std::vector<std::optional<SocketAddress>> addresses(mesh.sites.size());
   for (int peer = 0; peer < mesh.size(); ++peer) {
@@ -68,6 +71,12 @@ std::vector<PeerLink> check_tunnels(const MeshOptions& mesh,
     if (addresses[peer]) gateway.know(site, *addresses[peer], !own || name < site);
   }
   const auto deadline = deadline_after(mesh.connect_seconds);
+  // All tunnels are made before one is waited for: each connects by itself. So a peer that cannot
+  // be reached leaves the others their time.
+  std::vector<std::shared_ptr<Line>> lines;
+  for (int peer = 0; peer < mesh.size(); ++peer) {
+    lines.push_back(peer == mesh.rank ? nullptr : gateway.line(mesh.sites[peer], kFirstDataLane));
+  }
   std::string failures;
   std::vector<PeerLink> found(mesh.sites.size());
   for (int peer = 0; peer < mesh.size(); ++peer) {
@@ -78,8 +87,7 @@ std::vector<PeerLink> check_tunnels(const MeshOptions& mesh,
                   failure_text(name, mesh.sites[peer], own, addresses[peer], reason);
       continue;
     }
-    found[peer] = {loopback_ip(peer),
-                   gateway.line(mesh.sites[peer], kFirstDataLane)->look().rtt_seconds};
+    found[peer] = {loopback_ip(peer), lines[peer]->facts().rtt_seconds};
   }
   share_verdicts(store, prefix, mesh.rank, mesh.size(), failures);
   return found;

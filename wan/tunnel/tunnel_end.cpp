@@ -1,3 +1,6 @@
+// Resending, as TCP does it, but across connections. Frames are numbered and kept until the peer
+// has acknowledged them. After a cut both ends say what they expect next, and continue there. An id
+// for each end tells a peer that was cut off from one that begins anew and knows no stream.
 #include "wan/tunnel/tunnel_end.h"
 
 #include <fmt/format.h>
@@ -15,6 +18,7 @@ namespace {
 // Credits of all streams together never come near the end of 64 bits.
 constexpr uint64_t kMostCredit = uint64_t{1} << 40;
 
+// Doubled, and told apart by parity, the numbers of both ends fit into 32 bits.
 constexpr uint32_t kMostStreams = uint32_t{1} << 30;
 // Frames without data are kept beyond resend_bytes: few, unless the peer acknowledges nothing.
 constexpr std::size_t kSpareBytes = std::size_t{1} << 20;
@@ -22,6 +26,7 @@ constexpr std::size_t kSpareBytes = std::size_t{1} << 20;
 uint64_t new_id() {
   std::random_device random;
   uint64_t id = 0;
+  // Zero stands for "not known" in a hello.
   while (id == 0) id = uint64_t{random()} << 32 | random();
   return id;
 }
@@ -37,6 +42,7 @@ TunnelEnd::TunnelEnd(bool has_odd_streams, TunnelLimits limits, StreamEvents& ev
 
 void TunnelEnd::begin_connection() {
   end_connection();
+  // Nothing but hellos until the peer's has come: only then is it known which frames it has.
   state_ = State::kGreeting;
   is_hello_due_ = true;
 }
@@ -59,6 +65,7 @@ void TunnelEnd::choose_piece() {
   } else if (state_ != State::kConnected) {
     return;
   } else if (std::exchange(is_ack_due_, false)) {
+    // Before data: the peer may have stopped sending until it comes.
     own_piece_ = encode({.kind = FrameKind::kAck, .sequence = expected_});
     unacknowledged_bytes_ = 0;
     piece_ = Piece::kOwn;
@@ -79,6 +86,7 @@ std::span<const std::byte> TunnelEnd::output() {
 
 void TunnelEnd::sent(std::size_t count) {
   piece_sent_ += count;
+  // A part has been sent; the rest goes with the next call.
   if (!output().empty()) return;
   if (piece_ == Piece::kNumbered) {
     ++next_to_send_;
@@ -101,9 +109,11 @@ void TunnelEnd::handle(const Frame& frame) {
   if (frame.kind == FrameKind::kHello) return greet(read_hello(frame));
   if (frame.kind == FrameKind::kAck) return drop_before(frame.sequence, next_to_send_);
   if (!is_numbered(frame.kind)) return;
+  // A gap cannot happen on one connection, so the peer is broken.
   if (frame.sequence != expected_) {
     throw WrongFrame(fmt::format("frame {} came in place of {}", frame.sequence, expected_));
   }
+  // Answers to the peer's frames are kept as well, so it could otherwise fill this end's memory.
   if (kept_bytes_ > 2 * limits_.resend_bytes + kSpareBytes) {
     throw WrongFrame("it acknowledges no frame");
   }
@@ -117,6 +127,7 @@ void TunnelEnd::handle(const Frame& frame) {
 // What the peer expects counts only if it knows this end: one that has just begun expects 0.
 void TunnelEnd::greet(const Hello& hello) {
   if (hello.window_bytes > kMostCredit) throw WrongFrame("its window is too large");
+  // The peer's process began anew. It knows none of the streams, so they end here too.
   if (peer_id_ && *peer_id_ != hello.tunnel) {
     forget_streams();
     peer_id_.reset();
@@ -125,8 +136,10 @@ void TunnelEnd::greet(const Hello& hello) {
   if (!peer_id_) {
     peer_id_ = hello.tunnel;
     peer_window_ = hello.window_bytes;
+    // Streams that were opened before the first connection could not know the peer's window.
     for (auto& [id, stream] : streams_) stream.credit += peer_window_;
   }
+  // Everything that is kept goes out again: nobody knows what of it has arrived.
   next_to_send_ = first_kept_;
   state_ = State::kConnected;
 }
@@ -149,6 +162,7 @@ void TunnelEnd::open_from_peer(const Frame& frame) {
     throw WrongFrame(fmt::format("stream {} opens out of turn", frame.stream));
   }
   ++opened_there_;
+  // The stream counts as opened, so that the numbers of both ends agree.
   if (is_full()) {
     add(encode({FrameKind::kReset, frame.stream, next_sequence(), {}}));
     return;
@@ -178,6 +192,7 @@ void TunnelEnd::handle_stream(const Frame& frame) {
       throw WrongFrame("a stream has too much credit");
     }
   } else {
+    // Erased first: the event may open another stream.
     streams_.erase(found);
     events_.on_reset(frame.stream);
   }
@@ -186,6 +201,7 @@ void TunnelEnd::handle_stream(const Frame& frame) {
 void TunnelEnd::take_data(Stream& stream, const Frame& frame) {
   if (stream.is_finished_there) throw WrongFrame("data comes after a stream's end");
   if (frame.payload.size() > stream.granted) throw WrongFrame("a stream overruns its window");
+  // Room comes back with consumed(), when the local connection has taken the bytes.
   stream.granted -= frame.payload.size();
   events_.on_data(frame.stream, frame.payload);
 }
@@ -219,6 +235,7 @@ std::size_t TunnelEnd::room(uint32_t stream) const {
   if (found == streams_.end() || found->second.is_finished_here) return 0;
   const auto kept = kept_bytes_ + kFrameHeaderBytes;
   if (kept >= limits_.resend_bytes) return 0;
+  // The least of what may be kept, what fits one frame, and what the peer has room for.
   return std::min(
       {limits_.resend_bytes - kept, kMostPayload, static_cast<std::size_t>(found->second.credit)});
 }
@@ -261,6 +278,7 @@ void TunnelEnd::erase_if_over(uint32_t stream) {
 }
 
 void TunnelEnd::forget_streams() {
+  // Emptied first, since on_reset() may call back.
   const auto streams = std::exchange(streams_, {});
   kept_.clear();
   kept_bytes_ = 0;
@@ -271,6 +289,7 @@ void TunnelEnd::forget_streams() {
   for (const auto& [id, stream] : streams) events_.on_reset(id);
 }
 
+// A new id makes the peer forget the streams too, once it hears of it.
 void TunnelEnd::restart() {
   end_connection();
   id_ = new_id();

@@ -1,6 +1,7 @@
 #include "heterogeneity/plan/plan_report.h"
 
-#include "tests/heterogeneity/plan/known_sites.h"
+#include "tests/heterogeneity/knowledge/known_sites.h"
+#include "tests/heterogeneity/policy/known_plans.h"
 #include "tests/support/catch.h"
 
 using namespace farstep;

@@ -1,6 +1,6 @@
 // What the planner learns of a site's time besides its steps.
 #include "heterogeneity/plan/planner.h"
-#include "tests/heterogeneity/plan/known_sites.h"
+#include "tests/heterogeneity/plan/fixed_planner.h"
 #include "tests/support/catch.h"
 
 using namespace farstep;

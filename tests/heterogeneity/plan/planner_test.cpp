@@ -4,7 +4,7 @@
 #include <functional>
 #include <random>
 
-#include "tests/heterogeneity/plan/known_sites.h"
+#include "tests/heterogeneity/plan/fixed_planner.h"
 #include "tests/support/catch.h"
 
 using namespace farstep;

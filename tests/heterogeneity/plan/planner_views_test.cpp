@@ -3,7 +3,7 @@
 #include <random>
 
 #include "heterogeneity/plan/planner.h"
-#include "tests/heterogeneity/plan/known_sites.h"
+#include "tests/heterogeneity/plan/fixed_planner.h"
 #include "tests/support/catch.h"
 
 using namespace farstep;

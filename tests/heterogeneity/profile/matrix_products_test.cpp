@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_clock.h"
 
 namespace farstep {
 

@@ -1,6 +1,7 @@
 #include "heterogeneity/profile/medians.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_clock.h"
 #include "trainer/base/error.h"
 
 namespace farstep {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_clock.h"
 #include "trainer/base/error.h"
 
 namespace farstep {

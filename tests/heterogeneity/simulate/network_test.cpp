@@ -102,8 +102,37 @@ TEST_CASE("one slow way holds up its two ends in the first phase and all in the 
   // A partition is 32e6 bits.
   CHECK(cost.exchange_seconds[0] == Approx(64));
   CHECK(cost.exchange_seconds[1] == Approx(64));
-  // The slow way leaves its sender's uplink to the other one, but for a thousandth of it.
-  CHECK(cost.exchange_seconds[2] == Approx(32 + 0.032 / 0.999));
+  // The slow way leaves its sender's uplink to the other one. Both parts share the downlink.
+  CHECK(cost.exchange_seconds[2] == Approx(32.064));
+}
+
+TEST_CASE("a parameter server's line carries everything") {
+  auto json = equal_sites(4);
+  json["link"] = {{"bandwidth_bits_per_second", 1e9}};
+  json["sync"] = {{"exchange", "parameter_server"}, {"servers", {"s2"}}};
+  // The model has 32e6 bits: three of them come to the server, and three leave it.
+  auto cost = Network(scenario_of(json)).sync_cost(first_sites(4), 1'000'000);
+  for (const double seconds : cost.exchange_seconds) CHECK(seconds == Approx(2 * 3 * 0.032));
+  CHECK(cost.sent_bytes == std::vector<int64_t>{4'000'000, 4'000'000, 12'000'000, 4'000'000});
+  for (const double seconds : cost.back_seconds) CHECK(seconds <= 0.192 + 1e-9);
+  // With two servers each has half of it.
+  json["sync"]["servers"] = {"s2", "s0"};
+  cost = Network(scenario_of(json)).sync_cost(first_sites(4), 1'000'000);
+  for (const double seconds : cost.exchange_seconds) CHECK(seconds <= 2 * 2 * 0.032 + 1e-9);
+}
+
+TEST_CASE("a ring takes the time of its bytes and of its hops") {
+  for (const int count : {1, 2, 4, 8}) {
+    auto json = equal_sites(count);
+    json["link"] = {{"bandwidth_bits_per_second", 1e9}, {"rtt_seconds", 0.02}};
+    json["sync"] = {{"exchange", "ring"}};
+    const auto cost = Network(scenario_of(json)).sync_cost(first_sites(count), 8'000'000);
+    const double hops = 2.0 * (count - 1);
+    const double seconds = hops * (0.256 / count + 0.01);
+    const double control = count == 1 ? 0 : 0.01;  // the others hear Go later than the first
+    CHECK(cost.exchange_seconds[0] == Approx(seconds == 0 ? 0 : seconds + control));
+    CHECK(cost.exchange_seconds[static_cast<std::size_t>(count) - 1] == Approx(seconds));
+  }
 }
 
 TEST_CASE("a codec sends its own bytes") {

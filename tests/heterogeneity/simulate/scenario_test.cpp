@@ -116,8 +116,17 @@ TEST_CASE("a scenario that cannot be simulated is refused by file and path") {
     expected = "test.json: sync.fragments: 101 fragments";
   }
   SECTION("a sync that is not simulated") {
-    json["sync"]["exchange"] = "ring";
-    expected = "test.json: sync.exchange: is not simulated";
+    json["sync"]["shares"] = "bandwidth";
+    expected = "test.json: sync.shares: is not simulated";
+  }
+  SECTION("a strategy that is not simulated") {
+    json["strategy"]["kind"] = "eager_updates";
+    expected = "test.json: strategy.kind: is not simulated";
+  }
+  SECTION("gradients of a run that somebody joins") {
+    json["strategy"]["kind"] = "ring_all_reduce";
+    json["sites"][0]["joins_at_round"] = 2;
+    expected = "test.json: strategy.kind: takes no site in";
   }
   SECTION("changes of speed out of order") {
     json["sites"][0]["speed"] =

@@ -48,6 +48,55 @@ TEST_CASE("uniform sites wait for the slowest by construction") {
   }
 }
 
+TEST_CASE("sites that step together wait for the slowest step by step") {
+  for (const std::string kind : {"ring_all_reduce", "parameter_server", "data_parallel_master"}) {
+    const std::vector<double> seconds{0.239, 0.25, 0.104, 0.201};
+    auto json = scenario_json(seconds, "uniform");
+    json["strategy"] = {{"kind", kind}};
+    const auto uniform = simulate(scenario_of(json));
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+      const auto& site = uniform.sites[i];
+      CHECK(site.last_steps == 100);
+      CHECK(uniform.idle_seconds(site) == Approx(100 * (0.25 - seconds[i])).margin(1e-9));
+    }
+    // With 64 sequences a site to divide, hardly any time is left to wait.
+    json["plan"]["policy"] = "hybrid";
+    json["plan"]["base_batch"] = 64;
+    const auto hybrid = simulate(scenario_of(json));
+    double compute = 0;
+    int64_t batches = 0;
+    for (const auto& site : hybrid.sites) {
+      CHECK(site.last_steps == 100);
+      compute += site.time.compute_seconds / static_cast<double>(hybrid.rounds);
+      batches += site.last_batch;
+    }
+    CHECK(batches == 256);
+    CHECK(hybrid.total_idle_seconds() < 0.01 * compute);
+  }
+}
+
+TEST_CASE("backward hides the gradient's exchange but for the last bucket") {
+  // Two equal sites send 32e6 bits each over 1e9 bit/s: 0.032 s of each 0.3 s step.
+  auto json = scenario_json({0.3, 0.3}, "uniform");
+  json["parameters"] = 1'000'000;
+  json["link"] = {{"bandwidth_bits_per_second", 1e9}};
+  const auto exposed = [&](const std::string& kind, int64_t bucket_bytes, double step_seconds) {
+    json["strategy"] = {{"kind", kind}, {"bucket_bytes", bucket_bytes}};
+    json["sites"] = {site_json("a", step_seconds), site_json("b", step_seconds)};
+    const auto result = simulate(scenario_of(json));
+    return result.sites[0].time.seconds(SpanCause::kWan) /
+           (100 * static_cast<double>(result.rounds));
+  };
+  CHECK(exposed("ring_all_reduce", 400'000, 0.3) == Approx(0.0032));
+  CHECK(exposed("ring_all_reduce", 4'000'000, 0.3) == Approx(0.032));
+  // A backward of 0.02 s hides nine tenths of itself.
+  CHECK(exposed("ring_all_reduce", 400'000, 0.03) == Approx(0.032 - 0.9 * 0.02));
+  // One server has all of it on its line, there and back.
+  CHECK(exposed("parameter_server", 400'000, 0.3) == Approx(0.0064));
+  // The master's values come after its update.
+  CHECK(exposed("data_parallel_master", 400'000, 0.3) == Approx(0.0032 + 0.032));
+}
+
 TEST_CASE("a site alone neither waits nor sends and equal sites do not wait") {
   for (const std::size_t count : {1, 2, 5}) {
     for (const std::string policy : {"uniform", "hybrid"}) {

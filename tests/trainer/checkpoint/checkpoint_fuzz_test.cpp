@@ -8,7 +8,7 @@
 #include "tests/trainer/checkpoint/small_state.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/safetensors.h"
 #include "trainer/checkpoint/safetensors_writer.h"
 #include "trainer/checkpoint/train_state.h"

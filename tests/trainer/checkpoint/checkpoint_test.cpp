@@ -7,7 +7,7 @@
 #include "tests/support/write_file.h"
 #include "tests/trainer/checkpoint/small_state.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
 

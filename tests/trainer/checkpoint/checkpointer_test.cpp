@@ -11,7 +11,7 @@
 #include "tests/trainer/checkpoint/small_state.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/snapshot.h"
+#include "trainer/base/memory/snapshot.h"
 
 using namespace farstep;
 

@@ -7,7 +7,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 namespace farstep {
 namespace {

@@ -7,7 +7,7 @@
 #include "tests/support/write_file.h"
 #include "tests/trainer/checkpoint/owned_tensors.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/safetensors_writer.h"
 
 using namespace farstep;

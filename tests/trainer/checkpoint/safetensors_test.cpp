@@ -11,7 +11,7 @@
 #include "tests/trainer/checkpoint/owned_tensors.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/safetensors_writer.h"
 
 using namespace farstep;

@@ -5,7 +5,7 @@
 #include "tests/trainer/data/tokens/sample_text.h"
 #include "tests/trainer/model/llama/small_model.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/commands/command.h"

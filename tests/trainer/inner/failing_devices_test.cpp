@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/trainer/inner/watched_model.h"
 #include "trainer/base/error.h"
-#include "trainer/base/out_of_memory.h"
+#include "trainer/base/memory/out_of_memory.h"
 
 namespace farstep {
 

@@ -81,6 +81,32 @@ TEST_CASE("sites that sum their gradients in every step follow one device with t
   }
 }
 
+TEST_CASE("the devices of a site add up before the sites do, and all have the sum") {
+  for (const auto kind : {ReductionKind::kBuckets, ReductionKind::kMaster}) {
+    auto half_rate = descent(0.1), whole_rate = descent(0.2);
+    half_rate.reduction = kind;
+    SmallSite whole(1, whole_rate), first(2, half_rate), second(1, half_rate);
+    HostReduction all({first.step().host_gradients(), second.step().host_gradients()}, 1000,
+                      kOnThisThread);
+    Seat seats[] = {{all, 0}, {all, 1}};
+    for (int64_t seed = 1; seed <= 5; ++seed) {
+      const auto batch = some_batch(4, 16, seed);
+      whole.step().run(batch, 2, 0.5);
+      all.begin_step();
+      const auto run = [&](SmallSite& site, int64_t place, const std::vector<int64_t>& shares) {
+        at::set_num_threads(1);
+        site.step().run_across(half_of(batch, place), shares, 1, 0.5, seats[place]);
+      };
+      auto other = std::async(std::launch::async, [&] { run(second, 1, {2}); });
+      run(first, 0, {1, 1});
+      other.get();
+    }
+    CHECK(at::equal(first.values(), second.values()));
+    CHECK(at::allclose(first.values(), whole.values(), 1e-4, 1e-6));
+    if (kind == ReductionKind::kBuckets) CHECK(at::equal(first.values(0), first.values(1)));
+  }
+}
+
 TEST_CASE("a site whose step fails ends the others' steps") {
   SmallSite first(1, descent(0.1)), second(1, descent(0.1));
   HostReduction all({first.step().host_gradients(), second.step().host_gradients()}, 1000,

@@ -3,7 +3,7 @@
 #include "heterogeneity/profile/device_memory.h"
 #include "tests/support/catch.h"
 #include "tests/trainer/inner/site_training.h"
-#include "trainer/base/out_of_memory.h"
+#include "trainer/base/memory/out_of_memory.h"
 
 namespace farstep {
 

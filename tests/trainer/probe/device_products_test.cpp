@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "tests/support/catch.h"
-#include "trainer/base/out_of_memory.h"
+#include "trainer/base/memory/out_of_memory.h"
 
 namespace farstep {
 

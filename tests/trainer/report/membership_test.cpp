@@ -128,7 +128,7 @@ TEST_CASE("one site's folder tells of all as far as it was there") {
   // The rounds 7 and 12 are those in which it joined.
   CHECK(presence_text(membership_of(build_report(folder / "node2"))) ==
         "node1: 1 to 4, 7 to 10, 12 to 20 | node2: 1 to 4, 8 to 10, 13 to 20; 2 missed | "
-        "node3: 1 to 4, 7 to 10; 9 missed | the events here tell of rounds 1 to 4, 7 to 10, 12 to "
+        "node3: 1 to 4, 7 to 10; 9 missed | the events here are of rounds 1 to 4, 7 to 10, 12 to "
         "20 only");
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "outer_optimizer/exchange/direct_exchange.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/memory_transport.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/round/fake_training.h"
@@ -37,7 +38,8 @@ class FakePeers : public Peers, public Exchanges {
       : view_(std::move(view)),
         renew_(std::move(renew)),
         meeting_(meeting),
-        seat_(meeting.seat(static_cast<int>(view_.self))),
+        site_(static_cast<int>(view_.self)),
+        seat_(meeting.seat(site_)),
         generation_(view_.generation),
         transport_(&transport),
         exchange_(std::in_place, transport) {}
@@ -64,6 +66,9 @@ class FakePeers : public Peers, public Exchanges {
     return true;
   }
   std::vector<ViewMessage> take_new_views() override { return std::exchange(new_views_, {}); }
+  std::vector<DonateMessage> take_state_requests(int64_t round) override {
+    return meeting_.take_state_requests(site_, round);
+  }
   Rendezvous& rendezvous() override { return *seat_; }
   Exchanges& exchanges() override { return *this; }
   Exchange& among(const View& view) override {
@@ -74,6 +79,10 @@ class FakePeers : public Peers, public Exchanges {
     closed_ = sum(closed_, transport_->uplink());
     transport_ = &transport;
     return exchange_.emplace(transport);
+  }
+  Transport& connections(const View&) override {
+    const std::lock_guard lock(mutex_);
+    return *transport_;
   }
   LinkUse uplink() const override {
     const std::lock_guard lock(mutex_);
@@ -94,6 +103,7 @@ class FakePeers : public Peers, public Exchanges {
   std::vector<ViewMessage> new_views_;
   const Renew renew_;
   Meeting& meeting_;
+  const int site_;  // in the meeting
   const std::unique_ptr<Rendezvous> seat_;
   int64_t generation_;  // of the exchange
   mutable std::mutex mutex_;
@@ -188,8 +198,10 @@ class HandedStates {
 
 class FakeHandover : public Handover {
  public:
-  explicit FakeHandover(HandedStates& states) : states_(states) {}
-  void begin(Run& run, std::span<const Newcomer> newcomers) override {
+  FakeHandover(HandedStates& states, Meeting& meeting) : states_(states), meeting_(meeting) {}
+  std::optional<double> expected_seconds(const Run&) const override { return seconds; }
+  void begin(Run& run, int64_t /*round*/, std::span<const Newcomer> newcomers) override {
+    meeting_.note_handover();
     const auto theta = run.strategy.theta_global(), momentum = run.strategy.outer_momentum();
     for (const auto& newcomer : newcomers) {
       states_.put(newcomer.site, {.shared = shared_state(run),
@@ -198,8 +210,11 @@ class FakeHandover : public Handover {
     }
   }
 
+  double seconds = 0;  // that a transfer is expected to take
+
  private:
   HandedStates& states_;
+  Meeting& meeting_;
 };
 
 // One site, driven by one thread.
@@ -213,7 +228,7 @@ class FakeSite {
         training(std::move(start), static_cast<int>(site), step_seconds, clock_),
         peers(view_of(config, site), meeting, transport, std::move(renew)),
         checkpoints(training),
-        handover(handed),
+        handover(handed, meeting),
         planner(config.plan, sites_of(config.sites), peers.view()),
         strategy(make_strategy(config)),
         trainer(training, recorder_, clock_),

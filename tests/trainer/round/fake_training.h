@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/fake_clock.h"
 #include "tests/trainer/strategy/vector_sites.h"
-#include "trainer/base/clock.h"
 #include "trainer/base/stopped.h"
 #include "trainer/site/inner_training.h"
 
@@ -32,16 +32,22 @@ class FakeTraining : public InnerTraining {
     range_ = range;
     next_sequence_ = first_sequence;
   }
-  std::optional<StepDone> step(const StepOrder& order, SiteReduction* /*gradients*/,
+  std::optional<StepDone> step(const StepOrder& order, SiteReduction* gradients,
                                const std::stop_token& stop) override {
     if (before_step) before_step(order);
     if (is_stopped_within) throw_if_stopped(stop);
-    clock_.advance(step_seconds);
-    wander(values, site_);
+    if (sequence_seconds > 0) step_seconds = sequence_seconds * static_cast<double>(order.batch);
     TrainedStep trained{.round = order.round, .step = order.step, .sequences = {}};
     for (int64_t k = 0; k < order.batch; ++k) {
-      trained.sequences.push_back(range_.pool.at(range_.offset + next_sequence_++));
+      trained.sequences.push_back(range_.pool.at(range_.offset + next_sequence_ + k));
     }
+    if (gradients != nullptr) {
+      step_across(trained.sequences, *gradients);
+    } else {
+      wander(values, site_);
+    }
+    clock_.advance(step_seconds);
+    next_sequence_ += order.batch;
     steps.push_back(std::move(trained));
     StepDone done{.event = {.round = order.round,
                             .step = order.step,
@@ -57,19 +63,43 @@ class FakeTraining : public InnerTraining {
   bool is_step_under_way() const override { return under_way_.has_value(); }
   std::optional<StepDone> finish() override { return std::exchange(under_way_, std::nullopt); }
   LocalTheta& theta() override { return theta_; }
-  std::span<float> gradients() override { return {}; }
+  std::span<float> gradients() override {
+    gradient_.resize(values.size());
+    return gradient_;
+  }
+
+  // The gradient of one sequence: it leads every sequence and every value elsewhere.
+  static double gradient(double value, std::size_t k, int64_t sequence) {
+    return std::sin(value * static_cast<double>(sequence % 7 + 2) + static_cast<double>(k));
+  }
+  static constexpr float kRate = 0.1F;  // of the plain descent by gradients across sites
 
   std::vector<float> values;
   double step_seconds;
+  double sequence_seconds = 0;     // above 0: a step takes so long for each of its sequences
   bool is_late = false;            // a step is done when the next one is asked for
   bool is_stopped_within = false;  // else a step that has begun ends
   std::function<void(const StepOrder&)> before_step;
   std::vector<TrainedStep> steps;
 
  private:
+  // Descends by the mean gradient of all sites, which is made from the end, as in backward.
+  void step_across(const std::vector<int64_t>& sequences, SiteReduction& across) {
+    across.begin_step();
+    for (std::size_t k = values.size(); k-- > 0;) {
+      double sum = 0;
+      for (const auto sequence : sequences) sum += gradient(values[k], k, sequence);
+      gradient_[k] = static_cast<float>(sum / static_cast<double>(sequences.size()));
+      across.ready(0, static_cast<int64_t>(k), static_cast<int64_t>(k) + 1);
+    }
+    FARSTEP_CHECK(across.finish(0), "the step was abandoned");
+    for (std::size_t k = 0; k < values.size(); ++k) values[k] -= kRate * gradient_[k];
+  }
+
   const int site_;
   FakeClock& clock_;
   VectorTheta theta_{values};
+  std::vector<float> gradient_;
   RoundRange range_;
   int64_t next_sequence_ = 0;  // of the range
   std::optional<StepDone> under_way_;

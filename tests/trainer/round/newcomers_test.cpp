@@ -1,29 +1,8 @@
 // Rounds that lose a site and take it back.
-#include "tests/trainer/round/mortal_sites.h"
+#include "tests/trainer/round/returning_sites.h"
 
 namespace farstep {
 namespace {
-
-// Runs a site as a process would that is started again: it takes the state and joins. Returns
-// whether it has done all rounds.
-bool come_back(FakeSites& sites, std::size_t site) {
-  sites.renew(site);
-  auto& run = sites[site].run;
-  const auto state = sites.handed.take("s" + std::to_string(site));
-  std::ranges::copy(state.global, run.strategy.theta_global().begin());
-  std::ranges::copy(state.momentum, run.strategy.outer_momentum().begin());
-  take_shared_state(run, state.shared);
-  return attend_round(run, state.shared, {}) && run_rounds(run, {});
-}
-
-// Runs all sites; one that dies comes back. Returns what became of each.
-std::vector<std::string> outcomes_of(FakeSites& sites) {
-  return run_ranks(static_cast<int>(sites.sites.size()), [&](int rank) -> std::string {
-    const auto site = static_cast<std::size_t>(rank);
-    const auto outcome = outcome_of([&] { return run_rounds(sites[site].run, {}); });
-    return outcome == "died" ? outcome_of([&] { return come_back(sites, site); }) : outcome;
-  });
-}
 
 TEST_CASE("a site that comes back has the others' state, and trains with them to the end") {
   for (const auto& kind :

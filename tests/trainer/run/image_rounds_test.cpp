@@ -31,7 +31,8 @@ class NoValidation : public Validator {
 
 class NoHandover : public Handover {
  public:
-  void begin(Run&, std::span<const Newcomer>) override { FAIL("no site joins"); }
+  void begin(Run&, int64_t, std::span<const Newcomer>) override { FAIL("no site joins"); }
+  std::optional<double> expected_seconds(const Run&) const override { return std::nullopt; }
 };
 
 // One site that trains the task's model.

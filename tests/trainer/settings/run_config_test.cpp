@@ -118,6 +118,58 @@ TEST_CASE("who still sets sync.eager reads what has come for it") {
         "run.json: sync.eager: is not a known field; did you mean 'strategy.kind: eager_updates'?");
 }
 
+TEST_CASE("strategy.kind alone decides how replicas stay together") {
+  for (const auto& [kind, exchange] : std::vector<std::pair<std::string, ExchangeKind>>{
+           {"low_communication", ExchangeKind::kDirect},
+           {"local_sgd", ExchangeKind::kDirect},
+           {"ring_all_reduce", ExchangeKind::kRing},
+           {"parameter_server", ExchangeKind::kParameterServer},
+           {"data_parallel_master", ExchangeKind::kParameterServer}}) {
+    CAPTURE(kind);
+    auto json = smallest_run();
+    apply_override(json, "strategy.kind=" + kind);
+    const auto run = run_config_from_json(json, "run.json");
+    const bool together = exchange != ExchangeKind::kDirect;
+    CHECK(run.sync.exchange == exchange);
+    CHECK(run.plan.equal_steps == together);
+    CHECK((run.deadlines.pause_seconds == 0) == together);
+    // The coordinator hands the run out as it prints it.
+    const auto again = run_config_from_json(to_json(run), "run.json");
+    CHECK(to_json(again) == to_json(run));
+    CHECK(again.plan.equal_steps == together);
+  }
+  auto json = smallest_run();
+  apply_override(json, "strategy.kind=ring_all_reduce");
+  apply_override(json, "sync.exchange=direct");
+  CHECK(run_config_from_json(json, "run.json").sync.exchange == ExchangeKind::kDirect);
+  CHECK_THAT(refusal_of_all({"strategy.kind=parameter_server", "sync.exchange=ring"}),
+             Contains("run.json: strategy.kind: parameter_server needs sync.exchange "
+                      "parameter_server"));
+}
+
+TEST_CASE("sites that step together take equal steps, all of them") {
+  for (const auto& [change, field] : std::vector<std::pair<std::string, std::string>>{
+           {"min_sites=1", "min_sites: is 1 of 2 sites"},
+           {"max_sites=3", "max_sites: "},
+           {"plan.policy=steps_by_tflops", "plan.policy: "},
+           {"plan.round_end=deadline", "plan.round_end: "},
+           {"deadlines.pause_seconds=1", "deadlines.pause_seconds: "},
+           {"sites[1].local_steps=7", "sites[1].local_steps: is 7, and plan.base_steps is 100"}}) {
+    CAPTURE(change);
+    CHECK_THAT(refusal_of_all({"strategy.kind=parameter_server", change}),
+               Contains("run.json: " + field) && Contains("take every step together"));
+  }
+  for (const auto& [change, need] : std::vector<std::pair<std::string, std::string>>{
+           {"sync.fragments=2", "sync.fragments of 1"},
+           {"sync.delay_steps=1", "sync.delay_steps of 0"},
+           {"sync.alpha=0.5", "sync.alpha of 0"},
+           {"sync.codec.kind=int8", "sync.codec of fp32, fp16 or bf16"}}) {
+    CAPTURE(change);
+    CHECK_THAT(refusal_of_all({"strategy.kind=parameter_server", change}),
+               Contains("run.json: strategy.kind: sums whole gradients") && Contains(need));
+  }
+}
+
 TEST_CASE("an optimizer's settings stand under its name") {
   auto json = smallest_run();
   apply_override(json, "inner.adamw.beta2=0.99");

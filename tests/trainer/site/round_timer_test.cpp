@@ -1,6 +1,7 @@
 #include "trainer/site/round_timer.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_clock.h"
 
 namespace farstep {
 

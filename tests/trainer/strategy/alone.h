@@ -11,7 +11,7 @@
 namespace farstep {
 
 // A single site's exchange, which records its calls and fails if the test says so.
-class ScriptedExchange : public Exchange {
+class ScriptedExchange : public DeltaExchange {
  public:
   void average(const SyncPoint& point, std::span<float> values,
                const ResidualSpans& residuals) override {

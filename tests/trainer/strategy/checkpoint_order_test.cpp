@@ -44,7 +44,7 @@ class EmptyMeeting : public Rendezvous {
   Journal& journal_;
 };
 
-class NoExchange : public Exchange {
+class NoExchange : public DeltaExchange {
  public:
   void average(const SyncPoint&, std::span<float>, const ResidualSpans&) override {
     throw InternalError("nobody is there");
@@ -53,7 +53,7 @@ class NoExchange : public Exchange {
 
 template <typename Sync>
 struct LonelySite {
-  LonelySite(const RunConfig& run, std::function<void()> wait_for_checkpoint)
+  LonelySite(const RunConfig& run, std::function<void()> wait_for_readers)
       : theta(start_values(6)),
         recorder(folder.path(), "s0", clock),
         meeting(journal),
@@ -61,7 +61,7 @@ struct LonelySite {
                  {.rendezvous = meeting,
                   .recorder = recorder,
                   .clock = clock,
-                  .wait_for_checkpoint = std::move(wait_for_checkpoint),
+                  .wait_for_readers = std::move(wait_for_readers),
                   .finish_checkpoint = [this] { is_finished = true; }}) {}
 
   Synced end_round(int64_t round) {

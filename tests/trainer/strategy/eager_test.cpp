@@ -126,6 +126,19 @@ TEST_CASE("one eager site goes the way of one that waits") {
   CHECK(eager.replicas[0]->strategy.syncs_done() == kRounds);
 }
 
+TEST_CASE("an eager round begins with a sync, and so does not keep the state of its start") {
+  EagerSites sites(eager_run(1), start_values(23));
+  auto& replica = *sites.replicas[0];
+  for (int64_t round = 1; round <= 3; ++round) {
+    replica.begin(round, 4);
+    CHECK(replica.strategy.is_before_syncs() == (round == 1));  // there is none before
+    for (int step = 0; step < 4; ++step) replica.step([](auto& theta) { wander(theta, 0); });
+    CHECK(replica.strategy.is_before_syncs() == (round == 1));
+    replica.end();
+    replica.steps_done = 0;
+  }
+}
+
 TEST_CASE("eager sites hold one theta_global after every round and tell of the sync before") {
   auto run = eager_run(3);
   run.sync.codec = {.kind = CodecKind::kInt4, .block = 4};

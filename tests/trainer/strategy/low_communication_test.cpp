@@ -50,6 +50,34 @@ TEST_CASE("one site with eta 1 and no momentum and no delay goes its own way") {
   }
 }
 
+TEST_CASE("until its first sync is sent a round has the shared state of its start") {
+  struct Row {
+    int64_t fragments, delay_steps, sent_after;  // steps; 13: at the round's end
+  };
+  for (const auto& row : {Row{1, 0, 13}, {1, 2, 10}, {3, 0, 4}, {3, 2, 2}}) {
+    Alone alone(strategy_run(1, row.fragments, row.delay_steps, 0, 12));
+    auto& replica = alone.replica;
+    const auto shared = [&] {
+      auto snapshot = snapshot_of(replica);
+      snapshot.theta.clear();
+      snapshot.state.erase("work");
+      return snapshot;
+    };
+    for (const int64_t round : {1, 2}) {
+      const auto at_start = shared();
+      replica.begin(round, 12);
+      for (int64_t step = 1; step <= 12; ++step) {
+        replica.step([](auto& theta) { wander(theta, 0); });
+        CHECK(replica.strategy.is_before_syncs() == (step < row.sent_after));
+        if (replica.strategy.is_before_syncs()) CHECK(shared() == at_start);
+      }
+      replica.end();
+      replica.steps_done = 0;
+      CHECK(replica.strategy.is_before_syncs());
+    }
+  }
+}
+
 TEST_CASE("a sync that fails changes nothing and can be done again") {
   for (const int64_t delay : {0, 2}) {
     auto run = strategy_run(1, 3, delay, 0.5, 12);

@@ -41,6 +41,27 @@ class Meeting {
     newcomers_.insert(site);
   }
 
+  // Asks `donor` for the state after `round`, for a site that let_join() has announced.
+  void ask(int donor, int site, int64_t round) {
+    const std::lock_guard lock(mutex_);
+    const Newcomer newcomer{names_[index(site)], {}, names_[index(donor)]};
+    requests_[donor] = {.round = round, .newcomer = newcomer};
+  }
+  // As Peers::take_state_requests(). A request is taken once.
+  std::vector<DonateMessage> take_state_requests(int donor, int64_t round) {
+    const std::lock_guard lock(mutex_);
+    const auto found = requests_.find(donor);
+    if (found == requests_.end() || found->second.round != round) return {};
+    const std::vector<DonateMessage> taken{found->second};
+    requests_.erase(found);
+    return taken;
+  }
+  // The newcomers have the state before the next sync, at which the members wait for them.
+  void note_handover() {
+    const std::lock_guard lock(mutex_);
+    are_handed_over_ = true;
+  }
+
   // Loses a site. All present and future waits fail, or begin anew among the others.
   void lose(const std::string& site) {
     const std::lock_guard lock(mutex_);
@@ -71,6 +92,11 @@ class Meeting {
     if (has_ended_) throw_lost();
   }
 
+  // Returns once a process of the site is lost, while the others go on.
+  void wait_for_loss(int site) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return processes_[names_[index(site)]] > 0; });
+  }
   // Returns once the site has arrived at a sync.
   void wait_for_arrival(int site, const SyncId& sync) {
     std::unique_lock lock(mutex_);
@@ -204,7 +230,8 @@ class Meeting {
   std::map<int64_t, std::vector<int>> members_;  // by generation
   std::map<int, int64_t> generation_of_sync_;    // the newest, by site
   std::set<int> newcomers_;                      // that are no members yet
-  bool are_handed_over_ = false;                 // the newcomers have the state of the round
+  bool are_handed_over_ = false;                 // the newcomers have the newest shared state
+  std::map<int, DonateMessage> requests_;        // by donor
   std::map<std::pair<int64_t, SyncId>, std::vector<Newcomer>> handed_over_;
   std::set<std::pair<int64_t, SyncId>> started_;
   BySync<std::pair<Contribution, std::string>> arrivals_;

@@ -36,6 +36,27 @@ TEST_CASE("after a change of everything all sites hold one theta_global") {
   CHECK(sites.replicas[0]->strategy.syncs_done() == 8);
 }
 
+// Between the two, one with other members may have begun a sync at some of the sites.
+TEST_CASE("shares end with their generation, even if the next has the same members") {
+  const auto run = strategy_run(3, 1, 0, 0, 4);
+  Sites sites(run, start_values(23));
+  const std::vector<double> shares{1, 0, 3};
+  for (const int64_t generation : {1, 2}) {
+    sites.meeting.set_generation(generation);
+    run_ranks(3, [&](int site) {
+      auto& replica = *sites.replicas[static_cast<std::size_t>(site)];
+      if (generation == 1) replica.strategy.retune(run.sync, shares);
+      return static_cast<int>(
+          replica.run_round(generation, 4, [&](auto& theta) { wander(theta, site); }));
+    });
+    for (const auto& replica : sites.replicas) {
+      const auto left = generation == 1 ? shares : std::vector<double>();
+      CHECK(replica->strategy.state()["sync"]["tuning"]["shares"] == Json(left));
+      CHECK(replica->theta == sites.replicas[0]->theta);
+    }
+  }
+}
+
 TEST_CASE("a change reaches the exchange in the next round") {
   Alone alone(strategy_run(2, 1, 0, 0, 4), start_values(12));
   auto sync = alone.replica.strategy.sync_config();

@@ -9,7 +9,8 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/settings/run_config.h"
-#include "trainer/strategy/outer_sync.h"
+#include "trainer/strategy/outer_sync/strategy_ground.h"
+#include "trainer/strategy/strategy.h"
 
 namespace farstep {
 
@@ -67,7 +68,7 @@ inline std::string hash_of(std::span<const float> values) {
 }
 
 inline StrategySettings settings_of(const RunConfig& run) {
-  return {.outer = run.outer, .sync = run.sync, .base_steps = run.plan.base_steps};
+  return strategy_settings(run);
 }
 
 inline View view_of(const RunConfig& run, std::size_t self) {

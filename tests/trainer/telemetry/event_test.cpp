@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/source_folder.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 namespace farstep {
 

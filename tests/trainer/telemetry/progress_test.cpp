@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_clock.h"
 #include "tests/trainer/telemetry/synthetic_run.h"
 #include "trainer/base/error.h"
 

@@ -4,10 +4,11 @@
 #include <thread>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/telemetry/event_log.h"
 
 namespace farstep {

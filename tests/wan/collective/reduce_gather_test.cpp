@@ -1,6 +1,9 @@
 #include "wan/collective/reduce_gather.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
 #include <thread>
 
 #include "tests/support/catch.h"
@@ -81,6 +84,49 @@ std::vector<Bytes> expected(int num_sites, const std::vector<std::size_t>& sizes
   return sums;
 }
 
+// The same for bytes that are ready one chunk after the other, as a gate lets them.
+class Gate {
+ public:
+  void open(int64_t chunks) {
+    const std::lock_guard lock(mutex_);
+    ready_ = std::max(ready_, chunks);
+    changed_.notify_all();
+  }
+  bool is_open(int64_t chunk) const {
+    const std::lock_guard lock(mutex_);
+    return chunk < ready_;
+  }
+  void wait(int64_t chunk) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return chunk < ready_; });
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t ready_ = 0;
+};
+
+class GatedSum : public Sum {
+ public:
+  GatedSum(Gate& gate, int rank, std::vector<std::size_t> sizes, std::size_t chunk_size)
+      : Sum(rank, std::move(sizes), chunk_size), gate_(gate) {}
+  bool is_ready(int64_t chunk) const override { return gate_.is_open(chunk); }
+  void wait_until_ready(int64_t chunk) override { gate_.wait(chunk); }
+  void encode(int site, int64_t chunk, std::span<std::byte> bytes) override {
+    FARSTEP_CHECK(gate_.is_open(chunk), "chunk {} is not ready", chunk);
+    Sum::encode(site, chunk, bytes);
+  }
+  void decode(int site, int64_t chunk, std::span<const std::byte> result) override {
+    Sum::decode(site, chunk, result);
+    if (on_decode) on_decode(chunk);
+  }
+  std::function<void(int64_t)> on_decode;
+
+ private:
+  Gate& gate_;
+};
+
 std::vector<bool> run_all(const Transports& mesh, const std::vector<std::size_t>& sizes,
                           std::size_t chunk_size, std::size_t window_bytes, int runs = 1) {
   const int num_sites = static_cast<int>(mesh.size());
@@ -128,6 +174,52 @@ TEST_CASE("a site sends each byte to the partition's site and the result of its 
   CHECK(mesh[0]->link(1).sent_bytes == 200 + 100);
   CHECK(mesh[0]->link(2).sent_bytes == 300 + 100);
   CHECK(mesh[2]->link(0).sent_bytes == 100 + 300);
+}
+
+TEST_CASE("chunks that are not ready hold up none that is under way") {
+  // A site makes its next chunk ready when it has the result of the one before. Were a chunk's
+  // result to wait for the chunk after it, this would never end.
+  for (const std::size_t window : {1, 3000, 1 << 20}) {
+    const std::vector<std::size_t> sizes(3, 1000);
+    const auto mesh = memory_mesh(3);
+    const auto right = run_ranks(3, [&](int rank) {
+      Gate gate;
+      gate.open(1);
+      ReduceGather pipeline(*mesh[rank], window);
+      GatedSum work(gate, rank, sizes, 16);
+      work.on_decode = [&](int64_t chunk) { gate.open(chunk + 2); };
+      pipeline.run({}, work);
+      return work.result() == expected(3, sizes);
+    });
+    REQUIRE(right == std::vector<bool>(3, true));
+  }
+}
+
+TEST_CASE("each of the two hops can be done alone") {
+  for (const int n : {1, 2, 4}) {
+    const std::vector<std::size_t> sizes(static_cast<std::size_t>(n), 333);
+    const auto mesh = memory_mesh(n);
+    const auto results = run_ranks(n, [&](int rank) {
+      ReduceGather pipeline(*mesh[rank], 1000);
+      Sum there(rank, sizes, 16), back(rank, sizes, 16);
+      pipeline.run({.round = 1}, there, Hops::kThere);
+      pipeline.run({.round = 2}, back, Hops::kBack);
+      return std::pair{there.result(), back.result()};
+    });
+    const auto sums = expected(n, sizes);
+    for (int rank = 0; rank < n; ++rank) {
+      const auto& [there, back] = results[static_cast<std::size_t>(rank)];
+      for (int site = 0; site < n; ++site) {
+        // Only the owner has the sum; all have the owner's bytes.
+        CHECK(there[site] == (site == rank ? sums[site] : Bytes(333)));
+        CHECK(back[site] == pattern(site, site, 333));
+      }
+      if (n > 1) {
+        const auto peer = (rank + 1) % n;
+        CHECK(mesh[static_cast<std::size_t>(rank)]->link(peer).sent_bytes == 2 * 333);
+      }
+    }
+  }
 }
 
 TEST_CASE("a rank that is lost in a pipeline is named by those who wait") {

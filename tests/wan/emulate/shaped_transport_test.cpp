@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_clock.h"
 #include "tests/wan/transport/meshes.h"
 
 using namespace farstep;

@@ -102,10 +102,10 @@ TEST_CASE("garbage at the coordinator's port does not disturb a run") {
   stranger.send({""});
   stranger.send({"two", "frames"});
   stranger.send({std::string(1 << 20, '[')});
-  stranger.send({R"({"protocol": 11, "type": "put"})"});
+  stranger.send({R"({"protocol": 12, "type": "put"})"});
   CHECK_THAT(stranger.receive(), Catch::Contains("key: is missing"));
   stranger.send(
-      {R"({"protocol": 11, "type": "heartbeat", "sent_seconds": 1, "generation": 1, "term": 0})"});
+      {R"({"protocol": 12, "type": "heartbeat", "sent_seconds": 1, "generation": 1, "term": 0})"});
   CHECK_THAT(stranger.receive(), Catch::Contains("unknown_site"));
 
   Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);
@@ -180,7 +180,7 @@ TEST_CASE("another protocol version is refused with both versions") {
   Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);
   Stranger stranger(coordinator.endpoint());
   stranger.send({R"({"protocol": 1, "type": "register", "site": "s0"})"});
-  CHECK_THAT(stranger.receive(), Catch::Contains("of protocol 1, this process speaks protocol 11"));
+  CHECK_THAT(stranger.receive(), Catch::Contains("of protocol 1, this process speaks protocol 12"));
 }
 
 TEST_CASE("a coordinator is over when all sites have left and not before") {

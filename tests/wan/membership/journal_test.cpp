@@ -6,7 +6,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
 #include "tests/wan/roster/table.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 using namespace farstep;
 

@@ -5,6 +5,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
 #include "tests/wan/membership/parties.h"
+#include "tests/wan/membership/puppet.h"
 
 namespace farstep {
 namespace {
@@ -156,44 +157,6 @@ TEST_CASE("new processes go on when none of the old ones comes back") {
   CHECK(terms[1] == terms[0]);
   CHECK(party.coordinator->wait_until_over(10));
 }
-
-// A process of a test that takes the part of a coordinator or of a site.
-struct Actor {
-  Actor(ControlSocket::Role role, const std::string& endpoint)
-      : socket(role, endpoint, patient_deadlines()) {}
-  ControlSocket::Frames receive() {
-    while (true) {
-      if (auto received = socket.receive()) return received->frames;
-      socket.wait(10);
-    }
-  }
-
-  ControlSocket socket;
-};
-
-// A member of a run of its own, whose coordinator says what the test wants.
-struct Puppet {
-  explicit Puppet(int64_t term) {
-    auto joined = std::async(std::launch::async, [&] { return member.join({}).has_value(); });
-    connection = coordinator.receive().front();
-    send(Welcome{.run = served(1).config,
-                 .site_id = 0,
-                 .sites = {"s0"},
-                 .generation = 1,
-                 .start_syncs = 0,
-                 .term = term});
-    send(HeartbeatAckMessage{.sent_seconds = 0, .coordinator_seconds = 0, .term = term});
-    REQUIRE(joined.get());
-  }
-  void send(const CoordinatorMessage& message) {
-    coordinator.socket.send({connection, encode(message)});
-  }
-
-  RealClock clock;
-  Actor coordinator{ControlSocket::Role::kCoordinator, kAnyPort};
-  Member member{coordinator.socket.endpoint(), "s0", patient_deadlines(), clock};
-  std::string connection;
-};
 
 TEST_CASE("a member that is left behind hears that it may join again") {
   for (const bool is_left_behind : {true, false}) {

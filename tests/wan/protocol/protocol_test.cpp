@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/source_folder.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 namespace farstep {
 namespace {
@@ -30,7 +30,7 @@ TEST_CASE("messages of a site come back as they were sent") {
   const std::vector<SiteMessage> messages = {
       request,
       SuspectMessage{1, "b"},
-      OfferMessage{"0123", "tcp://10.0.0.1:4000"},
+      OfferMessage{"0123", 4, 12.5, "tcp://10.0.0.1:4000"},
       PutMessage{"mesh/0/1", "00ff"},
       GetMessage{"mesh/0/1"},
       FetchMessage{"10.0.0.1", 4000, "0123"},
@@ -73,6 +73,8 @@ TEST_CASE("messages of the coordinator come back as they were sent") {
          {"a", "b"},
          {{"c", {"10.0.0.1", 4000, "0123"}, "a"}}},
       CommittedMessage{1, 2, 3},
+      DonateMessage{4, {"c", {"10.0.0.1", 4000, "0123"}, "a"}, 12.5},
+      UnwantedMessage{"0123", 4},
       HandoverMessage{"0123", "a", 2, "0123456789abcdef", "tcp://10.0.0.1:4000"},
       LateMessage{3, 0},
       ViewMessage{2, {"a", "c"}, "b", "silent", 2, "", 4, 1, 5},
@@ -99,13 +101,13 @@ TEST_CASE("what is no message of Farstep is bad data") {
       "[]",
       "null",
       "{}",
-      R"({"protocol": 11})",
+      R"({"protocol": 12})",
       R"({"type": "get", "key": "k"})",
       R"({"protocol": "7", "type": "get"})",
-      R"({"protocol": 11, "type": 7})",
-      R"({"protocol": 11, "type": "get", "key": "k")",
+      R"({"protocol": 12, "type": 7})",
+      R"({"protocol": 12, "type": "get", "key": "k")",
       std::string(100000, '['),
-      R"({"protocol": 11, "type": "register", "facts": )" + std::string(80, '[') +
+      R"({"protocol": 12, "type": "register", "facts": )" + std::string(80, '[') +
           std::string(80, ']') + "}",
   };
   for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);
@@ -127,13 +129,13 @@ TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
   const std::vector<Row> table = {
       {R"({"protocol": 1, "type": "get", "key": "k"})", "of protocol 1"},
       {R"({"protocol": 1, "type": "something new"})", "of protocol 1"},
-      {R"({"protocol": 11, "type": "dance"})", "unknown type 'dance'"},
-      {R"({"protocol": 11, "type": "welcome"})", "unknown type 'welcome'"},
-      {R"({"protocol": 11, "type": "get"})", "message get: key: is missing"},
-      {R"({"protocol": 11, "type": "get", "key": 4})", "message get: key: is 4"},
-      {R"({"protocol": 11, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
-      {R"({"protocol": 11, "type": "leave", "outcome": "bored"})", "must be one of done"},
-      {R"({"protocol": 11, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
+      {R"({"protocol": 12, "type": "dance"})", "unknown type 'dance'"},
+      {R"({"protocol": 12, "type": "welcome"})", "unknown type 'welcome'"},
+      {R"({"protocol": 12, "type": "get"})", "message get: key: is missing"},
+      {R"({"protocol": 12, "type": "get", "key": 4})", "message get: key: is 4"},
+      {R"({"protocol": 12, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
+      {R"({"protocol": 12, "type": "leave", "outcome": "bored"})", "must be one of done"},
+      {R"({"protocol": 12, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
            "theta_hash": "a", "contribution": {"work": {"steps": -1, "batch": 1, "tokens": 1}}})",
        "contribution.work.steps: is -1"},
   };
@@ -188,8 +190,11 @@ TEST_CASE("an answer fits the request that it names and no other") {
   CHECK_FALSE(answers(ClaimMessage{}, RegisterMessage{}));
   CHECK(answers(StoredMessage{"k"}, PutMessage{"k", "00"}));
   CHECK_FALSE(answers(StoredMessage{"k"}, PutMessage{"other", "00"}));
-  CHECK(answers(StoredMessage{"t"}, OfferMessage{"t", ""}));
-  CHECK_FALSE(answers(StoredMessage{"t"}, OfferMessage{"other", ""}));
+  CHECK(answers(StoredMessage{"t"}, OfferMessage{"t", 4}));
+  CHECK_FALSE(answers(StoredMessage{"t"}, OfferMessage{"other", 4}));
+  CHECK(answers(UnwantedMessage{"t", 4}, OfferMessage{"t", 4}));
+  CHECK_FALSE(answers(UnwantedMessage{"t", 4}, OfferMessage{"other", 4}));
+  CHECK_FALSE(answers(UnwantedMessage{"t", 3}, OfferMessage{"t", 4}));  // an older offer's
   CHECK(answers(ValueMessage{"k", "00"}, GetMessage{"k"}));
   CHECK_FALSE(answers(ValueMessage{"k", "00"}, GetMessage{"other"}));
   CHECK_FALSE(answers(StoredMessage{"k"}, GetMessage{"k"}));

@@ -64,11 +64,10 @@ void ModelWorld::check(std::size_t place, const std::string& connection,
   if (is_stale(place)) return;
   if (view != nullptr) check_view(*view);
   if (const auto* go = std::get_if<Go>(&message)) check_go(*go);
-  if (const auto* handover = std::get_if<HandoverMessage>(&message)) {
-    const auto commit = commits_.find({handover->round, fragments_ - 1});
-    require(commit != commits_.end() && commit->second.hash == handover->theta_hash,
-            "a handover is of a committed round");
+  if (const auto* request = std::get_if<DonateMessage>(&message)) {
+    asked_states_.emplace(request->newcomer.request.token, request->round);
   }
+  if (const auto* handover = std::get_if<HandoverMessage>(&message)) note_handover(*handover);
   if (const auto* error = std::get_if<ErrorMessage>(&message)) {
     require(!by_connection_.at(connection)->is_alive(),
             "no message of a living site is wrong: " + error->message);
@@ -77,6 +76,19 @@ void ModelWorld::check(std::size_t place, const std::string& connection,
       !coordinators_[place].roster->failure().empty()) {
     check_loss_of_run(place);
   }
+}
+
+// The first message of a handover; the others repeat it, whatever has happened since.
+void ModelWorld::note_handover(const HandoverMessage& handover) {
+  const auto commit = commits_.find({handover.round, fragments_ - 1});
+  require(commit != commits_.end() && commit->second.hash == handover.theta_hash,
+          "a handover is of a committed round");
+  const std::pair state{handover.token, handover.round};
+  if (!handed_states_.insert(state).second) return;
+  const SyncId next{handover.round + 1, 0};
+  require(!gos_.contains({generation_, next}) && !commits_.contains(next),
+          "a state is handed over before the next sync has begun");
+  if (asked_states_.contains(state)) ++num_handovers_in_mid_round_;
 }
 
 void ModelWorld::check_view(const ViewMessage& view) {
@@ -101,7 +113,8 @@ void ModelWorld::check_view(const ViewMessage& view) {
 }
 
 // A coordinator that enough sites reach, members among them, keeps the run: of its members, the one
-// that asks may be the only one that knows an old state.
+// that asks may be the only one that knows an old state. A process that has just been started may
+// have ended a pause for which the others have asked already.
 void ModelWorld::check_claim(std::size_t place) const {
   const auto serving = static_cast<std::size_t>(serving_term_ % kMostCoordinators);
   const auto& coordinator = coordinators_[serving];
@@ -115,7 +128,8 @@ void ModelWorld::check_claim(std::size_t place) const {
   bool has_member = false;
   for (const auto& [site, process] : newest_process_) {
     const auto link = links_.find({process->connection(), serving});
-    const bool is_calm = link != links_.end() && link->second.last_fault < calm_since;
+    const bool is_calm = link != links_.end() && link->second.last_fault < calm_since &&
+                         process->age_seconds() > kClaimSeconds;
     if (!process->is_alive() || !is_calm) continue;
     ++healthy;
     has_member |= process->knows_run();
@@ -211,6 +225,8 @@ void ModelWorld::check_go(const Go& go) {
     require(arrivals.contains(site), "a sync begins when all members have arrived");
     require(arrivals.at(site) == arrivals.begin()->second, "members begin with one theta_global");
   }
+  require(commits_.empty() || arrivals.begin()->second == commits_.rbegin()->second.hash,
+          "a sync begins with the theta_global of the one before");
 }
 
 void ModelWorld::check_commit(const CommittedMessage& message) {

@@ -54,7 +54,7 @@ bool ModelSite::knows_run() const {
 void ModelSite::beat() {
   if (is_returning_) send(registration_of_member());
   if (request_) send(*request_);
-  for (const auto& [token, offer] : offers_) send(OfferMessage{token, ""});
+  for (const auto& [token, offer] : offers_) send(offer.message);
   if (!takes_part()) return;
   const auto& deadlines = world_.deadlines();
   if (silence_seconds() > deadlines.coordinator_lost_after_seconds) {
@@ -164,6 +164,18 @@ void ModelSite::receive(std::size_t coordinator, const CoordinatorMessage& messa
       offer != offers_.end()) {
     world_.hand_over(*this, offer->second.newcomer, offer->second.state);
     offers_.erase(offer);
+    return;
+  }
+  if (const auto* unwanted = std::get_if<UnwantedMessage>(&message)) {
+    const auto refused = offers_.find(unwanted->token);
+    if (refused != offers_.end() && answers(message, refused->second.message)) {
+      offers_.erase(refused);
+    }
+    return;
+  }
+  if (const auto* request = std::get_if<DonateMessage>(&message)) {
+    requests_[request->newcomer.site] = *request;
+    serve_requests();
     return;
   }
   if (number == stage_number_ && request_ && answers(message, *request_)) {

@@ -214,6 +214,28 @@ void ModelSite::lost_while_connecting() {
 void ModelSite::train() {
   enter(Stage::kTraining);
   later(world_.step_seconds(), [this] { arrive(); });
+  serve_requests();
+}
+
+void ModelSite::serve_requests() {
+  if (stage_ != Stage::kTraining || sync_.fragment > 0) return;
+  const int64_t rounds_done = sync_.round - 1;
+  for (const auto& [site, request] : requests_) {
+    // Some transfers are not worth their wait.
+    if (request.round != rounds_done || world_.chance().one_in(4)) continue;
+    offer(request.newcomer, rounds_done);
+  }
+  std::erase_if(requests_, [&](const auto& entry) { return entry.second.round <= rounds_done; });
+}
+
+void ModelSite::offer(const Newcomer& newcomer, int64_t round) {
+  const auto& token = newcomer.request.token;
+  if (!are_offered_.emplace(token, round).second) return;
+  // What it expects may be wrong.
+  const double seconds = world_.chance().one_in(2) ? 0 : world_.chance().between(0.05, 2);
+  const OfferMessage message{token, round, seconds, ""};
+  offers_[token] = {newcomer, {.rounds_done = round, .theta = theta_}, message};
+  send(message);
 }
 
 void ModelSite::arrive() {
@@ -297,10 +319,7 @@ void ModelSite::apply() {
   }
   // A round that is attended hands nothing over.
   for (const auto& newcomer : newcomers) {
-    if (newcomer.donor != name_ || attends_) continue;
-    const auto& token = newcomer.request.token;
-    offers_[token] = {newcomer, {.rounds_done = sync_.round, .theta = theta_}};
-    send(OfferMessage{token, ""});
+    if (newcomer.donor == name_ && !attends_) offer(newcomer, sync_.round);
   }
   attends_ = false;
   sync_ = {.round = sync_.round + 1, .fragment = 0};

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "wan/protocol/protocol.h"
@@ -106,6 +107,10 @@ class ModelSite {
   void renew(const std::string& suspect);
   void give_up_round();
   void apply();
+  // As a donor: offers the present state, that after `round`.
+  void offer(const Newcomer& newcomer, int64_t round);
+  // Serves the coordinator's requests between two steps, if no sync of the round has begun.
+  void serve_requests();
 
   ModelWorld& world_;
   const std::string name_, connection_;
@@ -146,8 +151,11 @@ class ModelSite {
   struct Offer {
     Newcomer newcomer;
     ModelState state;
+    OfferMessage message;
   };
   std::map<std::string, Offer> offers_;
+  std::map<std::string, DonateMessage> requests_;          // by newcomer
+  std::set<std::pair<std::string, int64_t>> are_offered_;  // all that were: token and round
 
   // The handover.
   int64_t num_fetches_ = 0;

@@ -56,6 +56,7 @@ class ModelWorld {
   // How the run ended, and what happened in it.
   bool was_completed() const;
   int64_t num_newcomers_taken() const { return num_newcomers_taken_; }
+  int64_t num_handovers_in_mid_round() const { return num_handovers_in_mid_round_; }
   bool has_lost_coordinator() const { return num_coordinators_lost_ > 0; }
   int64_t num_takeovers() const { return num_takeovers_; }  // by stand-bys
 
@@ -166,6 +167,7 @@ class ModelWorld {
   void check(std::size_t place, const std::string& connection, const CoordinatorMessage& message);
   void check_claim(std::size_t place) const;
   void check_takeover(const ViewMessage& view);
+  void note_handover(const HandoverMessage& handover);
   void check_view(const ViewMessage& view);
   void check_go(const Go& go);
   void check_commit(const CommittedMessage& message);
@@ -210,7 +212,10 @@ class ModelWorld {
   // Of coordinators that had been replaced, without the sites that go on.
   std::set<std::pair<SyncId, std::string>> stale_commits_;
   std::map<std::string, SyncId> newest_applied_;  // by connection
-  int64_t num_newcomers_taken_ = 0, num_coordinators_lost_ = 0, num_takeovers_ = 0;
+  // By token and round: states that donors were asked for in mid-round; that newcomers get.
+  std::set<std::pair<std::string, int64_t>> asked_states_, handed_states_;
+  int64_t num_newcomers_taken_ = 0, num_handovers_in_mid_round_ = 0, num_coordinators_lost_ = 0,
+          num_takeovers_ = 0;
 };
 
 }  // namespace farstep

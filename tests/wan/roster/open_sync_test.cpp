@@ -56,6 +56,22 @@ TEST_CASE("contributions go out in the order of site ids whoever arrives first")
   CHECK(go.contributions == std::vector<Contribution>{{{1, 1, 1}}, {{2, 1, 1}}, {{3, 1, 1}}});
 }
 
+TEST_CASE("donors have trained and go on, and those with the fastest uplink come first") {
+  OpenSync sync(1, {1, 0}, {"a", "b", "c", "d", "e"});
+  const auto arrive = [&](const std::string& site, int64_t steps, double uplink, bool is_leaving) {
+    ArriveMessage message{1, 1, 0, {{steps, 1, 1}}, "aa"};
+    message.contribution.timing.uplink_bits_per_second = uplink;
+    message.contribution.timing.is_leaving = is_leaving;
+    sync.arrive(site, message);
+  };
+  arrive("a", 1, 0, false);
+  arrive("b", 1, 5, false);
+  arrive("c", 0, 9, false);  // only attends
+  arrive("d", 1, 5, false);
+  arrive("e", 1, 9, true);
+  CHECK(sync.donors() == std::vector<std::string>{"b", "d", "a"});
+}
+
 TEST_CASE("an arrival that is repeated counts once") {
   OpenSync sync(1, {1, 0}, {"a", "b"});
   sync.arrive("a", ArriveMessage{1, 1, 0, {{1, 1, 1}}, "aa"});

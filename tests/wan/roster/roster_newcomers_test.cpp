@@ -1,40 +1,7 @@
 // Sites that come back into a run that goes on.
-#include "tests/support/catch.h"
-#include "tests/wan/roster/table.h"
+#include "tests/wan/roster/newcomers.h"
 
 using namespace farstep;
-
-namespace {
-
-// Sites a and b in round 3, without c, which was lost in it.
-Table without_c(int64_t fragments = 1) {
-  Table table({"a", "b", "c"}, fragments, 1);
-  table.join();
-  for (const auto* site : {"a", "b"}) table.receive(site, arrival(1));
-  table.pass(10, {"a", "b"});
-  REQUIRE(table.roster.newest_change().starts_with("site c"));
-  return table;
-}
-
-const FetchMessage kFetch{"10.0.0.3", 4000, "token"};
-const OfferMessage kOffer{"token", "tcp://10.0.0.2:4000"};
-
-ArriveMessage arrival_with(double uplink_bits_per_second, int64_t round, int64_t fragment = 0,
-                           int64_t fragments = 1) {
-  ArriveMessage message = arrival(round, "aa", 2);
-  message.fragment = fragment;
-  message.contribution.fragments = fragments;
-  message.contribution.timing.uplink_bits_per_second = uplink_bits_per_second;
-  return message;
-}
-
-VoteMessage ballot_of(int64_t round, int64_t fragment = 0) {
-  VoteMessage message = ballot(round, "bb", 2);
-  message.fragment = fragment;
-  return message;
-}
-
-}  // namespace
 
 TEST_CASE("a newcomer gets the state after a round, and is a member from the next sync") {
   auto table = without_c();
@@ -58,8 +25,9 @@ TEST_CASE("a newcomer gets the state after a round, and is a member from the nex
   table.receive("b", ballot_of(1));
   // The donor may apply the sync later. Nobody else can offer the state, nor another one.
   CHECK(table.receive("c2", kFetch).empty());
-  CHECK(only<StoredMessage>(table.receive("a", kOffer)).key == "token");
-  only<StoredMessage>(table.receive("b", OfferMessage{"another", ""}));
+  CHECK(only<UnwantedMessage>(table.receive("a", kOffer)).token == "token");
+  CHECK(only<UnwantedMessage>(table.receive("b", OfferMessage{"another", 1})).round == 1);
+  CHECK(only<UnwantedMessage>(table.receive("b", OfferMessage{"token", 2})).round == 2);
   const auto offered = table.receive("b", kOffer);
   CHECK(receivers<StoredMessage>(offered) == Names{"b"});
   CHECK(receivers<HandoverMessage>(offered) == Names{"c2"});
@@ -98,13 +66,14 @@ TEST_CASE("a newcomer whose sync has begun without it fetches the next state") {
   table.receive("c2", kFetch);
   for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 1));
   for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(1));
+  table.receive("a", kOffer);
   for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 2));
   CHECK(only<LateMessage>(table.receive("c2", arrival_with(0, 2))).round == 2);
   for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(2));
   CHECK(only<LateMessage>(table.receive("c2", arrival_with(0, 2))).round == 2);
   // It does not get the old state once more.
   const FetchMessage again{"10.0.0.3", 4000, "another"};
-  CHECK(table.receive("c2", again).empty());
+  CHECK(only<DonateMessage>(table.receive("c2", again)).round == 2);
   table.receive("a", arrival_with(0, 3));
   CHECK(std::get<Go>(table.receive("b", arrival_with(0, 3)).front().message).newcomers ==
         std::vector<Newcomer>{{"c", again, "a"}});
@@ -134,7 +103,7 @@ TEST_CASE("all wait for a newcomer that was late, once and not for ever") {
       CHECK(receivers<Go>(table.receive(site, arrival_with(0, 4))).empty());
     }
     if (is_offered) {
-      table.receive("a", OfferMessage{"another", ""});  // a little after the donor's arrival
+      table.receive("a", OfferMessage{"another", 3});  // a little after the donor's arrival
       CHECK(receivers<Go>(table.pass(5, {"a", "b", "c2"})).empty());
     }
     if (comes) {
@@ -143,6 +112,46 @@ TEST_CASE("all wait for a newcomer that was late, once and not for ever") {
       CHECK(receivers<Go>(table.pass(2, {"a", "b", "c2"})) == Names{"a", "b"});
     }
   }
+}
+
+TEST_CASE("all wait for a newcomer as long as its donor expects the transfer to take") {
+  for (const bool comes : {true, false}) {
+    auto table = without_c();
+    table.receive("c2", registration("c"));
+    table.receive("c2", kFetch);
+    for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 1));
+    for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(1));
+    // A little after all have arrived, as with eager updates.
+    for (const auto* site : {"a", "b"}) {
+      CHECK(receivers<Go>(table.receive(site, arrival_with(0, 2))).empty());
+    }
+    table.receive("a", OfferMessage{"token", 1, 4});
+    CHECK(receivers<Go>(table.pass(5, {"a", "b", "c2"})).empty());
+    if (comes) {
+      CHECK(receivers<ViewMessage>(table.receive("c2", arrival_with(0, 2))).size() == 3);
+    } else {
+      CHECK(receivers<Go>(table.pass(1, {"a", "b", "c2"})) == Names{"a", "b"});
+    }
+  }
+}
+
+TEST_CASE(
+    "an offer that comes when the next sync has begun is refused, and the newcomer gets the "
+    "state after it") {
+  auto table = without_c();
+  table.receive("c2", registration("c"));
+  table.receive("c2", kFetch);
+  for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 1));
+  for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(1));
+  for (const auto* site : {"a", "b"}) table.receive(site, arrival_with(0, 2));
+  const auto started = table.pass(1, {"a", "b", "c2"});
+  CHECK(receivers<Go>(started) == Names{"a", "b"});
+  CHECK(std::get<Go>(started.front().message).newcomers ==
+        std::vector<Newcomer>{{"c", kFetch, "a"}});
+  CHECK(only<UnwantedMessage>(table.receive("a", kOffer)).round == 1);
+  for (const auto* site : {"a", "b"}) table.receive(site, ballot_of(2));
+  CHECK(only<UnwantedMessage>(table.receive("a", kOffer)).round == 1);
+  CHECK(receivers<HandoverMessage>(table.receive("a", OfferMessage{"token", 2})) == Names{"c2"});
 }
 
 TEST_CASE("only the last fragment of a round hands the state over") {
@@ -210,7 +219,7 @@ TEST_CASE("a donor that is lost before its offer is replaced by another one") {
   const auto go = std::get<Go>(table.receive("b", arrival(2, "aa", 3)).front().message);
   CHECK(go.newcomers == std::vector<Newcomer>{{"c", kFetch, "b"}});
   table.receive("b", ballot(2, "bb", 3));
-  CHECK(receivers<HandoverMessage>(table.receive("b", kOffer)) == Names{"c2"});
+  CHECK(receivers<HandoverMessage>(table.receive("b", OfferMessage{"token", 2})) == Names{"c2"});
 }
 
 TEST_CASE("a newcomer that holds another theta_global stops the run") {

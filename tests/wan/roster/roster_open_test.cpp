@@ -23,7 +23,7 @@ Table with_c() {
   table.receive("c", kFetch);
   for (const auto* site : {"a", "b"}) table.receive(site, arrival(1));
   for (const auto* site : {"a", "b"}) table.receive(site, ballot(1));
-  table.receive("b", OfferMessage{"token", ""});
+  table.receive("b", OfferMessage{"token", 1});
   table.receive("c", arrival(2, "aa", 1));
   return table;
 }

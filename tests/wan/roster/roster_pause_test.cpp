@@ -69,7 +69,7 @@ TEST_CASE("a site that is started again during a pause gets the state of those t
   for (const auto& site : {"a", "b"}) table.receive(site, arrival(2, "aa", 2));
   table.receive("a", ballot(2, "bb", 2));
   const auto committed = table.receive("b", ballot(2, "bb", 2));
-  CHECK(receivers<HandoverMessage>(table.receive("a", OfferMessage{"c/1", ""})) == Names{"c2"});
+  CHECK(receivers<HandoverMessage>(table.receive("a", OfferMessage{"c/1", 2})) == Names{"c2"});
   CHECK(receivers<CommittedMessage>(committed) == Names{"a", "b"});
   CHECK(receivers<ViewMessage>(table.receive("c2", arrival(3, "aa", 2))) == Names{"a", "b", "c2"});
   // If it is lost on the way to the state, the others wait again.
@@ -105,7 +105,7 @@ TEST_CASE("a newcomer that has the state goes on when the last member is gone") 
   table.receive("c2", fetch_of("c"));
   table.receive("a", arrival(2, "aa", 3));
   table.receive("a", ballot(2, "bb", 3));
-  CHECK(receivers<HandoverMessage>(table.receive("a", OfferMessage{"c/1", ""})) == Names{"c2"});
+  CHECK(receivers<HandoverMessage>(table.receive("a", OfferMessage{"c/1", 2})) == Names{"c2"});
   table.receive("a", LeaveMessage{Outcome::kInterrupted, ""});
   CHECK_FALSE(table.roster.pause_text().empty());
   const auto told = table.receive("c2", arrival(3, "aa", 3));

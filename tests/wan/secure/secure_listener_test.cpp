@@ -49,9 +49,8 @@ struct Seoul {
 
 // Lets lyon in, so that what came before did no harm.
 void check_lets_lyon_in(Seoul& seoul, const Credentials& lyon) {
-  auto client = std::async(std::launch::async, [&] {
-    return SecureChannel::connect(seoul.address(), "seoul", lyon, deadline_after(kLong)).peer();
-  });
+  auto client = std::async(std::launch::async,
+                           [&] { return connect_to(seoul.address(), "seoul", lyon).peer(); });
   auto channel = seoul.listener.accept(deadline_after(kLong));
   REQUIRE(channel);
   CHECK(channel->peer() == "lyon");
@@ -100,7 +99,7 @@ TEST_CASE("a listener refuses every certificate but an expected site's of its ru
 
 std::string connect_error(const Seoul& seoul, const std::string& site, const Credentials& own) {
   try {
-    SecureChannel::connect(seoul.address(), site, own, deadline_after(kLong));
+    connect_to(seoul.address(), site, own);
   } catch (const PeerError& error) {
     CHECK(error.site() == site);
     return error.what();

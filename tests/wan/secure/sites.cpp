@@ -2,7 +2,15 @@
 
 #include <openssl/err.h>
 
+#include "trainer/base/error.h"
+
 namespace farstep {
+
+namespace {
+
+constexpr double kTestSeconds = 60;
+
+}  // namespace
 
 KeyPair copy_of(const KeyPair& pair) {
   EVP_PKEY_up_ref(pair.key.get());
@@ -16,6 +24,23 @@ Credentials Authority::credentials(const KeyPair& site,
           "test"};
 }
 
+SecureChannel connect_to(const SocketAddress& address, const std::string& site,
+                         const Credentials& own) {
+  const auto deadline = deadline_after(kTestSeconds);
+  return SecureChannel::connect(connect_tcp(address, deadline), site, "", own, deadline);
+}
+
+std::size_t receive_some(SecureChannel& channel, std::span<std::byte> bytes) {
+  const auto deadline = deadline_after(kTestSeconds);
+  while (true) {
+    const auto count = channel.receive_now(bytes);
+    if (!count || *count > 0) return count.value_or(0);
+    if (!wait_for_ssl(channel.fd(), SSL_ERROR_WANT_READ, deadline)) {
+      throw PeerError(channel.peer(), "no byte came in time");
+    }
+  }
+}
+
 std::string visit(int port, const KeyPair* shown, int version) {
   const ContextHandle context(SSL_CTX_new(TLS_client_method()));
   SSL_CTX_set_max_proto_version(context.get(), version);
@@ -23,7 +48,7 @@ std::string visit(int port, const KeyPair* shown, int version) {
     SSL_CTX_use_certificate(context.get(), shown->certificate.get());
     SSL_CTX_use_PrivateKey(context.get(), shown->key.get());
   }
-  const auto deadline = deadline_after(60);
+  const auto deadline = deadline_after(kTestSeconds);
   const auto socket = connect_tcp({"127.0.0.1", port}, deadline);
   const SslHandle ssl(SSL_new(context.get()));
   SSL_set_fd(ssl.get(), socket.fd());

@@ -1,6 +1,8 @@
 // Credentials of made-up sites, and a stranger who shows any certificate.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 
 #include "wan/secure/secure_channel.h"
@@ -27,6 +29,15 @@ class Authority {
 
 // Another owner of the same key and certificate.
 KeyPair copy_of(const KeyPair& pair);
+
+// Returns a channel from the site of `own` to `site`, which listens at `address`. Throws as
+// SecureChannel::connect() does, within a minute.
+SecureChannel connect_to(const SocketAddress& address, const std::string& site,
+                         const Credentials& own);
+
+// Waits until bytes have come, and returns how many; 0 if the peer closed the channel. Throws
+// PeerError, also after a minute without any.
+std::size_t receive_some(SecureChannel& channel, std::span<std::byte> bytes);
 
 // Connects, makes a handshake with the certificate of `shown` (none if null) by TLS up to
 // `version`, trusting everybody, and sends bytes. Returns all that the listener answered.

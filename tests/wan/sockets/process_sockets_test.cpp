@@ -39,12 +39,12 @@ TEST_CASE("a socket of this process is found by its addresses") {
 TEST_CASE("the kernel's count of a socket is the bytes that went through it") {
   auto pair = connected_pair("127.0.0.1");
   SocketCounter client(pair.client.fd()), server(pair.server.fd());
-  CHECK(client.look().bytes.sent == 0);
+  CHECK(client.facts().bytes.sent == 0);
   send_line(pair.client, std::string(99, 'x'), deadline_after(1));
   CHECK(receive_line(pair.server, deadline_after(1)).size() == 99);
-  CHECK(client.look().bytes.sent == 100);
-  CHECK(server.look().bytes.received == 100);
-  CHECK(server.look().bytes.sent == 0);
+  CHECK(client.facts().bytes.sent == 100);
+  CHECK(server.facts().bytes.received == 100);
+  CHECK(server.facts().bytes.sent == 0);
   CHECK(kernel_rtt_seconds(pair.client.fd()) < 0.1);
 }
 
@@ -67,9 +67,9 @@ TEST_CASE("a counter keeps its last count when the socket is closed and its numb
   const int fd = pair.client.fd();
   SocketCounter counter(fd);
   send_line(pair.client, std::string(99, 'x'), deadline_after(1));
-  CHECK(counter.look().bytes.sent == 100);
+  CHECK(counter.facts().bytes.sent == 100);
   pair.client = connect_tcp(*SocketAddress::local_of(pair.listener.fd()), deadline_after(1));
-  CHECK(counter.look().bytes.sent == 100);
+  CHECK(counter.facts().bytes.sent == 100);
 }
 
 TEST_CASE("keep-alive can be set on a connection") {

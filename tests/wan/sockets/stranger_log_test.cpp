@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/log_capture.h"
 
 namespace farstep {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/support/memory_store.h"
 #include "trainer/base/error.h"
 
 namespace farstep {

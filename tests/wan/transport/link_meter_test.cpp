@@ -15,7 +15,7 @@ class Line {
     state_.sent_bytes += bytes;
     state_.sending_seconds += seconds;
     state_.rtt_seconds = rtt_seconds;
-    meter_.look(state_);
+    meter_.observe(state_);
     return meter_.bits_per_second();
   }
 

@@ -1,5 +1,6 @@
 #include "tests/wan/transport/meshes.h"
 
+#include "tests/support/memory_store.h"
 #include "tests/support/memory_transport.h"
 #include "tests/wan/transport/run_ranks.h"
 

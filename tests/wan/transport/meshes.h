@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
-#include "wan/transport/gloo_transport.h"
+#include "wan/transport/gloo/gloo_transport.h"
 #include "wan/transport/transport.h"
 
 namespace farstep {

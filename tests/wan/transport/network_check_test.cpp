@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "tests/support/catch.h"
+#include "tests/support/memory_store.h"
 #include "tests/wan/transport/meshes.h"
 #include "tests/wan/transport/run_ranks.h"
 #include "trainer/config/json_fields.h"

@@ -13,7 +13,7 @@
 #include "tests/wan/secure/sites.h"
 #include "tests/wan/transport/cuttable_link.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "wan/secure/key_folder.h"
 
 namespace farstep {
@@ -149,7 +149,7 @@ TEST_CASE("connections go on after cuts, without a byte lost or doubled") {
   CHECK(arriving.get() == back);
   sending.get();
   answering.get();
-  CHECK(line->look().bytes.sent >= there.size());
+  CHECK(line->facts().bytes.sent >= there.size());
 }
 
 TEST_CASE("a line that is dead for longer than the silence that breaks it costs its time only") {

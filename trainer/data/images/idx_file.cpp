@@ -39,6 +39,7 @@ class Reader {
       bytes = bytes.subspan(static_cast<std::size_t>(got));
     }
   }
+  // A file with more values than its shape is not what its name says.
   void require_end() {
     uint8_t more = 0;
     if (gzread(file_.get(), &more, 1) != 0) fail("goes on after the values of its shape");

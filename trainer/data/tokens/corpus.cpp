@@ -1,3 +1,5 @@
+// Text is cut into pieces that threads encode apart. Pieces end where no token is likely to go on:
+// at a blank line, a line's end, or before a space.
 #include "trainer/data/tokens/corpus.h"
 
 #include <algorithm>
@@ -35,6 +37,7 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   std::error_code error;
   auto entry = fs::recursive_directory_iterator(folder, error);
   for (; !error && entry != fs::end(entry); entry.increment(error)) {
+    // Editors, version control and downloads leave hidden files and folders that are no text.
     const bool hidden = entry->path().filename().string().starts_with('.');
     if (hidden && entry->is_directory(error)) entry.disable_recursion_pending();
     if (!hidden && entry->is_regular_file(error)) files.push_back(entry->path());
@@ -64,6 +67,7 @@ void documents_of_lines(const InputFile& file, double validation_fraction,
   if (documents == 0) {
     throw DataError(fmt::format("{}: byte 0: no documents in this file", file.path.string()));
   }
+  // The last documents validate, in every file: so both splits have a part of each source.
   const auto trained = std::llround(static_cast<double>(documents) * (1 - validation_fraction));
   TextSource source(file.path);
   int64_t index = 0;
@@ -129,6 +133,7 @@ std::optional<std::string> TrainingLines::operator()() {
   auto end = std::min(rest_.find('\n'), rest_.size());
   if (end > kLongestLine) end = cut_near(rest_, kLongestLine - kLineSlack, kLineSlack);
   const std::string line(rest_.substr(0, end));
+  // The line's end is no part of the line: SentencePiece takes lines without it.
   if (rest_.substr(end).starts_with('\n')) ++end;
   rest_.remove_prefix(end);
   return line;
@@ -147,6 +152,7 @@ bool TrainingLines::next_document() {
       document_ = std::move(*document);
       rest_ = document_;
       if (rest_.size() > budget_) rest_ = rest_.substr(0, cut_near(rest_, budget_, kPieceSlack));
+      // At 0 the file is done; the next call opens the next one.
       budget_ -= std::min(budget_, rest_.size());
       return true;
     }

@@ -1,3 +1,5 @@
+// A shard is a header of 48 bytes and the tokens as they lie in memory, so that training maps the
+// file and reads without parsing. docs/token_shards.md has the format byte by byte.
 #include "trainer/data/tokens/shard_file.h"
 
 #include <fcntl.h>
@@ -16,7 +18,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 namespace farstep {
 
@@ -40,6 +42,7 @@ struct RawHeader {
 };
 static_assert(sizeof(RawHeader) == 48);
 
+// Its last field is left out: a checksum cannot cover itself.
 std::span<const std::byte> checked_bytes(const RawHeader& raw) {
   return std::as_bytes(std::span(&raw, 1)).first(offsetof(RawHeader, header_checksum));
 }
@@ -104,6 +107,8 @@ void verify_tokens(const std::filesystem::path& path, const ShardHeader& header,
   for (std::size_t start = 0; start < payload.size(); start += kBlockBytes) {
     const auto block = payload.subspan(start, std::min(kBlockBytes, payload.size() - start));
     const auto tokens = tokens_of<Token>(block);
+    // The maximum is a loop without branches, which becomes vector code. Only a wrong id is looked
+    // up.
     Token largest = 0;
     for (const Token token : tokens) largest = std::max(largest, token);
     if (largest >= header.vocabulary) {
@@ -121,6 +126,7 @@ void verify_tokens(const std::filesystem::path& path, const ShardHeader& header,
   }
 }
 
+// Appended to the whole name: replace_extension() would drop a part of it.
 std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix) {
   path += suffix;
   return path;
@@ -133,6 +139,8 @@ int64_t token_bytes_for(int64_t vocabulary) {
   return vocabulary <= 65536 ? 2 : 4;
 }
 
+// Tokens stream into FILE.partial, so memory does not grow with the shard. finish() gives the file
+// its name.
 ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t vocabulary, int64_t eos)
     : path_(path),
       partial_(with_suffix(path, ".partial")),
@@ -167,6 +175,7 @@ void ShardWriter::append(std::span<const int32_t> tokens) {
     FARSTEP_CHECK(token >= 0 && token < header_.vocabulary, "token id {} of a vocabulary of {}",
                   token, header_.vocabulary);
   }
+  // Tokens are 32 bits wide in memory, and the file has 16 for usual vocabularies.
   std::vector<uint16_t> narrow;
   std::span<const std::byte> bytes = std::as_bytes(tokens);
   if (header_.token_bytes == 2) {
@@ -191,6 +200,7 @@ void ShardWriter::finish() {
   raw.num_tokens = static_cast<uint64_t>(header_.num_tokens);
   raw.payload_checksum = checksum_.value();
   raw.header_checksum = checksum(checked_bytes(raw));
+  // Over the placeholder, which the constructor wrote.
   out_.seekp(0);
   write(std::as_bytes(std::span(&raw, 1)));
   out_.close();
@@ -225,6 +235,7 @@ ShardFile::ShardFile(const std::filesystem::path& path) : path_(path) {
   }
   mapped_ = {static_cast<const std::byte*>(memory), size};
   try {
+    // The destructor of an object that was not made does not run, so the mapping is undone here.
     header_ = parse_header(path, mapped_);
   } catch (...) {
     ::munmap(memory, size);
@@ -255,6 +266,7 @@ void ShardFile::read(int64_t offset, std::span<int64_t> out) const {
   FARSTEP_CHECK(offset >= 0 && count <= header_.num_tokens - offset, "{} tokens from {} on of {}",
                 count, offset, path_.string());
   const auto payload = mapped_.subspan(sizeof(RawHeader));
+  // Widened while they are copied, as a model takes 64 bits: no array between.
   const auto copy = [&](auto tokens) { std::copy_n(tokens.begin() + offset, count, out.begin()); };
   if (header_.token_bytes == 2) {
     copy(tokens_of<uint16_t>(payload));

@@ -1,3 +1,5 @@
+// Three compressions behind one reader of bytes, and two kinds of files above it. A file of JSON
+// lines is streamed, a document at a time. Any other file is one document, and is read whole.
 #include "trainer/data/tokens/text_source.h"
 
 #include <zlib.h>
@@ -64,13 +66,14 @@ class GzipReader : public detail::ByteReader {
       throw DataError(path_, 0, fmt::format("cannot be opened: {}", std::strerror(errno)));
     }
     ::gzbuffer(file_.get(), kBufferBytes);
-    // zlib passes on other files unchanged; a wrong name is told instead.
+    // zlib passes on other files unchanged; a wrong name is an error here.
     if (::gzdirect(file_.get())) {
       throw DataError(path_, 0, "not a gzip stream, though its name ends in .gz");
     }
   }
   std::size_t read(std::span<char> out) override {
     const int count = ::gzread(file_.get(), out.data(), static_cast<unsigned>(out.size()));
+    // gzread() returns what came before an error, so its result alone does not show one.
     int error = Z_OK;
     const char* const what = ::gzerror(file_.get(), &error);
     if (error != Z_OK) {
@@ -80,6 +83,7 @@ class GzipReader : public detail::ByteReader {
     }
     return static_cast<std::size_t>(count);
   }
+  // In the compressed file: progress is measured against its size, and errors name a place in it.
   int64_t file_offset() const override { return ::gzoffset(file_.get()); }
 
  private:
@@ -87,6 +91,8 @@ class GzipReader : public detail::ByteReader {
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
 };
 
+// A file may consist of several frames, one after the other, as parallel compressors write them. It
+// may end only between two of them.
 class ZstdReader : public detail::ByteReader {
  public:
   explicit ZstdReader(const std::filesystem::path& path)
@@ -108,6 +114,7 @@ class ZstdReader : public detail::ByteReader {
                         fmt::format("the zstd stream is corrupt ({})", ::ZSTD_getErrorName(left)));
       }
       frame_done_ = left == 0;
+      // The file has ended inside a frame, and no output is left in the decoder.
       if (input_.size == 0 && output.pos == before && !frame_done_) {
         throw DataError(path_, file_offset(), "the zstd stream is truncated");
       }
@@ -137,7 +144,8 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
-// Names the line, because JSONL files are too large to search by hand.
+// Returns the text of one JSON document. Errors name the line, because JSONL files are too large to
+// search by hand.
 std::string text_of_line(const std::filesystem::path& path, int64_t line, const std::string& json) {
   const auto fail_line = [&](const std::string& what) {
     throw DataError(fmt::format("{}: line {}: {}", path.string(), line, what));
@@ -157,6 +165,7 @@ std::string text_of_line(const std::filesystem::path& path, int64_t line, const 
 }  // namespace
 
 bool is_jsonl(const std::filesystem::path& path) {
+  // x.jsonl.gz is a file of lines as well.
   const bool compressed = path.extension() == ".gz" || path.extension() == ".zst";
   return (compressed ? path.stem() : path).extension() == ".jsonl";
 }
@@ -169,6 +178,7 @@ int64_t count_documents(const std::filesystem::path& path) {
 }
 
 TextSource::TextSource(const std::filesystem::path& path) : path_(path), reader_(open_bytes(path)) {
+  // Now, not at the first next(): an empty file is found before hours of work.
   if (!fill()) throw DataError(path_, 0, "the file holds no text");
 }
 TextSource::~TextSource() = default;
@@ -183,6 +193,7 @@ std::optional<std::string> TextSource::next() {
   return rest_of_file();
 }
 
+// Counts documents without parsing JSON, so that counting takes a fraction of the time of reading.
 bool TextSource::skip() {
   if (is_jsonl(path_)) return next_line().has_value();
   return !rest_of_file().empty();
@@ -199,6 +210,7 @@ bool TextSource::fill() {
   return !buffer_.empty();
 }
 
+// The constructor has read the first buffer already; the text begins there.
 std::string TextSource::rest_of_file() {
   std::string text = buffer_.substr(used_);
   while (fill()) text += buffer_;

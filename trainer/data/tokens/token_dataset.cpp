@@ -1,10 +1,12 @@
+// The shards of a split are one long sequence of tokens. Windows and documents may cross the border
+// of two shards, so cutting into shards changes nothing in training.
 #include "trainer/data/tokens/token_dataset.h"
 
 #include <algorithm>
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 namespace farstep {
 
@@ -12,6 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// "data/" and "data" name one folder, and ".partial" must not become a file inside it.
 fs::path without_slash(const fs::path& folder) {
   return fs::absolute(folder / ".").lexically_normal().parent_path();
 }
@@ -56,6 +59,7 @@ std::vector<fs::path> find_shards(const fs::path& folder, std::string_view split
   return shards;
 }
 
+// A folder with shards of two tokenizers would train on tokens of other meanings without any error.
 void require_same_kind(const ShardFile& first, const ShardFile& shard) {
   const auto& a = first.header();
   const auto& b = shard.header();
@@ -85,6 +89,8 @@ TokenDataset::TokenDataset(const fs::path& folder, std::string_view split)
   }
 }
 
+// Lets a validation split be left out on purpose; a shard that is missing in the middle stays an
+// error.
 bool TokenDataset::has_split(const fs::path& folder, std::string_view split) {
   return !shards_of(folder, split).empty();
 }
@@ -122,6 +128,7 @@ void TokenDataset::read(int64_t offset, std::span<int64_t> out) const {
 
 int64_t TokenDataset::num_windows(int64_t sequence_length) const {
   FARSTEP_CHECK(sequence_length >= 1, "sequence length {}", sequence_length);
+  // One token more than the inputs: the target of the last one.
   const int64_t windows = (num_tokens() - 1) / sequence_length;
   if (windows == 0) {
     throw DataError(
@@ -177,6 +184,8 @@ fs::path StagingFolder::path_for(const fs::path& output) {
 StagingFolder::StagingFolder(const fs::path& output)
     : output_(without_slash(output)), staging_(path_for(output)) {
   std::error_code error;
+  // A dataset may be replaced; anything else in that place is somebody's.
+  // An empty folder is taken too: users make the output folder in advance.
   const bool taken = fs::exists(output_, error) && !fs::is_empty(output_, error);
   if (taken && !fs::exists(output_ / kDatasetFile, error)) {
     throw ConfigError(

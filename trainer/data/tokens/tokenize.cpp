@@ -1,3 +1,6 @@
+// Reading, encoding and writing overlap. The reader cuts text into pieces and hands them to many
+// encoders; their tokens are written in the order of the pieces. So the dataset has the same bytes
+// for any number of threads.
 #include "trainer/data/tokens/tokenize.h"
 
 #include <algorithm>
@@ -9,7 +12,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 #include "trainer/base/worker.h"
 #include "trainer/data/tokens/corpus.h"
 #include "trainer/data/tokens/tokenizer.h"
@@ -81,6 +84,8 @@ class Encoder {
     if (submitted_.size() > 4 * workers_.size()) write_oldest();
   }
 
+  // Waits for the oldest batch, though a later one may be ready: the order of the pieces is the
+  // order of the tokens. An exception of a worker comes out here.
   void write_oldest() {
     Batch batch = std::move(submitted_.front());
     submitted_.pop_front();
@@ -99,6 +104,7 @@ class Encoder {
 void require_consistent(const TokenizeOptions& options) {
   if (options.inputs.empty()) throw ConfigError("inputs: name at least one text file or folder");
   if (options.output.empty()) throw ConfigError("output: name the dataset folder to make");
+  // Both or neither would leave open which vocabulary counts.
   if (options.tokenizer.empty() == (options.train_vocabulary == 0)) {
     throw ConfigError(
         "give either tokenizer (a model to use) or train_vocabulary (pieces to train)");
@@ -113,6 +119,7 @@ Tokenizer prepare_tokenizer(const TokenizeOptions& options, const std::vector<In
     TrainingLines lines(files);
     train_tokenizer([&] { return lines(); }, options.train_vocabulary, model);
   } else {
+    // A copy, so that the dataset folder has all that decodes its tokens.
     write_file_durably(model, read_file(options.tokenizer));
   }
   return Tokenizer::load(model);
@@ -158,6 +165,7 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress
   SplitWriter validation = open_split(kValidationSplit);
 
   Encoder encoder(tokenizer, options.threads, progress);
+  // Progress counts bytes of the files as they lie on the disk: only these are known in advance.
   double total_bytes = 0, done_bytes = 0;
   for (const auto& file : files) total_bytes += static_cast<double>(file.bytes);
   for (const auto& file : files) {
@@ -180,6 +188,7 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress
         "{}: too little text to keep {} of it for validation; add text, or choose another share",
         options.inputs.front(), options.validation_fraction));
   }
+  // Last: whoever finds the folder finds a whole dataset.
   staging.commit(facts_of(result, options, tokenizer.eos(), files));
   return result;
 }

@@ -1,3 +1,4 @@
+// SentencePiece behind an interface of plain values. No other file sees its headers.
 #include "trainer/data/tokens/tokenizer.h"
 
 #include <sentencepiece_processor.h>
@@ -6,7 +7,7 @@
 #include <unordered_map>
 
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 namespace farstep {
 
@@ -62,6 +63,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& path) {
   return Tokenizer(std::move(model));
 }
 
+// SentencePiece's processor is const after loading, so that many threads encode with one model.
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
   std::vector<int> ids;
   const auto status = model_->processor.Encode({text.data(), text.size()}, &ids);

@@ -1,3 +1,5 @@
+// The GPU decides by itself whether a step is taken: norm, clipping and the test for finite numbers
+// are kernels before the update. So the host can launch the next step without waiting for this one.
 #include "trainer/inner/gpu/gpu_adamw.h"
 
 #include <array>

@@ -1,3 +1,5 @@
+// Two steps take turns in two sets of buffers. While the GPU runs one, the host copies the examples
+// of the next into the other set and launches its work behind it.
 #include "trainer/inner/gpu/gpu_step.h"
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 #include "trainer/cuda/gpu_stream.h"
 #include "trainer/cuda/pinned_array.h"
 

@@ -1,3 +1,5 @@
+// AdamW over stretches of the flat vector that decay alike, so that a stretch is one loop and not
+// one for each parameter.
 #include "trainer/inner/optimizer/adamw.h"
 
 #include <ATen/Parallel.h>

@@ -1,3 +1,5 @@
+// The moments lie one group after the other, without the gaps of parameters that another optimizer
+// has.
 #include "trainer/inner/optimizer/adamw_state.h"
 
 #include <cmath>

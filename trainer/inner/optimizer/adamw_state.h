@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 #include "trainer/inner/optimizer/adamw_config.h"
 #include "trainer/kernels/adamw.h"
 #include "trainer/model/parameters/host_mirror.h"

@@ -1,3 +1,5 @@
+// The norm is summed in fp64 in fixed chunks, so that it has the same bits for any number of
+// threads.
 #include "trainer/inner/optimizer/gradient_norm.h"
 
 #include <ATen/Parallel.h>

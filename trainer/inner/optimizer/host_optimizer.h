@@ -4,7 +4,7 @@
 // and threads are those of Optimizer.
 #pragma once
 
-#include "trainer/base/snapshot.h"
+#include "trainer/base/memory/snapshot.h"
 #include "trainer/inner/optimizer/optimizer.h"
 #include "trainer/model/parameters/parameters.h"
 

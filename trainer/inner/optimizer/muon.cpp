@@ -1,3 +1,6 @@
+// Muon (Jordan et al. 2024): the update of a matrix is its momentum with all singular values near
+// 1, found by a Newton-Schulz iteration of matrix products. Vectors, embedding and head go to
+// AdamW.
 #include "trainer/inner/optimizer/muon.h"
 
 #include <algorithm>
@@ -11,6 +14,7 @@ namespace {
 // Of x -> a x + b x^3 + c x^5. They raise small singular values fastest. Those of the result are
 // between 0.5 and 1.5, which serves as well as 1.
 constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;
+// A matrix of zeros stays one.
 constexpr double kLeastNorm = 1e-7;
 // The usual root mean square of AdamW's updates.
 constexpr double kScale = 0.2;

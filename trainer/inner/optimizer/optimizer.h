@@ -11,7 +11,7 @@
 
 #include <optional>
 
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 #include "trainer/inner/optimizer/gpu_update.h"
 
 namespace farstep {

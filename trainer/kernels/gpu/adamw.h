@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "trainer/base/host_device.h"
+#include "trainer/base/processor/host_device.h"
 #include "trainer/kernels/adamw.h"
 
 namespace farstep {

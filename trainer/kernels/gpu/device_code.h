@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "trainer/kernels/arithmetic.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/numbers/bf16.h"
 
 namespace farstep {
 

@@ -31,8 +31,10 @@ struct Places {
   }
 };
 
-// Without atomic additions, whose order and so whose bits would change from run to run. Rows are
-// sorted by token instead, and each value of the table is written by one thread.
+// Adds up the rows of each token, without atomic additions, whose order and so whose bits would
+// change from run to run. Rows are sorted by token instead, and one thread writes each value of the
+// table.
+//
 // Each block along x adds up one part of the order; y divides the columns. A token's first rows in
 // the order are added to the table. If a part begins in the middle of a token, its sum for that
 // token goes to `parts`, because another block writes the table's row.

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "trainer/base/arena_cutter.h"
+#include "trainer/base/memory/arena_cutter.h"
 #include "trainer/kernels/gpu/token_order.h"
 
 namespace farstep {

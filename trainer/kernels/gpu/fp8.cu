@@ -45,6 +45,7 @@ __global__ void __launch_bounds__(kMostThreads)
     convert_tile(const BF16* x, int64_t rows, int64_t columns, const uint32_t* largest,
                  Fp8Matrix to) {
   const auto scale = fp8_scale<format>(*largest);
+  // One thread of all writes what the product needs to undo the scale.
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *to.inverse_scale = scale.inverse;
 
   // Four bytes of padding a row: without them the values of a column would fall into few banks.
@@ -94,6 +95,7 @@ cudaError_t launch_largest_magnitude(const BF16* x, int64_t size, uint32_t* larg
 
 cudaError_t launch_to_fp8(Fp8Format format, const BF16* x, int64_t rows, int64_t columns,
                           const uint32_t* largest, const Fp8Matrix& to, cudaStream_t stream) {
+  // The fp8 products of cuBLAS take no other sizes either.
   if (rows % 16 != 0 || !are_packs<16>(columns, x, to.codes, to.transposed)) {
     return cudaErrorInvalidValue;
   }

@@ -1,5 +1,5 @@
-// Converts bf16 matrices to FP8 (trainer/kernels/fp8.h) on a GPU, and transposes them, because a
-// GPU's FP8 products need both factors with the inner index contiguous.
+// Converts bf16 matrices to FP8 (trainer/kernels/numbers/fp8.h) on a GPU, and transposes them,
+// because a GPU's FP8 products need both factors with the inner index contiguous.
 //
 // A launch returns CUDA's error code. The largest magnitude stays in the GPU's memory, so the host
 // does not wait for it.
@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "trainer/kernels/fp8.h"
+#include "trainer/kernels/numbers/fp8.h"
 
 namespace farstep {
 

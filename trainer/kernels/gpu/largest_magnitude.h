@@ -4,8 +4,8 @@
 // order as the magnitudes do. A maximum does not depend on the order of the blocks.
 #pragma once
 
-#include "trainer/kernels/fp8.h"
 #include "trainer/kernels/gpu/device_code.h"
+#include "trainer/kernels/numbers/fp8.h"
 
 namespace farstep {
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/numbers/bf16.h"
 
 namespace farstep {
 

@@ -35,8 +35,8 @@ struct HeadHalves {
   }
 };
 
-template <int n>
 // In place, because each value is read by the thread that writes it.
+template <int n>
 __global__ void __launch_bounds__(kMostThreads) rotate_in_place(RotaryRows shape, BF16* heads) {
   const HeadHalves<n> halves{shape.head_size / 2 / n};
   const auto packs = static_cast<uint32_t>(halves.packs);

@@ -1,3 +1,5 @@
+// A pass over memory: each thread reads a pack of 16 bytes of gate and of up, and writes one.
+// Nothing is kept between forward and backward that arithmetic can give again.
 #include "trainer/kernels/gpu/swiglu.h"
 
 #include "trainer/kernels/gpu/device_code.h"
@@ -64,6 +66,7 @@ __global__ void __launch_bounds__(kMostThreads)
 cudaError_t launch_swiglu(const BF16* gate_up, int64_t rows, int64_t width, BF16* out,
                           uint32_t* largest, cudaStream_t stream) {
   if (rows == 0) return cudaSuccess;
+  // The widths of all presets are multiples of a pack. Others go value by value.
   const int n = are_packs<8>(width, gate_up, out) ? 8 : 1;
   return launch(n == 8 ? gate_rows<8> : gate_rows<1>, shape_of_rows(rows, width / n), stream,
                 gate_up, width / n, out, largest);

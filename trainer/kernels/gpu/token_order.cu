@@ -1,3 +1,6 @@
+// The gradient of an embedding adds rows to tokens. Sorted by token, the rows of one token are
+// neighbours, and one thread adds them in a fixed order: no atomic addition, and the same bits each
+// time.
 #include "trainer/kernels/gpu/token_order.h"
 
 #include <bit>
@@ -18,8 +21,8 @@ __global__ void __launch_bounds__(kMostThreads)
   unsorted_rows[row] = static_cast<int32_t>(row);
 }
 
-// Sorting is stable, so the rows of a token are added in their own order.
-// Sorts; without `room` it only sets `bytes` to the room that sorting needs.
+// Sorts; without `room` it only sets `bytes` to the room that sorting needs. Sorting is stable, so
+// the rows of a token are added in their own order.
 cudaError_t sort(void* room, std::size_t& bytes, const TokenOrder& order, int64_t rows, int bits,
                  cudaStream_t stream) {
   return cub::DeviceRadixSort::SortPairs(room, bytes, order.unsorted_tokens, order.tokens,

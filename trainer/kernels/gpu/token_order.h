@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "trainer/base/arena_cutter.h"
+#include "trainer/base/memory/arena_cutter.h"
 
 namespace farstep {
 

@@ -1,3 +1,6 @@
+// AMX multiplies tiles of 16 x 32 bf16 values and adds to tiles of 16 x 16 fp32 sums. Four sums,
+// two tiles of rows and two of columns fill its eight registers. So a panel has 32 rows and 32
+// columns.
 #include "trainer/kernels/products/panel_kernels.h"
 #include "trainer/kernels/products/x86_code.h"
 

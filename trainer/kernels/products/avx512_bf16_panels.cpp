@@ -1,3 +1,5 @@
+// Products of bf16 pairs in vectors: an instruction multiplies 32 values and adds neighbouring
+// products to 16 sums. It uses the packing of the AMX panels.
 #include "trainer/kernels/products/panel_kernels.h"
 #include "trainer/kernels/products/x86_code.h"
 

@@ -1,3 +1,5 @@
+// Sums in fp32 by fused multiply-add. A value of a row is broadcast and multiplied by vectors of
+// columns, so that bf16 factors need no more than a shift on the way.
 #include "trainer/kernels/products/panel_kernels.h"
 #include "trainer/kernels/products/x86_code.h"
 

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/numbers/bf16.h"
 #include "trainer/kernels/products/avx512_lines.h"
 #include "trainer/kernels/products/panel_kernels.h"
 

@@ -5,12 +5,12 @@
 #include <numbers>
 
 #include "trainer/base/error.h"
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 #include "trainer/kernels/products/x86_code.h"
 
 #if FARSTEP_X86_CODE
 
-#include "trainer/kernels/largest.h"
+#include "trainer/kernels/numbers/largest.h"
 #include "trainer/kernels/products/amx_tiles.h"
 #include "trainer/kernels/products/avx512_bf16_tiles.h"
 

@@ -10,9 +10,9 @@
 
 #include <cstdint>
 
-#include "trainer/base/arena_cutter.h"
-#include "trainer/base/instruction_set.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/base/memory/arena_cutter.h"
+#include "trainer/base/processor/instruction_set.h"
+#include "trainer/kernels/numbers/bf16.h"
 
 namespace farstep {
 

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "trainer/base/instruction_set.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/base/processor/instruction_set.h"
+#include "trainer/kernels/numbers/bf16.h"
 
 namespace farstep {
 

@@ -1,10 +1,13 @@
+// Two ways through attention. With bf16 instructions a head goes by squares of 32 x 32
+// (trainer/kernels/products/head_attention). Otherwise it goes by tiles of queries, in whole
+// products.
 #include "trainer/model/cpu_ops/cpu_attention.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "trainer/base/stopped.h"
-#include "trainer/kernels/convert.h"
+#include "trainer/kernels/numbers/convert.h"
 #include "trainer/kernels/softmax.h"
 #include "trainer/model/matmul/matrix_product.h"
 #include "trainer/model/parallel_rows.h"

@@ -12,8 +12,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "trainer/base/arena_cutter.h"
-#include "trainer/kernels/bf16.h"
+#include "trainer/base/memory/arena_cutter.h"
+#include "trainer/kernels/numbers/bf16.h"
 #include "trainer/kernels/products/head_attention.h"
 #include "trainer/model/llama/attention_shape.h"
 

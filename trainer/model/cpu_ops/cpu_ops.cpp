@@ -1,12 +1,15 @@
+// A product is followed by a pass over its result. Both go piece by piece, so that the pass finds
+// the piece in the cache. Threads divide rows; where rows add to one place, each thread has a part
+// of its own, and the parts are added in order.
 #include "trainer/model/cpu_ops/cpu_ops.h"
 
 #include <algorithm>
 #include <type_traits>
 
 #include "trainer/base/stopped.h"
-#include "trainer/kernels/convert.h"
 #include "trainer/kernels/cross_entropy.h"
 #include "trainer/kernels/embedding.h"
+#include "trainer/kernels/numbers/convert.h"
 #include "trainer/kernels/rms_norm.h"
 #include "trainer/kernels/swiglu.h"
 #include "trainer/model/matmul/matrix_product.h"

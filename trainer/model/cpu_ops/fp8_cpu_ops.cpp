@@ -40,8 +40,8 @@ void Fp8CpuOps::begin(const Context& context, const FusedWeights<BF16>& weights)
     cutter.cut(scratch.gradient, rows * std::max(context.shape.width(), 2 * config.intermediate));
     return scratch;
   });
-  // Once a step: later micro-batches add to the gradients and use the same weights. The version
-  // tells whether something else has changed them meanwhile.
+  // Once a step: later micro-batches add to the gradients and use the same weights. Another version
+  // means that something else has changed the weights meanwhile.
   if (context.add && version_ == weights.version) return;
   round_weights(weights);
   version_ = weights.version;

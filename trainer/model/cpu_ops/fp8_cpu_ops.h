@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "trainer/kernels/fp8.h"
+#include "trainer/kernels/numbers/fp8.h"
 #include "trainer/model/cpu_ops/cpu_ops.h"
 
 namespace farstep {

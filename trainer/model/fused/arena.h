@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "trainer/base/arena_cutter.h"
+#include "trainer/base/memory/arena_cutter.h"
 
 namespace farstep {
 

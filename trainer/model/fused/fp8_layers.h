@@ -11,7 +11,7 @@
 
 #include <array>
 
-#include "trainer/kernels/fp8.h"
+#include "trainer/kernels/numbers/fp8.h"
 #include "trainer/model/fused/fused_ops.h"
 
 namespace farstep {

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/numbers/bf16.h"
 #include "trainer/model/fused/arena.h"
 #include "trainer/model/llama/attention_shape.h"
 #include "trainer/model/llama/llama_config.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/numbers/bf16.h"
 #include "trainer/model/llama/llama_config.h"
 #include "trainer/model/parameters/parameters.h"
 

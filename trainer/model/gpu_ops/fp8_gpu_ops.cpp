@@ -1,3 +1,5 @@
+// A product in FP8 needs both factors along its inner dimension. So weights and gradients are kept
+// in two layouts, and each conversion writes both in one pass.
 #include "trainer/model/gpu_ops/fp8_gpu_ops.h"
 
 #include <algorithm>

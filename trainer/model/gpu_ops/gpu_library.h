@@ -12,7 +12,7 @@
 #include <functional>
 
 #include "trainer/kernels/factor.h"
-#include "trainer/kernels/fp8.h"
+#include "trainer/kernels/numbers/fp8.h"
 #include "trainer/model/llama/attention_shape.h"
 
 namespace farstep {

@@ -11,9 +11,8 @@ at::Tensor split_heads(const at::Tensor& x, int64_t head_size) {
   return x.view({x.size(0), x.size(1), -1, head_size}).transpose(1, 2);
 }
 
-// A copy of keys and values for each query head. This file is the oracle, so it is plain and not
-// fast.
-// (B, G, T, D) -> (B, G times, T, D): each head `times` times in a row.
+// (B, G, T, D) -> (B, G times, T, D): each head `times` times in a row. A copy for each query head:
+// this file is the oracle, so it is plain and not fast.
 at::Tensor repeat_heads(const at::Tensor& x, int64_t times) {
   return times == 1 ? x : x.repeat_interleave(times, 1);
 }

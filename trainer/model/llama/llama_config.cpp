@@ -1,3 +1,5 @@
+// Two sources of a shape: a run file's preset with changes, and a config.json of Hugging Face. Both
+// end in one struct, and one function finds what no shape may be.
 #include "trainer/model/llama/llama_config.h"
 
 #include <string_view>

@@ -1,3 +1,5 @@
+// Rotary embedding (Su et al. 2021): each pair of a head's values turns by an angle in proportion
+// to its position, so that scores depend on distances alone.
 #include "trainer/model/llama/rotary_table.h"
 
 #include <bit>

@@ -1,3 +1,6 @@
+// No table of processors says which way is fastest: that depends on caches, clocks and the
+// libraries. So the ways are timed at start, for each class of products. The choice is kept in
+// checkpoints, because other ways add up in another order.
 #include "trainer/model/matmul/product_choice.h"
 
 #include <fmt/format.h>
@@ -81,8 +84,8 @@ bool choose_if_possible(ProductWay way) {
   return true;
 }
 
-template <typename T>
 // Only a measured choice is kept in checkpoints: a named one comes from the config again.
+template <typename T>
 std::optional<std::vector<ProductWay>> measured_ways() {
   if (!choice_of<T>().is_measured) return std::nullopt;
   std::vector<ProductWay> ways;

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 #include "trainer/config/json_fields.h"
 #include "trainer/model/device_config.h"
 #include "trainer/model/matmul/product_class.h"

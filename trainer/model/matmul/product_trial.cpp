@@ -1,3 +1,5 @@
+// Sample products, one for each class, because a way that is fast with long inner sums may be slow
+// with a transposed factor.
 #include "trainer/model/matmul/product_trial.h"
 
 #include <ATen/ATen.h>

@@ -1,3 +1,5 @@
+// Six ways to the same product. The own kernels divide it between the threads here; MKL and
+// LibTorch divide it themselves.
 #include "trainer/model/matmul/product_way.h"
 
 #include <ATen/ATen.h>
@@ -6,7 +8,7 @@
 #include <array>
 
 #include "trainer/base/error.h"
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 #include "trainer/kernels/products/panel_product.h"
 #include "trainer/model/parallel_rows.h"
 

@@ -10,8 +10,8 @@
 #include <span>
 #include <string_view>
 
-#include "trainer/kernels/bf16.h"
 #include "trainer/kernels/factor.h"
+#include "trainer/kernels/numbers/bf16.h"
 
 namespace farstep {
 

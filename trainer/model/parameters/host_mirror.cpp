@@ -1,3 +1,5 @@
+// A sync works on host memory. On a CPU the mirror is the tensor itself. On a GPU it is a copy, and
+// a pull that is started early travels while training goes on.
 #include "trainer/model/parameters/host_mirror.h"
 
 #include <ATen/Parallel.h>

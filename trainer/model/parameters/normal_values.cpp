@@ -1,3 +1,5 @@
+// Every site draws the starting weights itself instead of receiving them. So the values must be
+// equal bit by bit on all processors, libraries and numbers of threads.
 #include "trainer/model/parameters/normal_values.h"
 
 #include <ATen/Parallel.h>
@@ -31,9 +33,8 @@ double portable_log(double x) {
   return 2 * ratio * sum + kLogThreeQuarters + exponent * kLog2;
 }
 
-// Of the methods for normal values it needs a logarithm and a root only. Box-Muller needs sine and
-// cosine too, which libraries round in different ways.
-// Marsaglia's polar method (Marsaglia and Bray 1964).
+// Marsaglia's polar method (Marsaglia and Bray 1964). It needs only a logarithm and a root;
+// Box-Muller needs sine and cosine too, which libraries round in different ways.
 class NormalEngine {
  public:
   NormalEngine(uint64_t seed, uint64_t chunk) {

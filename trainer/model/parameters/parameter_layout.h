@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/base/named_buffers.h"
+#include "trainer/base/memory/named_buffers.h"
 
 namespace farstep {
 

@@ -1,3 +1,5 @@
+// One flat vector holds all parameters, and leaves are views into it. So a sync, a checkpoint and
+// an optimizer pass over one piece of memory, and autograd writes where they read.
 #include "trainer/model/parameters/parameters.h"
 
 #include <algorithm>

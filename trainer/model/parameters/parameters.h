@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/kernels/bf16.h"
+#include "trainer/kernels/numbers/bf16.h"
 #include "trainer/model/parameters/host_mirror.h"
 #include "trainer/model/parameters/parameter_layout.h"
 

@@ -7,7 +7,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 namespace farstep {
 

@@ -10,7 +10,7 @@
 #include "tests/support/write_file.h"
 #include "tests/trainer/data/tokens/sample_text.h"
 #include "trainer/base/error.h"
-#include "trainer/base/file.h"
+#include "trainer/base/system/file.h"
 
 namespace farstep {
 

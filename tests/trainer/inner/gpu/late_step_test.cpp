@@ -9,7 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/trainer/inner/gpu/emulated_gpu_site.h"
 #include "trainer/base/error.h"
-#include "trainer/base/out_of_memory.h"
+#include "trainer/base/memory/out_of_memory.h"
 
 namespace farstep {
 

@@ -12,7 +12,7 @@
 #include "tests/support/gpu.h"
 #include "tests/trainer/kernels/random_values.h"
 #include "trainer/cuda/device_array.h"
-#include "trainer/kernels/fp8.h"
+#include "trainer/kernels/numbers/fp8.h"
 
 namespace farstep {
 

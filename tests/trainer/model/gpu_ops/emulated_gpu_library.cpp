@@ -9,7 +9,7 @@
 #include "tests/trainer/model/gpu_ops/tested_gpu.h"
 #include "trainer/base/error.h"
 #include "trainer/cuda/cuda_check.h"
-#include "trainer/kernels/convert.h"
+#include "trainer/kernels/numbers/convert.h"
 #include "trainer/model/cpu_ops/cpu_attention.h"
 #include "trainer/model/fused/arena.h"
 #include "trainer/model/gpu_ops/gpu_library.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
-#include "trainer/base/instruction_set.h"
+#include "trainer/base/processor/instruction_set.h"
 
 namespace farstep {
 

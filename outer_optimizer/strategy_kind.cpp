@@ -1,0 +1,44 @@
+#include "outer_optimizer/strategy_kind.h"
+
+#include <algorithm>
+
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+namespace {
+
+// A new kind adds a row. Eager updates cannot be retuned: their sync has a whole round, so there is
+// nothing to choose.
+constexpr std::array kStrategies{
+    StrategyTraits{.kind = StrategyKind::kLowCommunication, .can_be_retuned = true},
+    StrategyTraits{.kind = StrategyKind::kEagerUpdates},
+    StrategyTraits{.kind = StrategyKind::kLocalSgd, .can_be_retuned = true},
+    StrategyTraits{.kind = StrategyKind::kRingAllReduce,
+                   .steps_together = true,
+                   .exchange = ExchangeKind::kRing,
+                   .other_exchange = ExchangeKind::kDirect},
+    StrategyTraits{.kind = StrategyKind::kParameterServer,
+                   .steps_together = true,
+                   .exchange = ExchangeKind::kParameterServer},
+    StrategyTraits{.kind = StrategyKind::kDataParallelMaster,
+                   .steps_together = true,
+                   .exchange = ExchangeKind::kParameterServer},
+};
+
+}  // namespace
+
+const StrategyTraits& traits_of(StrategyKind kind) {
+  const auto row = std::ranges::find(kStrategies, kind, &StrategyTraits::kind);
+  FARSTEP_CHECK(row != kStrategies.end(), "strategy {} has no row", name_of(kind));
+  return *row;
+}
+
+void complete_exchange(SyncConfig& sync, StrategyKind kind, const Json& document) {
+  const auto found = document.find("sync");
+  const bool is_given =
+      found != document.end() && found->is_object() && found->contains("exchange");
+  if (!is_given) sync.exchange = traits_of(kind).exchange;
+}
+
+}  // namespace farstep

@@ -1,0 +1,164 @@
+// How much of the exchange of gradients an emulated backward hides: a process a site, with the real
+// sums, exchange and transport, over the loopback interface or inside a running wan_lab
+// (scripts/wan_lab run). Only the compute is fake: it lasts its time and makes no gradient.
+//
+// Each step is taken twice: without compute, for the time of the exchange alone, and with it. What
+// backward could hide is the shorter of exchange and backward; the last line has the share that it
+// did hide.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "outer_optimizer/exchange/direct_exchange.h"
+#include "outer_optimizer/exchange/ring_exchange.h"
+#include "tests/bench/lab_site.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/wan/transport/hosts.h"
+#include "trainer/base/clock.h"
+#include "trainer/config/json_fields.h"
+#include "trainer/site/emulated_backward.h"
+#include "trainer/strategy/gradient_sums.h"
+#include "wan/link/lanes.h"
+#include "wan/transport/gloo/gloo_transport.h"
+
+using namespace farstep;
+
+namespace {
+
+constexpr double kDeadlineSeconds = 600;
+// As EmulatedBackward divides a step.
+constexpr double kBackwardShare = 2.0 / 3;
+// Ranges that backward reports, as the blocks of a model are.
+constexpr int64_t kReports = 64;
+
+struct Options {
+  int sites = 4;
+  int64_t values = 214'983'680;
+  double step_seconds = 20;
+  int64_t bucket_mib = 32;
+  int steps = 3;
+  int lanes = 0;  // the usual ones unless given
+  bool ring = false;
+  std::string lab;
+};
+
+// What one site measured, by step.
+struct Measured {
+  std::vector<double> alone = {}, exposed = {};
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("alone", alone, "seconds of the exchange without compute", kRequired);
+    visit("exposed", exposed, "seconds of it after the end of backward", kRequired);
+  }
+};
+
+// The exchange over the transport, or Gloo's ring beside it.
+class BenchExchanges : public Exchanges {
+ public:
+  BenchExchanges(Exchange& exchange, Transport& transport)
+      : exchange_(exchange), transport_(transport) {}
+  Exchange& among(const View&) override { return exchange_; }
+  Transport& connections(const View&) override { return transport_; }
+
+ private:
+  Exchange& exchange_;
+  Transport& transport_;
+};
+
+// Takes a step whose compute lasts `seconds`; returns how long the site waited after it.
+double take_step(GradientSums& sums, Clock& clock, int64_t size, double seconds) {
+  EmulatedBackward step(sums, clock, size, seconds);
+  step.begin_step();
+  for (int64_t report = kReports; report-- > 0;) {
+    step.ready(0, size * report / kReports, size * (report + 1) / kReports);
+  }
+  FARSTEP_CHECK(step.finish(0), "the step was abandoned");
+  return step.waited_seconds();
+}
+
+std::string run_site(const Options& options, const std::optional<LabFile>& lab, int rank,
+                     Store& store) {
+  MeshOptions mesh;
+  mesh.rank = rank;
+  for (int site = 0; site < options.sites; ++site) {
+    mesh.sites.push_back(fmt::format("site{}", site));
+  }
+  mesh.address = enter_site(lab, rank);
+  mesh.generation = 1;
+  mesh.lanes = options.lanes;
+  GlooTransport transport(mesh, {}, kDeadlineSeconds, store);
+  std::unique_ptr<GlooRing> ring;
+  std::unique_ptr<Exchange> exchange;
+  if (options.ring) {
+    ring = std::make_unique<GlooRing>(mesh, kDeadlineSeconds, store);
+    exchange = std::make_unique<RingExchange>(*ring, rank);
+  } else {
+    exchange = std::make_unique<DirectExchange>(transport);
+  }
+  BenchExchanges exchanges(*exchange, transport);
+  const TemporaryFolder folder;
+  RealClock clock;
+  Recorder recorder(folder.path(), mesh.sites[static_cast<std::size_t>(rank)], clock);
+  GradientSums sums({}, options.bucket_mib << 20, {0}, recorder, clock);
+  std::vector<float> gradients(static_cast<std::size_t>(options.values), 1.0F);
+  sums.meet(
+      {.view = {.generation = 1, .members = mesh.sites, .self = static_cast<std::size_t>(rank)},
+       .coefficients = std::vector<double>(mesh.sites.size(), 1.0 / options.sites)},
+      exchanges, gradients);
+  Measured measured;
+  for (int step = 0; step <= options.steps; ++step) {
+    const double alone = take_step(sums, clock, options.values, 0);
+    const double exposed = take_step(sums, clock, options.values, options.step_seconds);
+    if (step == 0) continue;  // warms up
+    measured.alone.push_back(alone);
+    measured.exposed.push_back(exposed);
+  }
+  return to_json(measured).dump();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Tells how much of the exchange of gradients an emulated backward hides");
+  app.add_option("--sites", options.sites)->check(CLI::Range(2, 64));
+  app.add_option("--values", options.values, "of the model")->check(CLI::PositiveNumber);
+  app.add_option("--step-seconds", options.step_seconds, "forward and backward of a step")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--bucket-mib", options.bucket_mib)->check(CLI::PositiveNumber);
+  app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
+  app.add_option("--lanes", options.lanes, "connections between two sites")
+      ->check(CLI::Range(1, 64));
+  app.add_flag("--ring", options.ring, "by Gloo's ring instead of the direct exchange");
+  app.add_option("--lab", options.lab, "lab.json of a running lab")->envname("FARSTEP_LAB");
+  CLI11_PARSE(app, argc, argv);
+  if (options.lanes == 0) options.lanes = static_cast<int>(lanes_for(options.sites));
+  const auto lab = lab_at(options.lab);
+  const auto reports = run_hosts(
+      options.sites, [&](int rank, Store& store) { return run_site(options, lab, rank, store); },
+      kDeadlineSeconds);
+  double alone = 0, exposed = 0;
+  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+    if (!reports[rank].starts_with('{')) {
+      fmt::print(stderr, "site {} failed: {}\n", rank, reports[rank]);
+      return 1;
+    }
+    const auto measured = read_json<Measured>(Json::parse(reports[rank]), "a site's report");
+    for (std::size_t step = 0; step < measured.alone.size(); ++step) {
+      fmt::print("site {}, step {}: {:.2f} s alone, {:.2f} s exposed\n", rank, step + 1,
+                 measured.alone[step], measured.exposed[step]);
+      alone += measured.alone[step];
+      exposed += measured.exposed[step];
+    }
+  }
+  const auto count = static_cast<double>(reports.size()) * options.steps;
+  alone /= count;
+  exposed /= count;
+  const double possible = std::min(alone, kBackwardShare * options.step_seconds);
+  fmt::print(
+      "mean: {:.2f} s alone, {:.2f} s exposed; hidden {:.1f} % of what backward could hide\n",
+      alone, exposed, 100 * (alone - exposed) / possible);
+}

@@ -1,0 +1,86 @@
+#include "heterogeneity/policy/plan.h"
+
+#include "heterogeneity/policy/policy.h"
+#include "tests/support/catch.h"
+
+using namespace farstep;
+
+namespace {
+
+// What a run file says of the plan.
+struct Run {
+  std::vector<RunSite> sites;
+  PlanConfig plan;
+};
+
+Run run_of(std::vector<RunSite> sites) {
+  Run run{.sites = std::move(sites), .plan = {}};
+  run.plan.micro_batch = 2;
+  return run;
+}
+
+RoundPlan plan_of(const Run& run) {
+  return make_plan(run.plan, sites_of(run.sites));
+}
+
+}  // namespace
+
+TEST_CASE("sites take the base work unless the run file gives them their own") {
+  const auto plan = plan_of(run_of({{"a", {}, {}, {}}, {"b", 50, 8, 4}, {"c", {}, 6, {}}}));
+  const auto& sites = plan.sites;
+  REQUIRE(sites.size() == 3);
+  REQUIRE((sites[0].local_steps == 100 && sites[0].batch == 4 && sites[0].micro_batch == 2));
+  REQUIRE((sites[1].local_steps == 50 && sites[1].batch == 8 && sites[1].micro_batch == 4));
+  REQUIRE((sites[2].local_steps == 100 && sites[2].batch == 6 && sites[2].micro_batch == 2));
+  REQUIRE(range_begin(plan, 0) == 0);
+  REQUIRE(range_begin(plan, 2) == 400 + 400);
+  REQUIRE(total_sequences(plan) == 400 + 400 + 600);
+  REQUIRE_FALSE(plan.round_seconds);
+  REQUIRE_FALSE(total_idle_seconds(plan));
+}
+
+TEST_CASE("without a micro-batch the whole batch is one") {
+  auto run = run_of({{"a", {}, {}, {}}});
+  run.plan.micro_batch.reset();
+  REQUIRE(plan_of(run).sites[0].micro_batch == 4);
+}
+
+TEST_CASE("a micro-batch above its batch is refused with its JSON path") {
+  using Catch::Contains;
+  REQUIRE_THROWS_WITH(plan_of(run_of({{"a", {}, {}, {}}, {"b", {}, 4, 5}})),
+                      Contains("sites[1].micro_batch"));
+  REQUIRE_THROWS_WITH(plan_of(run_of({{"a", {}, 1, {}}})), Contains("plan.micro_batch"));
+}
+
+TEST_CASE("a policy other than uniform refuses work that the run file gives a site") {
+  using Catch::Contains;
+  auto run = run_of({{"a", {}, {}, {}}, {"b", 50, {}, {}}});
+  for (const auto policy :
+       {Policy::kBatchByTflops, Policy::kBatchByMemory, Policy::kStepsByTflops, Policy::kHybrid}) {
+    run.plan.policy = policy;
+    REQUIRE_THROWS_WITH(plan_of(run), Contains("sites[1].local_steps"));
+  }
+}
+
+TEST_CASE("a round lasts until the last site is at the sync and the others idle that long") {
+  RoundPlan plan;
+  for (const double step_seconds : {0.25, 0.5, 0.125}) {
+    auto& site = plan.sites.emplace_back();
+    site.local_steps = 8;
+    site.step_seconds = step_seconds;
+  }
+  predict_round(plan, std::vector<double>{0, 0, 4});
+  REQUIRE(plan.round_seconds == 5);
+  REQUIRE(plan.sites[0].idle_seconds == 3);
+  REQUIRE(plan.sites[1].idle_seconds == 1);
+  REQUIRE(plan.sites[2].idle_seconds == 0);
+  REQUIRE(plan.sites[2].compute_seconds == 1);
+  REQUIRE(total_idle_seconds(plan) == 4);
+
+  plan.sites[1].step_seconds.reset();
+  predict_round(plan, std::vector<double>{0, 0, 4});
+  REQUIRE_FALSE(plan.round_seconds);
+  REQUIRE_FALSE(plan.sites[0].idle_seconds);
+  REQUIRE_FALSE(plan.sites[1].compute_seconds);
+  REQUIRE(plan.sites[0].compute_seconds == 2);
+}

@@ -1,0 +1,58 @@
+// A member whose coordinator is the test.
+#pragma once
+
+#include <future>
+#include <string>
+
+#include "tests/support/catch.h"
+#include "tests/wan/membership/parties.h"
+
+namespace farstep {
+
+// A process of a test that takes the part of a coordinator or of a site.
+struct Actor {
+  Actor(ControlSocket::Role role, const std::string& endpoint)
+      : socket(role, endpoint, patient_deadlines()) {}
+  ControlSocket::Frames receive() {
+    while (true) {
+      if (auto received = socket.receive()) return received->frames;
+      socket.wait(10);
+    }
+  }
+
+  ControlSocket socket;
+};
+
+// A member of a run of its own, whose coordinator says what the test wants.
+struct Puppet {
+  explicit Puppet(int64_t term) {
+    auto joined = std::async(std::launch::async, [&] { return member.join({}).has_value(); });
+    connection = coordinator.receive().front();
+    send(Welcome{.run = served(1).config,
+                 .site_id = 0,
+                 .sites = {"s0"},
+                 .generation = 1,
+                 .start_syncs = 0,
+                 .term = term});
+    send(HeartbeatAckMessage{.sent_seconds = 0, .coordinator_seconds = 0, .term = term});
+    REQUIRE(joined.get());
+  }
+  void send(const CoordinatorMessage& message) {
+    coordinator.socket.send({connection, encode(message)});
+  }
+  // Returns the member's next message of this kind, and drops those before it.
+  template <typename Message>
+  Message next() {
+    while (true) {
+      const auto message = decode_site_message(coordinator.receive().back());
+      if (const auto* found = std::get_if<Message>(&message)) return *found;
+    }
+  }
+
+  RealClock clock;
+  Actor coordinator{ControlSocket::Role::kCoordinator, kAnyPort};
+  Member member{coordinator.socket.endpoint(), "s0", patient_deadlines(), clock};
+  std::string connection;
+};
+
+}  // namespace farstep

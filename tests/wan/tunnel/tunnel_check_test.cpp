@@ -1,0 +1,82 @@
+#include "wan/tunnel/tunnel_check.h"
+
+#include <future>
+
+#include "tests/support/catch.h"
+#include "tests/support/memory_store.h"
+#include "tests/wan/secure/sites.h"
+#include "trainer/base/error.h"
+
+namespace farstep {
+namespace {
+
+using Catch::Contains;
+
+constexpr double kLong = 60;
+
+MeshOptions mesh_of(int rank, double connect_seconds) {
+  MeshOptions mesh;
+  mesh.rank = rank;
+  mesh.sites = {"busan", "lyon", "seoul"};
+  mesh.connect_seconds = connect_seconds;
+  return mesh;
+}
+
+std::vector<PeerLink> check(const MeshOptions& mesh, Gateway& gateway, Store& store) {
+  return check_tunnels(mesh, SocketAddress("127.0.0.1", gateway.port()), gateway, store);
+}
+
+TEST_CASE("sites with keys find a link to each other") {
+  const Authority authority;
+  const RealClock clock;
+  MemoryStore store(kLong);
+  std::vector<std::future<std::vector<PeerLink>>> sites;
+  for (int rank = 0; rank < 3; ++rank) {
+    sites.push_back(std::async(std::launch::async, [&, rank] {
+      const auto mesh = mesh_of(rank, kLong);
+      Gateway gateway(kAnyPort, authority.credentials(mesh.sites[rank]), clock);
+      auto found = check(mesh, gateway, store);
+      // A gateway that ends takes its tunnels along.
+      wait_until_all_know(store, "done", rank, mesh.size());
+      return found;
+    }));
+  }
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto found = sites[rank].get();
+    REQUIRE(found.size() == 3);
+    for (int peer = 0; peer < 3; ++peer) {
+      CHECK(found[peer].source_address == (peer == rank ? "" : loopback_ip(peer)));
+    }
+  }
+}
+
+TEST_CASE("a site that does not answer is the only one that the others cannot reach") {
+  const Authority authority;
+  const RealClock clock;
+  MemoryStore store(kLong);
+  // Busan takes connections and says nothing. It comes first, so all wait for it before the others.
+  const auto busan = listen_tcp(kAnyPort);
+  const auto port = SocketAddress::local_of(busan.fd())->port();
+  store.put("tunnel/0/notice/0", fmt::format("127.0.0.1 {}", port));
+  store.put("tunnel/0/verdict/0", "");
+  store.put("tunnel/0/known/0", "");
+  const auto failure_of = [&](int rank) -> std::string {
+    const auto mesh = mesh_of(rank, 2);
+    Gateway gateway(kAnyPort, authority.credentials(mesh.sites[rank]), clock);
+    try {
+      check(mesh, gateway, store);
+    } catch (const ConfigError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  auto lyon = std::async(std::launch::async, [&] { return failure_of(1); });
+  const auto failures = failure_of(2);
+  CHECK(lyon.get() == failures);
+  CHECK_THAT(failures, Contains("no secure link between lyon") && Contains("and busan"));
+  CHECK_THAT(failures, Contains("no secure link between seoul") && Contains("and busan"));
+  CHECK_THAT(failures, !Contains("and seoul") && !Contains("and lyon"));
+}
+
+}  // namespace
+}  // namespace farstep

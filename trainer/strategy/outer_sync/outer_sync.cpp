@@ -1,0 +1,293 @@
+// A sync runs on a worker as two tasks, the arrival and the rest. Before all sites have arrived a
+// site may give up; afterwards the others count on its bytes. No state changes before the vote.
+// Until then everything can be done again from the delta, with fewer sites or over other
+// connections.
+#include "trainer/strategy/outer_sync/outer_sync.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "outer_optimizer/codec/make_codec.h"
+#include "outer_optimizer/schedule/averaging.h"
+#include "outer_optimizer/sync_partitions.h"
+#include "trainer/base/checksum.h"
+#include "trainer/base/error.h"
+
+namespace farstep {
+
+OuterSync::OuterSync(const StrategySettings& settings, const View& view, StartValues start,
+                     const Surroundings& surroundings)
+    : averaging_(settings.outer.averaging),
+      tensors_(std::move(start.tensors)),
+      outside_(surroundings),
+      outer_({.learning_rate = static_cast<float>(settings.outer.learning_rate),
+              .momentum = static_cast<float>(settings.outer.momentum)},
+             start.theta),
+      view_(view),
+      sync_(settings.sync) {
+  apply_config();
+}
+
+// The worker would otherwise wait for sites at the coordinator, and its destructor for the worker.
+OuterSync::~OuterSync() {
+  if (flight_) flight_->give_up.request_stop();
+}
+
+void OuterSync::retune(const SyncConfig& sync, std::span<const double> shares) {
+  FARSTEP_CHECK(!flight_, "a sync is under way");
+  // Connections were made once, for this exchange and these lanes.
+  FARSTEP_CHECK(sync.exchange == sync_.exchange && sync.lanes == sync_.lanes,
+                "exchange and lanes are the whole run's");
+  FARSTEP_CHECK(shares.empty() || shares.size() == view_.size(), "{} shares for {} sites",
+                shares.size(), view_.size());
+  tuning_ = SyncTuning{.sync = sync, .shares = {shares.begin(), shares.end()}};
+  sync_ = sync;
+  apply_config();
+}
+
+void OuterSync::meet(const View& view, Exchanges& exchanges) {
+  FARSTEP_CHECK(!flight_, "a sync is under way");
+  exchanges_ = &exchanges;
+  // A sync may have found a newer view than the one of the round.
+  if (view.generation >= view_.generation) take_view(view);
+}
+
+void OuterSync::take_view(const View& view) {
+  if (view == view_) return;
+  // The shares are by place. A generation with the members of an older one may follow one with
+  // others, which only some sites have heard of. So a newer one ends the shares in any case.
+  const bool keeps_shares = view.generation == view_.generation && view.members == view_.members;
+  view_ = view;
+  if (tuning_ && !keeps_shares) tuning_->shares.clear();
+  // The residuals of the means are of this site's own partitions, which may have moved.
+  if (!residuals_.empty()) keep_residuals();
+}
+
+std::vector<double> OuterSync::shares() const {
+  return tuning_ && !tuning_->shares.empty() ? tuning_->shares : configured_shares(sync_, view_);
+}
+
+void OuterSync::apply_config() {
+  codec_ = make_codec(sync_.codec);
+  // The last fragment of equal_part is the largest.
+  values_.resize(static_cast<std::size_t>(fragment_range(sync_.fragments - 1).size()));
+  make_room_for_residuals();
+}
+
+void OuterSync::make_room_for_residuals() {
+  if (codec_->is_lossy() && !sync_.codec.error_feedback) {
+    residuals_.drop();
+  } else if (codec_->is_lossy() ||
+             !residuals_.empty()) {  // a lossless codec still sends these residuals
+    keep_residuals();
+  }
+}
+
+void OuterSync::keep_residuals() {
+  std::vector<Range> fragments, own;
+  for (int64_t fragment = 0; fragment < sync_.fragments; ++fragment) {
+    const auto range = fragment_range(fragment);
+    const auto part = partitions(range)[view_.self];
+    fragments.push_back(range);
+    own.push_back({range.begin + part.begin, range.begin + part.end});
+  }
+  residuals_.keep(std::move(fragments), std::move(own));
+}
+
+OuterSyncState OuterSync::state() const {
+  FARSTEP_CHECK(!flight_, "a sync is under way");
+  return {.tuning = tuning_,
+          .has_residuals = !residuals_.empty(),
+          .members = view_.members,
+          .place = static_cast<int64_t>(view_.self)};
+}
+
+// The state is of the view in which it was saved, even if it is another site's. meet() then moves
+// it to the present view.
+void OuterSync::restore(const OuterSyncState& state) {
+  if (state.place < std::ssize(state.members)) {
+    view_.members = state.members;
+    view_.self = static_cast<std::size_t>(state.place);
+  }
+  if (state.tuning) {
+    auto sync = state.tuning->sync;
+    // These two are never tuned, so the run's config decides them.
+    sync.exchange = sync_.exchange;
+    sync.lanes = sync_.lanes;
+    retune(sync, state.tuning->shares);
+  }
+  if (state.has_residuals) keep_residuals();
+}
+
+void OuterSync::drop_spent_residuals() {
+  if (!codec_->is_lossy()) residuals_.drop();
+}
+
+Range OuterSync::fragment_range(int64_t fragment) const {
+  return equal_part(std::ssize(outer_.theta_global()), static_cast<int>(fragment),
+                    static_cast<int>(sync_.fragments));
+}
+
+std::span<float> OuterSync::values(int64_t fragment) {
+  return part(values_, {0, fragment_range(fragment).size()});
+}
+
+std::vector<Range> OuterSync::partitions(const Range& fragment) const {
+  std::vector<int64_t> borders;
+  for (const auto& tensor : tensors_) borders.push_back(tensor.begin);
+  auto parts = cut(fragment, sync_.partition, shares(), borders);
+  for (auto& part : parts) part = {part.begin - fragment.begin, part.end - fragment.begin};
+  return parts;
+}
+
+void OuterSync::refuse_delta(const SyncId& id, int64_t index) const {
+  const auto after = std::ranges::upper_bound(tensors_, index, {}, &TensorStart::begin);
+  throw DivergenceError(
+      fmt::format("{}: the delta of {} is not finite at element {} of the model; it is not sent. A "
+                  "lower peak_learning_rate may keep the weights finite",
+                  text_of(id, sync_.fragments), std::prev(after)->name, index));
+}
+
+void OuterSync::send(const SyncId& id, const Contribution& contribution, Steps steps) {
+  FARSTEP_CHECK(exchanges_, "no round has begun");
+  FARSTEP_CHECK(!flight_, "a sync is under way");
+  flight_.emplace(Flight{.id = id, .give_up = {}, .arrival = {}, .outcome = {}});
+  const auto shared = std::make_shared<const Steps>(std::move(steps));
+  flight_->arrival =
+      worker_
+          .submit([this, id, contribution, shared, stop = flight_->give_up.get_token()] {
+            return arrive(id, contribution, *shared, stop);
+          })
+          .share();
+  // Two tasks, so that receive() and try_give_up() can wait for the arrival alone.
+  flight_->outcome = worker_.submit([this, id, contribution, shared, arrival = flight_->arrival,
+                                     stop = flight_->give_up.get_token()] {
+    return finish(id, arrival.get().go, contribution, *shared, stop);
+  });
+}
+
+std::optional<SyncRecord> OuterSync::receive(int64_t round, const std::stop_token& stop) {
+  // The worker waits for the checkpoint before it arrives. Done here first, that time is recorded
+  // as a checkpoint's and not as waiting for peers.
+  outside_.finish_checkpoint();
+  // Taken out first, so that a sync that fails leaves nothing under way.
+  auto flight = std::exchange(flight_, std::nullopt);
+  FARSTEP_CHECK(flight, "no sync is under way");
+  // After arrival the stop has no effect, unless a site is lost: all sites have begun the sync, and
+  // it counts at all or at none.
+  const std::stop_callback give_up(stop, [&flight] { flight->give_up.request_stop(); });
+  SyncRecord record;
+  record.id = flight->id;
+  // Waiting for peers and exchanging are separate spans: only the former is idle time in the
+  // papers' sense.
+  {
+    auto span = outside_.recorder.span(SpanCause::kWait, round);
+    flight->arrival.wait();
+    record.exposed_wait_seconds = span.finish();
+  }
+  const auto& arrival = flight->arrival.get();
+  if (!arrival.go) return std::nullopt;
+  {
+    auto span = outside_.recorder.span(SpanCause::kWan, round);
+    flight->outcome.wait();
+    record.exposed_wan_seconds = span.finish();
+  }
+  auto outcome = flight->outcome.get();
+  if (!outcome.go) return std::nullopt;
+  record.generation = outcome.go->generation;
+  record.members = std::move(outcome.go->sites);
+  record.newcomers = std::move(outcome.go->newcomers);
+  record.averaging_weight = outcome.averaging_weight;
+  record.theta_hash = outcome.theta_hash;
+  record.wait_seconds = arrival.seconds;
+  record.wan_seconds = outcome.seconds;
+  record.contributions = std::move(outcome.go->contributions);
+  return record;
+}
+
+bool OuterSync::try_give_up() {
+  if (!flight_) return true;
+  auto flight = std::exchange(flight_, std::nullopt);
+  // A sync that still waits for sites is withdrawn, and the delta stays. One that all have begun
+  // cannot be withdrawn, as the others count on this site's bytes.
+  flight->give_up.request_stop();
+  if (!flight->arrival.get().go) return true;
+  flight_ = std::move(flight);
+  return false;
+}
+
+// ---- on the worker ----
+
+// The sync follows DiLoCo (Douillard et al. 2023): delta, mean, Nesterov. Arrival and vote are
+// added, so that unequal theta_global is found at once instead of spoiling the mean.
+OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contribution,
+                                     const Steps& steps, std::stop_token give_up) {
+  const auto delta = values(id.fragment);
+  steps.take_delta(delta);
+  // From here on the sync may change what others still read.
+  outside_.wait_for_readers();
+  residuals_.add_to_delta(id.fragment, delta);
+  // The coordinator compares these hashes: sites that differ already must not average.
+  const auto start_hash = checksum_text(outer_.checksum(fragment_range(id.fragment)));
+  const double began = outside_.clock.now_seconds();
+  auto go = outside_.rendezvous.arrive(id, contribution, start_hash, std::move(give_up));
+  return {.go = std::move(go), .seconds = outside_.clock.now_seconds() - began};
+}
+
+// No state has changed when an exchange fails, and theta_local still has the delta. So the members
+// that are left do the same sync again.
+OuterSync::Outcome OuterSync::finish(const SyncId& id, std::optional<Go> go,
+                                     const Contribution& contribution, const Steps& steps,
+                                     const std::stop_token& give_up) {
+  const double began = outside_.clock.now_seconds();
+  while (go) {
+    try {
+      auto outcome = exchange(id, *go, steps, give_up);
+      outcome.seconds = outside_.clock.now_seconds() - began;
+      return outcome;
+    } catch (const PeerError& error) {
+      if (!outside_.rendezvous.is_renewed(go->generation, error.site(), give_up)) throw;
+    }
+    go = arrive(id, contribution, steps, give_up).go;
+  }
+  return {};
+}
+
+OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Steps& steps,
+                                       const std::stop_token& give_up) {
+  // Before the exchange, so that a failure changes no state.
+  steps.check_plan(go);
+  if (go.generation != view_.generation) {
+    const auto self = std::ranges::find(go.sites, view_.own_name());
+    FARSTEP_CHECK(self != go.sites.end(), "{} is no member of generation {}", view_.own_name(),
+                  go.generation);
+    take_view({.generation = go.generation,
+               .members = go.sites,
+               .self = static_cast<std::size_t>(self - go.sites.begin())});
+  }
+  const auto range = fragment_range(id.fragment);
+  const auto mean = values(id.fragment);
+  std::vector<Work> works;
+  for (const auto& sent : go.contributions) works.push_back(sent.work);
+  const auto coefficients = averaging_coefficients(averaging_, works);
+  exchanges_->among(view_).average({.generation = go.generation,
+                                    .round = id.round,
+                                    .fragment = id.fragment,
+                                    .coefficients = coefficients,
+                                    .partitions = partitions(range),
+                                    .codec = codec_.get()},
+                                   mean, residuals_.next(id.fragment));
+  // With a round's last fragment the hash covers all of theta_global, so the vote proves that all
+  // of it is equal.
+  const int64_t from = id.fragment + 1 == sync_.fragments ? 0 : range.begin;
+  // Votes come before the outer step. A site whose vote fails has still its old theta_global and
+  // its delta, so the sync can be repeated.
+  auto theta_hash = checksum_text(outer_.checksum_after(from, range, mean));
+  if (!outside_.rendezvous.vote(id, theta_hash, give_up)) return {};
+  residuals_.commit(id.fragment);
+  steps.apply_mean(mean);
+  return {
+      .go = go, .averaging_weight = coefficients[view_.self], .theta_hash = std::move(theta_hash)};
+}
+
+}  // namespace farstep

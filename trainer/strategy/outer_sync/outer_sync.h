@@ -1,0 +1,150 @@
+// One sync of a fragment, from the delta to the outer step. All strategies that average deltas
+// share it.
+//
+// delta -> arrive at the coordinator -> exchange -> vote on the hash of the next theta_global ->
+// outer step.
+//
+// The coordinator's answer to the arrival names the members that take part. If one of them is lost
+// before all have voted, the others begin the sync anew: from the delta, in a new generation.
+//
+// Threads: the training thread calls all methods. A worker does the sync between send() and
+// receive(), while the training thread trains on; during that time theta_global and momentum belong
+// to the worker. Only one sync is under way at a time. The time that receive() waits for peers is
+// the site's idle time, as in the papers. The time that it waits for exchange and vote is exposed
+// WAN time.
+//
+// Memory besides theta_global and momentum: a fragment's size for the delta, which the mean
+// replaces, and the residuals (residuals.h).
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+
+#include "outer_optimizer/exchange/exchange.h"
+#include "outer_optimizer/outer_config.h"
+#include "outer_optimizer/outer_optimizer.h"
+#include "outer_optimizer/sync_config.h"
+#include "trainer/base/clock.h"
+#include "trainer/base/view.h"
+#include "trainer/base/worker.h"
+#include "trainer/strategy/outer_sync/residuals.h"
+#include "trainer/strategy/outer_sync/strategy_ground.h"
+#include "trainer/strategy/outer_sync/sync_progress.h"
+#include "trainer/strategy/outer_sync/sync_record.h"
+#include "trainer/telemetry/recorder.h"
+#include "wan/protocol/rendezvous.h"
+
+namespace farstep {
+
+class OuterSync {
+ public:
+  // Makes syncs among the members of `view`, from the values `start`.
+  OuterSync(const StrategySettings& settings, const View& view, StartValues start,
+            const Surroundings& surroundings);
+  // Gives up a sync that waits for sites. Waits for a sync that has begun, which ends by its own
+  // deadlines.
+  ~OuterSync();
+
+  OuterOptimizer& outer() { return outer_; }
+  const OuterOptimizer& outer() const { return outer_; }
+  const SyncConfig& config() const { return sync_; }
+
+  // Does the part of Strategy::retune() that concerns one sync.
+  void retune(const SyncConfig& sync, std::span<const double> shares);
+  // Makes the following syncs run over `exchanges`, which must outlive them: among the members of
+  // `view`, or of a later view that a sync finds. No sync may be under way.
+  void meet(const View& view, Exchanges& exchanges);
+
+  Range fragment_range(int64_t fragment) const;
+  // Returns a fragment's mean, after receive().
+  std::span<float> values(int64_t fragment);
+
+  // Throws DivergenceError: the delta is not finite at element `index` of the model. The message
+  // names the tensor.
+  [[noreturn]] void refuse_delta(const SyncId& id, int64_t index) const;
+
+  // The strategy's part of a sync, called by the worker.
+  struct Steps {
+    // Writes the fragment's delta, the same one at each call. receive() throws the exceptions of
+    // this function.
+    std::function<void(std::span<float> delta)> take_delta;
+    // Throws if one of the sites did not train by the plan. Called when all have arrived.
+    std::function<void(const Go&)> check_plan = [](const auto&) {};
+    // Called with the mean when the sync is committed.
+    std::function<void(std::span<const float> mean)> apply_mean = [](auto) {};
+  };
+  // Begins a sync and sends `contribution` with it. No other sync may be under way.
+  void send(const SyncId& id, const Contribution& contribution, Steps steps);
+  bool is_under_way() const { return flight_.has_value(); }
+  // Waits in `round` for the sync under way. When it returns a record, the sync is committed at all
+  // sites. Returns nullopt if a stop was requested before all sites had begun the sync. Throws the
+  // sync's failure.
+  std::optional<SyncRecord> receive(int64_t round, const std::stop_token& stop);
+  // Gives up a sync that still waits for sites. Returns false if all sites have begun the sync:
+  // receive() must be called then. Throws the failure of the wait.
+  bool try_give_up();
+
+  // As in Strategy. state() requires that no sync is under way; restore() allocates the residuals.
+  OuterSyncState state() const;
+  void restore(const OuterSyncState& state);
+  void add_residuals_to(NamedBuffers& buffers) { residuals_.add_to(buffers); }
+  // Drops residuals that a lossless codec has brought to 0. Called between two rounds.
+  void drop_spent_residuals();
+
+ private:
+  struct Arrival {
+    std::optional<Go> go;  // nullopt if the site gave up
+    double seconds = 0;
+  };
+  struct Outcome {
+    std::optional<Go> go;  // that of the exchange that counts; nullopt if the site gave up
+    double averaging_weight = 0;
+    std::string theta_hash;
+    double seconds = 0;
+  };
+  // The sync that the worker does.
+  struct Flight {
+    SyncId id;
+    std::stop_source give_up;
+    std::shared_future<Arrival> arrival;
+    std::future<Outcome> outcome;
+  };
+
+  // Returns the members' shares of the reduction, by place.
+  std::vector<double> shares() const;
+  // Returns the range of a fragment that each member reduces, relative to the fragment's begin.
+  std::vector<Range> partitions(const Range& fragment) const;
+  void apply_config();
+  void make_room_for_residuals();
+  void keep_residuals();
+
+  // Run on the worker.
+  Arrival arrive(const SyncId& id, const Contribution& contribution, const Steps& steps,
+                 std::stop_token give_up);
+  // Exchanges and votes, once more in each new generation.
+  Outcome finish(const SyncId& id, std::optional<Go> go, const Contribution& contribution,
+                 const Steps& steps, const std::stop_token& give_up);
+  Outcome exchange(const SyncId& id, const Go& go, const Steps& steps,
+                   const std::stop_token& give_up);
+  void take_view(const View& view);
+
+  const AveragingRule averaging_;
+  const std::vector<TensorStart> tensors_;
+  const Surroundings outside_;
+  OuterOptimizer outer_;
+  View view_;  // the worker's while a sync is under way
+  Exchanges* exchanges_ = nullptr;
+  SyncConfig sync_;
+  std::optional<SyncTuning> tuning_;  // as the latest retune() set it
+  std::unique_ptr<Codec> codec_;
+  // Belong to the worker while a sync is under way, like theta_global and momentum.
+  Residuals residuals_;
+  std::vector<float> values_;  // the delta, then the mean
+  std::optional<Flight> flight_;
+  Worker worker_;  // joins first, before its tasks' data goes
+};
+
+}  // namespace farstep
