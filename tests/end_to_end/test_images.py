@@ -52,12 +52,14 @@ class Images(ClusterTest):
         write_split(self.data, "train", 200)
         write_split(self.data, "t10k", 41)
 
-    def cluster(self, name: str, run: dict | None = None, sites: dict | None = None) -> Cluster:
+    def cluster(self, name: str, run: dict | None = None, sites: dict | None = None,
+                batches: tuple[int, ...] = (12, 20)) -> Cluster:
         """The run in a folder of its own. The language model of other tests is left out."""
         folder = self.folder / name
         folder.mkdir()
-        every = {index: merge({"data": str(self.data)}, sites or {}) for index in range(2)}
-        cluster = Cluster(folder, 2, {"sites": [{"name": "node1"}, {"name": "node2", "batch": 20}]},
+        every = {index: merge({"data": str(self.data)}, sites or {}) for index in range(len(batches))}
+        cluster = Cluster(folder, len(batches), {"sites": [{"name": f"node{1 + index}", "batch": batch}
+                                                           for index, batch in enumerate(batches)]},
                           every)
         cluster.run = merge({key: value for key, value in cluster.run.items()
                              if key not in ("model", "data")}, merge(RUN, run or {}))
@@ -92,6 +94,21 @@ class Images(ClusterTest):
                 found = json.loads(result.stdout)
                 self.assertEqual((found["accuracy"], found["images"]), (accuracy, 41))
                 self.assertAlmostEqual(found["loss"], report["final_loss"], places=4)
+
+    def test_images_follow_one_device_by_ring_all_reduce(self):
+        """A step of two sites is the step of one that has both batches: no layer mixes images."""
+        common = {"outer": {"rounds": 12}, "plan": {"base_steps": 1}, "evaluate": {"every_rounds": 12}}
+        whole = self.cluster("whole", merge(common, {"strategy": {"kind": "local_sgd"}}), batches=(32,))
+        self.assert_success(whole.launch())
+        ring = self.cluster("ring", merge(common, {"strategy": {"kind": "ring_all_reduce",
+                                                                "bucket_bytes": 20000}}))
+        self.assert_success(ring.launch())
+        steps = [by_event(ring, name, "step") for name in ring.names]
+        for one, two, wanted in zip(*steps, by_event(whole, "node1", "step"), strict=True):
+            self.assertAlmostEqual((12 * one["loss"] + 20 * two["loss"]) / 32, wanted["loss"], delta=1e-4)
+        hashes = [[event["theta_hash"] for event in by_event(ring, name, "round")] for name in ring.names]
+        self.assertEqual(hashes[0], hashes[1])
+        self.assertAlmostEqual(validation_losses(ring)[12], validation_losses(whole)[12], delta=1e-3)
 
     def test_images_resume_bit_by_bit(self):
         """A run that was stopped in mid-round ends as if it had not been."""

@@ -8,8 +8,9 @@
 // site would train another function, and keep other running statistics, than theta_global has.
 // Averaged statistics belong to none of the averaged nets. Group norm has neither: gradients add up
 // exactly over micro-batches, devices and sites, and the parameters are all that a checkpoint and
-// an evaluation need. Hsieh et al. 2020 (section 5) find that batch norm fails where sites train
-// apart on different data, and group norm does not.
+// an evaluation need. Sites have no running statistics to bring together. Hsieh et al. 2020
+// (section 5) find that batch norm fails where sites train apart on different data, and group norm
+// does not.
 //
 // Convolutions and dense layers multiply in one type, fp32 or bf16, of which their results are. All
 // else is in fp32. Not thread-safe.
