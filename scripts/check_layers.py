@@ -83,8 +83,8 @@ MAY_INCLUDE = {
     "tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy peers site round launch",
-    "trainer/commands": "base system config settings telemetry report tokens images outer_optimizer knowledge policy plan "
-    "simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
+    "trainer/commands": "base system config settings telemetry report tokens images outer_optimizer knowledge policy "
+    "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
     "peers launch probe run",
     "trainer": "base system commands",
 }
@@ -104,7 +104,8 @@ ONLY_IN = {
 # Folders whose files may see LibTorch, by whatever way: the others compile in seconds and run under
 # ThreadSanitizer.
 LIBTORCH = re.compile(r"<(ATen|torch|c10)/")
-MAY_SEE_LIBTORCH = ("trainer/model", "trainer/tasks", "trainer/inner", "trainer/probe", "trainer/run", "trainer/commands")
+MAY_SEE_LIBTORCH = ("trainer/model", "trainer/tasks", "trainer/inner", "trainer/probe", "trainer/run",
+                    "trainer/commands")
 
 # Components that can be used without the trainer: each states its own settings, so they see nothing
 # of the folder that puts those of a whole run together.

@@ -251,10 +251,6 @@ constexpr SiteCheck kChecks[] = {
      look_at_data_of_run},
 };
 
-}  // namespace
-
-namespace {
-
 std::optional<RunConfig> run_of(const LoadedSite& site) {
   if (!site.run) return std::nullopt;
   return run_config_from_json(*site.run, site.run_file);

@@ -31,16 +31,16 @@ void append_cifar_file(const std::filesystem::path& path, LabelledImages& images
   }
   std::ifstream file(path, std::ios::binary);
   images.shape = kShape;
-  for (int64_t record = 0; record < records; ++record) {
-    std::array<char, kRecordBytes> text{};
-    if (!file.read(text.data(), kRecordBytes)) refuse("cannot be read to its end");
-    const auto label = static_cast<uint8_t>(text.front());
+  for (int64_t number = 0; number < records; ++number) {
+    std::array<char, kRecordBytes> record{};
+    if (!file.read(record.data(), kRecordBytes)) refuse("cannot be read to its end");
+    const auto label = static_cast<uint8_t>(record.front());
     if (label >= kClasses) {
       refuse(fmt::format("byte {}: label {} is above {}: is not a file of CIFAR-10",
-                         record * kRecordBytes, label, kClasses - 1));
+                         number * kRecordBytes, label, kClasses - 1));
     }
     images.labels.push_back(label);
-    images.pixels.insert(images.pixels.end(), text.begin() + 1, text.end());
+    images.pixels.insert(images.pixels.end(), record.begin() + 1, record.end());
   }
 }
 

@@ -8,7 +8,7 @@
 
 namespace farstep {
 
-// Opens the model of such a folder in fp32, on a CPU slice of `threads`. Throws DataError.
+// Opens the model of a checkpoint in fp32, on a CPU slice of `threads`. Throws DataError.
 std::unique_ptr<Llama> open_model(const HfFolder& folder, int64_t threads);
 
 }  // namespace farstep
