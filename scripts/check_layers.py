@@ -25,6 +25,7 @@ MAY_INCLUDE = {
     "trainer/config": "base system",
     "trainer/data": "base memory config",
     "trainer/data/tokens": "base system config data",
+    "trainer/data/images": "base memory data",
     "trainer/kernels/numbers": "base processor",
     "trainer/kernels": "base processor numbers",
     "trainer/kernels/products": "base memory processor numbers kernels",
@@ -59,7 +60,6 @@ MAY_INCLUDE = {
     "trainer/model/fused": "base memory numbers kernels parameters model llama",
     "trainer/model/cpu_ops": "base memory numbers kernels products model matmul llama fused",
     "trainer/model/gpu_ops": "base cuda numbers kernels gpu llama fused",
-    "trainer/model/convnet": "base config data model",
     "trainer/checkpoint": "base memory system config data",
     "heterogeneity/profile": "base memory config knowledge sockets transport collective",
     "trainer/inner/optimizer": "base memory config kernels parameters",
@@ -72,16 +72,19 @@ MAY_INCLUDE = {
     "trainer/settings": "base config data schedule outer_optimizer policy link protocol roster model checkpoint inner "
     "outer_sync strategy",
     "trainer/model/language": "base tokens settings model llama fused cpu_ops gpu_ops checkpoint",
+    "trainer/model/convnet": "base config images settings parameters model checkpoint",
+    "trainer/tasks": "base config tokens images settings parameters model llama language convnet checkpoint",
     "trainer/peers": "base config settings model outer_optimizer knowledge policy plan sockets transport gloo secure "
     "tunnel link emulate protocol membership exchange",
     "trainer/site": "base config telemetry data reduction knowledge policy strategy",
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
     "trainer/launch": "base system config settings telemetry link",
-    "trainer/probe": "base processor tokens settings knowledge profile model matmul llama language inner peers",
-    "trainer/run": "base system config settings telemetry data tokens schedule plan link sockets transport protocol "
-    "membership parameters model matmul llama language checkpoint inner strategy peers site round launch",
-    "trainer/commands": "base system config settings telemetry report tokens outer_optimizer knowledge policy plan "
-    "simulate model matmul llama language checkpoint sockets transport secure protocol membership "
+    "trainer/probe": "base processor data tokens images settings knowledge profile model matmul llama language convnet "
+    "tasks inner peers",
+    "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
+    "membership parameters model matmul language tasks checkpoint inner strategy peers site round launch",
+    "trainer/commands": "base system config settings telemetry report tokens images outer_optimizer knowledge policy "
+    "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
     "peers launch probe run",
     "trainer": "base system commands",
 }
@@ -101,7 +104,8 @@ ONLY_IN = {
 # Folders whose files may see LibTorch, by whatever way: the others compile in seconds and run under
 # ThreadSanitizer.
 LIBTORCH = re.compile(r"<(ATen|torch|c10)/")
-MAY_SEE_LIBTORCH = ("trainer/model", "trainer/inner", "trainer/probe", "trainer/run", "trainer/commands")
+MAY_SEE_LIBTORCH = ("trainer/model", "trainer/tasks", "trainer/inner", "trainer/probe", "trainer/run",
+                    "trainer/commands")
 
 # Components that can be used without the trainer: each states its own settings, so they see nothing
 # of the folder that puts those of a whole run together.
@@ -111,7 +115,6 @@ SETTINGS = "trainer/settings"
 # A unit is a header with its source. Folders with more or fewer, and how many they may have.
 UNITS = (3, 10)
 OTHER_UNITS = {
-    "trainer/model/convnet": (2, 10),
     "trainer/inner": (3, 13),
     "trainer/commands": (3, 17),  # one a subcommand
     "trainer/kernels/products": (3, 13),  # a table of kernels for each set of instructions

@@ -255,6 +255,17 @@ class ClusterTest(unittest.TestCase):
         self.processes += started.values()
         return started
 
+    def interrupt_after(self, cluster: Cluster, round_number: int, step: int):
+        """Starts all sites; when each has done that step, sends SIGINT to all and waits for them."""
+        started = self.start_all(cluster)
+        wait_until(lambda: all(any((event["round"], event["step"]) >= (round_number, step)
+                                   for event in by_event(cluster, name, "step"))
+                               for name in cluster.names), 60, f"step {step} of round {round_number}")
+        for process in started.values():
+            process.send_signal(signal.SIGINT)
+        for name, process in started.items():
+            self.assertEqual(process.wait(timeout=30), 130, cluster.log(name))
+
     def assert_success(self, result: subprocess.CompletedProcess):
         """The command ended well; else its output is shown."""
         self.assertEqual(result.returncode, 0, result.stdout[-4000:] + result.stderr[-4000:])

@@ -56,7 +56,7 @@ class Bundle(unittest.TestCase):
 
         result = self.run_here(self.bundle / "farstep", "--help")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("trains one language model", result.stdout)
+        self.assertIn("trains one model", result.stdout)
         self.assertIn("CUDA kernels", self.run_here(self.bundle / "farstep", "--version").stdout)
 
         path = self.libraries_path()

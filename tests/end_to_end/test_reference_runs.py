@@ -9,13 +9,12 @@ instructions a processor has; they were recorded on AMD's Zen 4. After a change 
 
 import hashlib
 import json
-import signal
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-from cluster import DATA, REPOSITORY, Cluster, ClusterTest, by_event, merge, wait_until
+from cluster import DATA, REPOSITORY, Cluster, ClusterTest, by_event, merge
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "reference_runs.json"
 RUN = {"inner": {"compute": "fp32"}, "plan": {"base_steps": 6}}
@@ -125,14 +124,7 @@ class ReferenceRuns(ClusterTest):
         """Stopped in mid-round, with a fragment under way perhaps, and resumed."""
         slow = {"devices": [SLICE | {"emulate": {"step_seconds": 0.05}}]}
         cluster = make(self.folder, INTERRUPTED, slow)
-        started = self.start_all(cluster)
-        wait_until(lambda: all(any((event["round"], event["step"]) >= (2, 5)
-                                   for event in by_event(cluster, name, "step"))
-                               for name in cluster.names), 60, "round 2")
-        for process in started.values():
-            process.send_signal(signal.SIGINT)
-        for name, process in started.items():
-            self.assertEqual(process.wait(timeout=30), 130, cluster.log(name))
+        self.interrupt_after(cluster, 2, 5)
         self.assert_success(cluster.launch("--resume"))
         wanted = self.recorded["runs"][INTERRUPTED]
         found = outcome(cluster)

@@ -51,17 +51,6 @@ class Resume(ClusterTest):
             self.assertEqual(trajectory(cluster, name), trajectory(whole, name))
             self.assertEqual(len(trajectory(whole, name)), 4 * 6 + 4)
 
-    def interrupt_in_round(self, cluster: Cluster, round_number: int):
-        """Starts all sites, sends SIGINT to all in the middle of the round."""
-        started = self.start_all(cluster)
-        wait_until(lambda: all(any(event["event"] == "step" and event["round"] == round_number
-                                   and event["step"] >= 2 for event in cluster.events(name))
-                               for name in cluster.names), 30, "the round to be under way")
-        for process in started.values():
-            process.send_signal(signal.SIGINT)
-        for name, process in started.items():
-            self.assertEqual(process.wait(timeout=20), 130, cluster.log(name))
-
     def test_interrupted_in_mid_round(self):
         """Ctrl-C at every site inside round 2, then --resume; with each inner optimizer."""
         for optimizer in ("adamw", "muon"):
@@ -69,7 +58,7 @@ class Resume(ClusterTest):
                 self.take_new_folder()
                 run = {"inner": {"optimizer": optimizer}}
                 cluster = self.cluster("interrupted", run)
-                self.interrupt_in_round(cluster, 2)
+                self.interrupt_after(cluster, 2, 2)
                 self.assert_success(cluster.launch("--resume"))
                 self.assert_same_trajectory(cluster, self.uninterrupted(run))
 
@@ -136,7 +125,7 @@ class Resume(ClusterTest):
     def test_damaged_newest_checkpoint(self):
         """A flipped byte in one site's newest checkpoint: all go back to the one before."""
         cluster = self.cluster("damaged")
-        self.interrupt_in_round(cluster, 3)
+        self.interrupt_after(cluster, 3, 2)
         newest = sorted((cluster.output / "node1" / "checkpoints").iterdir())[-1]
         damaged = next(newest.glob("*.safetensors"))
         content = bytearray(damaged.read_bytes())

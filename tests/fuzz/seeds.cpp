@@ -206,6 +206,7 @@ void add_data(Corpus& corpus) {
       300, model);
   corpus.add("tokenizer", read_file(model));
   corpus.add("images", std::string("\0\0\10\2\0\0\0\2\0\0\0\3abcdef", 18));
+  corpus.add("images", std::string("\7") + std::string(3072, 'p'));
 }
 
 template <typename Body>

@@ -21,13 +21,14 @@ constexpr Command kCommands[] = {
     {"plan", "what each site would do in a round, by its profile, and why", plan_command},
     {"simulate", "simulates rounds of given sites and links", simulate_command},
     {"report", "idle time by cause, losses and bytes of a run", report_command},
-    {"evaluate", "validation loss of a checkpoint", evaluate_command},
+    {"evaluate", "validation loss of a checkpoint, and of an image classifier its accuracy",
+     evaluate_command},
     {"generate", "text from a checkpoint", generate_command},
     {"export", "a checkpoint as a Hugging Face folder", export_command},
 };
 
 void print_help() {
-  fmt::print("farstep {}: trains one language model on GPUs in several places\n\nCommands:\n",
+  fmt::print("farstep {}: trains one model on GPUs in several places\n\nCommands:\n",
              FARSTEP_VERSION);
   for (const auto& command : kCommands) {
     fmt::print("  {:<12} {}\n", command.name, command.summary);

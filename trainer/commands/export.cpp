@@ -10,8 +10,8 @@
 #include "trainer/commands/command_line.h"
 #include "trainer/data/tokens/token_dataset.h"
 #include "trainer/data/tokens/tokenizer.h"
-#include "trainer/model/language/model_folder.h"
 #include "trainer/model/llama/llama_layout.h"
+#include "trainer/tasks/trained_model.h"
 
 namespace farstep {
 
@@ -51,7 +51,7 @@ int export_command(const Arguments& arguments) {
   if (fs::exists(output) && !fs::is_empty(output)) {
     throw ConfigError(fmt::format("--output {}: is not empty; name a new folder", output.string()));
   }
-  const auto source = read_hf_folder(find_model(options->model));
+  const auto source = trained_language_model(options->model, "export");
   const auto shape = from_hugging_face(source.config, (source.path / kHfConfigFile).string());
   const auto layout = llama_layout(shape);
   std::vector<float> values(static_cast<std::size_t>(num_parameters(layout)));

@@ -10,6 +10,7 @@
 #include "trainer/data/tokens/token_dataset.h"
 #include "trainer/data/tokens/tokenizer.h"
 #include "trainer/model/language/model_folder.h"
+#include "trainer/tasks/trained_model.h"
 
 namespace farstep {
 
@@ -39,8 +40,9 @@ struct GenerateOptions {
 int generate_command(const Arguments& arguments) {
   const auto options = parse_command_line<GenerateOptions>("generate", arguments);
   if (!options) return 0;
+  const auto folder = trained_language_model(options->model, "generate");
   const auto tokenizer = Tokenizer::load(std::filesystem::path(options->data) / kTokenizerFile);
-  const auto model = open_model(options->model, options->threads);
+  const auto model = open_model(folder, options->threads);
   if (tokenizer.vocabulary() > model->config().vocabulary) {
     throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", options->data,
                                 tokenizer.vocabulary(), model->config().vocabulary));

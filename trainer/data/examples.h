@@ -5,10 +5,19 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "trainer/data/batch_view.h"
 
 namespace farstep {
+
+// An example as training meets it: which one, and in which pass over all of them.
+struct Draw {
+  int64_t number = 0;
+  int64_t epoch = 0;
+
+  bool operator==(const Draw&) const = default;
+};
 
 class Examples {
  public:
@@ -19,6 +28,12 @@ class Examples {
   // Returns the examples with these numbers, in that order. Throws DataError if they cannot be
   // read.
   virtual Batch read(std::span<const int64_t> numbers) const = 0;
+  // Returns the examples as training meets them. By default they are the same in every epoch.
+  virtual Batch draw(std::span<const Draw> draws) const {
+    std::vector<int64_t> numbers;
+    for (const auto& one : draws) numbers.push_back(one.number);
+    return read(numbers);
+  }
 };
 
 }  // namespace farstep

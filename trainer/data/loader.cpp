@@ -37,13 +37,12 @@ void Loader::take_back(int64_t examples) {
 void Loader::prefetch(int64_t examples) {
   FARSTEP_CHECK(examples >= 1, "a batch of {} examples", examples);
   prefetch_examples_ = examples;
-  std::vector<int64_t> numbers;
+  std::vector<Draw> draws;
   for (int64_t k = next_example_; k < next_example_ + examples; ++k) {
     // Here and not in the worker: range and sampler belong to the training thread.
-    numbers.push_back(sampler_.window(range_, k));
+    draws.push_back(sampler_.draw(range_, k));
   }
-  prefetched_ =
-      worker_.submit([this, numbers = std::move(numbers)] { return examples_.read(numbers); });
+  prefetched_ = worker_.submit([this, draws = std::move(draws)] { return examples_.draw(draws); });
 }
 
 }  // namespace farstep

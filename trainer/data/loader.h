@@ -14,7 +14,7 @@ namespace farstep {
 
 class Loader {
  public:
-  // `sampler` gives the numbers of the examples. The worker reads them. `examples` must outlive
+  // `sampler` gives the examples and their epochs. The worker reads them. `examples` must outlive
   // this.
   Loader(const Examples& examples, const Sampler& sampler);
 

@@ -45,17 +45,19 @@ Sampler::Sampler(DataOrder order, uint64_t seed, int64_t num_windows)
   FARSTEP_CHECK(num_windows >= 1, "{} windows", num_windows);
 }
 
-int64_t Sampler::window(const RoundRange& range, int64_t k) const {
+Draw Sampler::draw(const RoundRange& range, int64_t k) const {
   // For replays by other programs: every site takes each N-th window, without shuffling.
   if (order_ == DataOrder::kSequential) {
     const int64_t j = range.site_sequences + k;
-    return (j * range.num_members + range.place) % num_windows_;
+    const int64_t ordinal = j * range.num_members + range.place;
+    return {.number = ordinal % num_windows_, .epoch = ordinal / num_windows_};
   }
   // One order for all sites, so they never see a window twice in an epoch, however unequal their
   // work is.
   const int64_t ordinal = range.pool.at(range.offset + k);
-  const auto epoch = static_cast<uint64_t>(ordinal / num_windows_);
-  return Permutation(num_windows_, seed_, epoch)(ordinal % num_windows_);
+  const int64_t epoch = ordinal / num_windows_;
+  const Permutation order(num_windows_, seed_, static_cast<uint64_t>(epoch));
+  return {.number = order(ordinal % num_windows_), .epoch = epoch};
 }
 
 }  // namespace farstep

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "trainer/data/data_config.h"
+#include "trainer/data/examples.h"
 #include "trainer/data/window_pool.h"
 
 namespace farstep {
@@ -44,12 +45,12 @@ class Sampler {
   // Windows come from [0, num_windows).
   Sampler(DataOrder order, uint64_t seed, int64_t num_windows);
 
-  // Window of the k-th sequence of a site's range.
+  // Returns the window of the k-th sequence of a site's range, and its epoch.
   // shuffled: the members share out what is next in the pool, of one global order. No window comes
   // twice in an epoch over all members, unless it was given back.
   // sequential: the site's j-th window of the run is j * num_members + place, modulo num_windows;
   // pool and offset are not used.
-  int64_t window(const RoundRange& range, int64_t k) const;
+  Draw draw(const RoundRange& range, int64_t k) const;
 
  private:
   DataOrder order_;

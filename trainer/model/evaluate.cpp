@@ -26,7 +26,9 @@ Validation evaluate(TrainableModel& model, const Examples& examples, const Valid
     throw_if_stopped(stop);
     const auto batch = examples.read(numbers);
     const auto tensors = batch_tensors(batch.view, 0, batch.view.examples, device);
-    sums.loss_sum += model.summed_loss(tensors, stop).item<double>();
+    const auto score = model.summed_score(tensors, stop);
+    sums.loss_sum += score.loss.item<double>();
+    if (score.hits.defined()) sums.hits = sums.hits.value_or(0) + score.hits.item<int64_t>();
     sums.targets += batch.view.targets;
     numbers.clear();
   };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 
 #include "trainer/data/examples.h"
@@ -21,15 +22,21 @@ struct ValidationPart {
 struct Validation {
   double loss_sum = 0;
   int64_t targets = 0;  // 0 where the part is empty
+  // Targets that the model finds the likeliest; nullopt if it counts none, or the part is empty.
+  std::optional<int64_t> hits = {};
 
   double loss() const { return loss_sum / static_cast<double>(targets); }
+  std::optional<double> accuracy() const {
+    if (!hits) return std::nullopt;
+    return static_cast<double>(*hits) / static_cast<double>(targets);
+  }
 };
 
 // Returns how many of `available` examples are taken if `wanted` are asked for; 0 means all.
 int64_t examples_taken(int64_t wanted, int64_t available);
 
-// Sums the model's loss over the part's examples, in order of their numbers. Throws DataError;
-// Stopped if `stop` is requested meanwhile.
+// Sums the model's loss and hits over the part's examples, in order of their numbers. Throws
+// DataError; Stopped if `stop` is requested meanwhile.
 Validation evaluate(TrainableModel& model, const Examples& examples, const ValidationPart& part,
                     const std::stop_token& stop = {});
 

@@ -9,8 +9,15 @@
 #include <string_view>
 
 #include "trainer/config/fields.h"
+#include "trainer/model/image_model_config.h"
 
 namespace farstep {
+
+enum class ModelFamily { kLanguage, kImages };
+inline std::span<const std::string_view> enum_names(ModelFamily) {
+  static constexpr std::array<std::string_view, 2> kNames{"language", "images"};
+  return kNames;
+}
 
 enum class ModelPreset { kTiny, k14M, k60M, k150M, kSmolLM2 };
 inline std::span<const std::string_view> enum_names(ModelPreset) {
@@ -31,17 +38,23 @@ inline std::span<const std::string_view> enum_names(StepKind) {
   return kNames;
 }
 
-// The model: a preset, with single fields replaced. Null members take the preset's value.
+// The model: a preset, with single fields replaced. Null members take the preset's value. All
+// members but `images` are those of a language model.
 struct ModelConfig {
+  ModelFamily family = ModelFamily::kLanguage;
   ModelPreset preset = ModelPreset::kTiny;
   std::optional<int64_t> vocabulary, hidden, intermediate, layers, heads, kv_heads;
   std::optional<double> rope_theta, norm_epsilon;
   std::optional<bool> tied_embeddings;
   double init_std = 0.02;
   std::string from;
+  ImageModelConfig images;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
+    visit("family", family,
+          "language: a LLaMA on tokens, which the other members describe; images: a convolutional "
+          "net that names what an image shows, which `images` describes");
     visit("preset", preset, "shape of the model, which the members below change");
     visit("vocabulary", vocabulary, "entries of the embedding", at_least(2));
     visit("hidden", hidden, "width of the residual stream", at_least(2));
@@ -56,6 +69,7 @@ struct ModelConfig {
     visit("from", from,
           "Hugging Face folder (config.json, model.safetensors) to start from, under a site's "
           "models folder if relative; shape members must then be null");
+    visit("images", images, "of family images: the net");
   }
 };
 

@@ -1,13 +1,13 @@
 // What a run trains: a model, and the examples that it learns from and is validated with.
 //
 // The inner step, the optimizers and the sync see parameters, gradients and opaque batches only.
-// All that knows what an example is stands behind this interface. `farstep train` trains language
-// models on tokens (trainer/model/language/language_task). Naming images is another task
-// (trainer/model/convnet/image_task).
+// All that knows what an example is stands behind this interface. Each model family has a task:
+// language models on tokens (trainer/model/language/language_task), and image classifiers
+// (trainer/model/convnet/image_task). trainer/tasks makes the one of a run.
 //
 // For a language model an example is a window of S + 1 tokens, and a batch is token ids (B, S + 1).
 // The loss is the cross-entropy of the next token. For images an example is an image with its
-// label, and a batch is images (B, 1, H, W) and labels (B).
+// label, and a batch is images (B, C, H, W) and labels (B).
 //
 // The order of a run's data is a permutation of the training examples' numbers, of which each step
 // reads its own. Validation is divided among the sites, whose results add up (evaluate.h).

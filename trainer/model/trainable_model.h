@@ -31,6 +31,12 @@ struct GradientPass {
   std::stop_token stop = {};
 };
 
+// How well a model does on a batch, as fp32 and int64 scalars on the device.
+struct SummedScore {
+  at::Tensor loss;  // of all targets
+  at::Tensor hits;  // targets that the model finds the likeliest; undefined if it counts none
+};
+
 class TrainableModel {
  public:
   virtual ~TrainableModel() = default;
@@ -40,6 +46,10 @@ class TrainableModel {
   // The summed loss of all targets of `batch`, an fp32 scalar on the device. Throws Stopped if
   // `stop` is requested meanwhile.
   virtual at::Tensor summed_loss(at::TensorList batch, const std::stop_token& stop = {}) = 0;
+  // The same, with the hits of a model that counts them.
+  virtual SummedScore summed_score(at::TensorList batch, const std::stop_token& stop = {}) {
+    return {.loss = summed_loss(batch, stop), .hits = {}};
+  }
 
   // Runs forward and backward. Leaves the gradient of `scale` times the summed loss in
   // parameters().gradients(), as `pass` says. Returns `scale` times that sum as an fp32 scalar on

@@ -14,11 +14,9 @@
 #include "heterogeneity/profile/device_name.h"
 #include "heterogeneity/profile/step_times.h"
 #include "trainer/base/processor/instruction_set.h"
-#include "trainer/data/tokens/token_batch.h"
 #include "trainer/inner/emulated_speed.h"
 #include "trainer/inner/inner_step.h"
 #include "trainer/model/device.h"
-#include "trainer/model/language/make_model.h"
 #include "trainer/model/matmul/product_choice.h"
 #include "trainer/probe/device_heap.h"
 #include "trainer/probe/device_products.h"
@@ -31,7 +29,7 @@ namespace {
 constexpr int64_t kMostSequences = int64_t{1} << 20;
 constexpr int64_t kMostRows = 8192;  // of a matrix product
 
-// A model and its inner step on one device, made at the first step, trained on random tokens.
+// A model and its inner step on one device, made at the first step, trained on random examples.
 class ProbeTraining {
  public:
   ProbeTraining(const Workload& workload, at::Device device, bool recompute)
@@ -40,27 +38,17 @@ class ProbeTraining {
   // Takes a whole inner step and waits for the device.
   void step(int64_t batch, int64_t micro_batch) {
     if (!inner_) build();
-    // Random tokens: the time of a step does not depend on what they are.
-    inner_->run(random_batch(batch), micro_batch, /*progress=*/0);
+    // Random examples: the time of a step does not depend on what they are.
+    const auto examples = workload_.model->random_batch(batch, random_);
+    inner_->run(examples.view, micro_batch, /*progress=*/0);
     synchronize(device_);
   }
 
  private:
   void build() {
-    model_ = make_model(workload_.shape, device_, workload_.run.inner.compute,
-                        workload_.run.inner.step, recompute_);
+    model_ = workload_.model->make(device_, recompute_);
     model_->parameters().initialise(static_cast<uint64_t>(workload_.run.seed));
     inner_ = std::make_unique<InnerStep>(*model_, workload_.run.inner);
-  }
-
-  TokenBatch random_batch(int64_t sequences) {
-    TokenBatch batch{
-        .sequences = sequences, .length = workload_.run.data.sequence_length, .tokens = {}};
-    batch.tokens.resize(static_cast<std::size_t>(sequences * (batch.length + 1)));
-    for (auto& token : batch.tokens) {
-      token = static_cast<int64_t>(random_()) % workload_.shape.vocabulary;
-    }
-    return batch;
   }
 
   const Workload& workload_;
@@ -135,19 +123,12 @@ class DeviceProbe {
   // Last: the model is destroyed first to free its memory.
   void measure_products() {
     training_.reset();
-    const auto& shape = workload_.shape;
-    // In the proportions of a model's step, so that the mean rate is that of a step.
-    const int64_t key_width = shape.kv_heads * shape.head_size();
     const int64_t micro_batch =
         std::clamp<int64_t>(*profile_.max_micro_batch, 1, workload_.micro_batch);
     const DeviceProducts wanted{
         .device = device_,
-        .products = {{shape.hidden, shape.hidden, 2 * shape.layers},        // query, output
-                     {shape.hidden, key_width, 2 * shape.layers},           // key, value
-                     {shape.hidden, shape.intermediate, 2 * shape.layers},  // gate, up
-                     {shape.intermediate, shape.hidden, shape.layers},      // down
-                     {shape.hidden, shape.vocabulary, 1}},                  // head
-        .rows = std::min(kMostRows, micro_batch * workload_.run.data.sequence_length),
+        .products = workload_.model->products(),
+        .rows = std::min(kMostRows, micro_batch * workload_.model->rows_per_example()),
         .seconds = workload_.seconds};
     const double slowness = config_.emulate ? config_.emulate->times.value_or(1) : 1;
     const auto measure = [&](ProductType type) {

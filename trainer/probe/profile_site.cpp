@@ -9,8 +9,6 @@
 #include "heterogeneity/profile/links.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
-#include "trainer/model/language/model_shape.h"
-#include "trainer/model/llama/llama_layout.h"
 #include "trainer/peers/agreed_compute.h"
 #include "trainer/peers/site_peers.h"
 #include "trainer/probe/profile_device.h"
@@ -21,7 +19,7 @@ namespace {
 
 Workload workload_of(const LoadedSite& loaded, const RunConfig& run, const std::string& run_source,
                      double seconds) {
-  Workload workload{.run = run, .shape = model_shape(loaded.site, run, run_source)};
+  Workload workload{.run = run, .model = nullptr};
   // The work that the run would give this site, so that the planner interpolates near it.
   const auto pinned = run.site(loaded.site.name);
   const int64_t batch = pinned.batch.value_or(run.plan.base_batch);
@@ -32,6 +30,7 @@ Workload workload_of(const LoadedSite& loaded, const RunConfig& run, const std::
   workload.cpu_slices = std::ranges::count_if(loaded.site.devices, is_slice);
   workload.seconds = seconds;
   workload.run.inner.compute = own_compute(run.inner.compute, loaded.site);
+  workload.model = probed_model(loaded.site, workload.run, run_source);
   if (is_slow_compute(run.inner.compute, loaded.site)) spdlog::warn(kSlowComputeText);
   return workload;
 }
@@ -140,8 +139,8 @@ ProfiledSite profile_site(const LoadedSite& loaded, const ProfileRequest& reques
   }
   FARSTEP_CHECK(known, "a profile without a run");
   const auto& workload = *known;
-  profile.model = ProfiledModel{.parameters = num_parameters(llama_layout(workload.shape)),
-                                .sequence_length = workload.run.data.sequence_length,
+  profile.model = ProfiledModel{.parameters = workload.model->num_parameters(),
+                                .sequence_length = workload.run.targets_per_example(),
                                 .compute = std::string(name_of(workload.run.inner.compute))};
   const auto& devices = loaded.site.devices;
   for (std::size_t i = 0; i < devices.size(); ++i) {

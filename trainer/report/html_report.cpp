@@ -122,6 +122,11 @@ std::string loss_legend(const RunReport& report) {
   return html + "</ul>\n";
 }
 
+std::string accuracy_legend() {
+  return "<ul class=\"legend\">\n" + legend_item("stroke validation", "validation, all sites") +
+         "</ul>\n";
+}
+
 std::string table_html(const Table& table) {
   // Every text is escaped here, at the one place where it becomes HTML: names come from configs.
   const auto cells = [&table](const std::vector<std::string>& row, std::string_view tag) {
@@ -177,7 +182,9 @@ std::string figures(const RunReport& report) {
          figure(fmt::format("{:.1f} %", 100 * waiting), "waiting for peers") +
          figure(loss_text(report.final_loss()),
                 report.validation_losses.empty() ? "training loss" : "validation loss") +
-         figure(short_count_text(tokens_per_second), "tokens/s, all sites") +
+         (report.final_accuracy() ? figure(accuracy_text(report.final_accuracy()), "accuracy")
+                                  : std::string()) +
+         figure(short_count_text(tokens_per_second), report.unit() + "/s, all sites") +
          figure(bytes_text(report.wan_bytes_sent()), "sent over the WAN") + "</div>\n";
 }
 
@@ -205,6 +212,10 @@ std::string html_report(const RunReport& report) {
           section("Loss", loss_legend(report) + loss_chart(report), "chart") +
           section("Idle time", activity_legend(report, false) + idle_chart(report), "chart") +
           "</div>\n";
+  if (!report.validation_accuracies.empty()) {
+    html += "<div class=\"pair\">\n" +
+            section("Accuracy", accuracy_legend() + accuracy_chart(report), "chart") + "</div>\n";
+  }
   html += table_section(idle_table(report));
   if (const auto devices = device_table(report); !devices.rows.empty()) {
     html += table_section(devices);

@@ -114,7 +114,10 @@ void check_sites(RunReport& report) {
 struct LossSum {
   double sum = 0;
   int64_t tokens = 0;
+  int64_t hits = 0, counted_tokens = 0;  // of shares with hits
   std::size_t sites = 0, expected_sites = 0;
+
+  bool is_whole() const { return sites >= expected_sites && tokens > 0; }
 };
 
 // Weighted by targets: sites take different numbers of them in a round.
@@ -122,11 +125,18 @@ std::map<int64_t, double> means(const std::map<int64_t, LossSum>& sums) {
   std::map<int64_t, double> losses;
   for (const auto& [round, loss] : sums) {
     // A mean over some of the shares would be of other examples than the rounds around it.
-    if (loss.sites >= loss.expected_sites && loss.tokens > 0) {
-      losses[round] = loss.sum / static_cast<double>(loss.tokens);
-    }
+    if (loss.is_whole()) losses[round] = loss.sum / static_cast<double>(loss.tokens);
   }
   return losses;
+}
+
+std::map<int64_t, double> accuracies(const std::map<int64_t, LossSum>& sums) {
+  std::map<int64_t, double> shares;
+  for (const auto& [round, loss] : sums) {
+    if (!loss.is_whole() || loss.counted_tokens != loss.tokens) continue;
+    shares[round] = static_cast<double>(loss.hits) / static_cast<double>(loss.tokens);
+  }
+  return shares;
 }
 
 // Returns how many of these sites have records here.
@@ -162,6 +172,8 @@ void collect_losses(RunReport& report) {
       auto& loss = validation[round];
       loss.sum += share.loss_sum;
       loss.tokens += share.tokens;
+      loss.hits += share.hits.value_or(0);
+      if (share.hits) loss.counted_tokens += share.tokens;
       ++loss.sites;
     }
   }
@@ -169,6 +181,7 @@ void collect_losses(RunReport& report) {
   // have evaluated a round that another member has not reached: such a round has no mean.
   report.train_losses = means(training);
   report.validation_losses = means(validation);
+  report.validation_accuracies = accuracies(validation);
 }
 
 }  // namespace
@@ -206,6 +219,11 @@ std::optional<double> RunReport::final_loss() const {
   const auto& losses = validation_losses.empty() ? train_losses : validation_losses;
   if (losses.empty()) return std::nullopt;
   return losses.rbegin()->second;
+}
+
+std::optional<double> RunReport::final_accuracy() const {
+  if (validation_accuracies.empty()) return std::nullopt;
+  return validation_accuracies.rbegin()->second;
 }
 
 int64_t RunReport::wan_bytes_sent() const {
@@ -299,6 +317,7 @@ Json report_json(const RunReport& report) {
   json["rounds"] = report.rounds_done;
   json["sites"] = std::move(sites);
   json["final_loss"] = or_null(report.final_loss());
+  if (const auto accuracy = report.final_accuracy()) json["final_accuracy"] = *accuracy;
   json["wan_bytes_sent"] = report.wan_bytes_sent();
   json["sync_changes"] = Json::array();
   for (auto& change : sync_changes(report)) json["sync_changes"].push_back(to_json(change));

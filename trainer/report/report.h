@@ -50,7 +50,7 @@ struct SiteReport {
 
   // Returns the device's description from the records, or its number.
   std::string device_name(std::size_t device) const;
-  // Returns tokens a second of the accounted time; 0 if there is none.
+  // Returns tokens (or images) a second of the accounted time; 0 if there is none.
   double tokens_per_second() const;
   // Returns exposed WAN time as a share of the accounted time; 0 if there is none.
   double exposed_wan_share() const;
@@ -67,9 +67,15 @@ struct RunReport {
   // By round. Training loss: mean over the tokens of all sites. Validation loss: over the shares of
   // the members of that time, in rounds for which every share is present.
   std::map<int64_t, double> train_losses, validation_losses;
+  // The share of the validation's targets that the model names right; in the same rounds, if it
+  // counts them.
+  std::map<int64_t, double> validation_accuracies;
 
+  // Returns what the counts called tokens count: "tokens" or "images".
+  const std::string& unit() const { return sites.front().run.unit; }
   // Returns the last validation loss, or without validation the last round's training loss.
   std::optional<double> final_loss() const;
+  std::optional<double> final_accuracy() const;
   int64_t wan_bytes_sent() const;
 };
 

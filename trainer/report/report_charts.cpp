@@ -67,27 +67,80 @@ struct Plot {
   double width, left, right, top, bottom;  // right, top, bottom: edges in pixels
 };
 // Room for the labels on the left and below. The drawing is scaled to the width of its section.
-constexpr Plot kLossPlot{640, 44, 622, 12, 286};
+constexpr Plot kPlot{640, 44, 622, 12, 286};
 
-void draw_loss_axes(SvgCanvas& canvas, const Scale& x, const Scale& y) {
-  for (const auto& [loss, label] : number_ticks(y.low, y.high, 7)) {
-    canvas.line(kLossPlot.left, y(loss), kLossPlot.right, y(loss), "grid");
-    canvas.text(kLossPlot.left - 8, y(loss) + 4, label, "tick", Anchor::kEnd);
+void draw_axes(SvgCanvas& canvas, const Scale& x, const Scale& y) {
+  for (const auto& [value, label] : number_ticks(y.low, y.high, 7)) {
+    canvas.line(kPlot.left, y(value), kPlot.right, y(value), "grid");
+    canvas.text(kPlot.left - 8, y(value) + 4, label, "tick", Anchor::kEnd);
   }
   for (const auto& [round, label] : number_ticks(x.low, x.high, 11)) {
     if (round != std::floor(round)) continue;
-    canvas.line(x(round), kLossPlot.bottom, x(round), kLossPlot.bottom + 4, "mark");
-    canvas.text(x(round), kLossPlot.bottom + 18, label, "tick", Anchor::kMiddle);
+    canvas.line(x(round), kPlot.bottom, x(round), kPlot.bottom + 4, "mark");
+    canvas.text(x(round), kPlot.bottom + 18, label, "tick", Anchor::kMiddle);
   }
-  canvas.line(kLossPlot.left, kLossPlot.bottom, kLossPlot.right, kLossPlot.bottom, "mark");
-  canvas.text((kLossPlot.left + kLossPlot.right) / 2, kLossPlot.bottom + 36, "rounds", "tick",
-              Anchor::kMiddle);
+  canvas.line(kPlot.left, kPlot.bottom, kPlot.right, kPlot.bottom, "mark");
+  canvas.text((kPlot.left + kPlot.right) / 2, kPlot.bottom + 36, "rounds", "tick", Anchor::kMiddle);
 }
 
 Points scaled(const Points& points, const Scale& x, const Scale& y) {
   Points scaled_points;
   for (const auto& [a, b] : points) scaled_points.emplace_back(x(a), y(b));
   return scaled_points;
+}
+
+// The lines of a chart: a thin one for each site, and the validation's.
+struct Curves {
+  struct Site {
+    std::string name;
+    Points points;
+  };
+  std::vector<Site> sites = {};
+  Points validation = {};
+};
+
+Points points_of(const std::map<int64_t, double>& figures) {
+  return thinned(Points(figures.begin(), figures.end()));
+}
+
+// The axes cover all curves with a margin, so that none touches the border.
+std::string curve_chart(std::string_view label, const Curves& curves,
+                        std::string (*text_of)(double value)) {
+  SvgCanvas canvas(kPlot.width, kPlot.bottom + 44, label);
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  double rounds = 1;
+  const auto include = [&](const Points& points) {
+    for (const auto& [round, value] : points) {
+      low = std::min(low, value);
+      high = std::max(high, value);
+      rounds = std::max(rounds, round);
+    }
+  };
+  for (const auto& site : curves.sites) include(site.points);
+  include(curves.validation);
+  if (!(low <= high)) {
+    canvas.text(kPlot.width / 2, 150, "no losses yet", "tick", Anchor::kMiddle);
+    return canvas.finish();
+  }
+  // A flat curve would have no height without the least margin.
+  const double margin = std::max(0.04 * (high - low), 1e-3);
+  const Scale x{0, rounds, kPlot.left, kPlot.right};
+  const Scale y{low - margin, high + margin, kPlot.bottom, kPlot.top};
+  draw_axes(canvas, x, y);
+  for (std::size_t i = 0; i < curves.sites.size(); ++i) {
+    canvas.path(polyline(scaled(curves.sites[i].points, x, y)),
+                fmt::format("curve site-{}", i % kSiteColors), curves.sites[i].name);
+  }
+  canvas.path(polyline(scaled(curves.validation, x, y)), "curve validation", "validation");
+  // More points than this would hide the line.
+  if (curves.validation.size() <= 60) {
+    for (const auto& [round, value] : curves.validation) {
+      canvas.circle(x(round), y(value), 3.5, "validation-point",
+                    fmt::format("validation after round {:g}: {}", round, text_of(value)));
+    }
+  }
+  return canvas.finish();
 }
 
 // Draws the bar of one site, and its idle share beside it.
@@ -110,47 +163,19 @@ void draw_idle_bar(SvgCanvas& canvas, const SiteReport& site, const Scale& x, do
 
 }  // namespace
 
-// The axes cover all curves with a margin, so that none touches the border.
 std::string loss_chart(const RunReport& report) {
-  SvgCanvas canvas(kLossPlot.width, kLossPlot.bottom + 44, "Loss by round");
-  std::vector<Points> curves;
-  for (const auto& site : report.sites) curves.push_back(thinned(training_curve(site)));
-  const Points all_validations(report.validation_losses.begin(), report.validation_losses.end());
-  const Points validation = thinned(all_validations);
-  double low = std::numeric_limits<double>::infinity();
-  double high = -low;
-  double rounds = 1;
-  const auto include = [&](const Points& points) {
-    for (const auto& [round, loss] : points) {
-      low = std::min(low, loss);
-      high = std::max(high, loss);
-      rounds = std::max(rounds, round);
-    }
-  };
-  for (const auto& curve : curves) include(curve);
-  include(validation);
-  if (!(low <= high)) {
-    canvas.text(kLossPlot.width / 2, 150, "no losses yet", "tick", Anchor::kMiddle);
-    return canvas.finish();
+  Curves curves{.validation = points_of(report.validation_losses)};
+  for (const auto& site : report.sites) {
+    curves.sites.push_back({site.site, thinned(training_curve(site))});
   }
-  // A flat curve would have no height without the least margin.
-  const double margin = std::max(0.04 * (high - low), 1e-3);
-  const Scale x{0, rounds, kLossPlot.left, kLossPlot.right};
-  const Scale y{low - margin, high + margin, kLossPlot.bottom, kLossPlot.top};
-  draw_loss_axes(canvas, x, y);
-  for (std::size_t i = 0; i < curves.size(); ++i) {
-    canvas.path(polyline(scaled(curves[i], x, y)), fmt::format("curve site-{}", i % kSiteColors),
-                report.sites[i].site);
-  }
-  canvas.path(polyline(scaled(validation, x, y)), "curve validation", "validation");
-  // More points than this would hide the line.
-  if (validation.size() <= 60) {
-    for (const auto& [round, loss] : validation) {
-      canvas.circle(x(round), y(loss), 3.5, "validation-point",
-                    fmt::format("validation after round {:g}: {}", round, loss_text(loss)));
-    }
-  }
-  return canvas.finish();
+  return curve_chart("Loss by round", curves, [](double loss) { return loss_text(loss); });
+}
+
+std::string accuracy_chart(const RunReport& report) {
+  auto percents = points_of(report.validation_accuracies);
+  for (auto& [round, accuracy] : percents) accuracy *= 100;
+  return curve_chart("Accuracy by round, in percent", {.sites = {}, .validation = percents},
+                     [](double percent) { return accuracy_text(percent / 100); });
 }
 
 // A round is as wide as the distance of two ticks that are one apart: round r from r - 1 to r.

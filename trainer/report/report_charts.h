@@ -1,4 +1,5 @@
-// Charts of the report: loss curves, and idle time by site and cause. Pure functions; thread-safe.
+// Charts of the report: curves of loss and accuracy, and idle time by site and cause. Pure
+// functions; thread-safe.
 #pragma once
 
 #include <string>
@@ -12,6 +13,9 @@ namespace farstep {
 // "site-7"; averaged if there are more steps than pixels). The validation loss has class
 // "validation".
 std::string loss_chart(const RunReport& report);
+
+// Draws the validation's accuracy against rounds, in percent, as an <svg> element of the same form.
+std::string accuracy_chart(const RunReport& report);
 
 // Draws a bar for each site as an <svg> element: the share of its wall time that each cause took.
 // Classes are the names of the causes.

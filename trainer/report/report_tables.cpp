@@ -109,9 +109,9 @@ std::map<int64_t, RoundSum> sum_rounds(const RunReport& report) {
 }
 
 // Not every round is validated.
-std::optional<double> find_loss(const std::map<int64_t, double>& losses, int64_t round) {
-  const auto found = losses.find(round);
-  return found == losses.end() ? std::nullopt : std::optional(found->second);
+std::optional<double> find_round(const std::map<int64_t, double>& figures, int64_t round) {
+  const auto found = figures.find(round);
+  return found == figures.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string first_and_last(std::string_view what, const std::map<int64_t, double>& losses) {
@@ -121,10 +121,19 @@ std::string first_and_last(std::string_view what, const std::map<int64_t, double
                      loss_text(losses.rbegin()->second));
 }
 
-// Does the same for the validation loss, and adds its share of the time.
+std::string first_and_last_accuracy(const std::map<int64_t, double>& accuracies) {
+  const auto last = accuracy_text(accuracies.rbegin()->second);
+  if (accuracies.size() == 1) return "accuracy " + last;
+  return fmt::format("accuracy {} → {}", accuracy_text(accuracies.begin()->second), last);
+}
+
+// Does the same for the validation loss, and adds the accuracy and the share of the time.
 std::string validation_text(const RunReport& report) {
   auto text = first_and_last("validation", report.validation_losses);
   if (report.validation_losses.empty()) return text;
+  if (const auto& accuracies = report.validation_accuracies; !accuracies.empty()) {
+    text += ", " + first_and_last_accuracy(accuracies);
+  }
   double seconds = 0;
   double all_seconds = 0;
   for (const auto& site : report.sites) {
@@ -171,11 +180,14 @@ std::string idle_title(const RunReport& report) {
 std::vector<std::string> facts(const RunReport& report) {
   // The members of a run agree on these facts.
   const auto& run = report.sites.front().run;
+  const auto examples =
+      run.sequence_length == 1
+          ? run.unit
+          : fmt::format("sequences of {} {}", count_text(run.sequence_length), run.unit);
   return {fmt::format("{} of {} rounds at {} site{}", report.rounds_done, run.rounds,
                       report.site_names.size(), report.site_names.size() == 1 ? "" : "s"),
-          fmt::format("{} parameters, sequences of {} tokens",
-                      short_count_text(static_cast<double>(run.parameters)),
-                      count_text(run.sequence_length)),
+          fmt::format("{} parameters, {}", short_count_text(static_cast<double>(run.parameters)),
+                      examples),
           validation_text(report), first_and_last("training", report.train_losses),
           ends_text(report)};
 }
@@ -217,8 +229,8 @@ Table idle_table(const RunReport& report) {
 
 Table work_table(const RunReport& report) {
   Table table{.title = "Work",
-              .header = {"site", "device", "steps", "tokens", "merged", "tokens/s", "first loss",
-                         "last loss", "idle (s)"},
+              .header = {"site", "device", "steps", report.unit(), "merged", report.unit() + "/s",
+                         "first loss", "last loss", "idle (s)"},
               .rows = {},
               .left_columns = 2};
   int64_t steps = 0;
@@ -345,22 +357,28 @@ Table traffic_table(const RunReport& report) {
 Table round_table(const RunReport& report, std::size_t most_rows) {
   const auto rounds = sum_rounds(report);
   const std::size_t every = (rounds.size() + most_rows - 1) / most_rows;
-  Table table{.title = every > 1 ? fmt::format("Rounds (every {}th)", every) : "Rounds",
-              .header = {"round", "seconds", "steps", "tokens", "training loss", "validation loss",
-                         "waiting (s)", "WAN (s)", "idle share", "sent", "theta hash"},
-              .rows = {}};
+  Table table{
+      .title = every > 1 ? fmt::format("Rounds (every {}th)", every) : "Rounds",
+      .header = {"round", "seconds", "steps", report.unit(), "training loss", "validation loss"},
+      .rows = {}};
+  const auto& accuracies = report.validation_accuracies;
+  if (!accuracies.empty()) table.header.push_back("accuracy");
+  table.header.insert(table.header.end(),
+                      {"waiting (s)", "WAN (s)", "idle share", "sent", "theta hash"});
   std::size_t index = 0;
   for (const auto& [number, round] : rounds) {
     const bool is_last = ++index == rounds.size();
     if (!is_last && index % every != 0) continue;
-    table.rows.push_back({{std::to_string(number), fmt::format("{:.1f}", round.longest_seconds),
-                           count_text(round.steps), count_text(round.tokens),
-                           loss_text(find_loss(report.train_losses, number)),
-                           loss_text(find_loss(report.validation_losses, number)),
-                           fmt::format("{:.1f}", round.use.seconds(SpanCause::kWait)),
-                           fmt::format("{:.1f}", round.use.seconds(SpanCause::kWan)),
-                           percent_text(round.use.idle_fraction()), bytes_text(round.bytes_sent),
-                           round.hash.substr(0, 8)}});
+    Table::Row row{{std::to_string(number), fmt::format("{:.1f}", round.longest_seconds),
+                    count_text(round.steps), count_text(round.tokens),
+                    loss_text(find_round(report.train_losses, number)),
+                    loss_text(find_round(report.validation_losses, number))}};
+    if (!accuracies.empty()) row.cells.push_back(accuracy_text(find_round(accuracies, number)));
+    row.cells.insert(row.cells.end(), {fmt::format("{:.1f}", round.use.seconds(SpanCause::kWait)),
+                                       fmt::format("{:.1f}", round.use.seconds(SpanCause::kWan)),
+                                       percent_text(round.use.idle_fraction()),
+                                       bytes_text(round.bytes_sent), round.hash.substr(0, 8)});
+    table.rows.push_back(std::move(row));
   }
   return table;
 }

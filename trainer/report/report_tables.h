@@ -31,7 +31,7 @@ std::vector<std::string> facts(const RunReport& report);
 // explains all time: training, and outages with the training that was done again after them.
 Table idle_table(const RunReport& report);
 
-// Steps, tokens computed and merged, throughput and losses; one row for each site.
+// Steps, tokens or images computed and merged, throughput and losses; one row for each site.
 Table work_table(const RunReport& report);
 
 // Work of the devices of sites with several; one row for each device, no rows without such a site.
@@ -51,8 +51,8 @@ Table link_table(const RunReport& report);
 // exposed and hidden by training.
 Table traffic_table(const RunReport& report);
 
-// One row for each round. With more than about `most_rows` rounds it keeps evenly spaced ones and
-// the last.
+// One row for each round, with the accuracy if the run has one. With more than about `most_rows`
+// rounds it keeps evenly spaced ones and the last.
 Table round_table(const RunReport& report, std::size_t most_rows);
 
 }  // namespace farstep

@@ -40,7 +40,7 @@ RoundStart round_start(Run& run) {
   return {.round = run.position.round(),
           .view = run.peers.view(),
           .planned = planned_work(run.config, plan),
-          .tokens_per_step = run.own_plan().batch * run.config.data.sequence_length,
+          .tokens_per_step = run.own_plan().batch * run.config.targets_per_example(),
           .is_measuring = plan.measuring_steps > 0,
           .exchanges = &run.peers.exchanges(),
           .theta = &run.site.theta(),

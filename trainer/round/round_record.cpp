@@ -56,7 +56,7 @@ void RoundRecord::finish() {
   const auto& timer = run_.site.timer();
   const auto before = uplink_before_.state, now = run_.peers.uplink().state;
   const int64_t steps = run_.site.steps_done();
-  const int64_t tokens = steps * plan.batch * run_.config.data.sequence_length;
+  const int64_t tokens = steps * plan.batch * run_.config.targets_per_example();
   const double train_loss = run_.site.loss_sum() / static_cast<double>(steps);
   const auto* newest = newest_sync();  // null: with eager updates a round may end without one
   run_.recorder.record(RoundEvent{

@@ -12,12 +12,8 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/checkpoint/hf_folder.h"
 #include "trainer/inner/cores.h"
 #include "trainer/model/device.h"
-#include "trainer/model/language/language_task.h"
-#include "trainer/model/language/model_shape.h"
-#include "trainer/model/llama/llama_layout.h"
 #include "trainer/peers/known_sites.h"
 #include "trainer/peers/secure_port.h"
 #include "trainer/peers/site_peers.h"
@@ -50,16 +46,8 @@ Found look_at_run(CheckedSite& site) {
 }
 
 Found look_at_model(CheckedSite& site) {
-  const auto& run = *site.run;
-  site.shape = model_shape(site.loaded.site, run, site.run_source);
-  const auto layout = llama_layout(*site.shape);
-  if (!run.model.from.empty()) {
-    const auto folder = model_source(site.loaded.site, run);
-    NamedBuffers wanted;
-    for (const auto& spec : layout) wanted.push_back({spec.name, DType::kF32, spec.shape, {}});
-    require_parameters(read_hf_folder(folder), wanted);
-  }
-  return fmt::format("{} parameters", num_parameters(layout));
+  site.layout = family_of(*site.run).layout(site.in_run());
+  return fmt::format("{} parameters", num_parameters(*site.layout));
 }
 
 // Returns what the system could give to a process, or nullopt if it does not say.
@@ -79,8 +67,8 @@ std::optional<int64_t> free_memory_bytes() {
 // The least that the site can do with: activations, checkpoints and buffers come on top.
 Found look_at_memory(CheckedSite& site) {
   const auto free_bytes = free_memory_bytes();
-  if (!site.shape || !free_bytes) return std::nullopt;
-  const int64_t vector_bytes = 4 * num_parameters(llama_layout(*site.shape));
+  if (!site.layout || !free_bytes) return std::nullopt;
+  const int64_t vector_bytes = 4 * num_parameters(*site.layout);
   int64_t vectors = 2;  // theta_global and the outer momentum
   for (const auto& device : site.loaded.site.devices) {
     const int64_t own =
@@ -239,29 +227,13 @@ Found look_at_output(CheckedSite& site) {
 }
 
 Found look_at_data(CheckedSite& site) {
-  if (!site.data) site.data = std::make_shared<const TokenData>(site.loaded.site.data);
-  const auto& validation = site.data->validation;
-  return fmt::format("{} tokens to train on, {} to validate on, digest {}",
-                     site.data->training.num_tokens(), validation ? validation->num_tokens() : 0,
-                     checksum_text(site.data->digest()));
+  const auto found = site.data.text();
+  return fmt::format("{}, digest {}", found, checksum_text(site.data.digest()));
 }
 
 Found look_at_data_of_run(CheckedSite& site) {
-  if (!site.data || !site.shape) return std::nullopt;
-  const auto& folder = site.loaded.site.data;
-  const auto& run = *site.run;
-  require_vocabulary(*site.shape, *site.data, site.run_source, folder);
-  const int64_t windows = site.data->training.num_windows(run.data.sequence_length);
-  if (run.evaluate.every_rounds != 0) {
-    if (!site.data->validation) {
-      throw DataError(fmt::format(
-          "{}: no {} shards: `farstep tokenize` with a --validation-fraction above 0 makes them; "
-          "or set evaluate.every_rounds of the run to 0",
-          folder, kValidationSplit));
-    }
-    site.data->validation->num_windows(run.data.sequence_length);
-  }
-  return fmt::format("{} windows of {} tokens", windows, run.data.sequence_length);
+  if (!site.data.is_open() || !site.layout) return std::nullopt;
+  return family_of(*site.run).check_data(site.in_run());
 }
 
 constexpr SiteCheck kChecks[] = {
@@ -275,15 +247,22 @@ constexpr SiteCheck kChecks[] = {
      look_at_network},
     {"output", "the folder of records and checkpoints can be written", false, look_at_output},
     {"data", "the dataset folder is whole", false, look_at_data},
-    {"data of run", "its tokens fit the model, its splits are long enough", true,
+    {"data of run", "it fits the model, and its splits are large enough", true,
      look_at_data_of_run},
 };
 
+std::optional<RunConfig> run_of(const LoadedSite& site) {
+  if (!site.run) return std::nullopt;
+  return run_config_from_json(*site.run, site.run_file);
+}
+
 }  // namespace
 
-CheckedSite::CheckedSite(const LoadedSite& site) : loaded(site), run_source(site.run_file) {
-  if (site.run) run = run_config_from_json(*site.run, site.run_file);
-}
+CheckedSite::CheckedSite(const LoadedSite& site)
+    : loaded(site),
+      run(run_of(site)),
+      run_source(site.run_file),
+      data(site.site.data, run ? std::optional(run->model.family) : std::nullopt) {}
 
 std::span<const SiteCheck> site_checks() {
   return kChecks;

@@ -4,15 +4,14 @@
 // Not thread-safe: belongs to the thread that opens the site.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "trainer/data/tokens/token_dataset.h"
-#include "trainer/model/llama/llama_config.h"
 #include "trainer/settings/load_config.h"
+#include "trainer/tasks/family.h"
 
 namespace farstep {
 
@@ -22,10 +21,13 @@ struct CheckedSite {
   explicit CheckedSite(const LoadedSite& site);
 
   const LoadedSite& loaded;
-  std::optional<RunConfig> run;  // nullopt until the coordinator hands it out
-  std::string run_source;        // for messages
-  std::optional<LlamaConfig> shape;
-  std::shared_ptr<const TokenData> data;
+  std::optional<RunConfig> run;                      // nullopt until the coordinator hands it out
+  std::string run_source;                            // for messages
+  std::optional<std::vector<ParameterSpec>> layout;  // of the model
+  SiteData data;
+
+  // The site in its run, which must be known.
+  SiteOfRun in_run() { return {loaded.site, run.value(), run_source, data}; }
 };
 
 struct SiteCheck {

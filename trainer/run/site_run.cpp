@@ -13,7 +13,6 @@
 #include "trainer/launch/interrupt.h"
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/device.h"
-#include "trainer/model/language/language_task.h"
 #include "trainer/model/language/model_shape.h"
 #include "trainer/peers/agreed_compute.h"
 #include "trainer/peers/agreed_start.h"
@@ -68,16 +67,14 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, Resume resume,
   require_site(checked);
   const auto ground = std::make_shared<SiteGround>(loaded, resume);
   const std::shared_ptr<SitePeers> peers = SitePeers::join(
-      loaded, ground->join_request(loaded, checked.data->digest()), ground->clock, stop,
+      loaded, ground->join_request(loaded, checked.data.digest()), ground->clock, stop,
       {.journal = ground->site.coordinator.journal, .term = ground->output / "term.json"});
   if (!peers) return nullptr;
   return peers->telling_failure([&] {
     require_run_fits(checked, peers->run(), std::string(kRunSource));
     write_configs(*ground, peers->run());
     peers->open_exchanges();
-    // The only place that knows what the run trains, beside the checks.
-    auto task = std::make_unique<LanguageTask>(ground->site, peers->run(), std::string(kRunSource),
-                                               checked.data);
+    auto task = family_of(peers->run()).make_task(checked.in_run());
     return std::unique_ptr<SiteRun>(new SiteRun(ground, peers, std::move(task)));
   });
 }
@@ -135,7 +132,7 @@ SiteRun::~SiteRun() {
 
 Planner SiteRun::make_planner() const {
   const ProfiledModel model{.parameters = model_.model->parameters().size(),
-                            .sequence_length = config_.data.sequence_length,
+                            .sequence_length = config_.targets_per_example(),
                             .compute = std::string(name_of(config_.inner.compute))};
   return in_file(std::string(kRunSource), [&] {
     return Planner(config_.plan, known_sites(config_, peers_->welcome(), model), peers_->view());
@@ -193,9 +190,10 @@ void SiteRun::record_start() {
                                     .sites = view.members,
                                     .devices = std::move(devices),
                                     .parameters = run_.parameters,
-                                    .sequence_length = config_.data.sequence_length,
+                                    .sequence_length = config_.targets_per_example(),
                                     .rounds = config_.outer.rounds,
                                     .generation = view.generation,
+                                    .unit = std::string(config_.target_name()),
                                     .start_round = run_.position.rounds_done,
                                     .start_step = trainer_.steps_done(),
                                     .start_fragments = strategy_->syncs_of_round(),
@@ -205,7 +203,7 @@ void SiteRun::record_start() {
 void SiteRun::log_plan() const {
   const auto& view = peers_->view();
   const auto& plan = run_.own_plan();
-  spdlog::info("run '{}' as site {} of {}: {} parameters, {} steps of {} sequences a round: {}",
+  spdlog::info("run '{}' as site {} of {}: {} parameters, {} steps of {} examples a round: {}",
                config_.name, view.self + 1, view.size(), run_.parameters, plan.local_steps,
                plan.batch, plan.reason);
   const FragmentSchedule schedule(plan.local_steps, config_.sync.fragments,

@@ -42,8 +42,10 @@ bool SiteValidation::run_if_due(Run& run, int64_t sequences_before, const std::s
   }
   swap_global_and_local(run.strategy);
   if (!result) return false;
-  run.recorder.record(EvaluationEvent{
-      .round = rounds_done, .loss_sum = result->loss_sum, .tokens = result->targets});
+  run.recorder.record(EvaluationEvent{.round = rounds_done,
+                                      .loss_sum = result->loss_sum,
+                                      .tokens = result->targets,
+                                      .hits = result->hits});
   return true;
 }
 

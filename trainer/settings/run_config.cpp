@@ -4,6 +4,7 @@
 #include <set>
 
 #include "heterogeneity/policy/policy.h"
+#include "trainer/settings/family_check.h"
 #include "trainer/strategy/make_strategy.h"
 
 namespace farstep {
@@ -144,6 +145,7 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
       sites.element(id).member("name").fail("'" + name + "' stands twice");
     }
   }
+  check_family(run, file);
   run.sync.validate({file, "sync"}, run.plan.base_steps);
   check_steps(run, file);
   const JsonPath servers{file, "sync.servers"};

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heterogeneity/policy/plan_config.h"
@@ -36,7 +37,9 @@ struct EvaluateConfig {
           "rounds between two validations; 0 never; null: as often as it costs 1 % of the training "
           "at most, and before the first round and after the last",
           at_least(0));
-    visit("windows", windows, "validation windows, spread over the set; 0 is all", at_least(0));
+    visit("windows", windows,
+          "validation examples, windows of tokens or images, spread over the set; 0 is all",
+          at_least(0));
   }
 };
 
@@ -91,6 +94,11 @@ struct RunConfig {
   // Returns the site's settings: those of `sites`, or in an open run the defaults. Throws
   // ConfigError if it does not take part.
   RunSite site(const std::string& site) const;
+  bool is_of_images() const { return model.family == ModelFamily::kImages; }
+  // The targets of an example: a sequence's tokens, or an image's one label; and what they are
+  // called.
+  int64_t targets_per_example() const { return is_of_images() ? 1 : data.sequence_length; }
+  std::string_view target_name() const { return is_of_images() ? "images" : "tokens"; }
 };
 
 // Returns the settings of the run's strategy.

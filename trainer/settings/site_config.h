@@ -138,7 +138,10 @@ struct SiteConfig {
         "pin", pin,
         "every cpu slice runs on cores of its own, the first that no slice names; not for several "
         "sites on one machine, which would all take the same");
-    visit("data", data, "folder of token shards that `farstep tokenize` made", kRequired);
+    visit("data", data,
+          "folder of token shards that `farstep tokenize` made; of a run of images: of IDX files, "
+          "as MNIST has them, or of CIFAR-10's binary version",
+          kRequired);
     visit("models", models, "folder under which model.from is looked up");
     visit("profile", profile,
           "what `farstep profile` measured of this site; empty: the plan learns from the rounds");

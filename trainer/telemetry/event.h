@@ -31,6 +31,7 @@ struct RunEvent {
   int64_t site_id = 0;
   std::vector<std::string> sites, devices;
   int64_t parameters = 0, sequence_length = 0, rounds = 0, generation = 0;
+  std::string unit = "tokens";
   int64_t start_round = 0, start_step = 0, start_fragments = 0;
   double clock_offset_seconds = 0;
 
@@ -43,7 +44,10 @@ struct RunEvent {
           required(at_least(1)));
     visit("devices", devices, "the site's devices, each as text", required(at_least(1)));
     visit("parameters", parameters, "parameters of the model", required(at_least(0)));
-    visit("sequence_length", sequence_length, "tokens of one sequence", required(at_least(1)));
+    visit("sequence_length", sequence_length, "tokens of one sequence; 1 where `unit` is images",
+          required(at_least(1)));
+    visit("unit", unit, "what the fields called tokens count, in all events: tokens or images",
+          kRequired);
     visit("rounds", rounds, "outer rounds of the whole run", required(at_least(0)));
     visit("generation", generation, "version of the membership", required(at_least(0)));
     visit("start_round", start_round, "rounds that were done before this start",
@@ -281,6 +285,7 @@ struct EvaluationEvent {
   int64_t round = 0;
   double loss_sum = 0;
   int64_t tokens = 0;
+  std::optional<int64_t> hits = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -288,6 +293,9 @@ struct EvaluationEvent {
           required(at_least(0)));
     visit("loss_sum", loss_sum, "sum of the losses of this site's share of the tokens", kRequired);
     visit("tokens", tokens, "tokens of that share", required(at_least(0)));
+    visit("hits", hits,
+          "of these, how many the model finds the likeliest; null if it does not count them",
+          required(at_least(0)));
   }
 };
 

@@ -47,6 +47,10 @@ std::string loss_text(std::optional<double> loss) {
   return loss ? fmt::format("{:.3f}", *loss) : "-";
 }
 
+std::string accuracy_text(std::optional<double> accuracy) {
+  return accuracy ? fmt::format("{:.2f} %", 100 * *accuracy) : "-";
+}
+
 std::string short_name(const std::string& site) {
   // The end stays, because sites that are numbered differ there.
   return site.size() <= 12 ? site : site.substr(0, 7) + ".." + site.substr(site.size() - 3);

@@ -23,6 +23,8 @@ std::string short_count_text(double count);
 std::string bytes_text(int64_t bytes);
 // "7.624"; "-" if there is no loss.
 std::string loss_text(std::optional<double> loss);
+// 0.9234 -> "92.34 %"; "-" if there is no accuracy.
+std::string accuracy_text(std::optional<double> accuracy);
 
 // Returns a site's name in at most 12 letters, without the middle of a longer one.
 std::string short_name(const std::string& site);

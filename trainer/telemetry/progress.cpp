@@ -78,7 +78,8 @@ std::string board_line(const SiteProgress& site, std::size_t name_width, std::si
       fmt::format(" {:>{}}/{}", std::min(site.round(), site.rounds()), rounds.size(), rounds);
   const auto step = fmt::format("  step {:>{}}/{}", site.step(), steps.size(), steps);
   const auto loss = fmt::format("  loss {:>6}", loss_text(site.loss()));
-  const auto speed = fmt::format("  {:>6} tok/s", short_count_text(site.tokens_per_second()));
+  const auto unit = site.unit() == "images" ? "img" : "tok";
+  const auto speed = fmt::format("  {:>6} {}/s", short_count_text(site.tokens_per_second()), unit);
   const auto now = fmt::format("  {:<11}", site.activity_text());
   const auto left = fmt::format(" {:>7}", time_left_text(site.seconds_left()));
   // From all details to the least: the first choice that leaves room for the bar.
@@ -113,9 +114,10 @@ void ProgressBoard::update(const Record& record) {
   site->update(record);
   if (is_terminal_) return;
   if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
-    write(out_, fmt::format("{}: round {}/{} done, loss {}, {} tokens/s, waited {:.1f} s\n",
-                            record.site, round->round, site->rounds(), loss_text(round->train_loss),
-                            short_count_text(site->tokens_per_second()), waited_seconds));
+    write(out_,
+          fmt::format("{}: round {}/{} done, loss {}, {} {}/s, waited {:.1f} s\n", record.site,
+                      round->round, site->rounds(), loss_text(round->train_loss),
+                      short_count_text(site->tokens_per_second()), site->unit(), waited_seconds));
   } else if (const auto* end = std::get_if<EndEvent>(&record.event)) {
     write(out_, fmt::format("{}: {}{}\n", record.site, name_of(end->outcome),
                             end->message.empty() ? "" : ": " + end->message));

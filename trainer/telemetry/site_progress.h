@@ -30,6 +30,7 @@ class SiteProgress {
   int64_t local_steps() const { return local_steps_; }             // steps planned for it
   std::optional<double> loss() const { return loss_; }             // of the last step
   double tokens_per_second() const { return tokens_per_second_; }  // while training, smoothed
+  const std::string& unit() const { return run_.unit; }            // what its tokens count
   double waited_seconds() const { return waited_seconds_; }        // for peers, in this round
   // Returns the completed share of the run, 0 to 1.
   double fraction() const;

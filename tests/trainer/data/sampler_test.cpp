@@ -94,7 +94,7 @@ TEST_CASE("unequal sites take no window twice in an epoch") {
     int64_t offset = 0;
     for (const int64_t sequences : round) {
       const RoundRange range{.pool = pool, .offset = offset, .num_members = 4};
-      for (int64_t k = 0; k < sequences; ++k) taken.push_back(sampler.window(range, k));
+      for (int64_t k = 0; k < sequences; ++k) taken.push_back(sampler.draw(range, k).number);
       offset += sequences;
     }
     pool.take(offset);
@@ -110,8 +110,10 @@ TEST_CASE("windows that come back are trained before the others, each once in an
   constexpr int64_t kWindows = 60;
   const Sampler sampler(DataOrder::kShuffled, 9, kWindows);
   WindowPool pool(50);
-  const auto next = [&] { return sampler.window({.pool = pool}, 0); };
-  const auto window_of = [&](int64_t sequence) { return sampler.window({.offset = sequence}, 0); };
+  const auto next = [&] { return sampler.draw({.pool = pool}, 0).number; };
+  const auto window_of = [&](int64_t sequence) {
+    return sampler.draw({.offset = sequence}, 0).number;
+  };
   pool.give_back({7, 9});
   pool.give_back({20, 21});
   std::set<int64_t> rest;
@@ -139,7 +141,8 @@ TEST_CASE("the sequential order deals the windows out in turn") {
                              .place = place,
                              .num_members = 3};
       for (int64_t k = 0; k < 20; ++k) {
-        CHECK(sampler.window(range, k) == ((before + k) * 3 + place) % kWindows);
+        const int64_t sequence = (before + k) * 3 + place;
+        CHECK(sampler.draw(range, k) == Draw{sequence % kWindows, sequence / kWindows});
       }
     }
   }

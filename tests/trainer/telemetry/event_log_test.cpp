@@ -12,7 +12,7 @@ namespace farstep {
 namespace {
 
 constexpr std::string_view kLine =
-    R"({"event":"evaluation","time":1,"site":"a","round":1,"loss_sum":2.5,"tokens":3})"
+    R"({"event":"evaluation","time":1,"site":"a","round":1,"loss_sum":2.5,"tokens":3,"hits":null})"
     "\n";
 
 void append(const std::filesystem::path& file, std::string_view text) {

@@ -21,6 +21,7 @@ std::vector<Event> one_of_each() {
   run.parameters = run.rounds = run.generation = run.start_round = run.start_step =
       run.start_fragments = 7;
   run.sequence_length = 128;
+  run.unit = "images";
   run.clock_offset_seconds = -0.125;
   return {run,
           StepEvent{3, 4, 1.5e9, 0.1, 0.01, 7.25, 0.5, 1e-4, 512, {0.1, 0.05}},
@@ -32,7 +33,7 @@ std::vector<Event> one_of_each() {
           SyncChangeEvent{3, CodecKind::kInt4, 8, 12, {0.25, 0.75}, "a slow line"},
           ViewEvent{3, 2, {"node1", "node2"}, "node3", std::nullopt, "silent for 5 s"},
           ViewEvent{4, 3, {"node1", "node2", "node3"}, std::nullopt, "node3", std::nullopt},
-          EvaluationEvent{3, 1234.5, 99},
+          EvaluationEvent{3, 1234.5, 99, 42},
           CheckpointEvent{3, 2, "round-00003", 4096},
           EndEvent{Outcome::kPeerLost, "node3 is silent\nsince 5 s"}};
 }
@@ -78,12 +79,13 @@ TEST_CASE("a record without any one of its fields or with one more is refused") 
 }
 
 TEST_CASE("what is no record is refused with file and line") {
-  for (const char* line :
-       {"", "{", "null", "[]", "17", "{}", R"({"event":7})", R"({"event":"dance"})",
-        R"({"event":"end","time":"now","site":"a","outcome":"done","message":""})",
-        R"({"event":"end","time":1,"site":"a","outcome":"lost","message":""})",
-        R"({"event":"evaluation","time":1,"site":"a","round":-1,"loss_sum":1,"tokens":1})",
-        R"({"event":"evaluation","time":1,"site":"a","round":1,"loss_sum":null,"tokens":1})"}) {
+  for (
+      const char* line :
+      {"", "{", "null", "[]", "17", "{}", R"({"event":7})", R"({"event":"dance"})",
+       R"({"event":"end","time":"now","site":"a","outcome":"done","message":""})",
+       R"({"event":"end","time":1,"site":"a","outcome":"lost","message":""})",
+       R"({"event":"evaluation","time":1,"site":"a","round":-1,"loss_sum":1,"tokens":1,"hits":1})",
+       R"({"event":"evaluation","time":1,"site":"a","round":1,"loss_sum":null,"tokens":1,"hits":1})"}) {
     INFO(line);
     CHECK_THROWS_WITH(parse_record(line, "run/events.jsonl", 12),
                       Catch::StartsWith("run/events.jsonl:12: "));

@@ -116,6 +116,11 @@ TEST_CASE("a line fits any width and shows the more the wider it is") {
   for (const char* detail : {"node1", "3/3", "step", "loss", "tok/s", "next round"}) {
     CHECK(wide.find(detail) != wide.npos);
   }
+  auto images = small_run().records(0);
+  std::get<RunEvent>(images.front().event).unit = "images";
+  SiteProgress of_images("node1");
+  for (const auto& record : images) of_images.update(record);
+  CHECK(board_line(of_images, 5, 120).find("img/s") != std::string::npos);
   const auto usual = board_line(site, 5, 79);
   for (const char* detail : {"node1", "3/3", "loss", "tok/s", "next round"}) {
     CHECK(usual.find(detail) != usual.npos);

@@ -1,30 +1,41 @@
-// The task of naming what an image shows, learned by a small convolutional net.
+// The task of a run whose model is a convolutional net: it learns to name what an image shows.
 #pragma once
 
+#include <memory>
 #include <string>
 
-#include "trainer/data/image_set.h"
-#include "trainer/model/convnet/convnet.h"
+#include "trainer/data/images/image_data.h"
+#include "trainer/data/images/image_examples.h"
+#include "trainer/model/convnet/convnet_config.h"
 #include "trainer/model/task.h"
+#include "trainer/settings/run_config.h"
 
 namespace farstep {
 
+// Returns the net that a run trains on `data`, with the means and deviations of the run's
+// `data.images`, or else those of the images to train on. Throws ConfigError with `run_source` and
+// the JSON path if the run's are of another number of channels.
+ConvNetConfig convnet_of_run(const RunConfig& run, const std::string& run_source,
+                             const ImageData& data);
+
 class ImageTask : public Task {
  public:
-  // Both sets must outlive this. The net has the shape of the training images, and as many classes.
-  ImageTask(const ImageSet& training, const ImageSet& validation);
+  // Throws ConfigError as convnet_of_run() does.
+  ImageTask(const RunConfig& run, const std::string& run_source,
+            std::shared_ptr<const ImageData> data);
 
-  // Throws ConfigError with `recompute`: the net keeps all that backward needs.
+  // Throws ConfigError as make_convnet() does.
   std::unique_ptr<TrainableModel> make_model(at::Device device, bool recompute) const override;
-  // Returns the fields of ConvNetConfig.
-  std::string config_text() const override;
-  const ImageSet& training() const override { return training_; }
-  const ImageSet& validation() const override { return validation_; }
+  // Returns the JSON from which convnet_from_json() reads the net.
+  std::string config_text() const override { return convnet_to_json(config_).dump(2); }
+  const ImageExamples& training() const override { return training_; }
+  const ImageExamples& validation() const override { return validation_; }
 
  private:
-  const ImageSet& training_;
-  const ImageSet& validation_;
+  const std::shared_ptr<const ImageData> data_;
   const ConvNetConfig config_;
+  const ComputeType compute_;
+  const ImageExamples training_, validation_;
 };
 
 }  // namespace farstep

@@ -1,4 +1,4 @@
-#include "trainer/data/idx_file.h"
+#include "trainer/data/images/idx_file.h"
 
 #include <zlib.h>
 
@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "trainer/base/error.h"
 
@@ -82,6 +83,22 @@ IdxFile read_idx_file(const std::filesystem::path& path) {
   }
   reader.require_end();
   return file;
+}
+
+LabelledImages read_idx_images(const std::filesystem::path& images,
+                               const std::filesystem::path& labels) {
+  auto pixels = read_idx_file(images);
+  auto names = read_idx_file(labels);
+  if (pixels.shape.size() != 3 || pixels.values.empty()) {
+    throw DataError(fmt::format("{}: holds no images of one height and width", images.string()));
+  }
+  if (names.shape.size() != 1 || names.shape.front() != pixels.shape.front()) {
+    throw DataError(fmt::format("{}: is not one label for each of the {} images of {}",
+                                labels.string(), pixels.shape.front(), images.string()));
+  }
+  return {.shape = {.channels = 1, .height = pixels.shape[1], .width = pixels.shape[2]},
+          .pixels = std::move(pixels.values),
+          .labels = std::move(names.values)};
 }
 
 }  // namespace farstep

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "trainer/data/images/labelled_images.h"
+
 namespace farstep {
 
 struct IdxFile {
@@ -15,5 +17,10 @@ struct IdxFile {
 // Throws DataError with the path if the file cannot be read, is cut short, goes on after its
 // values, or holds anything but bytes.
 IdxFile read_idx_file(const std::filesystem::path& path);
+
+// Reads the grey images (N, height, width) of one file and the labels (N) of another. Throws
+// DataError naming the file that has another shape, or none of them.
+LabelledImages read_idx_images(const std::filesystem::path& images,
+                               const std::filesystem::path& labels);
 
 }  // namespace farstep

@@ -1,4 +1,4 @@
-#include "trainer/data/idx_file.h"
+#include "trainer/data/images/idx_file.h"
 
 #include <sys/resource.h>
 #include <zlib.h>
@@ -6,7 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
-#include "tests/trainer/data/idx_files.h"
+#include "tests/trainer/data/images/idx_files.h"
 #include "trainer/base/error.h"
 
 namespace farstep {
@@ -63,6 +63,20 @@ TEST_CASE("an idx file takes no more memory than it has values") {
   const auto before = peak_kib();
   CHECK_THROWS_WITH(read_idx_file(folder / "a.idx"), Contains("a.idx: is cut short"));
   CHECK(peak_kib() - before < 1 << 20);
+}
+
+TEST_CASE("images and labels that do not belong together are refused by the wrong one's name") {
+  TemporaryFolder folder;
+  write_file(folder / "images", idx_text({2, 1, 1}, "ab"));
+  write_file(folder / "more", idx_text({3}, "abc"));
+  write_file(folder / "none", idx_text({0, 1, 1}, ""));
+  write_file(folder / "no labels", idx_text({0}, ""));
+  CHECK_THROWS_WITH(read_idx_images(folder / "images", folder / "more"),
+                    Contains("more: is not one label for each of the 2 images"));
+  CHECK_THROWS_WITH(read_idx_images(folder / "more", folder / "images"),
+                    Contains("more: holds no images"));
+  CHECK_THROWS_WITH(read_idx_images(folder / "none", folder / "no labels"),
+                    Contains("none: holds no images"));
 }
 
 }  // namespace farstep

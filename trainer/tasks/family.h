@@ -1,0 +1,46 @@
+// A model family: a kind of model with its kind of data. It makes the task of a run, and finds what
+// of run and site does not fit before that.
+//
+// To add one: a value of ModelFamily, a class of this interface with its task, and a row in
+// family_of(). Families have no state; thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/model/parameters/parameter_layout.h"
+#include "trainer/model/task.h"
+#include "trainer/settings/run_config.h"
+#include "trainer/settings/site_config.h"
+#include "trainer/tasks/site_data.h"
+
+namespace farstep {
+
+// A run at a site.
+struct SiteOfRun {
+  const SiteConfig& site;
+  const RunConfig& run;
+  const std::string& run_source;  // for messages
+  SiteData& data;
+};
+
+class Family {
+ public:
+  virtual ~Family() = default;
+
+  // Returns where the model's parameters stand, having looked at the folder that it starts from.
+  // Throws ConfigError naming `run_source` and the JSON path, or DataError naming a file. Opens the
+  // data only if the model depends on it.
+  virtual std::vector<ParameterSpec> layout(const SiteOfRun& at) const = 0;
+  // Returns what the run trains on: "128 windows of 64 tokens". Throws ConfigError or DataError if
+  // the site's data does not fit the run.
+  virtual std::string check_data(const SiteOfRun& at) const = 0;
+  // Makes the task. Throws as the others do.
+  virtual std::unique_ptr<Task> make_task(const SiteOfRun& at) const = 0;
+};
+
+// Returns the family of a run.
+const Family& family_of(const RunConfig& run);
+
+}  // namespace farstep

@@ -1,0 +1,15 @@
+// Language models on tokens. Thread-safe.
+#pragma once
+
+#include "trainer/tasks/family.h"
+
+namespace farstep {
+
+class LanguageFamily : public Family {
+ public:
+  std::vector<ParameterSpec> layout(const SiteOfRun& at) const override;
+  std::string check_data(const SiteOfRun& at) const override;
+  std::unique_ptr<Task> make_task(const SiteOfRun& at) const override;
+};
+
+}  // namespace farstep

@@ -1,0 +1,47 @@
+// The data of a site: a folder of token shards, or of labelled images.
+//
+// It is opened when it is first needed. Not thread-safe: belongs to the thread that opens the site.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "trainer/data/images/image_data.h"
+#include "trainer/data/tokens/token_dataset.h"
+#include "trainer/model/model_config.h"
+
+namespace farstep {
+
+class SiteData {
+ public:
+  // `family` is that of the run, if it is known. Else what is in the folder decides.
+  SiteData(std::filesystem::path folder, std::optional<ModelFamily> family)
+      : folder_(std::move(folder)), family_(family) {}
+
+  // Reads the folder, unless that was done. Throws DataError as TokenData and ImageData do.
+  void open();
+  bool is_open() const { return tokens_ || images_; }
+  const std::filesystem::path& folder() const { return folder_; }
+
+  // Open the folder if necessary. Throw DataError as open() does, or if it has data of another
+  // family.
+  std::shared_ptr<const TokenData> tokens();
+  std::shared_ptr<const ImageData> images();
+
+  // Returns the same 64-bit checksum at sites with equal data, and a text that tells how much it
+  // is. Both open the folder.
+  uint64_t digest();
+  std::string text();
+
+ private:
+  const std::filesystem::path folder_;
+  const std::optional<ModelFamily> family_;
+  // One of them once it is open.
+  std::shared_ptr<const TokenData> tokens_;
+  std::shared_ptr<const ImageData> images_;
+};
+
+}  // namespace farstep

@@ -1,0 +1,31 @@
+#include "trainer/tasks/trained_model.h"
+
+#include "trainer/base/error.h"
+#include "trainer/checkpoint/checkpoint_folder.h"
+#include "trainer/model/convnet/convnet_config.h"
+
+namespace farstep {
+
+HfFolder trained_model(const std::filesystem::path& folder) {
+  if (std::filesystem::exists(folder / kHfConfigFile)) return read_hf_folder(folder);
+  const auto checkpoints = resumable_checkpoints(folder / "checkpoints");
+  if (checkpoints.empty()) {
+    throw DataError(fmt::format(
+        "{}: neither a model (config.json, model.safetensors) nor a site's folder with checkpoints",
+        folder.string()));
+  }
+  return read_hf_folder(checkpoints.front().folder);
+}
+
+HfFolder trained_language_model(const std::filesystem::path& folder, std::string_view command) {
+  auto model = trained_model(folder);
+  if (is_convnet(model.config)) {
+    throw DataError(
+        fmt::format("{}: is of an image classifier; `farstep {}` is for language models alone, "
+                    "`farstep evaluate` for both",
+                    (model.path / kHfConfigFile).string(), command));
+  }
+  return model;
+}
+
+}  // namespace farstep
