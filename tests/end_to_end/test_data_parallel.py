@@ -4,7 +4,8 @@ import json
 import signal
 import unittest
 
-from cluster import Cluster, ClusterTest, by_event, farstep, measures_time, merge, validation_losses, wait_until
+from cluster import (REPOSITORY, Cluster, ClusterTest, by_event, farstep, measures_time, merge, validation_losses,
+                     wait_until)
 from test_resume import trajectory
 
 KINDS = {
@@ -145,6 +146,23 @@ class DataParallel(ClusterTest):
         self.assertGreater(waits["uniform"], 0.15)
         # Beside compilers 0.13 against 0.24: a busy machine adds to both.
         self.assertLess(waits["hybrid"], 0.75 * waits["uniform"])
+
+    def test_plan_divides_the_batch_of_a_step(self):
+        """`farstep plan` gives sites that step together equal steps, and refuses what cannot be."""
+        profiles = sorted((REPOSITORY / "configs/scenarios/paper").glob("node*.json"))
+        command = ["plan", "--profiles", *profiles, "--strategy", "ring_all_reduce", "--base-batch", 16]
+        result = farstep(*command, "--json")
+        self.assert_success(result)
+        sites = json.loads(result.stdout)["sites"]
+        self.assertEqual({site["local_steps"] for site in sites}, {100})
+        self.assertEqual(sum(site["batch"] for site in sites), 4 * 16)
+        self.assertGreater(sites[2]["batch"], sites[0]["batch"])  # node 3 is the fastest
+        for options in (("--policy", "steps_by_tflops"), ("--wan-target", 0.1)):
+            with self.subTest(options=options):
+                refused = farstep(*command, *options)
+                self.assertEqual(refused.returncode, 2, refused.stdout + refused.stderr)
+                self.assertIn(options[0], refused.stderr)
+                self.assertIn("ring_all_reduce", refused.stderr)
 
     def test_what_does_not_go_together_is_refused(self):
         """Each with the field and the reason."""

@@ -11,12 +11,12 @@ from stand_in import SOURCE
 
 FOLDERS = ("scripts", "tests/bench", "tests/end_to_end")
 # torch, before they read arguments
-NEED_A_LIBRARY = ("reference_muon.py", "reference_numerics.py", "peer_model.py")
+NEED_A_LIBRARY = ("reference_convnets.py", "reference_muon.py", "reference_numerics.py", "peer_model.py")
 
 
 def scripts() -> list[Path]:
     """What a user may start, from the root of the tree."""
-    return [path.relative_to(SOURCE) for folder in FOLDERS for path in sorted((SOURCE / folder).iterdir())
+    return [path.relative_to(SOURCE) for folder in FOLDERS for path in sorted((SOURCE / folder).rglob("*"))
             if path.is_file() and os.access(path, os.X_OK) and path.name not in NEED_A_LIBRARY
             and path.read_bytes().startswith(b"#!")]
 

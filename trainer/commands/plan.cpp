@@ -7,6 +7,7 @@
 #include "heterogeneity/plan/sync_plan.h"
 #include "heterogeneity/policy/policy.h"
 #include "outer_optimizer/outer_config.h"
+#include "outer_optimizer/strategy_kind.h"
 #include "trainer/commands/command_line.h"
 
 namespace farstep {
@@ -20,6 +21,7 @@ struct PlanOptions {
   int64_t base_batch = PlanConfig{}.base_batch;
   std::optional<int64_t> micro_batch, critical_batch;
   AveragingRule averaging = OuterConfig{}.averaging;
+  StrategyKind strategy = StrategyConfig{}.kind;
   std::optional<double> wan_target;
   bool json = false;
 
@@ -37,12 +39,26 @@ struct PlanOptions {
           "most sequences of all sites' inner steps together, up to which hybrid raises batches",
           at_least(1));
     visit("averaging", averaging, "rule of the averaging weights");
+    visit("strategy", strategy,
+          "how the sites' replicas stay together; some need equal numbers of steps");
     visit("wan_target", wan_target,
           "also choose how to sync, so that at most this share of a round is exposed WAN time",
           in_range(1e-6, 1));
     visit("json", json, "print one JSON object instead of a table");
   }
 };
+
+// Throws ConfigError if the sites cannot take every step together by these options.
+void check_steps_together(const PlanOptions& options) {
+  const auto refuse = [&](const std::string& option, const std::string& what) {
+    throw ConfigError(fmt::format("{} {}; with --strategy {} all sites take every step together",
+                                  option, what, name_of(options.strategy)));
+  };
+  if (options.policy == Policy::kStepsByTflops) {
+    refuse("--policy steps_by_tflops", "gives the sites different numbers of steps");
+  }
+  if (options.wan_target) refuse("--wan-target", "chooses how to sync the deltas of rounds");
+}
 
 // Plans the sync from the profiles' links. Throws ConfigError if the profiles lack figures.
 SyncPlan choose_sync(std::span<const SiteKnowledge> sites, const PlanConfig& config,
@@ -74,6 +90,8 @@ int plan_command(const Arguments& arguments) {
   config.base_batch = options->base_batch;
   config.micro_batch = options->micro_batch;
   config.critical_batch = options->critical_batch;
+  config.equal_steps = traits_of(options->strategy).steps_together;
+  if (config.equal_steps) check_steps_together(*options);
   // The policies name JSON paths, as in a run file; here the command stands for the file.
   const auto plan = in_file("farstep plan", [&] { return make_plan(config, sites); });
   std::optional<SyncPlan> sync;
