@@ -21,11 +21,17 @@ endfunction()
 
 # farstep_test(NAME SOURCES a_test.cpp ... DEPS layer ... [LINK ...] [LABELS fast] [TORCH])
 #   One Catch2 program; every TEST_CASE becomes a CTest test with the labels. A program with the label
-#   gpu has tests with the tag [gpu], and is bundled.
+#   gpu has tests with the tag [gpu], and is bundled. One with the label threads starts threads: only
+#   such programs are built for ThreadSanitizer.
 function(farstep_test name)
   cmake_parse_arguments(ARG "TORCH" "" "SOURCES;DEPS;LINK;LABELS" ${ARGN})
+  if(FARSTEP_SANITIZE STREQUAL "thread" AND NOT "threads" IN_LIST ARG_LABELS)
+    return()
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   farstep_link(${name} PRIVATE "test_support;${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" test)
+  # Catch2's assertions take twice as long to compile with -O3, and what is tested has its own objects.
+  target_compile_options(${name} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Og>")
   catch_discover_tests(${name} TEST_PREFIX "${name}: "
       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120 SKIP_REGULAR_EXPRESSION "SKIPPED:")
   if("gpu" IN_LIST ARG_LABELS)

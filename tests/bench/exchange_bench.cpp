@@ -66,11 +66,6 @@ int64_t payload_bytes(const Transport& transport) {
   return sum;
 }
 
-void meet(Store& store, const std::string& where, int rank, int num_sites) {
-  store.put(fmt::format("{}/{}", where, rank), "");
-  for (int site = 0; site < num_sites; ++site) store.get(fmt::format("{}/{}", where, site));
-}
-
 std::string run_site(const Options& options, const std::optional<LabFile>& lab, int rank,
                      Store& store) {
   MeshOptions mesh;

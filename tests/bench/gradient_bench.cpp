@@ -4,15 +4,17 @@
 //
 // Each step is taken twice: without compute, for the time of the exchange alone, and with it. What
 // backward could hide is the shorter of exchange and backward; the last line has the share that it
-// did hide.
+// did hide. With --servers the first sites are the parameter servers.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "outer_optimizer/exchange/direct_exchange.h"
 #include "outer_optimizer/exchange/ring_exchange.h"
+#include "outer_optimizer/sync_partitions.h"
 #include "tests/bench/lab_site.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/wan/transport/hosts.h"
@@ -41,6 +43,9 @@ struct Options {
   int steps = 3;
   int lanes = 0;  // the usual ones unless given
   bool ring = false;
+  std::vector<int64_t> tensors = {};  // their values, instead of `values` in one
+  int servers = 0;                    // all sites unless given
+  bool layer = false;
   std::string lab;
 };
 
@@ -68,6 +73,43 @@ class BenchExchanges : public Exchanges {
   Transport& transport_;
 };
 
+std::vector<std::string> site_names(int count) {
+  std::vector<std::string> names;
+  for (int site = 0; site < count; ++site) names.push_back(fmt::format("site{}", site));
+  return names;
+}
+
+// The first element of each tensor.
+std::vector<int64_t> borders_of(const Options& options) {
+  std::vector<int64_t> borders{0};
+  for (std::size_t i = 0; i + 1 < options.tensors.size(); ++i) {
+    borders.push_back(borders.back() + options.tensors[i]);
+  }
+  return borders;
+}
+
+SyncConfig sync_of(const Options& options, const std::vector<std::string>& sites) {
+  SyncConfig sync;
+  if (options.layer) sync.partition = PartitionRule::kLayer;
+  if (options.servers > 0) {
+    sync.exchange = ExchangeKind::kParameterServer;
+    sync.servers = {sites.begin(), sites.begin() + options.servers};
+  }
+  return sync;
+}
+
+// The largest part of the gradient that one site adds up, as a share.
+double largest_part(const Options& options) {
+  const auto sites = site_names(options.sites);
+  const SyncConfig sync = sync_of(options, sites);
+  const auto shares = configured_shares(sync, {.generation = 1, .members = sites, .self = 0});
+  int64_t largest = 0;
+  for (const auto& range : cut({0, options.values}, sync.partition, shares, borders_of(options))) {
+    largest = std::max(largest, range.size());
+  }
+  return static_cast<double>(largest) / static_cast<double>(options.values);
+}
+
 // Takes a step whose compute lasts `seconds`; returns how long the site waited after it.
 double take_step(GradientSums& sums, Clock& clock, int64_t size, double seconds) {
   EmulatedBackward step(sums, clock, size, seconds);
@@ -83,9 +125,7 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
                      Store& store) {
   MeshOptions mesh;
   mesh.rank = rank;
-  for (int site = 0; site < options.sites; ++site) {
-    mesh.sites.push_back(fmt::format("site{}", site));
-  }
+  mesh.sites = site_names(options.sites);
   mesh.address = enter_site(lab, rank);
   mesh.generation = 1;
   mesh.lanes = options.lanes;
@@ -102,7 +142,8 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
   const TemporaryFolder folder;
   RealClock clock;
   Recorder recorder(folder.path(), mesh.sites[static_cast<std::size_t>(rank)], clock);
-  GradientSums sums({}, options.bucket_mib << 20, {0}, recorder, clock);
+  GradientSums sums(sync_of(options, mesh.sites), options.bucket_mib << 20, borders_of(options),
+                    recorder, clock);
   std::vector<float> gradients(static_cast<std::size_t>(options.values), 1.0F);
   sums.meet(
       {.view = {.generation = 1, .members = mesh.sites, .self = static_cast<std::size_t>(rank)},
@@ -116,6 +157,7 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
     measured.alone.push_back(alone);
     measured.exposed.push_back(exposed);
   }
+  meet(store, "end", rank, options.sites);  // a site that leaves early resets its connections
   return to_json(measured).dump();
 }
 
@@ -133,8 +175,21 @@ int main(int argc, char** argv) {
   app.add_option("--lanes", options.lanes, "connections between two sites")
       ->check(CLI::Range(1, 64));
   app.add_flag("--ring", options.ring, "by Gloo's ring instead of the direct exchange");
+  app.add_option("--tensors", options.tensors, "values of each tensor; replaces --values")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  app.add_option("--servers", options.servers, "so many sites add up the gradient, not all")
+      ->check(CLI::NonNegativeNumber);
+  app.add_flag("--layer", options.layer, "give each tensor to one of those who add up");
   app.add_option("--lab", options.lab, "lab.json of a running lab")->envname("FARSTEP_LAB");
   CLI11_PARSE(app, argc, argv);
+  if (!options.tensors.empty()) {
+    options.values = std::accumulate(options.tensors.begin(), options.tensors.end(), int64_t{0});
+  }
+  if (options.servers > options.sites) {
+    fmt::print(stderr, "--servers {}: there are {} sites\n", options.servers, options.sites);
+    return 2;
+  }
   if (options.lanes == 0) options.lanes = static_cast<int>(lanes_for(options.sites));
   const auto lab = lab_at(options.lab);
   const auto reports = run_hosts(
@@ -157,6 +212,7 @@ int main(int argc, char** argv) {
   const auto count = static_cast<double>(reports.size()) * options.steps;
   alone /= count;
   exposed /= count;
+  fmt::print("the one who adds up most has {:.4f} of the gradient\n", largest_part(options));
   const double possible = std::min(alone, kBackwardShare * options.step_seconds);
   fmt::print(
       "mean: {:.2f} s alone, {:.2f} s exposed; hidden {:.1f} % of what backward could hide\n",

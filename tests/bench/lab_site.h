@@ -14,6 +14,7 @@
 #include "trainer/config/config_file.h"
 #include "trainer/config/json_fields.h"
 #include "wan/link/lab_file.h"
+#include "wan/transport/store.h"
 
 namespace farstep {
 
@@ -31,6 +32,12 @@ inline std::string enter_site(const std::optional<LabFile>& lab, int rank) {
   FARSTEP_CHECK(fd >= 0 && setns(fd, CLONE_NEWNET) == 0, "cannot enter site {} of the lab", rank);
   close(fd);
   return site.address;
+}
+
+// Returns when all sites have called it with the same `where`.
+inline void meet(Store& store, const std::string& where, int rank, int num_sites) {
+  store.put(fmt::format("{}/{}", where, rank), "");
+  for (int site = 0; site < num_sites; ++site) store.get(fmt::format("{}/{}", where, site));
 }
 
 }  // namespace farstep
