@@ -67,6 +67,7 @@ struct RunReport {
   // By round. Training loss: mean over the tokens of all sites. Validation loss: over the shares of
   // the members of that time, in rounds for which every share is present.
   std::map<int64_t, double> train_losses, validation_losses;
+  std::map<int64_t, double> noise_scales;  // by round in which it is known; equal at all sites
 
   // Returns the last validation loss, or without validation the last round's training loss.
   std::optional<double> final_loss() const;

@@ -166,18 +166,28 @@ std::string idle_title(const RunReport& report) {
                      most);
 }
 
+// Three digits: the estimate has no more.
+std::string scale_text(double scale) {
+  return fmt::format("{:.3g}", scale);
+}
+
 }  // namespace
 
 std::vector<std::string> facts(const RunReport& report) {
   // The members of a run agree on these facts.
   const auto& run = report.sites.front().run;
-  return {fmt::format("{} of {} rounds at {} site{}", report.rounds_done, run.rounds,
-                      report.site_names.size(), report.site_names.size() == 1 ? "" : "s"),
-          fmt::format("{} parameters, sequences of {} tokens",
-                      short_count_text(static_cast<double>(run.parameters)),
-                      count_text(run.sequence_length)),
-          validation_text(report), first_and_last("training", report.train_losses),
-          ends_text(report)};
+  Names facts{fmt::format("{} of {} rounds at {} site{}", report.rounds_done, run.rounds,
+                          report.site_names.size(), report.site_names.size() == 1 ? "" : "s"),
+              fmt::format("{} parameters, sequences of {} tokens",
+                          short_count_text(static_cast<double>(run.parameters)),
+                          count_text(run.sequence_length)),
+              validation_text(report), first_and_last("training", report.train_losses),
+              ends_text(report)};
+  if (!report.noise_scales.empty()) {
+    facts.push_back(fmt::format("gradient noise scale {} sequences",
+                                scale_text(report.noise_scales.rbegin()->second)));
+  }
+  return facts;
 }
 
 // `wait` and `wan` always have a row, for comparison with the papers; other causes only if they
@@ -361,7 +371,12 @@ Table round_table(const RunReport& report, std::size_t most_rows) {
                            fmt::format("{:.1f}", round.use.seconds(SpanCause::kWan)),
                            percent_text(round.use.idle_fraction()), bytes_text(round.bytes_sent),
                            round.hash.substr(0, 8)}});
+    if (report.noise_scales.empty()) continue;
+    const auto scale = report.noise_scales.find(number);
+    table.rows.back().cells.push_back(
+        scale == report.noise_scales.end() ? "-" : scale_text(scale->second));
   }
+  if (!report.noise_scales.empty()) table.header.emplace_back("noise scale");
   return table;
 }
 
