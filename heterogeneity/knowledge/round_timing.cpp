@@ -30,6 +30,12 @@ double mean_without_hiccups(std::span<const double> steps) {
 
 }  // namespace
 
+GradientNoise noise_of_round(std::span<const RoundTiming> timings) {
+  GradientNoise sum;
+  for (const auto& timing : timings) sum += timing.noise;
+  return sum;
+}
+
 double typical_step_seconds(std::span<const double> steps) {
   FARSTEP_CHECK(!steps.empty(), "no steps to take a time from");
   // The second half shows a site that has become slower at once. A faster one is believed after a

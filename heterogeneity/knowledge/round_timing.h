@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "heterogeneity/knowledge/gradient_noise.h"
 #include "trainer/config/fields.h"
 
 namespace farstep {
@@ -21,6 +22,7 @@ struct RoundTiming {
   double uplink_bits_per_second = 0, rtt_seconds = 0;
   // The site was asked to stop: it has ended its round early, and leaves after it.
   bool is_leaving = false;
+  GradientNoise noise = {};  // of the round's steps that were measured
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -39,9 +41,13 @@ struct RoundTiming {
           at_least(0));
     visit("is_leaving", is_leaving,
           "the site was asked to stop: its round ends after these steps, and it leaves then");
+    visit("noise", noise, "what the steps have shown of the gradient's noise");
   }
   bool operator==(const RoundTiming&) const = default;
 };
+
+// Returns what all sites have measured of the gradient's noise.
+GradientNoise noise_of_round(std::span<const RoundTiming> timings);
 
 // Returns the step time to expect: the mean of `steps` (in their order, not empty) or of their
 // second half, whichever is longer, without rare hiccups. So a site that becomes slower is seen in

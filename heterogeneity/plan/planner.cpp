@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "heterogeneity/plan/planner_state.h"
+#include "heterogeneity/policy/batch_growth.h"
 
 namespace farstep {
 
@@ -95,7 +96,7 @@ bool Planner::Members::anything_known() const {
 }
 
 Planner::Planner(const PlanConfig& config, std::vector<SiteKnowledge> sites, const View& view)
-    : config_(config) {
+    : config_(config), base_batch_(config.base_batch) {
   for (auto& site : sites) known_.try_emplace(site.site, std::move(site));
   set_view(view);
 }
@@ -147,8 +148,18 @@ Planner::Members Planner::members(std::span<const std::string> names) const {
   return members;
 }
 
-RoundPlan Planner::fresh_plan(const Members& members) const {
+PlanConfig Planner::present_config() const {
   auto config = config_;
+  config.base_batch = base_batch_;
+  return config;
+}
+
+double Planner::learning_rate_factor() const {
+  return farstep::learning_rate_factor(config_, base_batch_);
+}
+
+RoundPlan Planner::fresh_plan(const Members& members) const {
+  auto config = present_config();
   // Equal steps until the sites are measured: a guess at a site's speed would make the others wait.
   const bool learns_first = learns(config.policy) && config.replan && !members.anything_known();
   if (learns_first) config.policy = Policy::kUniform;
@@ -221,7 +232,7 @@ void Planner::plan_rest(const View& view, std::span<const RoundTiming> timings) 
   FARSTEP_CHECK(done > 0, "this round is not planned again");
   learn(view, timings);
   const auto members = this->members();
-  auto config = config_;
+  auto config = present_config();
   config.base_steps -= done;
   config.critical_batch.reset();  // batches stay
   // If no site has step times, the rest of the round stays as planned.
@@ -245,21 +256,35 @@ void Planner::plan_rest(const View& view, std::span<const RoundTiming> timings) 
   if (rest_seconds) plan_.round_seconds = measured_seconds + *rest_seconds;
 }
 
+GradientNoise Planner::noise_with(std::span<const RoundTiming> timings) const {
+  return noise_after(noise_, noise_of_round(timings));
+}
+
+bool Planner::grow_batch() {
+  int64_t batch_of_all = 0;
+  for (const auto& work : plan_.sites) batch_of_all += work.batch;
+  const auto before = base_batch_;
+  base_batch_ = grown_batch(config_, before, batch_of_all, noise_.scale());
+  return base_batch_ > before;
+}
+
 void Planner::keep_plan() {
   // The next round begins at its start, also after one that was planned twice.
   for (auto& work : plan_.sites) work.steps_before = 0;
 }
 
 void Planner::observe(const View& view, std::span<const RoundTiming> timings) {
-  if (!config_.replan) return;
-  learn(view, timings);
+  noise_ = noise_with(timings);
+  const bool grows = grow_batch();
+  if (!config_.replan && !grows) return;
+  if (config_.replan) learn(view, timings);
   keep_plan();
   const auto members = this->members();
   auto fresh = fresh_plan(members);
   // A plan with measuring steps is not of a whole round, so it has no figures to compare.
   const bool is_whole = plan_.measuring_steps == 0;
-  if (learns(config_.policy) && members.anything_known() && is_whole) {
-    auto current = predicted_anew(config_, members.sites, members.predictors, plan_);
+  if (!grows && learns(config_.policy) && members.anything_known() && is_whole) {
+    auto current = predicted_anew(present_config(), members.sites, members.predictors, plan_);
     if (is_as_good(config_, current, fresh)) fresh = std::move(current);
   }
   plan_ = std::move(fresh);
@@ -275,6 +300,8 @@ Json Planner::state() const {
     if (std::ranges::find(plan_.sites, name, &SitePlan::site) != plan_.sites.end()) continue;
     state.away.push_back(learned_state(known.site));
   }
+  state.noise = noise_;
+  if (config_.batch_growth) state.base_batch = base_batch_;
   return to_json(state);
 }
 
@@ -286,6 +313,8 @@ void Planner::restore(const Json& json) {
   };
   std::ranges::for_each(state.sites, learn);
   std::ranges::for_each(state.away, learn);
+  noise_ = state.noise;
+  if (config_.batch_growth && state.base_batch) base_batch_ = *state.base_batch;
   const auto members = this->members();
   const bool same_members = std::ranges::is_permutation(state.sites, plan_.sites, {},
                                                         &MemberState::site, &SitePlan::site);
@@ -300,7 +329,7 @@ void Planner::restore(const Json& json) {
     work.most_steps = saved.most_steps;
     work.steps_before = saved.steps_before;
   }
-  plan_ = predicted_anew(config_, members.sites, members.predictors, std::move(plan_));
+  plan_ = predicted_anew(present_config(), members.sites, members.predictors, std::move(plan_));
 }
 
 }  // namespace farstep

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "heterogeneity/knowledge/gradient_noise.h"
 #include "heterogeneity/knowledge/round_timing.h"
 #include "heterogeneity/policy/policy.h"
 #include "trainer/base/view.h"
@@ -47,7 +48,9 @@ class Planner {
   // percent counts by half, since the difference is noise. A larger difference is a change of the
   // site and counts in full, by at most a factor of four per round. The sites keep their work
   // unless other work saves enough idle time. A link figure replaces the old one only if it differs
-  // by more than a fifth; less is noise. Without re-planning nothing is learned and the plan stays.
+  // by more than a fifth; less is noise. Without re-planning only the gradient's noise is learned,
+  // and the plan stays. With plan.batch_growth the base batch may grow then (grown_batch), and a
+  // plan of another base batch replaces the one before.
   void observe(const View& view, std::span<const RoundTiming> timings);
 
   // Learns from the round's measuring_steps, as observe() does, and plans the rest of the round.
@@ -55,12 +58,20 @@ class Planner {
   // the plan's.
   void plan_rest(const View& view, std::span<const RoundTiming> timings);
 
+  // Returns what the rounds so far have shown of the gradient's noise, once `timings` are observed.
+  GradientNoise noise_with(std::span<const RoundTiming> timings) const;
+
+  // The base batch of the present plan, and by what the inner learning rates are multiplied with
+  // it.
+  int64_t base_batch() const { return base_batch_; }
+  double learning_rate_factor() const;
+
   // Uses the plan again for the next round. Called when the finished round has no figures yet.
   void keep_plan();
 
-  // The learned figures of all sites and the plan, by name, saved and restored: a resumed run
-  // continues with its plan. If the saved plan is for other members than the present ones, these
-  // get a plan of their own. restore() throws DataError if `state` is malformed.
+  // The learned figures of all sites, the base batch and the plan, by name, saved and restored: a
+  // resumed run continues with its plan. If the saved plan is for other members than the present
+  // ones, these get a plan of their own. restore() throws DataError if `state` is malformed.
   Json state() const;
   void restore(const Json& state);
 
@@ -88,9 +99,15 @@ class Planner {
   void learn(const View& view, std::span<const RoundTiming> timings);
   // Returns the plan of the present knowledge, independent of the plan before.
   RoundPlan fresh_plan(const Members& members) const;
+  // Returns the settings of the present plan: the run's, with the base batch as it has grown.
+  PlanConfig present_config() const;
+  // Lets the base batch grow by the noise of the rounds so far. Returns false if it stays.
+  bool grow_batch();
 
   const PlanConfig config_;
   std::map<std::string, Known> known_;  // by name; has all members
+  GradientNoise noise_;                 // of all sites, over the rounds so far
+  int64_t base_batch_;
   RoundPlan plan_;
 };
 

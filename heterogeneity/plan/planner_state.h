@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "heterogeneity/knowledge/gradient_noise.h"
 #include "heterogeneity/knowledge/site_knowledge.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
@@ -61,11 +62,15 @@ struct MemberState : LearnedState {
 struct PlannerState {
   std::vector<MemberState> sites;
   std::vector<LearnedState> away;
+  GradientNoise noise = {};
+  std::optional<int64_t> base_batch = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("sites", sites, "the members, in order of the plan", kRequired);
     visit("away", away, "known sites that are not members");
+    visit("noise", noise, "what the rounds have shown of the gradient's noise");
+    visit("base_batch", base_batch, "as it has grown; null: it does not grow", at_least(1));
   }
 };
 

@@ -26,12 +26,35 @@ inline std::span<const std::string_view> enum_names(RoundEnd) {
   return kNames;
 }
 
+enum class LearningRateRule { kNone, kSqrt };
+inline std::span<const std::string_view> enum_names(LearningRateRule) {
+  static constexpr std::array<std::string_view, 2> kNames{"none", "sqrt"};
+  return kNames;
+}
+
+// How the base batch follows the gradient noise scale (batch_growth.h).
+struct BatchGrowth {
+  int64_t most_batch = 1;
+  double most_factor = 2;
+  LearningRateRule learning_rate = LearningRateRule::kNone;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("most_batch", most_batch, "largest base batch", required(in_range(1, 1e9)));
+    visit("most_factor", most_factor, "by how much it grows from a round to the next at most",
+          in_range(1, 16));
+    visit("learning_rate", learning_rate,
+          "sqrt: inner learning rates grow with the root of the base batch; none: they stay");
+  }
+};
+
 struct PlanConfig {
   Policy policy = Policy::kUniform;
   int64_t base_steps = 100;
   int64_t base_batch = 4;
   std::optional<int64_t> micro_batch;
   std::optional<int64_t> critical_batch;
+  std::optional<BatchGrowth> batch_growth;
   bool replan = true;
   RoundEnd round_end = RoundEnd::kSteps;
   double slack_fraction = 0.01;
@@ -53,6 +76,9 @@ struct PlanConfig {
           "most sequences that all sites' inner steps together may have, up to which hybrid raises "
           "batches; null keeps base_batch",
           at_least(1));
+    visit("batch_growth", batch_growth,
+          "lets base_batch grow from round to round, while all sites' batches together are smaller "
+          "than the measured gradient noise scale; null keeps it");
     visit("replan", replan, "hybrid plans every round from the step times of those before");
     visit(
         "round_end", round_end,

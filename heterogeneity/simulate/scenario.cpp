@@ -131,6 +131,13 @@ void check_regions(const Scenario& scenario, const std::string& file) {
   }
 }
 
+void check_plan(const PlanConfig& plan, const std::string& file) {
+  if (!plan.batch_growth) return;
+  JsonPath{file, "plan.batch_growth"}.fail(
+      "follows the noise of gradients, which a simulation does not have: leave it out, and "
+      "simulate with the base_batch that the run would have");
+}
+
 // Throws if the simulation does not support the scenario's strategy and `sync`. Other settings of a
 // run's `sync` are accepted.
 void check_sync(const Scenario& scenario, const std::string& file) {
@@ -170,6 +177,7 @@ void complete(Scenario& scenario, const Json& json) {
 Scenario scenario_from_json(const Json& json, const std::string& file, const fs::path& folder) {
   auto scenario = read_json<Scenario>(json, file);
   complete(scenario, json);
+  check_plan(scenario.plan, file);
   const auto placed = spell_out(scenario, file, folder);
   check_names(placed);
   check_profiles(placed, scenario.plan);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "heterogeneity/knowledge/gradient_noise.h"
 #include "trainer/base/memory/named_buffers.h"
 #include "trainer/checkpoint/checkpoint_folder.h"
 #include "trainer/config/json_fields.h"
@@ -33,6 +34,7 @@ struct TrainProgress {
   std::string theta_hash;
   double round_seconds = 0;
   std::vector<double> step_seconds = {};
+  GradientNoise noise = {};
   Json planner = {};
   Json strategy = {};
   Json products = {};
@@ -54,6 +56,7 @@ struct TrainProgress {
     visit("theta_hash", theta_hash, "checksum of theta_global, 16 hexadecimal digits", kRequired);
     visit("round_seconds", round_seconds, "time spent in the round after them", at_least(0));
     visit("step_seconds", step_seconds, "how long each of `step`'s inner steps took");
+    visit("noise", noise, "what `step`'s inner steps have shown of the gradient's noise");
     visit("planner", planner, "what the planner has learned of the sites");
     visit("strategy", strategy, "how far the round's syncs have come");
     visit("products", products, "how matrix products are made, where that was measured");

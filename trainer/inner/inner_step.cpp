@@ -53,6 +53,7 @@ std::unique_ptr<GpuStep> gpu_step([[maybe_unused]] const SiteDevices& devices,
 struct InnerStep::Step {
   const BatchView& batch;
   const std::stop_token& stop;
+  double progress = 0;
   std::vector<Share> shares;
   double learning_rate = 0;
   std::vector<ShareResult> done = {};
@@ -61,6 +62,19 @@ struct InnerStep::Step {
   double loss() const {
     return std::accumulate(done.begin(), done.end(), 0.0,
                            [](double sum, const ShareResult& one) { return sum + one.loss; });
+  }
+  // Returns what the norms show, of which the sum counts `coefficient` of its parts in the gradient
+  // of the update.
+  std::optional<GradientNoise> noise(double coefficient) const {
+    std::vector<MeanGradient> parts;
+    for (const auto& one : done) {
+      if (one.part) parts.push_back(*one.part);
+    }
+    // Without the sum of all sites there is no whole.
+    if (parts.empty() || coefficient <= 0) return std::nullopt;
+    const auto examples = static_cast<double>(batch.examples);
+    const MeanGradient whole{examples / coefficient, norms.front() * norms.front()};
+    return noise_of_step(parts, whole, examples);
   }
   // All updating devices have summed the same gradients, so the first norm is everybody's.
   StepResult result() const {
@@ -86,25 +100,26 @@ InnerStep::InnerStep(TrainableModel& model, const InnerConfig& config,
       followed_(devices_.size(), -1),
       on_gpu_(across_sites ? nullptr : gpu_step(devices_, optimizer_.first(), config)) {}
 
-StepResult InnerStep::run(const BatchView& batch, int64_t micro_batch, double progress,
+StepResult InnerStep::run(const BatchView& batch, int64_t micro_batch, const StepTerms& terms,
                           const std::stop_token& stop) {
   std::vector<int64_t> shares(num_devices());
   shares.front() = batch.examples;
-  return run(batch, shares, micro_batch, progress, stop);
+  return run(batch, shares, micro_batch, terms, stop);
 }
 
 StepResult InnerStep::run(const BatchView& batch, std::span<const int64_t> shares,
-                          int64_t micro_batch, double progress, const std::stop_token& stop) {
+                          int64_t micro_batch, const StepTerms& terms,
+                          const std::stop_token& stop) {
   FARSTEP_CHECK(!is_under_way(), "a step is under way");
-  auto result = start(batch, shares, micro_batch, progress, stop);
+  auto result = start(batch, shares, micro_batch, terms, stop);
   return result ? *std::move(result) : *finish();
 }
 
 StepResult InnerStep::run_across(const BatchView& batch, std::span<const int64_t> shares,
-                                 int64_t micro_batch, double progress, SiteReduction& across,
+                                 int64_t micro_batch, const StepTerms& terms, SiteReduction& across,
                                  const std::stop_token& stop) {
   FARSTEP_CHECK(!on_gpu_, "the gradient of this step is updated where it is made");
-  return run_at_once(make_step(batch, shares, micro_batch, progress, stop), progress, &across);
+  return run_at_once(make_step(batch, shares, micro_batch, terms, stop), &across);
 }
 
 std::span<float> InnerStep::host_gradients() {
@@ -120,13 +135,13 @@ std::span<float> InnerStep::host_gradients() {
 }
 
 std::optional<StepResult> InnerStep::start(const BatchView& batch, std::span<const int64_t> shares,
-                                           int64_t micro_batch, double progress,
+                                           int64_t micro_batch, const StepTerms& terms,
                                            const std::stop_token& stop) {
-  auto step = make_step(batch, shares, micro_batch, progress, stop);
-  if (!on_gpu_) return run_at_once(std::move(step), progress);
+  auto step = make_step(batch, shares, micro_batch, terms, stop);
+  if (!on_gpu_) return run_at_once(std::move(step));
   const bool is_first = !is_under_way();
   try {
-    on_gpu_->start(batch, micro_batch, {progress, step.learning_rate});
+    on_gpu_->start(batch, micro_batch, {terms.progress, step.learning_rate});
   } catch (...) {
     rethrow(0, std::current_exception(), step);
   }
@@ -144,21 +159,22 @@ int64_t InnerStep::warm_up() {
 
 std::optional<StepResult> InnerStep::finish() {
   if (!is_under_way()) return std::nullopt;
-  const auto [settings, tokens, update, seconds] = on_gpu_->finish();
+  const auto [settings, tokens, update, seconds, noise] = on_gpu_->finish();
   // If a step is not taken, the step after it is not taken either, so its outcome is ignored.
   while (!update.taken && is_under_way()) on_gpu_->finish();
   StepResult result{.loss = update.loss,
                     .gradient_norm = update.gradient_norm,
                     .learning_rate = settings.learning_rate,
                     .tokens = tokens,
-                    .device_seconds = {seconds}};
+                    .device_seconds = {seconds},
+                    .noise = noise};
   require_finite(result, settings.progress);
   FARSTEP_CHECK(update.taken, "a step with finite numbers was not taken");
   return result;
 }
 
 InnerStep::Step InnerStep::make_step(const BatchView& batch, std::span<const int64_t> shares,
-                                     int64_t micro_batch, double progress,
+                                     int64_t micro_batch, const StepTerms& terms,
                                      const std::stop_token& stop) const {
   FARSTEP_CHECK(micro_batch > 0, "a micro-batch has examples");
   FARSTEP_CHECK(shares.size() == num_devices() &&
@@ -171,18 +187,20 @@ InnerStep::Step InnerStep::make_step(const BatchView& batch, std::span<const int
       is_warm ? 1 : static_cast<double>(warm_steps_ + 1) / static_cast<double>(warm_up_steps_);
   Step step{.batch = batch,
             .stop = stop,
+            .progress = terms.progress,
             .shares = {},
-            .learning_rate = factor * learning_rate(config_, progress)};
+            .learning_rate =
+                factor * terms.learning_rate_factor * learning_rate(config_, terms.progress)};
   step.done.resize(num_devices());
   step.norms.resize(num_devices());
   for (int64_t first = 0; const int64_t examples : shares) {
-    step.shares.push_back({first, examples, micro_batch});
+    step.shares.push_back({first, examples, micro_batch, terms.measures_noise});
     first += examples;
   }
   return step;
 }
 
-StepResult InnerStep::run_at_once(Step step, double progress, SiteReduction* across) {
+StepResult InnerStep::run_at_once(Step step, SiteReduction* across) {
   const auto& values = devices_.model(0).parameters().values();
   const int64_t version = values._version();
   // Other devices' threads read the values on streams of their own.
@@ -222,8 +240,9 @@ StepResult InnerStep::run_at_once(Step step, double progress, SiteReduction* acr
   auto result = step.result();
   result.held_seconds = optimizer_.first().held_seconds() - held_before;
   if (across) result.across_seconds = across->waited_seconds();
+  result.noise = step.noise(across ? across->coefficient() : 1);
   // Thrown before the caller can record the step as done.
-  require_finite(result, progress);
+  require_finite(result, step.progress);
   ++warm_steps_;
   return result;
 }

@@ -19,6 +19,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "heterogeneity/knowledge/gradient_noise.h"
 #include "trainer/base/memory/named_buffers.h"
 #include "trainer/data/batch_view.h"
 #include "trainer/inner/gpu/gpu_step.h"
@@ -30,6 +31,21 @@
 
 namespace farstep {
 
+// How a step is taken.
+struct StepTerms {
+  // By default only the schedule decides.
+  StepTerms(double progress) : progress(progress) {}
+  StepTerms(double progress, double learning_rate_factor, bool measures_noise)
+      : progress(progress),
+        learning_rate_factor(learning_rate_factor),
+        measures_noise(measures_noise) {}
+
+  double progress;                  // of the run, in [0, 1]; the schedule's learning rate is by it
+  double learning_rate_factor = 1;  // of the schedule's
+  // Whether the result has the step's noise. A GPU with the fused step always measures it.
+  bool measures_noise = false;
+};
+
 struct StepResult {
   double loss = 0;           // mean over the batch's targets, before the update
   double gradient_norm = 0;  // before clipping
@@ -39,6 +55,9 @@ struct StepResult {
   std::vector<double> device_seconds;
   double held_seconds = 0;    // the step's wait for a snapshot to be copied
   double across_seconds = 0;  // the step's wait for other sites' gradients
+  // Of the first micro-batch of each device against the gradient of the update; nullopt if that is
+  // all there is, or nothing was measured.
+  std::optional<GradientNoise> noise = {};
 };
 
 class InnerStep {
@@ -58,25 +77,25 @@ class InnerStep {
   std::size_t num_devices() const { return devices_.size(); }
 
   // Updates the values by the gradient of the mean loss over all targets of `batch`. The gradient
-  // is clipped by its global norm; `progress` in [0, 1] determines the learning rate. Device i has
-  // the next `shares[i]` examples; the shares add up to the batch. At most `micro_batch` examples
-  // are on a device at once. On CPUs the gradients are added in order of the devices.
+  // is clipped by its global norm. Device i has the next `shares[i]` examples; the shares add up to
+  // the batch. At most `micro_batch` examples are on a device at once. On CPUs the gradients are
+  // added in order of the devices.
   //
   // If it throws, parameters and optimizer are unchanged. Throws DivergenceError if loss or
   // gradient is not finite. Throws NoRoomError with the largest micro-batch that fits if a device's
   // memory is too small. Throws Stopped if `stop` is requested before the gradients are complete:
   // then no device takes the step.
   StepResult run(const BatchView& batch, std::span<const int64_t> shares, int64_t micro_batch,
-                 double progress, const std::stop_token& stop = {});
+                 const StepTerms& terms, const std::stop_token& stop = {});
   // The same with the whole batch on the first device.
-  StepResult run(const BatchView& batch, int64_t micro_batch, double progress,
+  StepResult run(const BatchView& batch, int64_t micro_batch, const StepTerms& terms,
                  const std::stop_token& stop = {});
   // The same, but the site's gradient is summed with other sites' before clipping and update.
   // `across` sums in host_gradients() and is told which parts are final: during backward on CPUs,
   // after it on GPUs. Throws the exceptions of `across`; InternalError if another site abandons the
   // step.
   StepResult run_across(const BatchView& batch, std::span<const int64_t> shares,
-                        int64_t micro_batch, double progress, SiteReduction& across,
+                        int64_t micro_batch, const StepTerms& terms, SiteReduction& across,
                         const std::stop_token& stop = {});
   // The memory in which run_across() sums: the first device's gradient, flat, fp32, or for a GPU a
   // copy of it.
@@ -89,7 +108,7 @@ class InnerStep {
   // either. The batch's memory may be freed when this returns. A step that a GPU has begun ends
   // whole: a stop has no effect on it.
   std::optional<StepResult> start(const BatchView& batch, std::span<const int64_t> shares,
-                                  int64_t micro_batch, double progress,
+                                  int64_t micro_batch, const StepTerms& terms,
                                   const std::stop_token& stop = {});
   // Waits for the step under way and returns its result; nullopt if there is none. Throws as run()
   // does. Must be called before any other read or change of the model or its state, unless that
@@ -109,8 +128,8 @@ class InnerStep {
   // The inputs of a step and the results of the devices; each device writes only its own elements.
   struct Step;
   Step make_step(const BatchView& batch, std::span<const int64_t> shares, int64_t micro_batch,
-                 double progress, const std::stop_token& stop) const;
-  StepResult run_at_once(Step step, double progress, SiteReduction* across = nullptr);
+                 const StepTerms& terms, const std::stop_token& stop) const;
+  StepResult run_at_once(Step step, SiteReduction* across = nullptr);
   bool is_under_way() const { return on_gpu_ && on_gpu_->num_under_way() > 0; }
   void run_device(std::size_t device, Step& step, SiteReduction* across);
   // Whether backward computes the site's gradient in the memory in which it is summed.

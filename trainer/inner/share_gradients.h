@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 
+#include "heterogeneity/knowledge/gradient_noise.h"
 #include "trainer/data/batch_view.h"
 #include "trainer/model/trainable_model.h"
 
@@ -17,11 +19,14 @@ namespace farstep {
 // Examples [first, first + examples) of a batch, at most `micro_batch` on the device at once.
 struct Share {
   int64_t first = 0, examples = 0, micro_batch = 0;
+  bool measures_noise = false;
 };
 
 struct ShareResult {
   double loss = 0;     // the share's part of the batch's mean
   double seconds = 0;  // without those spent in `ready`
+  // With measures_noise, of the first micro-batch; nullopt for an empty share.
+  std::optional<MeanGradient> part = {};
 };
 
 // Writes the gradient of the share's part of the batch's mean loss to the model's gradients; zeros

@@ -158,6 +158,7 @@ void collect_losses(RunReport& report) {
       } else if (const auto* view = std::get_if<ViewEvent>(&record.event)) {
         members = count_sites(report, view->members);
       } else if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
+        if (round->noise_scale) report.noise_scales[round->round] = *round->noise_scale;
         if (!round->train_loss) continue;
         auto& loss = training[round->round];
         loss.sum += *round->train_loss * static_cast<double>(round->tokens);
@@ -319,6 +320,10 @@ Json report_json(const RunReport& report) {
   json["final_loss"] = or_null(report.final_loss());
   if (const auto accuracy = report.final_accuracy()) json["final_accuracy"] = *accuracy;
   json["wan_bytes_sent"] = report.wan_bytes_sent();
+  json["noise_scales"] = Json::array();
+  for (const auto& [round, scale] : report.noise_scales) {
+    json["noise_scales"].push_back({{"round", round}, {"noise_scale", scale}});
+  }
   json["sync_changes"] = Json::array();
   for (auto& change : sync_changes(report)) json["sync_changes"].push_back(to_json(change));
   const auto membership = membership_of(report);

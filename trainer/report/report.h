@@ -70,6 +70,7 @@ struct RunReport {
   // The share of the validation's targets that the model names right; in the same rounds, if it
   // counts them.
   std::map<int64_t, double> validation_accuracies;
+  std::map<int64_t, double> noise_scales;  // by round in which it is known; equal at all sites
 
   // Returns what the counts called tokens count: "tokens" or "images".
   const std::string& unit() const { return sites.front().run.unit; }

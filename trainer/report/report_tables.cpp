@@ -175,6 +175,11 @@ std::string idle_title(const RunReport& report) {
                      most);
 }
 
+// Three digits: the estimate has no more.
+std::string scale_text(std::optional<double> scale) {
+  return scale ? fmt::format("{:.3g}", *scale) : "-";
+}
+
 }  // namespace
 
 std::vector<std::string> facts(const RunReport& report) {
@@ -184,12 +189,18 @@ std::vector<std::string> facts(const RunReport& report) {
       run.sequence_length == 1
           ? run.unit
           : fmt::format("sequences of {} {}", count_text(run.sequence_length), run.unit);
-  return {fmt::format("{} of {} rounds at {} site{}", report.rounds_done, run.rounds,
-                      report.site_names.size(), report.site_names.size() == 1 ? "" : "s"),
-          fmt::format("{} parameters, {}", short_count_text(static_cast<double>(run.parameters)),
-                      examples),
-          validation_text(report), first_and_last("training", report.train_losses),
-          ends_text(report)};
+  Names facts{fmt::format("{} of {} rounds at {} site{}", report.rounds_done, run.rounds,
+                          report.site_names.size(), report.site_names.size() == 1 ? "" : "s"),
+              fmt::format("{} parameters, {}",
+                          short_count_text(static_cast<double>(run.parameters)), examples),
+              validation_text(report), first_and_last("training", report.train_losses),
+              ends_text(report)};
+  if (!report.noise_scales.empty()) {
+    facts.push_back(fmt::format("gradient noise scale {} {}",
+                                scale_text(report.noise_scales.rbegin()->second),
+                                run.sequence_length == 1 ? run.unit : "sequences"));
+  }
+  return facts;
 }
 
 // `wait` and `wan` always have a row, for comparison with the papers; other causes only if they
@@ -365,6 +376,8 @@ Table round_table(const RunReport& report, std::size_t most_rows) {
   if (!accuracies.empty()) table.header.push_back("accuracy");
   table.header.insert(table.header.end(),
                       {"waiting (s)", "WAN (s)", "idle share", "sent", "theta hash"});
+  const bool has_noise = !report.noise_scales.empty();
+  if (has_noise) table.header.emplace_back("noise scale");
   std::size_t index = 0;
   for (const auto& [number, round] : rounds) {
     const bool is_last = ++index == rounds.size();
@@ -378,6 +391,7 @@ Table round_table(const RunReport& report, std::size_t most_rows) {
                                        fmt::format("{:.1f}", round.use.seconds(SpanCause::kWan)),
                                        percent_text(round.use.idle_fraction()),
                                        bytes_text(round.bytes_sent), round.hash.substr(0, 8)});
+    if (has_noise) row.cells.push_back(scale_text(find_round(report.noise_scales, number)));
     table.rows.push_back(std::move(row));
   }
   return table;

@@ -27,6 +27,7 @@ SiteWork site_work(const Run& run) {
                           .place = static_cast<int64_t>(view.self),
                           .num_members = static_cast<int64_t>(view.size())},
                 .is_measuring = plan.measuring_steps > 0};
+  work.learning_rate_factor = run.planner.learning_rate_factor();
   // Without predicted times there is no deadline, and the round ends by steps.
   if (config.round_end == RoundEnd::kDeadline && plan.round_seconds) {
     work.deadline_seconds = plan.round_seconds;
@@ -45,6 +46,13 @@ RoundStart round_start(Run& run) {
           .exchanges = &run.peers.exchanges(),
           .theta = &run.site.theta(),
           .gradients = run.strategy.gradients() ? run.site.gradients() : std::span<float>()};
+}
+
+std::string reason_of_work(const Run& run) {
+  const int64_t base_batch = run.planner.base_batch(), first = run.config.plan.base_batch;
+  const auto& reason = run.own_plan().reason;
+  if (base_batch == first) return reason;
+  return fmt::format("{}; the base batch has grown from {} to {}", reason, first, base_batch);
 }
 
 ViewEvent view_event(int64_t round, const ViewMessage& view) {
@@ -101,7 +109,7 @@ bool begin_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
                                 .local_steps = plan.local_steps,
                                 .batch = plan.batch,
                                 .micro_batch = plan.micro_batch,
-                                .reason = plan.reason,
+                                .reason = reason_of_work(run),
                                 .step_seconds = plan.step_seconds,
                                 .idle_seconds = plan.idle_seconds});
   run.site.begin(site_work(run));
@@ -147,8 +155,14 @@ void plan_after_round(Run& run, std::span<const SyncRecord> syncs) {
     // With eager updates the first round ends without figures of the sites.
     const auto& newest = syncs.back();
     adopt_view(run, newest.id.round, newest.generation, newest.members);
+    const int64_t base_batch = run.planner.base_batch();
     run.planner.observe({.generation = newest.generation, .members = newest.members},
                         timings_of(newest.contributions));
+    if (run.planner.base_batch() > base_batch) {
+      spdlog::info(
+          "from round {} on the base batch is {} instead of {}, by the gradient noise scale",
+          run.position.round(), run.planner.base_batch(), base_batch);
+    }
   } else {
     run.planner.keep_plan();
   }

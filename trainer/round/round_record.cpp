@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "trainer/base/checksum.h"
+#include "trainer/round/round_plan.h"
 #include "wan/transport/link_meter.h"
 
 namespace farstep {
@@ -59,6 +60,9 @@ void RoundRecord::finish() {
   const int64_t tokens = steps * plan.batch * run_.config.targets_per_example();
   const double train_loss = run_.site.loss_sum() / static_cast<double>(steps);
   const auto* newest = newest_sync();  // null: with eager updates a round may end without one
+  // The planner learns the same from them when the round is recorded.
+  const auto timings = newest ? timings_of(newest->contributions) : std::vector<RoundTiming>();
+  const auto round_noise = noise_of_round(timings);
   run_.recorder.record(RoundEvent{
       .round = run_.position.round(),
       .generation = newest ? newest->generation : run_.peers.view().generation,
@@ -72,7 +76,10 @@ void RoundRecord::finish() {
       .wan_bytes_received = difference(now.received_bytes, before.received_bytes),
       .socket_bytes_sent = difference(now.socket_sent_bytes, before.socket_sent_bytes),
       .socket_bytes_received = difference(now.socket_received_bytes, before.socket_received_bytes),
-      .train_loss = train_loss});
+      .train_loss = train_loss,
+      .gradient_squared_norm = round_noise.mean_squared_norm(),
+      .gradient_variance = round_noise.mean_variance(),
+      .noise_scale = run_.planner.noise_with(timings).scale()});
   record_links();
   run_.peers.report({.round = run_.position.round(),
                      .train_loss = train_loss,

@@ -19,7 +19,11 @@ StepDone done(StepEvent event, const StepResult& result) {
   event.gradient_norm = result.gradient_norm;
   event.learning_rate = result.learning_rate;
   event.tokens = result.tokens;
-  return {.event = std::move(event)};
+  return {.event = std::move(event), .noise = result.noise};
+}
+
+StepTerms terms_of(const StepOrder& order) {
+  return {order.progress, order.learning_rate_factor, order.measures_noise};
 }
 
 }  // namespace
@@ -66,7 +70,7 @@ std::optional<StepDone> ModelTraining::train_on(const BatchView& batch, const St
     return step_at_once(batch, order, std::move(event), gradients, stop);
   }
   const auto before =
-      inner_.start(batch, balance_.shares(order.batch), order.micro_batch, order.progress);
+      inner_.start(batch, balance_.shares(order.batch), order.micro_batch, terms_of(order));
   std::optional<StepDone> result;
   if (before) result = done_late(*before);
   under_way_ = std::move(event);
@@ -107,14 +111,15 @@ StepResult ModelTraining::run(const BatchView& batch, std::span<const int64_t> s
                               const StepOrder& order, SiteReduction* gradients,
                               double& slept_seconds, const std::stop_token& stop) {
   if (gradients == nullptr) {
-    return inner_.run(batch, shares, order.micro_batch, order.progress, stop);
+    return inner_.run(batch, shares, order.micro_batch, terms_of(order), stop);
   }
   if (!is_emulated()) {
-    return inner_.run_across(batch, shares, order.micro_batch, order.progress, *gradients, stop);
+    return inner_.run_across(batch, shares, order.micro_batch, terms_of(order), *gradients, stop);
   }
   EmulatedBackward emulated(*gradients, clock_, std::ssize(inner_.host_gradients()),
                             expected_seconds(shares));
-  auto result = inner_.run_across(batch, shares, order.micro_batch, order.progress, emulated, stop);
+  auto result =
+      inner_.run_across(batch, shares, order.micro_batch, terms_of(order), emulated, stop);
   slept_seconds = emulated.slept_seconds();
   return result;
 }

@@ -73,6 +73,7 @@ TrainProgress SiteCheckpoints::progress_of(const Run& run) const {
           .theta_hash = {},
           .round_seconds = site.timer().elapsed_seconds(),
           .step_seconds = site.timer().steps(),
+          .noise = site.noise(),
           .planner = run.planner.state(),
           .strategy = strategy.state(),
           .products = measured_choice(run.config.inner.compute),
@@ -159,6 +160,7 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
     progress.step = 0;
     progress.loss_sum = progress.round_seconds = 0;
     progress.step_seconds.clear();
+    progress.noise = {};
   }
   // theta_local is then not in the checkpoint.
   if (strategy.local_is_global()) {
@@ -173,7 +175,7 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
         shares_by_uplinks(run.config.sync.shares, run.planner.sites(run.peers.view()));
   }
   run.site.resume(progress.step, progress.loss_sum, progress.round_seconds,
-                  std::move(progress.step_seconds));
+                  std::move(progress.step_seconds), progress.noise);
   // A crash later would otherwise resume from a state that this run has left.
   drop_newer_checkpoints(ground_.checkpoint_root(), resumed);
   spdlog::info("resumed from {}", resumed.folder.string());

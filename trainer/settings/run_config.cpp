@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "heterogeneity/policy/batch_growth.h"
 #include "heterogeneity/policy/policy.h"
 #include "trainer/settings/family_check.h"
 #include "trainer/strategy/make_strategy.h"
@@ -165,6 +166,7 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
         "local_sgd "
         "with sync.exchange direct can change: set both so, or the target to null");
   }
+  check_batch_growth(run.plan, run.sites, file);
   run.deadlines.validate(file);
   return run;
 }

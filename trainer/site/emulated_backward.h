@@ -22,6 +22,7 @@ class EmulatedBackward : public SiteReduction {
   void ready(std::size_t device, int64_t begin, int64_t end) override;
   bool finish(std::size_t device) override;
   void abandon() override { next_.abandon(); }
+  double coefficient() const override { return next_.coefficient(); }
   double waited_seconds() const override { return next_.waited_seconds(); }
 
   // Returns how long the step slept.

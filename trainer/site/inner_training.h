@@ -6,6 +6,7 @@
 #include <span>
 #include <stop_token>
 
+#include "heterogeneity/knowledge/gradient_noise.h"
 #include "trainer/data/sampler.h"
 #include "trainer/reduction/site_reduction.h"
 #include "trainer/strategy/strategy.h"
@@ -19,12 +20,15 @@ struct StepOrder {
   int64_t batch = 1;            // sequences
   int64_t micro_batch = 1;      // sequences on one device at once
   double progress = 0;          // of the run, in [0, 1]
+  double learning_rate_factor = 1;
+  bool measures_noise = false;
 };
 
 // A finished inner step.
 struct StepDone {
   StepEvent event;
-  double held_seconds = 0;  // its wait for a checkpoint's copy, after event.seconds
+  double held_seconds = 0;                  // its wait for a checkpoint's copy, after event.seconds
+  std::optional<GradientNoise> noise = {};  // what it showed; nullopt: nothing
 };
 
 class InnerTraining {

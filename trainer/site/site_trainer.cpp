@@ -5,6 +5,15 @@
 
 namespace farstep {
 
+namespace {
+
+// The round's first step of so many measures the gradient's noise, which costs a pass over the
+// gradient: in each step that would be up to 1 % of a small model's time (docs/results.md, The
+// gradient noise scale). By number, so that a resumed round measures the same steps.
+constexpr int64_t kStepsOfAMeasurement = 4;
+
+}  // namespace
+
 SiteTrainer::SiteTrainer(InnerTraining& inner, Recorder& recorder, const Clock& clock)
     : inner_(inner), recorder_(recorder), timer_(clock) {}
 
@@ -43,7 +52,9 @@ void SiteTrainer::step(SiteReduction* gradients, const std::stop_token& stop) {
                         .batch = plan.batch,
                         .micro_batch = plan.micro_batch,
                         .progress = (static_cast<double>(work_.round - 1) + share) /
-                                    static_cast<double>(work_.rounds)};
+                                    static_cast<double>(work_.rounds),
+                        .learning_rate_factor = work_.learning_rate_factor,
+                        .measures_noise = steps_done_ % kStepsOfAMeasurement == 0};
   record(inner_.step(order, gradients, stop));
   ++steps_done_;
 }
@@ -58,6 +69,7 @@ void SiteTrainer::record(const std::optional<StepDone>& done) {
   const auto& event = done->event;
   timer_.add_step(event.seconds);
   loss_sum_ += event.loss.value_or(0);
+  if (done->noise) noise_ += *done->noise;
   if (done->held_seconds > 0) {
     recorder_.record(SpanEvent{.cause = SpanCause::kCheckpoint,
                                .round = event.round,
@@ -72,19 +84,22 @@ RoundTiming SiteTrainer::timing() const {
           .batch = work_.plan.batch,
           .micro_batch = work_.plan.micro_batch,
           .step_seconds = timer_.step_seconds(),
-          .overhead_seconds = timer_.overhead_seconds()};
+          .overhead_seconds = timer_.overhead_seconds(),
+          .noise = noise_};
 }
 
 void SiteTrainer::end_round(double own_seconds) {
   steps_done_ = 0;
   loss_sum_ = 0;
+  noise_ = {};
   timer_.start_round(own_seconds);
 }
 
 void SiteTrainer::resume(int64_t steps, double loss_sum, double spent_seconds,
-                         std::vector<double> step_seconds) {
+                         std::vector<double> step_seconds, const GradientNoise& noise) {
   steps_done_ = steps;
   loss_sum_ = loss_sum;
+  noise_ = noise;
   timer_.resume_round(spent_seconds, std::move(step_seconds));
 }
 

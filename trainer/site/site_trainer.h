@@ -24,6 +24,7 @@ struct SiteWork {
   // after plan.local_steps.
   std::optional<double> deadline_seconds = {};
   double slack_seconds = 0;  // the last step may end later by this
+  double learning_rate_factor = 1;
 };
 
 class SiteTrainer {
@@ -41,8 +42,9 @@ class SiteTrainer {
   // Waits for the step under way, if there is one, and records it.
   void finish();
 
-  int64_t steps_done() const { return steps_done_; }  // of the round
-  double loss_sum() const { return loss_sum_; }       // of the recorded steps
+  int64_t steps_done() const { return steps_done_; }     // of the round
+  double loss_sum() const { return loss_sum_; }          // of the recorded steps
+  const GradientNoise& noise() const { return noise_; }  // of those that were measured
   // Returns the timing of the round so far, without link figures.
   RoundTiming timing() const;
   RoundTimer& timer() { return timer_; }
@@ -53,10 +55,10 @@ class SiteTrainer {
   // Ends the round. The next begins now, or began `own_seconds` ago with the site's own work in the
   // sync.
   void end_round(double own_seconds);
-  // Continues an interrupted round. The site had done `steps`, with this sum of losses, and had
-  // spent `spent_seconds` in all and `step_seconds` in its steps.
+  // Continues an interrupted round. The site had done `steps`, with this sum of losses and this
+  // noise, and had spent `spent_seconds` in all and `step_seconds` in its steps.
   void resume(int64_t steps, double loss_sum, double spent_seconds,
-              std::vector<double> step_seconds);
+              std::vector<double> step_seconds, const GradientNoise& noise = {});
 
  private:
   void record(const std::optional<StepDone>& done);
@@ -67,6 +69,7 @@ class SiteTrainer {
   SiteWork work_;
   int64_t steps_done_ = 0;
   double loss_sum_ = 0;
+  GradientNoise noise_;
 };
 
 }  // namespace farstep

@@ -122,6 +122,12 @@ void GradientSums::abandon() {
   changed_.notify_all();
 }
 
+double GradientSums::coefficient() const {
+  const bool has_sum =
+      plan_.hops != Hops::kThere || configured_shares(sync_, plan_.view)[plan_.view.self] > 0;
+  return has_sum ? plan_.coefficients[plan_.view.self] : 0;
+}
+
 // The last bucket of a site that is ahead would wait for those of the others, and look like a slow
 // line. So each site tells the others when its backward has ended: a byte, beside the buckets.
 void GradientSums::wait_for_backward_of_all() {

@@ -61,6 +61,7 @@ class GradientSums : public SiteReduction, private FinalParts {
   // Throws PeerError if a site is lost: then no site has the sum, or the run cannot go on.
   bool finish(std::size_t device) override;
   void abandon() override;
+  double coefficient() const override;
   double waited_seconds() const override { return waited_seconds_; }
 
  private:

@@ -168,6 +168,7 @@ struct RoundEvent {
   int64_t wan_bytes_sent = 0, wan_bytes_received = 0;
   int64_t socket_bytes_sent = 0, socket_bytes_received = 0;
   std::optional<double> train_loss = {};
+  std::optional<double> gradient_squared_norm = {}, gradient_variance = {}, noise_scale = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -196,6 +197,18 @@ struct RoundEvent {
           required(at_least(0)));
     visit("train_loss", train_loss, "mean loss of this site's steps in it; null in a simulation",
           kRequired);
+    visit(
+        "gradient_squared_norm", gradient_squared_norm,
+        "estimate by all sites' steps of the squared norm of the mean gradient, below 0 by chance; "
+        "null if each step of each site had one micro-batch on one device, and in a simulation",
+        kRequired);
+    visit("gradient_variance", gradient_variance,
+          "estimate of the variance of one sequence's gradient, likewise", kRequired);
+    visit(
+        "noise_scale", noise_scale,
+        "gradient_variance by gradient_squared_norm, each averaged over the last rounds: the batch "
+        "of all sites, in sequences, beyond which a larger one brings little; null if not known",
+        required(at_least(0)));
   }
 };
 

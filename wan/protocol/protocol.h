@@ -14,7 +14,7 @@
 
 namespace farstep {
 
-inline constexpr int64_t kProtocolVersion = 12;
+inline constexpr int64_t kProtocolVersion = 13;
 
 // Returns the frame of a message. Replaces bytes that are not UTF-8.
 std::string encode(const SiteMessage& message);

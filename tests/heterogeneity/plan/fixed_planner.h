@@ -28,6 +28,7 @@ class FixedPlanner {
   void observe(std::span<const RoundTiming> timings) { planner_.observe(view_, timings); }
   void plan_rest(std::span<const RoundTiming> timings) { planner_.plan_rest(view_, timings); }
   void keep_plan() { planner_.keep_plan(); }
+  const Planner& planner() const { return planner_; }
   Json state() const { return planner_.state(); }
   void restore(const Json& state) { planner_.restore(state); }
 

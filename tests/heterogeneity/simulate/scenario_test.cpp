@@ -123,6 +123,10 @@ TEST_CASE("a scenario that cannot be simulated is refused by file and path") {
     json["strategy"]["kind"] = "eager_updates";
     expected = "test.json: strategy.kind: is not simulated";
   }
+  SECTION("a batch that follows gradients") {
+    json["plan"]["batch_growth"] = {{"most_batch", 64}};
+    expected = "test.json: plan.batch_growth: follows the noise of gradients";
+  }
   SECTION("gradients of a run that somebody joins") {
     json["strategy"]["kind"] = "ring_all_reduce";
     json["sites"][0]["joins_at_round"] = 2;

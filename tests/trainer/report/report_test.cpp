@@ -53,8 +53,8 @@ TEST_CASE("the JSON report has the members of the contract in their order") {
   run.write(folder.path());
   const auto json = report_json(build_report(folder.path()));
   CHECK(names_of(json) == std::vector<std::string>{"rounds", "sites", "final_loss",
-                                                   "wan_bytes_sent", "sync_changes", "views",
-                                                   "presence"});
+                                                   "wan_bytes_sent", "noise_scales", "sync_changes",
+                                                   "views", "presence"});
   REQUIRE(json["sites"].size() == 4);
   CHECK(names_of(json["sites"][2]) ==
         std::vector<std::string>{"site", "steps", "tokens", "merged_tokens", "compute_seconds",

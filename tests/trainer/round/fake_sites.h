@@ -118,6 +118,7 @@ struct SavedRun {
   int64_t steps = 0;
   double loss_sum = 0, round_seconds = 0;
   std::vector<double> step_seconds;
+  GradientNoise noise;
   std::vector<float> theta, global, momentum;
   Json planner, strategy;
   std::vector<std::vector<std::byte>> buffers;
@@ -136,6 +137,7 @@ class KeptCheckpoints : public Checkpoints {
              .loss_sum = run.site.loss_sum(),
              .round_seconds = run.site.timer().elapsed_seconds(),
              .step_seconds = run.site.timer().steps(),
+             .noise = run.site.noise(),
              .theta = training_.values,
              .global = copy(strategy.theta_global()),
              .momentum = copy(strategy.outer_momentum()),
@@ -267,7 +269,8 @@ class FakeSite {
     }
     training.values = saved.theta;
     planner.restore(saved.planner);
-    trainer.resume(saved.steps, saved.loss_sum, saved.round_seconds, saved.step_seconds);
+    trainer.resume(saved.steps, saved.loss_sum, saved.round_seconds, saved.step_seconds,
+                   saved.noise);
   }
 
  private:

@@ -55,8 +55,9 @@ class FakeTraining : public InnerTraining {
                             .seconds = step_seconds,
                             .loss = static_cast<double>(order.step),
                             .gradient_norm = 1,
-                            .learning_rate = order.progress,
+                            .learning_rate = order.progress * order.learning_rate_factor,
                             .tokens = order.batch}};
+    if (order.measures_noise && noise_of) done.noise = noise_of(order);
     if (!is_late) return done;
     return std::exchange(under_way_, done);
   }
@@ -80,6 +81,7 @@ class FakeTraining : public InnerTraining {
   bool is_late = false;            // a step is done when the next one is asked for
   bool is_stopped_within = false;  // else a step that has begun ends
   std::function<void(const StepOrder&)> before_step;
+  std::function<GradientNoise(const StepOrder&)> noise_of;  // unless empty, of a measured step
   std::vector<TrainedStep> steps;
 
  private:

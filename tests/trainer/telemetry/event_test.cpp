@@ -27,7 +27,7 @@ std::vector<Event> one_of_each() {
           StepEvent{3, 4, 1.5e9, 0.1, 0.01, 7.25, 0.5, 1e-4, 512, {0.1, 0.05}},
           SpanEvent{SpanCause::kRecovery, 3, 1.5e9, 0.1},
           SyncEvent{3, 1, 0.5, 2.5, 0.25, 1.5, 1000},
-          RoundEvent{3, 1, 25, 4, 2, 51200, 0.25, "00112233445566ff", 1, 2, 3, 4, 6.5},
+          RoundEvent{3, 1, 25, 4, 2, 51200, 0.25, "00112233445566ff", 1, 2, 3, 4, 6.5, -0.5, 8, 16},
           LinkEvent{3, "node1", 1, 2, 3, 4, 0.5, 8e6, 0.08},
           LinkEvent{3, std::nullopt, 1, 2, 3, 4, 0.5, 8e6, 0.08},
           SyncChangeEvent{3, CodecKind::kInt4, 8, 12, {0.25, 0.75}, "a slow line"},

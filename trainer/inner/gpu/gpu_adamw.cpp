@@ -46,6 +46,7 @@ class GpuAdamW : public Optimizer, private GpuUpdate {
         request_(1),
         outcome_(on_gpu(std::vector<StepOutcome>(1))),
         parts_(static_cast<std::size_t>(norm_parts(parameters.size()))),
+        part_norm_(on_gpu(std::vector<double>(1))),
         chunks_(on_gpu(chunks_of(groups))) {
     FARSTEP_CHECK(groups.back().end() - begin_ == state_.first_moment.numel(),
                   "a GPU's AdamW updates one range of the flat vectors");
@@ -84,6 +85,7 @@ class GpuAdamW : public Optimizer, private GpuUpdate {
   struct Slot {
     PinnedArray<StepRequest> request{1};
     PinnedArray<StepOutcome> outcome{1};
+    PinnedArray<double> part_norm{1};
     GpuEvent fetched;
   };
   static constexpr int64_t kSlots = 2;  // as many steps as GpuUpdate allows
@@ -100,6 +102,12 @@ class GpuAdamW : public Optimizer, private GpuUpdate {
         .clip_norm = clip_norm.value_or(std::numeric_limits<double>::infinity())};
     FARSTEP_CUDA_CHECK(cudaMemcpyAsync(request_.data(), &requested, sizeof(requested),
                                        cudaMemcpyHostToDevice, current_stream(device_)));
+  }
+
+  void launch_part_norm() override {
+    FARSTEP_CUDA_CHECK(launch_norm(parameters_.gradients().const_data_ptr<float>(),
+                                   parameters_.size(), parts_.data(), part_norm_.data(),
+                                   current_stream(device_)));
   }
 
   void launch(const float* losses, int64_t count) override {
@@ -127,6 +135,8 @@ class GpuAdamW : public Optimizer, private GpuUpdate {
     const auto stream = current_stream(device_);
     FARSTEP_CUDA_CHECK(cudaMemcpyAsync(used.outcome.data(), outcome_.data(), sizeof(StepOutcome),
                                        cudaMemcpyDeviceToHost, stream));
+    FARSTEP_CUDA_CHECK(cudaMemcpyAsync(used.part_norm.data(), part_norm_.data(), sizeof(double),
+                                       cudaMemcpyDeviceToHost, stream));
     used.fetched.record(stream);
     // Counted as taken, because the next step's request comes before the outcome. wait() takes it
     // back.
@@ -147,7 +157,7 @@ class GpuAdamW : public Optimizer, private GpuUpdate {
       FARSTEP_CUDA_CHECK(
           cudaMemsetAsync(outcome_.data(), 0, sizeof(StepOutcome), current_stream(device_)));
     }
-    return {outcome.loss, outcome.gradient_norm, outcome.taken != 0};
+    return {outcome.loss, outcome.gradient_norm, *used.part_norm.data(), outcome.taken != 0};
   }
 
   const AdamWConfig config_;
@@ -157,7 +167,7 @@ class GpuAdamW : public Optimizer, private GpuUpdate {
   AdamWState state_;
   DeviceArray<StepRequest> request_;
   DeviceArray<StepOutcome> outcome_;
-  DeviceArray<double> parts_;
+  DeviceArray<double> parts_, part_norm_;
   const DeviceArray<AdamWChunk> chunks_;
   std::array<Slot, kSlots> slots_;
   int64_t num_fetched_ = 0, num_waited_ = 0;  // steps

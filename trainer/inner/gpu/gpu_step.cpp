@@ -73,6 +73,8 @@ class KernelStep : public GpuStep {
     auto& step = steps_[static_cast<std::size_t>(num_started_ % kSlots)];
     step.settings = settings;
     step.tokens = batch.targets;
+    step.examples = batch.examples;
+    step.first_part = std::min(micro_batch, batch.examples);
     auto& slot = *room_->slots[static_cast<std::size_t>(num_started_ % kSlots)];
     // The step's time begins when its examples are there.
     slot.copied.hold(stream);
@@ -97,7 +99,8 @@ class KernelStep : public GpuStep {
     auto& step = steps_[static_cast<std::size_t>(num_finished_ % kSlots)];
     ++num_finished_;
     const auto outcome = update_.wait();
-    return {step.settings, step.tokens, outcome, step.end.seconds_since(step.begin)};
+    return {step.settings, step.tokens, outcome, step.end.seconds_since(step.begin),
+            noise_of(step, outcome)};
   }
 
   int64_t num_under_way() const override { return num_started_ - num_finished_; }
@@ -106,9 +109,21 @@ class KernelStep : public GpuStep {
   // The host's data of a step under way.
   struct Step {
     StepSettings settings;
-    int64_t tokens = 0;
+    int64_t tokens = 0, examples = 0;
+    int64_t first_part = 0;  // examples of the first micro-batch
     GpuEvent begin, end;
   };
+
+  static std::optional<GradientNoise> noise_of(const Step& step, const UpdateOutcome& outcome) {
+    if (step.first_part == step.examples || !outcome.taken) return std::nullopt;
+    const auto examples = static_cast<double>(step.examples);
+    const auto first = static_cast<double>(step.first_part);
+    // The part's gradient was divided by the size of the whole batch.
+    const double norm = outcome.part_norm * examples / first;
+    const MeanGradient part{first, norm * norm};
+    const MeanGradient whole{examples, outcome.gradient_norm * outcome.gradient_norm};
+    return noise_of_step({&part, 1}, whole, examples);
+  }
 
   // Returns a number that grows whenever the memory of the work changes.
   int64_t memory() const {
@@ -165,6 +180,7 @@ class KernelStep : public GpuStep {
       const int64_t count = std::min(micro_batch, batch.examples - done);
       const auto loss = model_.backpropagate(micro_batch_of(batch, done, count),
                                              {.scale = scale, .add = done > 0});
+      if (done == 0 && count < batch.examples) update_.launch_part_norm();
       FARSTEP_CUDA_CHECK(cudaMemcpyAsync(room_->losses.data() + parts++,
                                          loss.const_data_ptr<float>(), sizeof(float),
                                          cudaMemcpyDeviceToDevice, current_stream(device_)));

@@ -8,7 +8,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include "heterogeneity/knowledge/gradient_noise.h"
 #include "trainer/data/batch_view.h"
 #include "trainer/inner/gpu/step_graphs.h"
 #include "trainer/inner/optimizer/gpu_update.h"
@@ -28,7 +30,8 @@ class GpuStep {
     StepSettings settings;
     int64_t tokens = 0;  // targets of the batch
     UpdateOutcome update;
-    double seconds = 0;  // on the GPU, from the step's beginning to its end
+    double seconds = 0;                  // on the GPU, from the step's beginning to its end
+    std::optional<GradientNoise> noise;  // nullopt for one micro-batch
   };
 
   virtual ~GpuStep() = default;

@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kChunkValues = 1 << 15;
 
 // LibTorch's own norm sums in fp32 on a CPU, which loses digits in a long vector.
-double norm_on_cpu(const at::Tensor& gradients) {
+double squares_on_cpu(const at::Tensor& gradients) {
   const auto* values = gradients.const_data_ptr<float>();
   const int64_t size = gradients.numel();
   const int64_t chunks = (size + kChunkValues - 1) / kChunkValues;
@@ -33,17 +33,22 @@ double norm_on_cpu(const at::Tensor& gradients) {
       sums[static_cast<std::size_t>(chunk)] = sum_of_squares(values + first, last - first);
     }
   });
-  return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 }  // namespace
 
 double gradient_norm(const at::Tensor& gradients) {
+  return std::sqrt(squared_norm(gradients));
+}
+
+double squared_norm(const at::Tensor& gradients) {
   FARSTEP_CHECK(
       gradients.dim() == 1 && gradients.is_contiguous() && gradients.scalar_type() == at::kFloat,
       "gradients are one flat fp32 tensor");
-  if (gradients.is_cpu()) return norm_on_cpu(gradients);
-  return at::linalg_vector_norm(gradients).item<double>();
+  if (gradients.is_cpu()) return squares_on_cpu(gradients);
+  const auto norm = at::linalg_vector_norm(gradients).item<double>();
+  return norm * norm;
 }
 
 double clip_factor(double norm, const std::optional<double>& clip_norm) {

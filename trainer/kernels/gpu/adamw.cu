@@ -26,6 +26,14 @@ __global__ void __launch_bounds__(kMostThreads)
   if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
 
+__global__ void __launch_bounds__(kMostThreads)
+    settle_norm(const double* parts, int64_t count, double* norm) {
+  double sum = 0;
+  for (int64_t part = threadIdx.x; part < count; part += kMostThreads) sum += parts[part];
+  sum = sum_over_block(sum);
+  if (threadIdx.x == 0) *norm = std::sqrt(sum);
+}
+
 // The step's outcome is decided on the GPU, so that the host need not wait for the norm.
 __global__ void __launch_bounds__(kMostThreads)
     settle_step(const double* parts, int64_t count, StepFigures figures, const StepRequest* request,
@@ -94,15 +102,31 @@ int64_t norm_parts(int64_t size) {
   return std::clamp<int64_t>(size / kValuesOfPart, 1, kMostParts);
 }
 
+namespace {
+
+cudaError_t launch_squares(const float* gradients, int64_t size, double* parts,
+                           cudaStream_t stream) {
+  return launch(are_packs<4>(0, gradients) ? add_squares<4> : add_squares<1>,
+                {.blocks = static_cast<unsigned>(norm_parts(size)), .threads = kMostThreads},
+                stream, gradients, size, parts);
+}
+
+}  // namespace
+
+cudaError_t launch_norm(const float* gradients, int64_t size, double* parts, double* norm,
+                        cudaStream_t stream) {
+  const auto error = launch_squares(gradients, size, parts, stream);
+  if (error != cudaSuccess) return error;
+  return launch(settle_norm, {.blocks = 1, .threads = kMostThreads}, stream, parts,
+                norm_parts(size), norm);
+}
+
 cudaError_t launch_step_outcome(const StepFigures& figures, const StepRequest* request,
                                 double* parts, StepOutcome* outcome, cudaStream_t stream) {
-  const int64_t count = norm_parts(figures.size);
-  const auto error = launch(are_packs<4>(0, figures.gradients) ? add_squares<4> : add_squares<1>,
-                            {.blocks = static_cast<unsigned>(count), .threads = kMostThreads},
-                            stream, figures.gradients, figures.size, parts);
+  const auto error = launch_squares(figures.gradients, figures.size, parts, stream);
   if (error != cudaSuccess) return error;
-  return launch(settle_step, {.blocks = 1, .threads = kMostThreads}, stream, parts, count, figures,
-                request, outcome);
+  return launch(settle_step, {.blocks = 1, .threads = kMostThreads}, stream, parts,
+                norm_parts(figures.size), figures, request, outcome);
 }
 
 std::vector<AdamWChunk> adamw_chunks(std::span<const DecayStretch> stretches) {

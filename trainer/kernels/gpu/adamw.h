@@ -68,6 +68,10 @@ int64_t norm_parts(int64_t size);
                                               const StepRequest* request, double* parts,
                                               StepOutcome* outcome, cudaStream_t stream);
 
+// Sets `norm` to that of the gradients alone. Memory as above.
+[[nodiscard]] cudaError_t launch_norm(const float* gradients, int64_t size, double* parts,
+                                      double* norm, cudaStream_t stream);
+
 // A part of a stretch; one block of threads updates it.
 struct AdamWChunk {
   int64_t begin = 0;

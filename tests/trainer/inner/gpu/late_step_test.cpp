@@ -23,7 +23,7 @@ const Plan kPlans[] = {{4, 8, 4}, {4, 8, 4}, {4, 8, 3}, {4, 8, 4}, {4, 8, 3}, {4
 
 bool equal(const StepResult& a, const StepResult& b) {
   return a.loss == b.loss && a.gradient_norm == b.gradient_norm &&
-         a.learning_rate == b.learning_rate && a.tokens == b.tokens;
+         a.learning_rate == b.learning_rate && a.tokens == b.tokens && a.noise == b.noise;
 }
 
 // What becomes of all plans, one after the other.
@@ -47,6 +47,23 @@ std::vector<StepResult> results(Site& site, bool late) {
 
 std::unique_ptr<StepRecorder> make_graph_recorder(at::Device) {
   return std::make_unique<EmulatedRecorder>();
+}
+
+TEST_CASE("a step on a GPU measures its first micro-batch against all of them") {
+  const auto batch = some_batch(4, 8, 1);
+  TokenBatch first{.sequences = 3, .length = 8, .tokens = batch.tokens};
+  first.tokens.resize(27);
+  Site site(true), part_alone(true), at_once(true);
+  const auto result = site.step->run(batch, 3, 0.0);
+  const double part_norm = part_alone.step->run(first, 3, 0.0).gradient_norm;
+  const MeanGradient part{3, part_norm * part_norm};
+  const MeanGradient whole{4, result.gradient_norm * result.gradient_norm};
+  REQUIRE(result.noise);
+  const auto wanted = *noise_of_step({&part, 1}, whole, 4);
+  CHECK(result.noise->examples == 4);
+  CHECK(result.noise->squared_norm == Approx(wanted.squared_norm).epsilon(1e-4));
+  CHECK(result.noise->variance == Approx(wanted.variance).epsilon(1e-4));
+  CHECK(!at_once.step->run(batch, 4, 0.0).noise);
 }
 
 TEST_CASE("steps known late and steps recorded have the bits of steps waited for") {
