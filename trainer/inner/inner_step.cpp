@@ -63,6 +63,14 @@ struct InnerStep::Step {
     return std::accumulate(done.begin(), done.end(), 0.0,
                            [](double sum, const ShareResult& one) { return sum + one.loss; });
   }
+  // A site's only micro-batch is compared with other sites' alone: else its norm is the update's.
+  void spare_useless_norm() {
+    for (auto& share : shares) {
+      if (std::min(share.examples, share.micro_batch) == batch.examples) {
+        share.measures_noise = false;
+      }
+    }
+  }
   // Returns what the norms show, of which the sum counts `coefficient` of its parts in the gradient
   // of the update.
   std::optional<GradientNoise> noise(double coefficient) const {
@@ -201,6 +209,7 @@ InnerStep::Step InnerStep::make_step(const BatchView& batch, std::span<const int
 }
 
 StepResult InnerStep::run_at_once(Step step, SiteReduction* across) {
+  if (!across) step.spare_useless_norm();
   const auto& values = devices_.model(0).parameters().values();
   const int64_t version = values._version();
   // Other devices' threads read the values on streams of their own.
