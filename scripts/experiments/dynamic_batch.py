@@ -8,7 +8,6 @@ steps are. Writes docs/results/dynamic_batch.md and dynamic_batch.svg; the drawi
   scripts/experiments/dynamic_batch.py [--binary build/release/farstep] [--output docs/results]
 """
 
-import argparse
 import json
 import math
 import shutil
@@ -18,7 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from experiment import REPOSITORY, make_parser, pyplot_for, save, write
+
 LENGTH, FIRST_BATCH, MOST_BATCH, RATE = 128, 4, 32, 0.002
 DISCUSSED = "[Measurements](../results.md#the-gradient-noise-scale) says what follows."
 TOKENS, STEPS = 150_000, 38  # at which losses are compared; every run has as many
@@ -175,14 +175,7 @@ def fixed_noise(curves: dict[str, list[Curve]]) -> str:
 
 def draw(curves: dict[str, list[Curve]], path: Path):
     """Loss over tokens and over steps, the mean of the seeds."""
-    try:
-        import matplotlib
-    except ImportError:
-        sys.exit(f"{path} is not drawn: install python3-matplotlib")
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "farstep"  # the same figures give the same file
-    from matplotlib import pyplot
-    figure, both = pyplot.subplots(1, 2, figsize=(11, 5), sharey=True)
+    figure, both = pyplot_for(path).subplots(1, 2, figsize=(11, 5), sharey=True)
     for axes, axis in zip(both, ("tokens", "steps")):
         for name, seeds in curves.items():
             least = min(curve.points[-1][axis] for curve in seeds)
@@ -195,8 +188,7 @@ def draw(curves: dict[str, list[Curve]], path: Path):
         axes.grid(True, alpha=0.3)
     both[0].set_ylabel("validation loss")
     both[0].legend(fontsize=8)
-    figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    save(figure, path)
 
 
 def all_curves(binary: str, folder: Path, num_seeds: int) -> dict[str, list[Curve]]:
@@ -216,9 +208,7 @@ def all_curves(binary: str, folder: Path, num_seeds: int) -> dict[str, list[Curv
 
 def main() -> int:
     """Trains, writes and prints."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--binary", default=str(REPOSITORY / "build/release/farstep"))
-    parser.add_argument("--output", type=Path, default=REPOSITORY / "docs" / "results")
+    parser = make_parser(__doc__)
     parser.add_argument("--runs", type=Path, help="folder of the runs, whose finished ones are not repeated")
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
@@ -227,9 +217,7 @@ def main() -> int:
     # So that each batch reaches the target with one of its learning rates.
     target = max(best_by_batch(curves, lambda curve: curve.at("tokens", TOKENS, "loss")).values()) + 0.05
     text = tables(curves, target) + "\n" + fixed_noise(curves)
-    options.output.mkdir(parents=True, exist_ok=True)
-    (options.output / "dynamic_batch.md").write_text(text, encoding="utf-8")
-    print(text)
+    write(options.output / "dynamic_batch.md", text)
     draw(curves, options.output / "dynamic_batch.svg")
     return 0
 

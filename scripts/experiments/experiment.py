@@ -11,14 +11,12 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PARAMETERS = 214_983_680  # of the 150M model, with its embedding and head
 
 
-def read_options(description: str) -> argparse.Namespace:
+def make_parser(description: str) -> argparse.ArgumentParser:
     """The command line: where the program is, and where the results go."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--binary", default=str(REPOSITORY / "build/release/farstep"))
     parser.add_argument("--output", type=Path, default=REPOSITORY / "docs" / "results")
-    options = parser.parse_args()
-    options.output.mkdir(parents=True, exist_ok=True)
-    return options
+    return parser
 
 
 def site(name: str, step_seconds: float, **more: object) -> dict:
@@ -59,6 +57,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def write(path: Path, text: str):
     """Writes a page of results, and prints it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     print(text)
 

@@ -10,7 +10,7 @@ WAN time. Writes docs/results/idle_by_policy.md and .svg; the drawing needs pyth
 import sys
 from pathlib import Path
 
-from experiment import REPOSITORY, pyplot_for, read_options, save, simulate, table, write
+from experiment import REPOSITORY, make_parser, pyplot_for, save, simulate, table, write
 
 SCENARIO = REPOSITORY / "configs/scenarios/paper_four_nodes.json"
 # The paper's seconds of idle time, by node; nobody measured the hybrid that it names as future work.
@@ -40,10 +40,10 @@ def page(results: dict[str, list[dict]]) -> str:
         rows.append([f"`{policy}`", *(f"{seconds:.1f}" for seconds in idle), f"{sum(idle):.1f}",
                      "-" if paper is None else f"{sum(paper):.1f}", f"{100 * sum(idle) / (sum(idle) + busy):.1f} %"])
     return ("# Idle time of four nodes under each policy\n\n"
-            "`scripts/experiments/idle_by_policy.py`: simulated, as its head describes. Seconds that the nodes wait for\n"
-            "each other in a round.\n\n"
-            + table(["policy", "node 1", "node 2", "node 3", "node 4", "total", "the paper's total", "share of all time"],
-                    rows) + NOTES)
+            "`scripts/experiments/idle_by_policy.py`: simulated, as its head describes. Seconds that the nodes wait\n"
+            "for each other in a round.\n\n"
+            + table(["policy", *(f"node {number}" for number in range(1, 5)), "total", "the paper's total",
+                     "share of all time"], rows) + NOTES)
 
 
 def draw(results: dict[str, list[dict]], path: Path):
@@ -64,7 +64,7 @@ def draw(results: dict[str, list[dict]], path: Path):
 
 def main() -> int:
     """Simulates, writes and prints."""
-    options = read_options(__doc__)
+    options = make_parser(__doc__).parse_args()
     results = {policy: simulate(options.binary, SCENARIO, "--policy", policy)[0]["sites"] for policy in PAPER}
     write(options.output / "idle_by_policy.md", page(results))
     draw(results, options.output / "idle_by_policy.svg")

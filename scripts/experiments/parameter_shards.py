@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from experiment import REPOSITORY, pyplot_for, read_options, save, table, write
+from experiment import REPOSITORY, make_parser, pyplot_for, save, table, write
 
 WORKERS = (2, 4, 8)
 RATE_BITS_PER_SECOND = 100e6
@@ -23,7 +23,8 @@ SCALE = 8
 # Simonyan and Zisserman 2014, configuration D: 13 convolutions, then three dense layers, the first of
 # which has 103 of the 138 million parameters.
 CHANNELS = (3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512)
-LAYERS = [9 * before * after for before, after in zip(CHANNELS, CHANNELS[1:])] + [25088 * 4096, 4096 * 4096, 4096 * 1000]
+LAYERS = ([9 * before * after for before, after in zip(CHANNELS, CHANNELS[1:])]
+          + [25088 * 4096, 4096 * 4096, 4096 * 1000])
 STEP_SECONDS = 10.0
 
 
@@ -39,10 +40,11 @@ def measure(bench: Path, workers: int, rule: str) -> Measured:
     """Runs the exchange in a lab of its own."""
     sizes = ",".join(str(max(1, size // SCALE)) for size in LAYERS)
     with tempfile.TemporaryDirectory(prefix="farstep-shards-") as folder:
-        command = [REPOSITORY / "scripts/wan_lab", "run", "--sites", str(workers), "--rate", str(int(RATE_BITS_PER_SECOND)),
-                   "--rtt", "1ms", "--folder", folder, "--", bench, "--sites", str(workers), "--tensors", sizes,
-                   "--servers", str(workers // 2), "--bucket-mib", str(32 // SCALE), "--steps", "2",
-                   "--step-seconds", str(STEP_SECONDS), *(["--layer"] if rule == "layer" else [])]
+        lab = [REPOSITORY / "scripts/wan_lab", "run", "--sites", str(workers), "--rate", str(int(RATE_BITS_PER_SECOND)),
+               "--rtt", "1ms", "--folder", folder, "--"]
+        command = [*lab, bench, "--sites", str(workers), "--tensors", sizes, "--servers", str(workers // 2),
+                   "--bucket-mib", str(32 // SCALE), "--steps", "2", "--step-seconds", str(STEP_SECONDS),
+                   *(["--layer"] if rule == "layer" else [])]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise RuntimeError(result.stdout + result.stderr)
@@ -69,15 +71,16 @@ def page(results: dict[tuple[int, str], Measured]) -> str:
     head = ["workers", "servers", "largest shard, by layer", "by bytes", "exchange, by layer (s)", "by bytes (s)",
             "ratio", "ratio that the sizes imply", "step, by layer (s)", "by bytes (s)", "by bytes is faster by"]
     return ("# Parameter servers: shards by layer and by bytes\n\n"
-            "`scripts/experiments/parameter_shards.py`: real processes in a lab, as its head describes. The implied ratio\n"
-            "is that of the bytes that the busiest server sends. One worker alone has no exchange.\n\n"
+            "`scripts/experiments/parameter_shards.py`: real processes in a lab, as its head describes. The implied\n"
+            "ratio is that of the bytes that the busiest server sends. One worker alone has no exchange.\n\n"
             + table(head, rows) + f"""
 A step has {STEP_SECONDS:.0f} s of compute, and its exchange overlaps with backward, the last two thirds of them.
 
 - **Agrees with the paper:** by bytes is faster, and more so with more workers. The paper has 20 % with 4 workers and
   66 % with 8. The share depends on how long the compute of a step is, which the paper does not give.
 - **Differs:** with two workers there is one server, so both rules are the same. With 8 workers by layer, seven send to
-  one server at once. Its downlink's queue overflows, and TCP repeats what was dropped: the ratio is above the implied one.
+  one server at once. Its downlink's queue overflows, and TCP repeats what was dropped: the ratio is above the implied
+  one.
 """)
 
 
@@ -98,7 +101,7 @@ def draw(results: dict[tuple[int, str], Measured], path: Path):
 
 def main() -> int:
     """Measures, writes and prints."""
-    options = read_options(__doc__)
+    options = make_parser(__doc__).parse_args()
     bench = Path(options.binary).with_name("gradient_bench").resolve()
     results = {(workers, rule): measure(bench, workers, rule) for workers in WORKERS for rule in ("layer", "bytes")}
     write(options.output / "parameter_shards.md", page(results))

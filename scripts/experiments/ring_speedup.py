@@ -11,7 +11,7 @@ drawing needs python3-matplotlib.
 import sys
 from pathlib import Path
 
-from experiment import PARAMETERS, pyplot_for, read_options, save, simulate, site, table, tokens_per_second, write
+from experiment import PARAMETERS, make_parser, pyplot_for, save, simulate, site, table, tokens_per_second, write
 
 WORKERS = (1, 2, 4, 8)
 STRATEGIES = ("ring_all_reduce", "low_communication")
@@ -69,8 +69,8 @@ Paper E reports image classification that scales linearly over servers. That nee
 within backward: for the 150M model and steps of 2 s that is 10 Gbit/s, not 1 Gbit/s.
 
 Two jobs of four workers share four machines, each with one uplink. *Packed*: each job has two machines for itself,
-with two workers in each; the ring leaves a machine once. *Spread*: each job has one worker in every machine, and the two
-jobs share each uplink in equal parts.
+with two workers in each; the ring leaves a machine once. *Spread*: each job has one worker in every machine, and the
+two jobs share each uplink in equal parts.
 
 {table(["strategy", "placement", *RATES], placement_rows)}
 Packing matters where the exchange is exposed. Then it doubles the ring's speed, because the job has the whole uplink.
@@ -95,7 +95,7 @@ def draw(scaling: dict, path: Path):
 
 def main() -> int:
     """Simulates, writes and prints."""
-    options = read_options(__doc__)
+    options = make_parser(__doc__).parse_args()
     scaling = {(strategy, name): speedups(options.binary, strategy, rate)
                for strategy in STRATEGIES for name, rate in RATES.items()}
     placements = [(strategy, name, [placed(options.binary, strategy, machines, rate * share)

@@ -10,7 +10,7 @@ Writes docs/results/strategies.md and strategies.svg; the drawing needs python3-
 import sys
 from pathlib import Path
 
-from experiment import PARAMETERS, pyplot_for, read_options, save, simulate, site, table, tokens_per_second, write
+from experiment import PARAMETERS, make_parser, pyplot_for, save, simulate, site, table, tokens_per_second, write
 
 STEP_SECONDS = (0.239, 0.25, 0.104, 0.201)  # of 4 sequences, as the paper's idle times imply
 RTT_SECONDS = 0.08
@@ -55,7 +55,8 @@ def page(rows: list[tuple[str, list[tuple[float, float]]]]) -> str:
         lines.append([f"`{kind}`{comma}{details}", *(f"{speed:,.0f}" for speed, _ in results), f"{results[0][1]:,.1f}"])
     return ("# Strategies over links of four rates\n\n"
             "`scripts/experiments/strategies.py`: simulated, as its head describes. Tokens a second of the four nodes\n"
-            f"together, with links of {1000 * RTT_SECONDS:.0f} ms; and the bytes that the busiest site sends for a token.\n\n"
+            f"together, with links of {1000 * RTT_SECONDS:.0f} ms; and the bytes that the busiest site sends for a\n"
+            "token.\n\n"
             + table(["strategy", *RATES, "bytes a token"], lines))
 
 
@@ -76,7 +77,7 @@ def draw(rows: list[tuple[str, list[tuple[float, float]]]], path: Path):
 
 def main() -> int:
     """Simulates, writes and prints."""
-    options = read_options(__doc__)
+    options = make_parser(__doc__).parse_args()
     rows = [(name, [figures(options.binary, changes, steps, rate) for rate in RATES.values()])
             for name, changes, steps in STRATEGIES]
     write(options.output / "strategies.md", page(rows))
