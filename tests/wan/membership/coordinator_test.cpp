@@ -180,7 +180,9 @@ TEST_CASE("another protocol version is refused with both versions") {
   Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);
   Stranger stranger(coordinator.endpoint());
   stranger.send({R"({"protocol": 1, "type": "register", "site": "s0"})"});
-  CHECK_THAT(stranger.receive(), Catch::Contains("of protocol 1, this process speaks protocol 12"));
+  CHECK_THAT(stranger.receive(),
+             Catch::Contains(
+                 fmt::format("of protocol 1, this process speaks protocol {}", kProtocolVersion)));
 }
 
 TEST_CASE("a coordinator is over when all sites have left and not before") {
