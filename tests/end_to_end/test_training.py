@@ -109,7 +109,7 @@ class Training(ClusterTest):
         cluster = Cluster(self.folder, 2)
         self.assert_success(cluster.launch())
         report = cluster.report()
-        self.assertEqual(list(report), ["rounds", "sites", "final_loss", "wan_bytes_sent",
+        self.assertEqual(list(report), ["rounds", "sites", "final_loss", "wan_bytes_sent", "noise_scales",
                                         "sync_changes", "views", "presence"])
         self.assertEqual(report["rounds"], 3)
         for site, name in zip(report["sites"], cluster.names):
