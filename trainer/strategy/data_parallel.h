@@ -2,11 +2,12 @@
 // gradients, weighted by sequences. theta_local is equal at all sites after each step. A round ends
 // with a sync that exchanges nothing: the sites prove that, and tell each other their step times.
 //
-//   ring_all_reduce       each site adds up a part of the gradient, or all do so in a ring, and
-//                         every site updates
-//   parameter_server      the servers add up their shards of the gradient, and every site updates
-//   data_parallel_master  the first server adds up the gradient, updates alone, and hands out the
-//                         values; nothing of that overlaps with backward
+// The kinds differ in who adds up the gradient and who updates:
+//
+//   ring_all_reduce       Each site adds up a part, or all do so in a ring. Every site updates.
+//   parameter_server      The servers add up their shards. Every site updates.
+//   data_parallel_master  The first server adds up, updates alone, and hands out the values.
+//                         Nothing of that overlaps with backward.
 //
 // All sites must take the same number of steps, and hold the same moments. So a run that has lost a
 // site ends, and resumes from its newest step that all sites have saved.

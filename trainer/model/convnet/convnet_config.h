@@ -1,4 +1,4 @@
-// The shape of a convolutional image classifier, and what else a checkpoint tells of it.
+// The shape of an image classifier and the statistics of its images, as a checkpoint has them.
 //
 // Pure functions; thread-safe.
 #pragma once
