@@ -62,7 +62,7 @@ def train(binary: str, data: Path, folder: Path, run: dict) -> list[dict]:
     (folder / "site.json").write_text(json.dumps(site), encoding="utf-8")
     shutil.rmtree(folder / "out", ignore_errors=True)
     result = subprocess.run([binary, "train", "--config", folder / "site.json"], capture_output=True, text=True,
-                            check=False)
+                            check=False, timeout=3600)
     if result.returncode != 0:
         raise RuntimeError(result.stderr)
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -196,7 +196,7 @@ def all_curves(binary: str, folder: Path, num_seeds: int) -> dict[str, list[Curv
     folder.mkdir(exist_ok=True)
     if not (folder / "data/dataset.json").exists():
         subprocess.run([binary, "tokenize", REPOSITORY / ".deps/corpus/austen", "--output", folder / "data",
-                        "--train-vocabulary", "1024"], check=True, capture_output=True)
+                        "--train-vocabulary", "1024"], check=True, capture_output=True, timeout=600)
     curves: dict[str, list[Curve]] = {}
     for seed in range(1, num_seeds + 1):
         for name in (*GROWING, *FIXED):

@@ -35,7 +35,7 @@ def simulate(binary: str, scenario: dict | Path, *arguments: str) -> tuple[dict,
             path.write_text(json.dumps(scenario), encoding="utf-8")
             scenario = path
         result = subprocess.run([binary, "simulate", "--scenario", scenario, "--out", folder / "events", "--json",
-                                 *arguments], capture_output=True, text=True, check=False)
+                                 *arguments], capture_output=True, text=True, check=False, timeout=600)
         if result.returncode != 0:
             raise RuntimeError(result.stderr)
         events = [json.loads(line) for path in sorted((folder / "events").glob("*/events.jsonl"))

@@ -45,7 +45,7 @@ def measure(bench: Path, workers: int, rule: str) -> Measured:
         command = [*lab, bench, "--sites", str(workers), "--tensors", sizes, "--servers", str(workers // 2),
                    "--bucket-mib", str(32 // SCALE), "--steps", "2", "--step-seconds", str(STEP_SECONDS),
                    *(["--layer"] if rule == "layer" else [])]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
     if result.returncode != 0:
         raise RuntimeError(result.stdout + result.stderr)
     largest = float(re.search(r"adds up most has ([\d.]+)", result.stdout)[1])

@@ -73,7 +73,8 @@ with two workers in each; the ring leaves a machine once. *Spread*: each job has
 two jobs share each uplink in equal parts.
 
 {table(["strategy", "placement", *RATES], placement_rows)}
-Packing matters where the exchange is exposed. Then it doubles the ring's speed, because the job has the whole uplink.
+Packing matters where the exchange is exposed. From 1 Gbit/s down it doubles the ring's speed, because the job has the
+whole uplink.
 Low communication is exposed once in 50 steps, so it gains little from 1 Gbit/s on.
 """
 

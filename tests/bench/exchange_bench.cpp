@@ -16,7 +16,6 @@
 #include "tests/wan/transport/hosts.h"
 #include "trainer/base/clock.h"
 #include "trainer/config/json_fields.h"
-#include "wan/link/lanes.h"
 #include "wan/transport/gloo/gloo_transport.h"
 
 using namespace farstep;
@@ -25,17 +24,15 @@ namespace {
 
 constexpr double kDeadlineSeconds = 120;
 
-struct Options {
-  int sites = 4;
+struct Options : SiteOptions {
   int64_t values = 25'000'000;
   int repeats = 3;
-  int lanes = 0;  // the usual ones unless given
   int servers = 0;
   int window_mib = 64;
   double pause_seconds = 1;
   std::optional<double> uplink;
   bool ring = false, json = false;
-  std::string codec = "fp32", congestion_control, lab;
+  std::string codec = "fp32", congestion_control;
 };
 
 // What one site measured.
@@ -70,12 +67,10 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
                      Store& store) {
   MeshOptions mesh;
   mesh.rank = rank;
-  for (int site = 0; site < options.sites; ++site) {
-    mesh.sites.push_back(fmt::format("site{}", site));
-  }
+  mesh.sites = options.site_names();
   mesh.address = enter_site(lab, rank);
   mesh.generation = 1;
-  mesh.lanes = options.lanes;
+  mesh.lanes = options.lanes();
   mesh.congestion_control = options.congestion_control;
   mesh.uplink_bits_per_second = options.uplink;
   const auto codec = make_codec({.kind = codec_kind(options.codec)});
@@ -146,7 +141,7 @@ std::string text_of(const Options& options, Measured measured) {
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
   const auto how = options.ring ? std::string("Gloo's ring, fp32")
-                                : fmt::format("{}, {} lanes{}{}{}", options.codec, options.lanes,
+                                : fmt::format("{}, {} lanes{}{}{}", options.codec, options.lanes(),
                                               options.congestion_control.empty() ? "" : ", ",
                                               options.congestion_control,
                                               options.servers > 0 ? ", with servers" : "");
@@ -164,11 +159,9 @@ std::string text_of(const Options& options, Measured measured) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("Times the exchange of the sites' deltas");
-  app.add_option("--sites", options.sites)->check(CLI::Range(1, 64));
+  options.add_to(app, 1);
   app.add_option("--values", options.values, "of the model")->check(CLI::NonNegativeNumber);
   app.add_option("--repeats", options.repeats)->check(CLI::PositiveNumber);
-  app.add_option("--lanes", options.lanes, "connections between two sites")
-      ->check(CLI::Range(1, 64));
   app.add_option("--servers", options.servers, "the first sites serve all; 0: everyone a part");
   app.add_flag("--ring", options.ring, "Gloo's own ring all-reduce instead");
   app.add_option("--uplink", options.uplink, "bits a second that a site may send; else no limit");
@@ -177,22 +170,14 @@ int main(int argc, char** argv) {
   app.add_flag("--json", options.json, "print one JSON object");
   app.add_option("--codec", options.codec);
   app.add_option("--congestion-control", options.congestion_control);
-  app.add_option("--lab", options.lab, "lab.json of a running lab")->envname("FARSTEP_LAB");
   CLI11_PARSE(app, argc, argv);
-  if (options.lanes == 0) options.lanes = static_cast<int>(lanes_for(options.sites));
   const auto lab = lab_at(options.lab);
   const auto reports = run_hosts(
       options.sites, [&](int rank, Store& store) { return run_site(options, lab, rank, store); },
       kDeadlineSeconds);
-  std::vector<Measured> sites;
-  for (const auto& report : reports) {
-    if (!report.starts_with('{')) {
-      fmt::print(stderr, "a site failed: {}\n", report);
-      return 1;
-    }
-    sites.push_back(read_json<Measured>(Json::parse(report), "a site's report"));
-  }
-  const auto measured = slowest(sites);
+  const auto sites = read_reports<Measured>(reports);
+  if (!sites) return 1;
+  const auto measured = slowest(*sites);
   fmt::print("{}\n", options.json ? to_json(measured).dump() : text_of(options, measured));
   return 0;
 }

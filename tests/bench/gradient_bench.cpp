@@ -22,7 +22,6 @@
 #include "trainer/config/json_fields.h"
 #include "trainer/site/emulated_backward.h"
 #include "trainer/strategy/gradient_sums.h"
-#include "wan/link/lanes.h"
 #include "wan/transport/gloo/gloo_transport.h"
 
 using namespace farstep;
@@ -35,18 +34,15 @@ constexpr double kBackwardShare = 2.0 / 3;
 // Ranges that backward reports, as the blocks of a model are.
 constexpr int64_t kReports = 64;
 
-struct Options {
-  int sites = 4;
+struct Options : SiteOptions {
   int64_t values = 214'983'680;
   double step_seconds = 20;
   int64_t bucket_mib = 32;
   int steps = 3;
-  int lanes = 0;  // the usual ones unless given
   bool ring = false;
   std::vector<int64_t> tensors = {};  // their values, instead of `values` in one
   int servers = 0;                    // all sites unless given
   bool layer = false;
-  std::string lab;
 };
 
 // What one site measured, by step.
@@ -73,12 +69,6 @@ class BenchExchanges : public Exchanges {
   Transport& transport_;
 };
 
-std::vector<std::string> site_names(int count) {
-  std::vector<std::string> names;
-  for (int site = 0; site < count; ++site) names.push_back(fmt::format("site{}", site));
-  return names;
-}
-
 // The first element of each tensor.
 std::vector<int64_t> borders_of(const Options& options) {
   std::vector<int64_t> borders{0};
@@ -100,7 +90,7 @@ SyncConfig sync_of(const Options& options, const std::vector<std::string>& sites
 
 // The largest part of the gradient that one site adds up, as a share.
 double largest_part(const Options& options) {
-  const auto sites = site_names(options.sites);
+  const auto sites = options.site_names();
   const SyncConfig sync = sync_of(options, sites);
   const auto shares = configured_shares(sync, {.generation = 1, .members = sites, .self = 0});
   int64_t largest = 0;
@@ -125,10 +115,10 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
                      Store& store) {
   MeshOptions mesh;
   mesh.rank = rank;
-  mesh.sites = site_names(options.sites);
+  mesh.sites = options.site_names();
   mesh.address = enter_site(lab, rank);
   mesh.generation = 1;
-  mesh.lanes = options.lanes;
+  mesh.lanes = options.lanes();
   GlooTransport transport(mesh, {}, kDeadlineSeconds, store);
   std::unique_ptr<GlooRing> ring;
   std::unique_ptr<Exchange> exchange;
@@ -166,14 +156,12 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("Tells how much of the exchange of gradients an emulated backward hides");
-  app.add_option("--sites", options.sites)->check(CLI::Range(2, 64));
+  options.add_to(app, 2);
   app.add_option("--values", options.values, "of the model")->check(CLI::PositiveNumber);
   app.add_option("--step-seconds", options.step_seconds, "forward and backward of a step")
       ->check(CLI::PositiveNumber);
   app.add_option("--bucket-mib", options.bucket_mib)->check(CLI::PositiveNumber);
   app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
-  app.add_option("--lanes", options.lanes, "connections between two sites")
-      ->check(CLI::Range(1, 64));
   app.add_flag("--ring", options.ring, "by Gloo's ring instead of the direct exchange");
   app.add_option("--tensors", options.tensors, "values of each tensor; replaces --values")
       ->delimiter(',')
@@ -181,7 +169,6 @@ int main(int argc, char** argv) {
   app.add_option("--servers", options.servers, "so many sites add up the gradient, not all")
       ->check(CLI::NonNegativeNumber);
   app.add_flag("--layer", options.layer, "give each tensor to one of those who add up");
-  app.add_option("--lab", options.lab, "lab.json of a running lab")->envname("FARSTEP_LAB");
   CLI11_PARSE(app, argc, argv);
   if (!options.tensors.empty()) {
     options.values = std::accumulate(options.tensors.begin(), options.tensors.end(), int64_t{0});
@@ -190,18 +177,15 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "--servers {}: there are {} sites\n", options.servers, options.sites);
     return 2;
   }
-  if (options.lanes == 0) options.lanes = static_cast<int>(lanes_for(options.sites));
   const auto lab = lab_at(options.lab);
   const auto reports = run_hosts(
       options.sites, [&](int rank, Store& store) { return run_site(options, lab, rank, store); },
       kDeadlineSeconds);
   double alone = 0, exposed = 0;
-  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
-    if (!reports[rank].starts_with('{')) {
-      fmt::print(stderr, "site {} failed: {}\n", rank, reports[rank]);
-      return 1;
-    }
-    const auto measured = read_json<Measured>(Json::parse(reports[rank]), "a site's report");
+  const auto sites = read_reports<Measured>(reports);
+  if (!sites) return 1;
+  for (std::size_t rank = 0; rank < sites->size(); ++rank) {
+    const auto& measured = (*sites)[rank];
     for (std::size_t step = 0; step < measured.alone.size(); ++step) {
       fmt::print("site {}, step {}: {:.2f} s alone, {:.2f} s exposed\n", rank, step + 1,
                  measured.alone[step], measured.exposed[step]);

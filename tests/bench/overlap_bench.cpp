@@ -17,7 +17,6 @@
 #include "trainer/base/clock.h"
 #include "trainer/settings/run_config.h"
 #include "trainer/strategy/low_communication.h"
-#include "wan/link/lanes.h"
 #include "wan/membership/coordinator.h"
 #include "wan/membership/member.h"
 #include "wan/transport/gloo/gloo_transport.h"
@@ -28,16 +27,13 @@ namespace {
 
 constexpr double kDeadlineSeconds = 600;
 
-struct Options {
-  int sites = 2;
+struct Options : SiteOptions {
   int64_t values = 214'983'680;
   int64_t local_steps = 100;
   double step_seconds = 0.15;
   int64_t rounds = 3;
-  int lanes = 0;  // the usual ones unless given
   double mbit = 100, rtt_ms = 100, wan_target = 0.01;
   bool blocking = false;
-  std::string lab;
 };
 
 // What one site measured of a round.
@@ -105,9 +101,7 @@ SyncConfig sync_of(const Options& options) {
 RunConfig run_of(const Options& options, const SyncConfig& sync) {
   RunConfig run;
   run.name = "overlap";
-  for (int site = 0; site < options.sites; ++site) {
-    run.sites.emplace_back().name = fmt::format("site{}", site);
-  }
+  for (const auto& name : options.site_names()) run.sites.emplace_back().name = name;
   run.sync = sync;
   run.plan.base_steps = options.local_steps;
   run.outer.rounds = options.rounds;
@@ -156,7 +150,7 @@ std::string run_site(const Options& options, const RunConfig& run,
   mesh.rank = rank;
   mesh.sites = welcome->sites;
   mesh.address = address;
-  mesh.lanes = options.lanes;
+  mesh.lanes = options.lanes();
   mesh.generation = static_cast<uint64_t>(welcome->generation);
   GlooTransport transport(mesh, {}, run.deadlines.transfer_stall_seconds, member);
   DirectExchange exchange(transport);
@@ -193,21 +187,18 @@ std::string run_site(const Options& options, const RunConfig& run,
 
 int main(int argc, char** argv) {
   Options options;
+  options.sites = 2;
   CLI::App app("Tells what part of a round sites train while a model of real size is synced");
-  app.add_option("--sites", options.sites)->check(CLI::Range(1, 64));
+  options.add_to(app, 1);
   app.add_option("--values", options.values, "of the model")->check(CLI::PositiveNumber);
   app.add_option("--local-steps", options.local_steps)->check(CLI::PositiveNumber);
   app.add_option("--step-seconds", options.step_seconds)->check(CLI::PositiveNumber);
   app.add_option("--rounds", options.rounds, "the first warms up")->check(CLI::Range(2, 1000));
-  app.add_option("--lanes", options.lanes, "connections between two sites")
-      ->check(CLI::Range(1, 64));
   app.add_option("--mbit", options.mbit, "a site's uplink, for the plan of the sync");
   app.add_option("--rtt-ms", options.rtt_ms, "between sites, for the plan of the sync");
   app.add_option("--wan-target", options.wan_target, "share of a round, for the plan of the sync");
   app.add_flag("--blocking", options.blocking, "no plan: fp32 in one piece while training waits");
-  app.add_option("--lab", options.lab, "lab.json of a running lab")->envname("FARSTEP_LAB");
   CLI11_PARSE(app, argc, argv);
-  if (options.lanes == 0) options.lanes = static_cast<int>(lanes_for(options.sites));
   const auto lab = lab_at(options.lab);
   const auto run = run_of(options, sync_of(options));
   const auto reports = run_hosts(
@@ -215,14 +206,12 @@ int main(int argc, char** argv) {
       [&](int rank, Store& store) { return run_site(options, run, lab, rank, store); },
       kDeadlineSeconds);
   const double trained_seconds = static_cast<double>(options.local_steps) * options.step_seconds;
-  for (std::size_t rank = 0; rank < reports.size(); ++rank) {
-    if (!reports[rank].starts_with('{')) {
-      fmt::print(stderr, "site {} failed: {}\n", rank, reports[rank]);
-      return 1;
-    }
-    const auto measured = read_json<Measured>(Json::parse(reports[rank]), "a site's report");
-    for (std::size_t k = 1; k < measured.rounds.size(); ++k) {
-      const auto& round = measured.rounds[k];
+  const auto sites = read_reports<Measured>(reports);
+  if (!sites) return 1;
+  for (std::size_t rank = 0; rank < sites->size(); ++rank) {
+    const auto& rounds = (*sites)[rank].rounds;
+    for (std::size_t k = 1; k < rounds.size(); ++k) {
+      const auto& round = rounds[k];
       fmt::print(
           "site {}, round {}: {:.2f} s, {:.2f} s of syncs, {:.2f} s of them exposed: trains "
           "{:.1f} %\n",

@@ -51,59 +51,63 @@ const SpreadWork kOnThisThread = [](int64_t begin, int64_t end, const auto& work
   work(begin, end);
 };
 
-TEST_CASE("sites that sum their gradients in every step follow one device with the whole batch") {
-  for (const auto step : {StepKind::kFused, StepKind::kAutograd}) {
-    // The sum of two means is twice the whole batch's.
-    auto half_rate = descent(0.1), whole_rate = descent(0.2);
-    half_rate.step = whole_rate.step = step;
-    SmallSite whole(1, whole_rate), first(1, half_rate), second(1, half_rate);
-    HostReduction all({first.step().host_gradients(), second.step().host_gradients()}, 1000,
-                      kOnThisThread);
-    Seat seats[] = {{all, 0}, {all, 1}};
+// Two sites that sum the gradients of their halves of a batch, beside one site with the whole
+// batch.
+struct TwoSites {
+  // The sum of two means is twice the whole batch's: so the two have half the learning rate.
+  TwoSites(StepKind step, ReductionKind reduction, std::size_t first_devices)
+      : whole(1, config(0.2, step, reduction)),
+        first(first_devices, config(0.1, step, reduction)),
+        second(1, config(0.1, step, reduction)) {}
+
+  // Takes five steps. The devices of the first site have `first_shares`.
+  void run(const std::vector<int64_t>& first_shares) {
     for (int64_t seed = 1; seed <= 5; ++seed) {
       const auto batch = some_batch(4, 16, seed);
       whole.step().run(batch, 2, 0.5);
       all.begin_step();
-      const auto run = [&](SmallSite& site, int64_t place) {
+      const auto run_half = [&](SmallSite& site, int64_t place,
+                                const std::vector<int64_t>& shares) {
         at::set_num_threads(1);
-        const auto half = half_of(batch, place);
-        const std::vector<int64_t> shares{half.sequences};
-        site.step().run_across(half, shares, 1, 0.5, seats[place]);
+        site.step().run_across(half_of(batch, place), shares, 1, 0.5, seats[place]);
       };
-      auto other = std::async(std::launch::async, [&] { run(second, 1); });
-      run(first, 0);
+      auto other = std::async(std::launch::async, [&] { run_half(second, 1, {2}); });
+      run_half(first, 0, first_shares);
       other.get();
     }
     CHECK(at::equal(first.values(), second.values()));
     CHECK(at::allclose(first.values(), whole.values(), 1e-4, 1e-6));
+  }
+
+  static InnerConfig config(double learning_rate, StepKind step, ReductionKind reduction) {
+    auto config = descent(learning_rate);
+    config.step = step;
+    config.reduction = reduction;
+    return config;
+  }
+
+  SmallSite whole, first, second;
+  HostReduction all{
+      {first.step().host_gradients(), second.step().host_gradients()}, 1000, kOnThisThread};
+  Seat seats[2] = {{all, 0}, {all, 1}};
+};
+
+TEST_CASE("sites that sum their gradients in every step follow one device with the whole batch") {
+  for (const auto step : {StepKind::kFused, StepKind::kAutograd}) {
+    TwoSites sites(step, ReductionKind::kBuckets, 1);
+    sites.run({2});
     // The fused model says during backward what is final.
-    if (step == StepKind::kFused) CHECK(seats[0].parts > 5);
+    if (step == StepKind::kFused) CHECK(sites.seats[0].parts > 5);
   }
 }
 
 TEST_CASE("the devices of a site add up before the sites do, and all have the sum") {
   for (const auto kind : {ReductionKind::kBuckets, ReductionKind::kMaster}) {
-    auto half_rate = descent(0.1), whole_rate = descent(0.2);
-    half_rate.reduction = kind;
-    SmallSite whole(1, whole_rate), first(2, half_rate), second(1, half_rate);
-    HostReduction all({first.step().host_gradients(), second.step().host_gradients()}, 1000,
-                      kOnThisThread);
-    Seat seats[] = {{all, 0}, {all, 1}};
-    for (int64_t seed = 1; seed <= 5; ++seed) {
-      const auto batch = some_batch(4, 16, seed);
-      whole.step().run(batch, 2, 0.5);
-      all.begin_step();
-      const auto run = [&](SmallSite& site, int64_t place, const std::vector<int64_t>& shares) {
-        at::set_num_threads(1);
-        site.step().run_across(half_of(batch, place), shares, 1, 0.5, seats[place]);
-      };
-      auto other = std::async(std::launch::async, [&] { run(second, 1, {2}); });
-      run(first, 0, {1, 1});
-      other.get();
+    TwoSites sites(StepKind::kFused, kind, 2);
+    sites.run({1, 1});
+    if (kind == ReductionKind::kBuckets) {
+      CHECK(at::equal(sites.first.values(0), sites.first.values(1)));
     }
-    CHECK(at::equal(first.values(), second.values()));
-    CHECK(at::allclose(first.values(), whole.values(), 1e-4, 1e-6));
-    if (kind == ReductionKind::kBuckets) CHECK(at::equal(first.values(0), first.values(1)));
   }
 }
 

@@ -1,7 +1,7 @@
 // Rounds in which all sites take every step together, by the mean of their gradients.
 #include <cmath>
 #include <condition_variable>
-#include <latch>
+#include <future>
 #include <map>
 #include <mutex>
 
@@ -198,14 +198,14 @@ TEST_CASE("a site that is lost in a step ends the others, at that step or the on
 TEST_CASE("a step that fails at one site ends it there, and at the others with the loss") {
   FakeSites sites(run_of({}, 2), {1, 1});
   struct Failure {};
-  std::latch first_step(1);  // the other site's; its transport dies with this site
+  std::promise<void> first_step;  // the other site's; its transport dies with this site
   sites[0].training.before_step = [&](const StepOrder& order) {
-    if (order.step == 2) first_step.count_down();
+    if (order.step == 2) first_step.set_value();
   };
   // Another site's values are in the sum already, and it waits for this one's.
   sites[1].training.before_step = [&](const StepOrder& order) {
     if (order.step != 2) return;
-    first_step.wait();
+    first_step.get_future().wait_for(std::chrono::seconds(60));
     auto* const sums = sites[1].strategy->gradients();
     sums->begin_step();
     sums->ready(0, 10, 11);
