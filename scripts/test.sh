@@ -38,7 +38,7 @@ run_preset() {
 scripts/setup.sh --tests || fail_early "set-up failed"
 run_preset release || fail_early "the release build failed"
 run_preset asan || fail_early "the asan build failed"
-run_preset tsan -L threads || fail_early "the tsan build failed"
+run_preset tsan || fail_early "the tsan build failed"
 run_preset fuzz || fail_early "the fuzz build failed"
 
 # CTest closes with "98% tests passed, 2 tests failed out of 150", which counts skipped ones as passed.

@@ -19,13 +19,14 @@ function(farstep_library name)
   farstep_link(farstep_${name} PUBLIC "${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" plain)
 endfunction()
 
-# farstep_test(NAME SOURCES a_test.cpp ... DEPS layer ... [LINK ...] [LABELS fast] [TORCH])
-#   One Catch2 program; every TEST_CASE becomes a CTest test with the labels. A program with the label
-#   gpu has tests with the tag [gpu], and is bundled. One with the label threads starts threads: only
-#   such programs are built for ThreadSanitizer.
+# farstep_test(NAME SOURCES a_test.cpp ... DEPS layer ... [LINK ...] [LABELS fast] [TORCH] [THREADS]
+#              [GPU])
+#   One Catch2 program; every TEST_CASE becomes a CTest test with the label, one word: Catch2's
+#   discovery takes no list. THREADS: it starts threads; only such programs are built for
+#   ThreadSanitizer. GPU: it has tests with the tag [gpu], and is bundled.
 function(farstep_test name)
-  cmake_parse_arguments(ARG "TORCH" "" "SOURCES;DEPS;LINK;LABELS" ${ARGN})
-  if(FARSTEP_SANITIZE STREQUAL "thread" AND NOT "threads" IN_LIST ARG_LABELS)
+  cmake_parse_arguments(ARG "TORCH;THREADS;GPU" "" "SOURCES;DEPS;LINK;LABELS" ${ARGN})
+  if(FARSTEP_SANITIZE STREQUAL "thread" AND NOT ARG_THREADS)
     return()
   endif()
   add_executable(${name} ${ARG_SOURCES})
@@ -34,7 +35,7 @@ function(farstep_test name)
   target_compile_options(${name} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Og>")
   catch_discover_tests(${name} TEST_PREFIX "${name}: "
       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120 SKIP_REGULAR_EXPRESSION "SKIPPED:")
-  if("gpu" IN_LIST ARG_LABELS)
+  if(ARG_GPU)
     farstep_bundle(${name} test)
   endif()
 endfunction()

@@ -9,8 +9,8 @@
 namespace farstep {
 
 // Begins to send the state to the newcomers for which the coordinator asks this site. Called
-// between two steps of a round. Sends nothing once a sync of the round has begun. Nor does it if the
-// others would wait longer than the newcomer saves. The newcomer then gets the state after the
+// between two steps of a round. Sends nothing once a sync of the round has begun. Nor does it if
+// the others would wait longer than the newcomer saves. The newcomer then gets the state after the
 // round.
 void hand_over_in_mid_round(Run& run);
 
