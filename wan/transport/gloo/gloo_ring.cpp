@@ -85,20 +85,26 @@ GlooRing::GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store) 
   }
 }
 
-GlooRing::~GlooRing() = default;
+// Closed connections touch no buffer of an operation that has failed.
+GlooRing::~GlooRing() {
+  if (context_) context_->closeConnections();
+}
 
-// Tags rise at every site alike, so that operations cannot be confused.
+// Tags rise at every site alike, so that operations cannot be confused. When an operation fails,
+// Gloo's thread still uses its buffers for a moment after this one has been woken. So they are
+// kept.
 void GlooRing::all_reduce(std::span<float> values) {
   if (values.empty()) return;
   run([&] {
-    gloo::AllreduceOptions options(context_);
-    options.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
-    options.setInput(values.data(), values.size());
-    options.setOutput(values.data(), values.size());
-    options.setReduceFunction(
+    operation_ = std::make_unique<gloo::AllreduceOptions>(context_);
+    operation_->setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
+    operation_->setInput(values.data(), values.size());
+    operation_->setOutput(values.data(), values.size());
+    operation_->setReduceFunction(
         static_cast<void (*)(void*, const void*, const void*, size_t)>(&gloo::sum<float>));
-    options.setTag(++operations_);
-    gloo::allreduce(options);
+    operation_->setTag(++num_operations_);
+    gloo::allreduce(*operation_);
+    operation_.reset();
   });
 }
 
@@ -120,6 +126,10 @@ SocketBytes GlooRing::socket_bytes() {
 
 template <typename Operation>
 void GlooRing::run(Operation operation) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) throw PeerError(*failure_);
+  }
   try {
     operation();
   } catch (const std::exception& error) {

@@ -16,8 +16,9 @@
 #include "wan/transport/store.h"
 
 namespace gloo {
+class AllreduceOptions;
 class Context;
-}
+}  // namespace gloo
 
 namespace farstep {
 
@@ -47,10 +48,11 @@ class GlooRing {
 
   const MeshOptions mesh_;
   std::shared_ptr<gloo::Context> context_;
+  std::unique_ptr<gloo::AllreduceOptions> operation_;  // under way, or failed
   std::mutex mutex_;
   std::vector<SocketCounter> sockets_;  // guarded by mutex_
   std::optional<PeerError> failure_;    // guarded by mutex_
-  uint32_t operations_ = 0;
+  uint32_t num_operations_ = 0;
 };
 
 }  // namespace farstep
