@@ -63,8 +63,9 @@ MAY_INCLUDE = {
     "trainer/checkpoint": "base memory system config data knowledge",
     "heterogeneity/profile": "base memory config knowledge sockets transport collective",
     "trainer/inner/optimizer": "base memory config kernels parameters",
+    "trainer/inner/muon": "base memory config numbers parameters matmul optimizer",
     "trainer/inner/gpu": "base memory cuda data knowledge gpu parameters model gpu_ops optimizer",
-    "trainer/inner": "base memory config data gpu reduction parameters model knowledge optimizer",
+    "trainer/inner": "base memory config data gpu reduction parameters model knowledge optimizer muon",
     "outer_optimizer/exchange": "base schedule codec sockets transport gloo collective",
     "trainer/strategy/outer_sync": "base memory config telemetry schedule codec exchange outer_optimizer protocol",
     "trainer/strategy": "base memory config telemetry reduction schedule codec exchange outer_optimizer protocol "

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "trainer/config/fields.h"
+#include "trainer/inner/muon/muon_config.h"
 #include "trainer/inner/optimizer/adamw_config.h"
-#include "trainer/inner/optimizer/muon_config.h"
 #include "trainer/model/model_config.h"
 
 namespace farstep {

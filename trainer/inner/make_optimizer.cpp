@@ -5,8 +5,8 @@
 
 #include "trainer/base/error.h"
 #include "trainer/inner/gpu/gpu_adamw.h"
+#include "trainer/inner/muon/muon.h"
 #include "trainer/inner/optimizer/adamw.h"
-#include "trainer/inner/optimizer/muon.h"
 #include "trainer/inner/optimizer/sgd.h"
 
 namespace farstep {

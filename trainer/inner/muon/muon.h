@@ -5,11 +5,10 @@
 // sqrt(max(r, c)): then the elements of an update are as large as AdamW's typically are, and both
 // use one learning rate. A tensor of more than two dimensions is a matrix of its first one.
 //
-// On any device, by LibTorch's operations. State: the momentum (fp32), and AdamW's of the rest.
+// On any device. State: the momentum (fp32), and AdamW's of the rest.
 //
-// Source: Jordan et al. 2024 (the Newton-Schulz iteration and its coefficients); Muon is Scalable
-// for LLM Training, Liu et al. 2025 (the scale, weight decay). As torch.optim.Muon with
-// adjust_lr_fn = "match_rms_adamw".
+// Source: Jordan et al. 2024; Muon is Scalable for LLM Training, Liu et al. 2025 (the scale, weight
+// decay). As torch.optim.Muon with adjust_lr_fn = "match_rms_adamw".
 #pragma once
 
 #include <ATen/ATen.h>
@@ -17,15 +16,11 @@
 #include <span>
 #include <vector>
 
+#include "trainer/inner/muon/muon_config.h"
 #include "trainer/inner/optimizer/adamw.h"
 #include "trainer/inner/optimizer/host_optimizer.h"
-#include "trainer/inner/optimizer/muon_config.h"
 
 namespace farstep {
-
-// Returns the matrix (r, c) with its singular values brought near 1, in bf16, by so many
-// Newton-Schulz iterations.
-at::Tensor orthogonalised(const at::Tensor& matrix, int64_t iterations);
 
 class Muon : public HostOptimizer {
  public:

@@ -1,21 +1,18 @@
 // Muon (Jordan et al. 2024): the update of a matrix is its momentum with all singular values near
 // 1, found by a Newton-Schulz iteration of matrix products. Vectors, embedding and head go to
 // AdamW.
-#include "trainer/inner/optimizer/muon.h"
+#include "trainer/inner/muon/muon.h"
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 
+#include "trainer/inner/muon/newton_schulz.h"
+
 namespace farstep {
 
 namespace {
 
-// Of x -> a x + b x^3 + c x^5. They raise small singular values fastest. Those of the result are
-// between 0.5 and 1.5, which serves as well as 1.
-constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;
-// A matrix of zeros stays one.
-constexpr double kLeastNorm = 1e-7;
 // The usual root mean square of AdamW's updates.
 constexpr double kScale = 0.2;
 
@@ -27,20 +24,6 @@ std::vector<ParameterSpec> groups_of(std::span<const ParameterSpec> groups, bool
 }
 
 }  // namespace
-
-// The smaller of the two Gram matrices makes the cheaper products.
-at::Tensor orthogonalised(const at::Tensor& matrix, int64_t iterations) {
-  const bool is_tall = matrix.size(0) > matrix.size(1);
-  auto x = matrix.to(at::kBFloat16);
-  if (is_tall) x = x.t();
-  x = x / x.norm().clamp_min(kLeastNorm);
-  for (int64_t i = 0; i < iterations; ++i) {
-    const auto gram = at::mm(x, x.t());
-    const auto polynomial = at::addmm(gram, gram, gram, kB, kC);
-    x = at::addmm(x, polynomial, x, kA);
-  }
-  return is_tall ? x.t() : x;
-}
 
 Muon::Muon(const MuonConfig& config, const AdamWConfig& adamw, Parameters& parameters,
            std::span<const ParameterSpec> groups)
