@@ -3,14 +3,16 @@
 //   step [--preset 7m|150m] [--batch B --length T] [--step fused|autograd] [--compute
 //   bf16|fp8|fp32]
 //        [--recompute] [--threads N] [--seconds S] [--serve]
-//        [--instructions SET] [--products measure|first|WAY] [--optimizer adamw|muon] [--update]
+//        [--instructions SET] [--products measure|first|WAY] [--optimizer adamw|muon]
+//        [--steps N] [--update TURNS]
 //
 // MFU counts 6 operations a parameter outside the embedding and token, and causal attention,
 // against the largest rate that a square product reaches, by the fastest way, in this very run.
 // With --serve it waits: for every line on its input it takes one step and prints the seconds it
 // took, so that another program can take turns with it. Of the fused step a table tells which
-// operations the time went to. With --update it then times updates alone, from the last step's
-// gradients and with their norm and clipping, by AdamW and by Muon in turns.
+// operations the time went to. It measures N steps at least (5), after 3 or N others. With --update
+// it then times updates alone, from the last step's gradients and with their norm and clipping, by
+// AdamW and by Muon in turns.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -50,7 +52,8 @@ struct Options {
   int64_t batch = 8, length = 256;
   int threads = 2;
   double seconds = 10;
-  bool recompute = false, serve = false, update = false;
+  bool recompute = false, serve = false;
+  int steps = 5, update = 0;
 };
 
 LlamaConfig shape_of(const std::string& preset) {
@@ -192,10 +195,11 @@ void print_table(const OperationTimes& times, double steps, double step_seconds)
 }
 
 void measure(Training& training, const LlamaConfig& shape, const Options& options) {
-  for (int i = 0; i < 3; ++i) training.step();
+  for (int i = 0; i < std::min(3, options.steps); ++i) training.step();
   training.times().clear();
   std::vector<double> times;
-  for (double sum = 0; sum < options.seconds || times.size() < 5; sum += times.back()) {
+  for (double sum = 0; sum < options.seconds || std::ssize(times) < options.steps;
+       sum += times.back()) {
     times.push_back(training.step());
   }
   const double total = std::accumulate(times.begin(), times.end(), 0.0);
@@ -222,7 +226,7 @@ void measure(Training& training, const LlamaConfig& shape, const Options& option
 
 void measure_updates(Training& training, const Options& options) {
   const std::array<std::string, 2> kNames{"adamw", "muon"};
-  auto seconds = training.update_alone(kNames, 7);
+  auto seconds = training.update_alone(kNames, options.update);
   for (std::size_t i = 0; i < kNames.size(); ++i) {
     std::ranges::sort(seconds[i]);
     fmt::print("update by {}: {:.1f} ms (best {:.1f}, worst {:.1f}), {} threads\n", kNames[i],
@@ -246,7 +250,8 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds);
   app.add_flag("--serve", options.serve);
   app.add_option("--optimizer", options.optimizer)->check(CLI::IsMember({"adamw", "muon"}));
-  app.add_flag("--update", options.update);
+  app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
+  app.add_option("--update", options.update, "turns");
   const auto sets = enum_names(InstructionSet{});
   app.add_option("--instructions", options.instructions, "for LibTorch as well")
       ->check(CLI::IsMember(std::vector<std::string>(sets.begin(), sets.end())));
@@ -262,6 +267,6 @@ int main(int argc, char** argv) {
     serve(training);
   } else {
     measure(training, shape, options);
-    if (options.update) measure_updates(training, options);
+    if (options.update > 0) measure_updates(training, options);
   }
 }
