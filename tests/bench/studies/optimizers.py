@@ -59,7 +59,7 @@ MUON_SWEEP = tuple(Sites("muon", 50, eta, mu, sync) for eta, mu, sync in (
         Sites("muon", 100, eta, mu) for eta, mu in ((1.0, 0.5), (1.0, 0.7), (0.7, 0.9)))
 # What all seeds repeat: both optimizers at AdamW's two best settings.
 ALL_SEEDS = tuple(Sites(optimizer, steps, eta, mu, warm=warm)
-                  for warm in (True, False) for optimizer in INNER
+                  for warm in (True, False) for optimizer in reversed(INNER)
                   for steps, eta, mu in ((50, 1.0, 0.7), (100, 1.0, 0.5)))
 # More that may close the gap, from the warm start.
 MORE = (
