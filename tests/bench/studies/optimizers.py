@@ -15,7 +15,7 @@ STEPS = 800
 FEW_SYNCS_STEPS = 4000  # in 8 rounds of H 500
 STREAMING = {"fragments": 4, "alpha": 0.5}
 # With error feedback, blocks and fraction by default.
-CODECS = ("int4", "int2", "top_k")
+CODECS = ("int2", "int4", "top_k")
 
 
 @dataclass(frozen=True)
@@ -52,21 +52,23 @@ class Sites:
                      self.inner, self.warm, self.total, self.batch)
 
 
-# Outer settings at H 50 from the warm start, in one seed.
-MUON_SWEEP = tuple(Sites("muon", 50, eta, mu, sync) for eta, mu, sync in (
-    (1.0, 0.7, {}), (1.0, 0.5, {}), (0.7, 0.9, {}), (0.7, 0.5, {}), (0.7, 0.9, STREAMING),
-    (1.0, 0.9, {}), (1.0, 0.8, {}))) + tuple(
-        Sites("muon", 100, eta, mu) for eta, mu in ((1.0, 0.5), (1.0, 0.7), (0.7, 0.9)))
+# Settings from the warm start, in one seed: H, outer rate, momentum, sync, inner peak.
+MUON_SWEEP = tuple(
+    Sites("muon", steps, eta, mu, sync, {} if peak is None else {"peak_learning_rate": peak})
+    for steps, eta, mu, sync, peak in (
+        (50, 1.0, 0.7, {}, None), (50, 1.0, 0.7, {}, 0.003), (50, 0.7, 0.9, STREAMING, None),
+        (50, 1.0, 0.5, {}, None), (50, 0.7, 0.9, {}, None), (100, 1.0, 0.5, {}, None),
+        (50, 0.7, 0.5, {}, None), (50, 1.0, 0.9, {}, None), (50, 1.0, 0.7, {}, 0.0015),
+        (100, 1.0, 0.7, {}, None)))
 # What all seeds repeat: both optimizers at AdamW's two best settings.
 ALL_SEEDS = tuple(Sites(optimizer, steps, eta, mu, warm=warm)
                   for warm in (True, False) for optimizer in reversed(INNER)
                   for steps, eta, mu in ((50, 1.0, 0.7), (100, 1.0, 0.5)))
 # More that may close the gap, from the warm start.
 MORE = (
-    Sites("muon", 50, 1.0, 0.7, inner={"peak_learning_rate": 0.003}),
-    Sites("muon", 50, 1.0, 0.7, inner={"peak_learning_rate": 0.012}),
-    Sites("muon", 50, 1.0, 0.7, batch=16), Sites("adamw", 50, 1.0, 0.7, batch=16),
-    Sites("muon", 50, 1.0, 0.7, total=3200), Sites("muon", 50, 1.0, 0.7, batch=64),
+    Sites("muon", 50, 1.0, 0.7, total=400, batch=16), Sites("muon", 50, 1.0, 0.7, total=400),
+    Sites("adamw", 50, 1.0, 0.7, total=400, batch=16), Sites("adamw", 50, 1.0, 0.7, total=400),
+    Sites("muon", 50, 1.0, 0.7, total=3200),
 )
 FEW_SYNCS = Sites("muon", 500, 1.0, 0.5, total=FEW_SYNCS_STEPS)
 

@@ -7,8 +7,8 @@ from studies.runs import Bench, Run, equal_run
 
 SETTINGS = ((0.7, 0.9), (1.0, 0.7), (0.7, 0.5), (1.0, 0.5), (1.0, 0.9))
 # Rounds, H, whether from the warm start, seeds.
-LENGTHS = ((10, 50, False, 2), (10, 50, True, 2), (100, 10, False, 2), (100, 10, True, 2),
-           (1000, 4, False, 1))
+LENGTHS = ((10, 20, False, 2), (10, 20, True, 2), (100, 5, False, 2), (100, 5, True, 2),
+           (1000, 2, False, 1))
 
 
 def length_run(seed: int, rounds: int, steps: int, warm: bool, setting: tuple) -> Run:
