@@ -17,10 +17,10 @@ namespace farstep {
 namespace {
 
 // The codecs to choose from, and the loss of each in nats, to rank syncs by. int4 with error
-// feedback at about 50 local steps costs 0.0002, -0.0007 to +0.0015 by seed (docs/results.md,
-// Codecs), and counts as 0.001. int8 is closer to fp32 than a seed's spread and only needs a rank.
-// Others are not chosen: fp16 and bf16 take more bytes than int8, and the cost of int2 and top_k is
-// unknown.
+// feedback costs 0.0002 at 92 local steps, -0.0007 to +0.0015 by seed, and 0.0012 with Muon at 50
+// (docs/results.md, Codecs; Muon at sites that sync rarely). It counts as 0.001. int8 is closer to
+// fp32 than a seed's spread and only needs a rank. Others are not chosen: fp16 and bf16 take more
+// bytes than int8, int2 cost 0.04 with Muon, and the cost of top_k is unknown.
 struct PlannedCodec {
   CodecKind kind;
   double loss;

@@ -3,19 +3,23 @@
 //   step [--preset 7m|150m] [--batch B --length T] [--step fused|autograd] [--compute
 //   bf16|fp8|fp32]
 //        [--recompute] [--threads N] [--seconds S] [--serve]
-//        [--instructions SET] [--products measure|first|WAY]
+//        [--instructions SET] [--products measure|first|WAY] [--optimizer adamw|muon]
+//        [--steps N] [--update TURNS]
 //
 // MFU counts 6 operations a parameter outside the embedding and token, and causal attention,
 // against the largest rate that a square product reaches, by the fastest way, in this very run.
 // With --serve it waits: for every line on its input it takes one step and prints the seconds it
 // took, so that another program can take turns with it. Of the fused step a table tells which
-// operations the time went to.
+// operations the time went to. It measures N steps at least (5), after 3 or N others. With --update
+// it then times updates alone, from the last step's gradients and with their norm and clipping, by
+// AdamW and by Muon in turns.
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <iostream>
@@ -30,6 +34,7 @@
 #include "trainer/base/processor/instruction_set.h"
 #include "trainer/data/tokens/token_batch.h"
 #include "trainer/inner/inner_step.h"
+#include "trainer/inner/make_optimizer.h"
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/cpu_ops/cpu_ops.h"
 #include "trainer/model/cpu_ops/fp8_cpu_ops.h"
@@ -43,11 +48,12 @@ namespace {
 
 struct Options {
   std::string preset = "7m", step = "fused", compute = "bf16";
-  std::string instructions = "amx", products = "measure";
+  std::string instructions = "amx", products = "measure", optimizer = "adamw";
   int64_t batch = 8, length = 256;
   int threads = 2;
   double seconds = 10;
   bool recompute = false, serve = false;
+  int steps = 5, update = 0;
 };
 
 LlamaConfig shape_of(const std::string& preset) {
@@ -60,6 +66,10 @@ LlamaConfig shape_of(const std::string& preset) {
             .kv_heads = 4};
   }
   return preset_config(ModelPreset::k150M);
+}
+
+InnerOptimizer optimizer_called(const std::string& name) {
+  return name == "muon" ? InnerOptimizer::kMuon : InnerOptimizer::kAdamW;
 }
 
 // Of the fastest way.
@@ -102,6 +112,7 @@ class Training {
     config_.compute = options.compute == "bf16"  ? ComputeType::kBF16
                       : options.compute == "fp8" ? ComputeType::kFP8
                                                  : ComputeType::kFP32;
+    config_.optimizer = optimizer_called(options.optimizer);
     model_ = config_.step == StepKind::kAutograd
                  ? make_model(shape, at::kCPU, config_.compute, config_.step, options.recompute)
              : config_.compute == ComputeType::kBF16
@@ -120,9 +131,30 @@ class Training {
   double step() {
     return seconds_of([&] { inner_->run(batch_, options_.batch, 0.5); });
   }
+  // Seconds of updates alone, by each of these optimizers in turns. No step can follow.
+  std::vector<std::vector<double>> update_alone(std::span<const std::string> names, int turns) {
+    inner_.reset();  // its state takes as much memory as the values do twice
+    std::vector<std::unique_ptr<Optimizer>> optimizers;
+    for (const auto& name : names) {
+      auto config = config_;
+      config.optimizer = optimizer_called(name);
+      optimizers.push_back(make_optimizer(config, model_->parameters()));
+    }
+    std::vector<std::vector<double>> seconds(names.size());
+    for (int turn = -1; turn < turns; ++turn) {
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        const double taken =
+            seconds_of([&] { optimizers[i]->clip_and_update(kRate, config_.clip_norm); });
+        if (turn >= 0) seconds[i].push_back(taken);  // the first one touches its state's memory
+      }
+    }
+    return seconds;
+  }
   OperationTimes& times() { return times_; }
 
  private:
+  static constexpr double kRate = 1e-5;
+
   template <typename T>
   std::unique_ptr<TrainableModel> timed_model(const LlamaConfig& shape,
                                               std::unique_ptr<FusedOps<T>> ops) {
@@ -150,7 +182,7 @@ void print_table(const OperationTimes& times, double steps, double step_seconds)
   std::vector<std::pair<std::string, OperationTime>> rows(times.begin(), times.end());
   double rest = step_seconds;
   for (auto& [name, time] : rows) rest -= time.seconds / steps;
-  rows.emplace_back("gradient norm, clipping, AdamW, the rest",
+  rows.emplace_back("gradient norm, clipping, update, the rest",
                     OperationTime{.seconds = rest * steps});
   std::ranges::sort(rows, std::greater{}, [](const auto& row) { return row.second.seconds; });
   fmt::print("{:<42}{:>9}{:>9}{:>9}{:>9}\n", "operation", "calls", "ms", "%", "TFLOPS");
@@ -163,10 +195,11 @@ void print_table(const OperationTimes& times, double steps, double step_seconds)
 }
 
 void measure(Training& training, const LlamaConfig& shape, const Options& options) {
-  for (int i = 0; i < 3; ++i) training.step();
+  for (int i = 0; i < std::min(3, options.steps); ++i) training.step();
   training.times().clear();
   std::vector<double> times;
-  for (double sum = 0; sum < options.seconds || times.size() < 5; sum += times.back()) {
+  for (double sum = 0; sum < options.seconds || std::ssize(times) < options.steps;
+       sum += times.back()) {
     times.push_back(training.step());
   }
   const double total = std::accumulate(times.begin(), times.end(), 0.0);
@@ -191,6 +224,17 @@ void measure(Training& training, const LlamaConfig& shape, const Options& option
   }
 }
 
+void measure_updates(Training& training, const Options& options) {
+  const std::array<std::string, 2> kNames{"adamw", "muon"};
+  auto seconds = training.update_alone(kNames, options.update);
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    std::ranges::sort(seconds[i]);
+    fmt::print("update by {}: {:.1f} ms (best {:.1f}, worst {:.1f}), {} threads\n", kNames[i],
+               seconds[i][seconds[i].size() / 2] * 1e3, seconds[i].front() * 1e3,
+               seconds[i].back() * 1e3, options.threads);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -205,6 +249,9 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads);
   app.add_option("--seconds", options.seconds);
   app.add_flag("--serve", options.serve);
+  app.add_option("--optimizer", options.optimizer)->check(CLI::IsMember({"adamw", "muon"}));
+  app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
+  app.add_option("--update", options.update, "turns");
   const auto sets = enum_names(InstructionSet{});
   app.add_option("--instructions", options.instructions, "for LibTorch as well")
       ->check(CLI::IsMember(std::vector<std::string>(sets.begin(), sets.end())));
@@ -220,5 +267,6 @@ int main(int argc, char** argv) {
     serve(training);
   } else {
     measure(training, shape, options);
+    if (options.update > 0) measure_updates(training, options);
   }
 }
