@@ -34,13 +34,14 @@ struct Pins {
 
 struct SiteKnowledge {
   std::string site;
-  std::optional<SiteProfile> profile;
-  std::optional<SeenStep> seen;
+  bool trains = true;  // false: it adds up the others' gradients, and has no batch
+  std::optional<SiteProfile> profile = {};
+  std::optional<SeenStep> seen = {};
   SeenLinks seen_links = {};
   // Its own time between the start of a round and the sync, without steps: evaluation, checkpoint,
   // delta.
   double overhead_seconds = 0;
-  Pins pins;
+  Pins pins = {};
 };
 
 // Predicts the inner steps of a site: the profile's times, scaled by a step of the run.

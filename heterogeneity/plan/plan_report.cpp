@@ -14,7 +14,8 @@ std::vector<double> averaging_weights(AveragingRule rule, const RoundPlan& plan)
   std::vector<Work> works;
   for (const auto& site : plan.sites) {
     // A sequence counts as one token: the coefficients depend on ratios only.
-    works.push_back({site.local_steps, site.batch, site.local_steps * site.batch});
+    const int64_t steps = site.trains() ? site.local_steps : 0;
+    works.push_back({steps, site.batch, steps * site.batch});
   }
   return averaging_coefficients(rule, works);
 }
@@ -61,7 +62,7 @@ std::string plan_text(Policy policy, AveragingRule rule, const RoundPlan& plan) 
                         seconds_text(site.compute_seconds), seconds_text(site.idle_seconds));
   }
   if (const auto idle = total_idle_seconds(plan)) {
-    const double all = *plan.round_seconds * static_cast<double>(plan.sites.size());
+    const double all = *plan.round_seconds * static_cast<double>(num_training(plan));
     text += fmt::format(
         "\nThe round takes {:.2f} s; all sites together idle {:.2f} s, {:.2f} % of "
         "their time.\n\n",

@@ -74,7 +74,8 @@ bool same_loads(const RoundPlan& a, const RoundPlan& b) {
 
 // Returns the predicted idle time as a share of all sites' time.
 double idle_share(const RoundPlan& plan) {
-  return *total_idle_seconds(plan) / (*plan.round_seconds * static_cast<double>(plan.sites.size()));
+  return *total_idle_seconds(plan) /
+         (*plan.round_seconds * static_cast<double>(num_training(plan)));
 }
 
 // Batches must be equal where sites may take different steps: there a larger batch is chosen for
@@ -90,9 +91,12 @@ bool is_as_good(const PlanConfig& config, const RoundPlan& current, const RoundP
 Planner::Known::Known(SiteKnowledge knowledge) : site(std::move(knowledge)), predictor(site) {}
 
 bool Planner::Members::anything_known() const {
-  return std::ranges::any_of(predictors, &StepPredictor::is_timed) ||
-         std::ranges::any_of(sites,
-                             [](const auto& site) { return total_tflops(site).has_value(); });
+  for (std::size_t place = 0; place < sites.size(); ++place) {
+    // The speed of a site that serves alone says nothing of the others.
+    if (!sites[place].trains) continue;
+    if (predictors[place].is_timed() || total_tflops(sites[place])) return true;
+  }
+  return false;
 }
 
 Planner::Planner(const PlanConfig& config, std::vector<SiteKnowledge> sites, const View& view)
@@ -168,8 +172,9 @@ RoundPlan Planner::fresh_plan(const Members& members) const {
   // A shorter round has fewer steps left to balance than it has measured.
   if (config.base_steps >= 2 * kMeasuringSteps) plan.measuring_steps = kMeasuringSteps;
   for (auto& work : plan.sites) {
+    if (plan.measuring_steps > 0) work.most_steps = plan.measuring_steps;
+    if (!work.trains()) continue;
     if (plan.measuring_steps > 0) {
-      work.most_steps = plan.measuring_steps;
       work.reason =
           fmt::format("all alike until {} steps of the round have measured them: {} of {}",
                       plan.measuring_steps, work.local_steps, work.batch);

@@ -52,8 +52,8 @@ struct MemberState : LearnedState {
   void fields(Visitor&& visit) {
     LearnedState::fields(visit);
     visit("local_steps", local_steps, "of the next round", required(at_least(1)));
-    visit("batch", batch, "of the next round", required(at_least(1)));
-    visit("micro_batch", micro_batch, "of the next round", required(at_least(1)));
+    visit("batch", batch, "of the next round; 0: it serves alone", required(at_least(0)));
+    visit("micro_batch", micro_batch, "of the next round", required(at_least(0)));
     visit("most_steps", most_steps, "of the next round", required(at_least(1)));
     visit("steps_before", steps_before, "done when the round was planned again", at_least(0));
   }

@@ -52,7 +52,7 @@ void check_batch_growth(const PlanConfig& config, std::span<const RunSite> sites
         "is given, but plan.batch_growth decides it: leave it out");
   }
   // Sites that sum their gradients in every step measure against the sum.
-  if (config.equal_steps && sites.size() > 1) return;
+  if (config.equal_steps && std::ranges::count_if(sites, &RunSite::trains) > 1) return;
   if (!config.micro_batch || 2 * *config.micro_batch > config.base_batch) {
     plan.member("micro_batch")
         .fail(fmt::format(

@@ -32,9 +32,14 @@ void predict_round(RoundPlan& plan, std::span<const double> overhead_seconds) {
   }
 }
 
+int64_t num_training(const RoundPlan& plan) {
+  return std::ranges::count_if(plan.sites, &SitePlan::trains);
+}
+
 std::optional<double> total_idle_seconds(const RoundPlan& plan) {
   double sum = 0;
   for (const auto& site : plan.sites) {
+    if (!site.trains()) continue;
     if (!site.idle_seconds) return std::nullopt;
     sum += *site.idle_seconds;
   }

@@ -27,6 +27,9 @@ struct SitePlan {
   std::optional<double> idle_seconds;     // wait for the slowest site
   std::string reason;                     // of this work, one line
 
+  // Whether it trains. Otherwise it serves alone: it takes part in the steps with a batch of 0, and
+  // has no predictions.
+  bool trains() const { return batch > 0; }
   // Returns the number of windows that the plan reserves for the site.
   int64_t sequences() const { return (most_steps - steps_before) * batch; }
   bool operator==(const SitePlan&) const = default;
@@ -42,10 +45,13 @@ struct RoundPlan {
 };
 
 // Sets compute_seconds, idle_seconds and round_seconds from local_steps, step_seconds and the time
-// that each site needs besides its steps (one value for each site).
+// that each site needs besides its steps (one value for each site). All sites of `plan` train.
 void predict_round(RoundPlan& plan, std::span<const double> overhead_seconds);
 
-// Returns the predicted idle time of all sites; nullopt if one is unknown.
+// Returns the number of sites that train.
+int64_t num_training(const RoundPlan& plan);
+
+// Returns the predicted idle time of all sites that train; nullopt if one is unknown.
 std::optional<double> total_idle_seconds(const RoundPlan& plan);
 
 // Returns the beginning of a site's range among the sequences of the round. The sites' ranges

@@ -96,10 +96,14 @@ struct PlanConfig {
 struct RunSite {
   std::string name;
   std::optional<int64_t> local_steps, batch, micro_batch;
+  bool trains = true;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("name", name, "name of the site, as in its own config", kRequired);
+    visit("trains", trains,
+          "false: it serves alone, with strategy.kind parameter_server: it adds up gradients, and "
+          "its own config needs neither devices nor data");
     visit("local_steps", local_steps, "its local steps; null is plan.base_steps", at_least(1));
     visit("batch", batch, "its batch; null is plan.base_batch", at_least(1));
     visit("micro_batch", micro_batch, "its micro-batch; null is plan.micro_batch", at_least(1));

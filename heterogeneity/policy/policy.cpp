@@ -22,8 +22,9 @@ constexpr int64_t kDeadlineStepsMore = 1;
 // The input of a plan.
 struct PlanFacts {
   const PlanConfig& config;
-  std::span<const SiteKnowledge> sites;
+  std::span<const SiteKnowledge> sites;  // those that train
   std::span<const StepPredictor> predictors;
+  std::span<const std::size_t> places;  // of these, among all sites
 };
 
 [[noreturn]] void refuse(const std::string& message) {
@@ -117,7 +118,7 @@ RoundPlan with_micro_batches(const PlanFacts& facts, RoundPlan plan) {
     const int64_t wanted = pin ? *pin : facts.config.micro_batch.value_or(work.batch);
     if (wanted > work.batch) {
       const JsonPath path{"", pin ? "sites" : "plan"};
-      (pin ? path.element(place) : path)
+      (pin ? path.element(facts.places[place]) : path)
           .member("micro_batch")
           .fail(fmt::format("is {}; must be at most the batch of {}, {}", wanted, work.site,
                             work.batch));
@@ -247,6 +248,49 @@ void check_work(const RoundPlan& plan) {
   }
 }
 
+// The sites for which a policy plans. Those that serve alone have no speed to compare.
+class Trainers {
+ public:
+  Trainers(std::span<const SiteKnowledge> sites, std::span<const StepPredictor> predictors)
+      : sites_(sites), predictors_(predictors) {
+    for (std::size_t place = 0; place < sites.size(); ++place) {
+      if (sites[place].trains) places_.push_back(place);
+    }
+    if (places_.size() == sites.size()) return;
+    // A copy only where some do not train: a simulation may have thousands of sites.
+    for (const auto place : places_) {
+      own_sites_.push_back(sites[place]);
+      own_predictors_.push_back(predictors[place]);
+    }
+    sites_ = own_sites_;
+    predictors_ = own_predictors_;
+  }
+  Trainers(const Trainers&) = delete;
+
+  std::span<const SiteKnowledge> sites() const { return sites_; }
+  std::span<const StepPredictor> predictors() const { return predictors_; }
+  std::span<const std::size_t> places() const { return places_; }
+
+ private:
+  std::span<const SiteKnowledge> sites_;
+  std::span<const StepPredictor> predictors_;
+  std::vector<std::size_t> places_;
+  std::vector<SiteKnowledge> own_sites_;
+  std::vector<StepPredictor> own_predictors_;
+};
+
+// Returns the work of sites that serve alone: every step, without a batch.
+std::vector<SitePlan> servers_plan(const PlanConfig& config, std::span<const SiteKnowledge> sites) {
+  std::vector<SitePlan> works;
+  for (const auto& site : sites) {
+    auto& work = works.emplace_back();
+    work.site = site.site;
+    work.local_steps = config.base_steps;
+    work.reason = fmt::format("serves alone: adds up the gradients of {} steps", work.local_steps);
+  }
+  return works;
+}
+
 }  // namespace
 
 std::vector<SiteKnowledge> sites_of(std::span<const RunSite> sites) {
@@ -254,6 +298,7 @@ std::vector<SiteKnowledge> sites_of(std::span<const RunSite> sites) {
   for (const auto& site : sites) {
     SiteKnowledge known;
     known.site = site.name;
+    known.trains = site.trains;
     known.pins = {site.local_steps, site.batch, site.micro_batch};
     all.push_back(std::move(known));
   }
@@ -266,14 +311,24 @@ RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sit
 
 RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                     std::span<const StepPredictor> predictors) {
-  FARSTEP_CHECK(!sites.empty(), "a plan for no site");
   const auto& policy = row_of(config.policy);
   if (!policy.takes_pins) refuse_pins(config, sites);
+  const Trainers trainers(sites, predictors);
+  FARSTEP_CHECK(!trainers.sites().empty(), "a plan for no site that trains");
   // Before any work is computed: a plan for a device that cannot hold the model would fail hours
   // later.
-  check_memory(sites);
-  auto plan = policy.plan({.config = config, .sites = sites, .predictors = predictors});
+  check_memory(trainers.sites());
+  auto plan = policy.plan({.config = config,
+                           .sites = trainers.sites(),
+                           .predictors = trainers.predictors(),
+                           .places = trainers.places()});
   check_work(plan);
+  if (std::ssize(trainers.places()) < std::ssize(sites)) {
+    auto works = std::exchange(plan.sites, servers_plan(config, sites));
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      plan.sites[trainers.places()[i]] = std::move(works[i]);
+    }
+  }
   for (auto& work : plan.sites) {
     const double room = std::ceil(kDeadlineRoom * static_cast<double>(work.local_steps));
     work.most_steps = config.round_end == RoundEnd::kDeadline
@@ -287,7 +342,14 @@ RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sit
 // known now.
 RoundPlan predicted_anew(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                          std::span<const StepPredictor> predictors, RoundPlan plan) {
-  row_of(config.policy).explain(config, sites, predictors, plan);
+  const Trainers trainers(sites, predictors);
+  RoundPlan training;
+  for (const auto place : trainers.places()) training.sites.push_back(plan.sites[place]);
+  row_of(config.policy).explain(config, trainers.sites(), trainers.predictors(), training);
+  for (std::size_t i = 0; i < training.sites.size(); ++i) {
+    plan.sites[trainers.places()[i]] = std::move(training.sites[i]);
+  }
+  plan.round_seconds = training.round_seconds;
   return plan;
 }
 

@@ -53,11 +53,12 @@ PlanEvent plan_event(int64_t round, const SitePlan& plan) {
           .idle_seconds = plan.idle_seconds};
 }
 
-void add_sync(Lines& lines, int64_t round, const SiteSync& sync) {
-  lines.add_span(SpanCause::kWait, round, sync.exposed.wait);
-  lines.add_span(SpanCause::kWan, round, sync.exposed.exchange);
-  lines.add_span(SpanCause::kOuter, round, sync.exposed.outer);
-  lines.add_span(SpanCause::kWan, round, sync.exposed.vote);
+void add_sync(Lines& lines, int64_t round, bool trains, const SiteSync& sync) {
+  const auto cause_of = [=](SpanCause cause) { return trains ? cause : SpanCause::kServe; };
+  lines.add_span(cause_of(SpanCause::kWait), round, sync.exposed.wait);
+  lines.add_span(cause_of(SpanCause::kWan), round, sync.exposed.exchange);
+  lines.add_span(cause_of(SpanCause::kOuter), round, sync.exposed.outer);
+  lines.add_span(cause_of(SpanCause::kWan), round, sync.exposed.vote);
   lines.add(SyncEvent{.round = round,
                       .fragment = sync.fragment,
                       .wait_seconds = sync.all.wait,
@@ -96,6 +97,7 @@ std::string EventFiles::first_lines(const SimulatedRound& round, const SiteRound
   start.sequence_length = *scenario_.sequence_length;
   start.rounds = scenario_.rounds;
   start.generation = round.generation;
+  start.trains = scenario_.sites[site.site].trains;
   // A site that joins later begins there.
   start.start_round = round.round - 1;
   lines.add(start);
@@ -104,27 +106,32 @@ std::string EventFiles::first_lines(const SimulatedRound& round, const SiteRound
 
 std::string EventFiles::round_lines(const SimulatedRound& round, const SiteRound& site) const {
   Lines lines(names_[site.site], site.start_seconds);
-  const int64_t step_tokens = site.plan.batch * *scenario_.sequence_length;
+  const bool trains = site.plan.trains();
   // Both are of the round before, as in a real run.
   lines.add_span(SpanCause::kEvaluate, round.round - 1, site.evaluate_seconds);
   lines.add_span(SpanCause::kCheckpoint, round.round - 1, site.checkpoint_seconds);
   lines.add(plan_event(round.round, site.measuring_plan.value_or(site.plan)));
   StepEvent step;
   step.round = round.round;
-  step.tokens = step_tokens;
+  int64_t tokens = 0;
   auto sync = site.syncs.begin();
   for (const double seconds : site.step_seconds) {
     ++step.step;
     step.start = lines.now();
     step.seconds = seconds;
-    lines.add(step, seconds);
+    const bool is_measuring = site.measuring_plan && step.step <= site.plan.steps_before;
+    step.tokens =
+        (is_measuring ? *site.measuring_plan : site.plan).batch * *scenario_.sequence_length;
+    tokens += step.tokens;
+    if (trains) lines.add(step, seconds);
     if (site.measuring_plan && step.step == site.plan.steps_before) {
-      lines.add_span(SpanCause::kWait, round.round, site.measuring_wait_seconds);
+      lines.add_span(trains ? SpanCause::kWait : SpanCause::kServe, round.round,
+                     site.measuring_wait_seconds);
       lines.add(plan_event(round.round, site.plan));
     }
     // Several fragments may be applied after one step.
     for (; sync != site.syncs.end() && sync->applied_after == step.step; ++sync) {
-      add_sync(lines, round.round, *sync);
+      add_sync(lines, round.round, trains, *sync);
     }
   }
   RoundEvent commit;
@@ -133,7 +140,7 @@ std::string EventFiles::round_lines(const SimulatedRound& round, const SiteRound
   commit.local_steps = site.steps();
   commit.batch = site.plan.batch;
   commit.micro_batch = site.plan.micro_batch;
-  commit.tokens = site.steps() * step_tokens;
+  commit.tokens = tokens;
   commit.averaging_weight = site.syncs.back().averaging_weight;
   for (const auto& of_fragment : site.syncs) {
     commit.wan_bytes_sent += of_fragment.sent_bytes;

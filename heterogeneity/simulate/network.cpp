@@ -26,6 +26,7 @@ Network::Network(const Scenario& scenario)
   std::map<std::string, std::size_t> region_ids;
   for (const auto& site : scenario.sites) {
     names_.push_back(site.name);
+    trains_.push_back(site.trains);
     ids.emplace(site.name, ids.size());
     regions_.push_back(region_ids.emplace(site.region, region_ids.size()).first->second);
   }
@@ -90,7 +91,9 @@ std::vector<double> Network::phase_ends(Phase phase, std::span<const std::size_t
     for (std::size_t j = 0; j < present.size(); ++j) {
       // In the reduce-scatter a peer gets its own part of the delta, in the all-gather the sender's
       // part of the mean.
-      const auto bytes = j == i ? 0 : part_bytes[phase == Phase::kReduceScatter ? j : i];
+      const bool has_none = phase == Phase::kReduceScatter && !trains_[present[i]];
+      const auto bytes =
+          j == i || has_none ? 0 : part_bytes[phase == Phase::kReduceScatter ? j : i];
       messages[j] = {.bytes = static_cast<double>(bytes),
                      .bits_per_second = bandwidth_bits_per_second(present[i], present[j])};
     }
@@ -126,11 +129,14 @@ SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values
     part_bytes.push_back(codec_->encoded_bytes(part.size()));
   }
   const int64_t all_bytes = std::accumulate(part_bytes.begin(), part_bytes.end(), int64_t{0});
+  const auto num_training = std::ranges::count_if(present, [&](auto id) { return trains_[id]; });
   // In both phases together a site sends 2 (N-1)/N of the encoded values, for equal parts.
   for (std::size_t i = 0; i < present.size(); ++i) {
     const int64_t own_bytes = part_bytes[i];
-    cost.sent_bytes.push_back(all_bytes - own_bytes + (num_sites - 1) * own_bytes);
-    cost.received_bytes.push_back(cost.sent_bytes.back());
+    const bool trains = trains_[present[i]];
+    cost.sent_bytes.push_back((trains ? all_bytes - own_bytes : 0) + (num_sites - 1) * own_bytes);
+    cost.received_bytes.push_back((num_training - (trains ? 1 : 0)) * own_bytes + all_bytes -
+                                  own_bytes);
     cost.control_seconds.push_back(
         present[i] == coordinator_ ? 0 : rtt_seconds(present[i], coordinator_) / 2);
   }

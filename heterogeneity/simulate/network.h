@@ -45,7 +45,8 @@ class Network {
   // every peer that peer's partition of its delta. Then, in the all-gather, it sends the mean of
   // its own partition to every peer. A site enters the second phase when it has sent and received
   // all messages of the first. (A real exchange sends chunks of both phases at the same time, which
-  // hides up to one of the two hops.) With servers only they have partitions. In a ring each of
+  // hides up to one of the two hops.) With servers only they have partitions, and
+  // one that does not train sends nothing in the first phase. In a ring each of
   // N parts makes 2 (N - 1) hops, all sites sending at once, as fast as the slowest way of the
   // ring.
   SyncCost sync_cost(std::span<const std::size_t> present, int64_t values) const;
@@ -69,6 +70,7 @@ class Network {
 
   const SyncConfig sync_;
   std::vector<std::string> names_;                    // by site id
+  std::vector<bool> trains_;                          // by site id
   std::vector<std::map<std::size_t, Way>> own_ways_;  // by site id, then by peer's
   std::vector<std::size_t> regions_;                  // index of a site's region
   std::vector<std::vector<Way>> region_ways_;         // by the regions' indices

@@ -101,7 +101,8 @@ void check_profiles(const std::vector<PlacedSite>& placed, const PlanConfig& pla
     SiteKnowledge truth;
     truth.profile = profile;
     // Asked of the predictor itself, which the simulation calls later.
-    if (!step_seconds(truth, plan.base_batch, plan.micro_batch.value_or(plan.base_batch))) {
+    if (entry.site.trains &&
+        !step_seconds(truth, plan.base_batch, plan.micro_batch.value_or(plan.base_batch))) {
       entry.profile_path.member("devices").fail(fmt::format(
           "{} has a device without step_seconds: there is nothing to simulate", profile.site));
     }
@@ -138,6 +139,23 @@ void check_plan(const PlanConfig& plan, const std::string& file) {
       "simulate with the base_batch that the run would have");
 }
 
+// Sites that serve alone have something to serve, and somebody to serve.
+void check_servers(const Scenario& scenario, const std::string& file) {
+  const JsonPath sites{file, "sites"};
+  if (std::ranges::none_of(scenario.sites, &ScenarioSite::trains)) {
+    sites.fail("has no site that trains");
+  }
+  for (const auto& site : scenario.sites) {
+    if (site.trains) continue;
+    const bool is_server = std::ranges::count(scenario.sync.servers, site.name) > 0;
+    if (is_server && scenario.strategy.kind == StrategyKind::kParameterServer) continue;
+    sites.fail(
+        fmt::format("{} does not train: that needs strategy.kind parameter_server, and its "
+                    "name in sync.servers",
+                    site.name));
+  }
+}
+
 // Throws if the simulation does not support the scenario's strategy and `sync`. Other settings of a
 // run's `sync` are accepted.
 void check_sync(const Scenario& scenario, const std::string& file) {
@@ -157,6 +175,14 @@ void check_sync(const Scenario& scenario, const std::string& file) {
   if (joins) strategy.fail("takes no site in, and one joins after round 1");
   if (sync.fragments > 1 || sync.delay_steps > 0) {
     strategy.fail("sums whole gradients: sync.fragments must be 1, sync.delay_steps 0");
+  }
+}
+
+// By default those that do nothing else serve.
+void name_servers(Scenario& scenario) {
+  if (!scenario.sync.servers.empty()) return;
+  for (const auto& site : scenario.sites) {
+    if (!site.trains) scenario.sync.servers.push_back(site.name);
   }
 }
 
@@ -193,6 +219,8 @@ Scenario scenario_from_json(const Json& json, const std::string& file, const fs:
   scenario.parameters = scenario.parameters.value_or(0);
   scenario.sequence_length = scenario.sequence_length.value_or(1);
   check_regions(scenario, file);
+  name_servers(scenario);
+  check_servers(scenario, file);
   check_sync(scenario, file);
 
   const auto& sites = scenario.sites;

@@ -37,6 +37,7 @@ struct ScenarioSite {
   std::optional<SiteProfile> profile;
   std::string profile_file;
   bool hide_profile = false;
+  bool trains = true;
   int64_t count = 1;
   std::string region;
   std::vector<RoundSpeed> speed;
@@ -50,6 +51,9 @@ struct ScenarioSite {
     visit("profile_file", profile_file,
           "the same, in a file; under the scenario's folder if relative");
     visit("hide_profile", hide_profile, "the planner does not get the profile");
+    visit("trains", trains,
+          "false: it serves alone, with strategy.kind parameter_server; its profile needs no step "
+          "times");
     visit("count", count, "so many sites alike, their names numbered from 1", at_least(1));
     visit("region", region, "where it is, for links between regions");
     visit("speed", speed, "when the site gets slower or faster, in order of `round`");

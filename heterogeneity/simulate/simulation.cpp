@@ -36,6 +36,7 @@ std::vector<SiteKnowledge> known_sites(const Scenario& scenario) {
   for (const auto& site : scenario.sites) {
     auto& knowledge = known.emplace_back();
     knowledge.site = site.name;
+    knowledge.trains = site.trains;
     if (!site.hide_profile) knowledge.profile = site.profile;
   }
   return known;
@@ -53,6 +54,10 @@ TimeUse SiteRound::time() const {
     use.seconds(SpanCause::kWait) += sync.exposed.wait;
     use.seconds(SpanCause::kWan) += sync.exposed.wan();
     use.seconds(SpanCause::kOuter) += sync.exposed.outer;
+  }
+  if (plan.trains()) return use;
+  for (const auto cause : {SpanCause::kWait, SpanCause::kWan, SpanCause::kOuter}) {
+    use.seconds(SpanCause::kServe) += std::exchange(use.seconds(cause), 0);
   }
   return use;
 }
@@ -175,6 +180,7 @@ double Simulation::true_step_seconds(std::size_t index) {
   const auto& site = scenario_.sites[present_[index]];
   const auto& plan = round_.sites[index].plan;
   auto& state = states_[present_[index]];
+  if (!plan.trains()) return 0;
   // Prediction from a profile costs more than a step of the simulation, and batches rarely change.
   if (plan.batch != state.batch || plan.micro_batch != state.micro_batch) {
     SiteKnowledge truth;

@@ -40,6 +40,7 @@ void SimulationResult::add(const SimulatedRound& round) {
     site.last_batch = simulated.plan.batch;
     site.time += time;
     for (const auto& sync : simulated.syncs) {
+      if (!simulated.plan.trains()) continue;
       site.hidden_wan_seconds += sync.all.wan() - sync.exposed.wan();
     }
     all += time;
@@ -66,6 +67,7 @@ Json simulation_json(const SimulationResult& result) {
                      {"compute_seconds", a_round(result, site.time.compute_seconds)},
                      {"idle_seconds", result.idle_seconds(site)},
                      {"wan_seconds", a_round(result, site.time.seconds(SpanCause::kWan))},
+                     {"serve_seconds", a_round(result, site.time.serve_seconds())},
                      {"hidden_wan_seconds", a_round(result, site.hidden_wan_seconds)}});
   }
   Json json;

@@ -56,6 +56,13 @@ class ChunkedValues : public ReduceGatherValues {
     }
   }
 
+  // A gradient that counts nothing need not travel. A delta of a newcomer does: its encoding leaves
+  // a residual.
+  bool brings_values(int site) const override {
+    return source_ == nullptr || point_.coefficients.empty() ||
+           point_.coefficients[static_cast<std::size_t>(site)] != 0;
+  }
+
   int64_t num_chunks(int /*site*/) const override {
     return parts_.empty() ? 0 : parts_.back().end_chunk;
   }
@@ -95,6 +102,7 @@ class ChunkedValues : public ReduceGatherValues {
     // In order of the sites, not of arrival, so that the bits of the sum do not depend on the
     // network.
     for (std::size_t site = 0; site < from_sites.size(); ++site) {
+      if (!brings_values(static_cast<int>(site))) continue;
       decoding_from(static_cast<int>(site), [&] {
         codec_.add_decoded(from_sites[site], static_cast<float>(point_.coefficients[site]), sum);
       });

@@ -61,6 +61,8 @@ class Exchange {
   // the sites reduce, in their order and without gaps; those of `point` are not used. A part
   // travels as soon as it is final, while later ones are not.
   //
+  // A site with coefficient 0 sends none of its values.
+  //
   // With Hops::kThere only the site that reduces a range gets its sum; the others' values are
   // undefined there. With Hops::kBack nothing is added: every site gets the values of the site to
   // which a range belongs. Throws as average() does, and what `source` throws.

@@ -113,9 +113,9 @@ class Training(ClusterTest):
                                         "sync_changes", "views", "presence"])
         self.assertEqual(report["rounds"], 3)
         for site, name in zip(report["sites"], cluster.names):
-            self.assertEqual(list(site), ["site", "steps", "tokens", "merged_tokens",
-                                          "compute_seconds", "wait_seconds", "wan_seconds", "other_seconds",
-                                          "idle_fraction", "hidden_wan_seconds",
+            self.assertEqual(list(site), ["site", "trains", "steps", "tokens", "merged_tokens",
+                                          "compute_seconds", "wait_seconds", "wan_seconds", "serve_seconds",
+                                          "other_seconds", "idle_fraction", "hidden_wan_seconds",
                                           "exposed_wan_share", "uplink_bits_per_second", "links",
                                           "lost_seconds", "unaccounted_seconds",
                                           "wall_seconds"])

@@ -1,6 +1,7 @@
 // farstep plan: what each site would do in a round, and why.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "heterogeneity/plan/plan_report.h"
@@ -22,6 +23,7 @@ struct PlanOptions {
   std::optional<int64_t> micro_batch, critical_batch;
   AveragingRule averaging = OuterConfig{}.averaging;
   StrategyKind strategy = StrategyConfig{}.kind;
+  std::vector<std::string> servers;
   std::optional<double> wan_target;
   bool json = false;
 
@@ -41,6 +43,8 @@ struct PlanOptions {
     visit("averaging", averaging, "rule of the averaging weights");
     visit("strategy", strategy,
           "how the sites' replicas stay together; some need equal numbers of steps");
+    visit("servers", servers,
+          "names of sites that serve alone and need no profile; with --strategy parameter_server");
     visit("wan_target", wan_target,
           "also choose how to sync, so that at most this share of a round is exposed WAN time",
           in_range(1e-6, 1));
@@ -58,6 +62,31 @@ void check_steps_together(const PlanOptions& options) {
     refuse("--policy steps_by_tflops", "gives the sites different numbers of steps");
   }
   if (options.wan_target) refuse("--wan-target", "chooses how to sync the deltas of rounds");
+}
+
+// Returns what is known of the sites. Throws ConfigError.
+std::vector<SiteKnowledge> sites_of(const PlanOptions& options) {
+  if (!options.servers.empty() && options.strategy != StrategyKind::kParameterServer) {
+    throw ConfigError(
+        fmt::format("--servers: with --strategy {} no site serves alone; take "
+                    "parameter_server, or leave it out",
+                    name_of(options.strategy)));
+  }
+  std::vector<SiteKnowledge> sites;
+  for (auto& profile : read_site_profiles({options.profiles.begin(), options.profiles.end()})) {
+    auto& site = sites.emplace_back();
+    site.site = profile.site;
+    site.profile = std::move(profile);
+  }
+  for (const auto& server : options.servers) {
+    if (std::ranges::count(sites, server, &SiteKnowledge::site) > 0) {
+      throw ConfigError(fmt::format("--servers: {} stands twice, or has a profile", server));
+    }
+    auto& site = sites.emplace_back();
+    site.site = server;
+    site.trains = false;
+  }
+  return sites;
 }
 
 // Plans the sync from the profiles' links. Throws ConfigError if the profiles lack figures.
@@ -78,12 +107,7 @@ SyncPlan choose_sync(std::span<const SiteKnowledge> sites, const PlanConfig& con
 int plan_command(const Arguments& arguments) {
   const auto options = parse_command_line<PlanOptions>("plan", arguments);
   if (!options) return 0;
-  std::vector<SiteKnowledge> sites;
-  for (auto& profile : read_site_profiles({options->profiles.begin(), options->profiles.end()})) {
-    auto& site = sites.emplace_back();
-    site.site = profile.site;
-    site.profile = std::move(profile);
-  }
+  const auto sites = sites_of(*options);
   PlanConfig config;
   config.policy = options->policy;
   config.base_steps = options->base_steps;

@@ -56,6 +56,15 @@ void RunWindows::reserve(int64_t round, const std::string& site, int64_t steps_b
                        .ranges = pool_.take(count)});
 }
 
+int64_t RunWindows::reserved(int64_t round, const std::string& site) const {
+  int64_t count = 0;
+  for (const auto& reservation : reserved_) {
+    if (reservation.round != round || reservation.site != site) continue;
+    for (const auto& range : reservation.ranges) count += range.size();
+  }
+  return count;
+}
+
 void RunWindows::settle(int64_t round, const std::map<std::string, int64_t>& steps) {
   for (const auto& reservation : reserved_) {
     if (reservation.round != round) continue;

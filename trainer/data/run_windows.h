@@ -68,6 +68,8 @@ class RunWindows {
   // Reserves the next `count` sequences for a site, from its step `steps_before` of the round on.
   void reserve(int64_t round, const std::string& site, int64_t steps_before, int64_t batch,
                int64_t count);
+  // Returns how many sequences the site has reserved in the round so far.
+  int64_t reserved(int64_t round, const std::string& site) const;
   // Ends the reservations of `round`. `steps` are those of the round that are merged, by site. The
   // sequences of other steps, and of sites that are not named, go back. Forgets older rounds.
   void settle(int64_t round, const std::map<std::string, int64_t>& steps);

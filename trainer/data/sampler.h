@@ -36,7 +36,7 @@ struct RoundRange {
   WindowPool pool = WindowPool();  // at the start of the round
   int64_t site_sequences = 0;      // planned for this site in finished rounds
   int64_t offset = 0;              // of the site's first sequence, from the round's first
-  int64_t place = 0;               // of the site among the members of the round's view
+  int64_t place = 0;               // of the site among the members that train in the round
   int64_t num_members = 1;
 };
 

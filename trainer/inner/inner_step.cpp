@@ -130,6 +130,20 @@ StepResult InnerStep::run_across(const BatchView& batch, std::span<const int64_t
   return run_at_once(make_step(batch, shares, micro_batch, terms, stop), &across);
 }
 
+StepResult InnerStep::run_serving(const StepTerms& terms, SiteReduction& across) {
+  FARSTEP_CHECK(num_devices() == 1 && !on_gpu_, "a site that serves alone has one device");
+  across.begin_step();
+  if (is_final_in_backward()) across.ready(0, 0, std::ssize(host_gradients()));
+  sum_across(across);
+  StepResult result{.learning_rate = rate_of(terms), .device_seconds = {}};
+  result.gradient_norm =
+      optimizer_.first().clip_and_update(result.learning_rate, config_.clip_norm);
+  result.across_seconds = across.waited_seconds();
+  require_finite(result, terms.progress);
+  ++warm_steps_;
+  return result;
+}
+
 std::span<float> InnerStep::host_gradients() {
   auto gradients = devices_.model(0).parameters().gradients();
   if (!gradients.is_cpu()) {
@@ -181,6 +195,13 @@ std::optional<StepResult> InnerStep::finish() {
   return result;
 }
 
+double InnerStep::rate_of(const StepTerms& terms) const {
+  const bool is_warm = warm_steps_ >= warm_up_steps_;
+  const double factor =
+      is_warm ? 1 : static_cast<double>(warm_steps_ + 1) / static_cast<double>(warm_up_steps_);
+  return factor * terms.learning_rate_factor * learning_rate(config_, terms.progress);
+}
+
 InnerStep::Step InnerStep::make_step(const BatchView& batch, std::span<const int64_t> shares,
                                      int64_t micro_batch, const StepTerms& terms,
                                      const std::stop_token& stop) const {
@@ -190,15 +211,11 @@ InnerStep::Step InnerStep::make_step(const BatchView& batch, std::span<const int
                 "{} shares of {} examples for {} devices", shares.size(), batch.examples,
                 num_devices());
   FARSTEP_CHECK(batch.targets > 0, "a batch has targets");
-  const bool is_warm = warm_steps_ >= warm_up_steps_;
-  const double factor =
-      is_warm ? 1 : static_cast<double>(warm_steps_ + 1) / static_cast<double>(warm_up_steps_);
   Step step{.batch = batch,
             .stop = stop,
             .progress = terms.progress,
             .shares = {},
-            .learning_rate =
-                factor * terms.learning_rate_factor * learning_rate(config_, terms.progress)};
+            .learning_rate = rate_of(terms)};
   step.done.resize(num_devices());
   step.norms.resize(num_devices());
   for (int64_t first = 0; const int64_t examples : shares) {

@@ -97,6 +97,9 @@ class InnerStep {
   StepResult run_across(const BatchView& batch, std::span<const int64_t> shares,
                         int64_t micro_batch, const StepTerms& terms, SiteReduction& across,
                         const std::stop_token& stop = {});
+  // The same for a site that serves alone: without forward and backward, it updates the values by
+  // the other sites' gradient. The result has no loss, tokens and times.
+  StepResult run_serving(const StepTerms& terms, SiteReduction& across);
   // The memory in which run_across() sums: the first device's gradient, flat, fp32, or for a GPU a
   // copy of it.
   std::span<float> host_gradients();
@@ -129,6 +132,7 @@ class InnerStep {
   struct Step;
   Step make_step(const BatchView& batch, std::span<const int64_t> shares, int64_t micro_batch,
                  const StepTerms& terms, const std::stop_token& stop) const;
+  double rate_of(const StepTerms& terms) const;
   StepResult run_at_once(Step step, SiteReduction* across = nullptr);
   bool is_under_way() const { return on_gpu_ && on_gpu_->num_under_way() > 0; }
   void run_device(std::size_t device, Step& step, SiteReduction* across);

@@ -20,13 +20,13 @@ constexpr std::string_view kStyle = R"css(
 :root { color-scheme: light dark; --page: #f6f7f9; --card: #ffffff; --ink: #1c2330; --soft: #667085;
   --line: #e3e7ee; --lane: #eef1f5; --compute: #5b8def; --wait: #e5533d; --wan: #f5a524;
   --outer: #8e6fd8; --data: #14a3a8; --checkpoint: #8a94a6; --evaluate: #5aa845; --recovery: #d6409f;
-  --validation: #1c2330; --site-0: #5b8def; --site-1: #e08a3c; --site-2: #3aa76d; --site-3: #b267d6;
+  --serve: #2f9e8f; --validation: #1c2330; --site-0: #5b8def; --site-1: #e08a3c; --site-2: #3aa76d; --site-3: #b267d6;
   --site-4: #d65a6f; --site-5: #2aa5b8; --site-6: #9a8b3c; --site-7: #7a869a; }
 @media (prefers-color-scheme: dark) {
   :root { --page: #11151c; --card: #191f29; --ink: #e7ebf2; --soft: #98a2b3; --line: #2a3240;
     --lane: #222a36; --compute: #4a7bdc; --wait: #ee6a55; --wan: #e9a63a; --outer: #9a80e0;
     --data: #22b3b8; --checkpoint: #7d889b; --evaluate: #66b552; --recovery: #e05bb0;
-    --validation: #f2f5fa; } }
+    --serve: #39b3a3; --validation: #f2f5fa; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 14px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }

@@ -2,6 +2,8 @@
 // once, so that text, page and JSON cannot differ.
 #include "trainer/report/report.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -139,10 +141,10 @@ std::map<int64_t, double> accuracies(const std::map<int64_t, LossSum>& sums) {
   return shares;
 }
 
-// Returns how many of these sites have records here.
-std::size_t count_sites(const RunReport& report, const Names& names) {
+// Returns how many of these sites have records here, and train: a server has no validation.
+std::size_t count_training(const RunReport& report, const Names& names) {
   return static_cast<std::size_t>(std::ranges::count_if(report.sites, [&](const auto& site) {
-    return std::ranges::find(names, site.site) != names.end();
+    return site.run.trains && std::ranges::find(names, site.site) != names.end();
   }));
 }
 
@@ -151,12 +153,12 @@ void collect_losses(RunReport& report) {
   std::map<int64_t, LossSum> validation;
   for (const auto& site : report.sites) {
     std::map<int64_t, EvaluationEvent> shares;  // a repeated evaluation of a round counts once
-    std::size_t members = 0;                    // with records here
+    std::size_t members = 0;                    // that train, with records here
     for (const auto& record : site.records) {
       if (const auto* run = std::get_if<RunEvent>(&record.event)) {
-        members = count_sites(report, run->sites);
+        members = count_training(report, run->sites);
       } else if (const auto* view = std::get_if<ViewEvent>(&record.event)) {
-        members = count_sites(report, view->members);
+        members = count_training(report, view->members);
       } else if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
         if (round->noise_scale) report.noise_scales[round->round] = *round->noise_scale;
         if (!round->train_loss) continue;
@@ -203,6 +205,10 @@ double LinkReport::retransmitted_share() const {
 
 std::string SiteReport::device_name(std::size_t device) const {
   return device < run.devices.size() ? run.devices[device] : fmt::format("device {}", device);
+}
+
+std::string SiteReport::devices_text() const {
+  return run.trains ? fmt::format("{}", fmt::join(run.devices, " + ")) : "server";
 }
 
 double SiteReport::tokens_per_second() const {
@@ -292,12 +298,14 @@ Json report_json(const RunReport& report) {
     const double wait = use.seconds(SpanCause::kWait);
     const double wan = use.seconds(SpanCause::kWan);
     Json entry{{"site", site.site},
+               {"trains", site.run.trains},
                {"steps", site.steps},
                {"tokens", site.tokens},
                {"merged_tokens", site.merged_tokens},
                {"compute_seconds", use.compute_seconds},
                {"wait_seconds", wait},
                {"wan_seconds", wan},
+               {"serve_seconds", use.serve_seconds()},
                {"other_seconds", std::max(0.0, use.idle_seconds() - wait - wan)},
                {"idle_fraction", use.idle_fraction()},
                {"hidden_wan_seconds", site.hidden_wan_seconds},

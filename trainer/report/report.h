@@ -50,6 +50,8 @@ struct SiteReport {
 
   // Returns the device's description from the records, or its number.
   std::string device_name(std::size_t device) const;
+  // Returns all of them; "server" if the site serves alone.
+  std::string devices_text() const;
   // Returns tokens (or images) a second of the accounted time; 0 if there is none.
   double tokens_per_second() const;
   // Returns exposed WAN time as a share of the accounted time; 0 if there is none.

@@ -150,8 +150,8 @@ void draw_idle_bar(SvgCanvas& canvas, const SiteReport& site, const Scale& x, do
   double before = 0;
   for (std::size_t i = 0; i < kSpanCauses; ++i) {
     const double seconds = time.total.seconds_by_cause[i];
-    if (!(seconds > 0)) continue;
     const auto cause = static_cast<SpanCause>(i);
+    if (!(seconds > 0) || cause == SpanCause::kServe) continue;
     const double share = seconds / time.wall_seconds;
     canvas.rect(x(before), top, x(before + share) - x(before), height, name_of(cause),
                 fmt::format("{}: {} {:.1f} s, {:.1f} % of the time", site.site, label_of(cause),

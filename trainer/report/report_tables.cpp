@@ -2,8 +2,6 @@
 // and both say the same.
 #include "trainer/report/report_tables.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -74,8 +72,8 @@ class IdleRows {
 
 // A cause that no site had would be a row of zeros.
 bool has_any(const RunReport& report, SpanCause cause) {
-  return std::any_of(report.sites.begin(), report.sites.end(),
-                     [cause](const auto& site) { return site.time.total.seconds(cause) > 0; });
+  return std::ranges::any_of(report.sites,
+                             [=](const auto& site) { return site.time.total.seconds(cause) > 0; });
 }
 
 // One round, added up over all sites.
@@ -213,13 +211,15 @@ Table idle_table(const RunReport& report) {
   for (std::size_t i = 0; i < kSpanCauses; ++i) {
     const auto cause = static_cast<SpanCause>(i);
     const bool always = cause == SpanCause::kWait || cause == SpanCause::kWan;
-    if (!always && !has_any(report, cause)) continue;
-    rows.add(label_of(static_cast<SpanCause>(i)),
-             [cause](const SiteTime& time) { return time.total.seconds(cause); });
+    if (cause == SpanCause::kServe || (!always && !has_any(report, cause))) continue;
+    rows.add(label_of(cause), [=](const SiteTime& time) { return time.total.seconds(cause); });
   }
   rows.add(
       "idle", [](const SiteTime& time) { return time.total.idle_seconds(); }, true);
   rows.add("training", [](const SiteTime& time) { return time.total.compute_seconds; });
+  if (has_any(report, SpanCause::kServe)) {
+    rows.add("serving", [](const SiteTime& time) { return time.total.serve_seconds(); });
+  }
   if (std::ranges::any_of(report.sites,
                           [](const auto& site) { return site.time.lost_seconds > 0; })) {
     rows.add("lost to failures", [](const SiteTime& time) { return time.lost_seconds; });
@@ -251,10 +251,10 @@ Table work_table(const RunReport& report) {
   double idle_seconds = 0;
   for (const auto& site : report.sites) {
     table.rows.push_back(
-        {{site.site, fmt::format("{}", fmt::join(site.run.devices, " + ")), count_text(site.steps),
-          count_text(site.tokens), count_text(site.merged_tokens),
-          speed_text(site.tokens_per_second()), loss_text(site.first_loss),
-          loss_text(site.last_loss), fmt::format("{:.1f}", site.time.total.idle_seconds())}});
+        {{site.site, site.devices_text(), count_text(site.steps), count_text(site.tokens),
+          count_text(site.merged_tokens), speed_text(site.tokens_per_second()),
+          loss_text(site.first_loss), loss_text(site.last_loss),
+          fmt::format("{:.1f}", site.time.total.idle_seconds())}});
     steps += site.steps;
     tokens += site.tokens;
     merged_tokens += site.merged_tokens;

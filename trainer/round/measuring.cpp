@@ -23,7 +23,8 @@ bool plan_rest_of_round(Run& run, RoundRecord& record, const std::stop_token& st
   timing.overhead_seconds = 0;  // past, so no part of the rest of the round
   // Both hashes are of the same values: nothing is exchanged, the sync only carries the timings.
   const auto theta_hash = checksum_text(checksum(std::as_bytes(run.strategy.theta_global())));
-  auto span = run.recorder.span(SpanCause::kWait, round);
+  auto span =
+      run.recorder.span(run.own_plan().trains() ? SpanCause::kWait : SpanCause::kServe, round);
   const auto go = agree(
       run.peers.rendezvous(), kMeasuringSync, {.timing = timing}, theta_hash, theta_hash,
       [](const auto&) {}, stop);

@@ -15,7 +15,6 @@ namespace farstep {
 namespace {
 
 SiteWork site_work(const Run& run) {
-  const auto& view = run.peers.view();
   const auto& plan = run.plan();
   const auto& config = run.config.plan;
   SiteWork work{.round = run.position.round(),
@@ -23,9 +22,9 @@ SiteWork site_work(const Run& run) {
                 .plan = run.own_plan(),
                 .range = {.pool = run.position.windows.pool(),
                           .site_sequences = run.position.site_sequences,
-                          .offset = range_begin(plan, view.self),
-                          .place = static_cast<int64_t>(view.self),
-                          .num_members = static_cast<int64_t>(view.size())},
+                          .offset = range_begin(plan, run.peers.view().self),
+                          .place = training_place(run),
+                          .num_members = num_training(plan)},
                 .is_measuring = plan.measuring_steps > 0};
   work.learning_rate_factor = run.planner.learning_rate_factor();
   // Without predicted times there is no deadline, and the round ends by steps.
@@ -118,6 +117,7 @@ bool begin_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
 
 void reserve_windows(Run& run, const RoundPlan& plan) {
   for (const auto& site : plan.sites) {
+    if (!site.trains()) continue;
     run.position.windows.reserve(run.position.round(), site.site, site.steps_before, site.batch,
                                  site.sequences());
   }

@@ -57,8 +57,13 @@ void RoundRecord::finish() {
   const auto& timer = run_.site.timer();
   const auto before = uplink_before_.state, now = run_.peers.uplink().state;
   const int64_t steps = run_.site.steps_done();
-  const int64_t tokens = steps * plan.batch * run_.config.targets_per_example();
+  // The steps before the round was planned again may have had another batch.
+  const auto& name = run_.peers.view().own_name();
+  const int64_t sequences = run_.position.windows.reserved(run_.position.round(), name) +
+                            (steps - plan.steps_before) * plan.batch;
+  const int64_t tokens = sequences * run_.config.targets_per_example();
   const double train_loss = run_.site.loss_sum() / static_cast<double>(steps);
+  const bool trains = plan.trains();
   const auto* newest = newest_sync();  // null: with eager updates a round may end without one
   // The planner learns the same from them when the round is recorded.
   const auto timings = newest ? timings_of(newest->contributions) : std::vector<RoundTiming>();
@@ -76,16 +81,17 @@ void RoundRecord::finish() {
       .wan_bytes_received = difference(now.received_bytes, before.received_bytes),
       .socket_bytes_sent = difference(now.socket_sent_bytes, before.socket_sent_bytes),
       .socket_bytes_received = difference(now.socket_received_bytes, before.socket_received_bytes),
-      .train_loss = train_loss,
+      .train_loss = trains ? std::optional(train_loss) : std::nullopt,
       .gradient_squared_norm = round_noise.mean_squared_norm(),
       .gradient_variance = round_noise.mean_variance(),
       .noise_scale = run_.planner.noise_with(timings).scale()});
   record_links();
-  run_.peers.report({.round = run_.position.round(),
-                     .train_loss = train_loss,
-                     .tokens = tokens,
-                     .compute_seconds = timer.compute_seconds(),
-                     .idle_seconds = timer.waited_seconds() + timer.overhead_seconds()});
+  run_.peers.report(
+      {.round = run_.position.round(),
+       .train_loss = train_loss,
+       .tokens = tokens,
+       .compute_seconds = timer.compute_seconds(),
+       .idle_seconds = trains ? timer.waited_seconds() + timer.overhead_seconds() : 0});
 }
 
 std::string RoundRecord::hash_of_theta_global() const {

@@ -3,8 +3,10 @@
 // It holds references: the builder of a run owns the parts. Belongs to the training thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <vector>
 
@@ -79,5 +81,11 @@ struct Run {
   // Returns this site's part of it.
   const SitePlan& own_plan() const { return plan().sites[peers.view().self]; }
 };
+
+// Returns this site's place among the members that train; it must be one of them.
+inline int64_t training_place(const Run& run) {
+  const auto before = std::span(run.plan().sites).first(run.peers.view().self);
+  return std::ranges::count_if(before, &SitePlan::trains);
+}
 
 }  // namespace farstep

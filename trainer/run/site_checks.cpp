@@ -33,16 +33,41 @@ using Found = std::optional<std::string>;
 
 constexpr double kGigabyte = 1e9;
 
+// What a site needs follows from its part in the run.
+void require_part(const RunConfig& run, const SiteConfig& config) {
+  const bool trains = run.trains(config.name);
+  if (trains && config.devices.empty()) {
+    throw ConfigError(fmt::format(
+        "devices: is empty, and {} trains: name a device, such as {{\"kind\": \"cpu\"}}",
+        config.name));
+  }
+  if (!trains && config.devices.size() > 1) {
+    throw ConfigError(
+        fmt::format("devices: has {}, and {} serves alone: leave them out, or name "
+                    "the one that updates its copy of the model",
+                    config.devices.size(), config.name));
+  }
+  if (config.data.empty() && (trains || run.is_of_images())) {
+    throw ConfigError(fmt::format(
+        "data: is empty, and {}: name the folder of the run's data",
+        trains ? config.name + " trains"
+               : std::string("the images decide the shape of the net, at a server too")));
+  }
+}
+
 Found look_at_run(CheckedSite& site) {
   const auto& run = *site.run;
   const auto& config = site.loaded.site;
   in_file(site.run_source, [&] { run.site(config.name); });
-  in_file(site.loaded.file, [&] { require_links_fit(run, config); });
+  in_file(site.loaded.file, [&] {
+    require_links_fit(run, config);
+    require_part(run, config);
+  });
   if (run.is_open()) {
     return fmt::format("run '{}', one of at most {} sites", run.name, run.most_sites());
   }
-  return fmt::format("run '{}', site {} of {}", run.name, run.site_id(config.name) + 1,
-                     run.sites.size());
+  return fmt::format("run '{}', site {} of {}{}", run.name, run.site_id(config.name) + 1,
+                     run.sites.size(), run.trains(config.name) ? "" : ", which serves alone");
 }
 
 Found look_at_model(CheckedSite& site) {
@@ -70,6 +95,7 @@ Found look_at_memory(CheckedSite& site) {
   if (!site.layout || !free_bytes) return std::nullopt;
   const int64_t vector_bytes = 4 * num_parameters(*site.layout);
   int64_t vectors = 2;  // theta_global and the outer momentum
+  if (site.loaded.site.devices.empty()) vectors += 4;
   for (const auto& device : site.loaded.site.devices) {
     const int64_t own =
         &device == &site.loaded.site.devices.front() ? 4 : 2;  // and AdamW's moments
@@ -88,6 +114,7 @@ Found look_at_memory(CheckedSite& site) {
 
 Found look_at_devices(CheckedSite& site) {
   const auto& devices = site.loaded.site.devices;
+  if (devices.empty()) return "none: a site that serves alone needs none";
   return in_file(site.loaded.file, [&] {
     assign_cores(devices, site.loaded.site.pin, allowed_cores());
     for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -227,6 +254,7 @@ Found look_at_output(CheckedSite& site) {
 }
 
 Found look_at_data(CheckedSite& site) {
+  if (!site.data.is_named()) return "none is named: a site that serves alone needs none";
   const auto found = site.data.text();
   return fmt::format("{}, digest {}", found, checksum_text(site.data.digest()));
 }
@@ -263,6 +291,10 @@ CheckedSite::CheckedSite(const LoadedSite& site)
       run(run_of(site)),
       run_source(site.run_file),
       data(site.site.data, run ? std::optional(run->model.family) : std::nullopt) {}
+
+std::optional<uint64_t> CheckedSite::digest() {
+  return data.is_named() ? std::optional(data.digest()) : std::nullopt;
+}
 
 std::span<const SiteCheck> site_checks() {
   return kChecks;

@@ -4,6 +4,7 @@
 // Not thread-safe: belongs to the thread that opens the site.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,8 @@ struct CheckedSite {
   std::optional<std::vector<ParameterSpec>> layout;  // of the model
   SiteData data;
 
+  // Returns the digest of the data; nullopt if the site's config names none. Throws DataError.
+  std::optional<uint64_t> digest();
   // The site in its run, which must be known.
   SiteOfRun in_run() { return {loaded.site, run.value(), run_source, data}; }
 };

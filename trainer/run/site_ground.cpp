@@ -18,6 +18,12 @@ namespace farstep {
 
 namespace {
 
+// A site that serves alone updates its copy of the model somewhere.
+SiteConfig with_device(SiteConfig site) {
+  if (site.devices.empty()) site.devices.emplace_back();
+  return site;
+}
+
 // A folder with checkpoints holds a run, even if none of them is whole: beginning anew would lose
 // it without a word.
 Resume resume_with(Resume wanted, const std::filesystem::path& checkpoints) {
@@ -28,8 +34,8 @@ Resume resume_with(Resume wanted, const std::filesystem::path& checkpoints) {
 }  // namespace
 
 SiteGround::SiteGround(const LoadedSite& loaded, Resume wanted)
-    : site(loaded.site),
-      cores(assign_cores(loaded.site.devices, loaded.site.pin, allowed_cores())),
+    : site(with_device(loaded.site)),
+      cores(assign_cores(site.devices, site.pin, allowed_cores())),
       output(std::filesystem::path(loaded.site.output) / loaded.site.name),
       resume(resume_with(wanted, checkpoint_root())),
       recorder(output, loaded.site.name, clock) {
@@ -44,7 +50,8 @@ SiteGround::SiteGround(const LoadedSite& loaded, Resume wanted)
   }
 }
 
-JoinRequest SiteGround::join_request(const LoadedSite& loaded, uint64_t data_digest) const {
+JoinRequest SiteGround::join_request(const LoadedSite& loaded,
+                                     std::optional<uint64_t> data_digest) const {
   JoinRequest request;
   request.run = loaded.run;
   request.resume = resume;
@@ -56,7 +63,7 @@ JoinRequest SiteGround::join_request(const LoadedSite& loaded, uint64_t data_dig
     }
   }
   // Sites with other data would train another task, and nobody would see it.
-  request.facts["data_digest"] = checksum_text(data_digest);
+  if (data_digest) request.facts["data_digest"] = checksum_text(*data_digest);
   request.profile = own_profile(site);
   return request;
 }

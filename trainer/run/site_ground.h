@@ -22,8 +22,8 @@ struct SiteGround {
   SiteGround(const SiteGround&) = delete;
 
   std::filesystem::path checkpoint_root() const { return output / "checkpoints"; }
-  // Returns the site's request to join the run with data of that digest.
-  JoinRequest join_request(const LoadedSite& loaded, uint64_t data_digest) const;
+  // Returns the site's request to join the run with data of that digest; nullopt: it has none.
+  JoinRequest join_request(const LoadedSite& loaded, std::optional<uint64_t> data_digest) const;
   // Returns the newest checkpoint after `syncs` syncs, from which all sites resume. Returns nullopt
   // if this site never resumes, or has none and begins anew, which it can before the first sync.
   // Throws DataError.
@@ -32,7 +32,7 @@ struct SiteGround {
   // Returns the newest checkpoint; nullopt if there is none, or this site never resumes.
   std::optional<CheckpointEntry> newest_checkpoint() const;
 
-  const SiteConfig site;
+  const SiteConfig site;               // without devices: with one thread of the processor
   const std::vector<Cores> cores;      // by device
   const std::filesystem::path output;  // the site's own folder
   const Resume resume;                 // kAuto only without any checkpoint

@@ -18,7 +18,8 @@ SiteModel make_site_model(const Task& task, const SiteGround& ground, const RunC
     const auto opened = open_device(config);
     // The first device's thread takes its cores later, when no thread can inherit them any more.
     if (device > 0) stay_on_cores(ground.cores[device]);
-    if (opened.is_cpu()) {
+    // A site that serves alone makes no products.
+    if (opened.is_cpu() && run.trains(site.name)) {
       choose_products_once(site.cpu.products, run.inner.compute, resumed ? &products : nullptr);
     }
     return task.make_model(opened, config.recompute);

@@ -20,6 +20,8 @@
 #include "trainer/round/round_plan.h"
 #include "trainer/round/round_stop.h"
 #include "trainer/round/run_round.h"
+#include "trainer/run/model_training.h"
+#include "trainer/run/served_training.h"
 #include "trainer/run/site_checks.h"
 #include "trainer/strategy/make_strategy.h"
 
@@ -67,7 +69,7 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, Resume resume,
   require_site(checked);
   const auto ground = std::make_shared<SiteGround>(loaded, resume);
   const std::shared_ptr<SitePeers> peers = SitePeers::join(
-      loaded, ground->join_request(loaded, checked.data.digest()), ground->clock, stop,
+      loaded, ground->join_request(loaded, checked.digest()), ground->clock, stop,
       {.journal = ground->site.coordinator.journal, .term = ground->output / "term.json"});
   if (!peers) return nullptr;
   return peers->telling_failure([&] {
@@ -93,11 +95,8 @@ SiteRun::SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> 
       checkpoints_(config_, *ground_, *task_, model_),
       handover_(*peers_, ground_->site.network),
       strategy_(make_strategy()),
-      training_(*model_.inner, model_.model->parameters().host_values(), make_loader(), speeds(),
-                known_sequence_seconds(planner_.sites(peers_->view())[peers_->view().self].profile,
-                                       ground_->site.devices.size()),
-                ground_->clock),
-      trainer_(training_, ground_->recorder, ground_->clock),
+      training_(make_training()),
+      trainer_(*training_, ground_->recorder, ground_->clock),
       validation_(*task_, *model_.model),
       run_{.config = config_,
            .parameters = model_.model->parameters().size(),
@@ -156,6 +155,18 @@ std::unique_ptr<Strategy> SiteRun::make_strategy() {
                                  .finish_checkpoint = [this] { checkpoints_.finish(run_); }});
 }
 
+std::unique_ptr<InnerTraining> SiteRun::make_training() {
+  auto& theta = model_.model->parameters().host_values();
+  if (!config_.trains(ground_->site.name)) {
+    return std::make_unique<ServedTraining>(*model_.inner, theta, ground_->recorder);
+  }
+  const auto& view = peers_->view();
+  return std::make_unique<ModelTraining>(
+      *model_.inner, theta, make_loader(), speeds(),
+      known_sequence_seconds(planner_.sites(view)[view.self].profile, ground_->site.devices.size()),
+      ground_->clock);
+}
+
 std::unique_ptr<Loader> SiteRun::make_loader() const {
   const auto& examples = task_->training();
   return std::make_unique<Loader>(
@@ -197,6 +208,7 @@ void SiteRun::record_start() {
                                     .start_round = run_.position.rounds_done,
                                     .start_step = trainer_.steps_done(),
                                     .start_fragments = strategy_->syncs_of_round(),
+                                    .trains = config_.trains(ground_->site.name),
                                     .clock_offset_seconds = peers_->clock_offset_seconds()});
 }
 

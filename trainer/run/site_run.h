@@ -11,16 +11,18 @@
 #include <string>
 
 #include "heterogeneity/plan/planner.h"
+#include "trainer/data/loader.h"
+#include "trainer/inner/emulated_speed.h"
 #include "trainer/model/task.h"
 #include "trainer/peers/site_peers.h"
 #include "trainer/round/run.h"
-#include "trainer/run/model_training.h"
 #include "trainer/run/site_checkpoints.h"
 #include "trainer/run/site_ground.h"
 #include "trainer/run/site_handover.h"
 #include "trainer/run/site_model.h"
 #include "trainer/run/site_validation.h"
 #include "trainer/settings/load_config.h"
+#include "trainer/site/inner_training.h"
 #include "trainer/site/site_trainer.h"
 #include "trainer/strategy/strategy.h"
 
@@ -48,6 +50,7 @@ class SiteRun {
           std::unique_ptr<Task> task);
   Planner make_planner() const;
   std::unique_ptr<Strategy> make_strategy();
+  std::unique_ptr<InnerTraining> make_training();
   std::unique_ptr<Loader> make_loader() const;
   std::vector<EmulatedSpeed> speeds() const;
   // Refuses to train unless all sites start from the same weights.
@@ -73,7 +76,7 @@ class SiteRun {
   SiteCheckpoints checkpoints_;
   SiteHandover handover_;
   const std::unique_ptr<Strategy> strategy_;  // its worker waits for who reads its state
-  ModelTraining training_;
+  const std::unique_ptr<InnerTraining> training_;
   SiteTrainer trainer_;
   SiteValidation validation_;
   Run run_;

@@ -22,18 +22,19 @@ bool is_validation_due(int64_t examples_before, int64_t examples_after, int64_t 
 }
 
 bool SiteValidation::run_if_due(Run& run, int64_t sequences_before, const std::stop_token& stop) {
+  // A site that serves alone has no examples.
+  if (!run.own_plan().trains()) return true;
   if (!is_due(run, sequences_before)) return true;
   const int64_t rounds_done = run.position.rounds_done;
   run.peers.set_activity(rounds_done, 0, "evaluating");
   const auto span = run.recorder.span(SpanCause::kEvaluate, rounds_done);
-  const auto& view = run.peers.view();
   swap_global_and_local(run.strategy);  // a replica's loss says little about theta_global
   // Each site evaluates a part of the examples; the report adds up sums and targets.
   std::optional<Validation> result;
   try {
     result = evaluate(model_, task_.validation(),
-                      {.part = static_cast<int64_t>(view.self),
-                       .num_parts = static_cast<int64_t>(view.size()),
+                      {.part = training_place(run),
+                       .num_parts = num_training(run.plan()),
                        .examples = run.config.evaluate.windows,
                        .batch = run.own_plan().micro_batch},
                       stop);

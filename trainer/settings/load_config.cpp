@@ -50,11 +50,11 @@ LoadedSite load_site(const fs::path& file, const std::vector<std::string>& overr
   site.validate(file.string());
   const auto folder = fs::absolute(file).parent_path();
   // Paths are relative to their file, so that a program may start anywhere.
-  for (auto* path : {&site.data, &site.models, &site.output}) *path = absolute_under(folder, *path);
+  for (auto* path : {&site.models, &site.output}) *path = absolute_under(folder, *path);
   auto& journal = site.coordinator.journal;
   journal = journal.empty() ? (fs::path(site.output) / site.name / kJournalFile).string()
                             : absolute_under(folder, journal);
-  for (auto* path : {&site.profile, &site.network.keys}) {
+  for (auto* path : {&site.data, &site.profile, &site.network.keys}) {
     if (!path->empty()) *path = absolute_under(folder, *path);
   }
   if (!site.run.empty()) {

@@ -78,6 +78,11 @@ void check_numbers(const RunConfig& run, const std::string& file) {
 // What one word, strategy.kind, decides.
 void complete(RunConfig& run, const Json& json) {
   complete_exchange(run.sync, run.strategy.kind, json);
+  if (run.sync.servers.empty()) {
+    for (const auto& site : run.sites) {
+      if (!site.trains) run.sync.servers.push_back(site.name);
+    }
+  }
   if (!traits_of(run.strategy.kind).steps_together) return;
   run.plan.equal_steps = true;
   const auto deadlines = json.find("deadlines");
@@ -120,6 +125,36 @@ void check_steps_together(const RunConfig& run, const std::string& file) {
   }
 }
 
+// Sites that serve alone.
+void check_servers(const RunConfig& run, const std::string& file) {
+  const JsonPath sites{file, "sites"};
+  for (std::size_t id = 0; id < run.sites.size(); ++id) {
+    const auto& site = run.sites[id];
+    if (site.trains) continue;
+    const auto path = sites.element(id);
+    if (run.strategy.kind != StrategyKind::kParameterServer) {
+      path.member("trains").fail(
+          fmt::format("is false, and strategy.kind is {}: only with parameter_server can a site "
+                      "serve alone",
+                      name_of(run.strategy.kind)));
+    }
+    if (std::ranges::count(run.sync.servers, site.name) == 0) {
+      path.member("trains").fail(
+          fmt::format("is false, and sync.servers does not name {}: it would have nothing to do; "
+                      "name it there, or let it train",
+                      site.name));
+    }
+    const char* pinned = site.local_steps   ? "local_steps"
+                         : site.batch       ? "batch"
+                         : site.micro_batch ? "micro_batch"
+                                            : nullptr;
+    if (pinned) path.member(pinned).fail("is given, and `trains` is false: leave it out");
+  }
+  if (!run.sites.empty() && !run.is_open() && std::ranges::none_of(run.sites, &RunSite::trains)) {
+    sites.fail("has no site that trains");
+  }
+}
+
 }  // namespace
 
 StrategySettings strategy_settings(const RunConfig& run) {
@@ -146,6 +181,7 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
       sites.element(id).member("name").fail("'" + name + "' stands twice");
     }
   }
+  check_servers(run, file);
   check_family(run, file);
   run.sync.validate({file, "sync"}, run.plan.base_steps);
   check_steps(run, file);

@@ -94,6 +94,8 @@ struct RunConfig {
   // Returns the site's settings: those of `sites`, or in an open run the defaults. Throws
   // ConfigError if it does not take part.
   RunSite site(const std::string& site) const;
+  // Returns whether the site trains. Otherwise it serves alone.
+  bool trains(const std::string& name_of_site) const { return site(name_of_site).trains; }
   bool is_of_images() const { return model.family == ModelFamily::kImages; }
   // The targets of an example: a sequence's tokens, or an image's one label; and what they are
   // called.
@@ -106,7 +108,7 @@ StrategySettings strategy_settings(const RunConfig& run);
 
 // Reads and validates a run file's JSON; `file` is for messages. Sets what follows from
 // strategy.kind and is left out: the exchange, and for sites that step together that nobody waits
-// for a lost one.
+// for a lost one; and as sync.servers the sites that serve alone.
 RunConfig run_config_from_json(const Json& json, const std::string& file);
 
 // Throws ConfigError if a run with stand-by coordinators could go on at two of them at once.

@@ -133,15 +133,19 @@ struct SiteConfig {
         "can connect to this site",
         kRequired);
     visit("cpu", cpu, "how the processor is used");
-    visit("devices", devices, "the devices of the site", required(at_least(1)));
+    visit(
+        "devices", devices,
+        "the devices of the site; a site that serves alone needs none, and updates its copy of the "
+        "model with one thread, or on the one device that is given");
     visit(
         "pin", pin,
         "every cpu slice runs on cores of its own, the first that no slice names; not for several "
         "sites on one machine, which would all take the same");
-    visit("data", data,
-          "folder of token shards that `farstep tokenize` made; of a run of images: of IDX files, "
-          "as MNIST has them, or of CIFAR-10's binary version",
-          kRequired);
+    visit(
+        "data", data,
+        "folder of token shards that `farstep tokenize` made; of a run of images: of IDX files, "
+        "as MNIST has them, or of CIFAR-10's binary version; a site that serves alone needs none, "
+        "except with images, which decide the net's shape");
     visit("models", models, "folder under which model.from is looked up");
     visit("profile", profile,
           "what `farstep profile` measured of this site; empty: the plan learns from the rounds");

@@ -140,7 +140,9 @@ Synced DataParallel::end(const RoundTiming& so_far, const std::stop_token& stop)
   SyncRecord record;
   record.id = {.round = start_->round, .fragment = 0};
   record.theta_hash = hash_of(values);
-  auto span = outside_.recorder.span(SpanCause::kWait, start_->round);
+  const double weight = sum_plan(0).coefficients[start_->view.self];
+  auto span =
+      outside_.recorder.span(weight > 0 ? SpanCause::kWait : SpanCause::kServe, start_->round);
   auto go = agree(
       outside_.rendezvous, record.id, contribution, hash_of(theta_global_), record.theta_hash,
       [this](const Go& all) { check_work(all); }, stop);
@@ -151,7 +153,7 @@ Synced DataParallel::end(const RoundTiming& so_far, const std::stop_token& stop)
   std::ranges::copy(values, theta_global_.begin());
   progress_.work = {};
   record.generation = go->generation;
-  record.averaging_weight = sum_plan(0).coefficients[start_->view.self];
+  record.averaging_weight = weight;
   record.members = std::move(go->sites);
   record.newcomers = std::move(go->newcomers);
   record.contributions = std::move(go->contributions);

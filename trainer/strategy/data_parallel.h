@@ -5,7 +5,8 @@
 // The kinds differ in who adds up the gradient and who updates:
 //
 //   ring_all_reduce       Each site adds up a part, or all do so in a ring. Every site updates.
-//   parameter_server      The servers add up their shards. Every site updates.
+//   parameter_server      The servers add up their shards. Every site updates. A server may have a
+//                         batch of 0: it then takes part in the steps without gradients.
 //   data_parallel_master  The first server adds up, updates alone, and hands out the values.
 //                         Nothing of that overlaps with backward.
 //

@@ -101,12 +101,17 @@ bool GradientSums::finish(std::size_t /*device*/) {
   // Taken first, so that a step that fails leaves nothing under way.
   auto sum = std::exchange(sum_, {});
   try {
-    auto waiting = recorder_.span(SpanCause::kWait, plan_.round);
-    wait_for_backward_of_all();
-    waiting.finish();
-    auto sending = recorder_.span(SpanCause::kWan, plan_.round);
-    sum.get();
-    sending.finish();
+    if (plan_.trains()) {
+      auto waiting = recorder_.span(SpanCause::kWait, plan_.round);
+      wait_for_backward_of_all();
+      waiting.finish();
+      auto sending = recorder_.span(SpanCause::kWan, plan_.round);
+      sum.get();
+      sending.finish();
+    } else {
+      wait_for_backward_of_all();
+      sum.get();
+    }
   } catch (...) {
     // The worker uses the gradient until its exchange has failed as well.
     if (sum.valid()) sum.wait();

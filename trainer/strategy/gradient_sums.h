@@ -7,6 +7,8 @@
 // A step counts at all sites or at none: a site cannot complete the exchange without the parts of
 // all others. So a site that has begun a step must end it, or leave the run.
 //
+// A site whose coefficient is 0 serves alone: it reports all parts as ready, and only adds up.
+//
 // The time that finish() waits for the other sites to end their backward is waiting time. The time
 // from then on is exposed WAN time.
 //
@@ -41,6 +43,10 @@ struct SumPlan {
   int64_t steps_done = 0;                 // of the round
   std::vector<double> coefficients = {};  // of the members' gradients, by place
   Hops hops = Hops::kThereBack;           // kThere: only the servers get the sum
+
+  // Whether this site has gradients. Otherwise it serves alone, and neither waits nor sends: its
+  // caller records its time.
+  bool trains() const { return coefficients[view.self] > 0; }
 };
 
 class GradientSums : public SiteReduction, private FinalParts {

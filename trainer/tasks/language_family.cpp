@@ -37,7 +37,8 @@ std::string LanguageFamily::check_data(const SiteOfRun& at) const {
 }
 
 std::unique_ptr<Task> LanguageFamily::make_task(const SiteOfRun& at) const {
-  return std::make_unique<LanguageTask>(at.site, at.run, at.run_source, at.data.tokens());
+  return std::make_unique<LanguageTask>(at.site, at.run, at.run_source,
+                                        at.data.is_named() ? at.data.tokens() : nullptr);
 }
 
 }  // namespace farstep

@@ -24,6 +24,8 @@ class SiteData {
   // Reads the folder, unless that was done. Throws DataError as TokenData and ImageData do.
   void open();
   bool is_open() const { return tokens_ || images_; }
+  // Returns whether the site's config names a folder.
+  bool is_named() const { return !folder_.empty(); }
   const std::filesystem::path& folder() const { return folder_; }
 
   // Open the folder if necessary. Throw DataError as open() does, or if it has data of another

@@ -45,7 +45,7 @@ bool parse_any(const std::string& kind, const Json& json, const std::string& pla
 
 std::span<const std::string_view> enum_names(SpanCause) {
   static constexpr std::array<std::string_view, kSpanCauses> kNames = {
-      "wait", "wan", "outer", "data", "checkpoint", "evaluate", "recovery"};
+      "wait", "wan", "outer", "data", "checkpoint", "evaluate", "recovery", "serve"};
   return kNames;
 }
 

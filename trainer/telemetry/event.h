@@ -18,9 +18,10 @@
 
 namespace farstep {
 
-// Why a site had no training work. Computing is not a cause; step events record it.
-enum class SpanCause { kWait, kWan, kOuter, kData, kCheckpoint, kEvaluate, kRecovery };
-inline constexpr std::size_t kSpanCauses = 7;
+// Why a site had no training work. Computing is not a cause; step events record it. kServe is no
+// idle time: it is the work of a site that serves alone.
+enum class SpanCause { kWait, kWan, kOuter, kData, kCheckpoint, kEvaluate, kRecovery, kServe };
+inline constexpr std::size_t kSpanCauses = 8;
 std::span<const std::string_view> enum_names(SpanCause);
 
 struct RunEvent {
@@ -33,6 +34,7 @@ struct RunEvent {
   int64_t parameters = 0, sequence_length = 0, rounds = 0, generation = 0;
   std::string unit = "tokens";
   int64_t start_round = 0, start_step = 0, start_fragments = 0;
+  bool trains = true;
   double clock_offset_seconds = 0;
 
   template <typename Visitor>
@@ -56,6 +58,7 @@ struct RunEvent {
           required(at_least(0)));
     visit("start_fragments", start_fragments,
           "fragments of the round after those that were applied before", required(at_least(0)));
+    visit("trains", trains, "false: the site serves alone, and has no steps of its own", kRequired);
     visit("clock_offset_seconds", clock_offset_seconds,
           "add it to this site's times to get the coordinator's", kRequired);
   }
@@ -74,9 +77,10 @@ struct PlanEvent {
     visit("round", round, "the round", required(at_least(1)));
     visit("local_steps", local_steps, "inner steps in it; about, where a deadline ends it",
           required(at_least(1)));
-    visit("batch", batch, "sequences of one of them", required(at_least(1)));
+    visit("batch", batch, "sequences of one of them; 0: the site serves alone",
+          required(at_least(0)));
     visit("micro_batch", micro_batch, "sequences of one forward and backward",
-          required(at_least(1)));
+          required(at_least(0)));
     visit("reason", reason, "why the site has these steps and this batch", kRequired);
     visit("step_seconds", step_seconds, "predicted time of a step; null if it is not known",
           required(at_least(0)));
@@ -195,7 +199,9 @@ struct RoundEvent {
           required(at_least(0)));
     visit("socket_bytes_received", socket_bytes_received, "bytes received on them, likewise",
           required(at_least(0)));
-    visit("train_loss", train_loss, "mean loss of this site's steps in it; null in a simulation",
+    visit("train_loss", train_loss,
+          "mean loss of this site's steps in it; null in a simulation, "
+          "and where the site serves alone",
           kRequired);
     visit(
         "gradient_squared_norm", gradient_squared_norm,

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::array<std::string_view, kSpanCauses> kCauseLabels = {
     "waiting for peers", "WAN transfer", "outer step", "data",
-    "checkpoint",        "evaluation",   "recovery"};
+    "checkpoint",        "evaluation",   "recovery",   "serving"};
 
 }  // namespace
 

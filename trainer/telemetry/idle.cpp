@@ -1,12 +1,15 @@
 #include "trainer/telemetry/idle.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace farstep {
 
 double TimeUse::idle_seconds() const {
-  return std::accumulate(seconds_by_cause.begin(), seconds_by_cause.end(), 0.0);
+  double sum = 0;
+  for (std::size_t i = 0; i < kSpanCauses; ++i) {
+    if (static_cast<SpanCause>(i) != SpanCause::kServe) sum += seconds_by_cause[i];
+  }
+  return sum;
 }
 
 double TimeUse::idle_fraction() const {

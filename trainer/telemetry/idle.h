@@ -15,7 +15,8 @@
 
 namespace farstep {
 
-// Seconds of training work, and idle seconds by cause.
+// Seconds of training work, idle seconds by cause, and the seconds of serving, which are no idle
+// time.
 struct TimeUse {
   double compute_seconds = 0;
   std::array<double, kSpanCauses> seconds_by_cause{};
@@ -25,7 +26,8 @@ struct TimeUse {
     return seconds_by_cause[static_cast<std::size_t>(cause)];
   }
   double idle_seconds() const;
-  double total_seconds() const { return compute_seconds + idle_seconds(); }
+  double serve_seconds() const { return seconds(SpanCause::kServe); }
+  double total_seconds() const { return compute_seconds + serve_seconds() + idle_seconds(); }
   // Returns idle over total seconds; 0 if there are none.
   double idle_fraction() const;
   TimeUse& operator+=(const TimeUse& other);

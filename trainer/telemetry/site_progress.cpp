@@ -46,6 +46,8 @@ void SiteProgress::take(const SpanEvent& span) {
   if (span.cause == SpanCause::kWait) {
     waited_seconds_ += span.seconds;
     activity_ = SiteActivity::kSending;
+  } else if (span.cause == SpanCause::kServe) {
+    activity_ = SiteActivity::kServing;
   }
 }
 
@@ -69,6 +71,8 @@ std::string SiteProgress::activity_text() const {
       return "training";
     case SiteActivity::kWaiting:
       return "waiting";
+    case SiteActivity::kServing:
+      return "serving";
     case SiteActivity::kSending:
       return "sending";
     case SiteActivity::kNextRound:

@@ -11,7 +11,7 @@
 
 namespace farstep {
 
-enum class SiteActivity { kStarting, kTraining, kWaiting, kSending, kNextRound, kEnded };
+enum class SiteActivity { kStarting, kTraining, kServing, kWaiting, kSending, kNextRound, kEnded };
 
 class SiteProgress {
  public:

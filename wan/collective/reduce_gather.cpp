@@ -140,7 +140,7 @@ void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherValues& valu
   // starts with another peer, so that no peer gets the first message of all sites.
   for (int turn = 1; turn < size; ++turn) {
     const int peer = (rank - turn + size) % size;
-    if (hops != Hops::kBack) {
+    if (hops != Hops::kBack && values.brings_values(peer)) {
       now.arrivals[peer] =
           transport_.receive(peer, tag_of(tag, kScatter, chunk), now.incoming[peer]);
     }
@@ -149,7 +149,7 @@ void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherValues& valu
           transport_.receive(peer, tag_of(tag, kGather, chunk), now.results[peer]);
     }
   }
-  if (hops == Hops::kBack) return;
+  if (hops == Hops::kBack || !values.brings_values(rank)) return;
   for (int turn = 1; turn <= size; ++turn) {
     const int site = (rank + turn) % size;
     if (now.outgoing[site].empty()) continue;

@@ -35,6 +35,9 @@ enum class Hops {
 class ReduceGatherValues {
  public:
   virtual ~ReduceGatherValues() = default;
+  // Returns whether the site has values of its own; the same at all sites. One that has none only
+  // reduces, and sends nothing there.
+  virtual bool brings_values(int /*site*/) const { return true; }
   // Number of chunks in the partition of `site`, and bytes of one, which may be 0; the same at all
   // sites.
   virtual int64_t num_chunks(int site) const = 0;
@@ -46,7 +49,7 @@ class ReduceGatherValues {
   // Writes this site's own values of the chunk.
   virtual void encode(int site, int64_t chunk, std::span<std::byte> bytes) = 0;
   // Writes the result of a chunk of this site's partition, from the bytes of all sites in order of
-  // ranks.
+  // ranks. Those of a site that brings no values are undefined.
   virtual void reduce(int64_t chunk, std::span<const std::span<const std::byte>> from_sites,
                       std::span<std::byte> result) = 0;
   // Reads the result of a chunk. Not called for other sites' partitions without the hop back.

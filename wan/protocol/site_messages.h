@@ -66,7 +66,7 @@ struct JoinRequest {
           "the others go on");
     visit("resumable_syncs", resumable_syncs, "numbers of completed syncs of its checkpoints");
     visit("facts", facts,
-          "facts that must be equal at all sites: digest of the data, parameters, ...");
+          "facts that must be equal at all sites that have them: digest of the data, ...");
     visit("profile", profile, "the site's profile, for the plan; null if it has none");
   }
 };

@@ -11,6 +11,20 @@
 
 namespace farstep {
 
+namespace {
+
+// Returns the facts that `others` have too. A site that serves alone has no data, and says nothing
+// of it.
+Json common_facts(const Json& facts, const Json& others) {
+  auto common = Json::object();
+  for (const auto& fact : facts.items()) {
+    if (others.contains(fact.key())) common[fact.key()] = fact.value();
+  }
+  return common;
+}
+
+}  // namespace
+
 // A site without a run file takes the coordinator's run, so it cannot differ.
 std::optional<std::string> objection_to_run(const RegisterMessage& newcomer, const Json& run) {
   if (!newcomer.run) return std::nullopt;
@@ -23,7 +37,8 @@ std::optional<std::string> objection_to_run(const RegisterMessage& newcomer, con
 // The names "here" and "there" tell the reader which site has which value.
 std::optional<std::string> objection_to_facts(const RegisterMessage& newcomer,
                                               const RegisterMessage& registered) {
-  const auto difference = first_difference(newcomer.facts, registered.facts);
+  const auto difference = first_difference(common_facts(newcomer.facts, registered.facts),
+                                           common_facts(registered.facts, newcomer.facts));
   if (!difference) return std::nullopt;
   return fmt::format("site {} (here) does not fit site {} (there): {}", newcomer.site,
                      registered.site, *difference);

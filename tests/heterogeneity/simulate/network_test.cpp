@@ -121,6 +121,17 @@ TEST_CASE("a parameter server's line carries everything") {
   for (const double seconds : cost.exchange_seconds) CHECK(seconds <= 2 * 2 * 0.032 + 1e-9);
 }
 
+TEST_CASE("a server that does not train sends means alone") {
+  auto json = equal_sites(4);
+  json["strategy"] = {{"kind", "parameter_server"}};
+  json["sites"][2]["trains"] = false;
+  json["sites"][3]["trains"] = false;
+  auto cost = Network(scenario_of(json)).sync_cost(first_sites(4), 1'000'000);
+  // Each server has 2e6 bytes of the model: gradients of two come, means to three go.
+  CHECK(cost.sent_bytes == std::vector<int64_t>{4'000'000, 4'000'000, 6'000'000, 6'000'000});
+  CHECK(cost.received_bytes == std::vector<int64_t>{4'000'000, 4'000'000, 6'000'000, 6'000'000});
+}
+
 TEST_CASE("a ring takes the time of its bytes and of its hops") {
   for (const int count : {1, 2, 4, 8}) {
     auto json = equal_sites(count);

@@ -18,11 +18,12 @@ TEST_CASE("the JSON has means a round and their total over the sites") {
   const std::vector<double> idle{30, 10, 0};
   for (std::size_t i = 0; i < 3; ++i) {
     const auto& site = printed["sites"][i];
-    CHECK(site.size() == 5);
+    CHECK(site.size() == 6);
     CHECK(site["site"] == "s" + std::to_string(i));
     CHECK(site["compute_seconds"].get<double>() == Approx(compute[i]));
     CHECK(site["idle_seconds"].get<double>() == Approx(idle[i]).margin(1e-9));
     CHECK(site["wan_seconds"] == 0);
+    CHECK(site["serve_seconds"] == 0);
     CHECK(site["hidden_wan_seconds"] == 0);
   }
   CHECK(printed["total_idle_seconds"].get<double>() == Approx(40));

@@ -75,6 +75,36 @@ TEST_CASE("sites that step together wait for the slowest step by step") {
   }
 }
 
+TEST_CASE("a site that serves alone neither computes nor waits") {
+  for (const std::string policy : {"uniform", "hybrid"}) {
+    auto json = scenario_json({0.3, 0.1, 0.2}, policy);
+    json["strategy"] = {{"kind", "parameter_server"}};
+    json["plan"]["base_batch"] = 16;
+    json["sites"][0]["trains"] = false;
+    json["sites"][1]["hide_profile"] = json["sites"][2]["hide_profile"] = policy == "hybrid";
+    const auto result = simulate(scenario_of(json));
+    const auto& server = result.sites[0];
+    CHECK(server.last_batch == 0);
+    CHECK(server.time.compute_seconds == 0);
+    CHECK(server.time.idle_seconds() == 0);
+    CHECK(server.time.serve_seconds() ==
+          Approx(result.sites[2].time.total_seconds()).epsilon(1e-9));
+    CHECK(result.sites[1].last_batch + result.sites[2].last_batch == 32);
+    if (policy == "uniform") CHECK(result.idle_seconds(result.sites[1]) == Approx(100 * 4 * 0.1));
+  }
+}
+
+TEST_CASE(
+    "a scenario without a site that trains, or with one that has nothing to serve, is refused") {
+  auto json = scenario_json({0.3, 0.1}, "uniform");
+  json["strategy"] = {{"kind", "parameter_server"}};
+  json["sites"][0]["trains"] = json["sites"][1]["trains"] = false;
+  CHECK_THROWS_WITH(scenario_of(json), Catch::Contains("no site that trains"));
+  json["sites"][1]["trains"] = true;
+  json["strategy"] = {{"kind", "ring_all_reduce"}};
+  CHECK_THROWS_AS(scenario_of(json), ConfigError);
+}
+
 TEST_CASE("backward hides the gradient's exchange but for the last bucket") {
   // Two equal sites send 32e6 bits each over 1e9 bit/s: 0.032 s of each 0.3 s step.
   auto json = scenario_json({0.3, 0.3}, "uniform");

@@ -57,11 +57,11 @@ TEST_CASE("the JSON report has the members of the contract in their order") {
                                                    "views", "presence"});
   REQUIRE(json["sites"].size() == 4);
   CHECK(names_of(json["sites"][2]) ==
-        std::vector<std::string>{"site", "steps", "tokens", "merged_tokens", "compute_seconds",
-                                 "wait_seconds", "wan_seconds", "other_seconds", "idle_fraction",
-                                 "hidden_wan_seconds", "exposed_wan_share",
-                                 "uplink_bits_per_second", "links", "lost_seconds",
-                                 "unaccounted_seconds", "wall_seconds"});
+        std::vector<std::string>{"site", "trains", "steps", "tokens", "merged_tokens",
+                                 "compute_seconds", "wait_seconds", "wan_seconds", "serve_seconds",
+                                 "other_seconds", "idle_fraction", "hidden_wan_seconds",
+                                 "exposed_wan_share", "uplink_bits_per_second", "links",
+                                 "lost_seconds", "unaccounted_seconds", "wall_seconds"});
 }
 
 TEST_CASE("the JSON report has the totals of the run") {

@@ -18,7 +18,13 @@ struct Kind {
   PartitionRule partition = PartitionRule::kBytes;
   int num_servers = 0;
   int64_t bucket_bytes = 12;
+  bool serve_alone = false;
 };
+
+const Kind kServers{.strategy = StrategyKind::kParameterServer,
+                    .exchange = ExchangeKind::kParameterServer,
+                    .num_servers = 2,
+                    .serve_alone = true};
 
 // A ring needs Gloo: end-to-end tests have it.
 const std::vector<Kind> kKinds{
@@ -30,6 +36,7 @@ const std::vector<Kind> kKinds{
     {StrategyKind::kParameterServer, ExchangeKind::kParameterServer, PartitionRule::kLayer, 2},
     {StrategyKind::kParameterServer, ExchangeKind::kParameterServer, PartitionRule::kLayer, 3},
     {StrategyKind::kDataParallelMaster, ExchangeKind::kParameterServer},
+    kServers,
 };
 
 RunConfig run_of(const Kind& kind, int num_sites, int64_t base_steps = 6) {
@@ -40,6 +47,7 @@ RunConfig run_of(const Kind& kind, int num_sites, int64_t base_steps = 6) {
   run.sync.partition = kind.partition;
   for (int server = 0; server < std::min(kind.num_servers, num_sites); ++server) {
     run.sync.servers.push_back("s" + std::to_string(server));
+    run.sites[static_cast<std::size_t>(server)].trains = !kind.serve_alone;
   }
   run.plan.equal_steps = true;
   run.outer.rounds = 3;
@@ -73,6 +81,7 @@ std::vector<double> one_device(const FakeSites& sites, std::size_t size) {
 
 TEST_CASE("sites that step together follow one device with the whole batch") {
   for (const auto& kind : kKinds) {
+    if (kind.serve_alone) continue;  // below
     for (const int num_sites : {1, 2, 3, 5}) {
       auto run = run_of(kind, num_sites);
       run.sites.front().batch = 7;  // the others have 4
@@ -95,6 +104,50 @@ TEST_CASE("sites that step together follow one device with the whole batch") {
         const double all = 4.0 * num_sites + 3;
         CHECK(rounds.back().averaging_weight ==
               Approx((site->peers.view().self == 0 ? 7 : 4) / all));
+      }
+    }
+  }
+}
+
+TEST_CASE("sites that serve alone let the others follow one device with the whole batch") {
+  for (const int num_servers : {1, 2, 3}) {
+    for (const int num_workers : {1, 2, 3}) {
+      for (const auto partition : {PartitionRule::kBytes, PartitionRule::kLayer}) {
+        INFO(num_servers << " servers of " << num_workers << ", " << name_of(partition));
+        auto kind = kServers;
+        kind.num_servers = num_servers;
+        kind.partition = partition;
+        const int num_sites = num_servers + num_workers;
+        auto run = run_of(kind, num_sites);
+        run.sites.back().batch = 7;  // the others have 4
+        FakeSites sites(run, std::vector<double>(run.sites.size(), 0.5));
+        REQUIRE(sites.run() == std::vector<bool>(run.sites.size(), true));
+        const auto expected = one_device(sites, 11);
+        const int64_t batches = 4 * (num_workers - 1) + 7;
+        CHECK(sites[0].run.position.windows.pool().next() == 18 * batches);
+        for (const auto& site : sites.sites) {
+          CHECK(site->training.values == sites[0].training.values);
+          for (std::size_t k = 0; k < expected.size(); ++k) {
+            REQUIRE(site->training.values[k] == Approx(expected[k]).margin(1e-5));
+          }
+          const auto round = site->events<RoundEvent>().back();
+          const int64_t batch = site->run.own_plan().batch;
+          CHECK((batch == 0) == (site->peers.view().self < static_cast<std::size_t>(num_servers)));
+          CHECK(round.tokens == 6 * batch * run.data.sequence_length);
+          CHECK(round.averaging_weight ==
+                Approx(static_cast<double>(batch) / static_cast<double>(batches)));
+          CHECK(round.train_loss.has_value() == (batch > 0));
+          CHECK(site->events<StepEvent>().size() == (batch > 0 ? 18 : 0));
+          CHECK(site->validation.sequences.size() == 4);
+        }
+        // A server gets the gradient of its shard from each worker, and sends its mean to all.
+        int64_t sent = 0;
+        for (int server = 0; server < num_servers; ++server) {
+          const auto& site = sites[static_cast<std::size_t>(server)];
+          sent += site.events<RoundEvent>().back().wan_bytes_sent;
+        }
+        const int64_t marks = num_servers * (num_sites - 1);  // of the end of backward
+        CHECK(sent == 6 * (4 * 11 * (num_sites - 1) + marks));
       }
     }
   }
@@ -256,6 +309,38 @@ TEST_CASE("hybrid gives sites that step together unequal batches, and keeps thei
   const auto expected = one_device(sites, 11);
   for (std::size_t k = 0; k < expected.size(); ++k) {
     CHECK(sites[0].training.values[k] == Approx(expected[k]).margin(1e-5));
+  }
+}
+
+TEST_CASE("the tokens of a measured first round are those that were trained") {
+  for (const bool serve_alone : {false, true}) {
+    auto kind = serve_alone ? kServers : Kind{};
+    kind.num_servers = serve_alone ? 1 : 0;
+    auto run = run_of(kind, 4, 24);
+    run.plan.policy = Policy::kHybrid;
+    run.plan.base_batch = 8;
+    FakeSites sites(run, {1, 1, 1, 1});
+    const std::vector<double> sequence_seconds{0.1, 0.3, 0.1, 0.2};
+    for (std::size_t site = 0; site < 4; ++site) {
+      sites[site].training.sequence_seconds = sequence_seconds[site];
+    }
+    REQUIRE(sites.run() == std::vector<bool>(4, true));
+    bool is_planned_anew = false;
+    for (const auto& site : sites.sites) {
+      std::map<int64_t, int64_t> trained;  // sequences, by round
+      for (const auto& step : site->training.steps) {
+        trained[step.round] += std::ssize(step.sequences);
+      }
+      const auto rounds = site->events<RoundEvent>();
+      REQUIRE(rounds.size() == 3);
+      for (const auto& round : rounds) {
+        CHECK(round.tokens == trained[round.round] * run.data.sequence_length);
+      }
+      is_planned_anew = is_planned_anew || rounds.front().tokens !=
+                                               24 * rounds.front().batch * run.data.sequence_length;
+    }
+    CHECK(is_planned_anew);
+    CHECK(sites[0].training.values == sites[3].training.values);
   }
 }
 

@@ -58,6 +58,7 @@ class FakeTraining : public InnerTraining {
                             .learning_rate = order.progress * order.learning_rate_factor,
                             .tokens = order.batch}};
     if (order.measures_noise && noise_of) done.noise = noise_of(order);
+    if (order.batch == 0) return std::nullopt;  // it serves alone
     if (!is_late) return done;
     return std::exchange(under_way_, done);
   }
@@ -85,7 +86,8 @@ class FakeTraining : public InnerTraining {
   std::vector<TrainedStep> steps;
 
  private:
-  // Descends by the mean gradient of all sites, which is made from the end, as in backward.
+  // Descends by the mean gradient of all sites, which is made from the end, as in backward. Without
+  // sequences it is not a number, which must reach nobody.
   void step_across(const std::vector<int64_t>& sequences, SiteReduction& across) {
     across.begin_step();
     for (std::size_t k = values.size(); k-- > 0;) {

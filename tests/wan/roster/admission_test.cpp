@@ -83,6 +83,10 @@ TEST_CASE("a site with other facts is told both names and the fact") {
   a.facts = {{"data_digest", "11"}, {"parameters", 5}};
   b.facts = a.facts;
   CHECK_FALSE(objection_to_facts(b, a));
+  b.facts.erase("data_digest");  // it serves alone, and has no data
+  CHECK_FALSE(objection_to_facts(b, a));
+  CHECK_FALSE(objection_to_facts(a, b));
+  b.facts = a.facts;
   b.facts["parameters"] = 6;
   CHECK(objection_to_facts(b, a) ==
         "site b (here) does not fit site a (there): parameters: 6 here, 5 there");

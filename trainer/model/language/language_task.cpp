@@ -25,11 +25,12 @@ LanguageTask::LanguageTask(const SiteConfig& site, const RunConfig& run,
       step_(run.inner.step),
       sequence_length_(run.data.sequence_length),
       data_(std::move(data)),
-      training_(data_->training, sequence_length_),
-      validation_(data_->validation
+      training_(data_ ? std::optional<TokenWindows>({data_->training, sequence_length_})
+                      : std::nullopt),
+      validation_(data_ && data_->validation
                       ? std::optional<TokenWindows>({*data_->validation, sequence_length_})
                       : std::nullopt) {
-  require_vocabulary(shape_, *data_, run_source, site.data);
+  if (data_) require_vocabulary(shape_, *data_, run_source, site.data);
 }
 
 std::unique_ptr<TrainableModel> LanguageTask::make_model(at::Device device, bool recompute) const {
@@ -44,7 +45,8 @@ void LanguageTask::set_start_values(Parameters& parameters, uint64_t seed) const
 }
 
 std::string LanguageTask::config_text() const {
-  return to_hugging_face(shape_, sequence_length_, data_->training.eos()).dump(2);
+  const auto eos = data_ ? std::optional<int64_t>(data_->training.eos()) : std::nullopt;
+  return to_hugging_face(shape_, sequence_length_, eos).dump(2);
 }
 
 }  // namespace farstep

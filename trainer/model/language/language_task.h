@@ -21,7 +21,8 @@ void require_vocabulary(const LlamaConfig& shape, const TokenData& data,
 
 class LanguageTask : public Task {
  public:
-  // The task of a run at a site, on the site's tokens. The model has the shape that the run says,
+  // The task of a run at a site, on the site's tokens; null at a site without data, which serves
+  // alone and has no examples. The model has the shape that the run says,
   // or that of the folder that it starts from. Throws ConfigError naming `run_source` and the JSON
   // path, also if the tokens need a larger vocabulary; or DataError naming a file of that folder.
   LanguageTask(const SiteConfig& site, const RunConfig& run, const std::string& run_source,
@@ -36,7 +37,7 @@ class LanguageTask : public Task {
   // Returns the config.json from which `transformers` builds the same model.
   std::string config_text() const override;
   // An example is a window of the run's sequence length.
-  const TokenWindows& training() const override { return training_; }
+  const TokenWindows& training() const override { return training_.value(); }
   // A run without validation may have no such examples.
   const TokenWindows& validation() const override { return validation_.value(); }
 
@@ -46,9 +47,9 @@ class LanguageTask : public Task {
   const ComputeType compute_;
   const StepKind step_;
   const int64_t sequence_length_;
-  const std::shared_ptr<const TokenData> data_;
-  const TokenWindows training_;
-  const std::optional<TokenWindows> validation_;  // nullopt if the data has no such split
+  const std::shared_ptr<const TokenData> data_;  // null: none
+  // nullopt if the data has no such split, or there is none.
+  const std::optional<TokenWindows> training_, validation_;
 };
 
 }  // namespace farstep

@@ -203,7 +203,9 @@ LlamaConfig from_hugging_face(const Json& json, const std::string& file) {
 }
 
 // Every fact of the model is a member, so that no default of `transformers` can differ from it.
-Json to_hugging_face(const LlamaConfig& config, int64_t sequence_length, int64_t eos) {
+Json to_hugging_face(const LlamaConfig& config, int64_t sequence_length,
+                     std::optional<int64_t> eos) {
+  const Json end = eos ? Json(*eos) : Json();
   return {{"architectures", {"LlamaForCausalLM"}},
           {"model_type", "llama"},
           {"vocab_size", config.vocabulary},
@@ -221,8 +223,8 @@ Json to_hugging_face(const LlamaConfig& config, int64_t sequence_length, int64_t
           {"mlp_bias", false},
           {"initializer_range", config.init_std},
           {"tie_word_embeddings", config.tied_embeddings},
-          {"bos_token_id", eos},
-          {"eos_token_id", eos},
+          {"bos_token_id", end},
+          {"eos_token_id", end},
           {"torch_dtype", "float32"}};
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "trainer/config/json_fields.h"
@@ -44,6 +45,7 @@ LlamaConfig from_hugging_face(const Json& json, const std::string& file);
 
 // Returns a config.json from which `transformers` builds the same model, for sequences of up to
 // `sequence_length` tokens in documents that `eos` ends.
-Json to_hugging_face(const LlamaConfig& config, int64_t sequence_length, int64_t eos);
+Json to_hugging_face(const LlamaConfig& config, int64_t sequence_length,
+                     std::optional<int64_t> eos);
 
 }  // namespace farstep
