@@ -249,9 +249,9 @@ void check_work(const RoundPlan& plan) {
 }
 
 // The sites for which a policy plans. Those that serve alone have no speed to compare.
-class Trainers {
+class TrainingSites {
  public:
-  Trainers(std::span<const SiteKnowledge> sites, std::span<const StepPredictor> predictors)
+  TrainingSites(std::span<const SiteKnowledge> sites, std::span<const StepPredictor> predictors)
       : sites_(sites), predictors_(predictors) {
     for (std::size_t place = 0; place < sites.size(); ++place) {
       if (sites[place].trains) places_.push_back(place);
@@ -265,7 +265,7 @@ class Trainers {
     sites_ = own_sites_;
     predictors_ = own_predictors_;
   }
-  Trainers(const Trainers&) = delete;
+  TrainingSites(const TrainingSites&) = delete;
 
   std::span<const SiteKnowledge> sites() const { return sites_; }
   std::span<const StepPredictor> predictors() const { return predictors_; }
@@ -313,20 +313,20 @@ RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sit
                     std::span<const StepPredictor> predictors) {
   const auto& policy = row_of(config.policy);
   if (!policy.takes_pins) refuse_pins(config, sites);
-  const Trainers trainers(sites, predictors);
-  FARSTEP_CHECK(!trainers.sites().empty(), "a plan for no site that trains");
+  const TrainingSites training_sites(sites, predictors);
+  FARSTEP_CHECK(!training_sites.sites().empty(), "a plan for no site that trains");
   // Before any work is computed: a plan for a device that cannot hold the model would fail hours
   // later.
-  check_memory(trainers.sites());
+  check_memory(training_sites.sites());
   auto plan = policy.plan({.config = config,
-                           .sites = trainers.sites(),
-                           .predictors = trainers.predictors(),
-                           .places = trainers.places()});
+                           .sites = training_sites.sites(),
+                           .predictors = training_sites.predictors(),
+                           .places = training_sites.places()});
   check_work(plan);
-  if (std::ssize(trainers.places()) < std::ssize(sites)) {
+  if (std::ssize(training_sites.places()) < std::ssize(sites)) {
     auto works = std::exchange(plan.sites, servers_plan(config, sites));
     for (std::size_t i = 0; i < works.size(); ++i) {
-      plan.sites[trainers.places()[i]] = std::move(works[i]);
+      plan.sites[training_sites.places()[i]] = std::move(works[i]);
     }
   }
   for (auto& work : plan.sites) {
@@ -342,12 +342,13 @@ RoundPlan make_plan(const PlanConfig& config, std::span<const SiteKnowledge> sit
 // known now.
 RoundPlan predicted_anew(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                          std::span<const StepPredictor> predictors, RoundPlan plan) {
-  const Trainers trainers(sites, predictors);
+  const TrainingSites training_sites(sites, predictors);
   RoundPlan training;
-  for (const auto place : trainers.places()) training.sites.push_back(plan.sites[place]);
-  row_of(config.policy).explain(config, trainers.sites(), trainers.predictors(), training);
+  for (const auto place : training_sites.places()) training.sites.push_back(plan.sites[place]);
+  row_of(config.policy)
+      .explain(config, training_sites.sites(), training_sites.predictors(), training);
   for (std::size_t i = 0; i < training.sites.size(); ++i) {
-    plan.sites[trainers.places()[i]] = std::move(training.sites[i]);
+    plan.sites[training_sites.places()[i]] = std::move(training.sites[i]);
   }
   plan.round_seconds = training.round_seconds;
   return plan;

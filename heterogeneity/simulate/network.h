@@ -46,9 +46,8 @@ class Network {
   // its own partition to every peer. A site enters the second phase when it has sent and received
   // all messages of the first. (A real exchange sends chunks of both phases at the same time, which
   // hides up to one of the two hops.) With servers only they have partitions, and
-  // one that does not train sends nothing in the first phase. In a ring each of
-  // N parts makes 2 (N - 1) hops, all sites sending at once, as fast as the slowest way of the
-  // ring.
+  // one that does not train sends nothing in the first phase. In a ring each of N parts makes
+  // 2 (N - 1) hops, all sites sending at once, as fast as the slowest way of the ring.
   SyncCost sync_cost(std::span<const std::size_t> present, int64_t values) const;
 
  private:

@@ -8,12 +8,11 @@ import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from studies.gap import GAP_STEPS, STREAMING
 from studies.runs import BATCH, INNER, Bench, Run, data_parallel, equal_run
 from studies.tables import paired, spread
 
-STEPS = 800
 FEW_SYNCS_STEPS = 4000  # in 8 rounds of H 500
-STREAMING = {"fragments": 4, "alpha": 0.5}
 # With error feedback, blocks and fraction by default.
 CODECS = ("int2", "int4", "top_k")
 
@@ -29,7 +28,7 @@ class Sites:
     sync: dict = field(default_factory=dict)
     inner: dict = field(default_factory=dict)  # what differs from INNER
     warm: bool = True
-    total: int = STEPS
+    total: int = GAP_STEPS
     batch: int = BATCH  # of a site
 
     def changes(self) -> dict:
