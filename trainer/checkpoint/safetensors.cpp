@@ -19,7 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "trainer/base/error.h"
-#include "trainer/config/json_limits.h"
+#include "trainer/config/strict_json.h"
 
 namespace farstep {
 
@@ -70,8 +70,7 @@ class HeaderReader {
     const auto* text = reinterpret_cast<const char*>(file.data()) + kLengthBytes;
     try {
       // Its members are found by their order, so there may be any number of tensors.
-      check_json_limits({text, length}, {.members = kMaxHeaderBytes});
-      header_ = json::parse(text, text + length);
+      header_ = parse_strictly<json>({text, length}, {.members = kMaxHeaderBytes});
     } catch (const DataError& error) {
       fail(kLengthBytes, fmt::format("the header is refused: {}", error.what()));
     } catch (const json::exception& error) {
@@ -103,9 +102,15 @@ class HeaderReader {
     // Gaps and overlaps would hide data, and the format forbids them.
     const std::byte* end = data_.data();
     for (const auto& entry : entries) {
-      if (entry.bytes.data() != end) {
-        fail(offset_of(end), fmt::format("tensor '{}' is expected here, but starts at offset {}",
-                                         entry.name, offset_of(entry.bytes.data())));
+      const auto begin = offset_of(entry.bytes.data());
+      if (begin < offset_of(end)) {
+        fail(begin,
+             fmt::format("tensor '{}' begins here and overlaps the one before, which ends at {}",
+                         entry.name, offset_of(end)));
+      }
+      if (begin > offset_of(end)) {
+        fail(offset_of(end),
+             fmt::format("no tensor has these bytes; '{}' comes next, at {}", entry.name, begin));
       }
       end += entry.bytes.size();
     }
@@ -117,11 +122,13 @@ class HeaderReader {
 
  private:
   static constexpr const char* kMetadata = "__metadata__";
+  static constexpr const char* kCopyAgain =
+      "the file is damaged or not whole: copy it again from where it came from";
 
   // Shape and offsets must describe the same number of bytes, inside the file.
   SafetensorsEntry entry(const std::string& name, const json& member) const {
-    const auto refuse = [&](const std::string& message) {
-      fail(kLengthBytes, fmt::format("tensor '{}' {}", name, message));
+    const auto refuse = [&](const std::string& message, const char* remedy = kCopyAgain) {
+      fail(kLengthBytes, fmt::format("tensor '{}' {}", name, message), remedy);
     };
     if (!member.is_object() || member.size() != 3 || !member.contains("dtype") ||
         !member["dtype"].is_string() || !is_list(member, "shape") ||
@@ -132,7 +139,8 @@ class HeaderReader {
     try {
       entry.dtype = dtype_from_name(member["dtype"].get<std::string>());
     } catch (const DataError& error) {
-      refuse(fmt::format("is not supported: {}", error.what()));
+      refuse(fmt::format("is not supported: {}", error.what()),
+             "choose a model in fp32, bf16 or fp16");
     }
     entry.shape = member["shape"].get<std::vector<int64_t>>();
     // is_list() has checked that these are numbers.
@@ -172,8 +180,9 @@ class HeaderReader {
     return static_cast<std::size_t>(place - file_.data());
   }
 
-  [[noreturn]] void fail(std::size_t offset, const std::string& message) const {
-    throw DataError(fmt::format("{}: offset {}: {}", path_.string(), offset, message));
+  [[noreturn]] void fail(std::size_t offset, const std::string& message,
+                         const char* remedy = kCopyAgain) const {
+    throw DataError(fmt::format("{}: offset {}: {}; {}", path_.string(), offset, message, remedy));
   }
 
   const std::filesystem::path& path_;

@@ -1,30 +1,11 @@
 #include "trainer/config/config_file.h"
 
-#include <set>
-
 #include "trainer/base/system/file.h"
-#include "trainer/config/json_limits.h"
+#include "trainer/config/strict_json.h"
 
 namespace farstep {
 
 namespace {
-
-// nlohmann's parser keeps the last of two members with one name; here that is an error.
-Json parse_strictly(const std::string& text) {
-  // Before the parser, which allocates memory for whatever stands there.
-  check_json_limits(text);
-  std::vector<std::set<std::string>> open_objects;
-  return Json::parse(text, [&](int /*depth*/, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) open_objects.emplace_back();
-    if (event == Json::parse_event_t::object_end) open_objects.pop_back();
-    if (event == Json::parse_event_t::key &&
-        !open_objects.back().insert(parsed.get<std::string>()).second) {
-      // It is nearly always an edit that was meant to replace the first one.
-      throw ConfigError(fmt::format("member '{}' stands twice", parsed.get<std::string>()));
-    }
-    return true;
-  });
-}
 
 // JSON text is UTF-8. Any other string could be neither logged nor saved with the run. The library
 // checks it only when it writes.
@@ -108,7 +89,7 @@ Json load_json(const std::filesystem::path& file) {
     }
   }();
   try {
-    return parse_strictly(text);
+    return parse_strictly<Json>(text);
   } catch (const Error& error) {
     throw ConfigError(fmt::format("{}: {}", file.string(), error.what()));
   } catch (const Json::exception& error) {

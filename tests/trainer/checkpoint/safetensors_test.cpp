@@ -201,13 +201,16 @@ TEST_CASE("a malformed file is refused with its name and an offset") {
        "has 8 bytes"},
       {file_with(tensor(good), 9), "the file at"},
       {file_with(tensor(R"({"dtype":"F32","shape":[2],"data_offsets":[1,9]})"), 9),
-       "tensor 't' is expected here"},
-      {file_with(R"({"a":)" + good + R"(,"b":)" + good + "}", 8), "tensor 'b' is expected here"},
+       "no tensor has these bytes; 't' comes next"},
+      {file_with(R"({"a":)" + good + R"(,"b":)" + good + "}", 8),
+       "tensor 'b' begins here and overlaps the one before"},
+      {file_with(R"({"t":)" + good + R"(,"t":)" + good + "}", 8), "member 't' stands twice"},
       {file_with(R"({"__metadata__":[],"t":)" + good + "}", 8), "__metadata__ is not an object"},
       {file_with(R"({"__metadata__":{"k":1},"t":)" + good + "}", 8), "__metadata__ has a value"}};
   for (const auto& [bytes, message] : cases) {
     INFO(message);
     CHECK_THAT(error_of(path, bytes), Contains(path.string()) && Contains(message));
+    if (!bytes.empty()) CHECK_THAT(error_of(path, bytes), Contains("copy it") || Contains("fp16"));
   }
 }
 

@@ -1,0 +1,35 @@
+// Parsing of JSON text that others wrote.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainer/base/error.h"
+#include "trainer/config/json_limits.h"
+
+namespace farstep {
+
+// Returns the text as an `AnyJson` of nlohmann's. Throws DataError if it is beyond a limit or an
+// object has two members of one name, and AnyJson::exception if it is not JSON. Pure; thread-safe.
+template <typename AnyJson>
+AnyJson parse_strictly(std::string_view text, const JsonLimits& limits = {}) {
+  // Before the parser, which allocates memory for whatever stands there.
+  check_json_limits(text, limits);
+  std::vector<std::set<std::string>> open_objects;
+  using Event = typename AnyJson::parse_event_t;
+  return AnyJson::parse(text, [&](int /*depth*/, Event event, AnyJson& parsed) {
+    if (event == Event::object_start) open_objects.emplace_back();
+    if (event == Event::object_end) open_objects.pop_back();
+    // The parser keeps the last of two members with one name. It is nearly always an edit that was
+    // meant to replace the first one, or an attempt to show two readers different things.
+    if (event == Event::key &&
+        !open_objects.back().insert(parsed.template get<std::string>()).second) {
+      throw DataError(fmt::format("member '{}' stands twice", parsed.template get<std::string>()));
+    }
+    return true;
+  });
+}
+
+}  // namespace farstep
