@@ -15,7 +15,7 @@ inline double step_operations(const LlamaConfig& shape, int64_t tokens, int64_t 
     }
   }
   // Scores and mixing, 2 operations each, forward once and backward twice; half is masked.
-  const int64_t attention = 6 * shape.layers * shape.hidden * length;
+  const int64_t attention = 6 * shape.layers * shape.heads * shape.head_size() * length;
   return static_cast<double>(6 * parameters + attention) * static_cast<double>(tokens);
 }
 

@@ -39,8 +39,9 @@ class ProbedLanguage : public ProbedModel {
   }
   // In the proportions of a model's step, so that the mean rate is that of a step.
   std::vector<MatrixProduct> products() const override {
+    const int64_t query_width = shape_.heads * shape_.head_size();
     const int64_t key_width = shape_.kv_heads * shape_.head_size();
-    return {{shape_.hidden, shape_.hidden, 2 * shape_.layers},        // query, output
+    return {{shape_.hidden, query_width, 2 * shape_.layers},          // query, output
             {shape_.hidden, key_width, 2 * shape_.layers},            // key, value
             {shape_.hidden, shape_.intermediate, 2 * shape_.layers},  // gate, up
             {shape_.intermediate, shape_.hidden, shape_.layers},      // down

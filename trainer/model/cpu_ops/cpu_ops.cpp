@@ -182,16 +182,16 @@ template <typename T>
 void CpuOps<T>::output_backward(const Context& context, const MatrixWeight<T>& output,
                                 const BlockKept<T>& kept) {
   const auto& buffers = context.buffers;
-  const int64_t hidden = context.config.hidden;
+  const int64_t hidden = output.out, mixed = output.in;
   const T* const weight = weight_factor(context, output);
   const T* const gradient = gradient_factor(context, output, buffers.d_stream_copy);
   weight_gradient(context, output, gradient, input_factor(context, output, kept.mixed));
   for_pieces(context.shape.rows(), [&](int64_t first, int64_t count) {
-    multiply(context, count, hidden, hidden, {gradient + first * hidden, hidden}, {weight, hidden},
-             {scratch_.product, hidden});
+    multiply(context, count, mixed, hidden, {gradient + first * hidden, hidden}, {weight, mixed},
+             {scratch_.product, mixed});
     for_rows(count, [&](int64_t begin, int64_t end) {
-      round_rows(scratch_.product + begin * hidden, hidden, end - begin, hidden,
-                 buffers.d_mixed + (first + begin) * hidden, hidden);
+      round_rows(scratch_.product + begin * mixed, mixed, end - begin, mixed,
+                 buffers.d_mixed + (first + begin) * mixed, mixed);
     });
   });
 }

@@ -36,8 +36,11 @@ void Fp8CpuOps::begin(const Context& context, const FusedWeights<BF16>& weights)
   const int64_t rows = context.shape.rows();
   scratch_ = arena_.cut([&](ArenaCutter& cutter) {
     Scratch scratch;
-    cutter.cut(scratch.input, rows * std::max(config.hidden, config.intermediate));
-    cutter.cut(scratch.gradient, rows * std::max(context.shape.width(), 2 * config.intermediate));
+    const auto& shape = context.shape;
+    cutter.cut(scratch.input,
+               rows * std::max({config.hidden, config.intermediate, shape.mixed_width()}));
+    cutter.cut(scratch.gradient,
+               rows * std::max({config.hidden, shape.width(), 2 * config.intermediate}));
     return scratch;
   });
   // Once a step: later micro-batches add to the gradients and use the same weights. Another version

@@ -20,7 +20,7 @@ BlockKept<T> cut_block(ArenaCutter& cutter, const LlamaConfig& config, const Buf
   cutter.cut(kept.heads, rows * shape.width());
   if (!sizes.without_attention) {
     cutter.cut(kept.log_sums, rows * config.heads);
-    cutter.cut(kept.mixed, rows * hidden);
+    cutter.cut(kept.mixed, rows * shape.mixed_width());
   }
   cutter.cut(kept.gate_up, rows * 2 * config.intermediate);
   return kept;
@@ -54,7 +54,7 @@ FusedBuffers<T> fused_buffers(Arena& arena, const LlamaConfig& config, const Buf
     cutter.cut(buffers.final_normal, rows * hidden);
     cutter.cut(buffers.losses, rows);
     cutter.cut(buffers.d_stream, rows * hidden);
-    cutter.cut(buffers.d_mixed, rows * hidden);
+    cutter.cut(buffers.d_mixed, rows * sizes.shape.mixed_width());
     cutter.cut(buffers.d_heads, rows * width);
     cutter.cut(buffers.d_gate_up, rows * 2 * config.intermediate);
     cutter.cut(buffers.gated, rows * config.intermediate);

@@ -2,10 +2,10 @@
 // keeps for backward, and arrays that all layers reuse. The operations of a device have further
 // memory of their own.
 //
-// Bytes in bf16, for R rows (tokens), C = H D, feed-forward width F, vocabulary V. A layer keeps R
-// (14 C + 4 G D + 4 F + 4 H + 8). With recomputation each layer keeps 4 R C, and one layer's arrays
-// serve all. The layers share about R (14 C + 4 G D + 6 F) and the logits of some rows, 6 bytes
-// each. fp32 needs about twice as much for each layer.
+// Bytes in bf16, for R rows (tokens), H query heads of size D, feed-forward width F, vocabulary V.
+// Where H D is C, a layer keeps R (14 C + 4 G D + 4 F + 4 H + 8). With recomputation each layer
+// keeps 4 R C, and one layer's arrays serve all. The layers share about R (14 C + 4 G D + 6 F) and
+// the logits of some rows, 6 bytes each. fp32 needs about twice as much for each layer.
 #pragma once
 
 #include <cstddef>
@@ -28,9 +28,9 @@ struct BlockKept {
   float* feed_forward_inverse_rms = nullptr;  // (R)
   T* attention_normal = nullptr;              // (R, C)
   T* feed_forward_normal = nullptr;           // (R, C)
-  T* heads = nullptr;                         // (R, C + 2 G D), rotated
+  T* heads = nullptr;                         // (R, H D + 2 G D), rotated
   float* log_sums = nullptr;                  // (B, H, T); null if the operations keep it
-  T* mixed = nullptr;                         // (R, C); null if the operations keep it
+  T* mixed = nullptr;                         // (R, H D); null if the operations keep it
   T* gate_up = nullptr;                       // (R, 2 F)
   std::size_t place = 0;                      // index of these arrays among all blocks' arrays
 };
@@ -47,8 +47,8 @@ struct FusedBuffers {
   // norm's output belongs to the operations.
   float* d_stream = nullptr;   // (R, C)
   T* d_stream_copy = nullptr;  // (R, C)
-  T* d_mixed = nullptr;        // (R, C)
-  T* d_heads = nullptr;        // (R, C + 2 G D)
+  T* d_mixed = nullptr;        // (R, H D)
+  T* d_heads = nullptr;        // (R, H D + 2 G D)
   T* d_gate_up = nullptr;      // (R, 2 F)
   T* gated = nullptr;          // (R, F), SwiGLU's output
   float* logits = nullptr;     // (logit_rows, V)

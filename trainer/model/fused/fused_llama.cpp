@@ -58,7 +58,7 @@ FusedLlama<T>::FusedLlama(const LlamaConfig& config, std::unique_ptr<FusedOps<T>
       ops_(std::move(ops)),
       recompute_(recompute),
       parameters_(llama_layout(config), ops_->device()),
-      rotary_(config.head_size(), config.rope_theta, ops_->device()),
+      rotary_(rotary_frequencies(config, ops_->device())),
       arena_(ops_->device()) {}
 
 // Cuts all memory of the pass at once, before the first operation: a CUDA graph needs addresses

@@ -70,7 +70,7 @@ class FusedOps {
   // Writes kept.heads from kept.attention_normal: projects, and rotates queries and keys.
   virtual void project_heads(const Context& context, const MatrixWeight<T>& heads,
                              const BlockKept<T>& kept) = 0;
-  // Writes the block's mixed values (R, C) from kept.heads, and log-sums for backward.
+  // Writes the block's mixed values (R, H D) from kept.heads, and log-sums for backward.
   virtual void attend(const Context& context, const BlockKept<T>& kept) = 0;
   virtual const T* mixed(const BlockKept<T>& kept) const { return kept.mixed; }
   // Writes kept.gate_up and gated from kept.feed_forward_normal.

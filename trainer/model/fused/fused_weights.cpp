@@ -39,7 +39,8 @@ FusedWeights<T> fused_weights(Parameters& parameters, const LlamaConfig& config)
     return NormWeight{exact + offset(name), gradients + offset(name), after, before};
   };
   const int64_t hidden = config.hidden, width = config.intermediate;
-  const int64_t heads = (config.heads + 2 * config.kv_heads) * config.head_size();
+  const int64_t mixed = config.heads * config.head_size();
+  const int64_t heads = mixed + 2 * config.kv_heads * config.head_size();
   FusedWeights<T> weights;
   const int64_t embedding = offset("model.embed_tokens");
   // The embedding is read in fp32 even with bf16 products: rows are copied, not multiplied.
@@ -50,7 +51,7 @@ FusedWeights<T> fused_weights(Parameters& parameters, const LlamaConfig& config)
     weights.blocks.push_back(
         {.attention_norm = norm(name + "input_layernorm", 4 * layer - 1, 4 * layer),
          .heads = matrix(name + "self_attn.q_proj", heads, hidden, 4 * layer),
-         .output = matrix(name + "self_attn.o_proj", hidden, hidden, 4 * layer + 1),
+         .output = matrix(name + "self_attn.o_proj", hidden, mixed, 4 * layer + 1),
          .feed_forward_norm = norm(name + "post_attention_layernorm", 4 * layer + 1, 4 * layer + 2),
          .gate_up = matrix(name + "mlp.gate_proj", 2 * width, hidden, 4 * layer + 2),
          .down = matrix(name + "mlp.down_proj", hidden, width, 4 * layer + 3),

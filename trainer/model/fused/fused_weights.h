@@ -29,8 +29,8 @@ struct NormWeight {
 template <typename T>
 struct BlockWeights {
   NormWeight attention_norm;     // (C)
-  MatrixWeight<T> heads;         // queries, keys and values: (C + 2 G D, C)
-  MatrixWeight<T> output;        // (C, C)
+  MatrixWeight<T> heads;         // queries, keys and values: (H D + 2 G D, C)
+  MatrixWeight<T> output;        // (C, H D)
   NormWeight feed_forward_norm;  // (C)
   MatrixWeight<T> gate_up;       // (2 F, C)
   MatrixWeight<T> down;          // (C, F)

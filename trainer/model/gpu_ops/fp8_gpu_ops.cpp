@@ -42,17 +42,20 @@ void Fp8GpuOps::begin(const Context& context, const FusedWeights<BF16>& weights)
 // both layouts, where backward needs the other one.
 void Fp8GpuOps::cut_scratch(const Context& context, const FusedWeights<BF16>& weights) {
   const auto& config = context.config;
-  const int64_t rows = context.shape.rows();
+  const auto& shape = context.shape;
+  const int64_t rows = shape.rows();
   // Four linear layers in a block: heads, output, gate and up, down.
   const std::size_t layers = 4 * weights.blocks.size();
   scratch_ = arena_.cut([&](ArenaCutter& cutter) {
     Scratch scratch;
-    const int64_t inputs = rows * std::max(config.hidden, config.intermediate);
+    const int64_t inputs =
+        rows * std::max({config.hidden, config.intermediate, shape.mixed_width()});
     cutter.cut(scratch.input.codes, inputs);
     cutter.cut(scratch.input.inverse_scale, 1);
     cutter.cut(scratch.input_by_columns.transposed, inputs);
     cutter.cut(scratch.input_by_columns.inverse_scale, 1);
-    const int64_t gradients = rows * std::max(context.shape.width(), 2 * config.intermediate);
+    const int64_t gradients =
+        rows * std::max({config.hidden, shape.width(), 2 * config.intermediate});
     for (auto& gradient : scratch.gradients) {
       cutter.cut(gradient.transposed, gradients);
       cutter.cut(gradient.inverse_scale, 1);

@@ -28,7 +28,7 @@ at::Tensor attention(const AttentionWeights& weights, int64_t head_size, RotaryT
   const auto mixed = at::scaled_dot_product_attention(  // (B, H, T, D)
       query, repeat_heads(key, group), repeat_heads(value, group), /*attn_mask=*/{},
       /*dropout_p=*/0.0, /*is_causal=*/true);
-  return project(mixed.transpose(1, 2).reshape(x.sizes()), weights.output);
+  return project(mixed.transpose(1, 2).flatten(2), weights.output);
 }
 
 }  // namespace farstep

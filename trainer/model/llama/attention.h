@@ -9,13 +9,13 @@
 
 namespace farstep {
 
-// Weights of one layer, fp32. There are H query heads of size D, with C = H D, and G heads of keys
-// and values. Each of these serves H / G neighbouring query heads.
+// Weights of one layer, fp32. There are H query heads of size D, and G heads of keys and values.
+// Each of these serves H / G neighbouring query heads. H D is C in most models.
 struct AttentionWeights {
-  at::Tensor query;   // (C, C)
+  at::Tensor query;   // (H D, C)
   at::Tensor key;     // (G D, C)
   at::Tensor value;   // (G D, C)
-  at::Tensor output;  // (C, C)
+  at::Tensor output;  // (C, H D)
 };
 
 // Returns (B, T, C) from x (B, T, C), computed in the type of x.

@@ -16,7 +16,7 @@ Llama::Llama(const LlamaConfig& config, at::Device device, ComputeType compute)
     : config_(config),
       compute_(compute == ComputeType::kBF16 ? at::kBFloat16 : at::kFloat),
       parameters_(llama_layout(config), device),
-      rotary_(config.head_size(), config.rope_theta, device) {
+      rotary_(rotary_frequencies(config, device)) {
   const auto leaf = [this](const std::string& name) { return parameters_.leaf(name + ".weight"); };
   embedding_ = leaf("model.embed_tokens");
   for (int64_t layer = 0; layer < config.layers; ++layer) {

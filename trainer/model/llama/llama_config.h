@@ -1,4 +1,4 @@
-// The shape of a LLaMA: presets, a run's own shape, and Hugging Face's config.json.
+// The shape of a LLaMA: presets, and a run's own shape. That of a config.json is hf_config's.
 //
 // Pure functions; thread-safe.
 #pragma once
@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "trainer/config/json_fields.h"
 #include "trainer/model/model_config.h"
@@ -23,29 +24,34 @@ struct LlamaConfig {
   double norm_epsilon = 1e-5;
   double init_std = 0.02;  // deviation of initial matrices
   bool tied_embeddings = false;
+  int64_t own_head_size = 0;  // D where it is not hidden / heads, else 0
+  std::optional<RopeScaling> rope_scaling = {};
 
-  int64_t head_size() const { return hidden / heads; }
+  int64_t head_size() const { return own_head_size == 0 ? hidden / heads : own_head_size; }
+  // Sets D; 0 stands for hidden / heads.
+  void set_head_size(int64_t size) { own_head_size = size * heads == hidden ? 0 : size; }
   friend bool operator==(const LlamaConfig&, const LlamaConfig&) = default;
 };
 
 // Returns the preset's shape. The names 14m, 60m and 150m count parameters outside the embeddings.
 LlamaConfig preset_config(ModelPreset preset);
 
+// The fault of a shape: the run file's name of the wrong member, and the reason.
+struct ShapeFault {
+  std::string_view member;
+  std::string why;
+};
+
+// Returns what no shape may be: heads that do not divide hidden, kv_heads that do not divide heads,
+// an odd head size, or limits of the rotary scaling in the wrong order. The numbers must be above
+// 0.
+std::optional<ShapeFault> find_fault(const LlamaConfig& config);
+
 // Returns the shape in a run's `model` without `from`. Throws ConfigError with `file` and JSON path
-// unless heads divides hidden, kv_heads divides heads, and the head size is even.
+// if it has a fault.
 LlamaConfig resolve(const ModelConfig& model, const std::string& file);
 
 // Throws ConfigError with `file` and JSON path if `model` sets a member that `from` determines.
 void require_no_shape(const ModelConfig& model, const std::string& file);
-
-// Returns the shape in a config.json. Throws DataError with `file` if it is another architecture,
-// lacks a member, or needs a missing feature: rotary scaling, biases, an activation other than
-// SiLU, another head size.
-LlamaConfig from_hugging_face(const Json& json, const std::string& file);
-
-// Returns a config.json from which `transformers` builds the same model, for sequences of up to
-// `sequence_length` tokens in documents that `eos` ends.
-Json to_hugging_face(const LlamaConfig& config, int64_t sequence_length,
-                     std::optional<int64_t> eos);
 
 }  // namespace farstep

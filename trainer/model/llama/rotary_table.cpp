@@ -3,20 +3,42 @@
 #include "trainer/model/llama/rotary_table.h"
 
 #include <bit>
+#include <numbers>
+#include <utility>
 
 namespace farstep {
 
-RotaryTable::RotaryTable(int64_t head_size, double theta, at::Device device)
-    : half_(head_size / 2), theta_(theta), device_(device) {
+namespace {
+
+// Llama 3.1's scaling. Low frequencies are divided by the factor, so that their angles stay in the
+// range of the original length; high ones, which tell neighbours apart, keep their value. Between
+// the two the weight of the undivided frequency grows with its turns in the original length.
+at::Tensor scaled(const at::Tensor& frequencies, const RopeScaling& scaling) {
+  const auto wavelengths = (2 * std::numbers::pi) / frequencies;
+  const auto turns = static_cast<double>(scaling.original_max_position_embeddings) / wavelengths;
+  const auto weight =
+      ((turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor))
+          .clamp(0, 1);
+  return (1 - weight) * frequencies / scaling.factor + weight * frequencies;
+}
+
+}  // namespace
+
+at::Tensor rotary_frequencies(const LlamaConfig& config, at::Device device) {
+  // Rounds to fp32 at the same places as `transformers`; at long positions it makes a difference.
+  const int64_t size = config.head_size();
+  const auto fp32 = at::device(device).dtype(at::kFloat);
+  const auto exponents = at::arange(size / 2, fp32) * 2 / static_cast<double>(size);
+  const auto frequencies = at::pow(at::Scalar(config.rope_theta), exponents).reciprocal();
+  return config.rope_scaling ? scaled(frequencies, *config.rope_scaling) : frequencies;
+}
+
+RotaryTable::RotaryTable(at::Tensor frequencies) : frequencies_(std::move(frequencies)) {
   extend(0);
 }
 
 void RotaryTable::extend(int64_t positions) {
-  // Rounds to fp32 at the same places as `transformers`; at long positions it makes a difference.
-  const auto fp32 = at::device(device_).dtype(at::kFloat);
-  const auto exponents = at::arange(half_, fp32) * 2 / static_cast<double>(2 * half_);
-  const auto frequencies = at::pow(at::Scalar(theta_), exponents).reciprocal();
-  const auto angles = at::outer(at::arange(positions, fp32), frequencies);
+  const auto angles = at::outer(at::arange(positions, frequencies_.options()), frequencies_);
   cosines_ = angles.cos();
   sines_ = angles.sin();
 }
@@ -31,9 +53,10 @@ std::pair<at::Tensor, at::Tensor> RotaryTable::tables(int64_t positions) {
 
 at::Tensor RotaryTable::rotate(const at::Tensor& x) {
   // Pairs are (i, i + D / 2), as Hugging Face's weights have them; the paper's are (2 i, 2 i + 1).
+  const int64_t half = frequencies_.numel();
   const auto [cosines, sines] = tables(x.size(2));  // (T, D / 2)
-  const auto first = x.narrow(3, 0, half_);         // (B, heads, T, D / 2)
-  const auto second = x.narrow(3, half_, half_);
+  const auto first = x.narrow(3, 0, half);          // (B, heads, T, D / 2)
+  const auto second = x.narrow(3, half, half);
   const auto rotated =
       at::cat({first * cosines - second * sines, second * cosines + first * sines}, 3);
   return rotated.to(x.scalar_type());

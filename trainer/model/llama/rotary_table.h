@@ -1,5 +1,5 @@
 // Rotary position embeddings (Su et al. 2021) as in `transformers`: element i of a head is rotated
-// with element i + D/2 by the angle position * theta^(-2i/D).
+// with element i + D/2 by the angle position * frequency i.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -7,12 +7,18 @@
 #include <cstdint>
 #include <utility>
 
+#include "trainer/model/llama/llama_config.h"
+
 namespace farstep {
+
+// Returns the model's frequencies (D / 2), fp32: theta^(-2i/D), scaled as `rope_scaling` says.
+at::Tensor rotary_frequencies(const LlamaConfig& config, at::Device device);
 
 // Cosines and sines of positions, fp32, computed when they are first needed. Not thread-safe.
 class RotaryTable {
  public:
-  RotaryTable(int64_t head_size, double theta, at::Device device);
+  // `frequencies` (D / 2) are fp32; the tables are on their device.
+  explicit RotaryTable(at::Tensor frequencies);
 
   // Returns cosines and sines of positions 0 to `positions` - 1, (positions, D / 2) each,
   // contiguous.
@@ -27,10 +33,8 @@ class RotaryTable {
  private:
   void extend(int64_t positions);
 
-  const int64_t half_;  // D / 2
-  const double theta_;
-  const at::Device device_;
-  at::Tensor cosines_, sines_;  // (positions, D / 2)
+  const at::Tensor frequencies_;  // (D / 2)
+  at::Tensor cosines_, sines_;    // (positions, D / 2)
 };
 
 }  // namespace farstep

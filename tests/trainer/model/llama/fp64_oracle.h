@@ -27,7 +27,7 @@ inline OracleResult fp64_oracle(const LlamaConfig& config, const at::Tensor& val
   const auto norm = [&](const at::Tensor& x, const std::string& name) {
     return at::rms_norm(x, {config.hidden}, weight(name), config.norm_epsilon);
   };
-  RotaryTable rotary(config.head_size(), config.rope_theta, at::kCPU);
+  RotaryTable rotary(rotary_frequencies(config, at::kCPU));
   const int64_t length = tokens.size(1) - 1;
   auto x = at::embedding(weight("model.embed_tokens"), tokens.narrow(1, 0, length));
   for (int64_t layer = 0; layer < config.layers; ++layer) {

@@ -60,7 +60,9 @@ TEST_CASE("members of the model config replace the preset's") {
                                    {"hidden", 96},
                                    {"heads", 6},
                                    {"kv_heads", 3},
+                                   {"head_size", 10},
                                    {"rope_theta", 5.0},
+                                   {"rope_scaling", {{"rope_type", "llama3"}, {"factor", 32.0}}},
                                    {"tied_embeddings", false},
                                    {"init_std", 0.1}});
   const auto config = resolve(model, "run.json");
@@ -73,7 +75,15 @@ TEST_CASE("members of the model config replace the preset's") {
                               .rope_theta = 5.0,
                               .norm_epsilon = 1e-5,
                               .init_std = 0.1,
-                              .tied_embeddings = false});
+                              .tied_embeddings = false,
+                              .own_head_size = 10,
+                              .rope_scaling = RopeScaling{.factor = 32}});
+  CHECK(config.head_size() == 10);
+}
+
+TEST_CASE("a head size that is hidden / heads is not one of its own") {
+  const auto model = model_config({{"preset", "tiny"}, {"head_size", 32}});
+  CHECK(resolve(model, "run.json") == preset_config(ModelPreset::kTiny));
 }
 
 TEST_CASE("a shape that does not fit together is refused with its JSON path") {
@@ -84,71 +94,23 @@ TEST_CASE("a shape that does not fit together is refused with its JSON path") {
   CHECK(refusal({{"kv_heads", 3}}) == "run.json: model.kv_heads: is 3; must divide heads, 4");
   CHECK(refusal({{"hidden", 12}}).find("model.heads: is 4; hidden / heads is 3") !=
         std::string::npos);
+  CHECK(refusal({{"head_size", 9}}) ==
+        "run.json: model.head_size: is 9; must be even for rotary embeddings");
+  CHECK(refusal({{"rope_scaling", {{"low_freq_factor", 4}}}}) ==
+        "run.json: model.rope_scaling.high_freq_factor: is 4; must be above low_freq_factor, 4");
+  CHECK(refusal({{"rope_scaling", Json{{"rope_type", "yarn"}}}})
+            .starts_with("run.json: model.rope_scaling.rope_type: is \"yarn\"; must be one of"));
 }
 
 TEST_CASE("shape members beside a folder to start from are refused") {
   CHECK_NOTHROW(require_no_shape(model_config({{"from", "smollm"}}), "run.json"));
-  const auto model = model_config({{"from", "smollm"}, {"layers", 2}});
-  CHECK(message_of<ConfigError>([&] { require_no_shape(model, "run.json"); }) ==
-        "run.json: model.layers: must be null, as model.from decides it");
-}
-
-TEST_CASE("a config goes to Hugging Face's form and back unchanged") {
-  for (const auto preset : {ModelPreset::kTiny, ModelPreset::k150M, ModelPreset::kSmolLM2}) {
-    auto config = preset_config(preset);
-    config.norm_epsilon = 1e-6;
-    config.init_std = 0.04;
-    CHECK(from_hugging_face(to_hugging_face(config, 1024, 2), "config.json") == config);
-  }
-}
-
-TEST_CASE("a config.json of any age is understood") {
-  auto json = to_hugging_face(preset_config(ModelPreset::kSmolLM2), 1024, 0);
-  const auto config = from_hugging_face(json, "config.json");
-  SECTION("with the rotary base in rope_parameters") {
-    json.erase("rope_theta");
-    json["rope_parameters"] = {{"rope_theta", 100000.0}, {"rope_type", "default"}};
-    CHECK(from_hugging_face(json, "config.json") == config);
-  }
-  SECTION("with a null rope_scaling and without newer members") {
-    json["rope_scaling"] = nullptr;
-    for (const auto* name : {"head_dim", "attention_bias", "mlp_bias", "hidden_act"}) {
-      json.erase(name);
-    }
-    CHECK(from_hugging_face(json, "config.json") == config);
-  }
-  SECTION("without key and value heads every head has its own") {
-    json.erase("num_key_value_heads");
-    CHECK(from_hugging_face(json, "config.json").kv_heads == config.heads);
-  }
-}
-
-TEST_CASE("a config.json that asks for what is not here is refused by name") {
   const auto refusal = [](const std::string& member, const Json& value) {
-    auto json = to_hugging_face(preset_config(ModelPreset::kSmolLM2), 1024, 0);
-    json[member] = value;
-    return message_of<DataError>([&] { from_hugging_face(json, "m/config.json"); });
+    const auto model = model_config({{"from", "smollm"}, {member, value}});
+    return message_of<ConfigError>([&] { require_no_shape(model, "run.json"); });
   };
-  const auto names = [&](const std::string& member, const Json& value) {
-    return refusal(member, value).starts_with("m/config.json: " + member + ": ");
-  };
-  CHECK(names("model_type", "gpt2"));
-  CHECK(names("hidden_act", "gelu"));
-  CHECK(names("attention_bias", true));
-  CHECK(names("mlp_bias", true));
-  CHECK(names("rope_scaling", {{"rope_type", "llama3"}, {"factor", 8.0}}));
-  CHECK(names("rope_scaling", {{"type", "linear"}, {"factor", 2.0}}));
-  CHECK(names("rope_parameters", {{"rope_type", "yarn"}, {"rope_theta", 1e4}}));
-  CHECK(names("rope_scaling", 2));
-  CHECK(names("head_dim", 128));
-  CHECK(names("num_attention_heads", 7));
-  CHECK(names("num_key_value_heads", 2));
-  CHECK(names("hidden_size", nullptr));
-  CHECK(names("hidden_size", 57.6));
-  CHECK(names("num_hidden_layers", 0));
-  CHECK(names("rms_norm_eps", "small"));
-  CHECK(names("tie_word_embeddings", 1));
-  CHECK_THROWS_AS(from_hugging_face(Json::array(), "config.json"), DataError);
+  CHECK(refusal("layers", 2) == "run.json: model.layers: must be null, as model.from decides it");
+  CHECK(refusal("rope_scaling", Json::object()) ==
+        "run.json: model.rope_scaling: must be null, as model.from decides it");
 }
 
 }  // namespace farstep

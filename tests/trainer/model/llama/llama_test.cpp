@@ -13,6 +13,7 @@
 #include "tests/trainer/model/llama/small_model.h"
 #include "trainer/base/error.h"
 #include "trainer/model/device.h"
+#include "trainer/model/llama/hf_config.h"
 
 namespace farstep {
 
@@ -25,7 +26,7 @@ class Golden : public GoldenCase {
  public:
   explicit Golden(const std::string& name) : GoldenCase("llama.safetensors", name) {}
 
-  LlamaConfig config() const { return from_hugging_face(json("config"), name()); }
+  LlamaConfig config() const { return from_hugging_face(json("config"), name()).shape; }
   std::vector<std::string> parameter_names() const { return json("names"); }
   at::Tensor tokens() const {
     const auto& found = entry("tokens");
