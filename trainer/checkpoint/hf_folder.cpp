@@ -8,6 +8,7 @@
 #include "trainer/base/system/file.h"
 #include "trainer/checkpoint/json_file.h"
 #include "trainer/checkpoint/safetensors_writer.h"
+#include "trainer/kernels/numbers/bf16.h"
 
 namespace farstep {
 
@@ -18,62 +19,91 @@ namespace fs = std::filesystem;
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr const char* kHead = "lm_head.weight";
 
-// Compares the index with each shard in both directions: a stale index is a common fault.
-std::vector<SafetensorsFile> open_shards(const fs::path& path) {
-  const auto index_file = path / kIndex;
-  const auto index = load_json_data(index_file);
-  const auto refuse = [&index_file](const std::string& message) {
-    throw DataError(fmt::format("{}: {}", index_file.string(), message));
-  };
-  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
-    refuse("has no weight_map");
+// An index, which belongs to the shards beside it.
+class Index {
+ public:
+  explicit Index(const fs::path& folder) : folder_(folder), file_(folder / kIndex) {
+    const auto index = load_json_data(file_);
+    if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+      refuse("has no object weight_map");
+    }
+    for (const auto& [tensor, shard] : index["weight_map"].items()) {
+      const auto name = shard.is_string() ? shard.get<std::string>() : "";
+      // A folder that somebody sent must not make this program read files beyond it.
+      if (name.empty() || fs::path(name).filename() != name || name == "." || name == "..") {
+        refuse(fmt::format("weight_map.{}: {} is not the name of a file in the folder", tensor,
+                           shard.dump()));
+      }
+      shard_of_[tensor] = name;
+      tensors_of_[name].insert(tensor);
+    }
   }
-  std::map<std::string, std::set<std::string>> names_of_shard;
-  for (const auto& [tensor, shard] : index["weight_map"].items()) {
-    if (!shard.is_string()) refuse(fmt::format("weight_map.{}: is not a file's name", tensor));
-    const auto name = shard.get<std::string>();
-    // A folder that somebody sent must not make this program read files beyond it.
-    if (name.empty() || fs::path(name).filename() != name || name == "." || name == "..") {
+
+  // Compares the index with each shard in both directions: a stale index is a common fault.
+  std::vector<SafetensorsFile> open_shards() const {
+    std::vector<SafetensorsFile> files;
+    for (const auto& [shard, tensors] : tensors_of_) {
+      if (!fs::exists(folder_ / shard)) {
+        refuse(fmt::format("weight_map.{}: the shard '{}' is not in the folder", *tensors.begin(),
+                           shard));
+      }
+      require_agreement(files.emplace_back(folder_ / shard), shard, tensors);
+    }
+    return files;
+  }
+
+ private:
+  // So a tensor that two shards have is found too.
+  void require_agreement(const SafetensorsFile& file, const std::string& shard,
+                         std::set<std::string> missing) const {
+    for (const auto& entry : file.entries()) {
+      if (missing.erase(entry.name) > 0) continue;
+      const auto other = shard_of_.find(entry.name);
+      refuse(fmt::format(
+          "weight_map.{}: {}, but the shard '{}' has that tensor too", entry.name,
+          other == shard_of_.end() ? "is absent" : fmt::format("is '{}'", other->second), shard));
+    }
+    if (!missing.empty()) {
       refuse(
-          fmt::format("weight_map.{}: '{}' is not the name of a file in the folder", tensor, name));
-    }
-    names_of_shard[name].insert(tensor);
-  }
-  std::vector<SafetensorsFile> files;
-  for (const auto& [shard, names] : names_of_shard) {
-    const auto& file = files.emplace_back(path / shard);
-    std::set<std::string> present;
-    for (const auto& entry : file.entries()) present.insert(entry.name);
-    if (present != names) {
-      refuse(fmt::format("lists {} tensors in {}, which has {}; their names differ", names.size(),
-                         shard, present.size()));
+          fmt::format("weight_map.{}: the shard '{}' has no such tensor", *missing.begin(), shard));
     }
   }
-  return files;
+
+  [[noreturn]] void refuse(const std::string& message) const {
+    throw DataError(
+        fmt::format("{}: {}; copy the index and every shard of the model again, from one place",
+                    file_.string(), message));
+  }
+
+  const fs::path folder_, file_;
+  std::map<std::string, std::string> shard_of_;
+  std::map<std::string, std::set<std::string>> tensors_of_;
+};
+
+// Looks for what else may have the weights, to say what to do.
+[[noreturn]] void refuse_without_weights(const fs::path& path) {
+  std::string remedy = "copy the whole folder of the model";
+  for (const auto& entry : fs::directory_iterator(path)) {
+    const auto name = entry.path().filename().string();
+    if (name.ends_with(".safetensors")) {
+      remedy = fmt::format("'{}' may be a shard, which needs its index", name);
+      break;
+    }
+    if (name.ends_with(".bin") || name.ends_with(".pth") || name.ends_with(".gguf")) {
+      remedy = fmt::format(
+          "'{}' is of another format: load it with transformers, and save it with "
+          "save_pretrained(), which writes safetensors",
+          name);
+    }
+  }
+  throw DataError(
+      fmt::format("{}: has neither {} nor {}; {}", path.string(), kHfModelFile, kIndex, remedy));
 }
 
 bool is_tied(const Json& config) {
   const auto found = config.find("tie_word_embeddings");
   return found != config.end() && found->is_boolean() && found->get<bool>();
 }
-
-}  // namespace
-
-HfFolder read_hf_folder(const fs::path& path) {
-  HfFolder folder{path, load_json_data(path / kHfConfigFile), {}};
-  if (!folder.config.is_object()) {
-    throw DataError(fmt::format("{}: is not an object", (path / kHfConfigFile).string()));
-  }
-  // One file takes precedence over an index, as in `transformers`.
-  if (fs::exists(path / kHfModelFile) || !fs::exists(path / kIndex)) {
-    folder.files.emplace_back(path / kHfModelFile);
-  } else {
-    folder.files = open_shards(path);
-  }
-  return folder;
-}
-
-namespace {
 
 // Returns the file of each tensor. Old exports contain rotary frequencies, and tied models may
 // contain the head; both are derived values.
@@ -102,7 +132,41 @@ std::map<std::string, const SafetensorsFile*> fitting_files(const HfFolder& fold
   return file_of;
 }
 
+// A tensor at a time, so that a model is never in memory twice.
+void load_rounded(const SafetensorsFile& file, const NamedBuffer& into) {
+  std::vector<float> exact(into.bytes.size() / sizeof(BF16));
+  file.copy_as_f32(into.name, exact);
+  auto* const values = reinterpret_cast<BF16*>(into.bytes.data());
+  std::transform(exact.begin(), exact.end(), values, rounded<BF16>);
+}
+
 }  // namespace
+
+HfFolder read_hf_folder(const fs::path& path) {
+  HfFolder folder{path, load_json_data(path / kHfConfigFile), {}};
+  if (!folder.config.is_object()) {
+    throw DataError(fmt::format("{}: is not an object", (path / kHfConfigFile).string()));
+  }
+  // One file takes precedence over an index, as in `transformers`.
+  if (fs::exists(path / kHfModelFile)) {
+    folder.files.emplace_back(path / kHfModelFile);
+  } else if (fs::exists(path / kIndex)) {
+    folder.files = Index(path).open_shards();
+  } else {
+    refuse_without_weights(path);
+  }
+  return folder;
+}
+
+std::vector<NamedText> read_hf_files(const fs::path& path,
+                                     std::span<const std::string_view> names) {
+  std::vector<NamedText> files;
+  for (const auto name : names) {
+    const auto file = path / name;
+    if (fs::exists(file)) files.push_back({std::string(name), read_file(file)});
+  }
+  return files;
+}
 
 void require_parameters(const HfFolder& folder, const NamedBuffers& wanted) {
   fitting_files(folder, wanted);
@@ -111,16 +175,23 @@ void require_parameters(const HfFolder& folder, const NamedBuffers& wanted) {
 void load_parameters(const HfFolder& folder, const NamedBuffers& into) {
   const auto file_of = fitting_files(folder, into);
   for (const auto& buffer : into) {
-    FARSTEP_CHECK(buffer.dtype == DType::kF32, "buffer '{}' is not F32", buffer.name);
     const auto& file = *file_of.at(buffer.name);
+    if (buffer.dtype == DType::kBF16) {
+      load_rounded(file, buffer);
+      continue;
+    }
+    FARSTEP_CHECK(buffer.dtype == DType::kF32, "buffer '{}' is neither F32 nor BF16", buffer.name);
     file.copy_as_f32(buffer.name, {reinterpret_cast<float*>(buffer.bytes.data()),
                                    buffer.bytes.size() / sizeof(float)});
   }
 }
 
-void write_hf_folder(const fs::path& path, const Json& config, const NamedBuffers& parameters) {
+// config.json comes last: whoever finds it finds all.
+void write_hf_folder(const fs::path& path, const Json& config, const NamedBuffers& parameters,
+                     std::span<const NamedText> files) {
   make_folder(path);
   write_safetensors(path / kHfModelFile, parameters, {{"format", "pt"}});
+  for (const auto& file : files) write_file_durably(path / file.name, file.content);
   write_file_durably(path / kHfConfigFile, config.dump(2) + "\n");
 }
 

@@ -56,6 +56,9 @@ SavedCheckpoint save_checkpoint(const std::filesystem::path& root, const TrainSt
   manifest.add(kOuter, write_safetensors(folder / kOuter, state.outer, {}, stop));
   manifest.add(kSite, write_safetensors(folder / kSite, state.site, {}, stop));
   manifest.add(kHfConfigFile, write_text(folder / kHfConfigFile, state.model_config));
+  for (const auto& file : state.model_files) {
+    manifest.add(file.name, write_text(folder / file.name, file.content));
+  }
   manifest.add(kRun, write_text(folder / kRun, state.run_config.dump(2) + "\n"));
   manifest.add(kState,
                write_text(folder / kState, to_json(StateFile{kFormat, progress}).dump(2) + "\n"));

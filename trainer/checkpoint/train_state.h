@@ -1,19 +1,21 @@
 // The state that a site needs to continue as if it had never stopped, and its checkpoint on disk.
 //
 // The folder of a checkpoint (docs/checkpoints.md) has model.safetensors and config.json, which are
-// theta_global as a Hugging Face folder; outer.safetensors; site.safetensors; state.json; run.json;
-// manifest.json.
+// theta_global as a Hugging Face folder, with the tokenizer's files; outer.safetensors;
+// site.safetensors; state.json; run.json; manifest.json.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "heterogeneity/knowledge/gradient_noise.h"
 #include "trainer/base/memory/named_buffers.h"
+#include "trainer/base/named_text.h"
 #include "trainer/checkpoint/checkpoint_folder.h"
 #include "trainer/config/json_fields.h"
 #include "trainer/data/run_windows.h"
@@ -72,6 +74,8 @@ struct TrainState {
   NamedBuffers site;         // the site's own: inner moments, theta_local, unsent deltas
   Json run_config;           // the resolved run config
   std::string model_config;  // config.json of the model
+  std::span<const NamedText> model_files =
+      {};  // beside it, such as the tokenizer's; are only saved
 };
 
 struct SavedCheckpoint {

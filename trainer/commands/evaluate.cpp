@@ -40,7 +40,7 @@ struct EvaluateOptions {
 
 void evaluate_language(const HfFolder& folder, const EvaluateOptions& options) {
   const TokenDataset dataset(options.data, kValidationSplit);
-  const auto model = open_model(folder, options.threads);
+  const auto model = open_model(check_language_folder(folder), options.threads);
   // A token beyond the embedding would read other memory.
   if (dataset.vocabulary() > model->config().vocabulary) {
     throw DataError(fmt::format("{}: has tokens below {}, the model only {}", options.data,

@@ -40,7 +40,7 @@ struct GenerateOptions {
 int generate_command(const Arguments& arguments) {
   const auto options = parse_command_line<GenerateOptions>("generate", arguments);
   if (!options) return 0;
-  const auto folder = trained_language_model(options->model, "generate");
+  const auto folder = check_language_folder(trained_language_model(options->model, "generate"));
   const auto tokenizer = Tokenizer::load(std::filesystem::path(options->data) / kTokenizerFile);
   const auto model = open_model(folder, options->threads);
   if (tokenizer.vocabulary() > model->config().vocabulary) {

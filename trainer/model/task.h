@@ -17,8 +17,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
+#include "trainer/base/named_text.h"
 #include "trainer/data/examples.h"
 #include "trainer/model/trainable_model.h"
 
@@ -41,6 +43,9 @@ class Task {
   // Returns the config.json that a checkpoint keeps beside the parameters, for other programs. By
   // default it is empty: no other program knows the model.
   virtual std::string config_text() const { return "{}"; }
+  // Returns the other files that a checkpoint keeps for other programs, such as the tokenizer's.
+  // They live as long as the task.
+  virtual std::span<const NamedText> model_files() const { return {}; }
 
   virtual const Examples& training() const = 0;
   virtual const Examples& validation() const = 0;

@@ -105,7 +105,8 @@ void SiteCheckpoints::begin(Run& run) {
                  .outer = named_parameters(parameters.layout(), strategy.outer_momentum()),
                  .site = std::move(site_buffers),
                  .run_config = to_json(run.config),
-                 .model_config = task_.config_text()},
+                 .model_config = task_.config_text(),
+                 .model_files = task_.model_files()},
        .copy = [this] { model_.inner->copy_snapshot(); }});
 }
 

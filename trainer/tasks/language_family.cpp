@@ -1,7 +1,6 @@
 #include "trainer/tasks/language_family.h"
 
 #include "trainer/base/error.h"
-#include "trainer/checkpoint/hf_folder.h"
 #include "trainer/model/language/language_task.h"
 #include "trainer/model/language/model_shape.h"
 #include "trainer/model/llama/llama_layout.h"
@@ -9,13 +8,7 @@
 namespace farstep {
 
 std::vector<ParameterSpec> LanguageFamily::layout(const SiteOfRun& at) const {
-  auto layout = llama_layout(model_shape(at.site, at.run, at.run_source));
-  if (!at.run.model.from.empty()) {
-    NamedBuffers wanted;
-    for (const auto& spec : layout) wanted.push_back({spec.name, DType::kF32, spec.shape, {}});
-    require_parameters(read_hf_folder(model_source(at.site, at.run)), wanted);
-  }
-  return layout;
+  return llama_layout(model_shape(at.site, at.run, at.run_source));
 }
 
 std::string LanguageFamily::check_data(const SiteOfRun& at) const {

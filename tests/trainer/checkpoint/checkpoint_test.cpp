@@ -9,6 +9,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/checkpoint/hf_folder.h"
+#include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/train_state.h"
 
 using namespace farstep;
@@ -62,6 +63,21 @@ TEST_CASE("a checkpoint's folder is a Hugging Face folder of theta_global") {
   auto theta = saved.global.zeros();
   load_parameters(folder, theta.buffers());
   CHECK(theta == saved.global);
+}
+
+TEST_CASE("a checkpoint keeps the files beside the model and its manifest has them") {
+  const TemporaryFolder root;
+  const std::vector<NamedText> files{{"tokenizer.json", "{\"a\": 1}"}, {"merges.txt", "a b\n"}};
+  SmallState saved(3, 0);
+  saved.state.model_files = files;
+  const auto folder = save_checkpoint(root.path(), saved.state).entry.folder;
+  const auto read = read_hf_files(folder, kHfTokenizerFiles);
+  REQUIRE(read.size() == 2);
+  CHECK(read[0].content == files[0].content);
+  CHECK(read[1].content == files[1].content);
+  verify_manifest(folder);
+  write_file(folder / "merges.txt", "a c\n");
+  CHECK_THROWS_WITH(verify_manifest(folder), Contains("merges.txt"));
 }
 
 TEST_CASE("the bytes reported are those of the files but the manifest") {

@@ -61,9 +61,19 @@ TEST_CASE("shards are found through their index") {
 
   write_index("model-00001-of-00002.safetensors");
   CHECK_THROWS_WITH(read_hf_folder(folder.path()),
-                    Contains("index.json") && Contains("lists 2 tensors in model-00001"));
+                    Contains("index.json: weight_map.model.norm.weight: the shard "
+                             "'model-00001-of-00002.safetensors' has no such tensor; copy"));
   write_index("missing.safetensors");
-  CHECK_THROWS_WITH(read_hf_folder(folder.path()), Contains("missing.safetensors"));
+  CHECK_THROWS_WITH(read_hf_folder(folder.path()),
+                    Contains("index.json: weight_map.model.norm.weight: the shard "
+                             "'missing.safetensors' is not in the folder; copy"));
+  // A tensor that two shards have.
+  write_index("model-00002-of-00002.safetensors");
+  write_safetensors(folder / "model-00002-of-00002.safetensors", model.buffers());
+  CHECK_THROWS_WITH(read_hf_folder(folder.path()),
+                    Contains("weight_map.model.embed_tokens.weight: is "
+                             "'model-00001-of-00002.safetensors', but the shard "
+                             "'model-00002-of-00002.safetensors' has that tensor too"));
   for (const char* bad : {"{}", "[]", "{\"weight_map\": 3}", "{\"weight_map\": {\"a\": 3}}", "{"}) {
     write_file(folder / "model.safetensors.index.json", bad);
     CHECK_THROWS_AS(read_hf_folder(folder.path()), DataError);
@@ -99,6 +109,39 @@ TEST_CASE("halves are converted to fp32") {
   auto copy = expected.zeros();
   load_parameters(read_hf_folder(folder.path()), copy.buffers());
   CHECK(copy == expected);
+}
+
+TEST_CASE("values become bf16 by rounding to nearest, and bf16 stays as it is") {
+  const TemporaryFolder folder;
+  OwnedTensors exact;
+  // Ties go to the even neighbour: 1 + 2^-8 down to 1, 1 + 3 2^-8 up to 1 + 2^-6.
+  exact.add_values("a", {4}, {1.00390625F, 1.01171875F, -3.0F, 1e30F});
+  write_hf_folder(folder / "exact", Json::object(), exact.buffers());
+  OwnedTensors halves;
+  halves.add("a", DType::kBF16, {4});
+  load_parameters(read_hf_folder(folder / "exact"), halves.buffers());
+  uint16_t bits[4];
+  std::memcpy(bits, halves.buffers()[0].bytes.data(), sizeof(bits));
+  CHECK(std::vector(bits, bits + 3) == std::vector<uint16_t>{0x3F80, 0x3F82, 0xC040});
+  CHECK(bits[3] == 0x714A);  // 1e30 is 0x7149F2CA in fp32
+
+  write_hf_folder(folder / "halves", Json::object(), halves.buffers());
+  auto copy = halves.zeros();
+  load_parameters(read_hf_folder(folder / "halves"), copy.buffers());
+  CHECK(copy == halves);
+}
+
+TEST_CASE("files beside the model are written and read as they are") {
+  const TemporaryFolder folder;
+  const std::vector<NamedText> files{{"tokenizer.json", "{}"},
+                                     {"merges.txt", std::string(3, '\0')}};
+  write_hf_folder(folder.path(), Json::object(), small_model().buffers(), files);
+  const auto read = read_hf_files(folder.path(), kHfTokenizerFiles);
+  REQUIRE(read.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(read[i].name == files[i].name);
+    CHECK(read[i].content == files[i].content);
+  }
 }
 
 TEST_CASE("names must agree both ways but for what a llama file may have more") {
@@ -137,7 +180,14 @@ TEST_CASE("a folder without its files is a DataError that names the file") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(read_hf_folder(folder / "none"), Contains("none/config.json"));
   write_file(folder / "config.json", "{}");
-  CHECK_THROWS_WITH(read_hf_folder(folder.path()), Contains("model.safetensors"));
+  CHECK_THROWS_WITH(read_hf_folder(folder.path()),
+                    Contains("has neither model.safetensors nor") && Contains("copy the whole"));
+  write_file(folder / "pytorch_model.bin", "");
+  CHECK_THROWS_WITH(read_hf_folder(folder.path()),
+                    Contains("'pytorch_model.bin' is of another format: load it"));
+  write_file(folder / "model-00001-of-00002.safetensors", "");
+  CHECK_THROWS_WITH(read_hf_folder(folder.path()),
+                    Contains("'model-00001-of-00002.safetensors' may be a shard"));
   for (const char* bad : {"[]", "{", "", "{\"a\":1,\"a\":2}"}) {
     write_file(folder / "config.json", bad);
     CHECK_THROWS_AS(read_hf_folder(folder.path()), DataError);

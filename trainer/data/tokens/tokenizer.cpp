@@ -90,6 +90,11 @@ int32_t Tokenizer::eos() const {
   return model_->processor.eos_id();
 }
 
+std::optional<int32_t> Tokenizer::bos() const {
+  const int id = model_->processor.bos_id();
+  return id < 0 ? std::nullopt : std::optional<int32_t>(id);
+}
+
 // Byte fallback encodes text without pieces. Without normalisation and prefix, decode() inverts
 // encode(). One thread gives the same file every time.
 void train_tokenizer(const std::function<std::optional<std::string>()>& next_line,

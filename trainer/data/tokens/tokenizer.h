@@ -29,6 +29,8 @@ class Tokenizer {
   std::string decode(std::span<const int32_t> ids) const;
   int64_t vocabulary() const;
   int32_t eos() const;
+  // Returns the id that may begin a text; nullopt if the model has none.
+  std::optional<int32_t> bos() const;
 
  private:
   struct Model;

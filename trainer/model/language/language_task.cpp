@@ -3,8 +3,9 @@
 #include <utility>
 
 #include "trainer/base/error.h"
-#include "trainer/checkpoint/hf_folder.h"
+#include "trainer/model/language/companion_files.h"
 #include "trainer/model/language/make_model.h"
+#include "trainer/model/language/model_folder.h"
 #include "trainer/model/language/model_shape.h"
 
 namespace farstep {
@@ -17,6 +18,18 @@ void require_vocabulary(const LlamaConfig& shape, const TokenData& data,
                                 run_source, shape.vocabulary, folder, vocabulary));
 }
 
+namespace {
+
+HfFacts facts_of(const std::filesystem::path& source, const SiteConfig& site, const TokenData* data,
+                 int64_t length) {
+  std::optional<HfFacts> start;
+  if (!source.empty()) start = read_language_folder(source).config.facts;
+  return trained_facts(start, site.data,
+                       data ? std::optional<int64_t>(data->training.eos()) : std::nullopt, length);
+}
+
+}  // namespace
+
 LanguageTask::LanguageTask(const SiteConfig& site, const RunConfig& run,
                            const std::string& run_source, std::shared_ptr<const TokenData> data)
     : source_(run.model.from.empty() ? std::filesystem::path() : model_source(site, run)),
@@ -25,6 +38,8 @@ LanguageTask::LanguageTask(const SiteConfig& site, const RunConfig& run,
       step_(run.inner.step),
       sequence_length_(run.data.sequence_length),
       data_(std::move(data)),
+      facts_(facts_of(source_, site, data_.get(), sequence_length_)),
+      files_(companion_files(source_, data_ ? site.data : "")),
       training_(data_ ? std::optional<TokenWindows>({data_->training, sequence_length_})
                       : std::nullopt),
       validation_(data_ && data_->validation
@@ -45,8 +60,7 @@ void LanguageTask::set_start_values(Parameters& parameters, uint64_t seed) const
 }
 
 std::string LanguageTask::config_text() const {
-  const auto eos = data_ ? std::optional<int64_t>(data_->training.eos()) : std::nullopt;
-  return to_hugging_face(shape_, sequence_length_, eos).dump(2);
+  return to_hugging_face({shape_, facts_}).dump(2);
 }
 
 }  // namespace farstep

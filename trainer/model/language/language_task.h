@@ -5,9 +5,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "trainer/data/tokens/token_batch.h"
-#include "trainer/model/llama/llama_config.h"
+#include "trainer/model/llama/hf_config.h"
 #include "trainer/model/task.h"
 #include "trainer/settings/run_config.h"
 #include "trainer/settings/site_config.h"
@@ -24,7 +25,8 @@ class LanguageTask : public Task {
   // The task of a run at a site, on the site's tokens. `data` is null at a site that serves alone
   // and has none; there are no examples then. The model has the shape that the run says, or that
   // of the folder that it starts from. Throws ConfigError naming `run_source` and the JSON
-  // path, also if the tokens need a larger vocabulary; or DataError naming a file of that folder.
+  // path, also if the tokens need a larger vocabulary; or DataError naming a file of that folder or
+  // of the data.
   LanguageTask(const SiteConfig& site, const RunConfig& run, const std::string& run_source,
                std::shared_ptr<const TokenData> data);
 
@@ -36,6 +38,8 @@ class LanguageTask : public Task {
   void set_start_values(Parameters& parameters, uint64_t seed) const override;
   // Returns the config.json from which `transformers` builds the same model.
   std::string config_text() const override;
+  // Returns the tokenizer's files, as companion_files() has them.
+  std::span<const NamedText> model_files() const override { return files_; }
   // An example is a window of the run's sequence length.
   const TokenWindows& training() const override { return training_.value(); }
   // A run without validation may have no such examples.
@@ -48,6 +52,8 @@ class LanguageTask : public Task {
   const StepKind step_;
   const int64_t sequence_length_;
   const std::shared_ptr<const TokenData> data_;  // null: none
+  const HfFacts facts_;                          // of config.json
+  const std::vector<NamedText> files_;
   // nullopt if the data has no such split, or there is none.
   const std::optional<TokenWindows> training_, validation_;
 };

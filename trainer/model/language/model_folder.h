@@ -1,14 +1,50 @@
-// Opens a trained language model for commands other than `train`.
+// The folder of a language model: the one way in which `model.from` and every command read it, and
+// `import` and `export` write it.
 #pragma once
 
+#include <array>
+#include <filesystem>
 #include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
 
+#include "trainer/base/named_text.h"
 #include "trainer/checkpoint/hf_folder.h"
+#include "trainer/model/llama/hf_config.h"
 #include "trainer/model/llama/llama.h"
 
 namespace farstep {
 
-// Opens the model of a checkpoint in fp32, on a CPU slice of `threads`. Throws DataError.
-std::unique_ptr<Llama> open_model(const HfFolder& folder, int64_t threads);
+enum class WeightType { kFP32, kBF16 };
+inline std::span<const std::string_view> enum_names(WeightType) {
+  static constexpr std::array<std::string_view, 2> kNames{"fp32", "bf16"};
+  return kNames;
+}
+
+// An open folder whose config.json Farstep can represent, and which has its tensors.
+struct LanguageFolder {
+  HfFolder folder;
+  HfConfig config;
+  std::vector<ParameterSpec> layout;
+};
+
+// Reads the config of an open folder, and checks names and shapes of its tensors against it. Throws
+// DataError as from_hugging_face() and require_parameters() do.
+LanguageFolder check_language_folder(HfFolder folder);
+
+// Opens a folder and checks it so.
+LanguageFolder read_language_folder(const std::filesystem::path& path);
+
+// Throws DataError naming `path` if the tokenizer there has more ids than the model's vocabulary.
+void require_tokenizer_fits(const std::filesystem::path& path, const LlamaConfig& shape);
+
+// Opens the model in fp32, on a CPU slice of `threads`. Throws DataError.
+std::unique_ptr<Llama> open_model(const LanguageFolder& folder, int64_t threads);
+
+// Writes the model with weights of that type, and `files`, as a folder that `transformers` opens.
+// Throws ConfigError if `output` is not empty, DataError for other reasons.
+void write_language_folder(const std::filesystem::path& output, const LanguageFolder& folder,
+                           WeightType type, std::span<const NamedText> files);
 
 }  // namespace farstep

@@ -1,6 +1,6 @@
 #include "trainer/model/language/model_shape.h"
 
-#include "trainer/checkpoint/hf_folder.h"
+#include "trainer/model/language/model_folder.h"
 
 namespace farstep {
 
@@ -12,8 +12,7 @@ LlamaConfig model_shape(const SiteConfig& site, const RunConfig& run,
                         const std::string& run_source) {
   if (run.model.from.empty()) return resolve(run.model, run_source);
   require_no_shape(run.model, run_source);
-  const auto folder = model_source(site, run);
-  return from_hugging_face(read_hf_folder(folder).config, (folder / kHfConfigFile).string());
+  return read_language_folder(model_source(site, run)).config.shape;
 }
 
 }  // namespace farstep

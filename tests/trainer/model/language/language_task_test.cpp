@@ -10,6 +10,7 @@
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/model/batch_tensors.h"
 #include "trainer/model/evaluate.h"
+#include "trainer/model/llama/hf_config.h"
 
 namespace farstep {
 
@@ -155,6 +156,27 @@ TEST_CASE(
   CHECK(task->shape().hidden == kSmallConfig.hidden);
   const auto started = fresh_model(*task);
   CHECK(at::equal(started->parameters().values(), model->parameters().values()));
+}
+
+TEST_CASE("a checkpoint of a model that goes on keeps the length and the ids of its folder") {
+  const SmallTask fresh;
+  const auto model = fresh_model(*fresh);
+  const TemporaryFolder models;
+  const HfFacts facts{.positions = 8192, .bos = 1, .pad = 3, .eos = {5, 2}};
+  write_hf_folder(
+      models / "start", to_hugging_face({kSmallConfig, facts}),
+      named_parameters(model->parameters().layout(), model->parameters().host_values().pull()),
+      std::vector<NamedText>{{"tokenizer.json", "{}"}, {"generation_config.json", "{}"}});
+  RunConfig run;
+  run.model.from = "start";
+  run.data.sequence_length = kLength;
+  SiteConfig site;
+  site.models = models.path().string();
+  const SmallTask task(run, site);
+  const auto config = from_hugging_face(Json::parse(task->config_text()), "config.json");
+  CHECK(config == HfConfig{kSmallConfig, facts});
+  REQUIRE(task->model_files().size() == 2);
+  CHECK(task->model_files()[0].name == "tokenizer.json");
 }
 
 TEST_CASE("tokens that the model has no embedding for are refused") {

@@ -1,0 +1,153 @@
+#include "trainer/model/language/companion_files.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "trainer/base/error.h"
+#include "trainer/base/system/file.h"
+#include "trainer/checkpoint/hf_folder.h"
+#include "trainer/config/strict_json.h"
+#include "trainer/data/tokens/token_dataset.h"
+#include "trainer/data/tokens/tokenizer.h"
+
+namespace farstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kTokenizerJson = "tokenizer.json";
+
+bool have_one_vocabulary(const std::vector<NamedText>& some, const std::vector<NamedText>& others) {
+  return std::ranges::any_of(some, [&](const NamedText& file) {
+    return has_vocabulary(file) && std::ranges::any_of(others, [&](const NamedText& other) {
+             return other.name == file.name && other.content == file.content;
+           });
+  });
+}
+
+// A SentencePiece model does not say how its user begins a text. Without this file `transformers`
+// puts bos and a space before it, which the tokens of a dataset do not have.
+NamedText config_of_sentencepiece(const fs::path& data) {
+  const auto tokenizer = Tokenizer::load(data / kTokenizerFile);
+  auto ids = tokenizer.encode("b");
+  const auto second = tokenizer.encode("a");
+  ids.insert(ids.end(), second.begin(), second.end());
+  const bool adds_space = tokenizer.decode(ids) == "b a";
+  const Json config{{"tokenizer_class", "LlamaTokenizer"},
+                    {"legacy", false},
+                    {"add_bos_token", false},
+                    {"add_eos_token", false},
+                    {"add_prefix_space", adds_space},
+                    {"clean_up_tokenization_spaces", false}};
+  return {"tokenizer_config.json", config.dump(2) + "\n"};
+}
+
+// Counts ids only: how the tokenizer cuts text is the business of the program that uses it.
+class TokenizerJson {
+ public:
+  explicit TokenizerJson(const fs::path& file) : file_(file) {
+    // Its vocabulary is an object or an array of any size.
+    constexpr JsonLimits kLimits{.members = 10'000'000};
+    try {
+      json_ = parse_strictly<nlohmann::json>(read_file(file), kLimits);
+    } catch (const DataError& error) {
+      refuse(error.what());
+    } catch (const nlohmann::json::exception& error) {
+      refuse(fmt::format("not valid JSON: {}", error.what()));
+    }
+  }
+
+  int64_t ids() const {
+    const auto& model = member(json_, "model");
+    const auto& vocabulary = member(model, "vocab");
+    // An array has the piece of id i at place i.
+    int64_t ids = vocabulary.is_array() ? static_cast<int64_t>(vocabulary.size()) : 0;
+    if (vocabulary.is_object()) {
+      for (const auto& [piece, id] : vocabulary.items()) ids = std::max(ids, next(id));
+    }
+    if (json_.contains("added_tokens")) {
+      const auto& added = json_["added_tokens"];
+      if (!added.is_array()) refuse("added_tokens: is not a list");
+      for (const auto& token : added) ids = std::max(ids, next(member(token, "id")));
+    }
+    return ids;
+  }
+
+ private:
+  const nlohmann::json& member(const nlohmann::json& object, const char* name) const {
+    if (!object.is_object() || !object.contains(name)) refuse(fmt::format("has no {}", name));
+    return object.at(name);
+  }
+  int64_t next(const nlohmann::json& id) const {
+    constexpr uint64_t kMost = uint64_t{1} << 32;
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= kMost) {
+      refuse(fmt::format("has the id {}; ids are numbers from 0", id.dump()));
+    }
+    return id.get<int64_t>() + 1;
+  }
+  [[noreturn]] void refuse(const std::string& message) const {
+    throw DataError(
+        fmt::format("{}: {}; copy the tokenizer's files again", file_.string(), message));
+  }
+
+  const fs::path file_;
+  nlohmann::json json_;
+};
+
+}  // namespace
+
+bool has_vocabulary(const NamedText& file) {
+  return file.name == kTokenizerFile || file.name == kTokenizerJson;
+}
+
+std::string names_text(const std::vector<NamedText>& files) {
+  if (files.empty()) return "no tokenizer";
+  std::string text;
+  for (const auto& file : files) text += (text.empty() ? "" : ", ") + file.name;
+  return text;
+}
+
+std::vector<NamedText> companion_files(const fs::path& model, const fs::path& data) {
+  std::vector<NamedText> own, of_data;
+  if (!model.empty()) {
+    own = read_hf_files(model, kHfTokenizerFiles);
+    std::ranges::move(read_hf_files(model, std::array{kHfGenerationFile}), std::back_inserter(own));
+  }
+  if (!data.empty()) of_data = read_hf_files(data, kHfTokenizerFiles);
+  const bool is_other =
+      std::ranges::any_of(of_data, has_vocabulary) && !have_one_vocabulary(of_data, own);
+  if (!is_other) return own;
+  if (of_data.size() == 1 && of_data[0].name == kTokenizerFile) {
+    of_data.push_back(config_of_sentencepiece(data));
+  }
+  return of_data;
+}
+
+std::optional<int64_t> tokenizer_ids(const fs::path& folder) {
+  if (fs::exists(folder / kTokenizerJson)) return TokenizerJson(folder / kTokenizerJson).ids();
+  if (!fs::exists(folder / kTokenizerFile)) return std::nullopt;
+  return Tokenizer::load(folder / kTokenizerFile).vocabulary();
+}
+
+HfFacts trained_facts(const std::optional<HfFacts>& start, const fs::path& data,
+                      std::optional<int64_t> eos, int64_t length) {
+  HfFacts facts{.positions = length};
+  if (start) {
+    facts = *start;
+    facts.positions = std::max(start->positions, length);
+    if (!eos || std::ranges::find(start->eos, *eos) != start->eos.end()) return facts;
+  }
+  facts.bos = facts.pad = std::nullopt;
+  facts.eos.clear();
+  if (!eos) return facts;
+  facts.eos = {*eos};
+  if (!data.empty() && fs::exists(data / kTokenizerFile)) {
+    facts.bos = Tokenizer::load(data / kTokenizerFile).bos();
+  }
+  return facts;
+}
+
+}  // namespace farstep

@@ -1,0 +1,43 @@
+// What lies beside the weights of a language model for other programs: the tokenizer's files, and
+// generation_config.json. Farstep carries them unread from folder to folder.
+//
+// Thread-safe: these functions only read files.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainer/base/named_text.h"
+#include "trainer/model/llama/hf_config.h"
+
+namespace farstep {
+
+// Returns the files of a model: those in the folder `model`, unless the dataset `data` has another
+// vocabulary than that folder. Then they are the tokenizer's files in `data`; a SentencePiece model
+// that is alone there gets a tokenizer_config.json, with which `transformers` encodes text as the
+// dataset was. Either path may be empty. Throws DataError if a file cannot be read.
+std::vector<NamedText> companion_files(const std::filesystem::path& model,
+                                       const std::filesystem::path& data);
+
+// Whether the file has a tokenizer's vocabulary.
+bool has_vocabulary(const NamedText& file);
+
+// Returns the files' names for messages: "tokenizer.json, generation_config.json", or "no
+// tokenizer".
+std::string names_text(const std::vector<NamedText>& files);
+
+// Returns how many ids the tokenizer in the folder has: those of tokenizer.json, else those of
+// tokenizer.model; nullopt if it has neither. Throws DataError for a malformed file.
+std::optional<int64_t> tokenizer_ids(const std::filesystem::path& folder);
+
+// Returns what config.json says of a model that learns from `data`, whose documents end with `eos`
+// (nullopt: no data), in sequences of `length` tokens. `start` is what the model's folder said. Its
+// ids stay unless the data has another eos; else bos is that of the tokenizer in `data`. Throws
+// DataError for a malformed tokenizer.
+HfFacts trained_facts(const std::optional<HfFacts>& start, const std::filesystem::path& data,
+                      std::optional<int64_t> eos, int64_t length);
+
+}  // namespace farstep
