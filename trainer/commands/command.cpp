@@ -24,6 +24,8 @@ constexpr Command kCommands[] = {
     {"evaluate", "validation loss of a checkpoint, and of an image classifier its accuracy",
      evaluate_command},
     {"generate", "text from a checkpoint", generate_command},
+    {"import", "checks a Hugging Face folder, and copies it for a run to start from",
+     import_command},
     {"export", "a checkpoint as a Hugging Face folder", export_command},
 };
 

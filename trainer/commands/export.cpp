@@ -1,70 +1,54 @@
 // farstep export: a model as a Hugging Face folder of its own.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <vector>
 
 #include "trainer/base/error.h"
-#include "trainer/base/system/file.h"
-#include "trainer/checkpoint/hf_folder.h"
 #include "trainer/commands/command_line.h"
-#include "trainer/data/tokens/token_dataset.h"
-#include "trainer/data/tokens/tokenizer.h"
-#include "trainer/model/llama/llama_layout.h"
+#include "trainer/model/language/companion_files.h"
+#include "trainer/model/language/model_folder.h"
 #include "trainer/tasks/trained_model.h"
 
 namespace farstep {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 struct ExportOptions {
   std::string model, output, data;
+  WeightType dtype = WeightType::kFP32;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("model", model, "a site's folder, a checkpoint, or a Hugging Face folder", kPositional);
-    visit("output", output, "folder to make: config.json and model.safetensors, in fp32",
-          kRequired);
-    visit("data", data, "dataset folder, to add its tokenizer.model");
+    visit(
+        "output", output,
+        "folder to make: config.json, model.safetensors, and the tokenizer's files that the model "
+        "has beside it",
+        kRequired);
+    visit("dtype", dtype, "type of the weights");
+    visit("data", data, "dataset folder, to take the tokenizer from it instead");
   }
 };
-
-void copy_tokenizer(const fs::path& data, const LlamaConfig& shape, const fs::path& output) {
-  const auto tokenizer = Tokenizer::load(data / kTokenizerFile);
-  if (tokenizer.vocabulary() > shape.vocabulary) {
-    throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", data.string(),
-                                tokenizer.vocabulary(), shape.vocabulary));
-  }
-  make_folder(output);
-  write_file_durably(output / kTokenizerFile, read_file(data / kTokenizerFile));
-}
 
 }  // namespace
 
 int export_command(const Arguments& arguments) {
   const auto options = parse_command_line<ExportOptions>("export", arguments);
   if (!options) return 0;
-  const fs::path output = options->output;
-  // Refused, since an overwritten checkpoint would be lost to the run.
-  if (fs::exists(output) && !fs::is_empty(output)) {
-    throw ConfigError(fmt::format("--output {}: is not empty; name a new folder", output.string()));
+  const auto source = check_language_folder(trained_language_model(options->model, "export"));
+  const auto& path = source.folder.path;
+  require_tokenizer_fits(options->data.empty() ? path : std::filesystem::path(options->data),
+                         source.config.shape);
+  const auto files = companion_files(path, options->data);
+  if (!options->data.empty() && std::ranges::none_of(files, has_vocabulary)) {
+    throw ConfigError(fmt::format(
+        "--data {}: has no tokenizer; name a folder that `farstep tokenize` made", options->data));
   }
-  const auto source = trained_language_model(options->model, "export");
-  const auto shape = from_hugging_face(source.config, (source.path / kHfConfigFile).string());
-  const auto layout = llama_layout(shape);
-  std::vector<float> values(static_cast<std::size_t>(num_parameters(layout)));
-  const auto parameters = named_parameters(layout, values);
-  load_parameters(source, parameters);
-  auto config = source.config;
-  // Old and new versions of transformers call it differently.
-  for (const char* name : {"dtype", "torch_dtype"}) {
-    if (config.contains(name)) config[name] = "float32";
-  }
-  if (!options->data.empty()) copy_tokenizer(options->data, shape, output);
-  write_hf_folder(output, config, parameters);
-  fmt::print("{}: {} parameters of {}\n", output.string(), values.size(), source.path.string());
+  write_language_folder(options->output, source, options->dtype, files);
+  fmt::print("{}: {} parameters of {} in {}, with {}\n", options->output,
+             num_parameters(source.layout), path.string(), name_of(options->dtype),
+             names_text(files));
   return 0;
 }
 

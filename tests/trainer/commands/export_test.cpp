@@ -1,7 +1,9 @@
 #include <sstream>
+#include <tuple>
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
 #include "tests/trainer/data/tokens/sample_text.h"
 #include "tests/trainer/model/llama/small_model.h"
 #include "trainer/base/error.h"
@@ -10,13 +12,15 @@
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/commands/command.h"
 #include "trainer/data/tokens/tokenizer.h"
+#include "trainer/model/llama/hf_config.h"
 
 using namespace farstep;
 using Catch::Contains;
 
 namespace {
 
-const Json kConfig = to_hugging_face(kSmallConfig, 8, 2);
+const Json kConfig =
+    to_hugging_face({kSmallConfig, {.positions = 8, .bos = 1, .pad = {}, .eos = {2}}});
 
 NamedBuffers buffers_of(Llama& model) {
   auto& parameters = model.parameters();
@@ -74,7 +78,7 @@ TEST_CASE("what is exported of a site is its newest checkpoint in the layout of 
   CHECK(std::distance(files, {}) == 2);
 }
 
-TEST_CASE("a folder of halves is exported in fp32 and says so") {
+TEST_CASE("a folder of halves is exported in the type that is asked for and says so") {
   const TemporaryFolder folder;
   auto model = small_model();
   std::vector<std::vector<uint16_t>> halves;
@@ -84,14 +88,42 @@ TEST_CASE("a folder of halves is exported in fp32 and says so") {
     buffer.dtype = DType::kBF16;
     buffer.bytes = std::as_writable_bytes(std::span(bits));
   }
-  auto config = kConfig;
-  config["torch_dtype"] = "bfloat16";
-  write_hf_folder(folder / "model", config, buffers);
-  run_command({"export", (folder / "model").string(), "--output", (folder / "out").string()});
-  const auto exported = read_hf_folder(folder / "out");
-  CHECK(exported.config["torch_dtype"] == "float32");
-  load_parameters(exported, buffers_of(model));
-  CHECK(model.parameters().values().eq(1).all().item<bool>());
+  write_hf_folder(folder / "model", kConfig, buffers);
+  for (const auto& [option, name, dtype] :
+       {std::tuple("fp32", "float32", DType::kF32), std::tuple("bf16", "bfloat16", DType::kBF16)}) {
+    const auto out = folder / option;
+    run_command(
+        {"export", (folder / "model").string(), "--output", out.string(), "--dtype", option});
+    const auto exported = read_hf_folder(out);
+    CHECK(exported.config["torch_dtype"] == name);
+    CHECK(exported.files[0].entries()[0].dtype == dtype);
+    model.parameters().values().zero_();
+    load_parameters(exported, buffers_of(model));
+    CHECK(model.parameters().values().eq(1).all().item<bool>());
+  }
+  CHECK_THROWS_AS(run_command({"export", (folder / "model").string(), "--output",
+                               (folder / "out").string(), "--dtype", "fp8"}),
+                  ConfigError);
+}
+
+TEST_CASE("the tokenizer beside a model goes with it") {
+  const TemporaryFolder folder;
+  const auto model = write_small_model(folder);
+  const std::string tokenizer = R"({"model": {"vocab": {"a": 0, "b": 28}}})";
+  write_file(folder / "model" / "tokenizer.json", tokenizer);
+  write_file(folder / "model" / "tokenizer_config.json", "{}");
+  write_file(folder / "model" / "generation_config.json", "{\"eos_token_id\": 2}");
+  write_file(folder / "model" / "README.md", "");
+  REQUIRE(run_command({"export", model, "--output", (folder / "out").string()}) == 0);
+  CHECK(read_file(folder / "out" / "tokenizer.json") == tokenizer);
+  CHECK(read_file(folder / "out" / "tokenizer_config.json") == "{}");
+  CHECK(read_file(folder / "out" / "generation_config.json") == "{\"eos_token_id\": 2}");
+  CHECK_FALSE(std::filesystem::exists(folder / "out" / "README.md"));
+
+  write_file(folder / "model" / "tokenizer.json", R"({"model": {"vocab": {"a": 29}}})");
+  CHECK_THROWS_WITH(run_command({"export", model, "--output", (folder / "more").string()}),
+                    Contains("the tokenizer has 30 ids"));
+  CHECK_FALSE(std::filesystem::exists(folder / "more"));
 }
 
 TEST_CASE("a dataset's tokenizer goes with the model if it fits") {
@@ -99,19 +131,24 @@ TEST_CASE("a dataset's tokenizer goes with the model if it fits") {
   const auto model = write_small_model(folder);
   make_folder(folder / "data");
   train_vocabulary(folder / "data" / "tokenizer.model", 300);
-  CHECK_THROWS_WITH(run_command({"export", model, "--output", (folder / "out").string(), "--data",
-                                 (folder / "data").string()}),
-                    Contains("the tokenizer has 300 pieces, the model 29"));
+  CHECK_THROWS_WITH(
+      run_command({"export", model, "--output", (folder / "out").string(), "--data",
+                   (folder / "data").string()}),
+      Contains("the tokenizer has 300 ids, but vocab_size of the model's config.json is 29"));
   CHECK_FALSE(std::filesystem::exists(folder / "out"));
 
   auto wide = kSmallConfig;
   wide.vocabulary = 300;
   Llama wide_model(wide, at::kCPU, ComputeType::kFP32);
-  write_hf_folder(folder / "wide", to_hugging_face(wide, 8, 2), buffers_of(wide_model));
+  write_hf_folder(folder / "wide", to_hugging_face({wide, {.eos = {2}}}), buffers_of(wide_model));
   run_command({"export", (folder / "wide").string(), "--output", (folder / "out").string(),
                "--data", (folder / "data").string()});
   CHECK(read_file(folder / "out" / "tokenizer.model") ==
         read_file(folder / "data" / "tokenizer.model"));
+  make_folder(folder / "empty");
+  CHECK_THROWS_WITH(run_command({"export", model, "--output", (folder / "more").string(), "--data",
+                                 (folder / "empty").string()}),
+                    Contains("--data") && Contains("has no tokenizer"));
 }
 
 TEST_CASE("nothing is exported over files that are there") {

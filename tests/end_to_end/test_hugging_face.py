@@ -1,0 +1,251 @@
+"""Models of Hugging Face's tools: imported, trained on with their own tokenizer, and exported.
+
+What `transformers` makes of an export is tested where a Python has torch and transformers: this one,
+or the one that FARSTEP_TRANSFORMERS_PYTHON names.
+"""
+
+import json
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from cluster import DATA, Cluster, ClusterTest, farstep, validation_losses
+
+PYTHON = os.environ.get("FARSTEP_TRANSFORMERS_PYTHON", sys.executable)
+
+SCALING = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+           "original_max_position_embeddings": 16}
+CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 1024,
+          "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+          "num_key_value_heads": 2, "hidden_act": "silu", "max_position_embeddings": 512,
+          "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": SCALING,
+          "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": [2, 7], "pad_token_id": 3,
+          "torch_dtype": "bfloat16"}
+
+# Prints the ids of the text on standard input, by the tokenizer in the folder argv[1].
+IDS_BY_TRANSFORMERS = """
+import sys, transformers
+tokenizer = transformers.AutoTokenizer.from_pretrained(sys.argv[1])
+print(tokenizer(sys.stdin.read())["input_ids"], tokenizer.bos_token_id, tokenizer.eos_token_id)
+"""
+
+# Prints the loss of the model in argv[1] over the token ids on standard input, a window a line.
+LOSS_BY_TRANSFORMERS = """
+import json, sys, torch, transformers
+transformers.utils.logging.disable_progress_bar()
+model = transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1], dtype=torch.float32)
+ids = torch.tensor(json.load(sys.stdin))
+with torch.no_grad():
+    logits = model(ids[:, :-1]).logits
+print(torch.nn.functional.cross_entropy(logits.flatten(0, 1).double(), ids[:, 1:].flatten()).item())
+"""
+
+
+def shapes() -> dict[str, list[int]]:
+    """Names and shapes of CONFIG's tensors."""
+    hidden, width, vocabulary = (CONFIG[name] for name in ("hidden_size", "intermediate_size", "vocab_size"))
+    keys = hidden * CONFIG["num_key_value_heads"] // CONFIG["num_attention_heads"]
+    found = {"model.embed_tokens.weight": [vocabulary, hidden], "lm_head.weight": [vocabulary, hidden],
+             "model.norm.weight": [hidden]}
+    for layer in range(CONFIG["num_hidden_layers"]):
+        found |= {f"model.layers.{layer}.{name}.weight": shape for name, shape in {
+            "self_attn.q_proj": [hidden, hidden], "self_attn.k_proj": [keys, hidden],
+            "self_attn.v_proj": [keys, hidden], "self_attn.o_proj": [hidden, hidden],
+            "mlp.gate_proj": [width, hidden], "mlp.up_proj": [width, hidden],
+            "mlp.down_proj": [hidden, width], "input_layernorm": [hidden],
+            "post_attention_layernorm": [hidden]}.items()}
+    return found
+
+
+def write_shard(path: Path, tensors: dict[str, tuple[list[int], bytes]]):
+    """A safetensors file of BF16 tensors."""
+    header, offset = {}, 0
+    for name, (shape, data) in tensors.items():
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [offset, offset + len(data)]}
+        offset += len(data)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(data for _, data in tensors.values()))
+
+
+def read_tensors(path: Path) -> dict[str, tuple[str, list[int], bytes]]:
+    """Dtype, shape and bytes of each tensor of a safetensors file."""
+    content = path.read_bytes()
+    end = 8 + struct.unpack("<Q", content[:8])[0]
+    return {name: (entry["dtype"], entry["shape"],
+                   content[end + entry["data_offsets"][0]:end + entry["data_offsets"][1]])
+            for name, entry in json.loads(content[8:end]).items() if name != "__metadata__"}
+
+
+def write_model(folder: Path) -> dict[str, bytes]:
+    """A folder as other programs have it: bf16 in two shards, with the tokenizer of the test's data."""
+    chance = random.Random(7)
+    folder.mkdir()
+    tensors = {}
+    for name, shape in shapes().items():
+        count = shape[0] * (shape[1] if len(shape) == 2 else 1)
+        values = [(1.0 if "norm" in name else 0.0) + chance.gauss(0, 0.1) for _ in range(count)]
+        # The upper half of an fp32 is a bf16.
+        data = b"".join(struct.pack("<f", value)[2:] for value in values)
+        tensors[name] = (shape, data)
+    shards = [dict(list(tensors.items())[part::2]) for part in (0, 1)]
+    weight_map = {}
+    for number, shard in enumerate(shards, 1):
+        name = f"model-{number:05}-of-00002.safetensors"
+        write_shard(folder / name, shard)
+        weight_map |= {tensor: name for tensor in shard}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [2, 7], "bos_token_id": 1}))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "LlamaTokenizer"}))
+    shutil.copy(DATA / "tokenizer.model", folder)
+    return {name: data for name, (_, data) in tensors.items()}
+
+
+def widened(halves: bytes) -> bytes:
+    """The fp32 values that bf16 values stand for."""
+    return b"".join(b"\0\0" + halves[place:place + 2] for place in range(0, len(halves), 2))
+
+
+def windows(length: int) -> list[list[int]]:
+    """All windows of the test's validation tokens."""
+    content = (DATA / "validation-00000.tokens").read_bytes()
+    ids = struct.unpack(f"<{(len(content) - 48) // 2}H", content[48:])
+    return [list(ids[begin:begin + length + 1]) for begin in range(0, len(ids) - length, length)]
+
+
+def has_modules(*names: str) -> bool:
+    """Whether PYTHON can import them; else says that the test is skipped."""
+    found = subprocess.run([PYTHON, "-c", f"import {', '.join(names)}"], capture_output=True, check=False)
+    if found.returncode != 0:
+        print(f"SKIPPED: this needs a Python with {', '.join(names)}", flush=True)
+    return found.returncode == 0
+
+
+class HuggingFace(ClusterTest):
+    """Real processes, and folders written here byte by byte."""
+
+    def setUp(self):
+        super().setUp()
+        self.model = self.folder / "model"
+        self.weights = write_model(self.model)
+
+    def train(self, source: Path) -> Path:
+        """Two steps of one site from that folder; returns the site's folder."""
+        folder = self.folder / "run"
+        folder.mkdir()
+        cluster = Cluster(folder, 1, {"outer": {"rounds": 1, "learning_rate": 1.0, "momentum": 0.0},
+                                      "plan": {"base_steps": 2}, "evaluate": {"windows": 0}})
+        run = json.loads((folder / "run.json").read_text())
+        run["model"] = {"from": str(source)}  # the folder alone gives the shape
+        (folder / "run.json").write_text(json.dumps(run))
+        self.assert_success(cluster.launch())
+        self.losses = validation_losses(cluster)
+        return cluster.output / "node1"
+
+    def exported(self, source: Path, *options: str) -> Path:
+        """An export of it in a folder of its own."""
+        output = self.folder / f"exported{len(list(self.folder.glob('exported*')))}"
+        self.assert_success(farstep("export", source, "--output", output, *options))
+        return output
+
+    def test_an_import_and_an_export_keep_every_bit(self):
+        """bf16 shards -> one file in fp32 -> bf16 again; the files beside the weights are the same."""
+        imported = self.folder / "imported"
+        result = farstep("import", self.model, "--output", imported)
+        self.assert_success(result)
+        self.assertIn(f"--tokenizer {imported}/tokenizer.model", result.stdout)
+        self.assertIn(f'"model": {{"from": "{imported}"}}', result.stdout)
+        exact = read_tensors(imported / "model.safetensors")
+        self.assertEqual({name: data for name, (_, _, data) in exact.items()},
+                         {name: widened(data) for name, data in self.weights.items()})
+        output = self.exported(imported, "--dtype", "bf16")
+        halves = read_tensors(output / "model.safetensors")
+        self.assertEqual({name: (dtype, shape, data) for name, (dtype, shape, data) in halves.items()},
+                         {name: ("BF16", shape, self.weights[name]) for name, shape in shapes().items()})
+        config = json.loads((output / "config.json").read_text())
+        for member, value in CONFIG.items():
+            self.assertEqual(config[member], value, member)
+        for name in ("tokenizer.model", "tokenizer_config.json", "generation_config.json"):
+            self.assertEqual((output / name).read_bytes(), (self.model / name).read_bytes())
+
+    def test_training_goes_on_with_the_model_s_own_tokenizer(self):
+        """What two steps leave is exported with the length, the ids and the tokenizer of the model."""
+        site = self.train(self.model)
+        output = self.exported(site)
+        config = json.loads((output / "config.json").read_text())
+        for member, value in (CONFIG | {"torch_dtype": "float32"}).items():
+            self.assertEqual(config[member], value, member)
+        for name in ("tokenizer.model", "tokenizer_config.json", "generation_config.json"):
+            self.assertEqual((output / name).read_bytes(), (self.model / name).read_bytes())
+        trained = read_tensors(output / "model.safetensors")
+        self.assertEqual({name: shape for name, (_, shape, _) in trained.items()}, shapes())
+        changed = [name for name, (_, _, data) in trained.items() if data != widened(self.weights[name])]
+        self.assertEqual(len(changed), len(trained))
+        self.assertLess(self.losses[1], self.losses[0])
+        evaluated = farstep("evaluate", output, "--data", DATA, "--sequence-length", 32, "--json")
+        self.assert_success(evaluated)
+        self.assertAlmostEqual(json.loads(evaluated.stdout)["loss"], self.losses[1], places=5)
+
+    def test_what_is_not_trained_is_refused_before_anything_is_written(self):
+        """By `import` and by a site that starts from the folder, with the same words."""
+        path = self.model / "config.json"
+        path.write_text(json.dumps(CONFIG | {"attention_bias": True}))
+        refused = farstep("import", self.model, "--output", self.folder / "imported")
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn(f"{path}: attention_bias: is true", refused.stderr)
+        self.assertFalse((self.folder / "imported").exists())
+        cluster = Cluster(self.folder, 1)
+        run = json.loads((self.folder / "run.json").read_text())
+        run["model"] = {"from": str(self.model)}
+        (self.folder / "run.json").write_text(json.dumps(run))
+        checked = farstep("check", self.folder / f"{cluster.names[0]}.json")
+        self.assertEqual(checked.returncode, 3)
+        self.assertIn(f"{path}: attention_bias: is true", checked.stdout)
+
+    def test_transformers_opens_an_export_without_a_warning(self):
+        """Its loss over the validation windows is that of `farstep evaluate`, before and after training."""
+        if not has_modules("torch", "transformers"):
+            return
+        length = 100
+        for source in (self.model, self.exported(self.train(self.model))):
+            by_transformers = subprocess.run(
+                [PYTHON, "-c", LOSS_BY_TRANSFORMERS, str(source)], capture_output=True, text=True,
+                input=json.dumps(windows(length)), timeout=120, check=False)
+            self.assert_success(by_transformers)
+            self.assertEqual(by_transformers.stderr, "")
+            own = farstep("evaluate", source, "--data", DATA, "--sequence-length", length, "--json")
+            self.assert_success(own)
+            self.assertAlmostEqual(json.loads(own.stdout)["loss"], float(by_transformers.stdout), places=5)
+
+    def test_transformers_reads_the_tokenizer_of_a_fresh_model(self):
+        """An export of a model with a vocabulary of its own encodes text to the ids of the dataset."""
+        if not has_modules("transformers", "sentencepiece", "google.protobuf"):
+            return
+        folder = self.folder / "fresh"
+        folder.mkdir()
+        cluster = Cluster(folder, 1, {"outer": {"rounds": 1}, "plan": {"base_steps": 1}})
+        self.assert_success(cluster.launch())
+        output = self.exported(cluster.output / "node1")
+        config = json.loads((output / "config.json").read_text())
+        self.assertEqual((config["bos_token_id"], config["eos_token_id"]), (1, 2))
+        text = "  She was\tnot 31.\n\nElinor\u00e9 \u65e5 is  here \n"
+        (self.folder / "text.txt").write_text(text, encoding="utf-8")
+        tokens = self.folder / "tokens"
+        self.assert_success(farstep("tokenize", self.folder / "text.txt", "--output", tokens, "--tokenizer",
+                                    DATA / "tokenizer.model", "--validation-fraction", 0))
+        content = (tokens / "train-00000.tokens").read_bytes()
+        ids = list(struct.unpack(f"<{(len(content) - 48) // 2}H", content[48:]))
+        found = subprocess.run([PYTHON, "-c", IDS_BY_TRANSFORMERS, str(output)], capture_output=True,
+                               encoding="utf-8", input=text, timeout=120, check=False)
+        self.assert_success(found)
+        self.assertEqual(found.stderr, "")
+        self.assertEqual(found.stdout, f"{ids[:-1]} 1 {ids[-1]}\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
