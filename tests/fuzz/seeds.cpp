@@ -186,6 +186,16 @@ void add_files_of_model(Corpus& corpus) {
   corpus.add("hf_index", std::string(R"({"tie_word_embeddings":true})") + '\0' +
                              R"({"weight_map":{"a":"shard"},"metadata":{}})");
   corpus.add("hf_index", std::string("{}") + '\0' + R"({"weight_map":{}})");
+  corpus.add(
+      "hf_config",
+      std::string(
+          R"({"model_type":"llama","architectures":["LlamaForCausalLM"],"vocab_size":64,"hidden_size":32,"intermediate_size":24,"num_hidden_layers":2,"num_attention_heads":2,"num_key_value_heads":1,"head_dim":16,"max_position_embeddings":512,"rms_norm_eps":1e-5,"rope_theta":10000.0,"rope_scaling":{"rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":64},"bos_token_id":1,"eos_token_id":[2,3],"pad_token_id":-1,"tie_word_embeddings":true,"hidden_act":"silu","attention_bias":false})") +
+          '\0' + R"({"model":{"vocab":{"a":0,"b":1}},"added_tokens":[{"id":2,"content":"c"}]})");
+  corpus.add(
+      "hf_config",
+      std::string(
+          R"({"model_type":"llama","vocab_size":64,"hidden_size":32,"intermediate_size":24,"num_hidden_layers":2,"num_attention_heads":2,"rope_parameters":{"rope_type":"default","rope_theta":5e5},"layer_types":["full_attention"],"sliding_window":null,"eos_token_id":null})") +
+          '\0' + R"({"model":{"vocab":[["a",-1.5]]}})");
 }
 
 void add_data(Corpus& corpus) {
