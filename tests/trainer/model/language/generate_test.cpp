@@ -1,5 +1,7 @@
 #include "trainer/model/language/generate.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <set>
 

@@ -24,7 +24,7 @@ std::string refusal(const std::string& text) {
   return "";
 }
 
-using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::Contains;
 
 }  // namespace
 
@@ -43,21 +43,21 @@ TEST_CASE("questions are read with what else their lines have") {
 
 TEST_CASE("a broken question is refused with its line and member") {
   const std::string good = "{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": 0}\n";
-  CHECK_THAT(refusal(good + "{\"ctx\": "), ContainsSubstring("line 2: is no JSON object"));
-  CHECK_THAT(refusal("[1]"), ContainsSubstring("line 1: is no JSON object"));
+  CHECK_THAT(refusal(good + "{\"ctx\": "), Contains("line 2: is no JSON object"));
+  CHECK_THAT(refusal("[1]"), Contains("line 1: is no JSON object"));
   CHECK_THAT(refusal("{\"endings\": [\"b\", \"c\"], \"label\": 0}"),
-             ContainsSubstring("ctx: is missing"));
+             Contains("ctx: is missing"));
   CHECK_THAT(refusal("{\"ctx\": \"a\", \"endings\": [\"b\"], \"label\": 0}"),
-             ContainsSubstring("endings: must be a list of two or more"));
+             Contains("endings: must be a list of two or more"));
   CHECK_THAT(refusal("{\"ctx\": \"a\", \"endings\": [\"b\", \"\"], \"label\": 0}"),
-             ContainsSubstring("endings: one is empty"));
+             Contains("endings: one is empty"));
   CHECK_THAT(refusal("{\"ctx\": \"a\", \"endings\": [\"b\", 3], \"label\": 0}"),
-             ContainsSubstring("endings: must be text"));
+             Contains("endings: must be text"));
   for (const char* label : {"\"\"", "-1", "\"x\"", "0.5", "null"}) {
     CHECK_THAT(refusal(std::string("{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": ") + label + "}"),
-               ContainsSubstring("label: must be the number of the right ending"));
+               Contains("label: must be the number of the right ending"));
   }
   CHECK_THAT(refusal("{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": 2}"),
-             ContainsSubstring("label: is 2, but there are 2 endings"));
-  CHECK_THAT(refusal("\n"), ContainsSubstring("q.jsonl: has no questions"));
+             Contains("label: is 2, but there are 2 endings"));
+  CHECK_THAT(refusal("\n"), Contains("q.jsonl: has no questions"));
 }

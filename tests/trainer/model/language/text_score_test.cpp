@@ -1,5 +1,7 @@
 #include "trainer/model/language/text_score.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include "tests/support/catch.h"
 #include "tests/trainer/model/llama/small_model.h"
 

@@ -1,5 +1,7 @@
 #include "trainer/model/llama/decoder.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include "tests/support/catch.h"
 #include "tests/trainer/model/first_gpu.h"
 #include "tests/trainer/model/llama/random_model.h"
