@@ -72,7 +72,7 @@ MAY_INCLUDE = {
     "sockets transport outer_sync",
     "trainer/settings": "base config data schedule outer_optimizer policy link protocol roster model checkpoint inner "
     "outer_sync strategy",
-    "trainer/model/language": "base tokens settings model llama fused cpu_ops gpu_ops checkpoint",
+    "trainer/model/language": "base system config tokens settings model llama fused cpu_ops gpu_ops checkpoint",
     "trainer/model/convnet": "base config images settings parameters model checkpoint",
     "trainer/tasks": "base config tokens images settings parameters model llama language convnet checkpoint",
     "trainer/peers": "base config settings model outer_optimizer knowledge policy plan sockets transport gloo secure "
@@ -117,7 +117,7 @@ SETTINGS = "trainer/settings"
 UNITS = (3, 10)
 OTHER_UNITS = {
     "trainer/inner": (3, 13),
-    "trainer/commands": (3, 17),  # one a subcommand
+    "trainer/commands": (3, 20),  # one a subcommand, and what some of them share
     "trainer/kernels/products": (3, 13),  # a table of kernels for each set of instructions
     "wan/roster": (3, 13),  # most are parts of one class
     "outer_optimizer/codec": (3, 12),

@@ -185,14 +185,15 @@ class LanguageEvaluation {
     const double accuracy = static_cast<double>(right) / static_cast<double>(taken);
     const double by_length = static_cast<double>(right_by_length) / static_cast<double>(taken);
     if (options_.json) {
-      fmt::print("{}\n", Json{{"accuracy", accuracy},
-                              {"accuracy_by_length", by_length},
-                              {"questions", taken}}
-                             .dump());
+      fmt::print(
+          "{}\n",
+          Json{{"accuracy", accuracy}, {"accuracy_by_length", by_length}, {"questions", taken}}
+              .dump());
     } else {
-      fmt::print("accuracy {:.2f} % by likelihood, {:.2f} % by likelihood of a character, over {} "
-                 "questions\n",
-                 100 * accuracy, 100 * by_length, taken);
+      fmt::print(
+          "accuracy {:.2f} % by likelihood, {:.2f} % by likelihood of a character, over {} "
+          "questions\n",
+          100 * accuracy, 100 * by_length, taken);
     }
   }
 

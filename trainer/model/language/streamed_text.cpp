@@ -10,7 +10,7 @@ namespace farstep {
 
 namespace {
 
-constexpr std::size_t kContext = 8;                // ids; a character has 4 bytes at most
+constexpr std::size_t kContext = 8;                     // ids; a character has 4 bytes at most
 constexpr std::string_view kReplaced = "\xEF\xBF\xBD";  // U+FFFD: bytes of an unfinished character
 
 // The length of the longest end of `text` that begins `stop`.
@@ -25,7 +25,9 @@ std::size_t overlap(const std::string& text, const std::string& stop) {
 
 StreamedText::StreamedText(Decode decode, std::vector<int32_t> before,
                            std::vector<std::string> stops)
-    : decode_(std::move(decode)), stops_(std::move(stops)), ids_(std::move(before)),
+    : decode_(std::move(decode)),
+      stops_(std::move(stops)),
+      ids_(std::move(before)),
       certain_(ids_.size()) {
   if (certain_ > kContext) {
     ids_.erase(ids_.begin(), ids_.end() - kContext);
@@ -33,8 +35,8 @@ StreamedText::StreamedText(Decode decode, std::vector<int32_t> before,
   }
 }
 
-// Moves the text of the new ids to `held_`, unless it ends in the middle of a character. A text that
-// really has U+FFFD at its end comes a token later.
+// Moves the text of the new ids to `held_`, unless it ends in the middle of a character. A text
+// that really has U+FFFD at its end comes a token later.
 void StreamedText::decode_new() {
   const auto text = decode_(ids_);
   if (text.ends_with(kReplaced)) return;

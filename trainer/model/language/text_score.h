@@ -1,7 +1,7 @@
 // How likely a language model finds given text.
 //
-// A text begins after the token that ends the text before it, as documents do in training. So each of
-// its own tokens is a target.
+// A text begins after the token that ends the text before it, as documents do in training. So each
+// of its own tokens is a target.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct TextScore {
   double loss() const { return loss_sum / static_cast<double>(tokens); }
 };
 
-// Scores all ids but the first, at least one. They are read in windows of `length` inputs that do not
-// overlap, `batch` at once. So a token sees at most `length` tokens before it.
+// Scores all ids but the first, at least one. They are read in windows of `length` inputs that do
+// not overlap, `batch` at once. So a token sees at most `length` tokens before it.
 TextScore score_text(Llama& model, std::span<const int64_t> ids, int64_t length, int64_t batch);
 
 // A context and what may follow it.

@@ -24,16 +24,15 @@ Decoder::Decoder(Llama& model, ComputeType compute, int64_t capacity)
     const auto matrix = [&](const char* part) { return leaf(name + part).to(compute_); };
     const auto cache = at::empty({config_.kv_heads, capacity, config_.head_size()},
                                  at::device(model.device()).dtype(compute_));
-    blocks_.push_back(
-        {.attention_norm = leaf(name + "input_layernorm"),
-         .heads = at::cat({matrix("self_attn.q_proj"), matrix("self_attn.k_proj"),
-                           matrix("self_attn.v_proj")}),
-         .output = matrix("self_attn.o_proj"),
-         .feed_forward_norm = leaf(name + "post_attention_layernorm"),
-         .gate_up = at::cat({matrix("mlp.gate_proj"), matrix("mlp.up_proj")}),
-         .down = matrix("mlp.down_proj"),
-         .keys = cache,
-         .values = at::empty_like(cache)});
+    blocks_.push_back({.attention_norm = leaf(name + "input_layernorm"),
+                       .heads = at::cat({matrix("self_attn.q_proj"), matrix("self_attn.k_proj"),
+                                         matrix("self_attn.v_proj")}),
+                       .output = matrix("self_attn.o_proj"),
+                       .feed_forward_norm = leaf(name + "post_attention_layernorm"),
+                       .gate_up = at::cat({matrix("mlp.gate_proj"), matrix("mlp.up_proj")}),
+                       .down = matrix("mlp.down_proj"),
+                       .keys = cache,
+                       .values = at::empty_like(cache)});
   }
   final_norm_ = leaf("model.norm");
   head_ = (config_.tied_embeddings ? embedding_ : leaf("lm_head")).to(compute_);
@@ -64,11 +63,12 @@ at::Tensor Decoder::attend(Block& block, const at::Tensor& x) {
     return at::linear(mixed.reshape({1, heads * size}), block.output);
   }
   // Position t sees those up to length_ + t. LibTorch's own causal mask begins at the first key.
-  const auto mask = length_ == 0 ? std::optional<at::Tensor>{}
-                                 : at::ones({count, end}, x.options().dtype(at::kBool)).tril(length_);
+  const auto mask = length_ == 0
+                        ? std::optional<at::Tensor>{}
+                        : at::ones({count, end}, x.options().dtype(at::kBool)).tril(length_);
   const auto mixed = at::scaled_dot_product_attention(
-      query, keys.repeat_interleave(heads / groups, 1),
-      values.repeat_interleave(heads / groups, 1), mask, /*dropout_p=*/0.0,
+      query, keys.repeat_interleave(heads / groups, 1), values.repeat_interleave(heads / groups, 1),
+      mask, /*dropout_p=*/0.0,
       /*is_causal=*/!mask.has_value());
   return at::linear(mixed[0].transpose(0, 1).reshape({count, heads * size}), block.output);
 }

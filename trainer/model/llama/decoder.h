@@ -1,8 +1,8 @@
 // A LLaMA that reads its text piece by piece. It keeps the keys and values of all positions so far,
 // so a new token costs one position instead of all of them.
 //
-// It computes what Llama::logits() does, with the same types. Where the sizes of its products differ
-// their rounding may differ too. Not thread-safe.
+// It computes what Llama::logits() does, with the same types. Where the sizes of its products
+// differ their rounding may differ too. Not thread-safe.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -84,8 +84,8 @@ TEST_CASE("a small top_p keeps the likeliest tokens alone") {
   }
   std::set<int64_t> drawn;
   for (uint64_t seed = 0; seed < 400; ++seed) {
-    drawn.insert(generated(model, {.tokens = 1, .temperature = 1, .top_k = 0, .top_p = 0.5,
-                                   .seed = seed})[0]);
+    drawn.insert(generated(
+        model, {.tokens = 1, .temperature = 1, .top_k = 0, .top_p = 0.5, .seed = seed})[0]);
   }
   CHECK(drawn == allowed);
 }
@@ -104,6 +104,5 @@ TEST_CASE("a text ends at its eos, after its last token, and when it is told to"
 TEST_CASE("of a long prompt as much is seen as there is room for") {
   auto model = small_model();
   const GenerateSettings settings{.tokens = 4, .temperature = 0};
-  REQUIRE(continued(model, {3, 3, 3, 5, 9}, settings, 2) ==
-          continued(model, {5, 9}, settings, 2));
+  REQUIRE(continued(model, {3, 3, 3, 5, 9}, settings, 2) == continued(model, {5, 9}, settings, 2));
 }

@@ -30,7 +30,8 @@ using Catch::Matchers::Contains;
 
 TEST_CASE("questions are read with what else their lines have") {
   const auto questions = read(
-      "{\"ind\": 4, \"ctx\": \"A man\", \"ctx_a\": \"\", \"endings\": [\"runs\", \"é\"], \"label\": 1}\r\n"
+      "{\"ind\": 4, \"ctx\": \"A man\", \"ctx_a\": \"\", \"endings\": [\"runs\", \"é\"], "
+      "\"label\": 1}\r\n"
       "\n"
       "{\"ctx\": \"\", \"endings\": [\"a\", \"b\", \"c\"], \"label\": \"2\"}");
   REQUIRE(questions.size() == 2);
@@ -45,8 +46,7 @@ TEST_CASE("a broken question is refused with its line and member") {
   const std::string good = "{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": 0}\n";
   CHECK_THAT(refusal(good + "{\"ctx\": "), Contains("line 2: is no JSON object"));
   CHECK_THAT(refusal("[1]"), Contains("line 1: is no JSON object"));
-  CHECK_THAT(refusal("{\"endings\": [\"b\", \"c\"], \"label\": 0}"),
-             Contains("ctx: is missing"));
+  CHECK_THAT(refusal("{\"endings\": [\"b\", \"c\"], \"label\": 0}"), Contains("ctx: is missing"));
   CHECK_THAT(refusal("{\"ctx\": \"a\", \"endings\": [\"b\"], \"label\": 0}"),
              Contains("endings: must be a list of two or more"));
   CHECK_THAT(refusal("{\"ctx\": \"a\", \"endings\": [\"b\", \"\"], \"label\": 0}"),
@@ -54,7 +54,8 @@ TEST_CASE("a broken question is refused with its line and member") {
   CHECK_THAT(refusal("{\"ctx\": \"a\", \"endings\": [\"b\", 3], \"label\": 0}"),
              Contains("endings: must be text"));
   for (const char* label : {"\"\"", "-1", "\"x\"", "0.5", "null"}) {
-    CHECK_THAT(refusal(std::string("{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": ") + label + "}"),
+    CHECK_THAT(refusal(std::string("{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": ") +
+                       label + "}"),
                Contains("label: must be the number of the right ending"));
   }
   CHECK_THAT(refusal("{\"ctx\": \"a\", \"endings\": [\"b\", \"c\"], \"label\": 2}"),

@@ -105,7 +105,8 @@ TEST_CASE("random texts and stop strings give what a search in the whole text gi
   for (int trial = 0; trial < 2000; ++trial) {
     std::string text, stop;
     for (auto left = random() % 40; left > 0; --left) text += static_cast<char>('a' + random() % 2);
-    for (auto left = 1 + random() % 4; left > 0; --left) stop += static_cast<char>('a' + random() % 2);
+    for (auto left = 1 + random() % 4; left > 0; --left)
+      stop += static_cast<char>('a' + random() % 2);
     INFO(text << " until " << stop);
     const auto found = text.find(stop);
     const auto streamed = stream({}, ids_of(text), {stop});

@@ -76,10 +76,12 @@ TEST_CASE("an ending's score is the likelihood of its tokens after the context")
 TEST_CASE("of a choice that is too long the newest tokens are read") {
   auto model = small_model();
   const auto cut = score_endings(model, {.context = {1, 5, 9, 2}, .endings = {{7, 28}, {3}}}, 3);
-  CHECK(cut[0] == Approx(score_endings(model, {.context = {9, 2}, .endings = {{7, 28}}}, 64)[0])
-                      .epsilon(1e-5));
-  CHECK(cut[1] == Approx(score_endings(model, {.context = {5, 9, 2}, .endings = {{3}}}, 64)[0])
-                      .epsilon(1e-5));
+  CHECK(
+      cut[0] ==
+      Approx(score_endings(model, {.context = {9, 2}, .endings = {{7, 28}}}, 64)[0]).epsilon(1e-5));
+  CHECK(
+      cut[1] ==
+      Approx(score_endings(model, {.context = {5, 9, 2}, .endings = {{3}}}, 64)[0]).epsilon(1e-5));
   // An ending longer than all that is read counts with the tokens that are targets.
   const auto longer = score_endings(model, {.context = {1}, .endings = {{7, 28, 0, 3}}}, 2);
   CHECK(longer[0] ==

@@ -18,11 +18,18 @@ const ModelShape kShapes[] = {
     {"one key head", kSmallConfig, 1, kLength},
     {"groups, own head",
      {.vocabulary = 53, .hidden = 32, .intermediate = 40, .layers = 3, .heads = 4, .kv_heads = 2},
-     1, kLength},
+     1,
+     kLength},
     {"no groups",
-     {.vocabulary = 17, .hidden = 24, .intermediate = 9, .layers = 1, .heads = 3, .kv_heads = 3,
+     {.vocabulary = 17,
+      .hidden = 24,
+      .intermediate = 9,
+      .layers = 1,
+      .heads = 3,
+      .kv_heads = 3,
       .tied_embeddings = true},
-     1, kLength}};
+     1,
+     kLength}};
 
 struct Tolerance {
   ComputeType compute;
