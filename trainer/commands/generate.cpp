@@ -100,6 +100,7 @@ class Writer {
             .temperature = options_.temperature,
             .top_k = options_.top_k,
             .top_p = options_.top_p,
+            .vocabulary = tokenizer_.vocabulary(),
             .seed = static_cast<uint64_t>(options_.seed),
             .eos = tokenizer_.eos()};
   }

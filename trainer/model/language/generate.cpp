@@ -12,10 +12,11 @@ namespace farstep {
 namespace {
 
 // `logits` are on the CPU, so that a seed makes the same choices on all devices.
-int64_t pick(const at::Tensor& logits, const GenerateSettings& settings,
+int64_t pick(const at::Tensor& all_logits, const GenerateSettings& settings,
              const at::Generator& generator) {
+  const int64_t vocabulary = settings.vocabulary == 0 ? all_logits.size(0) : settings.vocabulary;
+  const auto logits = all_logits.narrow(0, 0, vocabulary);
   if (settings.temperature == 0) return logits.argmax().item<int64_t>();
-  const int64_t vocabulary = logits.size(0);
   const int64_t kept = settings.top_k == 0 ? vocabulary : std::min(settings.top_k, vocabulary);
   const auto [values, ids] = logits.topk(kept);  // the likeliest first
   auto chances = at::softmax(values / settings.temperature, 0);

@@ -90,6 +90,16 @@ TEST_CASE("a small top_p keeps the likeliest tokens alone") {
   CHECK(drawn == allowed);
 }
 
+TEST_CASE("ids that the tokenizer does not have are not chosen") {
+  auto model = small_model();
+  for (const double temperature : {0.0, 3.0}) {
+    for (const int64_t id : generated(
+             model, {.tokens = 40, .temperature = temperature, .top_k = 0, .vocabulary = 4})) {
+      CHECK(id < 4);
+    }
+  }
+}
+
 TEST_CASE("a text ends at its eos, after its last token, and when it is told to") {
   auto model = small_model();
   const auto ids = generated(model, {.tokens = 5, .temperature = 0});
