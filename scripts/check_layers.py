@@ -117,7 +117,7 @@ SETTINGS = "trainer/settings"
 UNITS = (3, 10)
 OTHER_UNITS = {
     "trainer/inner": (3, 13),
-    "trainer/commands": (3, 18),  # one a subcommand
+    "trainer/commands": (3, 20),  # one a subcommand, and what some of them share
     "trainer/kernels/products": (3, 13),  # a table of kernels for each set of instructions
     "wan/roster": (3, 13),  # most are parts of one class
     "outer_optimizer/codec": (3, 12),

@@ -2,64 +2,222 @@
 #include "trainer/model/evaluate.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <numbers>
 
-#include "trainer/base/error.h"
+#include "trainer/base/system/file.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/commands/model_options.h"
 #include "trainer/data/images/image_data.h"
 #include "trainer/data/images/image_examples.h"
 #include "trainer/data/tokens/token_batch.h"
+#include "trainer/data/tokens/tokenizer.h"
 #include "trainer/model/convnet/convnet_folder.h"
-#include "trainer/model/language/model_folder.h"
-#include "trainer/tasks/trained_model.h"
+#include "trainer/model/language/questions.h"
+#include "trainer/model/language/text_score.h"
 
 namespace farstep {
 
 namespace {
 
 struct EvaluateOptions {
-  std::string model, data;
-  int64_t sequence_length = 1024, windows = 0, batch = 8, threads = 1;
+  ModelOptions model;
+  std::string data;
+  std::optional<std::string> text, questions;
+  int64_t sequence_length = 0, windows = 0, batch = 8;
   bool json = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("model", model, "a site's folder, a checkpoint, or a Hugging Face folder", kPositional);
-    visit("data", data, "dataset folder", kRequired);
-    visit("sequence_length", sequence_length, "tokens of one sequence", at_least(1));
-    visit("windows", windows, "validation windows or images, spread over the set; 0 is all",
+    model.fields(visit);
+    visit("data", data, "dataset folder: its validation split, or its tokenizer for the text",
+          kRequired);
+    visit("text", text, "file whose text is read instead");
+    visit("questions", questions,
+          "file of multiple-choice questions to answer instead, as HellaSwag's: a JSON object a "
+          "line, with ctx, endings and label");
+    visit("sequence_length", sequence_length,
+          "tokens that the model sees at most; 0 is what it was trained with, at most 1024",
           at_least(0));
+    visit("windows", windows,
+          "validation windows, images or questions, spread over the set; 0 is all", at_least(0));
     visit("batch", batch, "sequences or images of one forward", at_least(1));
-    visit("threads", threads, "processor threads", in_range(1, 4096));
     visit("json", json, "print one JSON object");
   }
 
   ValidationPart part() const { return {.examples = windows, .batch = batch}; }
 };
 
-void evaluate_language(const HfFolder& folder, const EvaluateOptions& options) {
-  const TokenDataset dataset(options.data, kValidationSplit);
-  const auto model = open_model(check_language_folder(folder), options.threads);
+constexpr int64_t kMostByDefault = 1024;  // tokens; attention's time grows with the square
+
+// A language model with what it is asked about.
+class LanguageEvaluation {
+ public:
+  LanguageEvaluation(const LanguageFolder& folder, const EvaluateOptions& options)
+      : options_(options),
+        model_(options.model.open(folder)),
+        length_(sequence_length(folder, options)) {}
+
+  void run() const {
+    if (options_.text && options_.questions) {
+      throw ConfigError("farstep evaluate: --text and --questions exclude each other");
+    }
+    if (options_.questions) return answer_questions(*options_.questions);
+    if (options_.text) return read_text(*options_.text);
+    read_shards();
+  }
+
+ private:
+  // Beyond what it was trained with a model does worse, which a reader may take for its loss.
+  static int64_t sequence_length(const LanguageFolder& folder, const EvaluateOptions& options) {
+    const int64_t trained = folder.config.facts.positions;
+    if (options.sequence_length == 0) return std::min(kMostByDefault, trained);
+    if (options.sequence_length > trained) {
+      spdlog::warn("--sequence-length {}: the model was trained with {} tokens at most",
+                   options.sequence_length, trained);
+    }
+    return options.sequence_length;
+  }
+
   // A token beyond the embedding would read other memory.
-  if (dataset.vocabulary() > model->config().vocabulary) {
-    throw DataError(fmt::format("{}: has tokens below {}, the model only {}", options.data,
-                                dataset.vocabulary(), model->config().vocabulary));
+  void require_vocabulary(int64_t vocabulary) const {
+    if (vocabulary <= model_->config().vocabulary) return;
+    throw DataError(fmt::format("{}: has tokens below {}, the model only {}", options_.data,
+                                vocabulary, model_->config().vocabulary));
   }
-  const auto result =
-      evaluate(*model, TokenWindows(dataset, options.sequence_length), options.part());
-  const double loss = result.loss();
-  if (options.json) {
-    fmt::print("{}\n", Json{{"loss", loss}, {"tokens", result.targets}}.dump());
-  } else {
-    fmt::print("loss {:.4f}, perplexity {:.2f}, over {} tokens\n", loss, std::exp(loss),
-               result.targets);
+
+  Tokenizer tokenizer() const {
+    auto found = Tokenizer::load(std::filesystem::path(options_.data) / kTokenizerFile);
+    require_vocabulary(found.vocabulary());
+    return found;
   }
-}
+
+  // `bytes` of text, if they are known.
+  void print(double loss_sum, int64_t tokens, std::optional<int64_t> bytes) const {
+    const double loss = loss_sum / static_cast<double>(tokens);
+    Json json{{"loss", loss}, {"tokens", tokens}, {"sequence_length", length_}};
+    std::string more;
+    if (bytes && *bytes > 0) {
+      const double bits = loss_sum / std::numbers::ln2 / static_cast<double>(*bytes);
+      json["bits_per_byte"] = bits;
+      more = fmt::format(", {:.4f} bits per byte", bits);
+    }
+    if (options_.json) {
+      fmt::print("{}\n", json.dump());
+    } else {
+      fmt::print("loss {:.4f}, perplexity {:.2f}{}, over {} tokens in sequences of {}\n", loss,
+                 std::exp(loss), more, tokens, length_);
+    }
+  }
+
+  void read_shards() const {
+    const TokenDataset dataset(options_.data, kValidationSplit);
+    require_vocabulary(dataset.vocabulary());
+    const TokenWindows windows(dataset, length_);
+    const auto result = evaluate(*model_, windows, options_.part());
+    print(result.loss_sum, result.targets, text_bytes(windows));
+  }
+
+  // The text of the windows' targets, but for characters that a window's end cuts; nullopt without
+  // a tokenizer.
+  std::optional<int64_t> text_bytes(const TokenWindows& windows) const {
+    if (!std::filesystem::exists(std::filesystem::path(options_.data) / kTokenizerFile)) {
+      return std::nullopt;
+    }
+    const auto tokens = tokenizer();
+    const int64_t available = windows.size();
+    const int64_t taken = examples_taken(options_.windows, available);
+    int64_t bytes = 0;
+    for (int64_t k = 0; k < taken; ++k) {
+      const int64_t number = k * available / taken;  // as evaluate() chooses them
+      const auto batch = windows.read({&number, 1});
+      const auto ids = std::static_pointer_cast<const TokenBatch>(batch.memory);
+      const std::vector<int32_t> targets(ids->tokens.begin() + 1, ids->tokens.end());
+      bytes += std::ssize(tokens.decode(targets));
+    }
+    return bytes;
+  }
+
+  void read_text(const std::string& file) const {
+    const auto text = read_file(file);
+    if (text.empty()) throw DataError(file + ": is empty");
+    const auto tokens = tokenizer();
+    std::vector<int64_t> ids{tokens.eos()};
+    for (const int32_t id : tokens.encode(text)) ids.push_back(id);
+    const auto score = score_text(*model_, ids, length_, options_.batch);
+    print(score.loss_sum, score.tokens, std::ssize(text));
+  }
+
+  // The ids of a question. An ending is what the whole text has beyond the context's tokens.
+  static ChoiceIds ids_of(const Question& question, const Tokenizer& tokens) {
+    const auto context = tokens.encode(question.context);
+    ChoiceIds ids{.context = {tokens.eos()}, .endings = {}};
+    ids.context.insert(ids.context.end(), context.begin(), context.end());
+    for (const auto& ending : question.endings) {
+      const auto all = tokens.encode(question.context + " " + ending);
+      const auto shared = std::min(context.size(), all.size() - 1);
+      ids.endings.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(shared), all.end());
+    }
+    return ids;
+  }
+
+  void answer_questions(const std::string& file) const {
+    const auto questions = read_questions(file);
+    const auto tokens = tokenizer();
+    const int64_t taken = examples_taken(options_.windows, std::ssize(questions));
+    int64_t right = 0, right_by_length = 0;
+    for (int64_t k = 0; k < taken; ++k) {
+      const auto& question = questions[static_cast<std::size_t>(k * std::ssize(questions) / taken)];
+      const auto scores = score_endings(*model_, ids_of(question, tokens), length_);
+      auto by_length = scores;
+      for (std::size_t e = 0; e < scores.size(); ++e) {
+        by_length[e] /= static_cast<double>(characters(question.endings[e]));
+      }
+      right += best(scores) == question.right ? 1 : 0;
+      right_by_length += best(by_length) == question.right ? 1 : 0;
+    }
+    const double accuracy = static_cast<double>(right) / static_cast<double>(taken);
+    const double by_length = static_cast<double>(right_by_length) / static_cast<double>(taken);
+    if (options_.json) {
+      fmt::print(
+          "{}\n",
+          Json{{"accuracy", accuracy}, {"accuracy_by_length", by_length}, {"questions", taken}}
+              .dump());
+    } else {
+      fmt::print(
+          "accuracy {:.2f} % by likelihood, {:.2f} % by likelihood of a character, over {} "
+          "questions\n",
+          100 * accuracy, 100 * by_length, taken);
+    }
+  }
+
+  static std::size_t best(const std::vector<double>& scores) {
+    return static_cast<std::size_t>(std::ranges::max_element(scores) - scores.begin());
+  }
+
+  // Of UTF-8: bytes that do not go on with a character.
+  static int64_t characters(const std::string& text) {
+    return std::ranges::count_if(text, [](char byte) { return (byte & 0xC0) != 0x80; });
+  }
+
+  const EvaluateOptions& options_;
+  const std::unique_ptr<Llama> model_;
+  const int64_t length_;
+};
 
 void evaluate_images(const HfFolder& folder, const EvaluateOptions& options) {
+  if (options.text || options.questions) {
+    throw ConfigError("farstep evaluate: an image classifier reads no text");
+  }
+  if (options.model.device != DeviceKind::kCpu || options.model.compute != ComputeType::kAuto) {
+    throw ConfigError("farstep evaluate: images are classified by the processor, in fp32");
+  }
   const ImageData data(options.data);
-  const auto [config, net] = open_convnet(folder, options.threads);
+  const auto [config, net] = open_convnet(folder, options.model.device_config().threads);
   if (data.training.shape != config.images() || data.classes > config.classes) {
     throw DataError(fmt::format("{}: has images of {} in {} classes, the net is for {} in {}",
                                 options.data, data.training.shape.text(), data.classes,
@@ -83,11 +241,11 @@ void evaluate_images(const HfFolder& folder, const EvaluateOptions& options) {
 int evaluate_command(const Arguments& arguments) {
   const auto options = parse_command_line<EvaluateOptions>("evaluate", arguments);
   if (!options) return 0;
-  const auto folder = trained_model(options->model);
+  const auto folder = trained_model(options->model.model);
   if (is_convnet(folder.config)) {
     evaluate_images(folder, *options);
   } else {
-    evaluate_language(folder, *options);
+    LanguageEvaluation(check_language_folder(folder), *options).run();
   }
   return 0;
 }

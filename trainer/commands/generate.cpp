@@ -2,62 +2,154 @@
 #include "trainer/model/language/generate.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
+#include <iostream>
+#include <iterator>
 
-#include "trainer/base/error.h"
+#include "trainer/base/clock.h"
+#include "trainer/base/system/file.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/commands/model_options.h"
 #include "trainer/data/tokens/token_dataset.h"
 #include "trainer/data/tokens/tokenizer.h"
-#include "trainer/model/language/model_folder.h"
-#include "trainer/tasks/trained_model.h"
+#include "trainer/model/language/streamed_text.h"
 
 namespace farstep {
 
 namespace {
 
 struct GenerateOptions {
-  std::string model, data, prompt;
-  int64_t tokens = 100, context = 1024, top_k = 50, seed = 1, threads = 1;
-  double temperature = 0.8;
+  ModelOptions model;
+  std::string data;
+  std::optional<std::string> prompt, prompt_file;
+  int64_t tokens = 100, context = 1024, top_k = 50, seed = 1;
+  double temperature = 0.8, top_p = 1;
+  std::vector<std::string> stop;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("model", model, "a site's folder, a checkpoint, or a Hugging Face folder", kPositional);
+    model.fields(visit);
     visit("data", data, "dataset folder, for its tokenizer", kRequired);
-    visit("prompt", prompt, "text to continue", kRequired);
+    visit("prompt", prompt,
+          "text to continue; without it and prompt-file the standard input, a terminal's lines one "
+          "by one");
+    visit("prompt_file", prompt_file, "file with the text to continue");
     visit("tokens", tokens, "tokens to add at most", at_least(0));
     visit("context", context, "tokens that the model sees at most", at_least(1));
     visit("temperature", temperature, "0 takes the likeliest token always", at_least(0));
     visit("top_k", top_k, "choose among so many likeliest; 0 is all", at_least(0));
+    visit("top_p", top_p, "of these, among the fewest likeliest with this chance together",
+          in_range(0, 1));
     visit("seed", seed, "of the choices", at_least(0));
-    visit("threads", threads, "processor threads", in_range(1, 4096));
+    visit("stop", stop, "end the text before this; may be given several times");
+  }
+
+  void check() const {
+    if (prompt && prompt_file) {
+      throw ConfigError("farstep generate: --prompt and --prompt-file exclude each other");
+    }
+    for (const auto& text : stop) {
+      if (text.empty()) throw ConfigError("farstep generate: --stop must not be empty");
+    }
   }
 };
+
+// Continues texts by one model.
+class Writer {
+ public:
+  explicit Writer(const GenerateOptions& options)
+      : options_(options),
+        tokenizer_(Tokenizer::load(std::filesystem::path(options.data) / kTokenizerFile)),
+        model_(options.model.open(
+            check_language_folder(trained_language_model(options.model.model, "generate")))),
+        decoder_(*model_, options.model.compute_type(), options.context) {
+    if (tokenizer_.vocabulary() > model_->config().vocabulary) {
+      throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", options.data,
+                                  tokenizer_.vocabulary(), model_->config().vocabulary));
+    }
+  }
+
+  // Prints what follows `prompt` as it comes, then tells on stderr how fast it came.
+  void continue_text(const std::string& prompt) {
+    auto ids = tokenizer_.encode(prompt);
+    // In training every text begins after another's end.
+    if (ids.empty()) ids.push_back(tokenizer_.eos());
+    StreamedText text([this](std::span<const int32_t> some) { return tokenizer_.decode(some); },
+                      ids, options_.stop);
+    const auto print = [](const std::string& piece) {
+      fmt::print("{}", piece);
+      std::fflush(stdout);
+    };
+    const double start = clock_.now_seconds();
+    double first = start;
+    int64_t count = 0;
+    generate(decoder_, {ids.begin(), ids.end()}, settings(), [&](int64_t id) {
+      if (count++ == 0) first = clock_.now_seconds();
+      print(text.add(static_cast<int32_t>(id)));
+      return !text.stopped();
+    });
+    print(text.finish() + "\n");
+    tell_speed(std::ssize(ids), first - start, count, clock_.now_seconds() - first);
+  }
+
+ private:
+  GenerateSettings settings() const {
+    return {.tokens = options_.tokens,
+            .temperature = options_.temperature,
+            .top_k = options_.top_k,
+            .top_p = options_.top_p,
+            .vocabulary = tokenizer_.vocabulary(),
+            .seed = static_cast<uint64_t>(options_.seed),
+            .eos = tokenizer_.eos()};
+  }
+
+  // The first new token comes with the reading of the prompt.
+  static void tell_speed(int64_t read, double read_seconds, int64_t count, double seconds) {
+    if (count < 2) return;
+    fmt::print(stderr, "read {} tokens in {:.2f} s, then {:.1f} tokens/s\n", read, read_seconds,
+               static_cast<double>(count - 1) / seconds);
+  }
+
+  const GenerateOptions& options_;
+  const Tokenizer tokenizer_;
+  const std::unique_ptr<Llama> model_;
+  Decoder decoder_;
+  const RealClock clock_;
+};
+
+// A line of a terminal is a text of its own.
+void converse(Writer& writer) {
+  std::string line;
+  while (fmt::print("> "), std::fflush(stdout), std::getline(std::cin, line)) {
+    fmt::print("{}", line);
+    writer.continue_text(line);
+  }
+  fmt::print("\n");
+}
+
+std::string prompt_of(const GenerateOptions& options) {
+  if (options.prompt) return *options.prompt;
+  if (options.prompt_file) return read_file(*options.prompt_file);
+  return {std::istreambuf_iterator<char>(std::cin), {}};
+}
 
 }  // namespace
 
 int generate_command(const Arguments& arguments) {
   const auto options = parse_command_line<GenerateOptions>("generate", arguments);
   if (!options) return 0;
-  const auto folder = check_language_folder(trained_language_model(options->model, "generate"));
-  const auto tokenizer = Tokenizer::load(std::filesystem::path(options->data) / kTokenizerFile);
-  const auto model = open_model(folder, options->threads);
-  if (tokenizer.vocabulary() > model->config().vocabulary) {
-    throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", options->data,
-                                tokenizer.vocabulary(), model->config().vocabulary));
+  options->check();
+  Writer writer(*options);
+  if (!options->prompt && !options->prompt_file && ::isatty(STDIN_FILENO) == 1) {
+    converse(writer);
+    return 0;
   }
-  auto ids = tokenizer.encode(options->prompt);
-  generate(*model, {ids.begin(), ids.end()},
-           {.tokens = options->tokens,
-            .context = options->context,
-            .temperature = options->temperature,
-            .top_k = options->top_k,
-            .seed = static_cast<uint64_t>(options->seed),
-            .eos = tokenizer.eos()},
-           [&ids](int64_t id) { ids.push_back(static_cast<int32_t>(id)); });
-  // Decodes all ids at once: a character may be spread over several byte pieces.
-  fmt::print("{}\n", tokenizer.decode(ids));
+  const auto prompt = prompt_of(*options);
+  fmt::print("{}", prompt);
+  writer.continue_text(prompt);
   return 0;
 }
 

@@ -5,22 +5,26 @@
 #include <functional>
 #include <vector>
 
-#include "trainer/model/llama/llama.h"
+#include "trainer/model/llama/decoder.h"
 
 namespace farstep {
 
 struct GenerateSettings {
   int64_t tokens = 100;      // new tokens at most
-  int64_t context = 1024;    // the newest tokens that the model reads at most
   double temperature = 0.8;  // 0 always takes the likeliest token
   int64_t top_k = 50;        // sample among this many likeliest tokens; 0 is all
+  double top_p = 1;  // of these, among the fewest likeliest whose chances sum up to this; 1 is all
+  int64_t vocabulary =
+      0;  // only ids below this, where a model has more than its tokenizer; 0 is all
   uint64_t seed = 1;
   int64_t eos = -1;  // token that ends the text; negative: none
 };
 
-// Continues `prompt` (at least one token id). Calls `on_token` with each new id. The same model,
-// prompt and settings produce the same ids.
-void generate(Llama& model, std::vector<int64_t> prompt, const GenerateSettings& settings,
-              const std::function<void(int64_t)>& on_token);
+// Continues `prompt` (at least one token id). Calls `on_token` with each new id but eos, until it
+// returns false. The model sees the newest tokens, at most the decoder's capacity; where the
+// capacity is used up, it goes on with the newest half of them. What the decoder has read is
+// forgotten. The same weights, prompt and settings produce the same ids.
+void generate(Decoder& decoder, std::vector<int64_t> prompt, const GenerateSettings& settings,
+              const std::function<bool(int64_t)>& on_token);
 
 }  // namespace farstep

@@ -43,11 +43,9 @@ void require_tokenizer_fits(const fs::path& path, const LlamaConfig& shape) {
                   path.string(), *ids, kHfConfigFile, shape.vocabulary));
 }
 
-std::unique_ptr<Llama> open_model(const LanguageFolder& folder, int64_t threads) {
-  DeviceConfig cpu;
-  cpu.threads = threads;
-  const auto device = open_device(cpu);
-  auto model = std::make_unique<Llama>(folder.config.shape, device, ComputeType::kFP32);
+std::unique_ptr<Llama> open_model(const LanguageFolder& folder, const DeviceConfig& device,
+                                  ComputeType compute) {
+  auto model = std::make_unique<Llama>(folder.config.shape, open_device(device), compute);
   auto& parameters = model->parameters();
   load_parameters(folder.folder,
                   named_parameters(parameters.layout(), parameters.host_values().pull()));

@@ -11,6 +11,7 @@
 
 #include "trainer/base/named_text.h"
 #include "trainer/checkpoint/hf_folder.h"
+#include "trainer/model/device_config.h"
 #include "trainer/model/llama/hf_config.h"
 #include "trainer/model/llama/llama.h"
 
@@ -39,8 +40,10 @@ LanguageFolder read_language_folder(const std::filesystem::path& path);
 // Throws DataError naming `path` if the tokenizer there has more ids than the model's vocabulary.
 void require_tokenizer_fits(const std::filesystem::path& path, const LlamaConfig& shape);
 
-// Opens the model in fp32, on a CPU slice of `threads`. Throws DataError.
-std::unique_ptr<Llama> open_model(const LanguageFolder& folder, int64_t threads);
+// Opens the model on `device`, which the calling thread uses. Throws DataError, or ConfigError if
+// there is no such device.
+std::unique_ptr<Llama> open_model(const LanguageFolder& folder, const DeviceConfig& device,
+                                  ComputeType compute);
 
 // Writes the model with weights of that type, and `files`, as a folder that `transformers` opens.
 // Throws ConfigError if `output` is not empty, DataError for other reasons.

@@ -51,14 +51,15 @@ std::pair<at::Tensor, at::Tensor> RotaryTable::tables(int64_t positions) {
   return {cosines_.narrow(0, 0, positions), sines_.narrow(0, 0, positions)};
 }
 
-at::Tensor RotaryTable::rotate(const at::Tensor& x) {
+at::Tensor RotaryTable::rotate(const at::Tensor& x, int64_t first) {
   // Pairs are (i, i + D / 2), as Hugging Face's weights have them; the paper's are (2 i, 2 i + 1).
-  const int64_t half = frequencies_.numel();
-  const auto [cosines, sines] = tables(x.size(2));  // (T, D / 2)
-  const auto first = x.narrow(3, 0, half);          // (B, heads, T, D / 2)
-  const auto second = x.narrow(3, half, half);
-  const auto rotated =
-      at::cat({first * cosines - second * sines, second * cosines + first * sines}, 3);
+  const int64_t half = frequencies_.numel(), length = x.size(2);
+  const auto [all_cosines, all_sines] = tables(first + length);
+  const auto cosines = all_cosines.narrow(0, first, length);  // (T, D / 2)
+  const auto sines = all_sines.narrow(0, first, length);
+  const auto low = x.narrow(3, 0, half);  // (B, heads, T, D / 2)
+  const auto high = x.narrow(3, half, half);
+  const auto rotated = at::cat({low * cosines - high * sines, high * cosines + low * sines}, 3);
   return rotated.to(x.scalar_type());
 }
 

@@ -27,8 +27,8 @@ class RotaryTable {
   // Returns the number of positions computed so far.
   int64_t positions() const { return cosines_.size(0); }
 
-  // Returns x (B, heads, T, D) rotated, from position 0, in the type of x; computes in fp32.
-  at::Tensor rotate(const at::Tensor& x);
+  // Returns x (B, heads, T, D) rotated, from position `first`, in the type of x; computes in fp32.
+  at::Tensor rotate(const at::Tensor& x, int64_t first = 0);
 
  private:
   void extend(int64_t positions);

@@ -1,0 +1,23 @@
+#include "trainer/commands/model_options.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace farstep {
+
+DeviceConfig ModelOptions::device_config() const {
+  DeviceConfig config;
+  config.kind = device;
+  config.index = index;
+  config.threads =
+      threads > 0 ? threads : std::max<int64_t>(1, std::thread::hardware_concurrency());
+  return config;
+}
+
+ComputeType ModelOptions::compute_type() const {
+  if (compute == ComputeType::kFP8) throw ConfigError("--compute fp8: use fp32 or bf16 here");
+  if (compute != ComputeType::kAuto) return compute;
+  return device == DeviceKind::kCuda ? ComputeType::kBF16 : ComputeType::kFP32;
+}
+
+}  // namespace farstep
