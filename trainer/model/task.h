@@ -19,6 +19,7 @@
 #include <memory>
 #include <string>
 
+#include "trainer/data/example_form.h"
 #include "trainer/data/examples.h"
 #include "trainer/model/trainable_model.h"
 
@@ -42,6 +43,9 @@ class Task {
   // default it is empty: no other program knows the model.
   virtual std::string config_text() const { return "{}"; }
 
+  // Returns what every example looks like, also where there are none.
+  virtual ExampleForm example_form() const = 0;
+  // Where there are examples, those to train on and those to validate with.
   virtual const Examples& training() const = 0;
   virtual const Examples& validation() const = 0;
 };

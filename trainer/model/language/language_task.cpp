@@ -18,13 +18,15 @@ void require_vocabulary(const LlamaConfig& shape, const TokenData& data,
 }
 
 LanguageTask::LanguageTask(const SiteConfig& site, const RunConfig& run,
-                           const std::string& run_source, std::shared_ptr<const TokenData> data)
+                           const std::string& run_source, std::shared_ptr<const TokenData> data,
+                           std::optional<int64_t> eos)
     : source_(run.model.from.empty() ? std::filesystem::path() : model_source(site, run)),
       shape_(model_shape(site, run, run_source)),
       compute_(run.inner.compute),
       step_(run.inner.step),
       sequence_length_(run.data.sequence_length),
       data_(std::move(data)),
+      eos_(data_ ? data_->training.eos() : eos),
       training_(data_ ? std::optional<TokenWindows>({data_->training, sequence_length_})
                       : std::nullopt),
       validation_(data_ && data_->validation
@@ -45,8 +47,7 @@ void LanguageTask::set_start_values(Parameters& parameters, uint64_t seed) const
 }
 
 std::string LanguageTask::config_text() const {
-  const auto eos = data_ ? std::optional<int64_t>(data_->training.eos()) : std::nullopt;
-  return to_hugging_face(shape_, sequence_length_, eos).dump(2);
+  return to_hugging_face(shape_, sequence_length_, eos_).dump(2);
 }
 
 }  // namespace farstep
