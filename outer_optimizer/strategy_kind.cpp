@@ -37,10 +37,10 @@ const StrategyTraits& traits_of(StrategyKind kind) {
 
 void StrategyConfig::validate(const JsonPath& path) const {
   if (!scatter || traits_of(kind).has_master) return;
-  path.member("scatter").fail(
-      fmt::format("is true, and strategy.kind is {}: only with data_parallel_master one site has the "
-                  "batches of all; remove it, or take that kind",
-                  name_of(kind)));
+  path.member("scatter").fail(fmt::format(
+      "is true, and strategy.kind is {}: only with data_parallel_master one site has the "
+      "batches of all; remove it, or take that kind",
+      name_of(kind)));
 }
 
 void complete_exchange(SyncConfig& sync, StrategyKind kind, const Json& document) {

@@ -69,9 +69,10 @@ struct StrategyConfig {
           "with a mean gradient: bytes of it, in fp32, that travel at once while backward computes "
           "the rest",
           in_range(4, 1e12));
-    visit("scatter", scatter,
-          "with data_parallel_master: the master alone reads the data, sends every site its batches, "
-          "and validates; the other sites' configs need no `data`");
+    visit(
+        "scatter", scatter,
+        "with data_parallel_master: the master alone reads the data, sends every site its batches, "
+        "and validates; the other sites' configs need no `data`");
   }
 
   // Throws ConfigError, with the member under `path`, if members do not go together.

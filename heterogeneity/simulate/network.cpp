@@ -153,9 +153,9 @@ SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values
 ScatterCost Network::scatter_cost(std::size_t from, std::span<const int64_t> bytes) const {
   std::vector<OutgoingMessage> messages;
   for (std::size_t to = 0; to < bytes.size(); ++to) {
-    messages.push_back({.bytes = static_cast<double>(bytes[to]),
-                        .bits_per_second = to == from ? kUnlimitedRate
-                                                      : bandwidth_bits_per_second(from, to)});
+    messages.push_back(
+        {.bytes = static_cast<double>(bytes[to]),
+         .bits_per_second = to == from ? kUnlimitedRate : bandwidth_bits_per_second(from, to)});
   }
   const auto left = leave_seconds(uplinks_bits_per_second_[from], messages);
   ScatterCost cost;

@@ -30,8 +30,8 @@ struct SyncCost {
 
 // What a site's messages to all others cost, by site id.
 struct ScatterCost {
-  double left_seconds = 0;                      // until the last byte has left
-  std::vector<double> arrival_seconds = {};     // until a site has its message
+  double left_seconds = 0;                   // until the last byte has left
+  std::vector<double> arrival_seconds = {};  // until a site has its message
 };
 
 class Network {

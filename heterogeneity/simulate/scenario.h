@@ -150,8 +150,8 @@ struct Scenario {
 };
 
 // Reads and validates a scenario. In the result every site has a profile, the profile's name and a
-// count of 1; `parameters`, `sequence_length`, `example_bytes` and `coordinator` are set. Profile files are relative
-// to `folder`; `file` is for messages.
+// count of 1; `parameters`, `sequence_length`, `example_bytes` and `coordinator` are set. Profile
+// files are relative to `folder`; `file` is for messages.
 //
 // Throws ConfigError with file and JSON path. It refuses a `sync` that is not simulated, a site
 // without step time, two sites with one name, and a link to an unknown peer. It also refuses

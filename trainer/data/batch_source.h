@@ -17,8 +17,8 @@ struct SiteDraws {
   int64_t batch = 1;  // examples of each step; 0: the site serves alone
 };
 
-// The examples of all sites in the next steps of a round, or of a newly planned rest of it. Those of
-// other sites hold where all take every step together.
+// The examples of all sites in the next steps of a round, or of a newly planned rest of it. Those
+// of other sites hold where all take every step together.
 struct StepDraws {
   int64_t round = 1;
   int64_t steps_done = 0;  // of the round

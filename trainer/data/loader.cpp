@@ -37,9 +37,8 @@ Batch Loader::next() {
 
 void Loader::prefetch() {
   // Drawn here and not in the worker: range and sampler belong to the training thread.
-  prefetched_ = worker_.submit([this, draws = draws_of(sampler_, draws_, num_asked_)] {
-    return examples_.draw(draws);
-  });
+  prefetched_ = worker_.submit(
+      [this, draws = draws_of(sampler_, draws_, num_asked_)] { return examples_.draw(draws); });
   ++num_asked_;
 }
 

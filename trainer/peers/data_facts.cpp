@@ -22,8 +22,8 @@ Json told_data_facts(const std::string& master, Store& store) {
     check_json_limits(text, {.depth = 8, .members = 64, .values = 100'000});
     return Json::parse(text);
   } catch (const std::exception& error) {
-    throw PeerError(master, fmt::format("what {} tells of its data cannot be read: {}", master,
-                                        error.what()));
+    throw PeerError(
+        master, fmt::format("what {} tells of its data cannot be read: {}", master, error.what()));
   }
 }
 

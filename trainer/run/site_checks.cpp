@@ -52,9 +52,8 @@ void require_part(const RunConfig& run, const SiteConfig& config) {
   if (config.data.empty() && (run.reads_data(config.name) || sees_images)) {
     throw ConfigError(fmt::format(
         "data: is empty, and {}: name the folder of the run's data",
-        run.strategy.scatter
-            ? config.name + " is the master, which sends all sites their batches"
-        : trains ? config.name + " trains"
+        run.strategy.scatter ? config.name + " is the master, which sends all sites their batches"
+        : trains             ? config.name + " trains"
                  : std::string("the images decide the shape of the net, at a server too")));
   }
 }
@@ -70,10 +69,11 @@ Found look_at_run(CheckedSite& site) {
   if (run.is_open()) {
     return fmt::format("run '{}', one of at most {} sites", run.name, run.most_sites());
   }
-  const auto* const part = !run.trains(config.name)      ? ", which serves alone"
-                           : !run.reads_data(config.name) ? ", to which the master sends its batches"
-                           : run.strategy.scatter         ? ", the master"
-                                                          : "";
+  const auto* const part = !run.trains(config.name) ? ", which serves alone"
+                           : !run.reads_data(config.name)
+                               ? ", to which the master sends its batches"
+                           : run.strategy.scatter ? ", the master"
+                                                  : "";
   return fmt::format("run '{}', site {} of {}{}", run.name, run.site_id(config.name) + 1,
                      run.sites.size(), part);
 }
@@ -266,7 +266,8 @@ Found look_at_output(CheckedSite& site) {
 
 Found look_at_data(CheckedSite& site) {
   if (!site.data.is_named()) {
-    return "none is named: a site that serves alone needs none, nor one to which a master sends its "
+    return "none is named: a site that serves alone needs none, nor one to which a master sends "
+           "its "
            "batches";
   }
   const auto found = site.data.text();

@@ -54,8 +54,8 @@ void write_configs(const SiteGround& ground, const RunConfig& run) {
   if (is_slow_compute(run.inner.compute, ground.site)) spdlog::warn(kSlowComputeText);
 }
 
-// Makes the checks that need the run. With strategy.scatter the master alone has the data, and tells
-// the others before they make theirs.
+// Makes the checks that need the run. With strategy.scatter the master alone has the data, and
+// tells the others before they make theirs.
 void require_run(CheckedSite& site, SitePeers& peers) {
   const auto& run = peers.run();
   const bool is_told = run.strategy.scatter && !run.reads_data(site.loaded.site.name);

@@ -32,9 +32,8 @@ void ScatteredBatches::prefetch() {
   const auto master = std::ranges::find(view.members, master_) - view.members.begin();
   FARSTEP_CHECK(master < std::ssize(view.members), "{} is no member", master_);
   ++num_asked_;
-  const BatchStep step{.generation = view.generation,
-                       .round = draws_.round,
-                       .step = draws_.steps_done + num_asked_};
+  const BatchStep step{
+      .generation = view.generation, .round = draws_.round, .step = draws_.steps_done + num_asked_};
   incoming_.emplace(exchanges_.connections(view), static_cast<int>(master), step, form_,
                     draws_.own().batch);
 }

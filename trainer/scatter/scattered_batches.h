@@ -35,7 +35,7 @@ class ScatteredBatches : public BatchSource {
   const std::string master_;
   Exchanges& exchanges_;
   StepDraws draws_;
-  int64_t num_asked_ = 0;                 // steps of draws_ whose batches have been asked for
+  int64_t num_asked_ = 0;                  // steps of draws_ whose batches have been asked for
   std::optional<IncomingBatch> incoming_;  // of the newest of them
 };
 

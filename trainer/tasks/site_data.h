@@ -1,7 +1,7 @@
 // The data of a site: a folder of token shards, or of labelled images.
 //
-// It is opened when it is first needed. A site without one may learn from another site what its task
-// must know of the data. Not thread-safe: belongs to the thread that opens the site.
+// It is opened when it is first needed. A site without one may learn from another site what its
+// task must know of the data. Not thread-safe: belongs to the thread that opens the site.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,8 @@ namespace {
 // Steps of 0.3 s at equal sites; the first is the master. Its values, 32e6 bits, take 0.032 s to
 // one site. One site's batch of four takes `batch_seconds`.
 Json scattered_json(int num_sites, double batch_seconds) {
-  auto json = scenario_json(std::vector<double>(static_cast<std::size_t>(num_sites), 0.3), "uniform");
+  auto json =
+      scenario_json(std::vector<double>(static_cast<std::size_t>(num_sites), 0.3), "uniform");
   json["parameters"] = 1'000'000;
   json["link"] = {{"bandwidth_bits_per_second", 1e9}};
   json["example_bytes"] = static_cast<int64_t>(batch_seconds * 1e9 / 8 / 4);

@@ -255,8 +255,8 @@ class FakeSite {
   void take_batches() {
     const Sampler sampler(run.config.data.order, 1, examples.size());
     if (!run.config.reads_data(peers.view().own_name())) {
-      training.source = std::make_unique<ScatteredBatches>(NumberedExamples::form(),
-                                                           run.config.master(), peers);
+      training.source =
+          std::make_unique<ScatteredBatches>(NumberedExamples::form(), run.config.master(), peers);
     } else if (run.config.strategy.scatter) {
       training.source = std::make_unique<BatchScatter>(examples, sampler, peers);
     } else {

@@ -25,7 +25,9 @@ class NumberedExamples : public Examples {
  public:
   static constexpr int64_t kSize = 97;
 
-  static ExampleForm form() { return {.parts = {{.dtype = DType::kI64, .shape = {}}}, .text = "numbers"}; }
+  static ExampleForm form() {
+    return {.parts = {{.dtype = DType::kI64, .shape = {}}}, .text = "numbers"};
+  }
   static std::vector<int64_t> numbers_of(const BatchView& batch) {
     std::vector<int64_t> numbers(static_cast<std::size_t>(batch.examples));
     std::memcpy(numbers.data(), batch.parts.front().bytes.data(), batch.parts.front().bytes.size());

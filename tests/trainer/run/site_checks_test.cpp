@@ -148,13 +148,12 @@ TEST_CASE("with a master that scatters, the master alone needs data") {
   };
   CHECK(failure({}).empty());
   CHECK(failure({"data=", "run.sync.servers=[\"b\"]"}).empty());
-  CHECK_THAT(failure({"data="}),
-             Catch::StartsWith("run: 2: " + folder.path("a.json") + ": data: is empty, and a is the "
-                               "master"));
+  CHECK_THAT(failure({"data="}), Catch::StartsWith("run: 2: " + folder.path("a.json") +
+                                                   ": data: is empty, and a is the "
+                                                   "master"));
   // The shape of a net is told by the master, when the site has joined.
   const std::vector<std::string> images{"data=", "run.sync.servers=[\"b\"]",
-                                        "run.model.family=images",
-                                        "run.data.sequence_length=1024"};
+                                        "run.model.family=images", "run.data.sequence_length=1024"};
   CHECK(failure(images).empty());
   CHECK_THAT(folder.failure({"data="}), Contains("data: is empty, and a trains"));
 }

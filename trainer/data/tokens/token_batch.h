@@ -11,8 +11,8 @@
 
 namespace farstep {
 
-// Returns the form of sequences with `length` inputs. Their tokens are from 0 to before `vocabulary`;
-// 0: any.
+// Returns the form of sequences with `length` inputs. Their tokens are from 0 to before
+// `vocabulary`; 0: any.
 ExampleForm token_form(int64_t length, int64_t vocabulary = 0);
 
 struct TokenBatch {
