@@ -74,7 +74,10 @@ class FakeTraining : public InnerTraining {
     if (is_stopped_within) throw_if_stopped(stop);
     if (sequence_seconds > 0) step_seconds = sequence_seconds * static_cast<double>(order.batch);
     TrainedStep trained{.round = order.round, .step = order.step, .sequences = {}};
+    double waited_seconds = 0;
     if (source) {
+      if (source->comes_from_peer()) waited_seconds = batch_seconds;
+      clock_.advance(waited_seconds);
       trained.sequences = NumberedExamples::numbers_of(source->next().view);
       FARSTEP_CHECK(std::ssize(trained.sequences) == order.batch, "another batch");
     }
@@ -97,6 +100,7 @@ class FakeTraining : public InnerTraining {
                             .gradient_norm = 1,
                             .learning_rate = order.progress * order.learning_rate_factor,
                             .tokens = order.batch}};
+    done.waited_seconds = waited_seconds;
     if (order.measures_noise && noise_of) done.noise = noise_of(order);
     if (order.batch == 0) return std::nullopt;  // it serves alone
     if (!is_late) return done;
@@ -125,6 +129,7 @@ class FakeTraining : public InnerTraining {
   std::function<GradientNoise(const StepOrder&)> noise_of;  // unless empty, of a measured step
   std::vector<TrainedStep> steps;
   std::unique_ptr<BatchSource> source;  // unless null, of the batches
+  double batch_seconds = 0;             // that one of another site is waited for
 
  private:
   // Descends by the mean gradient of all sites, which is made from the end, as in backward. Without

@@ -113,6 +113,26 @@ TEST_CASE("the batches count on the links, at the master and at the sites that g
   }
 }
 
+TEST_CASE("the wait for a batch is recorded as such, and makes no plan slower") {
+  auto run = scattered_run(2, 12);
+  run.plan.policy = Policy::kHybrid;
+  run.plan.base_batch = 8;
+  FakeSites sites(run, {1, 1});
+  for (auto& site : sites.sites) {
+    site->training.sequence_seconds = 0.1;
+    site->training.batch_seconds = 5;
+  }
+  REQUIRE(sites.run() == std::vector<bool>(2, true));
+  for (const std::size_t site : {0, 1}) {
+    CHECK(sites[site].run.own_plan().batch == 8);
+    double waited = 0;
+    for (const auto& span : sites[site].events<SpanEvent>()) {
+      if (span.cause == SpanCause::kWait && span.seconds == 5) waited += span.seconds;
+    }
+    CHECK(waited == (site == 0 ? 0 : 3 * 12 * 5));
+  }
+}
+
 TEST_CASE("a master that is lost ends the others, at that step or the one before") {
   FakeSites sites(scattered_run(3), {1, 1, 1});
   sites[0].training.before_step = [](const StepOrder& order) {
