@@ -23,6 +23,7 @@ constexpr std::array kStrategies{
                    .exchange = ExchangeKind::kParameterServer},
     StrategyTraits{.kind = StrategyKind::kDataParallelMaster,
                    .steps_together = true,
+                   .has_master = true,
                    .exchange = ExchangeKind::kParameterServer},
 };
 
@@ -32,6 +33,14 @@ const StrategyTraits& traits_of(StrategyKind kind) {
   const auto row = std::ranges::find(kStrategies, kind, &StrategyTraits::kind);
   FARSTEP_CHECK(row != kStrategies.end(), "strategy {} has no row", name_of(kind));
   return *row;
+}
+
+void StrategyConfig::validate(const JsonPath& path) const {
+  if (!scatter || traits_of(kind).has_master) return;
+  path.member("scatter").fail(fmt::format(
+      "is true, and strategy.kind is {}: only with data_parallel_master one site has the "
+      "batches of all; remove it, or take that kind",
+      name_of(kind)));
 }
 
 void complete_exchange(SyncConfig& sync, StrategyKind kind, const Json& document) {

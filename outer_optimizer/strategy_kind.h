@@ -13,6 +13,7 @@
 #include "outer_optimizer/exchange_kind.h"
 #include "outer_optimizer/sync_config.h"
 #include "trainer/config/fields.h"
+#include "trainer/config/json_fields.h"
 
 namespace farstep {
 
@@ -38,6 +39,7 @@ struct StrategyTraits {
   // All sites take every step together, with equal state. So they take equal numbers of steps, none
   // can go on without another, and none joins later.
   bool steps_together = false;
+  bool has_master = false;  // one site adds up, updates and hands out the model, and may the batch
   ExchangeKind exchange = ExchangeKind::kDirect;  // where the run file leaves it out
   // With steps_together, no exchange but these two.
   std::optional<ExchangeKind> other_exchange = {};
@@ -48,6 +50,7 @@ const StrategyTraits& traits_of(StrategyKind kind);
 struct StrategyConfig {
   StrategyKind kind = StrategyKind::kLowCommunication;
   int64_t bucket_bytes = 32 << 20;
+  bool scatter = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -66,7 +69,14 @@ struct StrategyConfig {
           "with a mean gradient: bytes of it, in fp32, that travel at once while backward computes "
           "the rest",
           in_range(4, 1e12));
+    visit(
+        "scatter", scatter,
+        "with data_parallel_master: the master alone reads the data, sends every site its batches, "
+        "and validates; the other sites' configs need no `data`");
   }
+
+  // Throws ConfigError, with the member under `path`, if members do not go together.
+  void validate(const JsonPath& path) const;
 };
 
 // Sets sync.exchange to the strategy's if `document`, which has the settings under "sync", leaves

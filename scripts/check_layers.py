@@ -70,6 +70,7 @@ MAY_INCLUDE = {
     "trainer/strategy/outer_sync": "base memory config telemetry schedule codec exchange outer_optimizer protocol",
     "trainer/strategy": "base memory config telemetry reduction schedule codec exchange outer_optimizer protocol "
     "sockets transport outer_sync",
+    "trainer/scatter": "base data transport exchange",
     "trainer/settings": "base config data schedule outer_optimizer policy link protocol roster model checkpoint inner "
     "outer_sync strategy",
     "trainer/model/language": "base system config tokens settings model llama fused cpu_ops gpu_ops checkpoint",
@@ -83,7 +84,7 @@ MAY_INCLUDE = {
     "trainer/probe": "base processor data tokens images settings knowledge profile model matmul llama language convnet "
     "tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
-    "membership parameters model matmul language tasks checkpoint inner strategy peers site round launch",
+    "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
     "trainer/commands": "base system config settings telemetry report tokens images outer_optimizer knowledge policy "
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
     "peers launch probe run",

@@ -98,6 +98,8 @@ std::string EventFiles::first_lines(const SimulatedRound& round, const SiteRound
   start.rounds = scenario_.rounds;
   start.generation = round.generation;
   start.trains = scenario_.sites[site.site].trains;
+  start.reads_data =
+      start.trains && (!scenario_.strategy.scatter || site.site == scenario_.master());
   // A site that joins later begins there.
   start.start_round = round.round - 1;
   lines.add(start);

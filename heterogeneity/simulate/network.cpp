@@ -150,6 +150,30 @@ SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values
   return cost;
 }
 
+ScatterCost Network::scatter_cost(std::size_t from, std::span<const int64_t> bytes) const {
+  std::vector<OutgoingMessage> messages;
+  for (std::size_t to = 0; to < bytes.size(); ++to) {
+    messages.push_back(
+        {.bytes = static_cast<double>(bytes[to]),
+         .bits_per_second = to == from ? kUnlimitedRate : bandwidth_bits_per_second(from, to)});
+  }
+  const auto left = leave_seconds(uplinks_bits_per_second_[from], messages);
+  ScatterCost cost;
+  for (std::size_t to = 0; to < bytes.size(); ++to) {
+    if (bytes[to] == 0) {
+      cost.arrival_seconds.push_back(0);
+      continue;
+    }
+    const double delay_seconds = rtt_seconds(from, to) / 2;
+    cost.left_seconds = std::max(cost.left_seconds, left[to]);
+    // The receiver's line may be slower than the sender's.
+    cost.arrival_seconds.push_back(
+        std::max(left[to] + delay_seconds,
+                 message_seconds(messages[to].bytes, uplinks_bits_per_second_[to], delay_seconds)));
+  }
+  return cost;
+}
+
 // Nobody sends its next part before it has the last one, so all go at the pace of the slowest way.
 SyncCost Network::ring_cost(std::span<const std::size_t> present, SyncCost cost,
                             int64_t values) const {

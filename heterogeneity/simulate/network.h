@@ -28,6 +28,12 @@ struct SyncCost {
   std::vector<int64_t> sent_bytes, received_bytes;
 };
 
+// What a site's messages to all others cost, by site id.
+struct ScatterCost {
+  double left_seconds = 0;                   // until the last byte has left
+  std::vector<double> arrival_seconds = {};  // until a site has its message
+};
+
 class Network {
  public:
   // `scenario` must be a result of scenario_from_json().
@@ -49,6 +55,9 @@ class Network {
   // one that does not train sends nothing in the first phase. In a ring each of N parts makes
   // 2 (N - 1) hops, all sites sending at once, as fast as the slowest way of the ring.
   SyncCost sync_cost(std::span<const std::size_t> present, int64_t values) const;
+
+  // Returns the cost of messages from one site to all, which share its uplink; `bytes` by site id.
+  ScatterCost scatter_cost(std::size_t from, std::span<const int64_t> bytes) const;
 
  private:
   struct Way {

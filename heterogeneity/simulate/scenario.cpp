@@ -198,11 +198,18 @@ void complete(Scenario& scenario, const Json& json) {
 
 }  // namespace
 
+std::size_t Scenario::master() const {
+  if (sync.servers.empty()) return 0;
+  const auto found = std::ranges::find(sites, sync.servers.front(), &ScenarioSite::name);
+  return found == sites.end() ? 0 : static_cast<std::size_t>(found - sites.begin());
+}
+
 // Sites are spelled out first, so that all checks are about sites with a name and a profile of
 // their own.
 Scenario scenario_from_json(const Json& json, const std::string& file, const fs::path& folder) {
   auto scenario = read_json<Scenario>(json, file);
   complete(scenario, json);
+  scenario.strategy.validate({file, "strategy"});
   check_plan(scenario.plan, file);
   const auto placed = spell_out(scenario, file, folder);
   check_names(placed);
@@ -218,6 +225,10 @@ Scenario scenario_from_json(const Json& json, const std::string& file, const fs:
   }
   scenario.parameters = scenario.parameters.value_or(0);
   scenario.sequence_length = scenario.sequence_length.value_or(1);
+  // As token_form() has them: the inputs, and the last target.
+  const auto token_bytes = static_cast<int64_t>(sizeof(int64_t));
+  scenario.example_bytes =
+      scenario.example_bytes.value_or(token_bytes * (*scenario.sequence_length + 1));
   check_regions(scenario, file);
   name_servers(scenario);
   check_servers(scenario, file);

@@ -3,6 +3,7 @@
 // Values, and functions that only read files; thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -65,6 +66,14 @@ struct ScenarioSite {
     visit("joins_at_round", joins_at_round, "the first round that it takes part in", at_least(1));
   }
 
+  // Returns how many times as long as by the profile its steps last in a round.
+  double speed_times(int64_t round_number) const {
+    double factor = 1;
+    for (const auto& change : speed) {
+      if (change.round <= round_number) factor = change.times;
+    }
+    return factor;
+  }
   // The time of evaluation and checkpoint.
   double overhead_seconds() const { return evaluate_seconds + checkpoint_seconds; }
 };
@@ -105,12 +114,15 @@ struct Scenario {
   AveragingRule averaging = OuterConfig{}.averaging;
   StrategyConfig strategy;
   SyncConfig sync;
-  std::optional<int64_t> parameters, sequence_length;
+  std::optional<int64_t> parameters, sequence_length, example_bytes;
   double outer_seconds = 0;
   std::string coordinator;
   DefaultLink link;
   std::vector<RegionLink> regions;
   std::vector<ScenarioSite> sites;
+
+  // Returns the id of the site that adds up for all, where the strategy has one.
+  std::size_t master() const;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -125,6 +137,10 @@ struct Scenario {
           "parameters of the model; null takes the profiles', or 0: nothing to send", at_least(0));
     visit("sequence_length", sequence_length,
           "tokens of one sequence; null takes the profiles', or 1", at_least(1));
+    visit("example_bytes", example_bytes,
+          "with strategy.scatter: bytes of an example in a batch; null: of a sequence, 8 for each "
+          "token and 8 more",
+          at_least(1));
     visit("outer_seconds", outer_seconds, "the outer steps of every site in a round", at_least(0));
     visit("coordinator", coordinator, "the site that it runs at; empty is the first");
     visit("link", link, "the way between two sites, if neither's profile nor `regions` has it");
@@ -134,8 +150,8 @@ struct Scenario {
 };
 
 // Reads and validates a scenario. In the result every site has a profile, the profile's name and a
-// count of 1; `parameters`, `sequence_length` and `coordinator` are set. Profile files are relative
-// to `folder`; `file` is for messages.
+// count of 1; `parameters`, `sequence_length`, `example_bytes` and `coordinator` are set. Profile
+// files are relative to `folder`; `file` is for messages.
 //
 // Throws ConfigError with file and JSON path. It refuses a `sync` that is not simulated, a site
 // without step time, two sites with one name, and a link to an unknown peer. It also refuses

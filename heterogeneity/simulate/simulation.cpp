@@ -4,7 +4,6 @@
 #include "heterogeneity/simulate/simulation.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "trainer/base/error.h"
@@ -22,14 +21,6 @@ double noise(uint64_t key) {
   return static_cast<double>(mix(key) >> 11) * 0x1p-53;
 }
 
-double speed_times(const ScenarioSite& site, int64_t round) {
-  double times = 1;
-  for (const auto& change : site.speed) {
-    if (change.round <= round) times = change.times;
-  }
-  return times;
-}
-
 // Returns what the planner may know of all sites, also of those that join later.
 std::vector<SiteKnowledge> known_sites(const Scenario& scenario) {
   std::vector<SiteKnowledge> known;
@@ -44,28 +35,11 @@ std::vector<SiteKnowledge> known_sites(const Scenario& scenario) {
 
 }  // namespace
 
-TimeUse SiteRound::time() const {
-  TimeUse use;
-  use.compute_seconds = std::accumulate(step_seconds.begin(), step_seconds.end(), 0.0);
-  use.seconds(SpanCause::kEvaluate) = evaluate_seconds;
-  use.seconds(SpanCause::kCheckpoint) = checkpoint_seconds;
-  use.seconds(SpanCause::kWait) = measuring_wait_seconds;
-  for (const auto& sync : syncs) {
-    use.seconds(SpanCause::kWait) += sync.exposed.wait;
-    use.seconds(SpanCause::kWan) += sync.exposed.wan();
-    use.seconds(SpanCause::kOuter) += sync.exposed.outer;
-  }
-  if (plan.trains()) return use;
-  for (const auto cause : {SpanCause::kWait, SpanCause::kWan, SpanCause::kOuter}) {
-    use.seconds(SpanCause::kServe) += std::exchange(use.seconds(cause), 0);
-  }
-  return use;
-}
-
 Simulation::Simulation(Scenario scenario, std::string source)
     : scenario_(std::move(scenario)),
       source_(std::move(source)),
       network_(scenario_),
+      scatter_(scenario_, network_),
       states_(scenario_.sites.size()) {
   admit_joiners();
 }
@@ -76,6 +50,7 @@ const SimulatedRound& Simulation::next_round() {
   ++round_.round;
   round_.planned_seconds = planner_->plan(view_).round_seconds;
   for (std::size_t i = 0; i < present_.size(); ++i) begin_round(i);
+  begin_scatter();
   if (planner_->plan(view_).measuring_steps > 0) {
     const auto measuring_steps = planner_->plan(view_).measuring_steps;
     for (std::size_t i = 0; i < present_.size() && !scenario_.plan.equal_steps; ++i) {
@@ -189,7 +164,7 @@ double Simulation::true_step_seconds(std::size_t index) {
     state.batch = plan.batch;
     state.micro_batch = plan.micro_batch;
   }
-  return state.true_step_seconds * speed_times(site, round_.round);
+  return state.true_step_seconds * site.speed_times(round_.round);
 }
 
 void Simulation::take_step(std::size_t index) {
@@ -226,7 +201,16 @@ double Simulation::go_seconds(const SyncCost& cost) const {
   return seconds;
 }
 
-// The waits and the exchanges of all steps of a round add up in one sync, as it is recorded.
+void Simulation::begin_scatter() {
+  if (!scenario_.plan.equal_steps) return;
+  std::vector<int64_t> batches;
+  for (const auto& site : round_.sites) batches.push_back(site.plan.batch);
+  scatter_.plan(batches);
+  scatter_.send(states_[scenario_.master()].free_seconds);
+}
+
+// The waits and the exchanges of all steps of a round add up in one sync, as it is recorded. All
+// sites are there: a site's index is its id.
 void Simulation::step_together() {
   // As EmulatedBackward divides a step: forward has one product for each weight, backward two.
   constexpr double kBackwardShare = 2.0 / 3;
@@ -234,7 +218,16 @@ void Simulation::step_together() {
   double ended = 0;  // the backward of all
   double slowest_seconds = 0;
   double batches = 0;
+  const double began = states_[scenario_.master()].free_seconds;  // at the master
   for (std::size_t i = 0; i < present_.size(); ++i) {
+    auto& sync = round_.sites[i].syncs.front();
+    auto& free_seconds = states_[present_[i]].free_seconds;
+    const double late = std::max(0.0, scatter_.arrival_seconds(i) - free_seconds);
+    free_seconds += late;
+    sync.all.wait += late;
+    sync.exposed.wait += late;
+    sync.sent_bytes += scatter_.sent_bytes(i);
+    sync.received_bytes += scatter_.received_bytes(i);
     take_step(i);
     ended = std::max(ended, states_[present_[i]].free_seconds);
     slowest_seconds = std::max(slowest_seconds, round_.sites[i].step_seconds.back());
@@ -243,19 +236,26 @@ void Simulation::step_together() {
   const double last_bucket = std::min(
       1.0, static_cast<double>(scenario_.strategy.bucket_bytes) /
                (sizeof(float) * static_cast<double>(std::max<int64_t>(1, *scenario_.parameters))));
-  const bool has_master = scenario_.strategy.kind == StrategyKind::kDataParallelMaster;
+  const bool has_master = traits_of(scenario_.strategy.kind).has_master;
+  const auto after = [&](std::size_t i) { return has_master ? cost.back_seconds[i] : 0; };
+  const auto exposed_sum = [&](std::size_t i) {
+    const double overlapping = cost.exchange_seconds[i] - after(i);
+    return std::max(last_bucket * overlapping,
+                    overlapping - (1 - last_bucket) * kBackwardShare * slowest_seconds);
+  };
+  double queued = 0;  // the values, behind the batches of the next step
+  if (round_.sites.front().steps() < planned_steps()) {
+    scatter_.send(began);
+    queued = std::max(0.0, scatter_.line_free_seconds() - ended - exposed_sum(scenario_.master()));
+  }
   for (std::size_t i = 0; i < present_.size(); ++i) {
     auto& state = states_[present_[i]];
     auto& sync = round_.sites[i].syncs.front();
-    const double after = has_master ? cost.back_seconds[i] : 0;
-    const double overlapping = cost.exchange_seconds[i] - after;
-    const double exposed =
-        after + std::max(last_bucket * overlapping,
-                         overlapping - (1 - last_bucket) * kBackwardShare * slowest_seconds);
+    const double exposed = exposed_sum(i) + queued + after(i);
     const double waited = ended - state.free_seconds;
     sync.all.wait += waited;
     sync.exposed.wait += waited;
-    sync.all.exchange += cost.exchange_seconds[i];
+    sync.all.exchange += cost.exchange_seconds[i] + queued;
     sync.exposed.exchange += exposed;
     sync.averaging_weight = static_cast<double>(round_.sites[i].plan.batch) / batches;
     sync.sent_bytes += cost.sent_bytes[i];
@@ -299,6 +299,12 @@ void Simulation::plan_rest() {
     // As in a real run, no sync is due before the next step.
     if (!scenario_.plan.equal_steps && wants_step(i)) take_step(i);
   }
+  begin_scatter();
+}
+
+int64_t Simulation::planned_steps() const {
+  const auto measuring_steps = planner_->plan(view_).measuring_steps;
+  return measuring_steps > 0 ? measuring_steps : round_.sites.front().plan.local_steps;
 }
 
 bool Simulation::has_room(double elapsed_seconds, double step_seconds) const {

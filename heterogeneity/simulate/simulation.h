@@ -16,7 +16,9 @@
 // With a strategy that sums gradients the sites take every step together. The gradient travels in
 // buckets during backward, the last two thirds of a step. So the exchange ends after its last
 // bucket at the earliest, which follows the backward of the slowest site. A master's values travel
-// after that. A round ends with an arrival and a vote.
+// after that. If the master also sends the batches, those of a step leave when the step before it
+// begins, or at the round's begin; the values queue behind what is left of them. A round ends with
+// an arrival and a vote.
 //
 // The planner learns the figures of a round that a real run would send it, and plans the next.
 // Sites that have not joined yet do not take part. When one joins, the planner plans for the new
@@ -25,7 +27,6 @@
 #pragma once
 
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,31 +34,14 @@
 
 #include "heterogeneity/plan/planner.h"
 #include "heterogeneity/simulate/network.h"
+#include "heterogeneity/simulate/scattered_steps.h"
 #include "heterogeneity/simulate/scenario.h"
-#include "heterogeneity/simulate/site_sync.h"
+#include "heterogeneity/simulate/site_round.h"
 #include "outer_optimizer/schedule/averaging.h"
 #include "outer_optimizer/schedule/fragment_schedule.h"
 #include "trainer/base/view.h"
-#include "trainer/telemetry/idle.h"
 
 namespace farstep {
-
-// One site's actions in a round, in their order.
-struct SiteRound {
-  std::size_t site = 0;      // site id
-  SitePlan plan;             // what it had to do
-  double start_seconds = 0;  // since the start of the simulation
-  double evaluate_seconds = 0, checkpoint_seconds = 0;
-  std::vector<double> step_seconds;  // of each inner step
-  // The plan until the round was planned again, and the wait for that.
-  std::optional<SitePlan> measuring_plan;
-  double measuring_wait_seconds = 0;
-  std::vector<SiteSync> syncs;  // of each fragment
-
-  int64_t steps() const { return std::ssize(step_seconds); }
-  // Returns the times by cause, as the site's events count them.
-  TimeUse time() const;
-};
 
 struct SimulatedRound {
   int64_t round = 0;       // from 1
@@ -73,6 +57,7 @@ class Simulation {
   // `scenario` must be a result of scenario_from_json(); `source` names it in messages. Throws
   // ConfigError if the policy cannot plan for the sites.
   Simulation(Scenario scenario, std::string source);
+  Simulation(const Simulation&) = delete;
 
   // Simulates the next round; the result is valid until the next call. Throws InternalError after
   // the last one.
@@ -106,10 +91,14 @@ class Simulation {
   void train_until(std::size_t index, int64_t step);
   double true_step_seconds(std::size_t index);
   bool has_room(double elapsed_seconds, double step_seconds) const;
+  // Lets the batches of the next step leave, by the present plans.
+  void begin_scatter();
   // Takes a step at all sites, and sums its gradients. Requires a strategy that does.
   void step_together();
   // Lets all sites arrive and vote, and waits for that. Returns how long each has waited.
   std::vector<double> agree();
+  // Returns the steps of the round for which the present plan holds.
+  int64_t planned_steps() const;
   void plan_rest();
   // Returns when the last arrival reaches the coordinator; the sites send theirs at free_seconds.
   double go_seconds(const SyncCost& cost) const;
@@ -122,6 +111,7 @@ class Simulation {
   const Scenario scenario_;
   const std::string source_;
   const Network network_;
+  ScatteredSteps scatter_;
   std::optional<Planner> planner_;
   std::vector<std::size_t> present_;   // site ids
   View view_;                          // of those present

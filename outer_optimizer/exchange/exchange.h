@@ -70,6 +70,10 @@ class Exchange {
                              FinalParts& source, std::span<float> values) = 0;
 };
 
+// The phases (Tag::phase) of messages beside an exchange, whose own are 0 and 1: a site's sign that
+// its backward has ended, and the batch of a step.
+inline constexpr uint32_t kEndOfBackwardPhase = 2, kBatchPhase = 3;
+
 // The exchanges of a run: each view has one of its own.
 class Exchanges {
  public:

@@ -159,12 +159,14 @@ class Site {
   Parameters& parameters() { return model_->parameters(); }
 
   void train_round(int64_t round) {
-    loader_->start_round({.pool = WindowPool(run_sequences_),
-                          .site_sequences = site_sequences_,
-                          .offset = range_begin(common_.plan, id_),
-                          .place = static_cast<int64_t>(id_),
-                          .num_members = static_cast<int64_t>(view_.size())},
-                         0, plan().batch);
+    const RoundRange range{.pool = WindowPool(run_sequences_),
+                           .site_sequences = site_sequences_,
+                           .offset = range_begin(common_.plan, id_),
+                           .place = static_cast<int64_t>(id_),
+                           .num_members = static_cast<int64_t>(view_.size())};
+    loader_->begin({.round = round,
+                    .steps = plan().local_steps,
+                    .sites = {{.range = range, .batch = plan().batch}}});
     keep(strategy_->begin(round_start(round), so_far(0), {}));
     for (int64_t step = 0; step < plan().local_steps; ++step) {
       take_step(round, step);
@@ -183,7 +185,7 @@ class Site {
     const auto& options = common_.options;
     const double progress =
         options.progress_from + (options.progress_to - options.progress_from) * done;
-    const auto batch = loader_->next(plan().batch);
+    const auto batch = loader_->next();
     inner_->run(batch.view, plan().micro_batch, progress);
   }
 

@@ -24,6 +24,8 @@ struct PlanOptions {
   AveragingRule averaging = OuterConfig{}.averaging;
   StrategyKind strategy = StrategyConfig{}.kind;
   std::vector<std::string> servers;
+  bool scatter = false;
+  std::optional<int64_t> example_bytes;
   std::optional<double> wan_target;
   bool json = false;
 
@@ -45,6 +47,11 @@ struct PlanOptions {
           "how the sites' replicas stay together; some need equal numbers of steps");
     visit("servers", servers,
           "names of sites that serve alone and need no profile; with --strategy parameter_server");
+    visit("scatter", scatter,
+          "say what the master, the first site, sends of batches; with --strategy "
+          "data_parallel_master");
+    visit("example_bytes", example_bytes,
+          "bytes of an example in a batch; else those of the profiles' sequences", at_least(1));
     visit("wan_target", wan_target,
           "also choose how to sync, so that at most this share of a round is exposed WAN time",
           in_range(1e-6, 1));
@@ -89,6 +96,30 @@ std::vector<SiteKnowledge> sites_of(const PlanOptions& options) {
   return sites;
 }
 
+// The bytes of batches that the master, the first site, sends for each step.
+struct ScatteredBytes {
+  std::string master;
+  int64_t bytes = 0;
+};
+
+// Throws ConfigError if nobody knows the size of an example.
+ScatteredBytes scattered_bytes(const PlanOptions& options, std::span<const SiteKnowledge> sites,
+                               const RoundPlan& plan) {
+  const auto& model = sites.front().profile->model;
+  auto example_bytes = options.example_bytes;
+  if (!example_bytes && model) {
+    example_bytes = static_cast<int64_t>(sizeof(int64_t)) * (model->sequence_length + 1);
+  }
+  if (!example_bytes) {
+    throw ConfigError("--scatter needs --example-bytes, or profiles with a model");
+  }
+  ScatteredBytes scattered{.master = plan.sites.front().site};
+  for (const auto& site : plan.sites) {
+    if (site.site != scattered.master) scattered.bytes += site.batch * *example_bytes;
+  }
+  return scattered;
+}
+
 // Plans the sync from the profiles' links. Throws ConfigError if the profiles lack figures.
 SyncPlan choose_sync(std::span<const SiteKnowledge> sites, const PlanConfig& config,
                      double target) {
@@ -116,18 +147,33 @@ int plan_command(const Arguments& arguments) {
   config.critical_batch = options->critical_batch;
   config.equal_steps = traits_of(options->strategy).steps_together;
   if (config.equal_steps) check_steps_together(*options);
+  if (options->scatter && !traits_of(options->strategy).has_master) {
+    throw ConfigError(fmt::format(
+        "--scatter: with --strategy {} no master sends batches; take data_parallel_master, or "
+        "leave it out",
+        name_of(options->strategy)));
+  }
   // The policies name JSON paths, as in a run file; here the command stands for the file.
   const auto plan = in_file("farstep plan", [&] { return make_plan(config, sites); });
+  std::optional<ScatteredBytes> scattered;
+  if (options->scatter) scattered = scattered_bytes(*options, sites, plan);
   std::optional<SyncPlan> sync;
   if (options->wan_target) sync = choose_sync(sites, config, *options->wan_target);
   if (options->json) {
     auto json = plan_json(config.policy, options->averaging, plan);
     if (sync) json["sync"] = sync_json(*sync);
+    if (scattered) {
+      json["scatter"] = {{"master", scattered->master}, {"bytes_a_step", scattered->bytes}};
+    }
     fmt::print("{}\n", json.dump());
     return 0;
   }
   fmt::print("{}", plan_text(config.policy, options->averaging, plan));
   if (sync) fmt::print("\nsync  {}\n", sync->reason);
+  if (scattered) {
+    fmt::print("\nscatter  {} sends the others {} bytes of batches for each step\n",
+               scattered->master, scattered->bytes);
+  }
   return 0;
 }
 

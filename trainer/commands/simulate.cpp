@@ -22,6 +22,8 @@ struct SimulateOptions {
   std::optional<RoundEnd> round_end;
   std::optional<double> slack_fraction;
   std::optional<StrategyKind> strategy;
+  std::optional<bool> scatter;
+  std::optional<int64_t> example_bytes;
   std::optional<int64_t> fragments, delay_steps;
   std::optional<CodecKind> codec;
   std::string out;
@@ -43,6 +45,9 @@ struct SimulateOptions {
     visit("round_end", round_end, "steps or deadline");
     visit("slack_fraction", slack_fraction, "by how much of a round a last step may be late");
     visit("strategy", strategy, "how the sites' replicas stay together");
+    visit("scatter", scatter,
+          "true or false: the master sends all sites their batches; with data_parallel_master");
+    visit("example_bytes", example_bytes, "bytes of an example in these batches");
     visit("fragments", fragments, "parts of the model that are synced one after the other");
     visit("delay_steps", delay_steps, "inner steps in which training hides a fragment's sync");
     visit("codec", codec, "how the deltas and their mean travel");
@@ -65,13 +70,16 @@ Scenario read_scenario(const SimulateOptions& options, const std::string& source
     const auto& value = given.at(option);
     if (!value.is_null()) apply_override(json, member + "=" + value.dump());
   };
-  for (const std::string name : {"rounds", "seed", "averaging"}) replace(name, name);
+  for (const std::string name : {"rounds", "seed", "averaging", "example_bytes"}) {
+    replace(name, name);
+  }
   for (const std::string name : {"policy", "base_steps", "base_batch", "micro_batch",
                                  "critical_batch", "replan", "round_end", "slack_fraction"}) {
     replace("plan." + name, name);
   }
   for (const std::string name : {"fragments", "delay_steps"}) replace("sync." + name, name);
   replace("strategy.kind", "strategy");
+  replace("strategy.scatter", "scatter");
   replace("sync.codec.kind", "codec");
   return scenario_from_json(json, source, std::filesystem::path(options.scenario).parent_path());
 }

@@ -3,46 +3,43 @@
 #include "trainer/data/loader.h"
 
 #include <utility>
-#include <vector>
 
 #include "trainer/base/error.h"
 
 namespace farstep {
 
+std::vector<Draw> draws_of(const Sampler& sampler, const SiteDraws& site, int64_t step) {
+  std::vector<Draw> draws;
+  const int64_t first = site.first + step * site.batch;
+  for (int64_t k = first; k < first + site.batch; ++k) {
+    draws.push_back(sampler.draw(site.range, k));
+  }
+  return draws;
+}
+
 Loader::Loader(const Examples& examples, const Sampler& sampler)
     : examples_(examples), sampler_(sampler) {}
 
-void Loader::start_round(const RoundRange& range, int64_t first, int64_t batch) {
-  range_ = range;
-  next_example_ = first;
-  prefetch(batch);
+void Loader::begin(const StepDraws& draws) {
+  FARSTEP_CHECK(draws.own().batch >= 1, "a batch of {} examples", draws.own().batch);
+  draws_ = draws.own();
+  num_asked_ = 0;
+  prefetch();
 }
 
-// A batch of another size replaces the prefetched one, which was not counted yet.
-Batch Loader::next(int64_t examples) {
+Batch Loader::next() {
   FARSTEP_CHECK(prefetched_.valid(), "a batch is asked for before its round has started");
-  if (examples != prefetch_examples_) prefetch(examples);
   Batch batch = prefetched_.get();
-  next_example_ += examples;
   // One batch ahead suffices: reading takes far less than a step.
-  prefetch(examples);
+  prefetch();
   return batch;
 }
 
-void Loader::take_back(int64_t examples) {
-  next_example_ -= examples;
-  prefetch(examples);
-}
-
-void Loader::prefetch(int64_t examples) {
-  FARSTEP_CHECK(examples >= 1, "a batch of {} examples", examples);
-  prefetch_examples_ = examples;
-  std::vector<Draw> draws;
-  for (int64_t k = next_example_; k < next_example_ + examples; ++k) {
-    // Here and not in the worker: range and sampler belong to the training thread.
-    draws.push_back(sampler_.draw(range_, k));
-  }
-  prefetched_ = worker_.submit([this, draws = std::move(draws)] { return examples_.draw(draws); });
+void Loader::prefetch() {
+  // Drawn here and not in the worker: range and sampler belong to the training thread.
+  prefetched_ = worker_.submit(
+      [this, draws = draws_of(sampler_, draws_, num_asked_)] { return examples_.draw(draws); });
+  ++num_asked_;
 }
 
 }  // namespace farstep

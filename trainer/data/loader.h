@@ -1,42 +1,40 @@
-// Reads the batches of a round in order, each while the one before is trained on.
+// Reads a site's own batches in order, each while the one before is trained on.
 //
 // One owner thread calls the methods; a worker thread reads.
 #pragma once
 
 #include <cstdint>
 #include <future>
+#include <vector>
 
 #include "trainer/base/worker.h"
+#include "trainer/data/batch_source.h"
 #include "trainer/data/examples.h"
 #include "trainer/data/sampler.h"
 
 namespace farstep {
 
-class Loader {
+// Returns the examples of the site's step number `step`, from 0, of those that follow.
+std::vector<Draw> draws_of(const Sampler& sampler, const SiteDraws& site, int64_t step);
+
+class Loader : public BatchSource {
  public:
   // `sampler` gives the examples and their epochs. The worker reads them. `examples` must outlive
   // this.
   Loader(const Examples& examples, const Sampler& sampler);
 
-  // Goes to example `first` of the site's `range` (0, or more when a round is resumed), and begins
-  // to read the first `batch` examples.
-  void start_round(const RoundRange& range, int64_t first, int64_t batch);
-
-  // Returns the round's next `examples`. They have no end: the caller counts. Fast if `examples` is
-  // the same as before. Rethrows an exception of reading.
-  Batch next(int64_t examples);
-  // Takes back the newest batch, of `examples`: next() returns it once more.
-  void take_back(int64_t examples);
+  void begin(const StepDraws& draws) override;
+  // Batches have no end: the caller counts. Rethrows an exception of reading.
+  Batch next() override;
 
  private:
-  void prefetch(int64_t examples);
+  void prefetch();
 
   const Examples& examples_;
   const Sampler sampler_;
-  RoundRange range_;
-  int64_t next_example_ = 0;       // of the range
-  int64_t prefetch_examples_ = 0;  // size of the batch in `prefetched_`
-  std::future<Batch> prefetched_;  // begins at next_example_
+  SiteDraws draws_;
+  int64_t num_asked_ = 0;          // batches of draws_ that were asked for, with the prefetched one
+  std::future<Batch> prefetched_;  // the next one
   Worker worker_;                  // the last member: its tasks use the others
 };
 

@@ -21,6 +21,7 @@
 #include <string>
 
 #include "trainer/base/named_text.h"
+#include "trainer/data/example_form.h"
 #include "trainer/data/examples.h"
 #include "trainer/model/trainable_model.h"
 
@@ -47,6 +48,9 @@ class Task {
   // They live as long as the task.
   virtual std::span<const NamedText> model_files() const { return {}; }
 
+  // Returns what every example looks like, also where there are none.
+  virtual ExampleForm example_form() const = 0;
+  // Where there are examples, those to train on and those to validate with.
   virtual const Examples& training() const = 0;
   virtual const Examples& validation() const = 0;
 };

@@ -1,7 +1,8 @@
 // The links of the newest view and the exchange over them, made anew for each view.
 //
-// What was sent over earlier links still counts. among() belongs to the thread that syncs; all
-// other methods are thread-safe. What connections() returned ends with the next among().
+// What was sent over earlier links still counts. among() belongs to the thread that syncs, or to
+// another one while no sync is under way; all other methods are thread-safe. What connections()
+// returned ends with the next among().
 #pragma once
 
 #include <functional>

@@ -153,10 +153,10 @@ std::unique_ptr<Links> SitePeers::connect(const View& view, double stall_seconds
 void SitePeers::open_exchanges() {
   links_ = std::make_unique<RenewedLinks>([this](const View& view) {
     const auto& deadlines = run_.deadlines;
-    // A site that serves alone waits for the others' whole step. If one of them is lost meanwhile,
-    // the coordinator tells it.
+    // A site that serves alone waits for the others' whole step, and one without data for the
+    // master's validation. If one of them is lost meanwhile, the coordinator tells it.
     const double stall_seconds =
-        run_.trains(site_.name)
+        run_.reads_data(site_.name)
             ? deadlines.transfer_stall_seconds
             : std::max(deadlines.transfer_stall_seconds, deadlines.laggard_seconds);
     auto links = connect(view, stall_seconds);

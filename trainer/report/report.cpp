@@ -141,10 +141,10 @@ std::map<int64_t, double> accuracies(const std::map<int64_t, LossSum>& sums) {
   return shares;
 }
 
-// Returns how many of these sites have records here, and train: a server has no validation.
-std::size_t count_training(const RunReport& report, const Names& names) {
+// Returns how many of these sites have records here, and validate: those that read data.
+std::size_t count_validating(const RunReport& report, const Names& names) {
   return static_cast<std::size_t>(std::ranges::count_if(report.sites, [&](const auto& site) {
-    return site.run.trains && std::ranges::find(names, site.site) != names.end();
+    return site.run.reads_data && std::ranges::find(names, site.site) != names.end();
   }));
 }
 
@@ -153,12 +153,12 @@ void collect_losses(RunReport& report) {
   std::map<int64_t, LossSum> validation;
   for (const auto& site : report.sites) {
     std::map<int64_t, EvaluationEvent> shares;  // a repeated evaluation of a round counts once
-    std::size_t members = 0;                    // that train, with records here
+    std::size_t members = 0;                    // that validate, with records here
     for (const auto& record : site.records) {
       if (const auto* run = std::get_if<RunEvent>(&record.event)) {
-        members = count_training(report, run->sites);
+        members = count_validating(report, run->sites);
       } else if (const auto* view = std::get_if<ViewEvent>(&record.event)) {
-        members = count_training(report, view->members);
+        members = count_validating(report, view->members);
       } else if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
         if (round->noise_scale) report.noise_scales[round->round] = *round->noise_scale;
         if (!round->train_loss) continue;

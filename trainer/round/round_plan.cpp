@@ -14,17 +14,38 @@ namespace farstep {
 
 namespace {
 
+// Returns what all sites draw from here on. Only of its own sequences in earlier rounds a site
+// knows how many they were, which the sequential order is by.
+StepDraws step_draws(const Run& run) {
+  const auto& plan = run.plan();
+  const int64_t steps_done = run.site.steps_done();
+  const int64_t last_step =
+      plan.measuring_steps > 0 ? plan.measuring_steps : run.own_plan().local_steps;
+  StepDraws draws{.round = run.position.round(),
+                  .steps_done = steps_done,
+                  .steps = std::max<int64_t>(0, last_step - steps_done),
+                  .view = run.peers.view(),
+                  .sites = {}};
+  RoundRange range{.pool = run.position.windows.pool(), .num_members = num_training(plan)};
+  for (const auto& site : plan.sites) {
+    // Windows before steps_before were counted as taken when the round was planned anew.
+    draws.sites.push_back({.range = range,
+                           .first = (steps_done - site.steps_before) * site.batch,
+                           .batch = site.batch});
+    range.offset += site.sequences();
+    if (site.trains()) ++range.place;
+  }
+  draws.sites[draws.view.self].range.site_sequences = run.position.site_sequences;
+  return draws;
+}
+
 SiteWork site_work(const Run& run) {
   const auto& plan = run.plan();
   const auto& config = run.config.plan;
   SiteWork work{.round = run.position.round(),
                 .rounds = run.config.outer.rounds,
                 .plan = run.own_plan(),
-                .range = {.pool = run.position.windows.pool(),
-                          .site_sequences = run.position.site_sequences,
-                          .offset = range_begin(plan, run.peers.view().self),
-                          .place = training_place(run),
-                          .num_members = num_training(plan)},
+                .draws = step_draws(run),
                 .is_measuring = plan.measuring_steps > 0};
   work.learning_rate_factor = run.planner.learning_rate_factor();
   // Without predicted times there is no deadline, and the round ends by steps.

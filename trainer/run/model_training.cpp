@@ -28,18 +28,19 @@ StepTerms terms_of(const StepOrder& order) {
 
 }  // namespace
 
-ModelTraining::ModelTraining(InnerStep& inner, HostMirror& mirror, std::unique_ptr<Loader> loader,
-                             std::vector<EmulatedSpeed> speeds,
+ModelTraining::ModelTraining(InnerStep& inner, HostMirror& mirror,
+                             std::unique_ptr<BatchSource> source, std::vector<EmulatedSpeed> speeds,
                              std::vector<std::optional<double>> sequence_seconds, Clock& clock)
     : inner_(inner),
       theta_(mirror),
-      loader_(std::move(loader)),
+      source_(std::move(source)),
       speeds_(std::move(speeds)),
       balance_(std::move(sequence_seconds)),
       clock_(clock) {}
 
-void ModelTraining::begin(const RoundRange& range, int64_t first_sequence, int64_t batch) {
-  loader_->start_round(range, first_sequence, batch);
+void ModelTraining::begin(const StepDraws& draws) {
+  unused_.reset();
+  source_->begin(draws);
 }
 
 bool ModelTraining::is_emulated() const {
@@ -50,13 +51,18 @@ std::optional<StepDone> ModelTraining::step(const StepOrder& order, SiteReductio
                                             const std::stop_token& stop) {
   StepEvent event{.round = order.round, .step = order.step};
   const double asked = clock_.now_seconds();
-  const auto examples = loader_->next(order.batch);
-  event.data_seconds = clock_.now_seconds() - asked;
+  auto batch = unused_ ? *std::exchange(unused_, std::nullopt) : source_->next();
+  const double waited_seconds = clock_.now_seconds() - asked;
+  const bool waited_for_peer = source_->comes_from_peer();
+  if (!waited_for_peer) event.data_seconds = waited_seconds;
   event.start = clock_.unix_seconds();
   try {
-    return train_on(examples.view, order, std::move(event), gradients, stop);
+    auto done = train_on(batch.view, order, std::move(event), gradients, stop);
+    // Sites whose batches are sent add up gradients in each step, so no step of theirs is late.
+    if (done && waited_for_peer) done->waited_seconds = waited_seconds;
+    return done;
   } catch (const Stopped&) {
-    loader_->take_back(order.batch);
+    unused_ = std::move(batch);
     throw;
   }
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "trainer/base/clock.h"
-#include "trainer/data/loader.h"
+#include "trainer/data/batch_source.h"
 #include "trainer/inner/device_balance.h"
 #include "trainer/inner/emulated_speed.h"
 #include "trainer/inner/inner_step.h"
@@ -20,11 +20,11 @@ class ModelTraining : public InnerTraining {
  public:
   // `speeds` and `sequence_seconds` are by device; a time is nullopt if it is unknown. `inner`,
   // `mirror` (of the model that `inner` trains) and `clock` must outlive this.
-  ModelTraining(InnerStep& inner, HostMirror& mirror, std::unique_ptr<Loader> loader,
+  ModelTraining(InnerStep& inner, HostMirror& mirror, std::unique_ptr<BatchSource> source,
                 std::vector<EmulatedSpeed> speeds,
                 std::vector<std::optional<double>> sequence_seconds, Clock& clock);
 
-  void begin(const RoundRange& range, int64_t first_sequence, int64_t batch) override;
+  void begin(const StepDraws& draws) override;
   std::optional<StepDone> step(const StepOrder& order, SiteReduction* gradients,
                                const std::stop_token& stop) override;
   bool is_step_under_way() const override { return under_way_.has_value(); }
@@ -54,7 +54,8 @@ class ModelTraining : public InnerTraining {
 
   InnerStep& inner_;
   ModelTheta theta_;
-  const std::unique_ptr<Loader> loader_;
+  const std::unique_ptr<BatchSource> source_;
+  std::optional<Batch> unused_;        // of a step that was stopped
   std::vector<EmulatedSpeed> speeds_;  // by device
   DeviceBalance balance_;
   Clock& clock_;

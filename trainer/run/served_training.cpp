@@ -4,7 +4,8 @@
 
 namespace farstep {
 
-void ServedTraining::begin(const RoundRange& /*range*/, int64_t /*first_sequence*/, int64_t batch) {
+void ServedTraining::begin(const StepDraws& draws) {
+  const int64_t batch = draws.own().batch;
   FARSTEP_CHECK(batch == 0, "a site that serves alone has a batch of {}", batch);
 }
 

@@ -19,7 +19,7 @@ class ServedTraining : public InnerTraining {
   ServedTraining(InnerStep& inner, HostMirror& mirror, Recorder& recorder)
       : inner_(inner), theta_(mirror), recorder_(recorder) {}
 
-  void begin(const RoundRange& range, int64_t first_sequence, int64_t batch) override;
+  void begin(const StepDraws& draws) override;
   // Requires `gradients`. Returns nullopt: the step is none of this site's.
   std::optional<StepDone> step(const StepOrder& order, SiteReduction* gradients,
                                const std::stop_token& stop) override;

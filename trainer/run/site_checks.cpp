@@ -47,11 +47,14 @@ void require_part(const RunConfig& run, const SiteConfig& config) {
                     "the one that updates its copy of the model",
                     config.devices.size(), config.name));
   }
-  if (config.data.empty() && (trains || run.is_of_images())) {
+  // With strategy.scatter the master tells what the images decide; a server has to see them.
+  const bool sees_images = run.is_of_images() && !run.strategy.scatter;
+  if (config.data.empty() && (run.reads_data(config.name) || sees_images)) {
     throw ConfigError(fmt::format(
         "data: is empty, and {}: name the folder of the run's data",
-        trains ? config.name + " trains"
-               : std::string("the images decide the shape of the net, at a server too")));
+        run.strategy.scatter ? config.name + " is the master, which sends all sites their batches"
+        : trains             ? config.name + " trains"
+                 : std::string("the images decide the shape of the net, at a server too")));
   }
 }
 
@@ -66,11 +69,19 @@ Found look_at_run(CheckedSite& site) {
   if (run.is_open()) {
     return fmt::format("run '{}', one of at most {} sites", run.name, run.most_sites());
   }
+  const auto* const part = !run.trains(config.name) ? ", which serves alone"
+                           : !run.reads_data(config.name)
+                               ? ", to which the master sends its batches"
+                           : run.strategy.scatter ? ", the master"
+                                                  : "";
   return fmt::format("run '{}', site {} of {}{}", run.name, run.site_id(config.name) + 1,
-                     run.sites.size(), run.trains(config.name) ? "" : ", which serves alone");
+                     run.sites.size(), part);
 }
 
 Found look_at_model(CheckedSite& site) {
+  // The shape of a net for images that only the master has is known when the site has joined.
+  const bool is_untold = !site.data.is_named() && site.data.facts().is_null();
+  if (site.run->is_of_images() && is_untold) return std::nullopt;
   site.layout = family_of(*site.run).layout(site.in_run());
   return fmt::format("{} parameters", num_parameters(*site.layout));
 }
@@ -254,7 +265,11 @@ Found look_at_output(CheckedSite& site) {
 }
 
 Found look_at_data(CheckedSite& site) {
-  if (!site.data.is_named()) return "none is named: a site that serves alone needs none";
+  if (!site.data.is_named()) {
+    return "none is named: a site that serves alone needs none, nor one to which a master sends "
+           "its "
+           "batches";
+  }
   const auto found = site.data.text();
   return fmt::format("{}, digest {}", found, checksum_text(site.data.digest()));
 }

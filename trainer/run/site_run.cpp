@@ -10,12 +10,14 @@
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
+#include "trainer/data/loader.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/device.h"
 #include "trainer/model/language/model_shape.h"
 #include "trainer/peers/agreed_compute.h"
 #include "trainer/peers/agreed_start.h"
+#include "trainer/peers/data_facts.h"
 #include "trainer/peers/known_sites.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/round_stop.h"
@@ -23,6 +25,8 @@
 #include "trainer/run/model_training.h"
 #include "trainer/run/served_training.h"
 #include "trainer/run/site_checks.h"
+#include "trainer/scatter/batch_scatter.h"
+#include "trainer/scatter/scattered_batches.h"
 #include "trainer/strategy/make_strategy.h"
 
 namespace farstep {
@@ -50,6 +54,17 @@ void write_configs(const SiteGround& ground, const RunConfig& run) {
   if (is_slow_compute(run.inner.compute, ground.site)) spdlog::warn(kSlowComputeText);
 }
 
+// Makes the checks that need the run. With strategy.scatter the master alone has the data, and
+// tells the others before they make theirs.
+void require_run(CheckedSite& site, SitePeers& peers) {
+  const auto& run = peers.run();
+  const bool is_told = run.strategy.scatter && !run.reads_data(site.loaded.site.name);
+  if (is_told) site.data.learn(told_data_facts(run.master(), peers.store()));
+  require_run_fits(site, run, std::string(kRunSource));
+  if (!run.strategy.scatter || is_told) return;
+  tell_data_facts(family_of(run).data_facts(site.in_run()), peers.store());
+}
+
 // Logs if `save` fails, so that the error before it is the one that ends the run.
 template <typename Save>
 void log_failure(std::string_view text, Save&& save) {
@@ -73,7 +88,7 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, Resume resume,
       {.journal = ground->site.coordinator.journal, .term = ground->output / "term.json"});
   if (!peers) return nullptr;
   return peers->telling_failure([&] {
-    require_run_fits(checked, peers->run(), std::string(kRunSource));
+    require_run(checked, *peers);
     write_configs(*ground, peers->run());
     peers->open_exchanges();
     auto task = family_of(peers->run()).make_task(checked.in_run());
@@ -162,15 +177,20 @@ std::unique_ptr<InnerTraining> SiteRun::make_training() {
   }
   const auto& view = peers_->view();
   return std::make_unique<ModelTraining>(
-      *model_.inner, theta, make_loader(), speeds(),
+      *model_.inner, theta, make_source(), speeds(),
       known_sequence_seconds(planner_.sites(view)[view.self].profile, ground_->site.devices.size()),
       ground_->clock);
 }
 
-std::unique_ptr<Loader> SiteRun::make_loader() const {
+std::unique_ptr<BatchSource> SiteRun::make_source() const {
+  auto& exchanges = peers_->exchanges();
+  if (!config_.reads_data(ground_->site.name)) {
+    return std::make_unique<ScatteredBatches>(task_->example_form(), config_.master(), exchanges);
+  }
   const auto& examples = task_->training();
-  return std::make_unique<Loader>(
-      examples, Sampler(config_.data.order, static_cast<uint64_t>(config_.seed), examples.size()));
+  const Sampler sampler(config_.data.order, static_cast<uint64_t>(config_.seed), examples.size());
+  if (!config_.strategy.scatter) return std::make_unique<Loader>(examples, sampler);
+  return std::make_unique<BatchScatter>(examples, sampler, exchanges);
 }
 
 std::vector<EmulatedSpeed> SiteRun::speeds() const {
@@ -209,6 +229,7 @@ void SiteRun::record_start() {
                                     .start_step = trainer_.steps_done(),
                                     .start_fragments = strategy_->syncs_of_round(),
                                     .trains = config_.trains(ground_->site.name),
+                                    .reads_data = config_.reads_data(ground_->site.name),
                                     .clock_offset_seconds = peers_->clock_offset_seconds()});
 }
 

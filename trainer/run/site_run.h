@@ -11,7 +11,7 @@
 #include <string>
 
 #include "heterogeneity/plan/planner.h"
-#include "trainer/data/loader.h"
+#include "trainer/data/batch_source.h"
 #include "trainer/inner/emulated_speed.h"
 #include "trainer/model/task.h"
 #include "trainer/peers/site_peers.h"
@@ -51,7 +51,7 @@ class SiteRun {
   Planner make_planner() const;
   std::unique_ptr<Strategy> make_strategy();
   std::unique_ptr<InnerTraining> make_training();
-  std::unique_ptr<Loader> make_loader() const;
+  std::unique_ptr<BatchSource> make_source() const;
   std::vector<EmulatedSpeed> speeds() const;
   // Refuses to train unless all sites start from the same weights.
   void compare_start() const;

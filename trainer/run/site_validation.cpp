@@ -22,19 +22,21 @@ bool is_validation_due(int64_t examples_before, int64_t examples_after, int64_t 
 }
 
 bool SiteValidation::run_if_due(Run& run, int64_t sequences_before, const std::stop_token& stop) {
-  // A site that serves alone has no examples.
-  if (!run.own_plan().trains()) return true;
+  // Others read the examples, and validate.
+  if (!run.config.reads_data(run.peers.view().own_name())) return true;
   if (!is_due(run, sequences_before)) return true;
   const int64_t rounds_done = run.position.rounds_done;
   run.peers.set_activity(rounds_done, 0, "evaluating");
   const auto span = run.recorder.span(SpanCause::kEvaluate, rounds_done);
   swap_global_and_local(run.strategy);  // a replica's loss says little about theta_global
-  // Each site evaluates a part of the examples; the report adds up sums and targets.
+  // Each site evaluates a part of the examples, or the master alone all of them; the report adds up
+  // sums and targets.
+  const bool is_alone = run.config.strategy.scatter;
   std::optional<Validation> result;
   try {
     result = evaluate(model_, task_.validation(),
-                      {.part = training_place(run),
-                       .num_parts = num_training(run.plan()),
+                      {.part = is_alone ? 0 : training_place(run),
+                       .num_parts = is_alone ? 1 : num_training(run.plan()),
                        .examples = run.config.evaluate.windows,
                        .batch = run.own_plan().micro_batch},
                       stop);

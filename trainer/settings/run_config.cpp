@@ -29,6 +29,16 @@ RunSite RunConfig::site(const std::string& site) const {
   return unnamed;
 }
 
+const std::string& RunConfig::master() const {
+  FARSTEP_CHECK(traits_of(strategy.kind).has_master, "{} has no master", name_of(strategy.kind));
+  return sync.servers.empty() ? sites.front().name : sync.servers.front();
+}
+
+bool RunConfig::reads_data(const std::string& name_of_site) const {
+  if (!trains(name_of_site)) return false;
+  return !strategy.scatter || name_of_site == master();
+}
+
 namespace {
 
 // sync.delay_steps counts the steps of a site that takes plan.base_steps of them. Where no site
@@ -125,6 +135,15 @@ void check_steps_together(const RunConfig& run, const std::string& file) {
   }
 }
 
+// The master draws for all sites, and knows of their work what it has planned.
+void check_scatter(const RunConfig& run, const std::string& file) {
+  run.strategy.validate({file, "strategy"});
+  if (!run.strategy.scatter || run.data.order == DataOrder::kShuffled) return;
+  JsonPath{file, "data.order"}.fail(
+      "is sequential, by which each site counts its own examples; with strategy.scatter the master "
+      "draws for all: set it to shuffled");
+}
+
 // Sites that serve alone.
 void check_servers(const RunConfig& run, const std::string& file) {
   const JsonPath sites{file, "sites"};
@@ -182,6 +201,7 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
     }
   }
   check_servers(run, file);
+  check_scatter(run, file);
   check_family(run, file);
   run.sync.validate({file, "sync"}, run.plan.base_steps);
   check_steps(run, file);

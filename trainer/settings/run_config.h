@@ -96,6 +96,11 @@ struct RunConfig {
   RunSite site(const std::string& site) const;
   // Returns whether the site trains. Otherwise it serves alone.
   bool trains(const std::string& name_of_site) const { return site(name_of_site).trains; }
+  // Returns the site that adds up and updates for all, where the strategy has one.
+  const std::string& master() const;
+  // Returns whether the site reads examples, to train on and to validate with. Otherwise it serves
+  // alone, or the master sends it its batches.
+  bool reads_data(const std::string& name_of_site) const;
   bool is_of_images() const { return model.family == ModelFamily::kImages; }
   // The targets of an example: a sequence's tokens, or an image's one label; and what they are
   // called.

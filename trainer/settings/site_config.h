@@ -145,7 +145,8 @@ struct SiteConfig {
         "data", data,
         "folder of token shards that `farstep tokenize` made; of a run of images: of IDX files, "
         "as MNIST has them, or of CIFAR-10's binary version; a site that serves alone needs none, "
-        "except with images, which decide the net's shape");
+        "except with images, which decide the net's shape; with strategy.scatter the master alone "
+        "needs it");
     visit("models", models, "folder under which model.from is looked up");
     visit("profile", profile,
           "what `farstep profile` measured of this site; empty: the plan learns from the rounds");

@@ -7,7 +7,7 @@
 #include <stop_token>
 
 #include "heterogeneity/knowledge/gradient_noise.h"
-#include "trainer/data/sampler.h"
+#include "trainer/data/batch_source.h"
 #include "trainer/reduction/site_reduction.h"
 #include "trainer/strategy/strategy.h"
 #include "trainer/telemetry/event.h"
@@ -27,7 +27,8 @@ struct StepOrder {
 // A finished inner step.
 struct StepDone {
   StepEvent event;
-  double held_seconds = 0;                  // its wait for a checkpoint's copy, after event.seconds
+  double held_seconds = 0;    // its wait for a checkpoint's copy, after event.seconds
+  double waited_seconds = 0;  // its wait for a batch of another site, before event.start
   std::optional<GradientNoise> noise = {};  // what it showed; nullopt: nothing
 };
 
@@ -35,15 +36,15 @@ class InnerTraining {
  public:
   virtual ~InnerTraining() = default;
 
-  // Sets the data of the next batches: `range`, from the site's sequence `first_sequence` on.
-  // `batch` is the expected number of sequences of a batch.
-  virtual void begin(const RoundRange& range, int64_t first_sequence, int64_t batch) = 0;
+  // Sets the data of the next steps.
+  virtual void begin(const StepDraws& draws) = 0;
 
   // Takes a step and returns it when it is done. A GPU may be one step late: then the new step
   // stays under way, and the call returns the step before (nullopt for the first). `gradients`,
   // unless null, takes part in the sum of the gradients. Throws DivergenceError if loss or gradient
-  // is not finite, DataError if the batch cannot be read. Throws Stopped if `stop` is requested
-  // before the step's update: then nothing has changed, and the next call gets the same data.
+  // is not finite, DataError if the batch cannot be read, PeerError if another site sends it and it
+  // does not come. Throws Stopped if `stop` is requested before the step's update: then nothing has
+  // changed, and the next call gets the same data.
   virtual std::optional<StepDone> step(const StepOrder& order, SiteReduction* gradients,
                                        const std::stop_token& stop) = 0;
   virtual bool is_step_under_way() const = 0;

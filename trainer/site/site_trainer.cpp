@@ -19,9 +19,7 @@ SiteTrainer::SiteTrainer(InnerTraining& inner, Recorder& recorder, const Clock& 
 
 void SiteTrainer::begin(const SiteWork& work) {
   work_ = work;
-  const auto& plan = work_.plan;
-  // Windows before plan.steps_before were counted as taken when the round was planned anew.
-  inner_.begin(work_.range, (steps_done_ - plan.steps_before) * plan.batch, plan.batch);
+  inner_.begin(work_.draws);
 }
 
 bool SiteTrainer::wants_step() const {
@@ -70,6 +68,13 @@ void SiteTrainer::record(const std::optional<StepDone>& done) {
   timer_.add_step(event.seconds);
   loss_sum_ += event.loss.value_or(0);
   if (done->noise) noise_ += *done->noise;
+  if (done->waited_seconds > 0) {
+    timer_.add_wait(done->waited_seconds);
+    recorder_.record(SpanEvent{.cause = SpanCause::kWait,
+                               .round = event.round,
+                               .start = event.start - done->waited_seconds,
+                               .seconds = done->waited_seconds});
+  }
   if (done->held_seconds > 0) {
     recorder_.record(SpanEvent{.cause = SpanCause::kCheckpoint,
                                .round = event.round,

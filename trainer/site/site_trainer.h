@@ -18,7 +18,7 @@ struct SiteWork {
   int64_t round = 1;   // from 1
   int64_t rounds = 1;  // of the run
   SitePlan plan;
-  RoundRange range;           // of the data
+  StepDraws draws;            // the data of the steps that follow
   bool is_measuring = false;  // the rest is planned after a few steps, which the caller counts
   // The round ends by this deadline, and after plan.most_steps at the latest. nullopt: it ends
   // after plan.local_steps.

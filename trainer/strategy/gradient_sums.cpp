@@ -12,9 +12,6 @@ namespace farstep {
 
 namespace {
 
-// Messages beside the exchange, whose phases are 0 and 1.
-constexpr uint32_t kEndOfBackward = 2;
-
 // Returns what each member reduces of each bucket. Equal bytes: every bucket is cut, so that all
 // servers work all the time. By layer: a tensor is one server's, in whichever bucket it lies.
 std::vector<std::vector<Range>> partitions_of(const SyncConfig& sync, const View& view,
@@ -142,7 +139,7 @@ void GradientSums::wait_for_backward_of_all() {
   const Tag tag{.generation = static_cast<uint64_t>(view.generation),
                 .round = static_cast<uint64_t>(plan_.round),
                 .fragment = step_,
-                .phase = kEndOfBackward};
+                .phase = kEndOfBackwardPhase};
   const std::array<std::byte, 1> mark{};
   std::vector<std::byte> marks(view.size());
   std::vector<std::unique_ptr<Transfer>> transfers;

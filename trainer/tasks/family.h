@@ -36,6 +36,9 @@ class Family {
   // Returns what the run trains on: "128 windows of 64 tokens". Throws ConfigError or DataError if
   // the site's data does not fit the run.
   virtual std::string check_data(const SiteOfRun& at) const = 0;
+  // Returns what a site without data must know of this site's, to make the task. Throws as
+  // check_data() does.
+  virtual Json data_facts(const SiteOfRun& at) const = 0;
   // Makes the task. Throws as the others do.
   virtual std::unique_ptr<Task> make_task(const SiteOfRun& at) const = 0;
 };

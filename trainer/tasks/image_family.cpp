@@ -7,19 +7,33 @@
 
 namespace farstep {
 
+namespace {
+
+ConvNetConfig net_of(const SiteOfRun& at) {
+  if (at.data.is_named()) return convnet_of_run(at.run, at.run_source, *at.data.images());
+  return convnet_from_json(at.data.facts(), "the net for the master's images");
+}
+
+}  // namespace
+
 std::vector<ParameterSpec> ImageFamily::layout(const SiteOfRun& at) const {
-  return list_net(convnet_of_run(at.run, at.run_source, *at.data.images())).layout;
+  return list_net(net_of(at)).layout;
 }
 
 std::string ImageFamily::check_data(const SiteOfRun& at) const {
   const auto data = at.data.images();
-  const auto net = convnet_of_run(at.run, at.run_source, *data);
+  const auto net = net_of(at);
   return fmt::format("{} images, less mean {:.4f}, over deviation {:.4f}", data->training.size(),
                      fmt::join(net.mean, ", "), fmt::join(net.deviation, ", "));
 }
 
+Json ImageFamily::data_facts(const SiteOfRun& at) const {
+  return convnet_to_json(net_of(at));
+}
+
 std::unique_ptr<Task> ImageFamily::make_task(const SiteOfRun& at) const {
-  return std::make_unique<ImageTask>(at.run, at.run_source, at.data.images());
+  return std::make_unique<ImageTask>(at.run, net_of(at),
+                                     at.data.is_named() ? at.data.images() : nullptr);
 }
 
 }  // namespace farstep

@@ -1,11 +1,26 @@
 #include "trainer/tasks/language_family.h"
 
 #include "trainer/base/error.h"
+#include "trainer/config/json_fields.h"
 #include "trainer/model/language/language_task.h"
 #include "trainer/model/language/model_shape.h"
 #include "trainer/model/llama/llama_layout.h"
 
 namespace farstep {
+
+namespace {
+
+// What the task of a site without tokens must know of them.
+struct TokenFacts {
+  std::optional<int64_t> eos;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("eos", eos, "the token that ends a document", at_least(0));
+  }
+};
+
+}  // namespace
 
 std::vector<ParameterSpec> LanguageFamily::layout(const SiteOfRun& at) const {
   return llama_layout(model_shape(at.site, at.run, at.run_source));
@@ -29,9 +44,19 @@ std::string LanguageFamily::check_data(const SiteOfRun& at) const {
   return fmt::format("{} windows of {} tokens", windows, length);
 }
 
+Json LanguageFamily::data_facts(const SiteOfRun& at) const {
+  return to_json(TokenFacts{.eos = at.data.tokens()->training.eos()});
+}
+
 std::unique_ptr<Task> LanguageFamily::make_task(const SiteOfRun& at) const {
-  return std::make_unique<LanguageTask>(at.site, at.run, at.run_source,
-                                        at.data.is_named() ? at.data.tokens() : nullptr);
+  if (at.data.is_named()) {
+    return std::make_unique<LanguageTask>(at.site, at.run, at.run_source, at.data.tokens());
+  }
+  TokenFacts facts;
+  if (!at.data.facts().is_null()) {
+    facts = read_json<TokenFacts>(at.data.facts(), "what the master told of its tokens");
+  }
+  return std::make_unique<LanguageTask>(at.site, at.run, at.run_source, nullptr, facts.eos);
 }
 
 }  // namespace farstep

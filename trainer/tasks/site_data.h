@@ -1,6 +1,7 @@
 // The data of a site: a folder of token shards, or of labelled images.
 //
-// It is opened when it is first needed. Not thread-safe: belongs to the thread that opens the site.
+// It is opened when it is first needed. A site without one may learn from another site what its
+// task must know of the data. Not thread-safe: belongs to the thread that opens the site.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "trainer/config/json_fields.h"
 #include "trainer/data/images/image_data.h"
 #include "trainer/data/tokens/token_dataset.h"
 #include "trainer/model/model_config.h"
@@ -28,6 +31,11 @@ class SiteData {
   bool is_named() const { return !folder_.empty(); }
   const std::filesystem::path& folder() const { return folder_; }
 
+  // What a site without a folder knows of the data: the other site's Family::data_facts(). Null:
+  // nothing.
+  void learn(Json facts) { facts_ = std::move(facts); }
+  const Json& facts() const { return facts_; }
+
   // Open the folder if necessary. Throw DataError as open() does, or if it has data of another
   // family.
   std::shared_ptr<const TokenData> tokens();
@@ -41,6 +49,7 @@ class SiteData {
  private:
   const std::filesystem::path folder_;
   const std::optional<ModelFamily> family_;
+  Json facts_;
   // One of them once it is open.
   std::shared_ptr<const TokenData> tokens_;
   std::shared_ptr<const ImageData> images_;

@@ -34,7 +34,7 @@ struct RunEvent {
   int64_t parameters = 0, sequence_length = 0, rounds = 0, generation = 0;
   std::string unit = "tokens";
   int64_t start_round = 0, start_step = 0, start_fragments = 0;
-  bool trains = true;
+  bool trains = true, reads_data = true;
   double clock_offset_seconds = 0;
 
   template <typename Visitor>
@@ -59,6 +59,8 @@ struct RunEvent {
     visit("start_fragments", start_fragments,
           "fragments of the round after those that were applied before", required(at_least(0)));
     visit("trains", trains, "false: the site serves alone, and has no steps of its own", kRequired);
+    visit("reads_data", reads_data,
+          "false: it serves alone, or the master sends it its batches; others validate", kRequired);
     visit("clock_offset_seconds", clock_offset_seconds,
           "add it to this site's times to get the coordinator's", kRequired);
   }

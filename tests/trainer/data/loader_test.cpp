@@ -32,6 +32,11 @@ class CountingDataset {
   TokenDataset dataset_;
 };
 
+// The steps of a site alone.
+StepDraws steps_of(const RoundRange& range, int64_t first, int64_t batch) {
+  return {.sites = {{.range = range, .first = first, .batch = batch}}};
+}
+
 // Numbers of the windows in a batch, having checked that each is length + 1 tokens from its place.
 std::vector<int64_t> windows_of(const Batch& read) {
   const auto& batch = *static_cast<const TokenBatch*>(read.memory.get());
@@ -57,27 +62,31 @@ TEST_CASE("sequential batches are the windows an outside program would take") {
   const TokenWindows windows(*dataset, kLength);
   Loader loader(windows, Sampler(DataOrder::kSequential, 0, windows.size()));
   RoundRange range{.place = 1, .num_members = 4};
-  loader.start_round(range, 0, 3);
-  CHECK(windows_of(loader.next(3)) == std::vector<int64_t>{1, 5, 9});
-  CHECK(windows_of(loader.next(3)) == std::vector<int64_t>{13, 17, 21});
+  loader.begin(steps_of(range, 0, 3));
+  CHECK(windows_of(loader.next()) == std::vector<int64_t>{1, 5, 9});
+  CHECK(windows_of(loader.next()) == std::vector<int64_t>{13, 17, 21});
   range.pool = WindowPool(24);
   range.site_sequences = 6;
-  loader.start_round(range, 0, 3);
-  CHECK(windows_of(loader.next(3)) == std::vector<int64_t>{25, 29, 33});
+  loader.begin(steps_of(range, 0, 3));
+  CHECK(windows_of(loader.next()) == std::vector<int64_t>{25, 29, 33});
 }
 
-TEST_CASE("batches follow the sampler whatever their sizes") {
+TEST_CASE("batches follow the sampler whatever their size, and the range from any place") {
   const CountingDataset dataset(1001);
   constexpr int64_t kLength = 7;
   const TokenWindows windows(*dataset, kLength);
   const Sampler sampler(DataOrder::kShuffled, 3, windows.size());
   const RoundRange range{.pool = WindowPool(130), .site_sequences = 60, .offset = 5};
   Loader loader(windows, sampler);
-  loader.start_round(range, 0, 2);
-  int64_t k = 0;
-  for (const int64_t sequences : {2, 2, 5, 1, 1, 3, 40, 2}) {
-    for (const auto number : windows_of(loader.next(sequences))) {
-      CHECK(number == sampler.draw(range, k++).number);
+  for (const int64_t sequences : {1, 2, 5, 40}) {
+    for (const int64_t first : {0, 3}) {
+      loader.begin(steps_of(range, first, sequences));
+      int64_t k = first;
+      for (int step = 0; step < 4; ++step) {
+        const auto numbers = windows_of(loader.next());
+        CHECK(std::ssize(numbers) == sequences);
+        for (const auto number : numbers) CHECK(number == sampler.draw(range, k++).number);
+      }
     }
   }
 }
@@ -88,13 +97,13 @@ TEST_CASE("a round resumed in its middle goes on with the same windows") {
   const TokenWindows windows(*dataset, kLength);
   const Sampler sampler(DataOrder::kShuffled, 3, windows.size());
   Loader whole(windows, sampler);
-  whole.start_round({.offset = 10}, 0, 4);
-  whole.next(4);
-  whole.next(4);
-  const auto expected = windows_of(whole.next(4));
+  whole.begin(steps_of({.offset = 10}, 0, 4));
+  whole.next();
+  whole.next();
+  const auto expected = windows_of(whole.next());
   Loader resumed(windows, sampler);
-  resumed.start_round({.offset = 10}, 8, 4);
-  CHECK(windows_of(resumed.next(4)) == expected);
+  resumed.begin(steps_of({.offset = 10}, 8, 4));
+  CHECK(windows_of(resumed.next()) == expected);
 }
 
 TEST_CASE("what goes wrong in the loader's thread reaches the caller") {
@@ -102,16 +111,17 @@ TEST_CASE("what goes wrong in the loader's thread reaches the caller") {
   const TokenWindows windows(*dataset, 10);
   // A sampler over more windows than there are.
   Loader loader(windows, Sampler(DataOrder::kSequential, 0, 1000));
-  loader.start_round({}, 8, 1);
-  CHECK(windows_of(loader.next(1)) == std::vector<int64_t>{8});
-  CHECK_THROWS_AS(loader.next(1), InternalError);
+  loader.begin(steps_of({}, 8, 1));
+  CHECK(windows_of(loader.next()) == std::vector<int64_t>{8});
+  CHECK_THROWS_AS(loader.next(), InternalError);
 }
 
 TEST_CASE("a batch before the first round is a bug") {
   const CountingDataset dataset(100);
   const TokenWindows windows(*dataset, 10);
   Loader loader(windows, Sampler(DataOrder::kSequential, 0, 9));
-  CHECK_THROWS_AS(loader.next(1), InternalError);
+  CHECK_THROWS_AS(loader.next(), InternalError);
+  CHECK_THROWS_AS(loader.begin(steps_of({}, 0, 0)), InternalError);
 }
 
 }  // namespace farstep

@@ -57,6 +57,36 @@ TEST_CASE("the accuracy is the share of the hits of all sites and the counts are
   CHECK(table.rows[2].cells[static_cast<std::size_t>(column)] == "-");
 }
 
+TEST_CASE("a site that validates for all gives the loss of the run") {
+  for (const bool is_told : {true, false}) {
+    const TemporaryFolder folder;
+    SyntheticRun run;
+    run.step_seconds = {0.25, 0.5};
+    run.rounds = 2;
+    run.steps = 1;
+    for (std::size_t site = 0; site < 2; ++site) {
+      auto records = run.records(site);
+      if (site == 1) {
+        std::get<RunEvent>(records.front().event).reads_data = !is_told;
+        std::erase_if(records, [](const Record& record) {
+          return std::holds_alternative<EvaluationEvent>(record.event);
+        });
+      }
+      for (auto& record : records) {
+        auto* share = std::get_if<EvaluationEvent>(&record.event);
+        if (share == nullptr) continue;
+        share->loss_sum = 12;
+        share->tokens = 8;
+      }
+      write_events(folder / run.site_name(site) / "events.jsonl", records);
+    }
+    // Else the other site's share is missing.
+    const auto losses = build_report(folder.path()).validation_losses;
+    CHECK(losses.contains(2) == is_told);
+    if (is_told) CHECK(losses.at(2) == 1.5);
+  }
+}
+
 TEST_CASE("the page shows the accuracy of a run that has one and no other") {
   SyntheticRun run;
   run.step_seconds = {0.25};

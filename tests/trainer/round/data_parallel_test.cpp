@@ -19,12 +19,17 @@ struct Kind {
   int num_servers = 0;
   int64_t bucket_bytes = 12;
   bool serve_alone = false;
+  bool scatter = false;
 };
 
 const Kind kServers{.strategy = StrategyKind::kParameterServer,
                     .exchange = ExchangeKind::kParameterServer,
                     .num_servers = 2,
                     .serve_alone = true};
+
+const Kind kScatter{.strategy = StrategyKind::kDataParallelMaster,
+                    .exchange = ExchangeKind::kParameterServer,
+                    .scatter = true};
 
 // A ring needs Gloo: end-to-end tests have it.
 const std::vector<Kind> kKinds{
@@ -36,6 +41,7 @@ const std::vector<Kind> kKinds{
     {StrategyKind::kParameterServer, ExchangeKind::kParameterServer, PartitionRule::kLayer, 2},
     {StrategyKind::kParameterServer, ExchangeKind::kParameterServer, PartitionRule::kLayer, 3},
     {StrategyKind::kDataParallelMaster, ExchangeKind::kParameterServer},
+    kScatter,
     kServers,
 };
 
@@ -43,6 +49,7 @@ RunConfig run_of(const Kind& kind, int num_sites, int64_t base_steps = 6) {
   auto run = strategy_run(num_sites, 1, 0, 0, base_steps);
   run.strategy.kind = kind.strategy;
   run.strategy.bucket_bytes = kind.bucket_bytes;
+  run.strategy.scatter = kind.scatter;
   run.sync.exchange = kind.exchange;
   run.sync.partition = kind.partition;
   for (int server = 0; server < std::min(kind.num_servers, num_sites); ++server) {

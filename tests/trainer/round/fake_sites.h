@@ -21,8 +21,11 @@
 #include "tests/trainer/round/fake_training.h"
 #include "tests/trainer/strategy/meeting.h"
 #include "tests/wan/transport/run_ranks.h"
+#include "trainer/data/loader.h"
 #include "trainer/round/join_round.h"
 #include "trainer/round/run_round.h"
+#include "trainer/scatter/batch_scatter.h"
+#include "trainer/scatter/scattered_batches.h"
 #include "trainer/strategy/make_strategy.h"
 #include "trainer/telemetry/event_log.h"
 #include "wan/transport/link_meter.h"
@@ -227,8 +230,8 @@ class FakeSite {
            const std::filesystem::path& folder)
       : folder_(folder / config.sites[site].name),
         recorder_(folder_, config.sites[site].name, clock_),
-        training(std::move(start), static_cast<int>(site), step_seconds, clock_),
         peers(view_of(config, site), meeting, transport, std::move(renew)),
+        training(std::move(start), static_cast<int>(site), step_seconds, clock_),
         checkpoints(training),
         handover(handed, meeting),
         planner(config.plan, sites_of(config.sites), peers.view()),
@@ -244,7 +247,22 @@ class FakeSite {
             .validator = validation,
             .handover = handover,
             .recorder = recorder_,
-            .clock = clock_} {}
+            .clock = clock_} {
+    if (config.strategy.scatter) take_batches();
+  }
+
+  // Trains on batches of numbered examples from here on: from the site's own, or from the master.
+  void take_batches() {
+    const Sampler sampler(run.config.data.order, 1, examples.size());
+    if (!run.config.reads_data(peers.view().own_name())) {
+      training.source =
+          std::make_unique<ScatteredBatches>(NumberedExamples::form(), run.config.master(), peers);
+    } else if (run.config.strategy.scatter) {
+      training.source = std::make_unique<BatchScatter>(examples, sampler, peers);
+    } else {
+      training.source = std::make_unique<Loader>(examples, sampler);
+    }
+  }
 
   // Returns the recorded events of one kind.
   template <typename Kind>
@@ -285,8 +303,9 @@ class FakeSite {
   Recorder recorder_;
 
  public:
-  FakeTraining training;
+  NumberedExamples examples;
   FakePeers peers;
+  FakeTraining training;  // whose source uses both
   KeptCheckpoints checkpoints;
   CountedValidation validation;
   FakeHandover handover;

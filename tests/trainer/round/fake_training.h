@@ -2,22 +2,58 @@
 // clock, and a record of what they trained on.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "tests/support/fake_clock.h"
 #include "tests/trainer/strategy/vector_sites.h"
+#include "trainer/base/error.h"
 #include "trainer/base/stopped.h"
+#include "trainer/data/example_form.h"
+#include "trainer/data/examples.h"
 #include "trainer/site/inner_training.h"
 
 namespace farstep {
 
+// Examples that are their own numbers, counted on from epoch to epoch.
+class NumberedExamples : public Examples {
+ public:
+  static constexpr int64_t kSize = 97;
+
+  static ExampleForm form() {
+    return {.parts = {{.dtype = DType::kI64, .shape = {}}}, .text = "numbers"};
+  }
+  static std::vector<int64_t> numbers_of(const BatchView& batch) {
+    std::vector<int64_t> numbers(static_cast<std::size_t>(batch.examples));
+    std::memcpy(numbers.data(), batch.parts.front().bytes.data(), batch.parts.front().bytes.size());
+    return numbers;
+  }
+
+  int64_t size() const override { return kSize; }
+  Batch read(std::span<const int64_t> numbers) const override {
+    if (unreadable && std::ranges::count(numbers, *unreadable) > 0) throw DataError("unreadable");
+    auto blank = blank_batch(form(), std::ssize(numbers));
+    std::ranges::copy(std::as_bytes(numbers), blank.parts.front().begin());
+    return blank.batch;
+  }
+  Batch draw(std::span<const Draw> draws) const override {
+    std::vector<int64_t> numbers;
+    for (const auto& draw : draws) numbers.push_back(draw.epoch * kSize + draw.number);
+    return read(numbers);
+  }
+
+  std::optional<int64_t> unreadable;
+};
+
 // The sequences of a step that a site trained on.
 struct TrainedStep {
   int64_t round = 0, step = 0;
-  std::vector<int64_t> sequences;  // numbers in the order of all sites
+  std::vector<int64_t> sequences;  // numbers in the order of all sites; of a source: its examples'
   bool operator==(const TrainedStep&) const = default;
 };
 
@@ -27,10 +63,10 @@ class FakeTraining : public InnerTraining {
   FakeTraining(std::vector<float> start, int site, double step_seconds, FakeClock& clock)
       : values(std::move(start)), step_seconds(step_seconds), site_(site), clock_(clock) {}
 
-  void begin(const RoundRange& range, int64_t first_sequence, int64_t batch) override {
-    (void)batch;
-    range_ = range;
-    next_sequence_ = first_sequence;
+  void begin(const StepDraws& draws) override {
+    range_ = draws.own().range;
+    next_sequence_ = draws.own().first;
+    if (source) source->begin(draws);
   }
   std::optional<StepDone> step(const StepOrder& order, SiteReduction* gradients,
                                const std::stop_token& stop) override {
@@ -38,7 +74,14 @@ class FakeTraining : public InnerTraining {
     if (is_stopped_within) throw_if_stopped(stop);
     if (sequence_seconds > 0) step_seconds = sequence_seconds * static_cast<double>(order.batch);
     TrainedStep trained{.round = order.round, .step = order.step, .sequences = {}};
-    for (int64_t k = 0; k < order.batch; ++k) {
+    double waited_seconds = 0;
+    if (source) {
+      if (source->comes_from_peer()) waited_seconds = batch_seconds;
+      clock_.advance(waited_seconds);
+      trained.sequences = NumberedExamples::numbers_of(source->next().view);
+      FARSTEP_CHECK(std::ssize(trained.sequences) == order.batch, "another batch");
+    }
+    for (int64_t k = 0; !source && k < order.batch; ++k) {
       trained.sequences.push_back(range_.pool.at(range_.offset + next_sequence_ + k));
     }
     if (gradients != nullptr) {
@@ -57,6 +100,7 @@ class FakeTraining : public InnerTraining {
                             .gradient_norm = 1,
                             .learning_rate = order.progress * order.learning_rate_factor,
                             .tokens = order.batch}};
+    done.waited_seconds = waited_seconds;
     if (order.measures_noise && noise_of) done.noise = noise_of(order);
     if (order.batch == 0) return std::nullopt;  // it serves alone
     if (!is_late) return done;
@@ -84,6 +128,8 @@ class FakeTraining : public InnerTraining {
   std::function<void(const StepOrder&)> before_step;
   std::function<GradientNoise(const StepOrder&)> noise_of;  // unless empty, of a measured step
   std::vector<TrainedStep> steps;
+  std::unique_ptr<BatchSource> source;  // unless null, of the batches
+  double batch_seconds = 0;             // that one of another site is waited for
 
  private:
   // Descends by the mean gradient of all sites, which is made from the end, as in backward. Without

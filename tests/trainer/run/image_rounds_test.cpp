@@ -7,6 +7,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/trainer/round/fake_sites.h"
+#include "trainer/data/loader.h"
 #include "trainer/model/convnet/image_task.h"
 #include "trainer/model/evaluate.h"
 #include "trainer/run/model_training.h"
@@ -119,7 +120,8 @@ void check_that_sites_learn(const RunConfig& run) {
     std::cout << "SKIPPED: " << kFashionMnist << " is not there (scripts/setup.sh --tests)\n";
     return;
   }
-  const ImageTask task(run, "run.json", std::make_shared<const ImageData>(kFashionMnist));
+  const auto data = std::make_shared<const ImageData>(kFashionMnist);
+  const ImageTask task(run, convnet_of_run(run, "run.json", *data), data);
   CHECK(task.training().size() == 60'000);
   const TemporaryFolder folder;
   Meeting meeting(2);

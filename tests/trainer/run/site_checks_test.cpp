@@ -138,6 +138,26 @@ TEST_CASE("validation shards are needed by a run that validates and by no other"
   CHECK(folder.failure({"run.evaluate.every_rounds=0"}).empty());
 }
 
+TEST_CASE("with a master that scatters, the master alone needs data") {
+  const Folder folder;
+  const std::vector<std::string> scatter{"run.strategy.kind=data_parallel_master",
+                                         "run.strategy.scatter=true"};
+  const auto failure = [&](std::vector<std::string> overrides) {
+    overrides.insert(overrides.begin(), scatter.begin(), scatter.end());
+    return folder.failure(overrides);
+  };
+  CHECK(failure({}).empty());
+  CHECK(failure({"data=", "run.sync.servers=[\"b\"]"}).empty());
+  CHECK_THAT(failure({"data="}), Catch::StartsWith("run: 2: " + folder.path("a.json") +
+                                                   ": data: is empty, and a is the "
+                                                   "master"));
+  // The shape of a net is told by the master, when the site has joined.
+  const std::vector<std::string> images{"data=", "run.sync.servers=[\"b\"]",
+                                        "run.model.family=images", "run.data.sequence_length=1024"};
+  CHECK(failure(images).empty());
+  CHECK_THAT(folder.failure({"data="}), Contains("data: is empty, and a trains"));
+}
+
 TEST_CASE("a site without a run file is checked against the run once it is there") {
   const Folder folder;
   const auto own = folder.load();

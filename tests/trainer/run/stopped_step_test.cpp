@@ -5,6 +5,7 @@
 #include "tests/trainer/inner/site_training.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/stopped.h"
+#include "trainer/data/loader.h"
 #include "trainer/model/evaluate.h"
 #include "trainer/run/model_training.h"
 
@@ -71,7 +72,7 @@ class WatchedSite {
                   std::vector(devices, EmulatedSpeed(std::nullopt)),
                   std::vector(devices, std::optional(0.1)), clock_) {
     model_->parameters().initialise(5);
-    training_.begin({}, 0, kBatch);
+    training_.begin({.sites = {{.batch = kBatch}}});
   }
 
   double step(int64_t number, const std::stop_token& stop) {

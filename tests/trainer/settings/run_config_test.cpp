@@ -170,6 +170,28 @@ TEST_CASE("sites that step together take equal steps, all of them") {
   }
 }
 
+TEST_CASE("only a master scatters, and draws in the order that it knows of all") {
+  auto json = smallest_run();
+  apply_override(json, "strategy.kind=data_parallel_master");
+  auto run = run_config_from_json(json, "run.json");
+  CHECK(run.master() == "a");
+  CHECK((run.reads_data("a") && run.reads_data("b")));
+  apply_override(json, "strategy.scatter=true");
+  run = run_config_from_json(json, "run.json");
+  CHECK((run.reads_data("a") && !run.reads_data("b")));
+  apply_override(json, "sync.servers=[\"b\", \"a\"]");
+  run = run_config_from_json(json, "run.json");
+  CHECK(run.master() == "b");
+  CHECK((run.reads_data("b") && !run.reads_data("a")));
+  for (const std::string kind : {"low_communication", "ring_all_reduce", "parameter_server"}) {
+    CHECK_THAT(refusal_of_all({"strategy.kind=" + kind, "strategy.scatter=true"}),
+               Contains("run.json: strategy.scatter: is true, and strategy.kind is " + kind));
+  }
+  CHECK_THAT(refusal_of_all({"strategy.kind=data_parallel_master", "strategy.scatter=true",
+                             "data.order=sequential"}),
+             Contains("run.json: data.order: is sequential"));
+}
+
 TEST_CASE("an optimizer's settings stand under its name") {
   auto json = smallest_run();
   apply_override(json, "inner.adamw.beta2=0.99");

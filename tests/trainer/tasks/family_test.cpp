@@ -54,4 +54,45 @@ TEST_CASE("a language model's layout needs no data and a net's does") {
   CHECK_THROWS_AS(family_of(of_images.run).layout(of_images.at()), DataError);
 }
 
+TEST_CASE("a site without data makes the same task by what it is told of another's") {
+  const SmallTokens tokens;
+  const SmallImages images;
+  RunConfig language;
+  language.model.layers = 1;
+  language.data.sequence_length = 16;
+  auto run_of_images = small_image_run();
+  run_of_images.data.images.deviation = {0.3};
+  Site of_tokens(language, tokens.path()), of_images(run_of_images, images.path());
+  for (auto* site : {&of_tokens, &of_images}) {
+    Site without(site->run, "");
+    const auto& family = family_of(site->run);
+    without.data.learn(Json::parse(family.data_facts(site->at()).dump()));
+    CHECK(num_parameters(family.layout(without.at())) == num_parameters(family.layout(site->at())));
+    const auto task = family.make_task(site->at()), told = family.make_task(without.at());
+    CHECK(told->config_text() == task->config_text());
+    // What one reads is what the other expects.
+    const auto form = told->example_form();
+    const auto batch = task->training().read(std::vector<int64_t>{0, 3, 1});
+    CHECK(form.text == batch.view.text);
+    CHECK(3 * form.targets == batch.view.targets);
+    REQUIRE(form.parts.size() == batch.view.parts.size());
+    for (std::size_t part = 0; part < form.parts.size(); ++part) {
+      CHECK(form.parts[part].dtype == batch.view.parts[part].dtype);
+      CHECK(form.parts[part].shape == batch.view.parts[part].shape);
+      CHECK(3 * form.parts[part].row_bytes() == batch.view.parts[part].bytes.size());
+    }
+    CHECK_FALSE(unfit_value(form, batch.view));
+  }
+}
+
+TEST_CASE("a task bounds the values that index its model") {
+  const SmallImages images;
+  RunConfig language;
+  language.model.vocabulary = 77;
+  Site of_tokens(language, ""), of_images(small_image_run(), images.path());
+  CHECK(family_of(language).make_task(of_tokens.at())->example_form().parts.at(0).num_values == 77);
+  const auto form = family_of(of_images.run).make_task(of_images.at())->example_form();
+  CHECK(form.parts.at(1).num_values == 4);
+}
+
 }  // namespace farstep

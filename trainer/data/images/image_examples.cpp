@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "trainer/base/error.h"
 #include "trainer/base/mix.h"
 
@@ -39,15 +41,16 @@ Variation variation_of(const Augmentation& augmentation, const Draw& draw) {
           .flip = augmentation.flip && (mix(bits + 3) >> 63) != 0};
 }
 
-BatchView ImageBatch::view() const {
-  const auto examples = static_cast<int64_t>(labels.size());
-  return {.examples = examples,
-          .targets = examples,
-          .parts = {{DType::kF32,
-                     {shape.channels, shape.height, shape.width},
-                     std::as_bytes(std::span(images))},
-                    {DType::kI64, {}, std::as_bytes(std::span(labels))}},
+ExampleForm image_form(const ImageShape& shape, int64_t classes) {
+  return {.parts = {{.dtype = DType::kF32, .shape = {shape.channels, shape.height, shape.width}},
+                    {.dtype = DType::kI64, .shape = {}, .num_values = classes}},
+          .targets = 1,
           .text = fmt::format("images of {}", shape.text())};
+}
+
+BatchView ImageBatch::view() const {
+  return view_of(image_form(shape), std::ssize(labels),
+                 std::array{std::as_bytes(std::span(images)), std::as_bytes(std::span(labels))});
 }
 
 ImageExamples::ImageExamples(const LabelledImages& images, const PixelStatistics& statistics,

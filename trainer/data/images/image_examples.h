@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "trainer/data/example_form.h"
 #include "trainer/data/examples.h"
 #include "trainer/data/images/labelled_images.h"
 
@@ -32,6 +33,9 @@ struct Variation {
 // Returns the variation of an example in an epoch. It depends on the arguments alone, so equal runs
 // get equal bits, whichever site reads the example, and a resumed run goes on with them.
 Variation variation_of(const Augmentation& augmentation, const Draw& draw);
+
+// Returns the form of normalised images with one of `classes` labels each; 0: any.
+ExampleForm image_form(const ImageShape& shape, int64_t classes = 0);
 
 // Images of a batch and their labels.
 struct ImageBatch {

@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
 
 namespace farstep {
 
-TokenBatch::operator BatchView() const {
-  return {.examples = sequences,
-          .targets = sequences * length,
-          .parts = {{DType::kI64, {length + 1}, std::as_bytes(std::span(tokens))}},
+ExampleForm token_form(int64_t length, int64_t vocabulary) {
+  return {.parts = {{.dtype = DType::kI64, .shape = {length + 1}, .num_values = vocabulary}},
+          .targets = length,
           .text = fmt::format("sequences of {} tokens", length)};
+}
+
+TokenBatch::operator BatchView() const {
+  return view_of(token_form(length), sequences, std::array{std::as_bytes(std::span(tokens))});
 }
 
 Batch TokenWindows::read(std::span<const int64_t> windows) const {

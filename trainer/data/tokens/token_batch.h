@@ -5,10 +5,15 @@
 #include <span>
 #include <vector>
 
+#include "trainer/data/example_form.h"
 #include "trainer/data/examples.h"
 #include "trainer/data/tokens/token_dataset.h"
 
 namespace farstep {
+
+// Returns the form of sequences with `length` inputs. Their tokens are from 0 to before
+// `vocabulary`; 0: any.
+ExampleForm token_form(int64_t length, int64_t vocabulary = 0);
 
 struct TokenBatch {
   int64_t sequences = 0;

@@ -40,13 +40,12 @@ ConvNetConfig convnet_of_run(const RunConfig& run, const std::string& run_source
   return config;
 }
 
-ImageTask::ImageTask(const RunConfig& run, const std::string& run_source,
-                     std::shared_ptr<const ImageData> data)
-    : data_(std::move(data)),
-      config_(convnet_of_run(run, run_source, *data_)),
-      compute_(run.inner.compute),
-      training_(data_->training, config_.statistics(), augmentation_of(run)),
-      validation_(data_->validation, config_.statistics(), std::nullopt) {}
+ImageTask::ImageTask(const RunConfig& run, ConvNetConfig net, std::shared_ptr<const ImageData> data)
+    : data_(std::move(data)), config_(std::move(net)), compute_(run.inner.compute) {
+  if (!data_) return;
+  training_.emplace(data_->training, config_.statistics(), augmentation_of(run));
+  validation_.emplace(data_->validation, config_.statistics(), std::nullopt);
+}
 
 std::unique_ptr<TrainableModel> ImageTask::make_model(at::Device device, bool recompute) const {
   return make_convnet(config_, device, compute_, recompute);

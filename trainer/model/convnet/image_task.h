@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "trainer/data/images/image_data.h"
@@ -20,22 +21,25 @@ ConvNetConfig convnet_of_run(const RunConfig& run, const std::string& run_source
 
 class ImageTask : public Task {
  public:
-  // Throws ConfigError as convnet_of_run() does.
-  ImageTask(const RunConfig& run, const std::string& run_source,
-            std::shared_ptr<const ImageData> data);
+  // Trains `net`, which is that of convnet_of_run() for the run's images. `data` is null at a site
+  // that has none; there are no examples then.
+  ImageTask(const RunConfig& run, ConvNetConfig net, std::shared_ptr<const ImageData> data);
 
   // Throws ConfigError as make_convnet() does.
   std::unique_ptr<TrainableModel> make_model(at::Device device, bool recompute) const override;
   // Returns the JSON from which convnet_from_json() reads the net.
   std::string config_text() const override { return convnet_to_json(config_).dump(2); }
-  const ImageExamples& training() const override { return training_; }
-  const ImageExamples& validation() const override { return validation_; }
+  ExampleForm example_form() const override {
+    return image_form(config_.images(), config_.classes);
+  }
+  const ImageExamples& training() const override { return training_.value(); }
+  const ImageExamples& validation() const override { return validation_.value(); }
 
  private:
-  const std::shared_ptr<const ImageData> data_;
+  const std::shared_ptr<const ImageData> data_;  // null: none
   const ConvNetConfig config_;
   const ComputeType compute_;
-  const ImageExamples training_, validation_;
+  std::optional<const ImageExamples> training_, validation_;  // nullopt: there are none
 };
 
 }  // namespace farstep

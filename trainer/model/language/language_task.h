@@ -22,13 +22,13 @@ void require_vocabulary(const LlamaConfig& shape, const TokenData& data,
 
 class LanguageTask : public Task {
  public:
-  // The task of a run at a site, on the site's tokens. `data` is null at a site that serves alone
-  // and has none; there are no examples then. The model has the shape that the run says, or that
-  // of the folder that it starts from. Throws ConfigError naming `run_source` and the JSON
-  // path, also if the tokens need a larger vocabulary; or DataError naming a file of that folder or
-  // of the data.
+  // The task of a run at a site, on the site's tokens. `data` is null at a site that has none;
+  // there are no examples then, and `eos` is the token that ends a document, if it is known. The
+  // model has the shape that the run says, or that of the folder that it starts from. Throws
+  // ConfigError naming `run_source` and the JSON path, also if the tokens need a larger vocabulary;
+  // or DataError naming a file of that folder or of the data.
   LanguageTask(const SiteConfig& site, const RunConfig& run, const std::string& run_source,
-               std::shared_ptr<const TokenData> data);
+               std::shared_ptr<const TokenData> data, std::optional<int64_t> eos = {});
 
   const LlamaConfig& shape() const { return shape_; }
 
@@ -40,6 +40,9 @@ class LanguageTask : public Task {
   std::string config_text() const override;
   // Returns the tokenizer's files, as companion_files() has them.
   std::span<const NamedText> model_files() const override { return files_; }
+  ExampleForm example_form() const override {
+    return token_form(sequence_length_, shape_.vocabulary);
+  }
   // An example is a window of the run's sequence length.
   const TokenWindows& training() const override { return training_.value(); }
   // A run without validation may have no such examples.

@@ -141,11 +141,11 @@ TEST_CASE("a loader varies images by the epoch, also where a round is resumed") 
   const Sampler sampler(DataOrder::kShuffled, 1, examples.size());
   const RoundRange range{.pool = WindowPool(3), .offset = 4};
   Loader whole(examples, sampler), resumed(examples, sampler);
-  whole.start_round(range, 0, 6);
-  whole.next(6);
-  const auto batch = whole.next(6);
-  resumed.start_round(range, 6, 4);
-  CHECK(images_of(resumed.next(6)).images == images_of(batch).images);
+  whole.begin({.sites = {{.range = range, .batch = 6}}});
+  whole.next();
+  const auto batch = whole.next();
+  resumed.begin({.sites = {{.range = range, .first = 6, .batch = 6}}});
+  CHECK(images_of(resumed.next()).images == images_of(batch).images);
   // Numbers 13 to 18 of the order, of epochs 2 and 3.
   std::vector<Draw> draws;
   for (int64_t k = 6; k < 12; ++k) draws.push_back(sampler.draw(range, k));

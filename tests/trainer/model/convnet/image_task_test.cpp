@@ -24,11 +24,16 @@ std::vector<int64_t> examples_of(int64_t step, int64_t batch, int64_t examples) 
   return numbers;
 }
 
+// The task of a run on these images.
+ImageTask task_of(const RunConfig& run, const std::shared_ptr<const ImageData>& data) {
+  return {run, convnet_of_run(run, "run.json", *data), data};
+}
+
 // A site of that many devices that learns rows; returns the net's values after twenty steps.
 at::Tensor learned_rows(std::size_t devices, int64_t micro_batch) {
   const SmallImages folder;
   const auto run = small_image_run();
-  const ImageTask task(run, "run.json", folder.data());
+  const auto task = task_of(run, folder.data());
   const auto model = task.make_model(at::kCPU, false);
   task.set_start_values(model->parameters(), 1);
   std::vector<std::unique_ptr<Replica>> replicas;
@@ -63,7 +68,7 @@ TEST_CASE("the net learns the same in any micro-batches and on several devices")
 TEST_CASE("validation in parts adds up to that of the whole set") {
   const SmallImages folder;
   const auto run = small_image_run();
-  const ImageTask task(run, "run.json", folder.data());
+  const auto task = task_of(run, folder.data());
   const auto model = task.make_model(at::kCPU, false);
   task.set_start_values(model->parameters(), 2);
   const auto whole = evaluate(*model, task.validation(), {});
@@ -94,14 +99,14 @@ TEST_CASE("the run's own means and deviations replace those of the images") {
         pixel_statistics(data->training).deviation);
   run.data.images.mean = {0.25};
   run.data.images.deviation = {0.5};
-  const ImageTask task(run, "run.json", data);
+  const auto task = task_of(run, data);
   const auto json = Json::parse(task.config_text());
   CHECK(json["mean"] == std::vector<double>{0.25});
   const auto batch = task.validation().read(std::vector<int64_t>{0});
   const auto& images = *static_cast<const ImageBatch*>(batch.memory.get());
   CHECK(images.images[0] == Approx((1 - 0.25) / 0.5));  // bright
   run.data.images.deviation = {0.5, 0.5, 0.5};
-  CHECK_THROWS_WITH(ImageTask(run, "run.json", data),
+  CHECK_THROWS_WITH(task_of(run, data),
                     Contains("run.json: data.images.deviation: has 3 values; the images have 1"));
 }
 
@@ -113,14 +118,14 @@ TEST_CASE("training images are varied by the run's seed and validation images ar
     const auto batch = examples.draw(std::vector<Draw>{{0, 0}, {1, 0}, {2, 0}, {3, 0}});
     return static_cast<const ImageBatch*>(batch.memory.get())->images;
   };
-  const ImageTask task(run, "run.json", folder.data()), same(run, "run.json", folder.data());
+  const auto task = task_of(run, folder.data()), same = task_of(run, folder.data());
   CHECK(values(task.training()) == values(same.training()));
   run.seed += 1;
-  const ImageTask other(run, "run.json", folder.data());
+  const auto other = task_of(run, folder.data());
   CHECK(values(other.training()) != values(task.training()));
   CHECK(values(other.validation()) == values(task.validation()));
   run.data.images = {.crop_padding = 0, .flip = false};
-  const ImageTask plain(run, "run.json", folder.data());
+  const auto plain = task_of(run, folder.data());
   CHECK(values(plain.training()) == values(plain.validation()));  // the same rows in both splits
 }
 
