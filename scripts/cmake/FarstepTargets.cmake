@@ -20,16 +20,20 @@ function(farstep_library name)
 endfunction()
 
 # farstep_test(NAME SOURCES a_test.cpp ... DEPS layer ... [LINK ...] [LABELS fast] [TORCH] [THREADS]
-#              [GPU])
+#              [GPU] [APART])
 #   One Catch2 program; every TEST_CASE becomes a CTest test with the label, one word: Catch2's
 #   discovery takes no list. THREADS: it starts threads; only such programs are built for
-#   ThreadSanitizer. GPU: it has tests with the tag [gpu], and is bundled.
+#   ThreadSanitizer. GPU: it has tests with the tag [gpu], and is bundled. APART: its sources give one
+#   name to different helpers, so each is a unit of its own.
 function(farstep_test name)
-  cmake_parse_arguments(ARG "TORCH;THREADS;GPU" "" "SOURCES;DEPS;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;THREADS;GPU;APART" "" "SOURCES;DEPS;LINK;LABELS" ${ARGN})
   if(FARSTEP_SANITIZE STREQUAL "thread" AND NOT ARG_THREADS)
     return()
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  if(ARG_APART)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
   farstep_link(${name} PRIVATE "test_support;${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" test)
   # Catch2's assertions take twice as long to compile with -O3, and what is tested has its own objects.
   target_compile_options(${name} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Og>")

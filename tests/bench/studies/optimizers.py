@@ -68,6 +68,9 @@ MORE = (
     Sites("muon", 50, 1.0, 0.7, total=400, batch=16), Sites("muon", 50, 1.0, 0.7, total=400),
     Sites("adamw", 50, 1.0, 0.7, total=400, batch=16), Sites("adamw", 50, 1.0, 0.7, total=400),
     Sites("muon", 50, 1.0, 0.7, total=3200),
+    *(Sites(optimizer, 50, eta, mu, total=400, batch=16)
+      for optimizer in ("muon", "adamw") for eta, mu in ((1.0, 0.5), (0.7, 0.5), (1.0, 0.0))),
+    Sites("muon", 50, 1.0, 0.5, total=400, batch=64), Sites("muon", 50, 1.0, 0.5, total=3200),
 )
 FEW_SYNCS = Sites("muon", 500, 1.0, 0.5, total=FEW_SYNCS_STEPS)
 

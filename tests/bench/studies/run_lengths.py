@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from studies.runs import Bench, Run, equal_run
 
-SETTINGS = ((0.7, 0.9), (1.0, 0.7), (0.7, 0.5), (1.0, 0.5), (1.0, 0.9))
+SETTINGS = ((0.7, 0.9), (1.0, 0.7), (0.7, 0.5), (1.0, 0.5), (1.0, 0.9), (1.0, 0.0), (0.7, 0.3))
 # Rounds, H, whether from the warm start, seeds.
 LENGTHS = ((10, 20, False, 2), (10, 20, True, 2), (100, 5, False, 2), (100, 5, True, 2),
            (1000, 2, False, 1))

@@ -9,10 +9,6 @@
 
 namespace farstep {
 
-namespace {
-const auto kReductions = {ReductionKind::kBuckets, ReductionKind::kMaster};
-}  // namespace
-
 TEST_CASE("what fails on a device ends the step and leaves the models as they were") {
   for (const auto reduction : kReductions) {
     bool is_broken = true;

@@ -133,9 +133,9 @@ TEST_CASE("the noise of many steps is that of the points, over 1, 2 and 4 device
 
 // A site's seat in the sum of two sites' mean gradients. The coefficients are applied here, as an
 // exchange does it.
-class Seat : public SiteReduction {
+class NoisySeat : public SiteReduction {
  public:
-  Seat(HostReduction& all, std::size_t place, std::span<float> gradients, double coefficient)
+  NoisySeat(HostReduction& all, std::size_t place, std::span<float> gradients, double coefficient)
       : all_(all), place_(place), gradients_(gradients), coefficient_(coefficient) {}
   void begin_step() override {}
   void ready(std::size_t, int64_t begin, int64_t end) override {
@@ -165,7 +165,7 @@ TEST_CASE("sites that sum their gradients measure their own parts against the me
     QuadraticSite first(1), second(2);
     HostReduction all({first.step->host_gradients(), second.step->host_gradients()}, 100,
                       [](int64_t begin, int64_t end, const auto& work) { work(begin, end); });
-    Seat seats[] = {{all, 0, first.step->host_gradients(), 0.25},
+    NoisySeat seats[] = {{all, 0, first.step->host_gradients(), 0.25},
                     {all, 1, second.step->host_gradients(), 0.75}};
     const auto batch = drawn_points(8, random);
     const TokenBatch own[] = {

@@ -43,8 +43,6 @@ Trained train(const Shares& shares, int64_t micro_batch,
   return trained;
 }
 
-const auto kReductions = {ReductionKind::kBuckets, ReductionKind::kMaster};
-
 }  // namespace
 
 TEST_CASE("several devices train as one device with the whole batch does") {

@@ -11,6 +11,8 @@ namespace farstep {
 
 using Shares = std::vector<int64_t>;
 
+inline const auto kReductions = {ReductionKind::kBuckets, ReductionKind::kMaster};
+
 // A model that does what a test wants when it is asked for gradients, and then as it would anyway.
 class Watched : public TrainableModel {
  public:

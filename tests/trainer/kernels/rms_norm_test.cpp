@@ -10,15 +10,15 @@ namespace {
 
 constexpr double kEpsilon = 1e-5;
 
-struct Reference {
+struct NormReference {
   std::vector<double> y, inverse_rms, x_gradient, weight_gradient;
 };
 
 // `x_gradient` and `weight_gradient` begin with 0.
-Reference reference(const std::vector<float>& x, const std::vector<float>& weight,
+NormReference reference(const std::vector<float>& x, const std::vector<float>& weight,
                     const std::vector<float>& dy, std::size_t rows) {
   const std::size_t width = weight.size();
-  Reference result{.y = std::vector<double>(x.size()),
+  NormReference result{.y = std::vector<double>(x.size()),
                    .inverse_rms = {},
                    .x_gradient = std::vector<double>(x.size()),
                    .weight_gradient = std::vector<double>(width)};

@@ -8,13 +8,13 @@ namespace farstep {
 
 namespace {
 
-struct Reference {
+struct SoftmaxReference {
   std::vector<double> probabilities, log_sums, score_gradient;
 };
 
-Reference reference(const ScoreTile& tile, const std::vector<float>& scores,
+SoftmaxReference reference(const ScoreTile& tile, const std::vector<float>& scores,
                     const std::vector<float>& dp) {
-  Reference result{.probabilities = std::vector<double>(scores.size()),
+  SoftmaxReference result{.probabilities = std::vector<double>(scores.size()),
                    .log_sums = {},
                    .score_gradient = std::vector<double>(scores.size())};
   for (int64_t row = 0; row < tile.rows; ++row) {

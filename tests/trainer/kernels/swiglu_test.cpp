@@ -8,14 +8,14 @@ namespace farstep {
 
 namespace {
 
-struct Reference {
+struct SwigluReference {
   std::vector<double> out, gate_up_gradient;
 };
 
 template <typename T>
-Reference reference(const std::vector<T>& gate_up, const std::vector<float>& d_out,
+SwigluReference reference(const std::vector<T>& gate_up, const std::vector<float>& d_out,
                     std::size_t rows, std::size_t width) {
-  Reference result{.out = std::vector<double>(rows * width),
+  SwigluReference result{.out = std::vector<double>(rows * width),
                    .gate_up_gradient = std::vector<double>(2 * rows * width)};
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t i = 0; i < width; ++i) {

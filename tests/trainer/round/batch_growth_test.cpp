@@ -8,20 +8,20 @@
 namespace farstep {
 namespace {
 
-struct Kind {
+struct GrowingRun {
   StrategyKind strategy = StrategyKind::kLowCommunication;
   int64_t fragments = 1, delay_steps = 0;
   Policy policy = Policy::kUniform;
 };
 
-const std::vector<Kind> kKinds{{},
+const std::vector<GrowingRun> kGrowingRuns{{},
                                {.fragments = 3, .delay_steps = 2},
                                {.policy = Policy::kHybrid},
                                {StrategyKind::kEagerUpdates},
                                {StrategyKind::kRingAllReduce},
                                {StrategyKind::kDataParallelMaster}};
 
-RunConfig run_of(const Kind& kind) {
+RunConfig run_of(const GrowingRun& kind) {
   auto run = strategy_run(2, kind.fragments, kind.delay_steps, 0, 12);
   run.strategy.kind = kind.strategy;
   run.plan.equal_steps = traits_of(kind.strategy).steps_together;
@@ -53,7 +53,7 @@ std::vector<int64_t> batches_of(const FakeSite& site) {
 }
 
 TEST_CASE("all sites record one noise scale, of the steps of all") {
-  for (const auto& kind : kKinds) {
+  for (const auto& kind : kGrowingRuns) {
     INFO(name_of(kind.strategy) << " of " << kind.fragments << " fragments");
     FakeSites sites(run_of(kind), {0.5, 0.5});
     measure(sites);
@@ -89,7 +89,7 @@ TEST_CASE("sites whose steps measure nothing record no noise scale, and their ba
 }
 
 TEST_CASE("the batch of all sites grows to the noise scale, and the learning rate with its root") {
-  for (const auto& kind : kKinds) {
+  for (const auto& kind : kGrowingRuns) {
     INFO(name_of(kind.strategy) << " of " << kind.fragments << " fragments");
     auto run = run_of(kind);
     run.plan.batch_growth = BatchGrowth{.most_batch = 64, .learning_rate = LearningRateRule::kSqrt};
@@ -121,7 +121,7 @@ TEST_CASE("the batch of all sites grows to the noise scale, and the learning rat
 }
 
 TEST_CASE("a run whose batch grows goes on after a stop as if there had been none") {
-  for (const auto& kind : kKinds) {
+  for (const auto& kind : kGrowingRuns) {
     // Sites that step together cannot be stopped apart: test_batch_growth.py stops real ones.
     if (traits_of(kind.strategy).steps_together) continue;
     auto run = run_of(kind);

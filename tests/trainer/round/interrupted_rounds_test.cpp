@@ -8,7 +8,7 @@
 namespace farstep {
 namespace {
 
-struct Kind {
+struct InterruptedRun {
   int64_t fragments, delay_steps;
   double alpha;
   bool eager;
@@ -16,7 +16,7 @@ struct Kind {
   RoundEnd round_end = RoundEnd::kSteps;
 };
 
-RunConfig run_of(const Kind& kind) {
+RunConfig run_of(const InterruptedRun& kind) {
   auto run = strategy_run(2, kind.fragments, kind.delay_steps, kind.alpha, 12);
   if (kind.eager) run.strategy.kind = StrategyKind::kEagerUpdates;
   run.sync.codec.kind = CodecKind::kInt8;
@@ -26,7 +26,7 @@ RunConfig run_of(const Kind& kind) {
   return run;
 }
 
-const std::vector<Kind> kKinds{{1, 0, 0, false, Policy::kUniform},
+const std::vector<InterruptedRun> kInterruptedRuns{{1, 0, 0, false, Policy::kUniform},
                                {3, 2, 0.25, false, Policy::kUniform},
                                {1, 0, 0, true, Policy::kUniform},
                                {2, 1, 0, false, Policy::kHybrid},
@@ -54,7 +54,7 @@ std::vector<SavedRun> stop_at(FakeSites& sites, int64_t round, int64_t step, boo
 }
 
 TEST_CASE("a run that was stopped goes on as if it had not") {
-  for (const auto& kind : kKinds) {
+  for (const auto& kind : kInterruptedRuns) {
     const auto run = run_of(kind);
     FakeSites whole(run, {1, 0.5});
     CHECK(whole.run() == std::vector<bool>(2, true));
@@ -83,7 +83,7 @@ TEST_CASE("a run that was stopped goes on as if it had not") {
 }
 
 TEST_CASE("a validation that was stopped is made up for, and the run goes on as if it had not") {
-  const auto run = run_of(kKinds.front());
+  const auto run = run_of(kInterruptedRuns.front());
   FakeSites whole(run, {1, 1});
   CHECK(whole.run() == std::vector<bool>(2, true));
   for (int64_t rounds_done = 0; rounds_done <= run.outer.rounds; ++rounds_done) {
@@ -112,7 +112,7 @@ TEST_CASE("a validation that was stopped is made up for, and the run goes on as 
 }
 
 TEST_CASE("a lost peer ends the round with its name and costs no step") {
-  for (const auto& kind : kKinds) {
+  for (const auto& kind : kInterruptedRuns) {
     const auto run = run_of(kind);
     FakeSites sites(run, {1, 1});
     // The second site dies before its seventh step of the second round.
@@ -148,7 +148,7 @@ TEST_CASE("a lost peer ends the round with its name and costs no step") {
 }
 
 TEST_CASE("a site that waits at the sync stops when it is asked to") {
-  auto run = run_of(kKinds.front());
+  auto run = run_of(kInterruptedRuns.front());
   FakeSites sites(run, {1, 1});
   std::stop_source stop;
   auto first =

@@ -8,13 +8,6 @@ namespace {
 
 constexpr int64_t kRounds = 4;
 
-// Runs all sites. Returns what became of each.
-std::vector<std::string> outcomes_of(FakeSites& sites) {
-  return run_ranks(static_cast<int>(sites.sites.size()), [&](int site) {
-    return outcome_of([&] { return run_rounds(sites[static_cast<std::size_t>(site)].run, {}); });
-  });
-}
-
 TEST_CASE("the sites that are left go on together, and lose none of their steps") {
   for (const auto& kind :
        {kPlainRounds, kHybridRounds, kDelayedRounds, kFragmentedRounds, kEagerRounds}) {

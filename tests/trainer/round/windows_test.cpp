@@ -9,13 +9,6 @@
 namespace farstep {
 namespace {
 
-// Runs all sites. Returns what became of each.
-std::vector<std::string> outcomes_of(FakeSites& sites) {
-  return run_ranks(static_cast<int>(sites.sites.size()), [&](int site) {
-    return outcome_of([&] { return run_rounds(sites[static_cast<std::size_t>(site)].run, {}); });
-  });
-}
-
 std::set<int64_t> sequences_of(const FakeSite& site, int64_t round) {
   std::set<int64_t> sequences;
   for (const auto& step : site.training.steps) {

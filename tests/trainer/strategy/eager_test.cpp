@@ -6,7 +6,7 @@
 namespace farstep {
 namespace {
 
-constexpr int kValues = 5;
+constexpr int kEagerValues = 5;
 constexpr int64_t kRounds = 6;
 
 RunConfig eager_run(int num_sites) {
@@ -24,15 +24,8 @@ int64_t steps_of(int site) {
   return 4 + 3 * site;
 }
 
-double pull_of(std::size_t site, int value) {
-  return 0.1 + 0.02 * value + 0.05 * double(site);
-}
-double place_of(std::size_t site, int value) {
-  return double(site) - 0.3 * value;
-}
-
 void step(std::vector<float>& theta, std::size_t site) {
-  for (int value = 0; value < kValues; ++value) {
+  for (int value = 0; value < kEagerValues; ++value) {
     auto& local = theta[static_cast<std::size_t>(value)];
     local -= static_cast<float>(pull_of(site, value) * (local - place_of(site, value)));
   }
@@ -84,7 +77,7 @@ Expected replay(int num_sites, int value) {
 
 TEST_CASE("eager updates follow the formula of the paper") {
   for (const int num_sites : {1, 2, 3}) {
-    EagerSites sites(eager_run(num_sites), std::vector<float>(kValues, 1));
+    EagerSites sites(eager_run(num_sites), std::vector<float>(kEagerValues, 1));
     const auto traces = run_ranks(num_sites, [&](int rank) {
       auto& replica = *sites.replicas[static_cast<std::size_t>(rank)];
       std::vector<std::vector<float>> trace;
@@ -95,7 +88,7 @@ TEST_CASE("eager updates follow the formula of the paper") {
       }
       return trace;
     });
-    for (int value = 0; value < kValues; ++value) {
+    for (int value = 0; value < kEagerValues; ++value) {
       const auto index = static_cast<std::size_t>(value);
       const auto expected = replay(num_sites, value);
       for (std::size_t site = 0; site < traces.size(); ++site) {

@@ -78,13 +78,6 @@ struct Case {
 
 constexpr int kValues = 7;
 
-double pull_of(std::size_t site, int value) {
-  return 0.1 + 0.02 * value + 0.05 * double(site);
-}
-double place_of(std::size_t site, int value) {
-  return double(site) - 0.3 * value;
-}
-
 // theta_global after all rounds, then every site's theta: one value at a time, sync after sync.
 std::vector<Trajectory> simulate(const Case& c) {
   const std::size_t num_sites = c.local_steps.size();

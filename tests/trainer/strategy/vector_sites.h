@@ -36,6 +36,14 @@ class VectorTheta : public LocalTheta {
   std::vector<float> pulled_;
 };
 
+// How fast a step draws a value of a site, and to where; they differ by site and value.
+inline double pull_of(std::size_t site, int value) {
+  return 0.1 + 0.02 * value + 0.05 * double(site);
+}
+inline double place_of(std::size_t site, int value) {
+  return double(site) - 0.3 * value;
+}
+
 // A run of `num_sites` sites whose syncs are as given.
 inline RunConfig strategy_run(int num_sites, int64_t fragments, int64_t delay_steps, double alpha,
                               int64_t base_steps) {

@@ -12,8 +12,6 @@
 
 namespace farstep {
 
-inline const Names kAll = {"a", "b", "c"};
-
 // The registration of a member of generation 3 of the sites a, b and c.
 inline RegisterMessage returning(const std::string& site, int64_t committed_round,
                                  int64_t generation = 3) {

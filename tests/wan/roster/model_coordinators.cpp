@@ -7,12 +7,6 @@
 
 namespace farstep {
 
-namespace {
-
-constexpr double kTickSeconds = 0.5;
-
-}  // namespace
-
 bool ModelWorld::is_stale(std::size_t place) const {
   return has_stand_bys() && coordinators_[place].roster->term() < serving_term_;
 }

@@ -9,7 +9,6 @@ namespace farstep {
 
 namespace {
 
-constexpr double kTickSeconds = 0.5;
 // Restarts, joins and rounds of all sites, with every wait at its longest; and of each sync, as
 // some runs have many.
 constexpr double kMostSecondsAfterFaults = 250, kMostSecondsOfSync = 2;

@@ -26,6 +26,8 @@
 
 namespace farstep {
 
+inline constexpr double kTickSeconds = 0.5;  // of every state machine
+
 struct Violation : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

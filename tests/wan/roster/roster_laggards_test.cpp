@@ -7,8 +7,6 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-const Names kAll = {"a", "b", "c"};
-
 // After four rounds of 20 s, to which c comes 4 s after a and b.
 Table after_rounds(int64_t min_sites) {
   Table table(kAll, 1, min_sites, {.lost_after_seconds = 5, .pause_seconds = 60});

@@ -7,8 +7,6 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-const Names kAll = {"a", "b", "c"};
-
 // Three sites, in round 2, of which c is lost in mid-round.
 Table paused(std::optional<int64_t> min_sites = {}) {
   Table table(kAll, 1, min_sites, {.lost_after_seconds = 5, .pause_seconds = 60});

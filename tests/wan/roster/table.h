@@ -113,4 +113,6 @@ Message only(const std::vector<Outgoing>& messages) {
 
 using Names = std::vector<std::string>;
 
+inline const Names kAll = {"a", "b", "c"};
+
 }  // namespace farstep

@@ -19,8 +19,6 @@ namespace {
 using Catch::Contains;
 using Bytes = std::vector<std::byte>;
 
-constexpr double kLong = 60;
-
 struct Pair {
   SecureChannel seoul, lyon;
 };

@@ -14,8 +14,6 @@ namespace {
 
 using Catch::Contains;
 
-constexpr double kLong = 60;
-
 // A listener of the site seoul that expects lyon, with what it refused.
 struct Seoul {
   explicit Seoul(const Authority& authority, const std::vector<const X509*>& revoked = {},

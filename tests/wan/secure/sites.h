@@ -10,6 +10,7 @@
 namespace farstep {
 
 inline const SocketAddress kAnyPort{"127.0.0.1", 0};
+inline constexpr double kLong = 60;  // seconds, more than any wait takes
 
 // An authority with its sites. The list of revoked certificates may grow.
 class Authority {

@@ -12,7 +12,7 @@ namespace {
 
 using Catch::Contains;
 
-constexpr double kLong = 60;
+constexpr double kCheckSeconds = 60;
 
 MeshOptions mesh_of(int rank, double connect_seconds) {
   MeshOptions mesh;
@@ -29,11 +29,11 @@ std::vector<PeerLink> check(const MeshOptions& mesh, Gateway& gateway, Store& st
 TEST_CASE("sites with keys find a link to each other") {
   const Authority authority;
   const RealClock clock;
-  MemoryStore store(kLong);
+  MemoryStore store(kCheckSeconds);
   std::vector<std::future<std::vector<PeerLink>>> sites;
   for (int rank = 0; rank < 3; ++rank) {
     sites.push_back(std::async(std::launch::async, [&, rank] {
-      const auto mesh = mesh_of(rank, kLong);
+      const auto mesh = mesh_of(rank, kCheckSeconds);
       Gateway gateway(kAnyPort, authority.credentials(mesh.sites[rank]), clock);
       auto found = check(mesh, gateway, store);
       // A gateway that ends takes its tunnels along.
@@ -53,7 +53,7 @@ TEST_CASE("sites with keys find a link to each other") {
 TEST_CASE("a site that does not answer is the only one that the others cannot reach") {
   const Authority authority;
   const RealClock clock;
-  MemoryStore store(kLong);
+  MemoryStore store(kCheckSeconds);
   // Busan takes connections and says nothing. It comes first, so all wait for it before the others.
   const auto busan = listen_tcp(kAnyPort);
   const auto port = SocketAddress::local_of(busan.fd())->port();

@@ -19,16 +19,16 @@ void launch_last(const Launch& launch) {
   require(launch());
 }
 
-constexpr int64_t kRows = int64_t{1} << 20, kWidth = 4104;
+constexpr int64_t kManyRows = int64_t{1} << 20, kWidth = 4104;
 
 }  // namespace
 
 TEST_CASE("a norm's last row of four thousand million values is that of one row") {
   const auto x = random_values(kWidth), weight = random_values(kWidth);
   const auto branch = as<BF16>(random_values(kWidth)), dy = as<BF16>(random_values(kWidth));
-  SparseArray<float> all_x(kRows * kWidth), all_sums(kRows * kWidth), all_inverse(kRows),
-      all_dx(kRows * kWidth);
-  SparseArray<BF16> all_branches(kRows * kWidth), all_y(kRows * kWidth), all_dy(kRows * kWidth);
+  SparseArray<float> all_x(kManyRows * kWidth), all_sums(kManyRows * kWidth), all_inverse(kManyRows),
+      all_dx(kManyRows * kWidth);
+  SparseArray<BF16> all_branches(kManyRows * kWidth), all_y(kManyRows * kWidth), all_dy(kManyRows * kWidth);
   all_x.end_with(x);
   all_branches.end_with(branch);
   all_dy.end_with(dy);
@@ -36,7 +36,7 @@ TEST_CASE("a norm's last row of four thousand million values is that of one row"
                .branch = all_branches.data(),
                .sum = all_sums.data(),
                .weight = weight.data(),
-               .rows = kRows,
+               .rows = kManyRows,
                .width = kWidth,
                .epsilon = 1e-5F,
                .y = all_y.data(),
@@ -60,11 +60,11 @@ TEST_CASE("a norm's last row of four thousand million values is that of one row"
                            .x = all_sums.data(),
                            .weight = weight.data(),
                            .inverse_rms = all_inverse.data(),
-                           .rows = kRows,
+                           .rows = kManyRows,
                            .width = kWidth,
                            .x_gradient = all_dx.data(),
                            .copy = all_y.data()};
-  SparseArray<float> parts(rms_norm_parts(kRows) * kWidth);
+  SparseArray<float> parts(rms_norm_parts(kManyRows) * kWidth);
   launch_last([&] {
     return launch_rms_norm_backward(backward, dweight.data(), false, parts.data(), nullptr);
   });
@@ -81,10 +81,10 @@ TEST_CASE("a norm's last row of four thousand million values is that of one row"
 
 TEST_CASE("SwiGLU's last row of eight thousand million values is that of one row") {
   const auto gate_up = as<BF16>(random_values(2 * kWidth)), dout = as<BF16>(random_values(kWidth));
-  SparseArray<BF16> all_gates(2 * kRows * kWidth), all_outs(kRows * kWidth);
+  SparseArray<BF16> all_gates(2 * kManyRows * kWidth), all_outs(kManyRows * kWidth);
   all_gates.end_with(gate_up);
   launch_last([&] {
-    return launch_swiglu(all_gates.data(), kRows, kWidth, all_outs.data(), nullptr, nullptr);
+    return launch_swiglu(all_gates.data(), kManyRows, kWidth, all_outs.data(), nullptr, nullptr);
   });
   std::vector<BF16> out(dout.size()), gradient(gate_up.size());
   require(launch_swiglu(gate_up.data(), 1, kWidth, out.data(), nullptr, nullptr));
@@ -93,7 +93,7 @@ TEST_CASE("SwiGLU's last row of eight thousand million values is that of one row
   all_outs.end_with(dout);
   SwigluBackward backward{.out_gradient = all_outs.data(),
                           .gate_up = all_gates.data(),
-                          .rows = kRows,
+                          .rows = kManyRows,
                           .width = kWidth,
                           .gate_up_gradient = all_gates.data(),
                           .out = all_outs.data()};

@@ -12,7 +12,7 @@ bool gpu_takes(const ModelShape& shape) {
   return shape.config.head_size() % 8 == 0;
 }
 
-FusedLlama<BF16> model_on(at::Device gpu, const LlamaConfig& config, bool recompute = false) {
+FusedLlama<BF16> fp8_model_on(at::Device gpu, const LlamaConfig& config, bool recompute = false) {
   return {config, std::make_unique<Fp8GpuOps>(gpu), recompute};
 }
 
@@ -35,7 +35,7 @@ TEST_CASE("every gradient of the fp8 step on a GPU is within an eighth of fp64's
   for (const auto& shape : kFp8Shapes) {
     if (!gpu_takes(shape)) continue;
     INFO(shape.name);
-    auto model = model_on(*gpu, shape.config);
+    auto model = fp8_model_on(*gpu, shape.config);
     const double error = gradient_error(model, shape, *gpu);
     CAPTURE(error);
     CHECK(error < 0.125);
@@ -68,7 +68,7 @@ TEST_CASE("micro-batches on a GPU take the weights of their step with and withou
   const auto gpu = tested_fp8_gpu();
   if (!gpu) return;
   const auto& shape = kFp8Shapes[0];
-  auto model = model_on(*gpu, shape.config), other = model_on(*gpu, shape.config, true);
+  auto model = fp8_model_on(*gpu, shape.config), other = fp8_model_on(*gpu, shape.config, true);
   randomise(model.parameters(), fresh_seed());
   const auto tokens = random_tokens(shape.config, shape.sequences, shape.length).to(*gpu);
   auto values = model.parameters().values(), other_values = other.parameters().values();

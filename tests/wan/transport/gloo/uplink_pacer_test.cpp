@@ -8,14 +8,14 @@ using namespace farstep;
 
 namespace {
 
-constexpr double kRtt = 0.1;
+constexpr double kRoundTrip = 0.1;
 constexpr double kStep = 0.05;
 
 LineSample sample_of(double now_seconds, double delivered_bytes, bool has_queue) {
   const double stretch = has_queue ? 1.8 : 1.02;
   return {.now_seconds = now_seconds,
           .delivered_bytes = static_cast<uint64_t>(delivered_bytes),
-          .least_rtt_seconds = kRtt,
+          .least_rtt_seconds = kRoundTrip,
           .least_stretch = stretch,
           .most_stretch = stretch};
 }
