@@ -70,7 +70,8 @@ MORE = (
     Sites("muon", 50, 1.0, 0.7, total=3200),
     *(Sites(optimizer, 50, eta, mu, total=400, batch=16)
       for optimizer in ("muon", "adamw") for eta, mu in ((1.0, 0.5), (0.7, 0.5), (1.0, 0.0))),
-    Sites("muon", 50, 1.0, 0.5, total=400, batch=64), Sites("muon", 50, 1.0, 0.5, total=3200),
+    *(Sites("muon", 50, 1.0, mu, total=400, batch=64) for mu in (0.5, 0.7)),
+    Sites("muon", 50, 1.0, 0.5, total=3200),
 )
 FEW_SYNCS = Sites("muon", 500, 1.0, 0.5, total=FEW_SYNCS_STEPS)
 
