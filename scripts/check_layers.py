@@ -35,7 +35,8 @@ MAY_INCLUDE = {
     "outer_optimizer/codec": "base processor config cuda",
     "outer_optimizer": "base config schedule codec",
     "trainer/telemetry": "base system config codec",
-    "trainer/report": "base config telemetry",
+    "trainer/account": "base config telemetry",
+    "trainer/report": "base config telemetry account",
     "wan/link": "base config",
     "heterogeneity/knowledge": "base processor config",
     "heterogeneity/policy": "base config knowledge",
@@ -79,12 +80,13 @@ MAY_INCLUDE = {
     "tunnel link emulate protocol membership exchange",
     "trainer/site": "base config telemetry data reduction knowledge policy strategy",
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
-    "trainer/launch": "base system config settings telemetry link",
+    "trainer/watch": "base system config telemetry account report sockets",
+    "trainer/launch": "base system config settings telemetry account watch link",
     "trainer/probe": "base processor data tokens images settings knowledge profile model matmul llama language convnet "
     "tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy peers site round launch",
-    "trainer/commands": "base system config settings telemetry report tokens images outer_optimizer knowledge policy "
+    "trainer/commands": "base system config settings telemetry report watch tokens images outer_optimizer knowledge policy "
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
     "peers launch probe run",
     "trainer": "base system commands",
@@ -95,6 +97,7 @@ ONLY_IN = {
     r"<gloo/|\"gloo/": ("wan/transport/gloo/", "tests/"),
     r"<openssl": ("wan/secure/", "tests/"),
     r"<zmq": ("wan/membership", "tests/"),
+    r"<microhttpd": ("trainer/watch/http_server",),
     r"<cuda": ("trainer/cuda", "trainer/kernels/gpu", "trainer/model/gpu_ops/", "outer_optimizer/codec/device_",
                "trainer/reduction/nccl_", "tests/"),
     r"<nccl": ("trainer/reduction/nccl_",),
@@ -117,7 +120,7 @@ SETTINGS = "trainer/settings"
 UNITS = (3, 10)
 OTHER_UNITS = {
     "trainer/inner": (3, 13),
-    "trainer/commands": (3, 17),  # one a subcommand
+    "trainer/commands": (3, 19),  # one a subcommand
     "trainer/kernels/products": (3, 13),  # a table of kernels for each set of instructions
     "wan/roster": (3, 13),  # most are parts of one class
     "outer_optimizer/codec": (3, 12),

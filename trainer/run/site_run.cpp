@@ -45,8 +45,7 @@ void write_configs(const SiteGround& ground, const RunConfig& run) {
   write_file_durably(ground.output / "run.json", to_json(run).dump(2) + "\n");
   write_file_durably(ground.output / "site.json", to_json(ground.site).dump(2) + "\n");
   spdlog::info("instructions: {}", cpu_instructions_text());
-  spdlog::info("site config: {}", to_json(ground.site).dump());
-  spdlog::info("run: {}", to_json(run).dump());
+  spdlog::info("every setting is in {}, run.json and site.json", ground.output.string());
   if (is_slow_compute(run.inner.compute, ground.site)) spdlog::warn(kSlowComputeText);
 }
 
