@@ -36,6 +36,7 @@ MAY_INCLUDE = {
     "outer_optimizer": "base config schedule codec",
     "trainer/telemetry": "base system config codec",
     "trainer/account": "base config telemetry",
+    "trainer/series": "base system config telemetry account",
     "trainer/report": "base config telemetry account",
     "wan/link": "base config",
     "heterogeneity/knowledge": "base processor config",
@@ -86,7 +87,7 @@ MAY_INCLUDE = {
     "tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy peers site round launch",
-    "trainer/commands": "base system config settings telemetry report watch tokens images outer_optimizer knowledge policy "
+    "trainer/commands": "base system config settings telemetry series report watch tokens images outer_optimizer knowledge policy "
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
     "peers launch probe run",
     "trainer": "base system commands",

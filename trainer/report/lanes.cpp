@@ -63,9 +63,11 @@ Shares share_out(const Lane& lane, std::size_t columns,
                  const std::function<double(double time)>& column_at) {
   Shares shares(columns);
   for (const auto& activity : lane.activities) {
-    const double end = column_at(activity.end);
+    // Times of a damaged file may be anything.
+    const double end = std::min(column_at(activity.end), static_cast<double>(columns));
     double begin = std::max(column_at(activity.start), 0.0);
-    for (auto column = static_cast<std::size_t>(begin); column < columns && begin < end; ++column) {
+    while (begin < end) {
+      const auto column = static_cast<std::size_t>(begin);
       const double until = std::min(end, static_cast<double>(column + 1));
       shares[column][activity.kind] += until - begin;
       begin = until;
