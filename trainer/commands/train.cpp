@@ -16,6 +16,7 @@
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/matmul/product_choice.h"
 #include "trainer/run/site_run.h"
+#include "trainer/telemetry/recorder.h"
 
 namespace farstep {
 
@@ -55,7 +56,10 @@ int train_command(const Arguments& arguments) {
   const std::filesystem::path output = loaded.site.output;
   std::optional<WatchService> page;
   if (const auto how = options->watch.options()) {
-    page.emplace(std::vector{output}, *how, clock);
+    // With the coordinator here are the records of all sites.
+    const auto own = output / loaded.site.name;
+    page.emplace(std::vector{loaded.site.hosted_coordinator() ? own / kCopiesFolder : own}, *how,
+                 clock);
     spdlog::info("the run's page: {}", page->url());
   }
   const SiteScreen screen(output / loaded.site.name, loaded.site.name, stderr,

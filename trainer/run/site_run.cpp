@@ -67,9 +67,12 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, Resume resume,
   CheckedSite checked(loaded);
   require_site(checked);
   const auto ground = std::make_shared<SiteGround>(loaded, resume);
-  const std::shared_ptr<SitePeers> peers = SitePeers::join(
-      loaded, ground->join_request(loaded, checked.digest()), ground->clock, stop,
-      {.journal = ground->site.coordinator.journal, .term = ground->output / "term.json"});
+  const std::shared_ptr<SitePeers> peers =
+      SitePeers::join(loaded, ground->join_request(loaded, checked.digest()), ground->clock, stop,
+                      {.journal = ground->site.coordinator.journal,
+                       .term = ground->output / "term.json",
+                       .records = ground->output / kEventFile,
+                       .copies = ground->output / kCopiesFolder});
   if (!peers) return nullptr;
   return peers->telling_failure([&] {
     require_run_fits(checked, peers->run(), std::string(kRunSource));
