@@ -38,7 +38,9 @@ bool RunFollower::poll() {
     }
     if (auto note = file.events.note(); !note.empty()) notes.push_back(std::move(note));
   }
-  if (has_news) report_.settle(notes);
+  if (notes != notes_ && !report_.sites.empty()) has_news = true;
+  notes_ = std::move(notes);
+  if (has_news) report_.settle(notes_);
   return has_news;
 }
 
@@ -52,6 +54,8 @@ void RunFollower::find_new_files() {
       files_.push_back({path, EventFollower(path), ""});
     }
   }
+  // Notes come in their order, whichever was there first.
+  std::ranges::sort(files_, {}, &File::path);
 }
 
 void RunFollower::add(File& file, Record record) {

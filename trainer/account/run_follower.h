@@ -43,6 +43,7 @@ class RunFollower {
 
   const std::vector<std::filesystem::path> folders_;
   std::vector<File> files_;
+  std::vector<std::string> notes_;  // on unfinished lines
   RunReport report_;
 };
 

@@ -14,25 +14,6 @@ namespace farstep {
 
 namespace {
 
-Json or_null(const std::optional<double>& figure) {
-  return figure ? Json(*figure) : Json(nullptr);
-}
-
-Json links_json(const SiteReport& site) {
-  Json links = Json::array();
-  for (const auto& [peer, link] : site.links) {
-    links.push_back({{"peer", peer},
-                     {"bytes_sent", link.bytes_sent},
-                     {"bytes_received", link.bytes_received},
-                     {"bits_per_second", or_null(link.bits_per_second)},
-                     {"rtt_seconds", or_null(link.rtt_seconds)},
-                     {"retransmitted_share", link.retransmitted_share()}});
-  }
-  return links;
-}
-
-}  // namespace
-
 // A figure that was not measured is null and not absent, so that a reader knows that it exists.
 Json or_null(const std::optional<double>& figure) {
   return figure ? Json(*figure) : Json(nullptr);

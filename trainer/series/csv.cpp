@@ -24,7 +24,7 @@ std::string csv_text(std::span<const Series> series) {
   for (const auto& one : series) {
     const auto names = cell(one.owner) + "," + cell(one.name);
     for (const auto& point : one.points) {
-      text += fmt::format("{},{},{},{},{}\n", names, point.place, point.time, point.value);
+      text += fmt::format("{},{},{},{}\n", names, point.place, point.time, point.value);
     }
   }
   return text;

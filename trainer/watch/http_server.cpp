@@ -22,8 +22,6 @@ namespace farstep {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t kConnectionBytes = 16 * 1024;  // for the request's header
 constexpr std::size_t kStreamBlock = 4096;
 constexpr std::string_view kTooSlow =
@@ -39,12 +37,6 @@ constexpr std::array<std::pair<const char*, const char*>, 5> kHeaders = {
      {"Referrer-Policy", "no-referrer"},
      {"Cache-Control", "no-store"},
      {"Connection", "close"}}};
-
-struct Visitor {
-  int fd;
-  Clock::time_point since;
-  bool has_asked = false;  // its request is whole, or its time is up
-};
 
 MHD_Result collect(void* into, MHD_ValueKind kind, const char* name, const char* value) {
   std::string key = name;
@@ -68,6 +60,8 @@ std::string sent_event(const std::string& name, const std::string& data) {
 }
 
 class HttpServer::Daemon {
+  using SteadyClock = std::chrono::steady_clock;
+
  public:
   Daemon(const SocketAddress& address, Handler handler, const HttpLimits& limits)
       : handler_(std::move(handler)), limits_(limits) {
@@ -111,7 +105,7 @@ class HttpServer::Daemon {
   // The socket is not closed meanwhile: on_connection() needs the mutex before that.
   void tick() {
     const std::lock_guard lock(mutex_);
-    const auto now = Clock::now();
+    const auto now = SteadyClock::now();
     for (auto& [connection, visitor] : visitors_) {
       const std::chrono::duration<double> waited = now - visitor.since;
       if (visitor.has_asked || waited.count() < limits_.request_seconds) continue;
@@ -122,6 +116,12 @@ class HttpServer::Daemon {
   }
 
  private:
+  struct Visitor {
+    int fd;
+    SteadyClock::time_point since;
+    bool has_asked = false;  // its request is whole, or its time is up
+  };
+
   struct Stream {
     Daemon* daemon;
     MHD_Connection* connection;
@@ -156,7 +156,7 @@ class HttpServer::Daemon {
       return;
     }
     const auto* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    daemon.visitors_[connection] = {info->connect_fd, Clock::now()};
+    daemon.visitors_[connection] = {info->connect_fd, SteadyClock::now()};
   }
 
   static MHD_Result on_request(void* self, MHD_Connection* connection, const char* path,

@@ -15,6 +15,7 @@ namespace farstep {
 namespace {
 
 constexpr std::size_t kColumns = 360;  // about two pixels each
+constexpr double kLeastWindowSeconds = 20;
 
 Json or_null(const std::optional<double>& figure) {
   return figure ? Json(*figure) : Json(nullptr);
@@ -211,7 +212,9 @@ Json timeline_json(const RunReport& report, double seconds, double now) {
   const auto [begin, last] = extent_of(report);
   // Long after its end a run would be out of every window.
   const double end = is_over(report) ? last : std::max(now, last);
-  const double window = seconds > 0 ? seconds : std::max(end - begin, 1.0);
+  // A young run fills the drawing too.
+  const double whole = std::max(end - begin, kLeastWindowSeconds);
+  const double window = seconds > 0 ? std::min(seconds, whole) : whole;
   const double width = window / static_cast<double>(kColumns);
   const double from = (std::floor(end / width) + 1 - static_cast<double>(kColumns)) * width;
   const auto column_at = [=](double time) { return (time - from) / width; };

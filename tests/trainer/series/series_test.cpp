@@ -53,7 +53,7 @@ TEST_CASE("a CSV file gives back every number and no name is taken for a formula
   CHECK(text ==
         "owner,series,place,time,value\n"
         "\"a,\"\"b\"\"\nc\",loss,2,1.5,0.1\n"
-        "\"a,\"\"b\"\"\nc\",loss,3,1e+09,0.3333333333333333\n"
+        "\"a,\"\"b\"\"\nc\",loss,3,1000000000,0.3333333333333333\n"
         "'=1+1,'-x,0,0,-2\n");
   CHECK(csv_text({}) == "owner,series,place,time,value\n");
 }

@@ -23,7 +23,7 @@ std::vector<std::vector<Record>> under_way(std::size_t count) {
 
 // A site of one round each with these training losses.
 std::vector<Record> site_with_losses(const std::vector<double>& losses) {
-  std::vector<Record> records = {{0, "a", RunEvent{.version = "1", .run = "r"}}};
+  std::vector<Record> records = {{0, "a", RunEvent{}}};
   for (std::size_t i = 0; i < losses.size(); ++i) {
     RoundEvent round;
     round.round = static_cast<int64_t>(i) + 1;
@@ -35,7 +35,7 @@ std::vector<Record> site_with_losses(const std::vector<double>& losses) {
 }
 
 std::vector<Record> site_with_speeds(const std::vector<double>& speeds) {
-  std::vector<Record> records = {{0, "a", RunEvent{.version = "1", .run = "r"}}};
+  std::vector<Record> records = {{0, "a", RunEvent{}}};
   for (std::size_t i = 0; i < speeds.size(); ++i) {
     records.push_back(
         {static_cast<double>(i), "a",

@@ -41,14 +41,12 @@ std::string receive_from(const Socket& socket, const std::string& enough) {
   return answer;
 }
 
-std::string exchange(const SocketAddress& server, const std::string& text,
-                     const std::string& enough) {
+std::string ask(const SocketAddress& server, const std::string& text, const std::string& enough) {
   return receive_from(send_to(server, text), enough);
 }
 
 std::string get(const SocketAddress& server, const std::string& path, const std::string& headers) {
-  return exchange(server,
-                  fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", path, headers));
+  return ask(server, fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", path, headers));
 }
 
 std::string body_of(const std::string& answer) {

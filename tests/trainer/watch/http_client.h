@@ -9,8 +9,8 @@ namespace farstep {
 
 // Sends `text` to the server and returns all that comes back until it closes the connection, or
 // until `enough` is in it. Throws TcpError after ten seconds without either.
-std::string exchange(const SocketAddress& server, const std::string& text,
-                     const std::string& enough = "\n\n\n");
+std::string ask(const SocketAddress& server, const std::string& text,
+                const std::string& enough = "\n\n\n");
 
 // The same in two parts: a connection that sends, and one read from it.
 Socket send_to(const SocketAddress& server, const std::string& text);

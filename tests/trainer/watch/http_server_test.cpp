@@ -39,7 +39,7 @@ TEST_CASE("a request comes with its path and query and headers and cookies") {
 TEST_CASE("each wrong request gets an answer that says what is wrong") {
   HttpServer server(kAnyPort, echo);
   const auto status_of = [&](const std::string& text) {
-    const auto answer = exchange(server.address(), text);
+    const auto answer = ask(server.address(), text);
     return answer.substr(0, answer.find("\r\n")).substr(0, 12);
   };
   const std::string host = "Host: localhost\r\n";

@@ -83,16 +83,19 @@ TEST_CASE("a window shows its time alone and what goes on now up to its end") {
   records.resize(4);  // run, plan, both steps: it waits
   const auto report = report_of({records});
   const double last = records.back().time;
-  const auto timeline = timeline_json(report, 36, last + 9);
-  CHECK(timeline["column_seconds"] == 0.1);
-  CHECK(timeline["from"].get<double>() <= last + 9 - 36 + 0.1);
+  const auto timeline = timeline_json(report, 18, last + 9);
+  CHECK(timeline["column_seconds"] == 0.05);
+  CHECK(timeline["from"].get<double>() <= last + 9 - 18 + 0.05);
   CHECK(drawn_seconds(timeline, 0, static_cast<std::size_t>(SpanCause::kWait)) ==
-        Approx(9).margin(0.11));
+        Approx(9).margin(0.06));
+  CHECK(drawn_seconds(timeline, 0, kCompute) == Approx(1).margin(0.2));
   // The steps are older than this window.
-  const auto later = timeline_json(report, 36, last + 100);
+  const auto later = timeline_json(report, 18, last + 100);
   CHECK(drawn_seconds(later, 0, kCompute) == 0);
   CHECK(drawn_seconds(later, 0, static_cast<std::size_t>(SpanCause::kWait)) ==
-        Approx(36).margin(0.11));
+        Approx(18).margin(0.06));
+  // A young run fills the drawing.
+  CHECK(timeline_json(report, 3600, last + 40)["column_seconds"].get<double>() < 0.2);
 }
 
 TEST_CASE("the drawings are those of the report") {

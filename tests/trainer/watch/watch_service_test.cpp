@@ -97,7 +97,7 @@ TEST_CASE("another host name and a reader without the token get nothing") {
   const RealClock clock;
   {
     const WatchService page({folder.path()}, kAnyPort, clock);
-    CHECK_THAT(exchange(address_of(page), "GET /api/status HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
+    CHECK_THAT(ask(address_of(page), "GET /api/status HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
                Catch::StartsWith("HTTP/1.1 403 "));
   }
   write_file(folder / "token", "0123456789abcdef\n");

@@ -20,7 +20,7 @@ class ConsoleSink : public spdlog::sinks::stderr_color_sink_mt {
   void log(const spdlog::details::log_msg& message) override {
     const std::lock_guard lock(clear_mutex_);
     if (clear_) clear_();
-    stderr_color_sink_mt::log(message);
+    spdlog::sinks::stderr_color_sink_mt::log(message);
   }
   void set_clear(std::function<void()> clear) {
     const std::lock_guard lock(clear_mutex_);

@@ -58,7 +58,8 @@ function setPill(pill, kind, text) {
 function showRun() {
   setText(byId("run"), state.run);
   document.title = `${state.run}: round ${state.rounds_done} of ${state.rounds}`;
-  setText(byId("facts"), state.facts.slice(1).join(" · "));
+  // Those after the fourth tell how the sites ended; while they go on, their cards say more.
+  setText(byId("facts"), state.facts.slice(1, state.is_over ? undefined : 4).join(" · "));
   const trained = state.sites.map((site) => site.fraction);
   byId("progress").style.width = `${100 * Math.max(...trained)}%`;
   const left = state.is_over || state.seconds_left === null ? "" : ` · about ${duration(state.seconds_left)} left`;
