@@ -35,7 +35,9 @@ MAY_INCLUDE = {
     "outer_optimizer/codec": "base processor config cuda",
     "outer_optimizer": "base config schedule codec",
     "trainer/telemetry": "base system config codec",
-    "trainer/report": "base config telemetry",
+    "trainer/account": "base config telemetry",
+    "trainer/series": "base system config telemetry account",
+    "trainer/report": "base config telemetry account",
     "wan/link": "base config",
     "heterogeneity/knowledge": "base processor config",
     "heterogeneity/policy": "base config knowledge",
@@ -80,12 +82,13 @@ MAY_INCLUDE = {
     "tunnel link emulate protocol membership exchange",
     "trainer/site": "base config telemetry data reduction knowledge policy strategy",
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
-    "trainer/launch": "base system config settings telemetry link",
+    "trainer/watch": "base system config telemetry account report sockets",
+    "trainer/launch": "base system config settings telemetry account watch link",
     "trainer/probe": "base processor data tokens images settings knowledge profile model matmul llama language convnet "
     "tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
-    "trainer/commands": "base system config settings telemetry report tokens images outer_optimizer knowledge policy "
+    "trainer/commands": "base system config settings telemetry series report watch tokens images outer_optimizer knowledge policy "
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
     "peers launch probe run",
     "trainer": "base system commands",
@@ -96,6 +99,7 @@ ONLY_IN = {
     r"<gloo/|\"gloo/": ("wan/transport/gloo/", "tests/"),
     r"<openssl": ("wan/secure/", "tests/"),
     r"<zmq": ("wan/membership", "tests/"),
+    r"<microhttpd": ("trainer/watch/http_server",),
     r"<cuda": ("trainer/cuda", "trainer/kernels/gpu", "trainer/model/gpu_ops/", "outer_optimizer/codec/device_",
                "trainer/reduction/nccl_", "tests/"),
     r"<nccl": ("trainer/reduction/nccl_",),

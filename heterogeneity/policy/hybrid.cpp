@@ -241,19 +241,27 @@ std::vector<std::string> compared_tflops(std::span<const SiteKnowledge> sites) {
   return texts;
 }
 
+// Three digits, without an exponent, which nobody reads as a time.
+std::string seconds_text(double seconds) {
+  return seconds < 100 ? fmt::format("{:.3g}", seconds) : fmt::format("{:.0f}", seconds);
+}
+
 // Returns the reason for a site's work, without its batch.
 std::string reason_of(const SitePlan& work, Source source, const std::string& tflops,
                       std::optional<double> round_seconds) {
   const auto steps = fmt::format("{} steps of {}", work.local_steps, work.batch);
-  const auto end =
-      round_seconds ? fmt::format("{} fill the {:.3g} s round", steps, *round_seconds) : steps;
+  const auto end = round_seconds
+                       ? fmt::format("{} fill the {} s round", steps, seconds_text(*round_seconds))
+                       : steps;
   switch (source) {
     case Source::kRun:
-      return fmt::format("{:.3g} s a step, measured in the run: {}", *work.step_seconds, end);
+      return fmt::format("{} s a step, measured in the run: {}", seconds_text(*work.step_seconds),
+                         end);
     case Source::kProfile:
-      return fmt::format("{:.3g} s a step from its profile: {}", *work.step_seconds, end);
+      return fmt::format("{} s a step from its profile: {}", seconds_text(*work.step_seconds), end);
     case Source::kTflops:
-      return fmt::format("about {:.3g} s a step from {}: {}", *work.step_seconds, tflops, end);
+      return fmt::format("about {} s a step from {}: {}", seconds_text(*work.step_seconds), tflops,
+                         end);
     case Source::kTflopsAlone:
       return fmt::format("from {}: {}", tflops, steps);
     case Source::kNothing:

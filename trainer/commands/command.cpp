@@ -21,6 +21,8 @@ constexpr Command kCommands[] = {
     {"plan", "what each site would do in a round, by its profile, and why", plan_command},
     {"simulate", "simulates rounds of given sites and links", simulate_command},
     {"report", "idle time by cause, losses and bytes of a run", report_command},
+    {"watch", "the live page of a run: sites, loss, links, alarms, and figures for Prometheus",
+     watch_command},
     {"evaluate", "validation loss of a checkpoint, and of an image classifier its accuracy",
      evaluate_command},
     {"generate", "text from a checkpoint", generate_command},

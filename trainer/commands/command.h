@@ -40,5 +40,6 @@ int report_command(const Arguments& arguments);
 int simulate_command(const Arguments& arguments);
 int tokenize_command(const Arguments& arguments);
 int train_command(const Arguments& arguments);
+int watch_command(const Arguments& arguments);
 
 }  // namespace farstep

@@ -1,17 +1,21 @@
 // farstep coordinator: the coordinator alone.
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/base/system/log.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/commands/watch_request.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/peers/secure_port.h"
 #include "trainer/settings/load_config.h"
+#include "trainer/telemetry/recorder.h"
 #include "wan/membership/coordinator.h"
 #include "wan/sockets/local_address.h"
 
@@ -24,12 +28,14 @@ constexpr double kLookSeconds = 0.2;  // between two checks for a requested stop
 struct CoordinatorOptions {
   std::string config;
   std::vector<std::string> set;
+  WatchRequest watch;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("config", config, "the coordinator's config file", kRequired);
     visit("set", set,
           "PATH=VALUE: replaces a value of the config; run.PATH=VALUE one of the run file");
+    watch.fields(visit);
   }
 };
 
@@ -51,6 +57,14 @@ int coordinator_command(const Arguments& arguments) {
   }
   const Interrupt interrupt;
   RealClock clock;
+  const auto copies = config.output.empty() ? std::filesystem::path()
+                                            : std::filesystem::path(config.output) / kCopiesFolder;
+  std::optional<WatchService> page;
+  if (const auto how = options->watch.options()) {
+    if (copies.empty()) throw ConfigError("--watch: the page needs the config's `output` folder");
+    page.emplace(std::vector{copies}, *how, clock);
+    spdlog::info("the run's page: {}", page->url());
+  }
   const auto run = run_config_from_json(loaded.run, config.run);
   std::optional<SecurePort> secure_port;
   if (!config.keys.empty()) {
@@ -60,7 +74,7 @@ int coordinator_command(const Arguments& arguments) {
   }
   Coordinator coordinator(secure_port ? kBehindSecurePort : config.endpoint,
                           served_run(run, config.place), run.deadlines, clock, config.journal,
-                          secure_port ? secure_port->visitors("") : nullptr);
+                          secure_port ? secure_port->visitors("") : nullptr, copies);
   if (secure_port) secure_port->offer_coordinator(coordinator.endpoint());
   // The coordinator has a thread of its own; this one only waits for its end or a signal.
   while (!coordinator.wait_until_over(kLookSeconds)) {

@@ -1,6 +1,7 @@
 // farstep launch: every site of a folder, on this machine.
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/resume_option.h"
+#include "trainer/commands/watch_request.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/launch/launcher.h"
 
@@ -13,6 +14,7 @@ struct LaunchOptions {
   std::vector<std::string> set;
   Resume resume = Resume::kNever;
   std::string lab;
+  WatchRequest watch;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -21,6 +23,7 @@ struct LaunchOptions {
     visit("resume", resume, kResumeDoc);
     visit("lab", lab,
           "lab.json of a running scripts/wan_lab: sites live in its network namespaces");
+    watch.fields(visit);
   }
 };
 
@@ -29,8 +32,11 @@ struct LaunchOptions {
 int launch_command(const Arguments& arguments) {
   const auto options = parse_command_line<LaunchOptions>("launch", arguments);
   if (!options) return 0;
-  LaunchRequest request{
-      .folder = options->folder, .options = {}, .overrides = options->set, .lab = options->lab};
+  LaunchRequest request{.folder = options->folder,
+                        .options = {},
+                        .overrides = options->set,
+                        .watch = options->watch.options(),
+                        .lab = options->lab};
   for (const auto& text : options->set) {
     request.options.insert(request.options.end(), {"--set", text});
   }

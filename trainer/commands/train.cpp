@@ -1,13 +1,22 @@
 // farstep train: one site's process.
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <optional>
+
+#include "trainer/base/clock.h"
 #include "trainer/base/system/log.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/resume_option.h"
+#include "trainer/commands/watch_request.h"
 #include "trainer/launch/interrupt.h"
+#include "trainer/launch/site_screen.h"
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/matmul/product_choice.h"
 #include "trainer/run/site_run.h"
+#include "trainer/telemetry/recorder.h"
 
 namespace farstep {
 
@@ -17,6 +26,7 @@ struct TrainOptions {
   std::string config;
   std::vector<std::string> set;
   Resume resume = Resume::kNever;
+  WatchRequest watch;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -24,6 +34,7 @@ struct TrainOptions {
     visit("set", set,
           "PATH=VALUE: replaces a value of the config; run.PATH=VALUE one of the run file");
     visit("resume", resume, kResumeDoc);
+    watch.fields(visit);
   }
 };
 
@@ -41,6 +52,18 @@ int train_command(const Arguments& arguments) {
   if (const auto set = loaded.site.cpu.instructions) limit_cpu_instructions(*set);
   choose_named_products(loaded.site.cpu.products);
   const Interrupt interrupt;
+  const RealClock clock;
+  const std::filesystem::path output = loaded.site.output;
+  std::optional<WatchService> page;
+  if (const auto how = options->watch.options()) {
+    // With the coordinator here are the records of all sites.
+    const auto own = output / loaded.site.name;
+    page.emplace(std::vector{loaded.site.hosted_coordinator() ? own / kCopiesFolder : own}, *how,
+                 clock);
+    spdlog::info("the run's page: {}", page->url());
+  }
+  const SiteScreen screen(output / loaded.site.name, loaded.site.name, stderr,
+                          ::isatty(STDERR_FILENO) == 1, clock);
   return train_site(loaded, options->resume, interrupt.token());
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
@@ -85,6 +86,7 @@ std::vector<ListedCoordinator> listed_coordinators(const CoordinatorAddress& coo
 
 struct Cluster {
   std::vector<Launched> launched;
+  std::set<fs::path> outputs;    // of all sites; mostly one
   std::optional<RunConfig> run;  // if a config names the run file
 };
 
@@ -109,6 +111,7 @@ Cluster prepare(const LaunchRequest& request) {
     if (loaded.run) cluster.run = run_config_from_json(*loaded.run, loaded.run_file);
     const auto output = fs::path(loaded.site.output) / loaded.site.name;
     make_folder(output);
+    cluster.outputs.insert(loaded.site.output);
     cluster.launched.push_back({.name = loaded.site.name,
                                 .arguments = {"train", "--config", file.string()},
                                 .coordinators = listed_coordinators(loaded.site.coordinator),
@@ -303,6 +306,13 @@ int launch(const LaunchRequest& request, const std::stop_token& stop) {
     if (!cluster.run) throw ConfigError("--lab: no config of the folder names the run file");
     places.emplace(request.lab, cluster.run->sites.size());
     place_in_lab(launched, *cluster.run, *places);
+  }
+  const RealClock clock;
+  std::optional<WatchService> page;
+  if (request.watch) {
+    page.emplace(std::vector(cluster.outputs.begin(), cluster.outputs.end()), *request.watch,
+                 clock);
+    fmt::print(stderr, "the run's page: {}\n", page->url());
   }
   start(launched);
   const Grace grace(cluster.run ? cluster.run->deadlines : Deadlines{});

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
+
+#include "trainer/watch/watch_service.h"
 
 namespace farstep {
 
@@ -12,6 +15,7 @@ struct LaunchRequest {
   std::filesystem::path folder;        // site configs *.json, but for *.profile.json and run.json
   std::vector<std::string> options;    // passed on to every `farstep train`
   std::vector<std::string> overrides;  // the --set values among `options`, to read the configs with
+  std::optional<WatchOptions> watch;   // how the run's page is served meanwhile; nullopt: not
   std::filesystem::path lab;  // lab.json of a running wan_lab; empty: the machine's network
 };
 

@@ -87,23 +87,25 @@ void SitePeers::begin(const Welcome& welcome) {
 SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files)
     : site_(loaded.site), clock_(clock), secure_port_(SecurePort::open(site_, clock)) {
   const auto own = own_run(loaded);
-  if (site_.hosted_coordinator()) start_coordinator(own, files.journal);
+  if (site_.hosted_coordinator()) start_coordinator(own, files);
   member_ =
       std::make_unique<Member>(endpoints_of_member(), site_.name, own.deadlines, clock, files.term);
+  if (!files.records.empty()) member_->send_records(files.records);
 }
 
-void SitePeers::start_coordinator(const RunConfig& run, const std::filesystem::path& journal) {
+void SitePeers::start_coordinator(const RunConfig& run, const MembershipFiles& files) {
   const auto coordinators = site_.coordinators();
   const auto own = *site_.hosted_coordinator();
   const auto place = has_stand_bys() ? std::optional<int64_t>(own) : std::nullopt;
   if (!secure_port_) {
     coordinator_ = std::make_unique<Coordinator>(coordinators[own].endpoint, served_run(run, place),
-                                                 run.deadlines, clock_, journal);
+                                                 run.deadlines, clock_, files.journal,
+                                                 ControlSocket::Visitors{}, files.copies);
     return;
   }
-  coordinator_ =
-      std::make_unique<Coordinator>(kBehindSecurePort, served_run(run, place), run.deadlines,
-                                    clock_, journal, secure_port_->visitors(site_.name));
+  coordinator_ = std::make_unique<Coordinator>(kBehindSecurePort, served_run(run, place),
+                                               run.deadlines, clock_, files.journal,
+                                               secure_port_->visitors(site_.name), files.copies);
   secure_port_->offer_coordinator(coordinator_->endpoint());
 }
 

@@ -29,10 +29,13 @@ inline constexpr std::string_view kRunSource = "the run that the coordinator han
 // Throws ConfigError if the site's links cannot be what the run asks for.
 void require_links_fit(const RunConfig& run, const SiteConfig& site);
 
-// Files that let a run outlive its coordinator's process; empty: none.
+// Files of the control plane; empty: none. The first two let a run outlive its coordinator's
+// process.
 struct MembershipFiles {
   std::filesystem::path journal;  // of the coordinator, where it is hosted
   std::filesystem::path term;     // the newest term of a coordinator that the site knows
+  std::filesystem::path records;  // the site's own, which the coordinator may copy
+  std::filesystem::path copies;   // the coordinator's folder of these, where it is hosted
 };
 
 class SitePeers : public Peers {
@@ -117,7 +120,7 @@ class SitePeers : public Peers {
  private:
   SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files);
   bool has_stand_bys() const { return site_.coordinators().size() > 1; }
-  void start_coordinator(const RunConfig& run, const std::filesystem::path& journal);
+  void start_coordinator(const RunConfig& run, const MembershipFiles& files);
   // Returns where this site's member finds the coordinators.
   std::vector<CoordinatorEndpoint> endpoints_of_member();
   std::optional<Welcome> register_site(const JoinRequest& request, const std::stop_token& stop);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "trainer/report/membership.h"
+#include "trainer/account/membership.h"
 #include "trainer/report/svg_chart.h"
 #include "trainer/telemetry/figure_text.h"
 
@@ -146,7 +146,7 @@ std::string curve_chart(std::string_view label, const Curves& curves,
 // Draws the bar of one site, and its idle share beside it.
 void draw_idle_bar(SvgCanvas& canvas, const SiteReport& site, const Scale& x, double top,
                    double height) {
-  const auto& time = site.time;
+  const auto& time = site.time();
   double before = 0;
   for (std::size_t i = 0; i < kSpanCauses; ++i) {
     const double seconds = time.total.seconds_by_cause[i];
@@ -219,8 +219,8 @@ std::string idle_chart(const RunReport& report) {
   // At least a hundredth, so that a run without idle time has an axis.
   double most = 0.01;
   for (const auto& site : report.sites) {
-    if (site.time.wall_seconds > 0) {
-      most = std::max(most, site.time.total.idle_seconds() / site.time.wall_seconds);
+    if (site.time().wall_seconds > 0) {
+      most = std::max(most, site.time().total.idle_seconds() / site.time().wall_seconds);
     }
   }
   const Scale x{0, most, kLeft, kRight};
@@ -233,7 +233,7 @@ std::string idle_chart(const RunReport& report) {
     const auto& site = report.sites[i];
     const double top = kTop + pitch * static_cast<double>(i);
     canvas.text(kLeft - 12, top + height / 2 + 4, short_name(site.site), "lane-name", Anchor::kEnd);
-    if (site.time.wall_seconds > 0) draw_idle_bar(canvas, site, x, top, height);
+    if (site.time().wall_seconds > 0) draw_idle_bar(canvas, site, x, top, height);
   }
   canvas.line(kLeft, kTop - 6, kLeft, bottom, "mark");
   return canvas.finish();

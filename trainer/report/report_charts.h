@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "trainer/report/membership.h"
+#include "trainer/account/membership.h"
 #include "trainer/report/report.h"
 
 namespace farstep {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "trainer/telemetry/figure_text.h"
 
@@ -12,68 +11,8 @@ namespace farstep {
 
 namespace {
 
-// The rounds that a mean is over. At least 1: a run that ended in its first round is reported too.
-double rounds_of(const SiteReport& site) {
-  return static_cast<double>(std::max<int64_t>(site.rounds_worked, 1));
-}
-
-// Returns the number of decimals for a table with this largest value. Three digits that count; more
-// are noise.
-int digits_for(double largest) {
-  return largest >= 10 ? 1 : largest >= 1 ? 2 : 3;
-}
-
 std::string speed_text(double tokens_per_second) {
   return count_text(std::lround(tokens_per_second));
-}
-
-std::string percent_text(double fraction) {
-  return fmt::format("{:.1f} %", 100 * fraction);
-}
-
-// Adds rows to the idle table: the mean of one figure a round for each site, and their sum.
-class IdleRows {
- public:
-  IdleRows(const RunReport& report, Table& table) : report_(report), table_(table) {
-    for (const auto& site : report.sites) {
-      all_seconds_ += (site.time.total.total_seconds() + site.time.lost_seconds) / rounds_of(site);
-    }
-    digits_ = digits_for(all_seconds_ / static_cast<double>(report.sites.size()));
-  }
-
-  void add(std::string_view label, const std::function<double(const SiteTime&)>& seconds,
-           bool is_sum = false) {
-    Table::Row row{{std::string(label)}, is_sum};
-    double total = 0;
-    for (const auto& site : report_.sites) {
-      const double mean = seconds(site.time) / rounds_of(site);
-      row.cells.push_back(text(mean));
-      total += mean;
-    }
-    row.cells.push_back(text(total));
-    row.cells.push_back(all_seconds_ > 0 ? percent_text(without_rounding(total) / all_seconds_)
-                                         : "-");
-    table_.rows.push_back(std::move(row));
-  }
-
- private:
-  // Avoids "-0.0" for a sum that differs from 0 only by rounding. Half of the last digit that
-  // digits_for() ever shows.
-  static double without_rounding(double seconds) { return std::abs(seconds) < 5e-4 ? 0 : seconds; }
-  std::string text(double seconds) const {
-    return fmt::format("{:.{}f}", without_rounding(seconds), digits_);
-  }
-
-  const RunReport& report_;
-  Table& table_;
-  double all_seconds_ = 0;
-  int digits_;
-};
-
-// A cause that no site had would be a row of zeros.
-bool has_any(const RunReport& report, SpanCause cause) {
-  return std::ranges::any_of(report.sites,
-                             [=](const auto& site) { return site.time.total.seconds(cause) > 0; });
 }
 
 // One round, added up over all sites.
@@ -88,16 +27,14 @@ struct RoundSum {
 std::map<int64_t, RoundSum> sum_rounds(const RunReport& report) {
   std::map<int64_t, RoundSum> rounds;
   for (const auto& site : report.sites) {
-    for (const auto& record : site.records) {
-      const auto* event = std::get_if<RoundEvent>(&record.event);
-      if (!event) continue;
-      auto& round = rounds[event->round];
-      round.steps += event->local_steps;
-      round.tokens += event->tokens;
-      round.bytes_sent += event->wan_bytes_sent;
+    for (const auto& event : site.rounds) {
+      auto& round = rounds[event.round];
+      round.steps += event.local_steps;
+      round.tokens += event.tokens;
+      round.bytes_sent += event.wan_bytes_sent;
       // The rounds' hashes are equal at all sites, so any one is shown.
-      round.hash = event->theta_hash;
-      if (const auto use = site.time.rounds.find(event->round); use != site.time.rounds.end()) {
+      round.hash = event.theta_hash;
+      if (const auto use = site.time().rounds.find(event.round); use != site.time().rounds.end()) {
         round.use += use->second;
         round.longest_seconds = std::max(round.longest_seconds, use->second.total_seconds());
       }
@@ -135,8 +72,8 @@ std::string validation_text(const RunReport& report) {
   double seconds = 0;
   double all_seconds = 0;
   for (const auto& site : report.sites) {
-    seconds += site.time.total.seconds(SpanCause::kEvaluate);
-    all_seconds += site.time.total.total_seconds();
+    seconds += site.time().total.seconds(SpanCause::kEvaluate);
+    all_seconds += site.time().total.total_seconds();
   }
   const auto times = report.validation_losses.size();
   return text + fmt::format(", taken {} time{} in {} of all time", times, times == 1 ? "" : "s",
@@ -160,22 +97,10 @@ std::string ends_text(const RunReport& report) {
   return (done > 0 ? fmt::format("{} done", done) + others : others.substr(2));
 }
 
-std::string idle_title(const RunReport& report) {
-  if (report.rounds_done == 0) return "Device idle time, seconds (no round is over)";
-  // Sites that were away have fewer rounds, and each site's mean is over its own.
-  const auto most = std::ranges::max(report.sites, {}, &SiteReport::rounds_worked).rounds_worked;
-  const auto least = std::ranges::min(report.sites, {}, &SiteReport::rounds_worked).rounds_worked;
-  // Sites of a run under way differ by one round now and then.
-  if (most - least <= 1) {
-    return fmt::format("Device idle time, seconds a round (mean of {})", report.rounds_done);
-  }
-  return fmt::format("Device idle time, seconds a round (mean of each site's {} to {})", least,
-                     most);
-}
-
-// Three digits: the estimate has no more.
+// Three digits: the estimate has no more. Large ones without an exponent.
 std::string scale_text(std::optional<double> scale) {
-  return scale ? fmt::format("{:.3g}", *scale) : "-";
+  if (!scale) return "-";
+  return *scale < 100 ? fmt::format("{:.3g}", *scale) : fmt::format("{:.0f}", *scale);
 }
 
 }  // namespace
@@ -201,41 +126,22 @@ std::vector<std::string> facts(const RunReport& report) {
   return facts;
 }
 
-// `wait` and `wan` always have a row, for comparison with the papers; other causes only if they
-// occur.
-Table idle_table(const RunReport& report) {
-  Table table{.title = idle_title(report), .header = {"cause"}, .rows = {}, .trailing_columns = 2};
-  for (const auto& site : report.sites) table.header.push_back(site.site);
-  table.header.insert(table.header.end(), {"total", "share"});
-  IdleRows rows(report, table);
-  for (std::size_t i = 0; i < kSpanCauses; ++i) {
-    const auto cause = static_cast<SpanCause>(i);
-    const bool always = cause == SpanCause::kWait || cause == SpanCause::kWan;
-    if (cause == SpanCause::kServe || (!always && !has_any(report, cause))) continue;
-    rows.add(label_of(cause), [=](const SiteTime& time) { return time.total.seconds(cause); });
+std::vector<HeadlineFigure> headline_figures(const RunReport& report) {
+  const TimeUse all = report.total_time();
+  const double total = all.total_seconds();
+  const double waiting = total > 0 ? all.seconds(SpanCause::kWait) / total : 0;
+  std::vector<HeadlineFigure> figures = {
+      {percent_text(all.idle_fraction()), "idle device time"},
+      {percent_text(waiting), "waiting for peers"},
+      {loss_text(report.final_loss()),
+       report.validation_losses.empty() ? "training loss" : "validation loss"}};
+  if (report.final_accuracy()) {
+    figures.push_back({accuracy_text(report.final_accuracy()), "accuracy"});
   }
-  rows.add(
-      "idle", [](const SiteTime& time) { return time.total.idle_seconds(); }, true);
-  rows.add("training", [](const SiteTime& time) { return time.total.compute_seconds; });
-  if (has_any(report, SpanCause::kServe)) {
-    rows.add("serving", [](const SiteTime& time) { return time.total.serve_seconds(); });
-  }
-  if (std::ranges::any_of(report.sites,
-                          [](const auto& site) { return site.time.lost_seconds > 0; })) {
-    rows.add("lost to failures", [](const SiteTime& time) { return time.lost_seconds; });
-  }
-  rows.add("not accounted for", [](const SiteTime& time) { return time.unexplained_seconds(); });
-  rows.add(
-      "wall time", [](const SiteTime& time) { return time.wall_seconds; }, true);
-  Table::Row fractions{{"idle share of a site"}};
-  TimeUse all;
-  for (const auto& site : report.sites) {
-    fractions.cells.push_back(percent_text(site.time.total.idle_fraction()));
-    all += site.time.total;
-  }
-  fractions.cells.insert(fractions.cells.end(), {percent_text(all.idle_fraction()), ""});
-  table.rows.push_back(std::move(fractions));
-  return table;
+  figures.push_back(
+      {short_count_text(report.tokens_per_second()), report.unit() + "/s, all sites"});
+  figures.push_back({bytes_text(report.wan_bytes_sent()), "sent over the WAN"});
+  return figures;
 }
 
 Table work_table(const RunReport& report) {
@@ -254,12 +160,12 @@ Table work_table(const RunReport& report) {
         {{site.site, site.devices_text(), count_text(site.steps), count_text(site.tokens),
           count_text(site.merged_tokens), speed_text(site.tokens_per_second()),
           loss_text(site.first_loss), loss_text(site.last_loss),
-          fmt::format("{:.1f}", site.time.total.idle_seconds())}});
+          fmt::format("{:.1f}", site.time().total.idle_seconds())}});
     steps += site.steps;
     tokens += site.tokens;
     merged_tokens += site.merged_tokens;
     tokens_per_second += site.tokens_per_second();
-    idle_seconds += site.time.total.idle_seconds();
+    idle_seconds += site.time().total.idle_seconds();
   }
   table.rows.push_back(
       {{"total", "", count_text(steps), count_text(tokens), count_text(merged_tokens),
@@ -274,12 +180,12 @@ Table device_table(const RunReport& report) {
               .rows = {},
               .left_columns = 2};
   for (const auto& site : report.sites) {
-    for (std::size_t device = 0; device < site.time.device_seconds.size(); ++device) {
+    for (std::size_t device = 0; device < site.time().device_seconds.size(); ++device) {
       // A device is idle while the site's other devices, or the site itself, are not.
-      const double seconds = site.time.device_seconds[device];
+      const double seconds = site.time().device_seconds[device];
       table.rows.push_back({{site.site, site.device_name(device), fmt::format("{:.1f}", seconds),
-                             fmt::format("{:.1f}", site.time.total.total_seconds() - seconds),
-                             percent_text(site.time.device_idle_fraction(device))}});
+                             fmt::format("{:.1f}", site.time().total.total_seconds() - seconds),
+                             percent_text(site.time().device_idle_fraction(device))}});
     }
   }
   return table;
@@ -288,13 +194,10 @@ Table device_table(const RunReport& report) {
 std::vector<std::string> plan_lines(const RunReport& report) {
   std::vector<std::string> lines;
   for (const auto& site : report.sites) {
-    const PlanEvent* last = nullptr;
-    for (const auto& record : site.records) {
-      if (const auto* plan = std::get_if<PlanEvent>(&record.event)) last = plan;
-    }
-    // A site that was lost before its first plan.
-    if (last == nullptr) continue;
-    lines.push_back(fmt::format("{}, round {}: {}", site.site, last->round, last->reason));
+    // A site may be lost before its first plan.
+    if (!site.plan) continue;
+    lines.push_back(
+        fmt::format("{}, round {}: {}", site.site, site.plan->round, site.plan->reason));
   }
   return lines;
 }
@@ -352,10 +255,10 @@ Table traffic_table(const RunReport& report) {
          is_sum});
   };
   for (const auto& site : report.sites) {
-    const double exposed = site.time.total.seconds(SpanCause::kWan);
+    const double exposed = site.time().total.seconds(SpanCause::kWan);
     add_row(site.site, site.traffic, exposed, site.hidden_wan_seconds,
-            site.time.total.total_seconds(), false);
-    all_seconds += site.time.total.total_seconds();
+            site.time().total.total_seconds(), false);
+    all_seconds += site.time().total.total_seconds();
     total += site.traffic;
     exposed_seconds += exposed;
     hidden_seconds += site.hidden_wan_seconds;

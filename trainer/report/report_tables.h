@@ -7,29 +7,21 @@
 #include <string>
 #include <vector>
 
+#include "trainer/report/idle_table.h"
 #include "trainer/report/report.h"
 
 namespace farstep {
 
-struct Table {
-  struct Row {
-    std::vector<std::string> cells;
-    bool is_sum = false;  // sums up the rows above it
-  };
-  std::string title;
-  std::vector<std::string> header;
-  std::vector<Row> rows;             // each has as many cells as the header
-  std::size_t left_columns = 1;      // aligned left; the others are numbers
-  std::size_t trailing_columns = 0;  // kept together at the end if the table is split
-};
-
 // Returns short sentences, without full stops, about the run and its end.
 std::vector<std::string> facts(const RunReport& report);
 
-// Idle seconds a round by cause (rows) and site (columns), as in the papers, with the sites' total
-// and its share of all time. Rows below have the times that are not idle, so that the table
-// explains all time: training, and outages with the training that was done again after them.
-Table idle_table(const RunReport& report);
+// A figure with its unit, and what it is.
+struct HeadlineFigure {
+  std::string value, label;
+};
+
+// Returns the figures that a reader wants first, above all tables.
+std::vector<HeadlineFigure> headline_figures(const RunReport& report);
 
 // Steps, tokens or images computed and merged, throughput and losses; one row for each site.
 Table work_table(const RunReport& report);

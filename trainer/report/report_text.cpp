@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trainer/report/membership.h"
+#include "trainer/account/membership.h"
 
 namespace farstep {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainer/report/lanes.h"
 #include "trainer/report/svg_chart.h"
-#include "trainer/telemetry/figure_text.h"
 
 namespace farstep {
 
@@ -14,62 +14,9 @@ namespace {
 
 constexpr double kWidth = 1160, kLeft = 104, kRight = 12, kTop = 30, kBottom = 30;
 constexpr double kPlotWidth = kWidth - kLeft - kRight;
-constexpr std::size_t kKinds = kSpanCauses + 1;  // the causes, and computing
-constexpr std::size_t kCompute = kSpanCauses;
 constexpr std::size_t kMostTips = 1500;       // of all lanes; bounds the size of the page
 constexpr std::size_t kMostColumns = 16'000;  // of all lanes; bounds the size of the page
 constexpr double kLeastRoundWidth = 4;        // pixels; narrower rounds look like one
-
-std::string_view class_of(std::size_t kind) {
-  return kind == kCompute ? "compute" : name_of(static_cast<SpanCause>(kind));
-}
-
-std::string_view label_of_kind(std::size_t kind) {
-  return kind == kCompute ? "training" : label_of(static_cast<SpanCause>(kind));
-}
-
-struct Interval {
-  double start = 0, end = 0;
-};
-
-// One activity of a site from `start` to `end`, in the coordinator's time.
-struct Activity : Interval {
-  std::size_t kind = kCompute;
-  int64_t round = 0;
-};
-
-struct Lane {
-  std::vector<Activity> activities;
-  std::vector<Interval> processes;  // times during which a process of the site ran
-  std::map<int64_t, double> commits;
-};
-
-// Adds the site's clock offset to all times, so that the lanes of different machines line up.
-// Without it a site seems to commit before it has the bytes.
-Lane make_lane(const SiteReport& site) {
-  Lane lane;
-  double offset = 0;
-  for (const auto& record : site.records) {
-    if (const auto* run = std::get_if<RunEvent>(&record.event)) {
-      offset = run->clock_offset_seconds;
-      lane.processes.push_back({record.time + offset, record.time + offset});
-    } else if (const auto* step = std::get_if<StepEvent>(&record.event)) {
-      const double start = step->start + offset;
-      lane.activities.push_back({{start - step->data_seconds, start},
-                                 static_cast<std::size_t>(SpanCause::kData),
-                                 step->round});
-      lane.activities.push_back({{start, start + step->seconds}, kCompute, step->round});
-    } else if (const auto* span = std::get_if<SpanEvent>(&record.event)) {
-      const double start = span->start + offset;
-      lane.activities.push_back(
-          {{start, start + span->seconds}, static_cast<std::size_t>(span->cause), span->round});
-    } else if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
-      lane.commits[round->round] = record.time + offset;
-    }
-    lane.processes.back().end = record.time + offset;
-  }
-  return lane;
-}
 
 // Maps time to run time, which leaves out the times at which no site's process ran. A run that was
 // resumed next morning would otherwise be two narrow stripes.
@@ -114,24 +61,11 @@ class RunTime {
   double total_ = 0;
 };
 
-// For every column of a lane, the share of its time that each kind has. Shares of columns instead
-// of a rectangle for each activity: a run of 100,000 steps would make a page of many megabytes.
-using Shares = std::vector<std::array<double, kKinds>>;
-
-// An activity counts in each column by its overlap with the column's time.
-Shares share_out(const Lane& lane, const RunTime& time, std::size_t columns) {
-  Shares shares(columns);
+// Shares of columns instead of a rectangle for each activity: a run of 100,000 steps would make a
+// page of many megabytes.
+Shares shares_of(const Lane& lane, const RunTime& time, std::size_t columns) {
   const double columns_a_second = static_cast<double>(columns) / time.total();
-  for (const auto& activity : lane.activities) {
-    const double end = time(activity.end) * columns_a_second;
-    double begin = time(activity.start) * columns_a_second;
-    for (auto column = static_cast<std::size_t>(begin); column < columns && begin < end; ++column) {
-      const double until = std::min(end, static_cast<double>(column + 1));
-      shares[column][activity.kind] += until - begin;
-      begin = until;
-    }
-  }
-  return shares;
+  return share_out(lane, columns, [&](double at) { return time(at) * columns_a_second; });
 }
 
 // Draws a lane. In each column the kinds are stacked from the bottom, in whole levels. So most
@@ -184,7 +118,7 @@ void draw_round_tips(SvgCanvas& canvas, const SiteReport& site, const Lane& lane
     extent = {std::min(extent.start, activity.start), std::max(extent.end, activity.end)};
   }
   for (const auto& [round, extent] : extents) {
-    const auto& use = site.time.rounds.at(round);
+    const auto& use = site.time().rounds.at(round);
     std::string tip =
         fmt::format("{}, round {}\ntraining {:.2f} s", site.site, round, use.compute_seconds);
     for (std::size_t i = 0; i < kSpanCauses; ++i) {
@@ -244,7 +178,7 @@ std::string timeline_chart(const RunReport& report) {
   std::size_t site_rounds = 0;
   for (const auto& site : report.sites) {
     lanes.push_back(make_lane(site));
-    site_rounds += site.time.rounds.size();
+    site_rounds += site.time().rounds.size();
   }
   const double height = lanes.size() > 12 ? 14 : 30;
   const double pitch = height + (lanes.size() > 12 ? 4 : 10);
@@ -264,7 +198,7 @@ std::string timeline_chart(const RunReport& report) {
     canvas.text(kLeft - 12, top + height / 2 + 4, short_name(report.sites[i].site), "lane-name",
                 Anchor::kEnd);
     canvas.rect(kLeft, top, kPlotWidth, height, "lane");
-    draw_lane(canvas, share_out(lanes[i], time, columns), top, height, report.sites[i].site);
+    draw_lane(canvas, shares_of(lanes[i], time, columns), top, height, report.sites[i].site);
     if (with_tips) {
       draw_round_tips(canvas, report.sites[i], lanes[i], time, x, top, height);
     }

@@ -49,8 +49,7 @@ void write_configs(const SiteGround& ground, const RunConfig& run) {
   write_file_durably(ground.output / "run.json", to_json(run).dump(2) + "\n");
   write_file_durably(ground.output / "site.json", to_json(ground.site).dump(2) + "\n");
   spdlog::info("instructions: {}", cpu_instructions_text());
-  spdlog::info("site config: {}", to_json(ground.site).dump());
-  spdlog::info("run: {}", to_json(run).dump());
+  spdlog::info("every setting is in {}, run.json and site.json", ground.output.string());
   if (is_slow_compute(run.inner.compute, ground.site)) spdlog::warn(kSlowComputeText);
 }
 
@@ -83,9 +82,12 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, Resume resume,
   CheckedSite checked(loaded);
   require_site(checked);
   const auto ground = std::make_shared<SiteGround>(loaded, resume);
-  const std::shared_ptr<SitePeers> peers = SitePeers::join(
-      loaded, ground->join_request(loaded, checked.digest()), ground->clock, stop,
-      {.journal = ground->site.coordinator.journal, .term = ground->output / "term.json"});
+  const std::shared_ptr<SitePeers> peers =
+      SitePeers::join(loaded, ground->join_request(loaded, checked.digest()), ground->clock, stop,
+                      {.journal = ground->site.coordinator.journal,
+                       .term = ground->output / "term.json",
+                       .records = ground->output / kEventFile,
+                       .copies = ground->output / kCopiesFolder});
   if (!peers) return nullptr;
   return peers->telling_failure([&] {
     require_run(checked, *peers);

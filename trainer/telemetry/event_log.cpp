@@ -24,6 +24,12 @@ std::size_t parse_lines(std::string_view text, const std::string& file, int64_t 
   return begin;
 }
 
+std::string unfinished_note(const std::filesystem::path& file, std::size_t bytes) {
+  if (bytes == 0) return "";
+  return fmt::format("{}: the last line is unfinished and was left out ({} bytes)", file.string(),
+                     bytes);
+}
+
 // Whether a record is beyond the point of `start` (see without_abandoned()). `at_point`: the record
 // comes after the last step and sync before that point.
 bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
@@ -81,6 +87,16 @@ std::size_t lost_round_begin(const std::vector<Record>& records, int64_t start_r
   return static_cast<std::size_t>(lost - records.begin());
 }
 
+}  // namespace
+
+EventLog read_event_log(const std::filesystem::path& file) {
+  const std::string text = read_file(file);
+  EventLog log;
+  const auto parsed_bytes = parse_lines(text, file.string(), 1, log.records);
+  log.note = unfinished_note(file, text.size() - parsed_bytes);
+  return log;
+}
+
 // Plans and spans have no step number. They are beyond the point once its last step and sync have
 // passed.
 std::size_t kept_before(const std::vector<Record>& records, const RunEvent& start) {
@@ -98,19 +114,6 @@ std::size_t kept_before(const std::vector<Record>& records, const RunEvent& star
     }
   }
   return lost_round_begin(records, start.start_round);
-}
-
-}  // namespace
-
-EventLog read_event_log(const std::filesystem::path& file) {
-  const std::string text = read_file(file);
-  EventLog log;
-  const auto parsed_bytes = parse_lines(text, file.string(), 1, log.records);
-  if (parsed_bytes < text.size()) {
-    log.note = fmt::format("{}: the last line is unfinished and was left out ({} bytes)",
-                           file.string(), text.size() - parsed_bytes);
-  }
-  return log;
 }
 
 std::vector<Record> without_abandoned(std::vector<Record> records) {
@@ -135,7 +138,10 @@ std::vector<Record> EventFollower::poll() {
     throw DataError(fmt::format("{}: {}", file_.string(),
                                 error ? error.message() : "became shorter while it was followed"));
   }
-  if (size == read_bytes_) return records;
+  if (size == read_bytes_) {
+    unfinished_bytes_ = 0;
+    return records;
+  }
   std::ifstream in(file_, std::ios::binary);
   std::string text(size - read_bytes_, '\0');
   if (!in.seekg(static_cast<std::streamoff>(read_bytes_))) {
@@ -145,9 +151,15 @@ std::vector<Record> EventFollower::poll() {
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
   // A line that is being written is read again when it is whole.
-  read_bytes_ += parse_lines(text, file_.string(), read_lines_ + 1, records);
+  const auto parsed_bytes = parse_lines(text, file_.string(), read_lines_ + 1, records);
+  read_bytes_ += parsed_bytes;
   read_lines_ += static_cast<int64_t>(records.size());
+  unfinished_bytes_ = text.size() - parsed_bytes;
   return records;
+}
+
+std::string EventFollower::note() const {
+  return unfinished_note(file_, unfinished_bytes_);
 }
 
 }  // namespace farstep

@@ -42,6 +42,10 @@ EventLog read_event_log(const std::filesystem::path& file);
 // and all later records are dropped too.
 std::vector<Record> without_abandoned(std::vector<Record> records);
 
+// Returns how many of these records, of which none is abandoned, still count when a process begins
+// with `start`: the others are beyond its point.
+std::size_t kept_before(const std::vector<Record>& records, const RunEvent& start);
+
 // Reads a growing file. Not thread-safe.
 class EventFollower {
  public:
@@ -51,11 +55,14 @@ class EventFollower {
   // Returns the records completed since the last call. Throws DataError if a line is not a record,
   // or if the file became shorter than the part already read.
   std::vector<Record> poll();
+  // Describes an unfinished last line, as the last call saw it; empty if there is none.
+  std::string note() const;
 
  private:
-  const std::filesystem::path file_;
+  std::filesystem::path file_;
   std::uintmax_t read_bytes_ = 0;  // of complete lines
   int64_t read_lines_ = 0;
+  std::size_t unfinished_bytes_ = 0;
 };
 
 }  // namespace farstep

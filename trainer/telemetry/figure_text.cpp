@@ -43,6 +43,10 @@ std::string bytes_text(int64_t bytes) {
   return fmt::format("{:.{}f} {}", amount, digits, kUnits[unit]);
 }
 
+std::string percent_text(double fraction) {
+  return fmt::format("{:.1f} %", 100 * fraction);
+}
+
 std::string loss_text(std::optional<double> loss) {
   return loss ? fmt::format("{:.3f}", *loss) : "-";
 }

@@ -21,6 +21,8 @@ std::string count_text(int64_t count);
 std::string short_count_text(double count);
 // 1234567 -> "1.23 MB", in powers of 1000.
 std::string bytes_text(int64_t bytes);
+// 0.0234 -> "2.3 %".
+std::string percent_text(double fraction);
 // "7.624"; "-" if there is no loss.
 std::string loss_text(std::optional<double> loss);
 // 0.9234 -> "92.34 %"; "-" if there is no accuracy.

@@ -30,72 +30,74 @@ double SiteTime::device_idle_fraction(std::size_t device) const {
 
 // Adds up spans instead of subtracting training from the wall time: time that no span explains is
 // then shown as such, and a forgotten span does not pass for idle time. A `run` record begins a
-// process; add_losses() counts the time between a crash and the restart.
-SiteTime account_time(std::span<const Record> records) {
-  SiteTime site;
-  double process_start = 0;
-  double process_end = 0;
-  for (const auto& record : records) {
-    if (std::holds_alternative<RunEvent>(record.event)) {
-      site.wall_seconds += process_end - process_start;
-      process_start = record.time;
-    } else if (const auto* step = std::get_if<StepEvent>(&record.event)) {
-      auto& round = site.rounds[step->round];
-      round.compute_seconds += step->seconds;
-      round.seconds(SpanCause::kData) += step->data_seconds;
-      site.device_seconds.resize(std::max(site.device_seconds.size(), step->device_seconds.size()));
-      for (std::size_t device = 0; device < step->device_seconds.size(); ++device) {
-        site.device_seconds[device] += step->device_seconds[device];
-      }
-    } else if (const auto* span = std::get_if<SpanEvent>(&record.event)) {
-      site.rounds[span->round].seconds(span->cause) += span->seconds;
-    }
-    process_end = record.time;
+// process; RunSeconds counts the time between a crash and the restart.
+void TimeAccount::add(const Record& record) {
+  if (std::holds_alternative<RunEvent>(record.event)) {
+    closed_seconds_ += process_end_ - process_start_;
+    process_start_ = record.time;
+  } else if (const auto* step = std::get_if<StepEvent>(&record.event)) {
+    count_step(*step);
+  } else if (const auto* span = std::get_if<SpanEvent>(&record.event)) {
+    time_.rounds[span->round].seconds(span->cause) += span->seconds;
+    time_.total.seconds(span->cause) += span->seconds;
   }
-  site.wall_seconds += process_end - process_start;
-  for (const auto& [round, use] : site.rounds) site.total += use;
-  return site;
+  process_end_ = record.time;
+  set_run_seconds(run_seconds_);
 }
 
-namespace {
+void TimeAccount::count_step(const StepEvent& step) {
+  for (auto* use : {&time_.rounds[step.round], &time_.total}) {
+    use->compute_seconds += step.seconds;
+    use->seconds(SpanCause::kData) += step.data_seconds;
+  }
+  auto& devices = time_.device_seconds;
+  devices.resize(std::max(devices.size(), step.device_seconds.size()));
+  for (std::size_t device = 0; device < step.device_seconds.size(); ++device) {
+    devices[device] += step.device_seconds[device];
+  }
+}
 
-// A person ended the process, or nothing was left to do.
-bool ends_on_purpose(const Record& record) {
+// The file has all that was done, the account only what counts. The difference was done again, or
+// was spent between two processes.
+void TimeAccount::set_run_seconds(double seconds) {
+  run_seconds_ = seconds;
+  const double kept_seconds = closed_seconds_ + process_end_ - process_start_;
+  time_.lost_seconds = std::max(0.0, seconds - kept_seconds);
+  time_.wall_seconds = kept_seconds + time_.lost_seconds;
+}
+
+void RunSeconds::add(const Record& record) {
+  const auto* start = std::get_if<RunEvent>(&record.event);
+  if (!has_records_ || (start != nullptr && begins_other_run(*start))) {
+    run_ = start != nullptr ? start->run : "";
+    has_records_ = true;
+    has_saved_work_ = false;
+    seconds_ = 0;
+  } else if (start == nullptr || !has_ended_on_purpose_) {
+    // Also over the border of two processes: the outage lies there.
+    seconds_ += record.time - time_;
+  }
+  if (const auto* saved = std::get_if<CheckpointEvent>(&record.event)) {
+    has_saved_work_ = has_saved_work_ || saved->round > 0 || saved->step > 0;
+  }
+  // A person ended the process, or nothing was left to do.
   const auto* end = std::get_if<EndEvent>(&record.event);
-  return end != nullptr &&
-         (end->outcome == Outcome::kDone || end->outcome == Outcome::kInterrupted);
+  has_ended_on_purpose_ =
+      end != nullptr && (end->outcome == Outcome::kDone || end->outcome == Outcome::kInterrupted);
+  time_ = record.time;
 }
 
-bool begins_other_run(std::span<const Record> before, const RunEvent& start) {
-  if (std::get<RunEvent>(before.front().event).run != start.run) return true;
-  if (start.start_round > 0 || start.start_step > 0) return false;
-  // A process that was lost before its first checkpoint begins anew; one that had saved its work
-  // would have gone on from there.
-  return std::ranges::any_of(before, [](const Record& record) {
-    const auto* saved = std::get_if<CheckpointEvent>(&record.event);
-    return saved != nullptr && (saved->round > 0 || saved->step > 0);
-  });
+// A process that was lost before its first checkpoint begins anew; one that had saved its work
+// would have gone on from there.
+bool RunSeconds::begins_other_run(const RunEvent& start) const {
+  if (start.run != run_) return true;
+  return start.start_round == 0 && start.start_step == 0 && has_saved_work_;
 }
 
-}  // namespace
-
-void add_losses(std::span<const Record> file, SiteTime& time) {
-  double seconds = 0;
-  std::size_t run_begin = 0;
-  for (std::size_t i = 1; i < file.size(); ++i) {
-    const auto* start = std::get_if<RunEvent>(&file[i].event);
-    if (start != nullptr && begins_other_run(file.subspan(run_begin, i - run_begin), *start)) {
-      run_begin = i;
-      seconds = 0;
-    } else if (start == nullptr || !ends_on_purpose(file[i - 1])) {
-      // Also over the border of two processes: the outage lies there.
-      seconds += file[i].time - file[i - 1].time;
-    }
-  }
-  // The file has all that was done, `time` only what counts. The difference was done again, or was
-  // spent between two processes.
-  time.lost_seconds = std::max(0.0, seconds - time.wall_seconds);
-  time.wall_seconds += time.lost_seconds;
+SiteTime account_time(std::span<const Record> records) {
+  TimeAccount account;
+  for (const auto& record : records) account.add(record);
+  return account.time();
 }
 
 }  // namespace farstep

@@ -51,15 +51,46 @@ struct SiteTime {
   double unexplained_seconds() const { return wall_seconds - lost_seconds - total.total_seconds(); }
 };
 
-// Returns the account of one site's records, after without_abandoned(), as if nothing had been
-// lost. A step's wait for its batch counts as `data`.
-SiteTime account_time(std::span<const Record> records);
+// Adds up one site's time, record by record. Not thread-safe.
+class TimeAccount {
+ public:
+  // Counts the next of the records that without_abandoned() keeps. A step's wait for its batch
+  // counts as `data`.
+  void add(const Record& record);
+  // States the run's time by RunSeconds. What the account lacks of it was lost to failures.
+  void set_run_seconds(double seconds);
 
-// Adds to the account of a site what was lost to failures: the part of its run's time that the
-// account lacks. `file` has all records of the site, abandoned ones too. The run's time is from the
+  const SiteTime& time() const { return time_; }
+
+ private:
+  void count_step(const StepEvent& step);
+
+  SiteTime time_;
+  double closed_seconds_ = 0;  // of the processes before the present one
+  double process_start_ = 0, process_end_ = 0;
+  double run_seconds_ = 0;
+};
+
+// Measures how long a site's run took, over all records of its file, abandoned ones too: from the
 // first record to the last. The pause after a process that was done or was interrupted is no part
 // of it. Nor is an earlier run in the same file: one of another name, or one with a checkpoint of
-// work, followed by a fresh start.
-void add_losses(std::span<const Record> file, SiteTime& time);
+// work, followed by a fresh start. Not thread-safe.
+class RunSeconds {
+ public:
+  void add(const Record& record);
+  double seconds() const { return seconds_; }
+
+ private:
+  bool begins_other_run(const RunEvent& start) const;
+
+  std::string run_;
+  bool has_records_ = false, has_saved_work_ = false;
+  bool has_ended_on_purpose_ = false;  // by the record before
+  double time_ = 0, seconds_ = 0;
+};
+
+// Returns the account of one site's records, after without_abandoned(), as if nothing had been
+// lost.
+SiteTime account_time(std::span<const Record> records);
 
 }  // namespace farstep

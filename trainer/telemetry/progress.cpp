@@ -33,14 +33,6 @@ std::string bar_text(double fraction, std::size_t width, std::string_view color)
   return bar + std::string(kPlain);
 }
 
-// Returns "1:05" or "2:03:04"; empty if unknown.
-std::string time_left_text(std::optional<double> seconds) {
-  if (!seconds) return "";
-  const auto whole = static_cast<int64_t>(std::lround(std::min(*seconds, 359'999.0)));
-  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
-
 // Yellow while waiting, so that waste stands out.
 std::string_view color_of(const SiteProgress& site) {
   switch (site.activity()) {
@@ -69,6 +61,13 @@ TerminalSize terminal_size(std::FILE* out) {
     return {};
   }
   return {size.ws_col, size.ws_row};
+}
+
+std::string time_left_text(std::optional<double> seconds) {
+  if (!seconds) return "";
+  const auto whole = static_cast<int64_t>(std::lround(std::min(*seconds, 359'999.0)));
+  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
 std::string board_line(const SiteProgress& site, std::size_t name_width, std::size_t columns) {
@@ -127,6 +126,14 @@ void ProgressBoard::update(const Record& record) {
 void ProgressBoard::draw() {
   if (!is_terminal_ || clock_.now_seconds() < next_draw_seconds_) return;
   redraw();
+}
+
+void ProgressBoard::clear() {
+  if (drawn_lines_ == 0) return;
+  std::string text;
+  for (; drawn_lines_ > 0; --drawn_lines_)
+    text += fmt::format(fmt::runtime(kUp), 1) + std::string(kClearLine);
+  write(out_, text);
 }
 
 void ProgressBoard::finish() {

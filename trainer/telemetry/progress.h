@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct TerminalSize {
 
 // Returns the size of the terminal `out`; the default if it is not a terminal or has no size.
 TerminalSize terminal_size(std::FILE* out);
+
+// Returns "1:05" or "2:03:04"; empty if unknown.
+std::string time_left_text(std::optional<double> seconds);
 
 // Returns a site's line in `columns`, not counting colours: name (padded to `name_width`), bar,
 // round, step, loss, speed, activity and time left. Leaves out details that do not fit.
@@ -35,6 +39,8 @@ class ProgressBoard {
   void update(const Record& record);
   // Redraws on a terminal, at most ten times a second.
   void draw();
+  // Takes the board off the terminal until the next draw(), so that something else can be written.
+  void clear();
   // Draws the last state.
   void finish();
 

@@ -14,6 +14,8 @@
 namespace farstep {
 
 inline constexpr std::string_view kEventFile = "events.jsonl";
+// In the folder of the site, or of the process, with the coordinator: copies of all sites' files.
+inline constexpr std::string_view kCopiesFolder = "all_sites";
 
 class Recorder;
 

@@ -52,9 +52,15 @@ void SiteProgress::take(const SpanEvent& span) {
 }
 
 void SiteProgress::take(const RoundEvent& round) {
-  round_ = round.round + 1;
-  step_ = 0;
   waited_seconds_ = 0;
+  if (round.round < run_.rounds) {
+    round_ = round.round + 1;
+    step_ = 0;
+  } else {
+    // After the last one there is no next: all steps are done.
+    round_ = run_.rounds;
+    step_ = local_steps_ = std::max<int64_t>(local_steps_, 1);
+  }
   activity_ = SiteActivity::kNextRound;
 }
 

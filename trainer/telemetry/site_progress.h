@@ -51,7 +51,7 @@ class SiteProgress {
   void take(const CheckpointEvent&) {}
   void take(const EndEvent& end);
 
-  const std::string site_;
+  std::string site_;
   SiteActivity activity_ = SiteActivity::kStarting;
   RunEvent run_;
   EndEvent end_;

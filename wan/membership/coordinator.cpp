@@ -21,7 +21,7 @@ constexpr int kMostMessages = 100;  // that are answered together
 
 Coordinator::Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines,
                          Clock& clock, const std::filesystem::path& journal,
-                         ControlSocket::Visitors visitors)
+                         ControlSocket::Visitors visitors, std::filesystem::path records)
     : clock_(clock),
       run_(std::move(run)),
       deadlines_(deadlines),
@@ -29,6 +29,7 @@ Coordinator::Coordinator(const std::string& endpoint, ServedRun run, const Deadl
       tick_seconds_(deadlines.heartbeat_seconds / 2),
       knows_visitors_(visitors != nullptr),
       strangers_("coordinator", clock),
+      records_(std::move(records)),
       journal_(journal.empty() ? nullptr : std::make_unique<Journal>(journal, run_)),
       roster_(std::make_unique<Roster>(
           run_, deadlines_, journal_ ? journal_->start() : RosterState{}, clock.unix_seconds())),
@@ -208,6 +209,11 @@ void Coordinator::handle(const ControlSocket::Received& received, std::vector<Ou
     if (knows_visitors_) require_own_name(message, received.site);
     const auto more = roster_->receive(connection, message, clock_.unix_seconds());
     answers.insert(answers.end(), more.begin(), more.end());
+    if (const auto* records = std::get_if<RecordsMessage>(&message)) {
+      if (const auto site = roster_->site_at(connection); !site.empty()) {
+        records_.take(site, *records);
+      }
+    }
     if (roster_->is_superseded()) {
       forget_run(roster_->failure() + "; this one stands by, and goes on if they come to it");
     }
@@ -220,8 +226,14 @@ void Coordinator::handle(const ControlSocket::Received& received, std::vector<Ou
 }
 
 // A message to a connection that has gone is dropped; the site repeats its request.
-void Coordinator::deliver(const std::vector<Outgoing>& messages) {
-  for (const auto& [connection, message] : messages) {
+void Coordinator::deliver(std::vector<Outgoing> messages) {
+  for (auto& [connection, message] : messages) {
+    // How much of its records is here, is no matter of the roster.
+    if (auto* answer = std::get_if<HeartbeatAckMessage>(&message)) {
+      const auto state = records_.state(roster_->site_at(connection));
+      answer->records = state.bytes;
+      answer->records_head = state.head;
+    }
     if (const auto* refusal = std::get_if<RefusedMessage>(&message)) {
       strangers_.warn("refused a site", refusal->message);
     }

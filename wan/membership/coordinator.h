@@ -20,6 +20,7 @@
 #include "trainer/base/clock.h"
 #include "wan/membership/control_socket.h"
 #include "wan/membership/journal.h"
+#include "wan/membership/records.h"
 #include "wan/protocol/deadlines.h"
 #include "wan/roster/roster.h"
 #include "wan/roster/served_run.h"
@@ -32,10 +33,11 @@ class Coordinator {
   // Listens at `endpoint` (tcp://ADDRESS:PORT; port * or 0 takes a free one) and serves `run`.
   // `journal` is the file of its state; empty: only the members know it. `clock` must outlive
   // the coordinator. With `visitors` it serves no stranger, and each site under its own name only.
-  // Throws ConfigError or PeerError if it cannot listen there (ControlSocket), and what Journal
-  // throws.
+  // `records` is the folder for copies of the sites' records; empty: none are kept. Throws
+  // ConfigError or PeerError if it cannot listen there (ControlSocket), and what Journal throws.
   Coordinator(const std::string& endpoint, ServedRun run, const Deadlines& deadlines, Clock& clock,
-              const std::filesystem::path& journal = {}, ControlSocket::Visitors visitors = {});
+              const std::filesystem::path& journal = {}, ControlSocket::Visitors visitors = {},
+              std::filesystem::path records = {});
   // Stops listening. Sites still in the run lose it. Takes at most leave_seconds.
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
@@ -70,7 +72,7 @@ class Coordinator {
   void save();
   void finish();
   void remove_journal();
-  void deliver(const std::vector<Outgoing>& messages);
+  void deliver(std::vector<Outgoing> messages);
   void publish();
 
   Clock& clock_;
@@ -78,7 +80,8 @@ class Coordinator {
   const Deadlines deadlines_;
   const double tick_seconds_;
   const bool knows_visitors_;
-  StrangerLog strangers_;                   // used by the thread only, as the next four
+  StrangerLog strangers_;  // used by the thread only, as the next five
+  RecordsFolder records_;
   const std::unique_ptr<Journal> journal_;  // null without one
   bool is_journal_whole_ = true;            // the last write succeeded
   std::unique_ptr<Roster> roster_;

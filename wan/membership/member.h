@@ -34,6 +34,7 @@
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
 #include "wan/membership/coordinator_lines.h"
+#include "wan/membership/records.h"
 #include "wan/protocol/deadlines.h"
 #include "wan/protocol/protocol.h"
 #include "wan/protocol/rendezvous.h"
@@ -98,6 +99,8 @@ class Member : public Store, public Rendezvous {
   bool is_paused() const;
   // Sets the content of the next heartbeats.
   void set_activity(int64_t round, int64_t step, const std::string& text);
+  // From now on sends the records in `file` to a coordinator that keeps copies of them.
+  void send_records(std::filesystem::path file);
   // Sends the coordinator the figures of a round, without waiting.
   void report(const MetricsMessage& metrics);
   // Says goodbye and waits for the answer, at most leave_seconds. After it only the destructor may
@@ -155,6 +158,8 @@ class Member : public Store, public Rendezvous {
   void run();
   void send_due_messages();
   void send(Request& request);
+  // Sends at most so many pieces of the records; the caller holds mutex_.
+  void send_pieces(int most);
   void handle(const CoordinatorLines::Received& received);
   // Handle the effects of a message beyond answering a request; the caller holds mutex_.
   void on(const Welcome& message);
@@ -208,7 +213,9 @@ class Member : public Store, public Rendezvous {
   std::condition_variable_any changed_;
   std::vector<Request*> requests_;  // guarded by mutex_, as are the members below
   std::vector<SiteMessage> reports_;
-  Deadlines deadlines_;  // those of the run after the welcome
+  std::optional<RecordsReader> records_;
+  RecordsState sent_records_;  // what the coordinator has of them, by its last answer
+  Deadlines deadlines_;        // those of the run after the welcome
   HeartbeatMessage activity_;
   std::optional<Welcome> welcome_;
   std::size_t current_ = 0;                          // the line of the coordinator that is heard

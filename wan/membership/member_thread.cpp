@@ -13,6 +13,8 @@ namespace {
 
 // A coordinator that is restarted is back before, and a line may fail for so long.
 constexpr double kStandByBeats = 10;
+// Of the records, when a site leaves: far more than comes between two heartbeats.
+constexpr int kLastPieces = 16;
 
 }  // namespace
 
@@ -57,6 +59,9 @@ void Member::send_due_messages() {
   for (auto* request : requests_) {
     // New requests go out at once; unanswered ones again with every heartbeat.
     if (request->is_sent && !is_beat) continue;
+    // What the site recorded since the last heartbeat comes before its goodbye.
+    const bool is_goodbye = std::holds_alternative<LeaveMessage>(request->message);
+    if (is_goodbye && !request->is_sent) send_pieces(kLastPieces);
     send(*request);
     request->is_sent = true;
   }
@@ -73,6 +78,22 @@ void Member::send_due_messages() {
         if (line != current_) lines_.send(line, registration);
       }
     }
+  }
+}
+
+void Member::send_records(std::filesystem::path file) {
+  const std::lock_guard lock(mutex_);
+  records_.emplace(std::move(file));
+}
+
+void Member::send_pieces(int most) {
+  if (!records_) return;
+  for (; most > 0; --most) {
+    const auto piece = records_->next(sent_records_);
+    if (!piece) return;
+    lines_.send(current_, *piece);
+    sent_records_ = {.bytes = piece->position + static_cast<int64_t>(piece->text.size()),
+                     .head = records_->head()};
   }
 }
 
@@ -137,6 +158,8 @@ void Member::on(const HeartbeatAckMessage& message) {
   }
   if (pause_.empty()) pause_begin_seconds_ = clock_.now_seconds();
   pause_ = message.pause;
+  sent_records_ = {.bytes = message.records, .head = message.records_head};
+  send_pieces(1);
   const double now_seconds = clock_.unix_seconds();
   const double round_trip_seconds = now_seconds - message.sent_seconds;
   // The offset's error is at most half the round trip, so the shortest one gives the best figure.

@@ -109,6 +109,8 @@ struct HeartbeatAckMessage {
   double coordinator_seconds = 0;
   std::string pause = {};
   int64_t term = 0;
+  int64_t records = -1;
+  std::string records_head = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -116,6 +118,10 @@ struct HeartbeatAckMessage {
     visit("coordinator_seconds", coordinator_seconds, "the coordinator's unix time", kRequired);
     visit("pause", pause,
           "why the run pauses, as fewer than min_sites are there; empty if it goes on");
+    visit("records", records, "bytes of the site's record file that it has; -1: it keeps none",
+          in_range(-1, kMostCount));
+    visit("records_head", records_head,
+          "checksum of the first line of these; empty: there is none");
     visit("term", term, "term of the coordinator", required(in_range(0, kMostCount)));
   }
 };

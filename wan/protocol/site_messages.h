@@ -263,6 +263,22 @@ struct MetricsMessage {
   }
 };
 
+// The most bytes of a RecordsMessage.
+inline constexpr std::size_t kMostRecordsBytes = 64 * 1024;
+
+// The next whole lines of the site's record file, and where they begin in it.
+struct RecordsMessage {
+  static constexpr std::string_view kType = "records";
+  int64_t position = 0;
+  std::string text;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("position", position, "bytes of the file before them", required(in_range(0, kMostCount)));
+    visit("text", text, "whole lines of the file, 64 KiB at most", kRequired);
+  }
+};
+
 struct SuspectMessage {
   static constexpr std::string_view kType = "suspect";
   int64_t generation = 0;
@@ -310,6 +326,6 @@ struct LeaveMessage {
 
 using SiteMessage = std::variant<RegisterMessage, PutMessage, GetMessage, FetchMessage,
                                  HeartbeatMessage, ArriveMessage, VoteMessage, MetricsMessage,
-                                 SuspectMessage, OfferMessage, LeaveMessage>;
+                                 RecordsMessage, SuspectMessage, OfferMessage, LeaveMessage>;
 
 }  // namespace farstep

@@ -100,6 +100,8 @@ class Roster {
   std::string pause_text() const { return pause_ ? pause_->text() : ""; }
   // The newest round of which all sites have sent their metrics, in words; empty without one.
   const std::string& round_summary() const { return round_summary_; }
+  // Returns the site that takes part over `connection`; empty if none does.
+  std::string site_at(const std::string& connection) const;
   // How many values and waiting requests it keeps for the sites. It forgets them with the
   // generation that they are for, but for the values that were put before the first commit.
   std::size_t num_kept() const;
@@ -170,6 +172,7 @@ class Roster {
   void on(Seat& seat, const ArriveMessage& message);
   void on(Seat& seat, const VoteMessage& message);
   void on(Seat& seat, const MetricsMessage& message);
+  void on(Seat& /*seat*/, const RecordsMessage& /*message*/) {}
   void on(Seat& seat, const SuspectMessage& message);
   void on(Seat& seat, const OfferMessage& message);
   void on(Seat& seat, const LeaveMessage& message);

@@ -35,6 +35,13 @@ Roster::Seat* Roster::seat_of_connection(const std::string& connection) {
   return seat == seats_.end() ? nullptr : &*seat;
 }
 
+std::string Roster::site_at(const std::string& connection) const {
+  const auto seat = std::ranges::find_if(seats_, [&](const Seat& candidate) {
+    return is_present(candidate) && candidate.connection == connection;
+  });
+  return seat == seats_.end() ? "" : seat->site;
+}
+
 const Roster::Seat* Roster::seat_of_site(const std::string& site) const {
   const auto seat = std::find_if(seats_.begin(), seats_.end(),
                                  [&](const Seat& candidate) { return candidate.site == site; });

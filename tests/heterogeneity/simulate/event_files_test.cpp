@@ -57,15 +57,15 @@ TEST_CASE("the report on a simulation's events shows the simulation's figures") 
       const auto& site = report.sites[i];
       const auto& simulated = result.sites[i];
       CHECK(site.site == simulated.site);
-      CHECK(site.time.total.compute_seconds == Approx(simulated.time.compute_seconds));
+      CHECK(site.time().total.compute_seconds == Approx(simulated.time.compute_seconds));
       for (std::size_t cause = 0; cause < kSpanCauses; ++cause) {
-        CHECK(site.time.total.seconds_by_cause[cause] ==
+        CHECK(site.time().total.seconds_by_cause[cause] ==
               Approx(simulated.time.seconds_by_cause[cause]).margin(1e-9));
       }
-      CHECK(site.time.total.seconds(SpanCause::kWait) / 5 ==
+      CHECK(site.time().total.seconds(SpanCause::kWait) / 5 ==
             Approx(result.idle_seconds(simulated)).margin(1e-9));
       // Steps and spans fill the time without a rest.
-      CHECK(site.time.unexplained_seconds() == Approx(0).margin(1e-5));
+      CHECK(site.time().unexplained_seconds() == Approx(0).margin(1e-5));
       CHECK(site.end->outcome == Outcome::kDone);
       CHECK(site.tokens > 0);
     }

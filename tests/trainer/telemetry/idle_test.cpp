@@ -65,10 +65,12 @@ Record end(double time, Outcome outcome) {
 }
 
 SiteTime account_with_losses(const std::vector<Record>& file) {
-  const auto kept = without_abandoned(file);
-  auto time = account_time(kept);
-  add_losses(file, time);
-  return time;
+  TimeAccount account;
+  for (const auto& record : without_abandoned(file)) account.add(record);
+  RunSeconds run;
+  for (const auto& record : file) run.add(record);
+  account.set_run_seconds(run.seconds());
+  return account.time();
 }
 
 }  // namespace

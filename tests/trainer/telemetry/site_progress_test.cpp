@@ -42,6 +42,9 @@ TEST_CASE("progress grows from nothing to all and the time left shrinks to none"
   }
   CHECK(fraction == 1);
   CHECK_FALSE(site.seconds_left());
+  CHECK(site.round() == run.rounds);
+  CHECK(site.step() == run.steps);
+  CHECK(site.local_steps() == run.steps);
 }
 
 TEST_CASE("a resumed site begins where it was and estimates from there") {

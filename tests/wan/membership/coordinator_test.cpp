@@ -102,10 +102,10 @@ TEST_CASE("garbage at the coordinator's port does not disturb a run") {
   stranger.send({""});
   stranger.send({"two", "frames"});
   stranger.send({std::string(1 << 20, '[')});
-  stranger.send({R"({"protocol": 13, "type": "put"})"});
+  stranger.send({R"({"protocol": 14, "type": "put"})"});
   CHECK_THAT(stranger.receive(), Catch::Contains("key: is missing"));
   stranger.send(
-      {R"({"protocol": 13, "type": "heartbeat", "sent_seconds": 1, "generation": 1, "term": 0})"});
+      {R"({"protocol": 14, "type": "heartbeat", "sent_seconds": 1, "generation": 1, "term": 0})"});
   CHECK_THAT(stranger.receive(), Catch::Contains("unknown_site"));
 
   Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);

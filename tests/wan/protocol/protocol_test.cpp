@@ -38,6 +38,7 @@ TEST_CASE("messages of a site come back as they were sent") {
       ArriveMessage{1, 2, 3, {{100, 4, 409600}, {120, 4, 2, 0.1, 0.3}}, "0123456789abcdef"},
       VoteMessage{1, 2, 3, "0123456789abcdef"},
       MetricsMessage{3, 2.5, 4096, 1.5, 0.25},
+      RecordsMessage{4096, "{\"event\":\"step\"}\n"},
       LeaveMessage{Outcome::kInterrupted, "Ctrl-C"},
   };
   CHECK(messages.size() == std::variant_size_v<SiteMessage>);
@@ -65,7 +66,7 @@ TEST_CASE("messages of the coordinator come back as they were sent") {
       RefusedMessage{"no", true, true, 3},
       StoredMessage{"k"},
       ValueMessage{"k", ""},
-      HeartbeatAckMessage{1.25, 1.5, "site b: silent", 5},
+      HeartbeatAckMessage{1.25, 1.5, "site b: silent", 5, 77, "0123456789abcdef"},
       Go{1,
          2,
          3,
@@ -101,13 +102,13 @@ TEST_CASE("what is no message of Farstep is bad data") {
       "[]",
       "null",
       "{}",
-      R"({"protocol": 13})",
+      R"({"protocol": 14})",
       R"({"type": "get", "key": "k"})",
       R"({"protocol": "7", "type": "get"})",
-      R"({"protocol": 13, "type": 7})",
-      R"({"protocol": 13, "type": "get", "key": "k")",
+      R"({"protocol": 14, "type": 7})",
+      R"({"protocol": 14, "type": "get", "key": "k")",
       std::string(100000, '['),
-      R"({"protocol": 13, "type": "register", "facts": )" + std::string(80, '[') +
+      R"({"protocol": 14, "type": "register", "facts": )" + std::string(80, '[') +
           std::string(80, ']') + "}",
   };
   for (const auto& frame : frames) CHECK_THROWS_AS(decode_site_message(frame), DataError);
@@ -129,13 +130,13 @@ TEST_CASE("a wrong message of Farstep is refused with what is wrong") {
   const std::vector<Row> table = {
       {R"({"protocol": 1, "type": "get", "key": "k"})", "of protocol 1"},
       {R"({"protocol": 1, "type": "something new"})", "of protocol 1"},
-      {R"({"protocol": 13, "type": "dance"})", "unknown type 'dance'"},
-      {R"({"protocol": 13, "type": "welcome"})", "unknown type 'welcome'"},
-      {R"({"protocol": 13, "type": "get"})", "message get: key: is missing"},
-      {R"({"protocol": 13, "type": "get", "key": 4})", "message get: key: is 4"},
-      {R"({"protocol": 13, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
-      {R"({"protocol": 13, "type": "leave", "outcome": "bored"})", "must be one of done"},
-      {R"({"protocol": 13, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
+      {R"({"protocol": 14, "type": "dance"})", "unknown type 'dance'"},
+      {R"({"protocol": 14, "type": "welcome"})", "unknown type 'welcome'"},
+      {R"({"protocol": 14, "type": "get"})", "message get: key: is missing"},
+      {R"({"protocol": 14, "type": "get", "key": 4})", "message get: key: is 4"},
+      {R"({"protocol": 14, "type": "get", "kye": "k", "key": "k"})", "did you mean 'key'"},
+      {R"({"protocol": 14, "type": "leave", "outcome": "bored"})", "must be one of done"},
+      {R"({"protocol": 14, "type": "arrive", "generation": 1, "round": 1, "fragment": 0,
            "theta_hash": "a", "contribution": {"work": {"steps": -1, "batch": 1, "tokens": 1}}})",
        "contribution.work.steps: is -1"},
   };

@@ -4,9 +4,37 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <memory>
+#include <mutex>
+#include <utility>
+
 #include "trainer/base/error.h"
 
 namespace farstep {
+
+namespace {
+
+// Standard error, which a progress bar may share with the log.
+class ConsoleSink : public spdlog::sinks::stderr_color_sink_mt {
+ public:
+  void log(const spdlog::details::log_msg& message) override {
+    const std::lock_guard lock(clear_mutex_);
+    if (clear_) clear_();
+    spdlog::sinks::stderr_color_sink_mt::log(message);
+  }
+  void set_clear(std::function<void()> clear) {
+    const std::lock_guard lock(clear_mutex_);
+    clear_ = std::move(clear);
+  }
+
+ private:
+  std::mutex clear_mutex_;
+  std::function<void()> clear_;  // guarded by clear_mutex_
+};
+
+std::shared_ptr<ConsoleSink> console;  // of the newest set_up_log()
+
+}  // namespace
 
 // spdlog reads unknown names as "off", so only that result needs a check.
 void set_up_log(const std::string& label, const std::string& level) {
@@ -15,10 +43,12 @@ void set_up_log(const std::string& label, const std::string& level) {
     throw ConfigError(
         fmt::format("log level '{}' is not one of trace, debug, info, warning, error, off", level));
   }
-  auto logger = std::make_shared<spdlog::logger>(
-      "farstep", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  console = std::make_shared<ConsoleSink>();
+  auto logger = std::make_shared<spdlog::logger>("farstep", console);
   logger->set_level(parsed);
-  logger->set_pattern(label.empty() ? "%H:%M:%S %^%l%$ %v" : "%H:%M:%S %^%l%$ [" + label + "] %v");
+  // With the date: runs take days.
+  const std::string time = "%Y-%m-%d %H:%M:%S %^%l%$ ";
+  logger->set_pattern(time + (label.empty() ? "%v" : "[" + label + "] %v"));
   // A program that is killed must not lose the lines that say why.
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
@@ -26,7 +56,7 @@ void set_up_log(const std::string& label, const std::string& level) {
 
 void log_to_file(const std::filesystem::path& file) {
   try {
-    // With the date: a file is read days later. The terminal shows the time only.
+    // With milliseconds: a file is compared with those of other sites.
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(file.string());
     sink->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
     auto& sinks = spdlog::default_logger()->sinks();
@@ -35,6 +65,16 @@ void log_to_file(const std::filesystem::path& file) {
   } catch (const spdlog::spdlog_ex& error) {
     throw DataError(fmt::format("{}: cannot open the log: {}", file.string(), error.what()));
   }
+}
+
+void log_to_console(const std::string& line) {
+  if (!console || !spdlog::should_log(spdlog::level::info)) return;
+  console->log(spdlog::details::log_msg("farstep", spdlog::level::info, line));
+  console->flush();
+}
+
+void clear_before_log(std::function<void()> clear) {
+  if (console) console->set_clear(std::move(clear));
 }
 
 }  // namespace farstep

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 namespace farstep {
@@ -14,5 +15,13 @@ void set_up_log(const std::string& label, const std::string& level = "info");
 // Also appends the log to `file` from now on, and no longer to the one of an earlier call. Called
 // while no other thread logs. Throws DataError if the file cannot be opened.
 void log_to_file(const std::filesystem::path& file);
+
+// Writes a line to stderr as the log does at level info, and not to the file. Thread-safe, also
+// during log_to_file().
+void log_to_console(const std::string& line);
+
+// Lets `clear` run before each line that goes to stderr, so that it can take away a progress bar;
+// an empty function ends that. `clear` must not log. When it returns, no `clear` of before runs.
+void clear_before_log(std::function<void()> clear);
 
 }  // namespace farstep

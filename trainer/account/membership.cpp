@@ -1,4 +1,4 @@
-#include "trainer/report/membership.h"
+#include "trainer/account/membership.h"
 
 #include <fmt/ranges.h>
 
@@ -22,7 +22,8 @@ bool has(const Names& names, const std::string& name) {
 class SiteMemory {
  public:
   explicit SiteMemory(const SiteReport& site) {
-    for (const auto& record : site.records) {
+    for (const auto milestone : site.milestones) {
+      const auto& record = site.records[milestone];
       if (const auto* run = std::get_if<RunEvent>(&record.event)) {
         // A resumed process begins with the members of its `run` record; what an earlier one knew
         // of later rounds did not happen.
@@ -82,11 +83,9 @@ int64_t count_rounds(const std::vector<RoundRange>& ranges) {
 std::vector<ViewEvent> changes_of(const RunReport& report) {
   std::map<std::pair<int64_t, int64_t>, ViewEvent> changes;  // by round and generation
   for (const auto& site : report.sites) {
-    for (const auto& record : site.records) {
-      if (const auto* view = std::get_if<ViewEvent>(&record.event)) {
-        // All members record a change; the first record of it is as good as the others.
-        changes.try_emplace({view->round, view->generation}, *view);
-      }
+    for (const auto& view : site.views) {
+      // All members record a change; the first record of it is as good as the others.
+      changes.try_emplace({view.round, view.generation}, view);
     }
   }
   std::vector<ViewEvent> sorted;
@@ -119,7 +118,8 @@ Names names_of_run(const std::vector<SiteReport>& sites) {
   Names names;
   Names others;
   for (const auto& site : sites) {
-    for (const auto& record : site.records) {
+    for (const auto milestone : site.milestones) {
+      const auto& record = site.records[milestone];
       if (const auto* run = std::get_if<RunEvent>(&record.event)) {
         if (run->sites.size() > names.size()) names = run->sites;
       } else if (const auto* view = std::get_if<ViewEvent>(&record.event)) {

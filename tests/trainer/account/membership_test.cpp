@@ -1,4 +1,4 @@
-#include "trainer/report/membership.h"
+#include "trainer/account/membership.h"
 
 #include <fmt/ranges.h>
 

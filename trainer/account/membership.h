@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/report/report.h"
+#include "trainer/account/run_report.h"
 
 namespace farstep {
 

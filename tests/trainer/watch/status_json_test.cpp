@@ -1,0 +1,110 @@
+#include "trainer/watch/status_json.h"
+
+#include "tests/support/catch.h"
+#include "tests/trainer/watch/watched_run.h"
+#include "trainer/report/lanes.h"
+#include "trainer/report/report.h"
+#include "trainer/report/report_tables.h"
+
+namespace farstep {
+
+namespace {
+
+// Seconds of a kind in a site's drawn columns.
+double drawn_seconds(const Json& timeline, std::size_t site, std::size_t kind) {
+  double levels = 0;
+  for (const auto& run : timeline["sites"][site]["runs"]) {
+    for (std::size_t i = 1; i < run.size(); i += 2) {
+      if (run[i] == kind) levels += run[0].get<double>() * run[i + 1].get<double>();
+    }
+  }
+  return levels / kTimelineLevels * timeline["column_seconds"].get<double>();
+}
+
+int64_t count_columns(const Json& timeline, std::size_t site) {
+  int64_t columns = 0;
+  for (const auto& run : timeline["sites"][site]["runs"]) columns += run[0].get<int64_t>();
+  return columns;
+}
+
+}  // namespace
+
+TEST_CASE("the state has the figures of the report") {
+  const auto run = watched_run();
+  const auto report = report_of({run.records(0), run.records(1)});
+  const std::vector<Alarm> alarms = {{AlarmKind::kLossRises, "", "the loss rises"}};
+  const auto json = status_json(report, alarms, 7, run.start);
+  CHECK(json["version"] == 7);
+  CHECK(json["rounds_done"] == 4);
+  CHECK(json["is_over"] == true);
+  CHECK(json["alarms"][0]["kind"] == "loss_rises");
+  REQUIRE(json["sites"].size() == 2);
+  const auto of_report = report_json(report);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto& site = json["sites"][i];
+    const auto& expected = of_report["sites"][i];
+    for (const char* figure : {"site", "steps", "tokens", "compute_seconds", "idle_fraction",
+                               "lost_seconds", "outcome"}) {
+      CHECK(site[figure] == expected[figure]);
+    }
+    CHECK(site["idle_seconds"]["wait"] == expected["wait_seconds"]);
+    CHECK(site["step"] == 2);
+    CHECK(site["fraction"] == 1.0);
+    CHECK(site["activity"] == "done");
+  }
+  std::size_t i = 0;
+  for (const auto& [value, label] : headline_figures(report)) {
+    CHECK(json["figures"][i++] == Json({{"value", value}, {"label", label}}));
+  }
+  const auto idle = idle_table(report);
+  CHECK(json["idle"]["rows"].size() == idle.rows.size());
+  CHECK(json["idle"]["rows"][0]["cells"] == Json(idle.rows[0].cells));
+}
+
+TEST_CASE("the timeline of the whole run has the time of every kind") {
+  const auto run = watched_run();
+  const auto report = report_of({run.records(0), run.records(1, 5)});
+  const auto timeline = timeline_json(report, 0, run.start + 1e6);
+  for (std::size_t site = 0; site < 2; ++site) {
+    CHECK(count_columns(timeline, site) == timeline["columns"]);
+    const auto& use = report.sites[site].time().total;
+    const double width = timeline["column_seconds"];
+    // Levels are rounded, which is off by less than a column here and there.
+    CHECK(drawn_seconds(timeline, site, kCompute) == Approx(use.compute_seconds).margin(8 * width));
+    CHECK(drawn_seconds(timeline, site, static_cast<std::size_t>(SpanCause::kWan)) ==
+          Approx(use.seconds(SpanCause::kWan)).margin(8 * width));
+  }
+  CHECK(timeline["rounds"].size() == 4);
+}
+
+TEST_CASE("a window shows its time alone and what goes on now up to its end") {
+  const auto run = watched_run();
+  auto records = run.records(0);
+  records.resize(4);  // run, plan, both steps: it waits
+  const auto report = report_of({records});
+  const double last = records.back().time;
+  const auto timeline = timeline_json(report, 18, last + 9);
+  CHECK(timeline["column_seconds"] == 0.05);
+  CHECK(timeline["from"].get<double>() <= last + 9 - 18 + 0.05);
+  CHECK(drawn_seconds(timeline, 0, static_cast<std::size_t>(SpanCause::kWait)) ==
+        Approx(9).margin(0.06));
+  CHECK(drawn_seconds(timeline, 0, kCompute) == Approx(1).margin(0.2));
+  // The steps are older than this window.
+  const auto later = timeline_json(report, 18, last + 100);
+  CHECK(drawn_seconds(later, 0, kCompute) == 0);
+  CHECK(drawn_seconds(later, 0, static_cast<std::size_t>(SpanCause::kWait)) ==
+        Approx(18).margin(0.06));
+  // A young run fills the drawing.
+  CHECK(timeline_json(report, 3600, last + 40)["column_seconds"].get<double>() < 0.2);
+}
+
+TEST_CASE("the drawings are those of the report") {
+  const auto run = watched_run();
+  const auto json = charts_json(report_of({run.records(0), run.records(1)}));
+  CHECK_THAT(json["loss"].get<std::string>(), Catch::StartsWith("<svg"));
+  CHECK_THAT(json["idle"].get<std::string>(), Catch::Contains("node2"));
+  CHECK(json["accuracy"].is_null());
+  CHECK(json["causes"][0] == Json({{"kind", "wait"}, {"label", "waiting for peers"}}));
+}
+
+}  // namespace farstep

@@ -1,0 +1,152 @@
+#include "trainer/watch/watch_service.h"
+
+#include <fstream>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
+#include "tests/trainer/watch/http_client.h"
+#include "tests/trainer/watch/watched_run.h"
+#include "trainer/base/error.h"
+#include "trainer/base/system/file.h"
+#include "trainer/report/report.h"
+
+namespace farstep {
+
+namespace {
+
+SocketAddress address_of(const WatchService& page) {
+  const auto url = page.url();
+  return {"127.0.0.1", std::stoi(url.substr(url.rfind(':') + 1))};
+}
+
+// Waits, by the stream, until the page has read as many records as lead to this state.
+Json wait_for_state(const SocketAddress& server, const std::string& enough) {
+  const auto stream = send_to(server, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  receive_from(stream, enough);
+  return Json::parse(body_of(get(server, "/api/status")));
+}
+
+const WatchOptions kAnyPort{.listen = "127.0.0.1:0", .token_file = {}, .on_alarm = {}};
+
+}  // namespace
+
+TEST_CASE("the page shows a run that grows and its figures are those of the report") {
+  const TemporaryFolder folder;
+  const TemporaryFolder whole;
+  const auto run = watched_run();
+  run.write(whole.path());
+  const RealClock clock;
+  const WatchService page({folder.path()}, kAnyPort, clock);
+  const auto server = address_of(page);
+  auto state = Json::parse(body_of(get(server, "/api/status")));
+  CHECK(state["run"].is_null());
+  CHECK_THAT(get(server, "/metrics"), Catch::StartsWith("HTTP/1.1 503 "));
+  const auto file = folder / "node1" / "events.jsonl";
+  const auto text = read_file(whole / "node1" / "events.jsonl");
+  std::filesystem::create_directories(file.parent_path());
+  write_file(file, text.substr(0, text.size() / 2));
+  state = wait_for_state(server, "\"run\":\"synthetic\"");
+  CHECK(state["sites"].size() == 1);
+  CHECK(state["is_over"] == false);
+  run.write(folder.path());  // the same bytes and the rest
+  state = wait_for_state(server, "\"is_over\":true");
+  CHECK(state["sites"].size() == 2);
+  CHECK(Json::parse(body_of(get(server, "/api/report"))) ==
+        report_json(build_report(whole.path())));
+  CHECK_THAT(body_of(get(server, "/metrics")), Catch::Contains("farstep_rounds_done 4\n"));
+}
+
+TEST_CASE("every part of the page is served and takes nothing from elsewhere") {
+  const TemporaryFolder folder;
+  watched_run().write(folder.path());
+  const RealClock clock;
+  const WatchService page({folder.path()}, kAnyPort, clock);
+  const auto server = address_of(page);
+  wait_for_state(server, "\"run\":\"synthetic\"");
+  for (const char* path :
+       {"/", "/watch.css", "/watch.js", "/api/status", "/api/charts", "/api/timeline",
+        "/api/timeline?seconds=60", "/api/timeline?seconds=all"}) {
+    INFO(path);
+    const auto answer = get(server, path);
+    CHECK_THAT(answer, Catch::StartsWith("HTTP/1.1 200 "));
+    // But for the name of SVG's elements.
+    for (const char* forbidden : {"https:", "http://", "@import", "url(", "eval("}) {
+      INFO(forbidden);
+      auto body = body_of(answer);
+      const std::string svg = "http://www.w3.org/2000/svg";
+      for (auto at = body.find(svg); at != body.npos; at = body.find(svg))
+        body.erase(at, svg.size());
+      const std::string clip = "url(#plot)";
+      for (auto at = body.find(clip); at != body.npos; at = body.find(clip))
+        body.erase(at, clip.size());
+      CHECK(body.find(forbidden) == body.npos);
+    }
+  }
+  CHECK_THAT(get(server, "/else"), Catch::StartsWith("HTTP/1.1 404 "));
+  CHECK_THAT(get(server, "/../etc/passwd"), Catch::StartsWith("HTTP/1.1 404 "));
+  for (const char* seconds : {"9", "86401", "1e3", "-60", "60x", "99999999999999999999"}) {
+    CHECK_THAT(get(server, std::string("/api/timeline?seconds=") + seconds),
+               Catch::StartsWith("HTTP/1.1 400 "));
+  }
+}
+
+TEST_CASE("another host name and a reader without the token get nothing") {
+  const TemporaryFolder folder;
+  watched_run().write(folder.path());
+  const RealClock clock;
+  {
+    const WatchService page({folder.path()}, kAnyPort, clock);
+    CHECK_THAT(ask(address_of(page), "GET /api/status HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
+               Catch::StartsWith("HTTP/1.1 403 "));
+  }
+  write_file(folder / "token", "0123456789abcdef\n");
+  auto options = kAnyPort;
+  options.token_file = (folder / "token").string();
+  const WatchService page({folder.path()}, options, clock);
+  const auto server = address_of(page);
+  for (const char* path : {"/", "/watch.js", "/api/status", "/api/events", "/metrics"}) {
+    CHECK_THAT(get(server, path), Catch::StartsWith("HTTP/1.1 401 "));
+    CHECK_THAT(get(server, path, "Authorization: Bearer 0123456789abcdee\r\n"),
+               Catch::StartsWith("HTTP/1.1 401 "));
+  }
+  CHECK_THAT(get(server, "/", "Authorization: Bearer 0123456789abcdef\r\n"),
+             Catch::StartsWith("HTTP/1.1 200 "));
+  CHECK_THAT(get(server, "/", "Cookie: farstep_token=0123456789abcdef\r\n"),
+             Catch::StartsWith("HTTP/1.1 200 "));
+  CHECK_THAT(get(server, "/?token=0123456789abcdef"), Catch::StartsWith("HTTP/1.1 303 "));
+}
+
+TEST_CASE("an address that others reach needs a token and a wrong one is refused") {
+  const RealClock clock;
+  const auto with = [&](const std::string& listen) {
+    auto options = kAnyPort;
+    options.listen = listen;
+    const WatchService page({"absent"}, options, clock);
+  };
+  CHECK_THROWS_WITH(with("0.0.0.0:0"), Catch::Contains("--token-file"));
+  CHECK_THROWS_AS(with("0.0.0.0:0"), ConfigError);
+  for (const char* wrong : {"", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:70000", "127.0.0.1:-1"}) {
+    CHECK_THROWS_WITH(with(wrong), Catch::Contains("ADDRESS:PORT"));
+  }
+  CHECK_THROWS_AS(with("localhost:0"), ConfigError);  // a name is no address
+  CHECK_NOTHROW(with("[::1]:0"));
+}
+
+TEST_CASE("a damaged file is told on the page and the run that follows is read again") {
+  const TemporaryFolder folder;
+  watched_run().write(folder.path());
+  const auto file = folder / "node2" / "events.jsonl";
+  const auto text = read_file(file);
+  write_file(file, "{}\n");
+  const RealClock clock;
+  const WatchService page({folder.path()}, kAnyPort, clock);
+  const auto server = address_of(page);
+  const auto state = wait_for_state(server, "not an event record");
+  CHECK_THAT(state["error"].get<std::string>(), Catch::Contains("node2"));
+  CHECK_THAT(get(server, "/metrics"), Catch::StartsWith("HTTP/1.1 503 "));
+  write_file(file, text);
+  CHECK(wait_for_state(server, "\"run\":\"synthetic\"")["error"].is_null());
+}
+
+}  // namespace farstep

@@ -1,0 +1,223 @@
+#include "trainer/watch/watch_service.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+
+#include "trainer/base/error.h"
+#include "trainer/report/page_style.h"
+#include "trainer/report/report.h"
+#include "trainer/watch/access.h"
+#include "trainer/watch/page.h"
+#include "trainer/watch/prometheus.h"
+#include "trainer/watch/status_json.h"
+
+namespace farstep {
+
+namespace {
+
+// A step takes longer than this in most runs, and a person sees no delay.
+constexpr double kLookSeconds = 0.5;
+// Without news a stream says so often that its reader is still served.
+constexpr int64_t kLooksOfSilence = 20;
+constexpr double kRetrySeconds = 5;  // a folder that cannot be read costs as much as one that can
+constexpr double kLeastWindow = 10, kMostWindow = 86'400;  // of the timeline, seconds
+constexpr const char* kJsonType = "application/json";
+
+// "127.0.0.1:8377" or "[::1]:8377".
+SocketAddress address_of(const std::string& listen) {
+  const auto colon = listen.rfind(':');
+  int port = -1;
+  if (colon != listen.npos) {
+    const auto* end = listen.data() + listen.size();
+    const auto [parsed, error] = std::from_chars(listen.data() + colon + 1, end, port);
+    if (error != std::errc() || parsed != end) port = -1;
+  }
+  if (port < 0 || port > 65535) {
+    throw ConfigError(
+        fmt::format("--listen {}: is not ADDRESS:PORT, such as 127.0.0.1:8377", listen));
+  }
+  auto ip = listen.substr(0, colon);
+  if (ip.starts_with('[') && ip.ends_with(']')) ip = ip.substr(1, ip.size() - 2);
+  return {ip, port};
+}
+
+std::string token_of(const WatchOptions& options) {
+  if (!options.token_file.empty()) return read_token(options.token_file);
+  if (!address_of(options.listen).is_loopback()) {
+    throw ConfigError(
+        fmt::format("--listen {}: other machines can connect to it, so readers need a token: state "
+                    "--token-file, or listen at 127.0.0.1 and let readers come by ssh -L",
+                    options.listen));
+  }
+  return "";
+}
+
+// A name in a damaged file may not be UTF-8.
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+HttpResponse json_response(const Json& json) {
+  return {.type = kJsonType, .body = text_of(json) + "\n"};
+}
+
+HttpResponse not_found(const std::string& path) {
+  return {.status = 404, .body = path.substr(0, 200) + " is not here; the page is /\n"};
+}
+
+// Returns the window that the request names, 0 for the whole run; nullopt if it is none.
+std::optional<double> window_of(const HttpRequest& request) {
+  const auto text = HttpRequest::value(request.query, "seconds");
+  if (text.empty()) return 600;
+  if (text == "all") return 0;
+  int64_t seconds = 0;
+  const auto* end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(text.data(), end, seconds);
+  if (error != std::errc() || parsed != end) return std::nullopt;
+  const auto window = static_cast<double>(seconds);
+  if (window < kLeastWindow || window > kMostWindow) return std::nullopt;
+  return window;
+}
+
+}  // namespace
+
+WatchService::WatchService(std::vector<std::filesystem::path> folders, WatchOptions options,
+                           const Clock& clock)
+    : folders_(std::move(folders)),
+      options_(std::move(options)),
+      token_(token_of(options_)),
+      clock_(clock),
+      follower_(std::in_place, folders_),
+      alarm_command_(options_.on_alarm, clock),
+      server_(address_of(options_.listen),
+              [this](const HttpRequest& request) { return answer(request); }),
+      thread_([this] { run(); }) {}
+
+WatchService::~WatchService() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+std::string WatchService::url() const {
+  return fmt::format("http://{}/", server_.address().text());
+}
+
+void WatchService::run() {
+  int64_t silent_looks = 0;
+  std::unique_lock lock(mutex_);
+  while (!is_ending_) {
+    const auto before = version_;
+    follow();
+    silent_looks = version_ == before ? silent_looks + 1 : 0;
+    std::string event;
+    if (silent_looks == 0) event = sent_event("status", text_of(status()));
+    if (silent_looks >= kLooksOfSilence) {
+      event = ": still here\n\n";
+      silent_looks = 1;
+    }
+    const auto run = follower_->report() != nullptr ? follower_->report()->run : "";
+    const auto alarms = alarms_;
+    lock.unlock();
+    if (!event.empty()) server_.publish(event);
+    server_.tick();
+    alarm_command_.update(run, alarms);
+    lock.lock();
+    changed_.wait_for(lock, std::chrono::duration<double>(kLookSeconds),
+                      [this] { return is_ending_; });
+  }
+}
+
+// A file that was replaced belongs to a new run, which is read from its start. A folder that cannot
+// be read stays an error on the page until it can.
+void WatchService::follow() {
+  if (clock_.now_seconds() < retry_seconds_) return;
+  bool has_changed = !error_.empty();
+  try {
+    if (follower_->poll()) has_changed = true;
+    error_.clear();
+  } catch (const DataError& error) {
+    if (error_ != error.what()) spdlog::warn("watch: {}", error.what());
+    error_ = error.what();
+    has_changed = true;
+    follower_.emplace(folders_);
+    retry_seconds_ = clock_.now_seconds() + kRetrySeconds;
+  }
+  if (const auto* report = follower_->report()) {
+    auto alarms = alarms_of(*report, clock_.unix_seconds());
+    const auto is_same = [](const Alarm& a, const Alarm& b) { return a.is_same(b); };
+    if (!std::ranges::equal(alarms, alarms_, is_same)) has_changed = true;
+    alarms_ = std::move(alarms);
+  }
+  if (has_changed) ++version_;
+}
+
+Json WatchService::status() const {
+  if (follower_->report() == nullptr) {
+    return {{"version", version_},
+            {"now", clock_.unix_seconds()},
+            {"run", nullptr},
+            {"error", error_.empty() ? Json(nullptr) : Json(error_)}};
+  }
+  auto json = status_json(*follower_->report(), alarms_, version_, clock_.unix_seconds());
+  json["error"] = nullptr;
+  return json;
+}
+
+HttpResponse WatchService::answer(const HttpRequest& request) {
+  if (auto refused = refusal(request, token_)) return *std::move(refused);
+  if (request.path == "/") {
+    return {.type = "text/html; charset=utf-8", .body = std::string(page_html())};
+  }
+  if (request.path == "/watch.css") {
+    return {.type = "text/css; charset=utf-8", .body = page_style() + std::string(page_css())};
+  }
+  if (request.path == "/watch.js") {
+    return {.type = "text/javascript; charset=utf-8", .body = std::string(page_script())};
+  }
+  return answer_api(request);
+}
+
+HttpResponse WatchService::answer_api(const HttpRequest& request) {
+  const std::lock_guard lock(mutex_);
+  const auto& path = request.path;
+  if (path == "/api/status") return json_response(status());
+  if (path == "/api/events") {
+    return {.type = "text/event-stream",
+            .body = sent_event("status", text_of(status())),
+            .is_stream = true};
+  }
+  const bool is_known = path == "/metrics" || path == "/api/report" || path == "/api/timeline" ||
+                        path == "/api/charts";
+  if (!is_known) return not_found(path);
+  const auto* report = follower_->report();
+  if (report == nullptr) {
+    return {.status = 503,
+            .body = (error_.empty() ? "no site has recorded anything yet" : error_) + "\n"};
+  }
+  if (path == "/metrics") {
+    return {.type = kPrometheusType, .body = prometheus_text(*report, alarms_)};
+  }
+  if (path == "/api/report") return json_response(report_json(*report));
+  if (path == "/api/charts") {
+    // Drawings take time in proportion to the steps, and all readers want the same.
+    if (charts_.first != version_) charts_ = {version_, text_of(charts_json(*report))};
+    return {.type = kJsonType, .body = charts_.second};
+  }
+  const auto window = window_of(request);
+  if (!window) {
+    return {
+        .status = 400,
+        .body = fmt::format("seconds must be a whole number from {:.0f} to {:.0f}, or \"all\"\n",
+                            kLeastWindow, kMostWindow)};
+  }
+  return json_response(timeline_json(*report, *window, clock_.unix_seconds()));
+}
+
+}  // namespace farstep
