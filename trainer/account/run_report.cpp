@@ -58,7 +58,7 @@ std::map<int64_t, double> accuracies(const std::map<int64_t, LossSum>& sums) {
   return shares;
 }
 
-// Returns how many of these sites have records here, and train: a server has no validation.
+// Returns how many of these sites have records here, and validate: those that read data.
 std::size_t count_validating(const RunReport& report, const Names& names) {
   return static_cast<std::size_t>(std::ranges::count_if(report.sites, [&](const auto& site) {
     return site.run.reads_data && std::ranges::find(names, site.site) != names.end();
