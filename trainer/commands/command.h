@@ -31,6 +31,7 @@ int coordinator_command(const Arguments& arguments);
 int evaluate_command(const Arguments& arguments);
 int export_command(const Arguments& arguments);
 int generate_command(const Arguments& arguments);
+int inspect_command(const Arguments& arguments);
 int keys_command(const Arguments& arguments);
 int launch_command(const Arguments& arguments);
 int plan_command(const Arguments& arguments);

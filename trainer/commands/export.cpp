@@ -8,8 +8,8 @@
 #include "trainer/base/system/file.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/commands/command_line.h"
-#include "trainer/data/tokens/token_dataset.h"
-#include "trainer/data/tokens/tokenizer.h"
+#include "trainer/data/tokenizer/tokenizer.h"
+#include "trainer/data/tokenizer/tokenizer_files.h"
 #include "trainer/model/llama/llama_layout.h"
 #include "trainer/tasks/trained_model.h"
 
@@ -27,18 +27,18 @@ struct ExportOptions {
     visit("model", model, "a site's folder, a checkpoint, or a Hugging Face folder", kPositional);
     visit("output", output, "folder to make: config.json and model.safetensors, in fp32",
           kRequired);
-    visit("data", data, "dataset folder, to add its tokenizer.model");
+    visit("data", data, "dataset folder, to add its tokenizer");
   }
 };
 
-void copy_tokenizer(const fs::path& data, const LlamaConfig& shape, const fs::path& output) {
-  const auto tokenizer = Tokenizer::load(data / kTokenizerFile);
-  if (tokenizer.vocabulary() > shape.vocabulary) {
+void add_tokenizer(const fs::path& data, const LlamaConfig& shape, const fs::path& output) {
+  const auto tokenizer = Tokenizer::load(data);
+  if (tokenizer->vocabulary() > shape.vocabulary) {
     throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", data.string(),
-                                tokenizer.vocabulary(), shape.vocabulary));
+                                tokenizer->vocabulary(), shape.vocabulary));
   }
   make_folder(output);
-  write_file_durably(output / kTokenizerFile, read_file(data / kTokenizerFile));
+  copy_tokenizer(data, output);
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ int export_command(const Arguments& arguments) {
   for (const char* name : {"dtype", "torch_dtype"}) {
     if (config.contains(name)) config[name] = "float32";
   }
-  if (!options->data.empty()) copy_tokenizer(options->data, shape, output);
+  if (!options->data.empty()) add_tokenizer(options->data, shape, output);
   write_hf_folder(output, config, parameters);
   fmt::print("{}: {} parameters of {}\n", output.string(), values.size(), source.path.string());
   return 0;

@@ -3,12 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "trainer/base/error.h"
 #include "trainer/commands/command_line.h"
-#include "trainer/data/tokens/token_dataset.h"
-#include "trainer/data/tokens/tokenizer.h"
+#include "trainer/data/tokenizer/tokenizer.h"
 #include "trainer/model/language/model_folder.h"
 #include "trainer/tasks/trained_model.h"
 
@@ -24,7 +21,7 @@ struct GenerateOptions {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("model", model, "a site's folder, a checkpoint, or a Hugging Face folder", kPositional);
-    visit("data", data, "dataset folder, for its tokenizer", kRequired);
+    visit("data", data, "dataset folder, or another one or a file, for its tokenizer", kRequired);
     visit("prompt", prompt, "text to continue", kRequired);
     visit("tokens", tokens, "tokens to add at most", at_least(0));
     visit("context", context, "tokens that the model sees at most", at_least(1));
@@ -41,23 +38,23 @@ int generate_command(const Arguments& arguments) {
   const auto options = parse_command_line<GenerateOptions>("generate", arguments);
   if (!options) return 0;
   const auto folder = trained_language_model(options->model, "generate");
-  const auto tokenizer = Tokenizer::load(std::filesystem::path(options->data) / kTokenizerFile);
+  const auto tokenizer = Tokenizer::load(options->data);
   const auto model = open_model(folder, options->threads);
-  if (tokenizer.vocabulary() > model->config().vocabulary) {
+  if (tokenizer->vocabulary() > model->config().vocabulary) {
     throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", options->data,
-                                tokenizer.vocabulary(), model->config().vocabulary));
+                                tokenizer->vocabulary(), model->config().vocabulary));
   }
-  auto ids = tokenizer.encode(options->prompt);
+  auto ids = tokenizer->encode(options->prompt);
   generate(*model, {ids.begin(), ids.end()},
            {.tokens = options->tokens,
             .context = options->context,
             .temperature = options->temperature,
             .top_k = options->top_k,
             .seed = static_cast<uint64_t>(options->seed),
-            .eos = tokenizer.eos()},
+            .eos = tokenizer->eos()},
            [&ids](int64_t id) { ids.push_back(static_cast<int32_t>(id)); });
   // Decodes all ids at once: a character may be spread over several byte pieces.
-  fmt::print("{}\n", tokenizer.decode(ids));
+  fmt::print("{}\n", tokenizer->decode(ids));
   return 0;
 }
 

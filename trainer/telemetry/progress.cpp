@@ -33,14 +33,6 @@ std::string bar_text(double fraction, std::size_t width, std::string_view color)
   return bar + std::string(kPlain);
 }
 
-// Returns "1:05" or "2:03:04"; empty if unknown.
-std::string time_left_text(std::optional<double> seconds) {
-  if (!seconds) return "";
-  const auto whole = static_cast<int64_t>(std::lround(std::min(*seconds, 359'999.0)));
-  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
-
 // Yellow while waiting, so that waste stands out.
 std::string_view color_of(const SiteProgress& site) {
   switch (site.activity()) {

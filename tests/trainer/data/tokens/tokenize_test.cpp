@@ -6,13 +6,14 @@
 #include "tests/trainer/data/tokens/sample_text.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
-#include "trainer/data/tokens/tokenizer.h"
+#include "trainer/data/tokenizer/tokenizer.h"
+#include "trainer/data/tokenizer/tokenizer_files.h"
 
 namespace farstep {
 
 namespace {
 
-void ignore_progress(double, const std::string&) {}
+void ignore_progress(const TokenizeProgress&) {}
 
 // Two plain texts, one of many pieces, and one JSONL of many documents.
 void write_corpus(const std::filesystem::path& folder) {
@@ -43,15 +44,15 @@ std::vector<int64_t> all_tokens(const TokenDataset& dataset) {
 
 // The split's text, documents separated by "<end>".
 std::string decoded(const std::filesystem::path& folder, std::string_view split) {
-  const auto tokenizer = Tokenizer::load(folder / kTokenizerFile);
+  const auto tokenizer = Tokenizer::load(folder);
   std::string text;
   std::vector<int32_t> document;
   for (const auto token : all_tokens(TokenDataset(folder, split))) {
-    if (token != tokenizer.eos()) {
+    if (token != tokenizer->eos()) {
       document.push_back(static_cast<int32_t>(token));
       continue;
     }
-    text += tokenizer.decode(document) + "<end>";
+    text += tokenizer->decode(document) + "<end>";
     document.clear();
   }
   CHECK(document.empty());
@@ -72,11 +73,16 @@ TEST_CASE("a dataset holds the corpus and each document ends in eos") {
   write_corpus(folder / "text");
   const auto options = options_for(folder);
   double share = 0;
-  const auto result = tokenize(options, [&](double done, const std::string& what) {
-    CHECK(done >= share);
-    CHECK_FALSE(what.empty());
-    share = done;
+  int64_t bytes = 0, tokens = 0;
+  const auto result = tokenize(options, [&](const TokenizeProgress& progress) {
+    CHECK(progress.share >= share);
+    CHECK_FALSE(progress.what.empty());
+    share = progress.share;
+    bytes = progress.bytes;
+    tokens = progress.tokens;
   });
+  CHECK(bytes == result.train.bytes + result.validation.bytes);
+  CHECK(tokens == result.train.tokens + result.validation.tokens);
   CHECK(share == Approx(1));
   CHECK(result.vocabulary == 350);
   CHECK(result.files == 3);
