@@ -197,10 +197,11 @@ void add_tokenizer_json(Corpus& corpus) {
                       {"merges", {"a d"}},
                       {"unk_token", "a"},
                       {"fuse_unk", true}};
-  const Json split = {{"type", "Split"},
-                      {"pattern", {{"Regex", R"((?i:'s)|[^\r\n\p{L}]?\p{L}+|\p{N}{1,3}|\s+(?!\S)|\s+)"}}},
-                      {"behavior", "Isolated"},
-                      {"invert", false}};
+  const Json split = {
+      {"type", "Split"},
+      {"pattern", {{"Regex", R"((?i:'s)|[^\r\n\p{L}]?\p{L}+|\p{N}{1,3}|\s+(?!\S)|\s+)"}}},
+      {"behavior", "Isolated"},
+      {"invert", false}};
   const Json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", false}};
   corpus.add("tokenizer_json",
              Json{{"model", model},

@@ -86,10 +86,10 @@ int inspect_command(const Arguments& arguments) {
   fmt::print("tokenizer   {}, {} tokens\n", tokenizer_file(folder).filename().string(),
              count_text(tokenizer->vocabulary()));
   if (tokenizer->vocabulary() != data.training.vocabulary()) {
-    throw DataError(fmt::format("{}: the shards have a vocabulary of {}, the tokenizer of {}: another "
-                                "tokenizer made them",
-                                folder.string(), data.training.vocabulary(),
-                                tokenizer->vocabulary()));
+    throw DataError(
+        fmt::format("{}: the shards have a vocabulary of {}, the tokenizer of {}: another "
+                    "tokenizer made them",
+                    folder.string(), data.training.vocabulary(), tokenizer->vocabulary()));
   }
   print_windows(kTrainSplit, data.training, *tokenizer, *options);
   if (data.validation) print_windows(kValidationSplit, *data.validation, *tokenizer, *options);

@@ -37,11 +37,10 @@ namespace {
 // for compressed files too.
 std::string words_of(const TokenizeProgress& progress, double seconds) {
   if (seconds <= 0 || progress.share <= 0) return progress.what;
-  return fmt::format("{:.1f} MB/s, {} tokens/s, {} left, {}",
-                     static_cast<double>(progress.bytes) / seconds / 1e6,
-                     short_count_text(static_cast<double>(progress.tokens) / seconds),
-                     time_left_text(seconds / progress.share * (1 - progress.share)),
-                     progress.what);
+  return fmt::format(
+      "{:.1f} MB/s, {} tokens/s, {} left, {}", static_cast<double>(progress.bytes) / seconds / 1e6,
+      short_count_text(static_cast<double>(progress.tokens) / seconds),
+      time_left_text(seconds / progress.share * (1 - progress.share)), progress.what);
 }
 
 }  // namespace

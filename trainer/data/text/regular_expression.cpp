@@ -43,8 +43,8 @@ class Translation {
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    throw DataError(fmt::format("the regular expression '{}' has {}, which is not supported", in_,
-                                what));
+    throw DataError(
+        fmt::format("the regular expression '{}' has {}, which is not supported", in_, what));
   }
   bool at(std::string_view text) const { return in_.compare(place_, text.size(), text) == 0; }
   void copy(std::size_t bytes) {
@@ -92,8 +92,8 @@ class Translation {
   void group() {
     if (at("(*")) refuse("(*");
     if (!at("(?")) return copy(1);
-    for (const std::string_view known : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:",
-                                         "(?-i:"}) {
+    for (const std::string_view known :
+         {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?-i:"}) {
       if (at(known)) return copy(known.size());
     }
     refuse(in_.substr(place_, 4));
@@ -102,8 +102,8 @@ class Translation {
   // {2}, {2,} or {2,3}; anything else between braces is text.
   void repeat() {
     auto end = place_ + 1;
-    while (end < in_.size() && (std::isdigit(static_cast<unsigned char>(in_[end])) != 0 ||
-                                in_[end] == ',')) {
+    while (end < in_.size() &&
+           (std::isdigit(static_cast<unsigned char>(in_[end])) != 0 || in_[end] == ',')) {
       ++end;
     }
     if (end == in_.size() || in_[end] != '}' || end == place_ + 1 || in_[place_ + 1] == ',') {
@@ -227,13 +227,14 @@ RegularExpression::RegularExpression(std::string pattern, const std::string& tra
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   int error = 0;
   PCRE2_SIZE place = 0;
-  code_ = std::make_unique<Code>(Code{
-      {pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(), options,
-                     &error, &place, context.get()),
-       &pcre2_code_free}});
+  code_ = std::make_unique<Code>(
+      Code{{pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                          options, &error, &place, context.get()),
+            &pcre2_code_free}});
   if (!code_->code) {
     throw DataError(fmt::format("the regular expression '{}' cannot be read: {} at '{}'", pattern_,
-                                message_of(error), translated.substr(std::min(place, translated.size()))));
+                                message_of(error),
+                                translated.substr(std::min(place, translated.size()))));
   }
   code_->compiled = pcre2_jit_compile(code_->code.get(), PCRE2_JIT_COMPLETE) == 0;
 }
@@ -254,12 +255,11 @@ void RegularExpression::find_all(std::string_view text, std::vector<TextRange>& 
   const PCRE2_SIZE* const found = pcre2_get_ovector_pointer(memory.data.get());
   std::size_t start = 0;
   while (start <= known.size()) {
-    const int result =
-        code_->compiled
-            ? pcre2_jit_match(code, subject, known.size(), start, PCRE2_NO_UTF_CHECK,
-                              memory.data.get(), memory.context.get())
-            : pcre2_match(code, subject, known.size(), start, PCRE2_NO_UTF_CHECK,
-                          memory.data.get(), memory.context.get());
+    const int result = code_->compiled
+                           ? pcre2_jit_match(code, subject, known.size(), start, PCRE2_NO_UTF_CHECK,
+                                             memory.data.get(), memory.context.get())
+                           : pcre2_match(code, subject, known.size(), start, PCRE2_NO_UTF_CHECK,
+                                         memory.data.get(), memory.context.get());
     if (result == PCRE2_ERROR_NOMATCH) return;
     if (result < 0) {
       throw DataError(fmt::format("the regular expression '{}' fails on a text of {} bytes: {}",

@@ -14,8 +14,8 @@ namespace {
 
 utf8proc_option_t options_of(NormalForm form) {
   int options = UTF8PROC_STABLE;
-  options |= form == NormalForm::kNfc || form == NormalForm::kNfkc ? UTF8PROC_COMPOSE
-                                                                   : UTF8PROC_DECOMPOSE;
+  options |=
+      form == NormalForm::kNfc || form == NormalForm::kNfkc ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE;
   if (form == NormalForm::kNfkc || form == NormalForm::kNfkd) options |= UTF8PROC_COMPAT;
   return static_cast<utf8proc_option_t>(options);
 }

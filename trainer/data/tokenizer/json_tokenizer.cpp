@@ -86,7 +86,8 @@ class JsonTokenizer : public Tokenizer {
   void set_ends(int32_t eos, std::optional<int32_t> bos) {
     facts_.eos = eos;
     facts_.bos = bos;
-    for (const int32_t id : {eos, bos.value_or(eos)}) is_special_[static_cast<std::size_t>(id)] = true;
+    for (const int32_t id : {eos, bos.value_or(eos)})
+      is_special_[static_cast<std::size_t>(id)] = true;
   }
 
   bool may_cut(std::string_view text, std::size_t place) const override {
@@ -271,7 +272,8 @@ std::unique_ptr<const Tokenizer> read_json_tokenizer(const std::filesystem::path
     throw DataError(path, error.byte, "the JSON is broken here: copy or make the file again");
   }
   if (!json.contains("model")) {
-    throw DataError(fmt::format("{}: no tokenizer.json: it has no member \"model\"", path.string()));
+    throw DataError(
+        fmt::format("{}: no tokenizer.json: it has no member \"model\"", path.string()));
   }
   std::unique_ptr<JsonTokenizer> tokenizer;
   try {

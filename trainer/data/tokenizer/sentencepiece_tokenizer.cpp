@@ -82,10 +82,10 @@ void add_all_merges(const SentencePieceFile& file, PieceEncoder& encoder) {
   std::sort(scores.begin(), scores.end(), std::greater<>());
   scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
   for (const auto& [text, id] : ids) {
-    const auto rank = std::lower_bound(scores.begin(), scores.end(),
-                                       file.pieces[static_cast<std::size_t>(id)].score,
-                                       std::greater<>()) -
-                      scores.begin();
+    const auto rank =
+        std::lower_bound(scores.begin(), scores.end(),
+                         file.pieces[static_cast<std::size_t>(id)].score, std::greater<>()) -
+        scores.begin();
     add_merges(text, {static_cast<int32_t>(rank), id}, ids, encoder);
   }
 }
@@ -109,9 +109,10 @@ class SentencePieceTokenizer : public Tokenizer {
   SentencePieceTokenizer(std::unique_ptr<sentencepiece::SentencePieceProcessor> processor,
                          const std::string& content)
       : processor_(std::move(processor)) {
-    facts_ = {processor_->GetPieceSize(), processor_->eos_id(),
-              processor_->bos_id() < 0 ? std::nullopt : std::optional<int32_t>(processor_->bos_id()),
-              checksum(std::as_bytes(std::span(content)))};
+    facts_ = {
+        processor_->GetPieceSize(), processor_->eos_id(),
+        processor_->bos_id() < 0 ? std::nullopt : std::optional<int32_t>(processor_->bos_id()),
+        checksum(std::as_bytes(std::span(content)))};
     const auto file = read_sentencepiece_file(content);
     if (file && file->pieces.size() == static_cast<std::size_t>(facts_.vocabulary) &&
         is_plain(*file)) {

@@ -8,8 +8,8 @@
 
 namespace farstep {
 
-inline constexpr std::string_view kTokenizerFile = "tokenizer.model";      // of SentencePiece
-inline constexpr std::string_view kTokenizerJsonFile = "tokenizer.json";   // of Hugging Face
+inline constexpr std::string_view kTokenizerFile = "tokenizer.model";     // of SentencePiece
+inline constexpr std::string_view kTokenizerJsonFile = "tokenizer.json";  // of Hugging Face
 inline constexpr std::string_view kTokenizerConfigFile = "tokenizer_config.json";  // beside it
 
 // Returns the tokenizer's file at `path`: a file itself, or a folder with tokenizer.json or else
@@ -26,8 +26,8 @@ bool is_json(std::string_view content);
 // that says which of its tokens ends a document. Throws DataError as tokenizer_file() does.
 std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& path);
 
-// Copies the tokenizer at `path` to the folder, where tokenizer_file() finds it. An `end_token` that
-// is not empty is noted in the copy's tokenizer_config.json. Throws DataError.
+// Copies the tokenizer at `path` to the folder, where tokenizer_file() finds it. An `end_token`
+// that is not empty is noted in the copy's tokenizer_config.json. Throws DataError.
 void copy_tokenizer(const std::filesystem::path& path, const std::filesystem::path& folder,
                     const std::string& end_token = "");
 

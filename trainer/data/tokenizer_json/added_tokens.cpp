@@ -10,7 +10,8 @@ namespace farstep {
 namespace {
 
 bool ends_with_word(std::string_view text) {
-  return !text.empty() && is_word_character(character_at(text, character_before(text, text.size())));
+  return !text.empty() &&
+         is_word_character(character_at(text, character_before(text, text.size())));
 }
 
 bool starts_with_word(std::string_view text) {

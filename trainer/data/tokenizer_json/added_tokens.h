@@ -39,7 +39,8 @@ class AddedTokens {
 
   const std::vector<AddedToken>& all() const { return tokens_; }
 
-  // Replaces `parts` by the parts of `text`, of tokens that are normalised or of those that are not.
+  // Replaces `parts` by the parts of `text`, of tokens that are normalised or of those that are
+  // not.
   void split(std::string_view text, bool normalized, std::vector<TextPart>& parts) const;
   // Whether a text may be cut between a letter and a space or newline without a change of its
   // tokens.

@@ -51,7 +51,8 @@ BytePairModel::BytePairModel(const JsonValue& json) {
   }
   const auto id_of = [&](const std::string& token, const JsonValue& where) {
     const auto found = vocabulary.find(token);
-    if (found == vocabulary.end()) where.refuse(fmt::format("'{}' is not in the vocabulary", token));
+    if (found == vocabulary.end())
+      where.refuse(fmt::format("'{}' is not in the vocabulary", token));
     return found->second;
   };
   if (const auto token = json["unk_token"]; !token.is_null()) unknown = id_of(token.text(), token);
@@ -60,8 +61,8 @@ BytePairModel::BytePairModel(const JsonValue& json) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     const auto entry = list.at(i);
     const auto pair = read_pair(entry);
-    merges.push_back({id_of(pair.left, entry), id_of(pair.right, entry),
-                      id_of(pair.left + pair.right, entry)});
+    merges.push_back(
+        {id_of(pair.left, entry), id_of(pair.right, entry), id_of(pair.left + pair.right, entry)});
   }
 }
 

@@ -75,9 +75,10 @@ void ByteWords::encode_new(std::string_view word, std::vector<int32_t>& ids) con
   for (const char byte : word) {
     const int32_t id = bytes_[static_cast<unsigned char>(byte)];
     if (id < 0 && !unknown_) {
-      throw DataError(fmt::format("the tokenizer has no token for the byte 0x{:02X}, and none for the "
-                                  "unknown; take another tokenizer, or leave that byte out of the text",
-                                  static_cast<unsigned char>(byte)));
+      throw DataError(
+          fmt::format("the tokenizer has no token for the byte 0x{:02X}, and none for the "
+                      "unknown; take another tokenizer, or leave that byte out of the text",
+                      static_cast<unsigned char>(byte)));
     }
     if (id >= 0 || !after_unknown || !fuses_unknown_) ids.push_back(id < 0 ? *unknown_ : id);
     after_unknown = id < 0;

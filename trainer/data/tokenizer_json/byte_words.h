@@ -18,9 +18,9 @@
 
 namespace farstep {
 
-// Returns the bytes that a token stands for. tokenizer.json writes bytes that are no printable ASCII
-// or Latin-1 as characters from U+0100 on: "\u0120" is a space. A token with any other character
-// stands for itself.
+// Returns the bytes that a token stands for. tokenizer.json writes bytes that are no printable
+// ASCII or Latin-1 as characters from U+0100 on: "\u0120" is a space. A token with any other
+// character stands for itself.
 std::string bytes_of_token(const std::string& token);
 
 class ByteWords {

@@ -22,7 +22,8 @@ constexpr std::string_view kCutByWords[] = {
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)",
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
-    "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+    "[!\"#$%&'()*+,\\-./"
+    ":;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
     "?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
     "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
     R"(\p{N})",
@@ -102,11 +103,10 @@ void PreTokenizer::add_split(const JsonValue& json) {
   }
   const auto pattern = json["pattern"];
   try {
-    steps_.emplace_back(Split{pattern["Regex"].is_null()
-                                  ? RegularExpression::literal(pattern["String"].text())
-                                  : RegularExpression(pattern["Regex"].text()),
-                              static_cast<Behavior>(behavior - kBehaviors.begin()),
-                              json["invert"].flag(false)});
+    steps_.emplace_back(
+        Split{pattern["Regex"].is_null() ? RegularExpression::literal(pattern["String"].text())
+                                         : RegularExpression(pattern["Regex"].text()),
+              static_cast<Behavior>(behavior - kBehaviors.begin()), json["invert"].flag(false)});
   } catch (const DataError& error) {
     pattern.refuse(error.what());
   }
@@ -119,7 +119,7 @@ void PreTokenizer::add_metaspace(const JsonValue& json) {
     if (name != "always" && name != "first" && name != "never") {
       scheme.refuse(fmt::format("{} is not supported", name));
     }
-    prefix = name == "always" ? PrefixOf::kAll
+    prefix = name == "always"  ? PrefixOf::kAll
              : name == "first" ? PrefixOf::kFirst
                                : PrefixOf::kNone;
   }
@@ -171,8 +171,8 @@ void PreTokenizer::apply(const Split& step, std::string_view word, bool /*begins
   if (from_end) std::reverse(parts.begin(), parts.end());
   bool before = false;  // whether the part before was a match
   for (const auto& part : parts) {
-    const bool joins = step.behavior == Behavior::kContiguous ? part.matches == before
-                                                              : part.matches && !before;
+    const bool joins =
+        step.behavior == Behavior::kContiguous ? part.matches == before : part.matches && !before;
     before = part.matches;
     if (step.behavior == Behavior::kRemoved) {
       if (!part.matches) joined.push_back(part);
@@ -205,7 +205,8 @@ void PreTokenizer::apply(const Metaspace& step, std::string_view word, bool begi
       made += byte;
     }
   }
-  const bool wants = step.prefix == PrefixOf::kAll || (step.prefix == PrefixOf::kFirst && begins_text);
+  const bool wants =
+      step.prefix == PrefixOf::kAll || (step.prefix == PrefixOf::kFirst && begins_text);
   if (wants && !made.starts_with(step.space)) made.insert(0, step.space);
   std::string_view rest = made;
   if (step.splits) {

@@ -1,5 +1,5 @@
-// Text is cut into pieces that threads encode apart. Pieces end only where the tokenizer has no token
-// that goes on, so the tokens are those of the whole text.
+// Text is cut into pieces that threads encode apart. Pieces end only where the tokenizer has no
+// token that goes on, so the tokens are those of the whole text.
 #include "trainer/data/tokens/corpus.h"
 
 #include <glob.h>

@@ -20,8 +20,8 @@ struct InputFile {
 };
 
 // Returns the files among `inputs` in the given order. A folder stands for all files below it in
-// order of their paths, except hidden ones; a pattern with *, ? or [ for all that it fits, likewise.
-// Throws DataError for a name without files.
+// order of their paths, except hidden ones; a pattern with *, ? or [ for all that it fits,
+// likewise. Throws DataError for a name without files.
 std::vector<InputFile> list_input_files(const std::vector<std::string>& inputs);
 
 // The lines on which a vocabulary is trained: the beginning of each file, in proportion to its

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <utility>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/base/error.h"
@@ -174,7 +174,8 @@ class TextFinder : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override { return end(); }
   bool start_array(std::size_t) override { return begin(false); }
   bool end_array() override { return end(); }
-  bool parse_error(std::size_t place, const std::string&, const nlohmann::json::exception&) override {
+  bool parse_error(std::size_t place, const std::string&,
+                   const nlohmann::json::exception&) override {
     fault_ = fmt::format("not JSON at character {}", place);
     return false;
   }
@@ -228,7 +229,8 @@ Document plain_document(std::string text) {
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
     document.fault = "byte 0: UTF-16, not UTF-8; `iconv -f UTF-16 -t UTF-8` converts it";
   } else if (valid < text.size()) {
-    document.fault = fmt::format("byte {}: not UTF-8 text; convert it, or leave the file out", valid);
+    document.fault =
+        fmt::format("byte {}: not UTF-8 text; convert it, or leave the file out", valid);
   } else if (const auto zero = text.find('\0'); zero != std::string::npos) {
     document.fault = fmt::format("byte {}: a byte of 0, so no text; leave the file out", zero);
   }

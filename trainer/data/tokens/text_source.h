@@ -54,8 +54,8 @@ class TextSource {
 // Whether each line is a document; otherwise the whole file is one.
 bool is_jsonl(const std::filesystem::path& path);
 
-// Returns the number of documents, those with a fault included: 0 or 1 for plain text, and the lines
-// of JSONL that are not blank. Throws DataError.
+// Returns the number of documents, those with a fault included: 0 or 1 for plain text, and the
+// lines of JSONL that are not blank. Throws DataError.
 int64_t count_documents(const std::filesystem::path& path);
 
 }  // namespace farstep

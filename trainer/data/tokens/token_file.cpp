@@ -54,12 +54,13 @@ TokenFile::TokenFile(const std::filesystem::path& path) : path_(path), in_(path,
   const auto payload_bytes = bytes - static_cast<uint64_t>(header_bytes_);
   if (header_bytes_ == 0) num_tokens_ = static_cast<int64_t>(bytes / token_bytes);
   if (num_tokens_ < 0 || static_cast<uint64_t>(num_tokens_) * token_bytes != payload_bytes) {
-    throw DataError(path, bytes,
-                    header_bytes_ == 0
-                        ? "no file of tokens: an odd number of bytes"
-                        : fmt::format("the file ends here, but its header announces {} tokens of {} "
-                                      "bytes",
-                                      num_tokens_, token_bytes_));
+    throw DataError(
+        path, bytes,
+        header_bytes_ == 0
+            ? "no file of tokens: an odd number of bytes"
+            : fmt::format("the file ends here, but its header announces {} tokens of {} "
+                          "bytes",
+                          num_tokens_, token_bytes_));
   }
   in_.seekg(header_bytes_);
 }
@@ -78,10 +79,11 @@ void TokenFile::read(std::size_t most, int64_t vocabulary, std::vector<int32_t>&
     std::memcpy(&id, bytes.data() + i * token_bytes, token_bytes);
     if (id >= static_cast<uint64_t>(vocabulary)) {
       const auto place = header_bytes_ + (done_ + static_cast<int64_t>(i)) * token_bytes_;
-      throw DataError(path_, static_cast<std::size_t>(place),
-                      fmt::format("token id {} is beyond the tokenizer's vocabulary of {}; name the "
-                                  "tokenizer that made this file",
-                                  id, vocabulary));
+      throw DataError(
+          path_, static_cast<std::size_t>(place),
+          fmt::format("token id {} is beyond the tokenizer's vocabulary of {}; name the "
+                      "tokenizer that made this file",
+                      id, vocabulary));
     }
     ids[i] = static_cast<int32_t>(id);
   }

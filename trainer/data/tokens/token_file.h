@@ -23,8 +23,8 @@ class TokenFile {
   explicit TokenFile(const std::filesystem::path& path);
 
   int64_t num_tokens() const { return num_tokens_; }
-  // Replaces `ids` by the next ids, `most` or what is left. Throws DataError, with file and byte, for
-  // an id that is not below `vocabulary`.
+  // Replaces `ids` by the next ids, `most` or what is left. Throws DataError, with file and byte,
+  // for an id that is not below `vocabulary`.
   void read(std::size_t most, int64_t vocabulary, std::vector<int32_t>& ids);
 
  private:

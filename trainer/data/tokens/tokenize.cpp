@@ -18,11 +18,11 @@
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/base/worker.h"
-#include "trainer/data/tokens/corpus.h"
-#include "trainer/data/tokens/token_file.h"
 #include "trainer/data/tokenizer/tokenizer.h"
 #include "trainer/data/tokenizer/tokenizer_files.h"
 #include "trainer/data/tokenizer/train_tokenizer.h"
+#include "trainer/data/tokens/corpus.h"
+#include "trainer/data/tokens/token_file.h"
 
 namespace farstep {
 
@@ -106,7 +106,7 @@ class Encoder {
 
   const Tokenizer& tokenizer_;
   const Progress& progress_;
-  Batch batch_;  // not yet submitted
+  Batch batch_;                     // not yet submitted
   int64_t bytes_ = 0, tokens_ = 0;  // written
   std::deque<Batch> submitted_;
   std::size_t num_submitted_ = 0;

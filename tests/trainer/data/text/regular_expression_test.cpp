@@ -11,7 +11,8 @@ std::vector<std::string> found(const RegularExpression& expression, const std::s
   std::vector<TextRange> matches;
   expression.find_all(text, matches);
   std::vector<std::string> texts;
-  for (const auto& match : matches) texts.push_back(text.substr(match.begin, match.end - match.begin));
+  for (const auto& match : matches)
+    texts.push_back(text.substr(match.begin, match.end - match.begin));
   return texts;
 }
 
@@ -49,9 +50,9 @@ TEST_CASE("a text is found as it is") {
 
 TEST_CASE("what PCRE2 reads in another way is refused by name") {
   for (const auto* pattern :
-       {R"(\h)", R"(\w)", R"(\bx)", R"(\1)", R"([[a]b])", "[a&&b]", "(?i)a", "(?m:a)", "(*ACCEPT)",
-        "a{2}+", "a{,2}", R"([\S])", "(?<name>a)", R"(\Ka)", "[]a]", "[a", "\\", R"(\p{Nonsense})",
-        "(a", "\xff"}) {
+       {R"(\h)",  R"(\w)",     R"(\bx)", R"(\1)",           R"([[a]b])", "[a&&b]",     "(?i)a",
+        "(?m:a)", "(*ACCEPT)", "a{2}+",  "a{,2}",           R"([\S])",   "(?<name>a)", R"(\Ka)",
+        "[]a]",   "[a",        "\\",     R"(\p{Nonsense})", "(a",        "\xff"}) {
     INFO(pattern);
     CHECK_THROWS_AS(RegularExpression(pattern), DataError);
   }

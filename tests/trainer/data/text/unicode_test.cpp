@@ -17,7 +17,8 @@ TEST_CASE("kinds of characters are those of Unicode") {
   for (const char32_t c : {U'x', U'7', U'_', U'\u0301', U'\u2167', U'\u24b6', U'\u200d'}) {
     CHECK(is_word_character(c));
   }
-  for (const char32_t c : {U'-', U' ', U'.', U'\u00bd', U'\u20ac'}) CHECK_FALSE(is_word_character(c));
+  for (const char32_t c : {U'-', U' ', U'.', U'\u00bd', U'\u20ac'})
+    CHECK_FALSE(is_word_character(c));
 }
 
 TEST_CASE("a text in a normal form") {

@@ -112,7 +112,8 @@ TEST_CASE("many threads encode with one tokenizer") {
   const auto expected = tokenizer->encode(text);
   std::vector<std::future<bool>> same;
   for (int i = 0; i < 4; ++i) {
-    same.push_back(std::async(std::launch::async, [&] { return tokenizer->encode(text) == expected; }));
+    same.push_back(
+        std::async(std::launch::async, [&] { return tokenizer->encode(text) == expected; }));
   }
   for (auto& each : same) CHECK(each.get());
 }

@@ -84,8 +84,7 @@ TEST_CASE("tokenizers of every kind have the ids and texts of Hugging Face's lib
 TEST_CASE("models have the ids and texts of SentencePiece") {
   const auto cases = reference()["cases"].get<std::vector<std::string>>();
   for (const auto& kind : reference()["sentencepiece"]) {
-    const auto tokenizer =
-        Tokenizer::load(golden() / (kind["name"].get<std::string>() + ".model"));
+    const auto tokenizer = Tokenizer::load(golden() / (kind["name"].get<std::string>() + ".model"));
     for (std::size_t i = 0; i < cases.size(); ++i) {
       INFO(kind["name"] << ", case " << i << ": " << cases[i]);
       const auto ids = tokenizer->encode(cases[i]);

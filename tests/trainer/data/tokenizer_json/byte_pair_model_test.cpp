@@ -59,7 +59,8 @@ TEST_CASE("a byte without a token is an error that names it, or the unknown") {
   const std::string json = R"({"vocab": {"a": 0, "?": 1}, "merges": [])";
   WordCache cache;
   std::vector<int32_t> ids;
-  CHECK_THROWS_WITH(ByteWords(parsed(json + "}")).encode("ab", cache, ids), Catch::Contains("0x62"));
+  CHECK_THROWS_WITH(ByteWords(parsed(json + "}")).encode("ab", cache, ids),
+                    Catch::Contains("0x62"));
   const auto encoded = [&](const std::string& flags) {
     WordCache fresh;
     std::vector<int32_t> result;

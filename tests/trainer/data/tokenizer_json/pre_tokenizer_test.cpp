@@ -22,10 +22,8 @@ std::vector<std::string> words_of(const std::string& json, const std::string& te
 using Texts = std::vector<std::string>;
 
 std::string split_json(const std::string& behavior, bool invert) {
-  return nlohmann::json{{"type", "Split"},
-                        {"pattern", {{"String", "-"}}},
-                        {"behavior", behavior},
-                        {"invert", invert}}
+  return nlohmann::json{
+      {"type", "Split"}, {"pattern", {{"String", "-"}}}, {"behavior", behavior}, {"invert", invert}}
       .dump();
 }
 
@@ -47,14 +45,16 @@ TEST_CASE("the behaviours of Split are those that its documents show") {
 }
 
 TEST_CASE("spaces begin words of Metaspace") {
-  const std::string json = R"({"type": "Metaspace", "replacement": "_", "prepend_scheme": "first"})";
+  const std::string json =
+      R"({"type": "Metaspace", "replacement": "_", "prepend_scheme": "first"})";
   CHECK(words_of(json, "a  b c") == Texts{"_a", "_", "_b", "_c"});
   CHECK(words_of(json, "a b", false) == Texts{"a", "_b"});
   CHECK(words_of(json, " a") == Texts{"_a"});
 }
 
 TEST_CASE("a text is cut only by expressions that are known to allow it") {
-  const std::string bytes = R"({"type": "ByteLevel", "add_prefix_space": true, "use_regex": false})";
+  const std::string bytes =
+      R"({"type": "ByteLevel", "add_prefix_space": true, "use_regex": false})";
   const auto sequence = [&](const std::string& first) {
     return R"({"type": "Sequence", "pretokenizers": [)" + first + "," + bytes + "]}";
   };
@@ -72,8 +72,9 @@ TEST_CASE("what is not supported is refused by name and place") {
     CHECK_THROWS_WITH(parsed(json), Catch::Contains(part));
   };
   refused(R"({"type": "Whitespace"})", "pre_tokenizer: the pre-tokenizer Whitespace is not");
-  refused(R"({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}, {"type": "Punctuation"}]})",
-          "pretokenizers[0]: ByteLevel is supported at the end");
+  refused(
+      R"({"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}, {"type": "Punctuation"}]})",
+      "pretokenizers[0]: ByteLevel is supported at the end");
   refused(R"({"type": "Split", "behavior": "Other", "pattern": {"Regex": "a"}})", "Other");
   refused(R"({"type": "Split", "behavior": "Isolated", "pattern": {"Regex": "\\h"}})", "\\h");
   refused(R"({"type": "Metaspace", "replacement": "_", "prepend_scheme": "x"})", "prepend_scheme");

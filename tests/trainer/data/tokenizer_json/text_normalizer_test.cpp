@@ -26,13 +26,13 @@ TEST_CASE("the steps of a normalizer follow each other") {
 }
 
 TEST_CASE("other normalizers are refused by name") {
-  for (const auto* name : {"Lowercase", "StripAccents", "BertNormalizer", "Precompiled", "ByteLevel"}) {
+  for (const auto* name :
+       {"Lowercase", "StripAccents", "BertNormalizer", "Precompiled", "ByteLevel"}) {
     CHECK_THROWS_WITH(parsed(fmt::format(R"({{"type": "{}"}})", name)),
                       Catch::Contains(fmt::format("normalizer: the normalizer {} is not", name)));
   }
-  CHECK_THROWS_WITH(
-      parsed(R"({"type": "Replace", "pattern": {"Regex": "a"}, "content": "b"})"),
-      Catch::Contains("Replace of a regular expression"));
+  CHECK_THROWS_WITH(parsed(R"({"type": "Replace", "pattern": {"Regex": "a"}, "content": "b"})"),
+                    Catch::Contains("Replace of a regular expression"));
   CHECK_THROWS_AS(parsed(R"({"type": "Replace", "pattern": {"String": ""}, "content": "b"})"),
                   DataError);
 }

@@ -157,14 +157,18 @@ TEST_CASE("a plain file that is no UTF-8 text has a fault with its byte") {
   CHECK_THAT(fault_of("abc\xff"), Catch::StartsWith("byte 3: not UTF-8 text"));
   CHECK_THAT(fault_of("\x89PNG\r\n"), Catch::StartsWith("byte 0: not UTF-8 text"));
   CHECK_THAT(fault_of(std::string("ab\0c", 4)), Catch::StartsWith("byte 2: a byte of 0"));
-  CHECK_THAT(fault_of(std::string("\xff\xfe" "a\0", 4)), Catch::Contains("iconv -f UTF-16"));
+  CHECK_THAT(fault_of(std::string("\xff\xfe"
+                                  "a\0",
+                                  4)),
+             Catch::Contains("iconv -f UTF-16"));
 }
 
 TEST_CASE("a file without text has no document") {
   TemporaryFolder folder;
   const std::pair<const char*, std::string> files[] = {
-      {"a.txt", ""},           {"a.jsonl", ""}, {"b.jsonl", "\n \n"},         {"a.gz", gzipped("")},
-      {"b.gz", ""},            {"a.zst", zstd_compressed("")}, {"b.zst", ""}};
+      {"a.txt", ""},         {"a.jsonl", ""}, {"b.jsonl", "\n \n"},
+      {"a.gz", gzipped("")}, {"b.gz", ""},    {"a.zst", zstd_compressed("")},
+      {"b.zst", ""}};
   for (const auto& [name, content] : files) {
     INFO(name);
     write_file(folder / name, content);
