@@ -1,18 +1,14 @@
 #!/usr/bin/env python3
 """Writes tests/golden/tokenizers/: small tokenizers, hard texts, and their ids by Python's libraries.
 
-usage: reference_tokenizers.py FOLDER TEXT...     trains on the TEXT files and writes into FOLDER
-       reference_tokenizers.py --characters       prints the rows of trainer/data/text/new_characters.cpp
-
-Needs `pip install tokenizers==0.23.3 sentencepiece==0.2.3`, and a Python whose unicodedata has Unicode 14 (3.11) for
---characters. The byte-level kinds share one vocabulary, which is trained without a pre-tokenizer: so it has tokens over
+Needs `pip install tokenizers==0.23.3 sentencepiece==0.2.3`. The byte-level kinds share one vocabulary, which is trained without a pre-tokenizer: so it has tokens over
 the borders of words, and a wrong border shows in the ids.
 """
 
+import argparse
 import gzip
 import json
 import random
-import sys
 import tempfile
 import unicodedata
 from pathlib import Path
@@ -20,6 +16,7 @@ from pathlib import Path
 import sentencepiece
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
+GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "tokenizers"
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
           r"|\s+(?!\S)|\s+")
@@ -242,10 +239,21 @@ def print_characters():
         print(f"{{{first:#x}, {last:#x}, {stand_ins[first >= 0x10000][category]:#x}}},")
 
 
-if __name__ == "__main__":
-    if sys.argv[1:] == ["--characters"]:
+def main() -> None:
+    """Writes the files, or prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("texts", nargs="*", type=Path, help="text files to train on")
+    parser.add_argument("--out", type=Path, default=GOLDEN)
+    parser.add_argument("--characters", action="store_true",
+                        help="print the rows of trainer/data/text/new_characters.cpp instead; needs Python 3.11")
+    options = parser.parse_args()
+    if options.characters:
         print_characters()
-    elif len(sys.argv) >= 3:
-        write_reference(sys.argv[1], sys.argv[2:])
+    elif options.texts:
+        write_reference(options.out, options.texts)
     else:
-        sys.exit(__doc__)
+        parser.error("name text files, or --characters")
+
+
+if __name__ == "__main__":
+    main()

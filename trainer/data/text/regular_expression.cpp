@@ -175,10 +175,10 @@ class Translation {
   bool in_class_ = false;
 };
 
-// What a thread needs to match: made for each call, because it is cheap beside a text.
+// What a thread needs to match any pattern. No pattern has captures.
 struct MatchMemory {
-  explicit MatchMemory(const pcre2_code* code)
-      : data(pcre2_match_data_create_from_pattern(code, nullptr), &pcre2_match_data_free),
+  MatchMemory()
+      : data(pcre2_match_data_create(1, nullptr), &pcre2_match_data_free),
         context(pcre2_match_context_create(nullptr), &pcre2_match_context_free),
         stack(pcre2_jit_stack_create(kLeastStackBytes, kMostStackBytes, nullptr),
               &pcre2_jit_stack_free) {
@@ -251,7 +251,8 @@ void RegularExpression::find_all(std::string_view text, std::vector<TextRange>& 
   const auto known = with_known_characters(text, buffer);
   const auto* const subject = reinterpret_cast<PCRE2_SPTR>(known.data());
   const pcre2_code* const code = code_->code.get();
-  const MatchMemory memory(code);
+  // Made once a thread: texts may be a few bytes long, and the stack is mapped memory.
+  static thread_local const MatchMemory memory;
   const PCRE2_SIZE* const found = pcre2_get_ovector_pointer(memory.data.get());
   std::size_t start = 0;
   while (start <= known.size()) {
