@@ -24,7 +24,11 @@ MAY_INCLUDE = {
     "trainer/cuda": "base",
     "trainer/config": "base system",
     "trainer/data": "base memory config",
-    "trainer/data/tokens": "base system config data",
+    "trainer/data/text": "base",
+    "trainer/data/pieces": "base text",
+    "trainer/data/tokenizer_json": "base text pieces",
+    "trainer/data/tokenizer": "base system text pieces tokenizer_json",
+    "trainer/data/tokens": "base system config data text tokenizer",
     "trainer/data/images": "base memory data",
     "trainer/kernels/numbers": "base processor",
     "trainer/kernels": "base processor numbers",
@@ -75,7 +79,7 @@ MAY_INCLUDE = {
     "trainer/scatter": "base data transport exchange",
     "trainer/settings": "base config data schedule outer_optimizer policy link protocol roster model checkpoint inner "
     "outer_sync strategy",
-    "trainer/model/language": "base system config tokens settings model llama fused cpu_ops gpu_ops checkpoint",
+    "trainer/model/language": "base system config tokenizer tokens settings model llama fused cpu_ops gpu_ops checkpoint",
     "trainer/model/convnet": "base config images settings parameters model checkpoint",
     "trainer/tasks": "base config tokens images settings parameters model llama language convnet checkpoint",
     "trainer/peers": "base config settings model outer_optimizer knowledge policy plan sockets transport gloo secure "
@@ -88,7 +92,7 @@ MAY_INCLUDE = {
     "tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
-    "trainer/commands": "base system config settings telemetry series report watch tokens images outer_optimizer knowledge policy "
+    "trainer/commands": "base system config settings telemetry series report watch text tokenizer tokens images outer_optimizer knowledge policy "
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
     "peers launch probe run",
     "trainer": "base system commands",
@@ -103,7 +107,8 @@ ONLY_IN = {
     r"<cuda": ("trainer/cuda", "trainer/kernels/gpu", "trainer/model/gpu_ops/", "outer_optimizer/codec/device_",
                "trainer/reduction/nccl_", "tests/"),
     r"<nccl": ("trainer/reduction/nccl_",),
-    r"<sentencepiece": ("trainer/data/tokens/tokenizer",),
+    r"<sentencepiece": ("trainer/data/tokenizer/",),
+    r"<pcre2|<utf8proc": ("trainer/data/text/",),
     r"<catch2/": ("tests/support/catch",),
 }
 
@@ -122,7 +127,7 @@ SETTINGS = "trainer/settings"
 UNITS = (3, 10)
 OTHER_UNITS = {
     "trainer/inner": (3, 13),
-    "trainer/commands": (3, 20),  # one a subcommand, and what some of them share
+    "trainer/commands": (3, 22),  # one a subcommand, and what some of them share
     "trainer/kernels/products": (3, 13),  # a table of kernels for each set of instructions
     "wan/roster": (3, 13),  # most are parts of one class
     "outer_optimizer/codec": (3, 12),

@@ -9,8 +9,9 @@
 #include "tests/fuzz/journal_run.h"
 #include "trainer/base/system/file.h"
 #include "trainer/checkpoint/train_state.h"
+#include "trainer/data/tokenizer/tokenizer_files.h"
+#include "trainer/data/tokenizer/train_tokenizer.h"
 #include "trainer/data/tokens/token_dataset.h"
-#include "trainer/data/tokens/tokenizer.h"
 #include "trainer/settings/load_config.h"
 #include "trainer/telemetry/event.h"
 #include "wan/lab/lab_spec.h"
@@ -198,6 +199,34 @@ void add_files_of_model(Corpus& corpus) {
           '\0' + R"({"model":{"vocab":[["a",-1.5]]}})");
 }
 
+// Kinds with every part that is read: bytes by an expression, and characters with byte fallback.
+void add_tokenizer_json(Corpus& corpus) {
+  const Json end = {{"id", 5}, {"content", "<s>"}, {"special", true}, {"rstrip", true}};
+  const Json model = {{"type", "BPE"},
+                      {"vocab", {{"a", 0}, {"d", 1}, {"ad", 2}, {"\u0120", 3}, {"\u2581", 4}}},
+                      {"merges", {"a d"}},
+                      {"unk_token", "a"},
+                      {"fuse_unk", true}};
+  const Json split = {
+      {"type", "Split"},
+      {"pattern", {{"Regex", R"((?i:'s)|[^\r\n\p{L}]?\p{L}+|\p{N}{1,3}|\s+(?!\S)|\s+)"}}},
+      {"behavior", "Isolated"},
+      {"invert", false}};
+  const Json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"use_regex", false}};
+  corpus.add("tokenizer_json",
+             Json{{"model", model},
+                  {"normalizer", {{"type", "NFC"}}},
+                  {"pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", {split, bytes}}}},
+                  {"added_tokens", Json::array({end})}}
+                 .dump());
+  corpus.add("tokenizer_json",
+             Json{{"model", model},
+                  {"normalizer", {{"type", "Prepend"}, {"prepend", "\u2581"}}},
+                  {"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "\u2581"}}},
+                  {"added_tokens", Json::array({end})}}
+                 .dump());
+}
+
 void add_data(Corpus& corpus) {
   for (const int64_t vocabulary : {100, 100'000}) {
     const auto shard = scratch_folder() / shard_name(kTrainSplit, 0);
@@ -215,6 +244,7 @@ void add_data(Corpus& corpus) {
       },
       300, model);
   corpus.add("tokenizer", read_file(model));
+  add_tokenizer_json(corpus);
   corpus.add("images", std::string("\0\0\10\2\0\0\0\2\0\0\0\3abcdef", 18));
   corpus.add("images", std::string("\7") + std::string(3072, 'p'));
 }

@@ -10,8 +10,9 @@ from pathlib import Path
 from stand_in import SOURCE
 
 FOLDERS = ("scripts", "tests/bench", "tests/end_to_end")
-# torch, before they read arguments
-NEED_A_LIBRARY = ("reference_convnets.py", "reference_muon.py", "reference_numerics.py", "peer_model.py")
+# torch or tokenizers, before they read arguments
+NEED_A_LIBRARY = ("reference_convnets.py", "reference_muon.py", "reference_numerics.py",
+                  "reference_tokenizers.py", "peer_model.py")
 
 
 def scripts() -> list[Path]:

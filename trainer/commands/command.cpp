@@ -16,6 +16,8 @@ constexpr Command kCommands[] = {
     {"coordinator", "the coordinator alone, outside any site", coordinator_command},
     {"keys", "the authority, keys and revocation list of a run", keys_command},
     {"tokenize", "turns text into token shards", tokenize_command},
+    {"inspect", "what a dataset folder holds: counts, checksum, and some of its text",
+     inspect_command},
     {"profile", "measures a site for the planner: TFLOPS, memory, step times, links",
      profile_command},
     {"plan", "what each site would do in a round, by its profile, and why", plan_command},

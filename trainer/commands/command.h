@@ -32,6 +32,7 @@ int evaluate_command(const Arguments& arguments);
 int export_command(const Arguments& arguments);
 int generate_command(const Arguments& arguments);
 int import_command(const Arguments& arguments);
+int inspect_command(const Arguments& arguments);
 int keys_command(const Arguments& arguments);
 int launch_command(const Arguments& arguments);
 int plan_command(const Arguments& arguments);

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
+#include <memory>
 #include <numbers>
 
 #include "trainer/base/system/file.h"
@@ -14,8 +14,9 @@
 #include "trainer/commands/model_options.h"
 #include "trainer/data/images/image_data.h"
 #include "trainer/data/images/image_examples.h"
+#include "trainer/data/tokenizer/tokenizer.h"
+#include "trainer/data/tokenizer/tokenizer_files.h"
 #include "trainer/data/tokens/token_batch.h"
-#include "trainer/data/tokens/tokenizer.h"
 #include "trainer/model/convnet/convnet_folder.h"
 #include "trainer/model/language/questions.h"
 #include "trainer/model/language/text_score.h"
@@ -90,9 +91,9 @@ class LanguageEvaluation {
                                 vocabulary, model_->config().vocabulary));
   }
 
-  Tokenizer tokenizer() const {
-    auto found = Tokenizer::load(std::filesystem::path(options_.data) / kTokenizerFile);
-    require_vocabulary(found.vocabulary());
+  std::unique_ptr<const Tokenizer> tokenizer() const {
+    auto found = Tokenizer::load(options_.data);
+    require_vocabulary(found->vocabulary());
     return found;
   }
 
@@ -125,9 +126,7 @@ class LanguageEvaluation {
   // The text of the windows' targets, but for characters that a window's end cuts; nullopt without
   // a tokenizer.
   std::optional<int64_t> text_bytes(const TokenWindows& windows) const {
-    if (!std::filesystem::exists(std::filesystem::path(options_.data) / kTokenizerFile)) {
-      return std::nullopt;
-    }
+    if (!has_tokenizer(options_.data)) return std::nullopt;
     const auto tokens = tokenizer();
     const int64_t available = windows.size();
     const int64_t taken = examples_taken(options_.windows, available);
@@ -137,7 +136,7 @@ class LanguageEvaluation {
       const auto batch = windows.read({&number, 1});
       const auto ids = std::static_pointer_cast<const TokenBatch>(batch.memory);
       const std::vector<int32_t> targets(ids->tokens.begin() + 1, ids->tokens.end());
-      bytes += std::ssize(tokens.decode(targets));
+      bytes += std::ssize(tokens->decode(targets));
     }
     return bytes;
   }
@@ -146,8 +145,8 @@ class LanguageEvaluation {
     const auto text = read_file(file);
     if (text.empty()) throw DataError(file + ": is empty");
     const auto tokens = tokenizer();
-    std::vector<int64_t> ids{tokens.eos()};
-    for (const int32_t id : tokens.encode(text)) ids.push_back(id);
+    std::vector<int64_t> ids{tokens->eos()};
+    for (const int32_t id : tokens->encode(text)) ids.push_back(id);
     const auto score = score_text(*model_, ids, length_, options_.batch);
     print(score.loss_sum, score.tokens, std::ssize(text));
   }
@@ -172,7 +171,7 @@ class LanguageEvaluation {
     int64_t right = 0, right_by_length = 0;
     for (int64_t k = 0; k < taken; ++k) {
       const auto& question = questions[static_cast<std::size_t>(k * std::ssize(questions) / taken)];
-      const auto scores = score_endings(*model_, ids_of(question, tokens), length_);
+      const auto scores = score_endings(*model_, ids_of(question, *tokens), length_);
       auto by_length = scores;
       for (std::size_t e = 0; e < scores.size(); ++e) {
         by_length[e] /= static_cast<double>(characters(question.endings[e]));

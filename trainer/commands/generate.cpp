@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <iterator>
 
@@ -13,8 +12,7 @@
 #include "trainer/base/system/file.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/model_options.h"
-#include "trainer/data/tokens/token_dataset.h"
-#include "trainer/data/tokens/tokenizer.h"
+#include "trainer/data/tokenizer/tokenizer.h"
 #include "trainer/model/language/streamed_text.h"
 
 namespace farstep {
@@ -32,7 +30,7 @@ struct GenerateOptions {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     model.fields(visit);
-    visit("data", data, "dataset folder, for its tokenizer", kRequired);
+    visit("data", data, "dataset folder, or another one or a file, for its tokenizer", kRequired);
     visit("prompt", prompt,
           "text to continue; without it and prompt-file the standard input, a terminal's lines one "
           "by one");
@@ -62,22 +60,22 @@ class Writer {
  public:
   explicit Writer(const GenerateOptions& options)
       : options_(options),
-        tokenizer_(Tokenizer::load(std::filesystem::path(options.data) / kTokenizerFile)),
+        tokenizer_(Tokenizer::load(options.data)),
         model_(options.model.open(
             check_language_folder(trained_language_model(options.model.model, "generate")))),
         decoder_(*model_, options.model.compute_type(), options.context) {
-    if (tokenizer_.vocabulary() > model_->config().vocabulary) {
+    if (tokenizer_->vocabulary() > model_->config().vocabulary) {
       throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", options.data,
-                                  tokenizer_.vocabulary(), model_->config().vocabulary));
+                                  tokenizer_->vocabulary(), model_->config().vocabulary));
     }
   }
 
   // Prints what follows `prompt` as it comes, then tells on stderr how fast it came.
   void continue_text(const std::string& prompt) {
-    auto ids = tokenizer_.encode(prompt);
+    auto ids = tokenizer_->encode(prompt);
     // In training every text begins after another's end.
-    if (ids.empty()) ids.push_back(tokenizer_.eos());
-    StreamedText text([this](std::span<const int32_t> some) { return tokenizer_.decode(some); },
+    if (ids.empty()) ids.push_back(tokenizer_->eos());
+    StreamedText text([this](std::span<const int32_t> some) { return tokenizer_->decode(some); },
                       ids, options_.stop);
     const auto print = [](const std::string& piece) {
       fmt::print("{}", piece);
@@ -101,9 +99,9 @@ class Writer {
             .temperature = options_.temperature,
             .top_k = options_.top_k,
             .top_p = options_.top_p,
-            .vocabulary = tokenizer_.vocabulary(),
+            .vocabulary = tokenizer_->vocabulary(),
             .seed = static_cast<uint64_t>(options_.seed),
-            .eos = tokenizer_.eos()};
+            .eos = tokenizer_->eos()};
   }
 
   // The first new token comes with the reading of the prompt.
@@ -114,7 +112,7 @@ class Writer {
   }
 
   const GenerateOptions& options_;
-  const Tokenizer tokenizer_;
+  const std::unique_ptr<const Tokenizer> tokenizer_;
   const std::unique_ptr<Llama> model_;
   Decoder decoder_;
   const RealClock clock_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <optional>
 #include <stop_token>
 
 #include "trainer/base/clock.h"
@@ -11,6 +12,7 @@
 #include "trainer/commands/command_line.h"
 #include "trainer/data/tokens/token_dataset.h"
 #include "trainer/launch/interrupt.h"
+#include "trainer/telemetry/figure_text.h"
 #include "trainer/telemetry/progress.h"
 
 namespace farstep {
@@ -31,6 +33,16 @@ namespace {
   _exit(kExitInterrupted);
 }
 
+// Returns the speed, the time left and the file. The share is that of the files' bytes, so it holds
+// for compressed files too.
+std::string words_of(const TokenizeProgress& progress, double seconds) {
+  if (seconds <= 0 || progress.share <= 0) return progress.what;
+  return fmt::format(
+      "{:.1f} MB/s, {} tokens/s, {} left, {}", static_cast<double>(progress.bytes) / seconds / 1e6,
+      short_count_text(static_cast<double>(progress.tokens) / seconds),
+      time_left_text(seconds / progress.share * (1 - progress.share)), progress.what);
+}
+
 }  // namespace
 
 int tokenize_command(const Arguments& arguments) {
@@ -42,11 +54,19 @@ int tokenize_command(const Arguments& arguments) {
   const std::stop_callback stopped(interrupt.token(), [&] { end_at_once(options->output); });
   const RealClock clock;
   ProgressBar bar(stderr, ::isatty(STDERR_FILENO) == 1, clock, "tokenize");
-  const auto result =
-      tokenize(*options, [&bar](double share, const std::string& what) { bar.show(share, what); });
-  bar.finish(fmt::format("{} files, vocabulary {}, {} training and {} validation tokens in {}",
-                         result.files, result.vocabulary, result.train.tokens,
-                         result.validation.tokens, options->output));
+  std::optional<double> start_seconds;  // of encoding
+  const auto result = tokenize(*options, [&](const TokenizeProgress& progress) {
+    const double now_seconds = clock.now_seconds();
+    if (progress.bytes > 0 && !start_seconds) start_seconds = now_seconds;
+    bar.show(progress.share, words_of(progress, now_seconds - start_seconds.value_or(now_seconds)));
+  });
+  const double seconds = clock.now_seconds() - start_seconds.value_or(clock.now_seconds());
+  const auto bytes = static_cast<double>(result.train.bytes + result.validation.bytes);
+  bar.finish(fmt::format(
+      "{} files, vocabulary {}, {} training and {} validation tokens in {}{}{}", result.files,
+      result.vocabulary, result.train.tokens, result.validation.tokens, options->output,
+      result.skipped > 0 ? fmt::format(", {} documents left out", result.skipped) : "",
+      seconds > 0 ? fmt::format("; {:.1f} MB/s", bytes / seconds / 1e6) : ""));
   return 0;
 }
 

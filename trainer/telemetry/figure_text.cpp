@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace farstep {
 
@@ -53,6 +55,13 @@ std::string loss_text(std::optional<double> loss) {
 
 std::string accuracy_text(std::optional<double> accuracy) {
   return accuracy ? fmt::format("{:.2f} %", 100 * *accuracy) : "-";
+}
+
+std::string time_left_text(std::optional<double> seconds) {
+  if (!seconds) return "";
+  const auto whole = static_cast<int64_t>(std::lround(std::min(*seconds, 359'999.0)));
+  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
 std::string short_name(const std::string& site) {

@@ -28,6 +28,9 @@ std::string loss_text(std::optional<double> loss);
 // 0.9234 -> "92.34 %"; "-" if there is no accuracy.
 std::string accuracy_text(std::optional<double> accuracy);
 
+// "1:05" or "2:03:04"; empty if unknown.
+std::string time_left_text(std::optional<double> seconds);
+
 // Returns a site's name in at most 12 letters, without the middle of a longer one.
 std::string short_name(const std::string& site);
 

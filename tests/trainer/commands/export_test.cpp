@@ -11,7 +11,7 @@
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/commands/command.h"
-#include "trainer/data/tokens/tokenizer.h"
+#include "trainer/data/tokenizer/train_tokenizer.h"
 #include "trainer/model/llama/hf_config.h"
 
 using namespace farstep;

@@ -1,6 +1,8 @@
-// Text is cut into pieces that threads encode apart. Pieces end where no token is likely to go on:
-// at a blank line, a line's end, or before a space.
+// Text is cut into pieces that threads encode apart. Pieces end only where the tokenizer has no
+// token that goes on, so the tokens are those of the whole text.
 #include "trainer/data/tokens/corpus.h"
+
+#include <glob.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A piece is large enough that its cuts hardly change the tokens, and small enough to keep all
-// threads busy.
+// A piece is large enough for its cost beside the encoding, and small enough to keep all threads
+// busy.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 16;
 constexpr std::size_t kPieceSlack = kPieceBytes / 4;
 constexpr double kTrainingBytes = 1 << 25;  // enough for the pairs of a vocabulary; bounds the time
@@ -50,58 +52,89 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   return files;
 }
 
+// Returns what fits a pattern, in order of the names. A shell that gets the pattern in quotes, or
+// finds too many files for a command line, leaves it to its programs.
+std::vector<fs::path> names_like(const std::string& pattern) {
+  ::glob_t found{};
+  const int error = ::glob(pattern.c_str(), 0, nullptr, &found);
+  const std::vector<fs::path> names(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  if (error != 0) throw DataError(fmt::format("{}: no file fits this pattern", pattern));
+  return names;
+}
+
+// Returns where to end a piece of a long text: at the place nearest to kPieceBytes that may be cut.
+std::size_t piece_end(std::string_view text, const TextRules& rules) {
+  const auto may_end = [&](std::size_t place) {
+    return place < text.size() && (text[place] & 0xc0) != 0x80 && rules.may_cut(text, place);
+  };
+  for (std::size_t distance = 0; distance <= kPieceSlack; ++distance) {
+    if (may_end(kPieceBytes + distance)) return kPieceBytes + distance;
+    if (may_end(kPieceBytes - distance)) return kPieceBytes - distance;
+  }
+  auto place = kPieceBytes + kPieceSlack;
+  while (place < text.size() && !may_end(place)) ++place;
+  return place;
+}
+
 // Removes the next piece from the beginning of `text` and returns it.
-std::string_view take_piece(std::string_view& text) {
-  const auto size = text.size() <= kPieceBytes + kPieceSlack
-                        ? text.size()
-                        : cut_near(text, kPieceBytes, kPieceSlack);
+std::string_view take_piece(std::string_view& text, const TextRules& rules) {
+  const auto size = text.size() <= kPieceBytes + kPieceSlack ? text.size() : piece_end(text, rules);
   const auto piece = text.substr(0, size);
   text.remove_prefix(size);
   return piece;
 }
 
 // Counts the documents first, because the validation part is their last share.
-void documents_of_lines(const InputFile& file, double validation_fraction,
-                        const std::function<void(TextPiece)>& take) {
+int64_t documents_of_lines(const InputFile& file, const TextRules& rules,
+                           const std::function<void(TextPiece)>& take) {
   const int64_t documents = count_documents(file.path);
-  if (documents == 0) {
-    throw DataError(fmt::format("{}: byte 0: no documents in this file", file.path.string()));
-  }
   // The last documents validate, in every file: so both splits have a part of each source.
-  const auto trained = std::llround(static_cast<double>(documents) * (1 - validation_fraction));
-  TextSource source(file.path);
-  int64_t index = 0;
-  while (const auto document = source.next()) {
+  const auto trained =
+      std::llround(static_cast<double>(documents) * (1 - rules.validation_fraction));
+  TextSource source(file.path, rules.field);
+  for (int64_t index = 0; const auto document = source.next(); ++index) {
+    if (!document->fault.empty()) {
+      rules.take_fault(document->fault);
+      continue;
+    }
     const double share =
         static_cast<double>(source.file_bytes_read()) / static_cast<double>(file.bytes);
-    for (std::string_view rest = *document; !rest.empty();) {
-      std::string text(take_piece(rest));
-      take({std::move(text), index >= trained, rest.empty(), share});
+    bool begins = true;
+    for (std::string_view rest = document->text; !rest.empty(); begins = false) {
+      std::string text(take_piece(rest, rules));
+      take({std::move(text), index >= trained, begins, rest.empty(), share});
     }
-    ++index;
   }
+  return documents;
 }
 
 // The end of the text is the validation part. The cut moves to a blank line if one is near.
-void one_document(const InputFile& file, double validation_fraction,
-                  const std::function<void(TextPiece)>& take) {
-  const std::string text = TextSource(file.path).next().value();
-  const auto held_back =
-      static_cast<std::size_t>(std::ceil(static_cast<double>(text.size()) * validation_fraction));
+int64_t one_document(const InputFile& file, const TextRules& rules,
+                     const std::function<void(TextPiece)>& take) {
+  const auto document = TextSource(file.path).next();
+  if (!document) return 0;
+  if (!document->fault.empty()) {
+    rules.take_fault(document->fault);
+    return 1;
+  }
+  const std::string_view text = document->text;
+  const auto held_back = static_cast<std::size_t>(
+      std::ceil(static_cast<double>(text.size()) * rules.validation_fraction));
   std::size_t cut = text.size() - held_back;
   // Half of the part may be given up for a clean cut.
   if (held_back > 0 && cut > 0) cut = cut_near(text, cut, held_back / 2);
-  const auto view = std::string_view(text);
   std::size_t done = 0;
-  for (auto part : {view.substr(0, cut), view.substr(cut)}) {
+  for (auto part : {text.substr(0, cut), text.substr(cut)}) {
     const bool validation = done == cut;
-    while (!part.empty()) {
-      std::string piece(take_piece(part));
+    for (bool begins = true; !part.empty(); begins = false) {
+      std::string piece(take_piece(part, rules));
       done += piece.size();
-      take({std::move(piece), validation, part.empty(),
+      take({std::move(piece), validation, begins, part.empty(),
             static_cast<double>(done) / static_cast<double>(text.size())});
     }
   }
+  return 1;
 }
 
 }  // namespace
@@ -110,16 +143,20 @@ std::vector<InputFile> list_input_files(const std::vector<std::string>& inputs) 
   std::vector<InputFile> files;
   for (const auto& input : inputs) {
     std::error_code none;  // a path that is not a folder must be a file, which input_file() checks
-    if (!fs::is_directory(input, none)) {
-      files.push_back(input_file(input));
-      continue;
+    const bool is_pattern = !fs::exists(input, none) && input.find_first_of("*?[") != input.npos;
+    for (const auto& name : is_pattern ? names_like(input) : std::vector<fs::path>{input}) {
+      if (!fs::is_directory(name, none)) {
+        files.push_back(input_file(name));
+        continue;
+      }
+      for (const auto& path : files_below(name)) files.push_back(input_file(path));
     }
-    for (const auto& path : files_below(input)) files.push_back(input_file(path));
   }
   return files;
 }
 
-TrainingLines::TrainingLines(const std::vector<InputFile>& files) : files_(files) {
+TrainingLines::TrainingLines(const std::vector<InputFile>& files, std::string field)
+    : files_(files), field_(std::move(field)) {
   double total_bytes = 1;
   for (const auto& file : files) total_bytes += static_cast<double>(file.bytes);
   // Each file gives the same share of its text, from its beginning, so that it counts by its size.
@@ -145,11 +182,12 @@ bool TrainingLines::next_document() {
     if (!source_) {
       if (next_file_ == files_.size()) return false;
       const auto& file = files_[next_file_++];
-      source_.emplace(file.path);
+      source_.emplace(file.path, field_);
       budget_ = static_cast<std::size_t>(budget_per_byte_ * static_cast<double>(file.bytes));
     }
     if (auto document = budget_ > 0 ? source_->next() : std::nullopt) {
-      document_ = std::move(*document);
+      if (!document->fault.empty()) continue;  // tokenize() names it, or leaves it out
+      document_ = std::move(document->text);
       rest_ = document_;
       if (rest_.size() > budget_) rest_ = rest_.substr(0, cut_near(rest_, budget_, kPieceSlack));
       // At 0 the file is done; the next call opens the next one.
@@ -160,13 +198,10 @@ bool TrainingLines::next_document() {
   }
 }
 
-void for_each_piece(const InputFile& file, double validation_fraction,
-                    const std::function<void(TextPiece)>& take) {
-  if (is_jsonl(file.path)) {
-    documents_of_lines(file, validation_fraction, take);
-  } else {
-    one_document(file, validation_fraction, take);
-  }
+int64_t for_each_piece(const InputFile& file, const TextRules& rules,
+                       const std::function<void(TextPiece)>& take) {
+  return is_jsonl(file.path) ? documents_of_lines(file, rules, take)
+                             : one_document(file, rules, take);
 }
 
 // Boundaries are tried from best to worst; of the best kind that occurs, the nearest one wins.

@@ -20,15 +20,16 @@ struct InputFile {
 };
 
 // Returns the files among `inputs` in the given order. A folder stands for all files below it in
-// order of their paths, except hidden ones. Throws DataError for a name without files.
+// order of their paths, except hidden ones; a pattern with *, ? or [ for all that it fits,
+// likewise. Throws DataError for a name without files.
 std::vector<InputFile> list_input_files(const std::vector<std::string>& inputs);
 
 // The lines on which a vocabulary is trained: the beginning of each file, in proportion to its
-// size, 32 MiB in all. One thread uses it.
+// size, 32 MiB in all, without documents that have a fault. One thread uses it.
 class TrainingLines {
  public:
-  // `files` must outlive this.
-  explicit TrainingLines(const std::vector<InputFile>& files);
+  // `files` must outlive this; `field` is TextSource's.
+  TrainingLines(const std::vector<InputFile>& files, std::string field);
   // Returns the next line without its end, at most 4192 bytes; nullopt after the last. Throws
   // DataError.
   std::optional<std::string> operator()();
@@ -37,6 +38,7 @@ class TrainingLines {
   bool next_document();
 
   const std::vector<InputFile>& files_;
+  const std::string field_;
   double budget_per_byte_;
   std::size_t next_file_ = 0;
   std::optional<TextSource> source_;
@@ -48,16 +50,27 @@ class TrainingLines {
 struct TextPiece {
   std::string text;
   bool validation = false;
-  bool ends_document = false;
+  bool begins_document = false, ends_document = false;
   double file_share = 0;  // share of the file up to the end of this piece
 };
 
-// Passes the file's text to `take` in order, in pieces of at most 80 KiB within one document. The
-// validation part is a block at the end of the file: `validation_fraction` of its documents. A file
-// with one document is cut by bytes into two documents. Leaves out empty documents. Throws
-// DataError.
-void for_each_piece(const InputFile& file, double validation_fraction,
-                    const std::function<void(TextPiece)>& take);
+// How the text of files is taken.
+struct TextRules {
+  double validation_fraction = 0;
+  std::string field = "text";  // of JSON lines
+  // Whether a document may be cut at a place of it, between two characters.
+  std::function<bool(std::string_view text, std::size_t place)> may_cut;
+  // Gets what is wrong with a document that is left out, with its place in the file.
+  std::function<void(const std::string& fault)> take_fault;
+};
+
+// Passes the file's text to `take` in order, in pieces within one document: of 48 to 80 KiB, or
+// larger where it may not be cut. The validation part is a block at the end of the file:
+// `validation_fraction` of its documents. A file with one document is cut by bytes into two
+// documents. Leaves out empty documents and those with a fault. Returns the number of documents,
+// the empty ones included. Throws DataError for a file that cannot be read to its end.
+int64_t for_each_piece(const InputFile& file, const TextRules& rules,
+                       const std::function<void(TextPiece)>& take);
 
 // Returns where to cut `text` within `slack` bytes of `place`: after the nearest blank line, else
 // after the nearest newline, else before the nearest space, else between two characters. For

@@ -11,9 +11,11 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainer/base/error.h"
+#include "trainer/data/text/utf8.h"
 
 namespace farstep {
 
@@ -135,6 +137,9 @@ class ZstdReader : public detail::ByteReader {
 };
 
 std::unique_ptr<detail::ByteReader> open_bytes(const std::filesystem::path& path) {
+  // An empty file has no text, whatever it is called.
+  std::error_code none;
+  if (std::filesystem::file_size(path, none) == 0) return std::make_unique<PlainReader>(path);
   if (path.extension() == ".gz") return std::make_unique<GzipReader>(path);
   if (path.extension() == ".zst") return std::make_unique<ZstdReader>(path);
   return std::make_unique<PlainReader>(path);
@@ -144,22 +149,93 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
-// Returns the text of one JSON document. Errors name the line, because JSONL files are too large to
-// search by hand.
-std::string text_of_line(const std::filesystem::path& path, int64_t line, const std::string& json) {
-  const auto fail_line = [&](const std::string& what) {
-    throw DataError(fmt::format("{}: line {}: {}", path.string(), line, what));
-  };
-  nlohmann::json document;
-  try {
-    document = nlohmann::json::parse(json);
-  } catch (const nlohmann::json::exception& error) {
-    fail_line(fmt::format("not JSON: {}", error.what()));
+// Takes the text out of a JSON line as the parser comes across it, so that nothing else is kept.
+class TextFinder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  TextFinder(const std::string& field, Document& document) : field_(field), document_(document) {}
+
+  bool null() override { return other(); }
+  bool boolean(bool) override { return other(); }
+  bool number_integer(number_integer_t) override { return other(); }
+  bool number_unsigned(number_unsigned_t) override { return other(); }
+  bool number_float(number_float_t, const string_t&) override { return other(); }
+  bool binary(binary_t&) override { return other(); }
+  bool string(string_t& value) override {
+    if (!is_text()) return other();
+    document_.text = std::move(value);
+    found_ = true;
+    return true;
   }
-  if (!document.is_object()) fail_line("not a JSON object");
-  const auto text = document.find("text");
-  if (text == document.end() || !text->is_string()) fail_line("has no string member \"text\"");
-  return text->get<std::string>();
+  bool start_object(std::size_t) override { return begin(true); }
+  bool key(string_t& name) override {
+    if (depth_ == 1) is_field_ = name == field_;
+    return true;
+  }
+  bool end_object() override { return end(); }
+  bool start_array(std::size_t) override { return begin(false); }
+  bool end_array() override { return end(); }
+  bool parse_error(std::size_t place, const std::string&,
+                   const nlohmann::json::exception&) override {
+    fault_ = fmt::format("not JSON at character {}", place);
+    return false;
+  }
+
+  // Returns what is wrong; empty if there is a text.
+  std::string fault() const {
+    if (!fault_.empty()) return fault_;
+    if (!is_object_) return "not a JSON object";
+    return found_ ? "" : fmt::format("has no string member \"{}\"", field_);
+  }
+
+ private:
+  bool is_text() const { return depth_ == 1 && is_field_; }
+  bool other() {
+    if (is_text()) found_ = false;  // of members with one name the last one counts
+    return true;
+  }
+  bool begin(bool object) {
+    other();
+    if (depth_ == 0) is_object_ = object;
+    ++depth_;
+    return true;
+  }
+  bool end() {
+    --depth_;
+    return true;
+  }
+
+  const std::string& field_;
+  Document& document_;
+  std::string fault_;
+  int64_t depth_ = 0;
+  bool is_object_ = false, is_field_ = false, found_ = false;
+};
+
+// Faults name the line, because JSONL files are too large to search by hand.
+Document document_of_line(int64_t line, const std::string& json, const std::string& field) {
+  Document document;
+  TextFinder finder(field, document);
+  nlohmann::json::sax_parse(json, &finder);
+  if (const auto fault = finder.fault(); !fault.empty()) {
+    document.fault = fmt::format("line {}: {}", line, fault);
+  }
+  return document;
+}
+
+// Text in another encoding, an image or a program must not become tokens without notice.
+Document plain_document(std::string text) {
+  Document document;
+  const auto valid = valid_utf8_bytes(text);
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    document.fault = "byte 0: UTF-16, not UTF-8; `iconv -f UTF-16 -t UTF-8` converts it";
+  } else if (valid < text.size()) {
+    document.fault =
+        fmt::format("byte {}: not UTF-8 text; convert it, or leave the file out", valid);
+  } else if (const auto zero = text.find('\0'); zero != std::string::npos) {
+    document.fault = fmt::format("byte {}: a byte of 0, so no text; leave the file out", zero);
+  }
+  document.text = std::move(text);
+  return document;
 }
 
 }  // namespace
@@ -171,26 +247,25 @@ bool is_jsonl(const std::filesystem::path& path) {
 }
 
 int64_t count_documents(const std::filesystem::path& path) {
-  if (!is_jsonl(path)) return 1;
   int64_t count = 0;
   for (TextSource source(path); source.skip();) ++count;
   return count;
 }
 
-TextSource::TextSource(const std::filesystem::path& path) : path_(path), reader_(open_bytes(path)) {
-  // Now, not at the first next(): an empty file is found before hours of work.
-  if (!fill()) throw DataError(path_, 0, "the file holds no text");
+TextSource::TextSource(const std::filesystem::path& path, std::string field)
+    : path_(path), field_(std::move(field)), reader_(open_bytes(path)) {
+  fill();  // now, not at the first next(): a file that cannot be read is found before hours of work
 }
 TextSource::~TextSource() = default;
 TextSource::TextSource(TextSource&&) noexcept = default;
 
-std::optional<std::string> TextSource::next() {
+std::optional<Document> TextSource::next() {
   if (is_jsonl(path_)) {
     const auto line = next_line();
-    return line ? std::optional(text_of_line(path_, line_, *line)) : std::nullopt;
+    return line ? std::optional(document_of_line(line_, *line, field_)) : std::nullopt;
   }
   if (used_ == buffer_.size()) return std::nullopt;
-  return rest_of_file();
+  return plain_document(rest_of_file());
 }
 
 // Counts documents without parsing JSON, so that counting takes a fraction of the time of reading.
@@ -214,6 +289,8 @@ bool TextSource::fill() {
 std::string TextSource::rest_of_file() {
   std::string text = buffer_.substr(used_);
   while (fill()) text += buffer_;
+  buffer_.clear();
+  used_ = 0;
   return text;
 }
 

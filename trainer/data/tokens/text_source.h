@@ -1,5 +1,5 @@
-// Reads documents from text files: plain text (one document) or JSONL (one document a line, in its
-// member "text"), plain or compressed. The file's name decides: .jsonl, .gz, .zst.
+// Reads documents from text files: plain text (one document) or JSONL (one document a line, in one
+// of its members), plain or compressed. The file's name decides: .jsonl, .gz, .zst.
 //
 // One thread uses a TextSource.
 #pragma once
@@ -16,16 +16,23 @@ namespace detail {
 class ByteReader;
 }
 
+struct Document {
+  std::string text;
+  std::string fault;  // why this is no text, with its place: "line 3: not JSON"; empty for a text
+};
+
 class TextSource {
  public:
-  // Opens the file. Throws DataError if it cannot be read or is empty.
-  explicit TextSource(const std::filesystem::path& path);
+  // Opens the file; `field` is the member of a JSON line that has its text. Throws DataError if the
+  // file cannot be read.
+  explicit TextSource(const std::filesystem::path& path, std::string field = "text");
   ~TextSource();
   TextSource(TextSource&&) noexcept;
 
-  // Returns the next document, or nullopt after the last. Throws DataError with file and line (not
-  // a JSON object with a string "text"), or file and byte (a truncated or corrupt stream).
-  std::optional<std::string> next();
+  // Returns the next document, or nullopt after the last; an empty file has none. A line that is no
+  // JSON object with such a text has a fault, and so has a plain text that is not UTF-8 or has
+  // bytes of 0. Throws DataError with file and byte for a truncated or corrupt stream.
+  std::optional<Document> next();
   // Skips the next document without parsing it; returns false after the last. Throws DataError.
   bool skip();
   // Returns the bytes of the file that have been read, for progress.
@@ -37,6 +44,7 @@ class TextSource {
   std::optional<std::string> next_line();
 
   std::filesystem::path path_;
+  std::string field_;
   std::unique_ptr<detail::ByteReader> reader_;
   std::string buffer_;
   std::size_t used_ = 0;  // of buffer_
@@ -46,7 +54,8 @@ class TextSource {
 // Whether each line is a document; otherwise the whole file is one.
 bool is_jsonl(const std::filesystem::path& path);
 
-// Returns the number of documents: 1 for plain text; counts the lines of JSONL. Throws DataError.
+// Returns the number of documents, those with a fault included: 0 or 1 for plain text, and the
+// lines of JSONL that are not blank. Throws DataError.
 int64_t count_documents(const std::filesystem::path& path);
 
 }  // namespace farstep

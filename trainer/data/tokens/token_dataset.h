@@ -19,7 +19,6 @@ namespace farstep {
 
 inline constexpr std::string_view kTrainSplit = "train";
 inline constexpr std::string_view kValidationSplit = "validation";
-inline constexpr std::string_view kTokenizerFile = "tokenizer.model";
 inline constexpr std::string_view kDatasetFile = "dataset.json";
 
 // Returns the file name of a split's shard: "train-00000.tokens".

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/config/fields.h"
@@ -11,10 +13,22 @@
 
 namespace farstep {
 
+// What happens with text that is none: a line that is no JSON, a file that is not UTF-8.
+enum class BadText { kRefuse, kSkip };
+
+inline std::span<const std::string_view> enum_names(BadText) {
+  static constexpr std::string_view kNames[] = {"refuse", "skip"};
+  return kNames;
+}
+
 struct TokenizeOptions {
   std::vector<std::string> inputs;
   std::string output;
   std::string tokenizer;
+  std::string end_token;
+  std::string text_field = "text";
+  BadText bad_text = BadText::kRefuse;
+  bool token_files = false;
   int64_t train_vocabulary = 0;
   double validation_fraction = 0.05;
   int64_t shard_tokens = 100'000'000;
@@ -23,11 +37,21 @@ struct TokenizeOptions {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("inputs", inputs,
-          "text files and folders of them (.jsonl: a document a line, in its member text; other "
-          "names: one document; each also .gz or .zst)",
+          "text files, folders of them, and patterns (.jsonl: a document a line; other names: one "
+          "document; each also .gz or .zst)",
           kPositional);
     visit("output", output, "dataset folder to make, or to replace", kRequired);
-    visit("tokenizer", tokenizer, "SentencePiece model to use");
+    visit("tokenizer", tokenizer,
+          "tokenizer to use: a tokenizer.json, a SentencePiece model, or a folder with one");
+    visit("end_token", end_token,
+          "token of a tokenizer.json that ends a document; default: as the tokenizer_config.json "
+          "beside it says");
+    visit("text_field", text_field, "member of a JSON line that has its text");
+    visit("bad_text", bad_text,
+          "what happens with a line that is no JSON with a text, and with a file that is not UTF-8 "
+          "text: refuse ends with a list of them, skip leaves them out");
+    visit("token_files", token_files,
+          "read .bin files as token ids, of nanoGPT or llm.c, that this tokenizer made");
     visit("train_vocabulary", train_vocabulary,
           "pieces of a vocabulary to train on the text, instead of a model to use; 0 trains none",
           at_least(0));
@@ -41,17 +65,24 @@ struct TokenizeOptions {
 struct TokenizeResult {
   int64_t vocabulary = 0;
   int64_t files = 0;
+  int64_t skipped = 0;  // documents with a fault
   SplitFacts train;
   SplitFacts validation;
 };
 
+// How far tokenize() is.
+struct TokenizeProgress {
+  double share = 0;  // of the files' bytes
+  std::string what;
+  int64_t bytes = 0, tokens = 0;  // of text that is encoded and written
+};
+
 // Writes the dataset folder (docs/token_shards.md); replaces an older one only after success. The
-// bytes written do not depend on `threads`. Long documents are encoded in pieces of about 64 KiB,
-// cut at blank lines if possible. For a vocabulary trained here that changes nothing; a model that
-// adds a space before a text adds one before every piece. Calls `progress` from the caller's thread
-// with the completed share and the current file. Throws ConfigError for inconsistent options,
-// DataError for bad files.
+// bytes written do not depend on `threads`. Calls `progress` from the caller's thread. Logs a
+// warning for an empty file, and for what is left out. Throws ConfigError for inconsistent options,
+// DataError for bad files: with `bad_text` refuse it reads on to the end, and names the first 20
+// faults.
 TokenizeResult tokenize(const TokenizeOptions& options,
-                        const std::function<void(double, const std::string&)>& progress);
+                        const std::function<void(const TokenizeProgress&)>& progress);
 
 }  // namespace farstep

@@ -9,16 +9,14 @@
 #include "trainer/base/system/file.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/config/strict_json.h"
-#include "trainer/data/tokens/token_dataset.h"
-#include "trainer/data/tokens/tokenizer.h"
+#include "trainer/data/tokenizer/tokenizer.h"
+#include "trainer/data/tokenizer/tokenizer_files.h"
 
 namespace farstep {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kTokenizerJson = "tokenizer.json";
 
 bool have_one_vocabulary(const std::vector<NamedText>& some, const std::vector<NamedText>& others) {
   return std::ranges::any_of(some, [&](const NamedText& file) {
@@ -32,17 +30,17 @@ bool have_one_vocabulary(const std::vector<NamedText>& some, const std::vector<N
 // puts bos and a space before it, which the tokens of a dataset do not have.
 NamedText config_of_sentencepiece(const fs::path& data) {
   const auto tokenizer = Tokenizer::load(data / kTokenizerFile);
-  auto ids = tokenizer.encode("b");
-  const auto second = tokenizer.encode("a");
+  auto ids = tokenizer->encode("b");
+  const auto second = tokenizer->encode("a");
   ids.insert(ids.end(), second.begin(), second.end());
-  const bool adds_space = tokenizer.decode(ids) == "b a";
+  const bool adds_space = tokenizer->decode(ids) == "b a";
   const Json config{{"tokenizer_class", "LlamaTokenizer"},
                     {"legacy", false},
                     {"add_bos_token", false},
                     {"add_eos_token", false},
                     {"add_prefix_space", adds_space},
                     {"clean_up_tokenization_spaces", false}};
-  return {"tokenizer_config.json", config.dump(2) + "\n"};
+  return {std::string(kTokenizerConfigFile), config.dump(2) + "\n"};
 }
 
 // Counts ids only: how the tokenizer cuts text is the business of the program that uses it.
@@ -100,7 +98,7 @@ class TokenizerJson {
 }  // namespace
 
 bool has_vocabulary(const NamedText& file) {
-  return file.name == kTokenizerFile || file.name == kTokenizerJson;
+  return file.name == kTokenizerFile || file.name == kTokenizerJsonFile;
 }
 
 std::string names_text(const std::vector<NamedText>& files) {
@@ -127,9 +125,9 @@ std::vector<NamedText> companion_files(const fs::path& model, const fs::path& da
 }
 
 std::optional<int64_t> tokenizer_ids(const fs::path& folder) {
-  if (fs::exists(folder / kTokenizerJson)) return TokenizerJson(folder / kTokenizerJson).ids();
+  if (fs::exists(folder / kTokenizerJsonFile)) return TokenizerJson(folder / kTokenizerJsonFile).ids();
   if (!fs::exists(folder / kTokenizerFile)) return std::nullopt;
-  return Tokenizer::load(folder / kTokenizerFile).vocabulary();
+  return Tokenizer::load(folder / kTokenizerFile)->vocabulary();
 }
 
 HfFacts trained_facts(const std::optional<HfFacts>& start, const fs::path& data,
@@ -144,9 +142,7 @@ HfFacts trained_facts(const std::optional<HfFacts>& start, const fs::path& data,
   facts.eos.clear();
   if (!eos) return facts;
   facts.eos = {*eos};
-  if (!data.empty() && fs::exists(data / kTokenizerFile)) {
-    facts.bos = Tokenizer::load(data / kTokenizerFile).bos();
-  }
+  if (!data.empty() && has_tokenizer(data)) facts.bos = Tokenizer::load(data)->bos();
   return facts;
 }
 

@@ -18,13 +18,20 @@ struct Split {
   std::size_t longest_piece = 0;
 };
 
+TextRules rules_of(double fraction) {
+  return {fraction, "text",
+          [](std::string_view text, std::size_t place) { return text[place] == ' '; },
+          [](const std::string& fault) { FAIL(fault); }};
+}
+
 Split split(const std::filesystem::path& path, double fraction) {
   Split result;
   std::string document;
   double share = 0;
   const InputFile file{path, static_cast<int64_t>(std::filesystem::file_size(path))};
-  for_each_piece(file, fraction, [&](const TextPiece& piece) {
+  for_each_piece(file, rules_of(fraction), [&](const TextPiece& piece) {
     CHECK_FALSE(piece.text.empty());
+    CHECK(piece.begins_document == document.empty());
     CHECK((piece.file_share >= share && piece.file_share <= 1));
     share = piece.file_share;
     result.longest_piece = std::max(result.longest_piece, piece.text.size());
@@ -80,10 +87,38 @@ TEST_CASE("a text without line ends is cut between words") {
   auto text = sample_text(300000, 8);
   std::replace(text.begin(), text.end(), '\n', ' ');
   write_file(folder / "a.txt", text);
-  for_each_piece({folder / "a.txt", static_cast<int64_t>(text.size())}, 0,
+  for_each_piece({folder / "a.txt", static_cast<int64_t>(text.size())}, rules_of(0),
                  [&](const TextPiece& piece) {
-                   if (!piece.ends_document) CHECK(piece.text.back() != ' ');
+                   if (!piece.begins_document) CHECK(piece.text[0] == ' ');
                  });
+}
+
+TEST_CASE("a text that may be cut nowhere, or at one far place, stays whole so far") {
+  TemporaryFolder folder;
+  const auto path = folder / "a.txt";
+  for (const std::size_t place : {std::size_t{200'000}, std::size_t{0}}) {
+    std::string text(300'000, 'x');
+    if (place > 0) text[place] = ' ';
+    write_file(path, text);
+    std::vector<std::size_t> sizes;
+    for_each_piece({path, 300'000}, rules_of(0),
+                   [&](const TextPiece& piece) { sizes.push_back(piece.text.size()); });
+    CHECK(sizes.at(0) == (place > 0 ? place : text.size()));
+  }
+}
+
+TEST_CASE("documents with a fault are named and left out") {
+  TemporaryFolder folder;
+  write_file(folder / "a.jsonl", "{\"text\": \"one\"}\nnone\n{\"text\": \"two\"}\n");
+  write_file(folder / "b.txt", "\xff");
+  std::string texts, faults;
+  auto rules = rules_of(0);
+  rules.take_fault = [&](const std::string& fault) { faults += fault.substr(0, 6) + ";"; };
+  for (const auto& file : list_input_files({folder.path().string()})) {
+    for_each_piece(file, rules, [&](const TextPiece& piece) { texts += piece.text + ";"; });
+  }
+  CHECK(texts == "one;two;");
+  CHECK(faults == "line 2;byte 0;");
 }
 
 TEST_CASE("JSONL is split by documents") {
@@ -96,7 +131,7 @@ TEST_CASE("JSONL is split by documents") {
   CHECK(parts.train.size() == 8);
   CHECK(parts.validation == std::vector<std::string>{"document 8", "document 9"});
   write_file(folder / "blank.jsonl", "\n\n");
-  CHECK_THROWS_AS(split(folder / "blank.jsonl", 0.3), DataError);
+  CHECK(split(folder / "blank.jsonl", 0.3).train.empty());
 }
 
 TEST_CASE("folders are read in the order of their paths without hidden files") {
@@ -111,6 +146,10 @@ TEST_CASE("folders are read in the order of their paths without hidden files") {
     CHECK(file.bytes == 4);
   }
   CHECK(names == std::vector<std::string>{"b.txt", "a.txt", "b.txt", "c.jsonl"});
+  CHECK(list_input_files({(folder / "*.txt").string()}).size() == 2);
+  CHECK(list_input_files({(folder / "su?").string()}).size() == 1);
+  CHECK_THROWS_WITH(list_input_files({(folder / "*.none").string()}),
+                    Catch::Contains("no file fits this pattern"));
   CHECK_THROWS_AS(list_input_files({(folder / "missing").string()}), DataError);
   make_folder(folder / "nothing");
   CHECK_THROWS_AS(list_input_files({(folder / "nothing").string()}), DataError);
@@ -122,7 +161,7 @@ TEST_CASE("a vocabulary is trained on the lines of all files") {
   write_file(folder / "b.jsonl", "{\"text\": \"three\\nfour\"}\n{\"text\": \"five\"}\n");
   write_file(folder / "c.txt", std::string(10000, 'x'));
   const auto files = list_input_files({folder.path().string()});
-  TrainingLines lines(files);
+  TrainingLines lines(files, "text");
   std::vector<std::string> all;
   std::size_t longest = 0, xs = 0;
   while (auto line = lines()) {

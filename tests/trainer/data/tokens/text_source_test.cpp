@@ -37,7 +37,18 @@ std::string zstd_compressed(const std::string& text) {
 std::vector<std::string> documents(const std::filesystem::path& path) {
   std::vector<std::string> all;
   TextSource source(path);
-  while (auto document = source.next()) all.push_back(std::move(*document));
+  while (auto document = source.next()) {
+    CHECK(document->fault.empty());
+    all.push_back(std::move(document->text));
+  }
+  return all;
+}
+
+// The faults of all documents; "" of a good one.
+std::vector<std::string> faults(const std::filesystem::path& path, const std::string& field) {
+  std::vector<std::string> all;
+  TextSource source(path, field);
+  while (auto document = source.next()) all.push_back(document->fault);
   return all;
 }
 
@@ -108,31 +119,62 @@ TEST_CASE("lines are whole wherever the buffer ends") {
   CHECK(documents(folder / "a.jsonl") == std::vector<std::string>(3, std::string(200000, 'x')));
 }
 
-TEST_CASE("a bad line is refused with its number") {
+TEST_CASE("a bad line has a fault with its number, and the next line is read") {
   TemporaryFolder folder;
   const auto path = folder / "a.jsonl";
-  for (const auto* bad : {"{\"text\": \"cut o", "[1]", "{\"body\": \"x\"}", "{\"text\": 1}",
-                          "{\"text\": \"\xff\"}"}) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"{\"text\": \"cut o", "line 3: not JSON at character 16"},
+      {"[1]", "line 3: not a JSON object"},
+      {"{\"body\": \"x\"}", "line 3: has no string member \"text\""},
+      {"{\"text\": 1}", "line 3: has no string member \"text\""},
+      {"{\"text\": [\"x\"], \"a\": {\"text\": \"x\"}}", "line 3: has no string member \"text\""},
+      {"{\"text\": \"\xff\"}", "line 3: not JSON at character 11"}};
+  for (const auto& [bad, fault] : rows) {
     INFO(bad);
-    write_file(path, std::string("{\"text\": \"fine\"}\n\n") + bad + "\n");
-    require_data_error(path, "line 3: ");
+    write_file(path, std::string("{\"text\": \"fine\"}\n\n") + bad + "\n{\"text\": \"\"}\n");
+    CHECK(faults(path, "text") == std::vector<std::string>{"", fault, ""});
+    CHECK(count_documents(path) == 3);
   }
 }
 
-TEST_CASE("a file without text is refused") {
+TEST_CASE("the text is in the member that is named") {
   TemporaryFolder folder;
-  write_file(folder / "a.txt", "");
-  require_data_error(folder / "a.txt", "byte 0");
-  write_file(folder / "a.jsonl", "");
-  require_data_error(folder / "a.jsonl", "byte 0");
-  write_file(folder / "a.gz", gzipped(""));
-  require_data_error(folder / "a.gz", "byte ");
-  write_file(folder / "b.gz", "");
-  require_data_error(folder / "b.gz", "byte 0");
-  write_file(folder / "a.zst", zstd_compressed(""));
-  require_data_error(folder / "a.zst", "byte ");
-  write_file(folder / "b.zst", "");
-  require_data_error(folder / "b.zst", "byte 0");
+  write_file(folder / "a.jsonl", R"({"text": "no", "content": "yes", "meta": {"content": "no"}})");
+  TextSource source(folder / "a.jsonl", "content");
+  CHECK(source.next()->text == "yes");
+  CHECK_FALSE(source.next());
+  CHECK(faults(folder / "a.jsonl", "body") ==
+        std::vector<std::string>{"line 1: has no string member \"body\""});
+}
+
+TEST_CASE("a plain file that is no UTF-8 text has a fault with its byte") {
+  TemporaryFolder folder;
+  const auto fault_of = [&](const std::string& content) {
+    write_file(folder / "a.txt", content);
+    return faults(folder / "a.txt", "text").at(0);
+  };
+  CHECK(fault_of("caf\u00e9\r\n\t\x01").empty());
+  CHECK_THAT(fault_of("abc\xff"), Catch::StartsWith("byte 3: not UTF-8 text"));
+  CHECK_THAT(fault_of("\x89PNG\r\n"), Catch::StartsWith("byte 0: not UTF-8 text"));
+  CHECK_THAT(fault_of(std::string("ab\0c", 4)), Catch::StartsWith("byte 2: a byte of 0"));
+  CHECK_THAT(fault_of(std::string("\xff\xfe"
+                                  "a\0",
+                                  4)),
+             Catch::Contains("iconv -f UTF-16"));
+}
+
+TEST_CASE("a file without text has no document") {
+  TemporaryFolder folder;
+  const std::pair<const char*, std::string> files[] = {
+      {"a.txt", ""},         {"a.jsonl", ""}, {"b.jsonl", "\n \n"},
+      {"a.gz", gzipped("")}, {"b.gz", ""},    {"a.zst", zstd_compressed("")},
+      {"b.zst", ""}};
+  for (const auto& [name, content] : files) {
+    INFO(name);
+    write_file(folder / name, content);
+    CHECK(documents(folder / name).empty());
+    CHECK(count_documents(folder / name) == 0);
+  }
   require_data_error(folder / "missing.txt", "cannot be opened");
   require_data_error(folder / "missing.gz", "cannot be opened");
   require_data_error(folder / "missing.zst", "cannot be opened");

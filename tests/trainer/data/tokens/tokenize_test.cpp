@@ -6,13 +6,14 @@
 #include "tests/trainer/data/tokens/sample_text.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
-#include "trainer/data/tokens/tokenizer.h"
+#include "trainer/data/tokenizer/tokenizer.h"
+#include "trainer/data/tokenizer/tokenizer_files.h"
 
 namespace farstep {
 
 namespace {
 
-void ignore_progress(double, const std::string&) {}
+void ignore_progress(const TokenizeProgress&) {}
 
 // Two plain texts, one of many pieces, and one JSONL of many documents.
 void write_corpus(const std::filesystem::path& folder) {
@@ -43,15 +44,15 @@ std::vector<int64_t> all_tokens(const TokenDataset& dataset) {
 
 // The split's text, documents separated by "<end>".
 std::string decoded(const std::filesystem::path& folder, std::string_view split) {
-  const auto tokenizer = Tokenizer::load(folder / kTokenizerFile);
+  const auto tokenizer = Tokenizer::load(folder);
   std::string text;
   std::vector<int32_t> document;
   for (const auto token : all_tokens(TokenDataset(folder, split))) {
-    if (token != tokenizer.eos()) {
+    if (token != tokenizer->eos()) {
       document.push_back(static_cast<int32_t>(token));
       continue;
     }
-    text += tokenizer.decode(document) + "<end>";
+    text += tokenizer->decode(document) + "<end>";
     document.clear();
   }
   CHECK(document.empty());
@@ -72,11 +73,16 @@ TEST_CASE("a dataset holds the corpus and each document ends in eos") {
   write_corpus(folder / "text");
   const auto options = options_for(folder);
   double share = 0;
-  const auto result = tokenize(options, [&](double done, const std::string& what) {
-    CHECK(done >= share);
-    CHECK_FALSE(what.empty());
-    share = done;
+  int64_t bytes = 0, tokens = 0;
+  const auto result = tokenize(options, [&](const TokenizeProgress& progress) {
+    CHECK(progress.share >= share);
+    CHECK_FALSE(progress.what.empty());
+    share = progress.share;
+    bytes = progress.bytes;
+    tokens = progress.tokens;
   });
+  CHECK(bytes == result.train.bytes + result.validation.bytes);
+  CHECK(tokens == result.train.tokens + result.validation.tokens);
   CHECK(share == Approx(1));
   CHECK(result.vocabulary == 350);
   CHECK(result.files == 3);
@@ -172,6 +178,120 @@ TEST_CASE("a corpus too short for a validation part is refused") {
   CHECK_THROWS_AS(tokenize(options, ignore_progress), DataError);
   options.validation_fraction = 0;
   CHECK(tokenize(options, ignore_progress).validation.shards == 0);
+}
+
+TEST_CASE("all text that is none is named at once, or left out") {
+  TemporaryFolder folder;
+  write_corpus(folder / "text");
+  write_file(folder / "text/broken.jsonl", "{\"text\": \"fine and long\"}\nbroken\n{\"text\": \"good\"}\n");
+  write_file(folder / "text/empty.txt", "");
+  write_file(folder / "text/photo.png", "\x89PNG\r\n\x1a\n");
+  auto options = options_for(folder);
+  CHECK_THROWS_WITH(tokenize(options, ignore_progress),
+                    Catch::Contains("broken.jsonl: line 2: not JSON") &&
+                        Catch::Contains("photo.png: byte 0: not UTF-8") &&
+                        Catch::Contains("--bad-text skip") && !Catch::Contains("empty.txt"));
+  CHECK_FALSE(std::filesystem::exists(options.output));
+  options.bad_text = BadText::kSkip;
+  options.validation_fraction = 0.4;
+  const auto result = tokenize(options, ignore_progress);
+  CHECK(result.skipped == 2);
+  CHECK_THAT(decoded(options.output, kTrainSplit), Catch::Contains("fine and long<end>"));
+  const auto facts = Json::parse(read_file(std::filesystem::path(options.output) / kDatasetFile));
+  CHECK(facts["skipped_documents"] == 2);
+}
+
+TEST_CASE("the text of JSON lines is in the member that is named") {
+  TemporaryFolder folder;
+  write_corpus(folder / "text");
+  auto options = options_for(folder);
+  options.text_field = "content";
+  CHECK_THROWS_WITH(tokenize(options, ignore_progress),
+                    Catch::Contains("and 80 more") &&
+                        Catch::Contains("line 1: has no string member \"content\""));
+}
+
+TEST_CASE("a tokenizer that is none is named as the user named it") {
+  TemporaryFolder folder;
+  write_corpus(folder / "text");
+  auto options = options_for(folder);
+  options.train_vocabulary = 0;
+  options.tokenizer = (folder / "mine.json").string();
+  write_file(options.tokenizer, "{}");
+  CHECK_THROWS_WITH(tokenize(options, ignore_progress),
+                    Catch::StartsWith(options.tokenizer + ": no tokenizer.json"));
+  write_file(options.tokenizer, "text");
+  CHECK_THROWS_WITH(tokenize(options, ignore_progress),
+                    Catch::StartsWith(options.tokenizer + ": no tokenizer: "));
+}
+
+TEST_CASE("a tokenizer.json goes with the dataset, with the end token that was named") {
+  TemporaryFolder folder;
+  write_corpus(folder / "text");
+  nlohmann::json vocabulary;
+  for (char byte = 'a'; byte <= 'z'; ++byte) vocabulary[std::string(1, byte)] = vocabulary.size();
+  for (const auto* token : {"\u0120", "\u010a", ",", "."}) vocabulary[token] = vocabulary.size();
+  for (char byte = '0'; byte <= '9'; ++byte) vocabulary[std::string(1, byte)] = vocabulary.size();
+  const nlohmann::json file = {{"model", {{"vocab", vocabulary}, {"merges", {"k a"}}}},
+                               {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+                               {"added_tokens", {{{"id", 40}, {"content", "<stop>"}, {"special", true}}}}};
+  auto options = options_for(folder);
+  options.train_vocabulary = 0;
+  options.tokenizer = (folder / "mine.json").string();
+  auto merged = file;
+  merged["model"]["vocab"]["ka"] = 41;
+  write_file(options.tokenizer, merged.dump());
+  CHECK_THROWS_WITH(tokenize(options, ignore_progress), Catch::Contains("--end-token"));
+  options.end_token = "<stop>";
+  const auto result = tokenize(options, ignore_progress);
+  CHECK(result.vocabulary == 42);
+  CHECK(Tokenizer::load(options.output)->eos() == 40);
+  CHECK_THAT(decoded(options.output, kTrainSplit),
+             Catch::Contains(sample_text(50, 0) + "<end>" + sample_text(60, 1) + "<end>"));
+}
+
+TEST_CASE("token files of nanoGPT and llm.c become shards") {
+  TemporaryFolder folder;
+  write_corpus(folder / "text");
+  auto options = options_for(folder);
+  tokenize(options, ignore_progress);
+  options.tokenizer = options.output;
+  options.output = (folder / "copied").string();
+  options.train_vocabulary = 0;
+  options.token_files = true;
+  const auto bytes_of = [](const auto& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  const std::vector<uint16_t> ids = {5, 6, 2, 7, 349, 2};
+  const std::vector<uint32_t> wide = {8, 9, 2};
+  std::vector<int32_t> header(256);
+  header[0] = 20240520;
+  header[1] = 1;
+  header[2] = 6;
+  make_folder(folder / "bin");
+  write_file(folder / "bin/a.bin", bytes_of(ids));
+  write_file(folder / "bin/b.bin", bytes_of(header) + bytes_of(ids));
+  header[0] = 20240801;
+  header[1] = 7;
+  header[2] = 3;
+  write_file(folder / "bin/c_val_000.bin", bytes_of(header) + bytes_of(wide));
+  options.inputs = {(folder / "bin").string()};
+  options.validation_fraction = 0;
+  const auto result = tokenize(options, ignore_progress);
+  CHECK(result.train.documents == 4);
+  CHECK(all_tokens(TokenDataset(options.output, kTrainSplit)) ==
+        std::vector<int64_t>{5, 6, 2, 7, 349, 2, 5, 6, 2, 7, 349, 2});
+  CHECK(all_tokens(TokenDataset(options.output, kValidationSplit)) == std::vector<int64_t>{8, 9, 2});
+
+  write_file(folder / "bin/d.bin", bytes_of(std::vector<uint16_t>{1, 350}));
+  CHECK_THROWS_WITH(tokenize(options, ignore_progress),
+                    Catch::Contains("d.bin: byte 2: token id 350 is beyond"));
+  write_file(folder / "bin/d.bin", "odd");
+  CHECK_THROWS_WITH(tokenize(options, ignore_progress), Catch::Contains("odd number of bytes"));
+  header[2] = 4;
+  write_file(folder / "bin/d.bin", bytes_of(header) + bytes_of(wide));
+  CHECK_THROWS_WITH(tokenize(options, ignore_progress), Catch::Contains("announces 4 tokens"));
 }
 
 }  // namespace farstep

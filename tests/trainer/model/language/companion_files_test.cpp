@@ -8,7 +8,7 @@
 #include "tests/trainer/data/tokens/sample_text.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
-#include "trainer/data/tokens/tokenizer.h"
+#include "trainer/data/tokenizer/train_tokenizer.h"
 
 namespace farstep {
 

@@ -1,4 +1,4 @@
-#include "trainer/data/tokens/tokenizer.h"
+#include "trainer/data/tokenizer/tokenizer.h"
 
 #include <sstream>
 
@@ -8,6 +8,7 @@
 #include "tests/trainer/data/tokens/sample_text.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
+#include "trainer/data/tokenizer/train_tokenizer.h"
 
 namespace farstep {
 
@@ -33,8 +34,8 @@ TEST_CASE("decoding undoes encoding") {
   const auto text = sample_text(20000, 1);
   train_on(text, 400, folder / "model");
   const auto tokenizer = Tokenizer::load(folder / "model");
-  CHECK(tokenizer.vocabulary() == 400);
-  CHECK(tokenizer.eos() == 2);
+  CHECK(tokenizer->vocabulary() == 400);
+  CHECK(tokenizer->eos() == 2);
   const std::string samples[] = {"",
                                  " ",
                                  "\n",
@@ -51,11 +52,11 @@ TEST_CASE("decoding undoes encoding") {
                                  text};
   for (const auto& sample : samples) {
     INFO(sample);
-    const auto ids = tokenizer.encode(sample);
-    CHECK(tokenizer.decode(ids) == sample);
+    const auto ids = tokenizer->encode(sample);
+    CHECK(tokenizer->decode(ids) == sample);
     for (const auto id : ids) CHECK((id > 2 && id < 400));
   }
-  CHECK(tokenizer.encode(text).size() * 2 < text.size());
+  CHECK(tokenizer->encode(text).size() * 2 < text.size());
 }
 
 TEST_CASE("text cut at a line end encodes as it does in one piece") {
@@ -63,11 +64,11 @@ TEST_CASE("text cut at a line end encodes as it does in one piece") {
   const auto text = sample_text(20000, 1);
   train_on(text, 400, folder / "model");
   const auto tokenizer = Tokenizer::load(folder / "model");
-  const auto whole = tokenizer.encode(text);
+  const auto whole = tokenizer->encode(text);
   for (const std::size_t place : {std::size_t{1}, std::size_t{700}, text.size() / 2}) {
     const auto cut = text.find('\n', place) + 1;
-    auto pieces = tokenizer.encode(text.substr(0, cut));
-    const auto rest = tokenizer.encode(text.substr(cut));
+    auto pieces = tokenizer->encode(text.substr(0, cut));
+    const auto rest = tokenizer->encode(text.substr(cut));
     pieces.insert(pieces.end(), rest.begin(), rest.end());
     CHECK(pieces == whole);
   }
@@ -77,11 +78,11 @@ TEST_CASE("eos has no text") {
   TemporaryFolder folder;
   train_on(sample_text(20000, 1), 300, folder / "model");
   const auto tokenizer = Tokenizer::load(folder / "model");
-  auto ids = tokenizer.encode("one");
-  ids.push_back(tokenizer.eos());
-  CHECK(tokenizer.decode(ids) == "one");
-  CHECK_THROWS_AS(tokenizer.decode(std::vector<int32_t>{300}), InternalError);
-  CHECK_THROWS_AS(tokenizer.decode(std::vector<int32_t>{-1}), InternalError);
+  auto ids = tokenizer->encode("one");
+  ids.push_back(tokenizer->eos());
+  CHECK(tokenizer->decode(ids) == "one");
+  CHECK_THROWS_AS(tokenizer->decode(std::vector<int32_t>{300}), InternalError);
+  CHECK_THROWS_AS(tokenizer->decode(std::vector<int32_t>{-1}), InternalError);
 }
 
 TEST_CASE("the same text trains the same model") {

@@ -1,0 +1,94 @@
+"""Text to shards with tokenizers of others, and what `farstep inspect` says of them."""
+
+import array
+import gzip
+import json
+import random
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
+
+from cluster import farstep
+
+SOURCE = Path(__file__).resolve().parents[2]
+
+
+def shard_ids(folder: Path, split: str) -> list[int]:
+    """The ids of a split with tokens of 16 bits, which is one shard."""
+    ids = array.array("H")
+    ids.frombytes((folder / f"{split}-00000.tokens").read_bytes()[48:])
+    return ids.tolist()
+
+
+class Tokenizers(unittest.TestCase):
+    """A tokenizer.json of the recorded kinds."""
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.golden = json.loads(gzip.decompress((SOURCE / "tests/golden/tokenizers/reference.json.gz").read_bytes()))
+
+    def write_tokenizer(self, name: str) -> Path:
+        """Makes the file of a recorded kind."""
+        kind = next(kind for kind in self.golden["kinds"] if kind["name"] == name)
+        path = self.folder / "tokenizer.json"
+        model = self.golden["models"][kind["model"]] | kind["changes"]
+        path.write_text(json.dumps(kind["file"] | {"model": model}), encoding="utf-8")
+        return path
+
+    def tokenize(self, text: Path, *options: object):
+        """Into a folder without a validation split."""
+        return farstep("tokenize", text, "--output", self.folder / "data", "--validation-fraction", 0, *options)
+
+    def test_recorded_ids_are_in_the_shard(self):
+        """Of all hard texts, a JSON line each; inspect decodes them."""
+        cases = [text for text in self.golden["cases"] if text]
+        lines = self.folder / "cases.jsonl"
+        lines.write_text("".join(json.dumps({"body": text}) + "\n" for text in cases), encoding="utf-8")
+        path = self.write_tokenizer("gpt2")
+        refused = self.tokenize(lines, "--tokenizer", path, "--text-field", "body")
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn(f"{path}: does not say which token ends a document", refused.stderr)
+        made = self.tokenize(lines, "--tokenizer", path, "--text-field", "body", "--end-token", "<|end|>")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        kind = next(kind for kind in self.golden["kinds"] if kind["name"] == "gpt2")
+        end = kind["file"]["added_tokens"][0]["id"]
+        expected = []
+        for number, text in enumerate(self.golden["cases"]):
+            if text:
+                expected += kind["ids"][str(number)] + [end]
+        self.assertEqual(shard_ids(self.folder / "data", "train"), expected)
+
+        shown = farstep("inspect", self.folder / "data", "--windows", 1, "--window-tokens", len(expected))
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        facts = json.loads((self.folder / "data/dataset.json").read_text())
+        self.assertIn(f"of {len(cases)} documents", shown.stdout)
+        self.assertEqual(facts["eos"], end)
+        self.assertIn(json.dumps("".join(cases), ensure_ascii=False)[1:40], shown.stdout)
+
+    def test_ids_are_those_of_an_installed_library(self):
+        """On 3 MB of novels and hard texts, whole and in pieces by two threads."""
+        try:
+            from tokenizers import Tokenizer
+        except ImportError:
+            print("SKIPPED: Python's tokenizers is not installed")
+            return
+        random.seed(2)
+        novels = [path.read_text(encoding="utf-8") for path in sorted((SOURCE / ".deps/corpus/austen").glob("*.txt"))]
+        words = "\n".join(novels)[:2_000_000].split(" ")
+        for case in self.golden["cases"] * 40:
+            words[random.randrange(len(words))] = case
+        text = self.folder / "text.txt"
+        text.write_bytes(" ".join(words).replace("\0", "").encode())
+        for name in ("gpt2", "llama3", "smollm2", "deepseek", "qwen2", "gpt4o"):
+            path = self.write_tokenizer(name)
+            made = self.tokenize(text, "--tokenizer", path, "--end-token", "<|end|>", "--threads", 2)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            content = text.read_bytes().decode()
+            expected = Tokenizer.from_file(str(path)).encode(content, add_special_tokens=False).ids
+            self.assertEqual(shard_ids(self.folder / "data", "train")[:-1], expected, name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,47 @@
+#include "trainer/data/tokenizer/tokenizer_files.h"
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
+#include "trainer/base/error.h"
+#include "trainer/base/system/file.h"
+
+namespace farstep {
+
+TEST_CASE("a folder's tokenizer is its tokenizer.json, else its model") {
+  TemporaryFolder folder;
+  CHECK_FALSE(has_tokenizer(folder.path()));
+  CHECK_THROWS_AS(tokenizer_file(folder.path()), DataError);
+  CHECK(tokenizer_file(folder / "some.file") == folder / "some.file");
+  write_file(folder / "tokenizer.model", "model");
+  CHECK(tokenizer_file(folder.path()) == folder / "tokenizer.model");
+  write_file(folder / "tokenizer.json", "{}");
+  CHECK(tokenizer_file(folder.path()) == folder / "tokenizer.json");
+  CHECK(has_tokenizer(folder.path()));
+}
+
+TEST_CASE("a copy has the names that are looked for, and the end token") {
+  TemporaryFolder folder;
+  make_folder(folder / "a");
+  make_folder(folder / "b");
+  make_folder(folder / "c");
+  write_file(folder / "a/my.model", "model");
+  copy_tokenizer(folder / "a/my.model", folder / "b");
+  CHECK(read_file(folder / "b/tokenizer.model") == "model");
+  CHECK_FALSE(std::filesystem::exists(folder / "b/tokenizer_config.json"));
+
+  write_file(folder / "a/my.json", " {}");
+  copy_tokenizer(folder / "a/my.json", folder / "b");
+  CHECK(read_file(folder / "b/tokenizer.json") == " {}");
+  CHECK_FALSE(std::filesystem::exists(folder / "b/tokenizer_config.json"));
+  write_file(folder / "a/tokenizer_config.json", R"({"eos_token": "x", "other": 1})");
+  CHECK(tokenizer_files(folder / "a/my.json").size() == 2);
+  CHECK(tokenizer_files(folder / "a/my.model").size() == 1);
+  copy_tokenizer(folder / "a/my.json", folder / "b");
+  CHECK(read_file(folder / "b/tokenizer_config.json") == R"({"eos_token": "x", "other": 1})");
+  copy_tokenizer(folder / "a/my.json", folder / "c", "<end>");
+  const auto config = nlohmann::json::parse(read_file(folder / "c/tokenizer_config.json"));
+  CHECK(config == nlohmann::json{{"eos_token", "<end>"}, {"other", 1}});
+}
+
+}  // namespace farstep

@@ -1,0 +1,70 @@
+// Byte-pair encoding of text by characters: a long text is one word, which is encoded in parts that
+// no merge can join.
+//
+// A const PieceEncoder is thread-safe, but for the cache.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "trainer/data/pieces/literal_set.h"
+#include "trainer/data/pieces/merges.h"
+#include "trainer/data/pieces/pair_table.h"
+#include "trainer/data/pieces/word_cache.h"
+
+namespace farstep {
+
+class PieceEncoder {
+ public:
+  // The symbol of a character that is no piece, and of a piece that never merges. Both lie above
+  // all ids.
+  static int32_t symbol_of_character(char32_t character) {
+    return kCharacters + static_cast<int32_t>(character);
+  }
+
+  // Building, before the first encode(). Pieces and literals are valid UTF-8, not empty.
+  // Adds a piece that merges make, or that is a character.
+  void add_piece(std::string_view piece, int32_t id);
+  // Adds a piece that is found in the text before all merges, and stays as it is.
+  void add_literal(std::string_view literal, int32_t id);
+  // Sets the ids of all bytes, which stand for characters that are no pieces.
+  void set_bytes(const std::array<int32_t, 256>& ids) { bytes_ = ids; }
+  // Sets the id of a character that is no piece, where bytes do not stand for it. With `fuse`,
+  // neighbours share one.
+  void set_unknown(int32_t id, bool fuse);
+  // Sets what two symbols become: ids, or characters.
+  void set_merge(int32_t left, int32_t right, PairTable::Merge merge) {
+    merges_.set(left, right, merge);
+  }
+  // Returns the symbol of a character: the id of its piece, or symbol_of_character().
+  int32_t symbol_of(char32_t character) const;
+
+  // Appends the ids of a valid text. Throws DataError for a character that has none.
+  void encode(std::string_view text, WordCache& cache, std::vector<int32_t>& ids) const;
+  // Whether a text may be cut between these neighbours without a change of its ids.
+  bool may_cut(char32_t before, char32_t after) const;
+
+ private:
+  static constexpr int32_t kCharacters = 1 << 26, kLiterals = 1 << 28;
+  static constexpr char32_t kAscii = 0x80;
+
+  void add_neighbours(std::string_view piece);
+  bool may_join(char32_t before, char32_t after) const;
+  void encode_part(std::string_view part, std::vector<int32_t>& ids) const;
+  void append(int32_t symbol, std::vector<int32_t>& ids) const;
+
+  Merges merges_;
+  LiteralSet literals_;
+  std::vector<int32_t> characters_;  // by character, up to the last that is a piece; -1 is none
+  PairTable neighbours_;             // within pieces
+  std::bitset<kAscii * kAscii> ascii_neighbours_;
+  std::optional<std::array<int32_t, 256>> bytes_;
+  std::optional<int32_t> unknown_;
+  bool fuses_ = false;
+};
+
+}  // namespace farstep

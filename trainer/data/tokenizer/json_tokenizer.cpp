@@ -1,0 +1,288 @@
+// A text goes through four steps: added tokens are cut out, the rest is normalised and cut into
+// words, and each word is encoded by the model.
+#include "trainer/data/tokenizer/json_tokenizer.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "trainer/base/checksum.h"
+#include "trainer/base/error.h"
+#include "trainer/base/system/file.h"
+#include "trainer/data/pieces/piece_encoder.h"
+#include "trainer/data/text/unicode.h"
+#include "trainer/data/text/utf8.h"
+#include "trainer/data/tokenizer/tokenizer_files.h"
+#include "trainer/data/tokenizer_json/added_tokens.h"
+#include "trainer/data/tokenizer_json/byte_pair_model.h"
+#include "trainer/data/tokenizer_json/byte_words.h"
+#include "trainer/data/tokenizer_json/pre_tokenizer.h"
+#include "trainer/data/tokenizer_json/text_normalizer.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581, which stands for a space
+
+// The end tokens of known models, where no tokenizer_config.json names another.
+constexpr std::string_view kUsualEnds[] = {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>",
+                                           "<|eos|>"};
+constexpr std::string_view kUsualBegins[] = {"<|begin_of_text|>", "<s>", "<bos>", "<|bos|>"};
+
+std::array<int32_t, 256> ids_of_bytes(const BytePairModel& model, const JsonValue& json) {
+  std::array<int32_t, 256> ids{};
+  for (std::size_t byte = 0; byte < ids.size(); ++byte) {
+    const auto token = fmt::format("<0x{:02X}>", byte);
+    const auto found = model.vocabulary.find(token);
+    if (found == model.vocabulary.end()) {
+      json["byte_fallback"].refuse(fmt::format("the vocabulary has no {}", token));
+    }
+    ids[byte] = found->second;
+  }
+  return ids;
+}
+
+// Returns the encoder of a model whose words are characters.
+PieceEncoder encoder_of(const BytePairModel& model, const JsonValue& json) {
+  if (model.ignores_merges) json["ignore_merges"].refuse("is supported with ByteLevel only");
+  PieceEncoder encoder;
+  for (const auto& [token, id] : model.vocabulary) encoder.add_piece(token, id);
+  int32_t rank = 0;
+  for (const auto& merge : model.merges) {
+    encoder.set_merge(merge.left, merge.right, {rank++, merge.merged});
+  }
+  if (model.byte_fallback) encoder.set_bytes(ids_of_bytes(model, json));
+  if (model.unknown) encoder.set_unknown(*model.unknown, model.fuses_unknown);
+  return encoder;
+}
+
+// Returns the text of a token of characters: a byte, or the token with spaces.
+std::string text_of_token(const std::string& token, bool byte_fallback) {
+  unsigned byte = 0;
+  if (byte_fallback && token.size() == 6 && token.starts_with("<0x") && token.ends_with('>') &&
+      std::sscanf(token.c_str(), "<0x%2X>", &byte) == 1) {
+    return {static_cast<char>(byte)};
+  }
+  std::string text = token;
+  for (auto at = text.find(kSpace); at != std::string::npos; at = text.find(kSpace, at)) {
+    text.replace(at, kSpace.size(), " ");
+  }
+  return text;
+}
+
+class JsonTokenizer : public Tokenizer {
+ public:
+  JsonTokenizer(const nlohmann::json& json, const std::string& content)
+      : JsonTokenizer(JsonValue(json, ""), content) {}
+
+  // Returns the id of a token by its content.
+  std::optional<int32_t> id_of(const std::string& token) const {
+    const auto found = ids_.find(token);
+    return found == ids_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void set_ends(int32_t eos, std::optional<int32_t> bos) {
+    facts_.eos = eos;
+    facts_.bos = bos;
+    for (const int32_t id : {eos, bos.value_or(eos)})
+      is_special_[static_cast<std::size_t>(id)] = true;
+  }
+
+  bool may_cut(std::string_view text, std::size_t place) const override {
+    // A part that begins with a space gets no other one before it.
+    const bool is_place = text[place] == ' ' || (text[place] == '\n' && !prepends_);
+    if (!may_cut_ || !is_place) return false;
+    const char32_t before = character_at(text, character_before(text, place));
+    if (!is_letter(before)) return false;
+    return !encoder_ || (text[place] == ' ' && encoder_->may_cut(before, space_));
+  }
+
+  std::string decode(std::span<const int32_t> ids) const override {
+    std::string bytes;
+    for (const int32_t id : ids) {
+      FARSTEP_CHECK(id >= 0 && id < vocabulary(), "token id {} of a vocabulary of {}", id,
+                    vocabulary());
+      if (!is_special_[static_cast<std::size_t>(id)]) bytes += texts_[static_cast<std::size_t>(id)];
+    }
+    if (encoder_ && prepends_ && bytes.starts_with(' ')) bytes.erase(0, 1);
+    return with_replaced_bytes(bytes);
+  }
+
+ private:
+  JsonTokenizer(const JsonValue& json, const std::string& content)
+      : normalizer_(json["normalizer"]),
+        pre_tokenizer_(json["pre_tokenizer"]),
+        added_(json["added_tokens"], normalizer_),
+        prepends_(normalizer_.prepends() || pre_tokenizer_.prepends()) {
+    BytePairModel model(json["model"]);
+    if (pre_tokenizer_.by_bytes()) {
+      words_.emplace(model);
+      may_cut_ = added_.may_cut() && pre_tokenizer_.may_cut();
+    } else {
+      encoder_.emplace(encoder_of(model, json["model"]));
+      may_cut_ = added_.may_cut() && set_space();
+    }
+    list_tokens(model, json["added_tokens"]);
+    facts_.digest = checksum(std::as_bytes(std::span(content)));
+  }
+
+  // Sets the character that a space becomes; returns false if it becomes several.
+  bool set_space() {
+    Words words;
+    const auto space = normalizer_(" ", false);
+    if (space.empty()) return false;
+    pre_tokenizer_.split(space, false, words);
+    if (words.words.size() != 1 || words.words[0].size() != character_bytes(words.words[0][0])) {
+      return false;
+    }
+    space_ = character_at(words.words[0], 0);
+    return true;
+  }
+
+  void list_tokens(BytePairModel& model, const JsonValue& added) {
+    ids_ = std::move(model.vocabulary);
+    for (const auto& token : added_.all()) {
+      // The library would number it anew.
+      const auto [place, is_new] = ids_.emplace(token.content, token.id);
+      if (!is_new && place->second != token.id) {
+        added.refuse(fmt::format("'{}' has the id {}, but {} in the vocabulary", token.content,
+                                 token.id, place->second));
+      }
+    }
+    int32_t last = -1;
+    for (const auto& [token, id] : ids_) last = std::max(last, id);
+    // Of a file of a few bytes the list would take as many as its largest id.
+    if (static_cast<std::size_t>(last) > 64 * ids_.size() + 4096) {
+      added.refuse(fmt::format("the id {} is far beyond the {} tokens", last, ids_.size()));
+    }
+    facts_.vocabulary = last + 1;
+    texts_.resize(static_cast<std::size_t>(facts_.vocabulary));
+    is_special_.resize(texts_.size());
+    for (const auto& [token, id] : ids_) {
+      texts_[static_cast<std::size_t>(id)] =
+          words_ ? bytes_of_token(token) : text_of_token(token, model.byte_fallback);
+    }
+    for (const auto& token : added_.all()) {
+      is_special_[static_cast<std::size_t>(token.id)] = token.special;
+    }
+  }
+
+  void encode_valid(std::string_view text, bool begins_text,
+                    std::vector<int32_t>& ids) const override {
+    WordCaches::Lease cache(caches_);
+    Words words;
+    std::vector<TextPart> parts, normal_parts;
+    added_.split(text, false, parts);
+    for (const auto& part : parts) {
+      if (part.token != TextPart::kNoToken) {
+        ids.push_back(part.token);
+        continue;
+      }
+      const bool is_first = part.text.data() == text.data();
+      const auto normal = normalizer_.is_identity()
+                              ? std::string()
+                              : normalizer_(part.text, begins_text || !is_first);
+      const auto view = normalizer_.is_identity() ? part.text : std::string_view(normal);
+      added_.split(view, true, normal_parts);
+      for (const auto& normal_part : normal_parts) {
+        if (normal_part.token != TextPart::kNoToken) {
+          ids.push_back(normal_part.token);
+          continue;
+        }
+        const bool begins = begins_text && is_first && normal_part.text.data() == view.data();
+        pre_tokenizer_.split(normal_part.text, begins, words);
+        for (const auto word : words.words) {
+          if (words_) {
+            words_->encode(word, *cache, ids);
+          } else {
+            encoder_->encode(word, *cache, ids);
+          }
+        }
+      }
+    }
+  }
+
+  TextNormalizer normalizer_;
+  PreTokenizer pre_tokenizer_;
+  AddedTokens added_;
+  bool prepends_;
+  // One of the two models.
+  std::optional<ByteWords> words_;
+  std::optional<PieceEncoder> encoder_;
+  bool may_cut_ = false;
+  char32_t space_ = U' ';  // what a space becomes
+  std::unordered_map<std::string, int32_t> ids_;
+  std::vector<std::string> texts_;  // by id, as bytes
+  std::vector<bool> is_special_;    // by id
+  mutable WordCaches caches_;
+};
+
+// Returns a token that tokenizer_config.json names, as a string or as {"content": ...}.
+std::optional<std::string> configured_token(const nlohmann::json& config, const char* name) {
+  if (!config.is_object() || !config.contains(name)) return std::nullopt;
+  const auto& token = config[name];
+  if (token.is_string()) return token.get<std::string>();
+  if (token.is_object() && token.contains("content") && token["content"].is_string()) {
+    return token["content"].get<std::string>();
+  }
+  return std::nullopt;
+}
+
+std::optional<int32_t> first_known(const JsonTokenizer& tokenizer,
+                                   std::span<const std::string_view> names) {
+  for (const auto name : names) {
+    if (const auto id = tokenizer.id_of(std::string(name))) return id;
+  }
+  return std::nullopt;
+}
+
+// What the user says counts first, then the file beside the tokenizer, then the usual names.
+void find_ends(const std::filesystem::path& path, const std::string& end_token,
+               JsonTokenizer& tokenizer) {
+  const auto config_path = path.parent_path() / kTokenizerConfigFile;
+  nlohmann::json config;
+  std::error_code none;
+  if (std::filesystem::exists(config_path, none)) {
+    config = nlohmann::json::parse(read_file(config_path), nullptr, /*allow_exceptions=*/false);
+  }
+  auto end = end_token.empty() ? configured_token(config, "eos_token") : std::optional(end_token);
+  auto id = end ? tokenizer.id_of(*end) : first_known(tokenizer, kUsualEnds);
+  if (!id) {
+    throw DataError(fmt::format(
+        "{}: {}; name the token that ends a document with --end-token", path.string(),
+        end ? fmt::format("there is no token '{}'{}", *end,
+                          end_token.empty() ? ", which " + config_path.string() + " names" : "")
+            : "does not say which token ends a document"));
+  }
+  const auto begin = configured_token(config, "bos_token");
+  tokenizer.set_ends(*id, begin ? tokenizer.id_of(*begin) : first_known(tokenizer, kUsualBegins));
+}
+
+}  // namespace
+
+std::unique_ptr<const Tokenizer> read_json_tokenizer(const std::filesystem::path& path,
+                                                     const std::string& content,
+                                                     const std::string& end_token) {
+  nlohmann::json json;
+  try {
+    json = nlohmann::json::parse(content);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw DataError(path, error.byte, "the JSON is broken here: copy or make the file again");
+  }
+  if (!json.contains("model")) {
+    throw DataError(
+        fmt::format("{}: no tokenizer.json: it has no member \"model\"", path.string()));
+  }
+  std::unique_ptr<JsonTokenizer> tokenizer;
+  try {
+    tokenizer = std::make_unique<JsonTokenizer>(json, content);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", path.string(), error.what()));
+  }
+  find_ends(path, end_token, *tokenizer);
+  return tokenizer;
+}
+
+}  // namespace farstep

@@ -1,0 +1,37 @@
+// What of a SentencePiece model Farstep reads itself, beside the library.
+//
+// The file is a protocol buffer, ModelProto of sentencepiece_model.proto. Debian's package has no
+// header for it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace farstep {
+
+enum class PieceType { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+
+struct SentencePieceFile {
+  struct Piece {
+    std::string text;
+    float score = 0;
+    PieceType type = PieceType::kNormal;
+  };
+  static constexpr int64_t kBytePairs = 2;  // a value of model_type
+
+  std::vector<Piece> pieces;  // by id
+  int64_t model_type = 1;
+  bool byte_fallback = false;
+  bool whitespace_is_suffix = false;
+  bool maps_characters = false;  // by a table of its own
+  bool adds_prefix = true;       // a space before a text
+  bool removes_whitespace = true;
+  bool escapes_whitespace = true;  // as U+2581
+};
+
+// Returns the model in `content`; nullopt if it is no protocol buffer of that form.
+std::optional<SentencePieceFile> read_sentencepiece_file(std::string_view content);
+
+}  // namespace farstep

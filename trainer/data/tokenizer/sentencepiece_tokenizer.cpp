@@ -1,0 +1,219 @@
+// The library encodes a text in one piece, and looks up every pair of neighbours in a hash table of
+// strings. A byte-pair model without normalisation becomes a PieceEncoder, which has the same
+// result.
+#include "trainer/data/tokenizer/sentencepiece_tokenizer.h"
+
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <unordered_map>
+#include <utility>
+
+#include "trainer/base/checksum.h"
+#include "trainer/base/error.h"
+#include "trainer/data/pieces/piece_encoder.h"
+#include "trainer/data/text/utf8.h"
+#include "trainer/data/tokenizer/sentencepiece_file.h"
+
+namespace farstep {
+
+namespace {
+
+constexpr std::string_view kSpaceBytes = "\xe2\x96\x81";
+constexpr char32_t kSpaceSign = 0x2581;  // which stands for a space
+
+// Reads the model in `content`. Returns the error's text, which is empty for a valid model.
+// SentencePiece returns most errors, but its trie throws at an empty piece.
+std::string parse(const std::string& content, sentencepiece::SentencePieceProcessor& processor) {
+  try {
+    const auto status = processor.LoadFromSerializedProto(content);
+    return status.ok() ? std::string() : status.ToString();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+bool is_one_character(const std::string& text) {
+  return !text.empty() && text.size() == character_bytes(text[0]);
+}
+
+// Whether a PieceEncoder gives the library's result. What is left out are kinds of models that
+// nobody trains for this, or that no merges describe.
+bool is_plain(const SentencePieceFile& file) {
+  using Piece = SentencePieceFile::Piece;
+  const bool plain = file.model_type == SentencePieceFile::kBytePairs && !file.maps_characters &&
+                     !file.removes_whitespace && file.escapes_whitespace &&
+                     !file.whitespace_is_suffix;
+  return plain && std::all_of(file.pieces.begin(), file.pieces.end(), [](const Piece& piece) {
+           const bool is_text =
+               piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
+           return piece.type != PieceType::kUnused && !std::isnan(piece.score) &&
+                  !piece.text.empty() && valid_utf8_bytes(piece.text) == piece.text.size() &&
+                  (is_text || !is_one_character(piece.text));
+         });
+}
+
+// Adds every pair of symbols that makes the piece.
+void add_merges(const std::string& piece, PairTable::Merge merge,
+                const std::unordered_map<std::string, int32_t>& ids, PieceEncoder& encoder) {
+  const auto symbol = [&](const std::string& part) -> std::optional<int32_t> {
+    if (is_one_character(part)) return encoder.symbol_of(character_at(part, 0));
+    const auto found = ids.find(part);
+    return found == ids.end() ? std::nullopt : std::optional(found->second);
+  };
+  for (auto cut = character_bytes(piece[0]); cut < piece.size();
+       cut += character_bytes(piece[cut])) {
+    const auto left = symbol(piece.substr(0, cut)), right = symbol(piece.substr(cut));
+    if (left && right) encoder.set_merge(*left, *right, merge);
+  }
+}
+
+// The best score is merged first, so a merge's rank is its score's place among all scores.
+void add_all_merges(const SentencePieceFile& file, PieceEncoder& encoder) {
+  std::vector<float> scores;
+  std::unordered_map<std::string, int32_t> ids;
+  for (std::size_t id = 0; id < file.pieces.size(); ++id) {
+    if (file.pieces[id].type != PieceType::kNormal) continue;
+    scores.push_back(file.pieces[id].score);
+    ids.emplace(file.pieces[id].text, static_cast<int32_t>(id));
+  }
+  std::sort(scores.begin(), scores.end(), std::greater<>());
+  scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
+  for (const auto& [text, id] : ids) {
+    const auto rank =
+        std::lower_bound(scores.begin(), scores.end(),
+                         file.pieces[static_cast<std::size_t>(id)].score, std::greater<>()) -
+        scores.begin();
+    add_merges(text, {static_cast<int32_t>(rank), id}, ids, encoder);
+  }
+}
+
+std::optional<std::array<int32_t, 256>> ids_of_byte_pieces(const SentencePieceFile& file) {
+  std::array<int32_t, 256> ids{};
+  std::size_t found = 0;
+  for (std::size_t id = 0; id < file.pieces.size(); ++id) {
+    if (file.pieces[id].type != PieceType::kByte) continue;
+    for (std::size_t byte = 0; byte < ids.size(); ++byte) {
+      if (file.pieces[id].text != fmt::format("<0x{:02X}>", byte)) continue;
+      ids[byte] = static_cast<int32_t>(id);
+      ++found;
+    }
+  }
+  return found == ids.size() ? std::optional(ids) : std::nullopt;
+}
+
+class SentencePieceTokenizer : public Tokenizer {
+ public:
+  SentencePieceTokenizer(std::unique_ptr<sentencepiece::SentencePieceProcessor> processor,
+                         const std::string& content)
+      : processor_(std::move(processor)) {
+    facts_ = {
+        processor_->GetPieceSize(), processor_->eos_id(),
+        processor_->bos_id() < 0 ? std::nullopt : std::optional<int32_t>(processor_->bos_id()),
+        checksum(std::as_bytes(std::span(content)))};
+    const auto file = read_sentencepiece_file(content);
+    if (file && file->pieces.size() == static_cast<std::size_t>(facts_.vocabulary) &&
+        is_plain(*file)) {
+      make_encoder(*file);
+    }
+  }
+
+  bool may_cut(std::string_view text, std::size_t place) const override {
+    if (!encoder_) return false;
+    const auto normal = [&](std::size_t at) {
+      const char32_t character = character_at(text, at);
+      return character == U' ' ? kSpaceSign : character;
+    };
+    return encoder_->may_cut(normal(character_before(text, place)), normal(place));
+  }
+
+  // The processor is const after loading, so that many threads decode with one model.
+  std::string decode(std::span<const int32_t> ids) const override {
+    for (const int32_t id : ids) {
+      FARSTEP_CHECK(id >= 0 && id < vocabulary(), "token id {} of a vocabulary of {}", id,
+                    vocabulary());
+    }
+    std::string text;
+    const auto status = processor_->Decode(std::vector<int>(ids.begin(), ids.end()), &text);
+    FARSTEP_CHECK(status.ok(), "SentencePiece cannot decode: {}", status.ToString());
+    return text;
+  }
+
+ private:
+  void make_encoder(const SentencePieceFile& file) {
+    const auto bytes = file.byte_fallback ? ids_of_byte_pieces(file) : std::nullopt;
+    if (file.byte_fallback && !bytes) return;
+    encoder_.emplace();
+    adds_prefix_ = file.adds_prefix;
+    for (std::size_t id = 0; id < file.pieces.size(); ++id) {
+      const auto& piece = file.pieces[id];
+      if (piece.type == PieceType::kNormal) {
+        encoder_->add_piece(piece.text, static_cast<int32_t>(id));
+      } else if (piece.type == PieceType::kUserDefined) {
+        encoder_->add_literal(piece.text, static_cast<int32_t>(id));
+      }
+    }
+    add_all_merges(file, *encoder_);
+    if (bytes) {
+      encoder_->set_bytes(*bytes);
+    } else {
+      encoder_->set_unknown(processor_->unk_id(), true);
+    }
+  }
+
+  void encode_valid(std::string_view text, bool begins_text,
+                    std::vector<int32_t>& ids) const override {
+    if (text.empty()) return;
+    if (!encoder_) return encode_by_library(text, ids);
+    std::string normal;
+    normal.reserve(text.size() + text.size() / 2);
+    if (begins_text && adds_prefix_) normal += kSpaceBytes;
+    for (const char byte : text) {
+      if (byte == ' ') {
+        normal += kSpaceBytes;
+      } else {
+        normal += byte;
+      }
+    }
+    WordCaches::Lease cache(caches_);
+    encoder_->encode(normal, *cache, ids);
+  }
+
+  void encode_by_library(std::string_view text, std::vector<int32_t>& ids) const {
+    std::vector<int> encoded;
+    const auto status = processor_->Encode({text.data(), text.size()}, &encoded);
+    FARSTEP_CHECK(status.ok(), "SentencePiece cannot encode: {}", status.ToString());
+    ids.insert(ids.end(), encoded.begin(), encoded.end());
+  }
+
+  std::unique_ptr<sentencepiece::SentencePieceProcessor> processor_;
+  std::optional<PieceEncoder> encoder_;  // of a plain model
+  bool adds_prefix_ = false;
+  mutable WordCaches caches_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Tokenizer> read_sentencepiece(const std::filesystem::path& path,
+                                                    const std::string& content,
+                                                    const std::string& end_token) {
+  auto processor = std::make_unique<sentencepiece::SentencePieceProcessor>();
+  if (!parse(content, *processor).empty()) {
+    throw DataError(fmt::format(
+        "{}: no tokenizer: neither a SentencePiece model nor a tokenizer.json", path.string()));
+  }
+  const int eos = processor->eos_id();
+  if (eos < 0) {
+    throw DataError(fmt::format("{}: the model has no eos piece, which must end every document",
+                                path.string()));
+  }
+  if (!end_token.empty() && processor->IdToPiece(eos) != end_token) {
+    throw DataError(fmt::format("{}: the model's end token is '{}', not '{}'", path.string(),
+                                processor->IdToPiece(eos), end_token));
+  }
+  return std::make_unique<SentencePieceTokenizer>(std::move(processor), content);
+}
+
+}  // namespace farstep

@@ -1,0 +1,67 @@
+// Converts text to token ids and back.
+//
+// Two kinds of tokenizer: a SentencePiece model, and the byte-pair encoding of a tokenizer.json of
+// Hugging Face. Their ids are those of Python's `sentencepiece` and `tokenizers`. All methods are
+// const and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace farstep {
+
+class Tokenizer {
+ public:
+  // Loads a tokenizer from its file, or from a folder that has one: tokenizer.json, else
+  // tokenizer.model. `end_token` names the token that ends a document. If it is empty, a
+  // SentencePiece model has its own. For a tokenizer.json the tokenizer_config.json beside it says
+  // so, or else a token with a usual name. Throws DataError for a file that is no tokenizer, has
+  // what is not supported, or no end token.
+  static std::unique_ptr<const Tokenizer> load(const std::filesystem::path& path,
+                                               const std::string& end_token = "");
+  virtual ~Tokenizer() = default;
+
+  // Returns the ids of the text, without bos or eos. Invalid UTF-8 becomes U+FFFD. Throws DataError
+  // for a character that the tokenizer has no token for.
+  std::vector<int32_t> encode(std::string_view text) const;
+  // Appends the ids of a part of a text; `begins_text`: it is the first part. If the text is cut at
+  // places that may_cut() allows, the parts have the ids of the whole. Errors are encode()'s.
+  void encode_part(std::string_view part, bool begins_text, std::vector<int32_t>& ids) const;
+  // Whether the valid text may be cut at `place`, in [1, text.size()), where a character begins.
+  virtual bool may_cut(std::string_view text, std::size_t place) const = 0;
+  // Returns the text of ids, each in [0, vocabulary()). Special tokens have no text; bytes that are
+  // no characters become U+FFFD.
+  virtual std::string decode(std::span<const int32_t> ids) const = 0;
+
+  // Returns a number above every id.
+  int64_t vocabulary() const { return facts_.vocabulary; }
+  // Returns the token that ends a document.
+  int32_t eos() const { return facts_.eos; }
+  // Returns the token that begins a document, if the tokenizer names one. Farstep adds none.
+  std::optional<int32_t> bos() const { return facts_.bos; }
+  // Returns the checksum of the tokenizer's file.
+  uint64_t digest() const { return facts_.digest; }
+
+ protected:
+  struct Facts {
+    int64_t vocabulary = 0;
+    int32_t eos = 0;
+    std::optional<int32_t> bos;
+    uint64_t digest = 0;
+  };
+
+  Facts facts_;
+
+ private:
+  // Appends the ids of valid UTF-8.
+  virtual void encode_valid(std::string_view text, bool begins_text,
+                            std::vector<int32_t>& ids) const = 0;
+};
+
+}  // namespace farstep

@@ -1,0 +1,58 @@
+#include "trainer/data/tokenizer/tokenizer_files.h"
+
+#include <nlohmann/json.hpp>
+
+#include "trainer/base/error.h"
+#include "trainer/base/system/file.h"
+
+namespace farstep {
+
+namespace fs = std::filesystem;
+
+bool is_json(std::string_view content) {
+  const auto first = content.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  return first != std::string_view::npos && content[first] == '{';
+}
+
+fs::path tokenizer_file(const fs::path& path) {
+  std::error_code none;
+  if (!fs::is_directory(path, none)) return path;
+  for (const auto name : {kTokenizerJsonFile, kTokenizerFile}) {
+    if (fs::exists(path / name, none)) return path / name;
+  }
+  throw DataError(fmt::format("{}: has no tokenizer: neither {} nor {}", path.string(),
+                              kTokenizerJsonFile, kTokenizerFile));
+}
+
+bool has_tokenizer(const fs::path& folder) {
+  std::error_code none;
+  return fs::exists(folder / kTokenizerJsonFile, none) || fs::exists(folder / kTokenizerFile, none);
+}
+
+std::vector<fs::path> tokenizer_files(const fs::path& path) {
+  std::vector<fs::path> files = {tokenizer_file(path)};
+  const auto config = files.front().parent_path() / kTokenizerConfigFile;
+  std::error_code none;
+  if (is_json(read_file(files.front())) && fs::exists(config, none)) files.push_back(config);
+  return files;
+}
+
+void copy_tokenizer(const fs::path& path, const fs::path& folder, const std::string& end_token) {
+  const auto files = tokenizer_files(path);
+  const bool json = is_json(read_file(files.front()));
+  write_file_durably(folder / (json ? kTokenizerJsonFile : kTokenizerFile),
+                     read_file(files.front()));
+  if (!json || (files.size() == 1 && end_token.empty())) return;
+  auto config = files.size() == 1 ? std::string("{}") : read_file(files[1]);
+  if (!end_token.empty()) {
+    auto parsed = nlohmann::ordered_json::parse(config, nullptr, /*allow_exceptions=*/false);
+    if (!parsed.is_object()) {
+      throw DataError(fmt::format("{}: not a JSON object", files[1].string()));
+    }
+    parsed["eos_token"] = end_token;
+    config = parsed.dump(2) + "\n";
+  }
+  write_file_durably(folder / kTokenizerConfigFile, config);
+}
+
+}  // namespace farstep
