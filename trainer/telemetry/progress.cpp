@@ -63,13 +63,6 @@ TerminalSize terminal_size(std::FILE* out) {
   return {size.ws_col, size.ws_row};
 }
 
-std::string time_left_text(std::optional<double> seconds) {
-  if (!seconds) return "";
-  const auto whole = static_cast<int64_t>(std::lround(std::min(*seconds, 359'999.0)));
-  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
-
 std::string board_line(const SiteProgress& site, std::size_t name_width, std::size_t columns) {
   const auto rounds = std::to_string(site.rounds());
   const auto steps = std::to_string(site.local_steps());

@@ -21,9 +21,6 @@ struct TerminalSize {
 // Returns the size of the terminal `out`; the default if it is not a terminal or has no size.
 TerminalSize terminal_size(std::FILE* out);
 
-// Returns "1:05" or "2:03:04"; empty if unknown.
-std::string time_left_text(std::optional<double> seconds);
-
 // Returns a site's line in `columns`, not counting colours: name (padded to `name_width`), bar,
 // round, step, loss, speed, activity and time left. Leaves out details that do not fit.
 std::string board_line(const SiteProgress& site, std::size_t name_width, std::size_t columns);
