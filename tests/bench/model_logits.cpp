@@ -26,7 +26,7 @@ void write_logits(const char* folder, const char* input, const char* output) {
   }
   auto tokens = at::empty(entry.shape, at::kLong);
   std::memcpy(tokens.mutable_data_ptr<int64_t>(), entry.bytes.data(), entry.bytes.size());
-  const auto logits = open_model(read_language_folder(folder), 1)->logits(tokens).contiguous();
+  const auto logits = open_model(read_language_folder(folder))->logits(tokens).contiguous();
   const std::span values(logits.mutable_data_ptr<float>(),
                          static_cast<std::size_t>(logits.numel()));
   write_safetensors(

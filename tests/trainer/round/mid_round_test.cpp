@@ -62,7 +62,7 @@ TEST_CASE("a site that comes back in mid-round trains from the next round on") {
       const double seconds = kind.fragments == 1 ? 0.5 : 1;
       FakeSites sites(run_of(kind, 3, 8), {1, seconds, 1});
       let_return_in_round_2(sites, victim, donor_step);
-      CHECK(outcomes_of(sites) == std::vector<std::string>(3, "done"));
+      CHECK(outcomes_with_returns(sites) == std::vector<std::string>(3, "done"));
       check_together(sites, victim, is_served ? 3 : 4);
     }
   }
@@ -72,7 +72,7 @@ TEST_CASE("a transfer that takes longer than the round waits for its end") {
   FakeSites sites(run_of(kPlainRounds, 3, 8), {1, 1, 1});
   for (const auto& site : sites.sites) site->handover.seconds = 100;
   let_return_in_round_2(sites, 1, 9);
-  CHECK(outcomes_of(sites) == std::vector<std::string>(3, "done"));
+  CHECK(outcomes_with_returns(sites) == std::vector<std::string>(3, "done"));
   check_together(sites, 1, 4);
 }
 

@@ -34,13 +34,6 @@ inline RunConfig run_of(const RoundKind& kind, int num_sites, int64_t rounds) {
   return run;
 }
 
-// Runs all sites. Returns what became of each.
-inline std::vector<std::string> outcomes_of(FakeSites& sites) {
-  return run_ranks(static_cast<int>(sites.sites.size()), [&](int site) {
-    return outcome_of([&] { return run_rounds(sites[static_cast<std::size_t>(site)].run, {}); });
-  });
-}
-
 struct Death {};
 
 // Makes a site die before this step of this round, and the others go on. With `comes_back` they
@@ -67,6 +60,13 @@ std::string outcome_of(Function function) {
   } catch (const std::exception& error) {
     return error.what();
   }
+}
+
+// Runs all sites. Returns what became of each.
+inline std::vector<std::string> outcomes_of(FakeSites& sites) {
+  return run_ranks(static_cast<int>(sites.sites.size()), [&](int site) {
+    return outcome_of([&] { return run_rounds(sites[static_cast<std::size_t>(site)].run, {}); });
+  });
 }
 
 }  // namespace farstep

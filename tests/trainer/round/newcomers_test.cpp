@@ -10,7 +10,7 @@ TEST_CASE("a site that comes back has the others' state, and trains with them to
     for (const std::size_t victim : {1, 0}) {
       FakeSites sites(run_of(kind, 3, 10), {1, 0.5, 1});
       let_die(sites, victim, 2, 5, true);
-      CHECK(outcomes_of(sites) == std::vector<std::string>(3, "done"));
+      CHECK(outcomes_with_returns(sites) == std::vector<std::string>(3, "done"));
       for (const auto& site : sites.sites) {
         CHECK(site->run.position.rounds_done == 10);
         CHECK(site->peers.view().members == std::vector<std::string>{"s0", "s1", "s2"});
@@ -53,7 +53,7 @@ TEST_CASE("a site that comes back for the last round alone ends with the others'
     const int64_t rounds = kind.strategy == StrategyKind::kEagerUpdates ? 3 : 2;
     FakeSites sites(run_of(kind, 3, rounds), {1, 0.5, 1});
     let_die(sites, 1, 1, 5, true);
-    CHECK(outcomes_of(sites) == std::vector<std::string>(3, "done"));
+    CHECK(outcomes_with_returns(sites) == std::vector<std::string>(3, "done"));
     CHECK(sites[1].events<RoundEvent>().empty());
     for (const auto& site : sites.sites) {
       CHECK(site->run.position.rounds_done == rounds);

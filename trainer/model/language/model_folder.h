@@ -40,10 +40,10 @@ LanguageFolder read_language_folder(const std::filesystem::path& path);
 // Throws DataError naming `path` if the tokenizer there has more ids than the model's vocabulary.
 void require_tokenizer_fits(const std::filesystem::path& path, const LlamaConfig& shape);
 
-// Opens the model on `device`, which the calling thread uses. Throws DataError, or ConfigError if
-// there is no such device.
-std::unique_ptr<Llama> open_model(const LanguageFolder& folder, const DeviceConfig& device,
-                                  ComputeType compute);
+// Opens the model on `device`, which the calling thread uses: by default on one thread of the CPU.
+// Throws DataError, or ConfigError if there is no such device.
+std::unique_ptr<Llama> open_model(const LanguageFolder& folder, const DeviceConfig& device = {},
+                                  ComputeType compute = ComputeType::kFP32);
 
 // Writes the model with weights of that type, and `files`, as a folder that `transformers` opens.
 // Throws ConfigError if `output` is not empty, DataError for other reasons.

@@ -37,7 +37,7 @@ struct Logits {
     const auto& entry = golden.at("tokens");
     auto tokens = at::empty(entry.shape, at::kLong);
     std::memcpy(tokens.mutable_data_ptr<int64_t>(), entry.bytes.data(), entry.bytes.size());
-    own = open_model(folder, 1)->logits(tokens).detach();
+    own = open_model(folder)->logits(tokens).detach();
     wanted = values_of(golden, "logits");
   }
   double error() const { return ((own - wanted).norm() / wanted.norm()).item<double>(); }
@@ -103,8 +103,8 @@ TEST_CASE("a written folder is read with the same config, bits and logits") {
     write_language_folder(output / "out", source, WeightType::kFP32, {});
     const auto copy = read_language_folder(output / "out");
     CHECK(copy.config == source.config);
-    CHECK(at::equal(open_model(copy, 1)->parameters().values(),
-                    open_model(source, 1)->parameters().values()));
+    CHECK(at::equal(open_model(copy)->parameters().values(),
+                    open_model(source)->parameters().values()));
     CHECK(at::equal(Logits(copy, name).own, Logits(source, name).own));
     CHECK(copy.folder.config["torch_dtype"] == "float32");
   }
@@ -119,8 +119,8 @@ TEST_CASE("a model in bf16 is written in bf16 without a change and others are ro
     const auto copy = read_language_folder(output / "out");
     CHECK(copy.folder.config["torch_dtype"] == "bfloat16");
     for (const auto& entry : copy.folder.files[0].entries()) CHECK(entry.dtype == DType::kBF16);
-    const auto exact = open_model(source, 1)->parameters().values().clone();
-    const auto rounded = open_model(copy, 1)->parameters().values().clone();
+    const auto exact = open_model(source)->parameters().values().clone();
+    const auto rounded = open_model(copy)->parameters().values().clone();
     CHECK(at::equal(rounded, exact.to(at::kBFloat16).to(at::kFloat)));
     CHECK(at::equal(rounded, exact) == (std::string(name) == "llama3_sharded"));
   }
