@@ -103,7 +103,7 @@ function newCard(name) {
   };
   const figures = element("dl", "",
     element("div", "", element("dt", "", "loss"), parts.loss),
-    element("div", "", element("dt", "", "speed"), parts.speed),
+    element("div", "", element("dt", "", `${state.unit}/s`), parts.speed),
     element("div", "", element("dt", "", "idle"), parts.idle),
     element("div", "", element("dt", "", "last record"), parts.seen));
   parts.card = element("article", "site",
@@ -118,8 +118,8 @@ function showSite(site) {
   const card = siteCards.get(site.site);
   setPill(card.pill, site.outcome || site.kind, site.activity.replace("_", " "));
   card.bar.style.width = `${100 * site.fraction}%`;
-  const step = site.outcome || !site.trains || site.local_steps === 0 ? "" : ` · step ${site.step} of ${site.local_steps}`;
-  setText(card.position, `round ${site.round} of ${state.rounds}${step}`);
+  const step = site.outcome || !site.trains || site.local_steps === 0 ? "" : ` · step ${site.step}/${site.local_steps}`;
+  setText(card.position, `round ${site.round}/${state.rounds}${step}`);
   setText(card.left, site.outcome || site.seconds_left === null ? "" : `${duration(site.seconds_left)} left`);
   setText(card.loss, site.loss_text);
   setText(card.speed, site.trains ? site.speed_text : "serves alone");
