@@ -55,8 +55,9 @@ void print_windows(std::string_view split, const TokenDataset& dataset, const To
                    const InspectOptions& options) {
   const int64_t length = std::min(options.window_tokens, dataset.num_tokens());
   const int64_t room = dataset.num_tokens() - length;
-  for (int64_t i = 0; i < options.windows; ++i) {
-    const int64_t offset = options.windows == 1 ? 0 : room / (options.windows - 1) * i;
+  const int64_t windows = std::min(options.windows, room + 1);  // no window twice
+  for (int64_t i = 0; i < windows; ++i) {
+    const int64_t offset = windows == 1 ? 0 : room / (windows - 1) * i;
     std::vector<int64_t> tokens(static_cast<std::size_t>(length));
     dataset.read(offset, tokens);
     const std::vector<int32_t> ids(tokens.begin(), tokens.end());

@@ -33,6 +33,8 @@ namespace {
   _exit(kExitInterrupted);
 }
 
+constexpr double kLeastSeconds = 0.5;  // a speed of less time would be chance
+
 // Returns the speed, the time left and the file. The share is that of the files' bytes, so it holds
 // for compressed files too.
 std::string words_of(const TokenizeProgress& progress, double seconds) {
@@ -66,7 +68,7 @@ int tokenize_command(const Arguments& arguments) {
       "{} files, vocabulary {}, {} training and {} validation tokens in {}{}{}", result.files,
       result.vocabulary, result.train.tokens, result.validation.tokens, options->output,
       result.skipped > 0 ? fmt::format(", {} documents left out", result.skipped) : "",
-      seconds > 0 ? fmt::format("; {:.1f} MB/s", bytes / seconds / 1e6) : ""));
+      seconds > kLeastSeconds ? fmt::format("; {:.1f} MB/s", bytes / seconds / 1e6) : ""));
   return 0;
 }
 

@@ -183,7 +183,8 @@ TEST_CASE("a corpus too short for a validation part is refused") {
 TEST_CASE("all text that is none is named at once, or left out") {
   TemporaryFolder folder;
   write_corpus(folder / "text");
-  write_file(folder / "text/broken.jsonl", "{\"text\": \"fine and long\"}\nbroken\n{\"text\": \"good\"}\n");
+  write_file(folder / "text/broken.jsonl",
+             "{\"text\": \"fine and long\"}\nbroken\n{\"text\": \"good\"}\n");
   write_file(folder / "text/empty.txt", "");
   write_file(folder / "text/photo.png", "\x89PNG\r\n\x1a\n");
   auto options = options_for(folder);
@@ -232,9 +233,10 @@ TEST_CASE("a tokenizer.json goes with the dataset, with the end token that was n
   for (char byte = 'a'; byte <= 'z'; ++byte) vocabulary[std::string(1, byte)] = vocabulary.size();
   for (const auto* token : {"\u0120", "\u010a", ",", "."}) vocabulary[token] = vocabulary.size();
   for (char byte = '0'; byte <= '9'; ++byte) vocabulary[std::string(1, byte)] = vocabulary.size();
-  const nlohmann::json file = {{"model", {{"vocab", vocabulary}, {"merges", {"k a"}}}},
-                               {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
-                               {"added_tokens", {{{"id", 40}, {"content", "<stop>"}, {"special", true}}}}};
+  const nlohmann::json file = {
+      {"model", {{"vocab", vocabulary}, {"merges", {"k a"}}}},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+      {"added_tokens", {{{"id", 40}, {"content", "<stop>"}, {"special", true}}}}};
   auto options = options_for(folder);
   options.train_vocabulary = 0;
   options.tokenizer = (folder / "mine.json").string();
@@ -282,7 +284,8 @@ TEST_CASE("token files of nanoGPT and llm.c become shards") {
   CHECK(result.train.documents == 4);
   CHECK(all_tokens(TokenDataset(options.output, kTrainSplit)) ==
         std::vector<int64_t>{5, 6, 2, 7, 349, 2, 5, 6, 2, 7, 349, 2});
-  CHECK(all_tokens(TokenDataset(options.output, kValidationSplit)) == std::vector<int64_t>{8, 9, 2});
+  CHECK(all_tokens(TokenDataset(options.output, kValidationSplit)) ==
+        std::vector<int64_t>{8, 9, 2});
 
   write_file(folder / "bin/d.bin", bytes_of(std::vector<uint16_t>{1, 350}));
   CHECK_THROWS_WITH(tokenize(options, ignore_progress),
