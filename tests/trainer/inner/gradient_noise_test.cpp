@@ -166,7 +166,7 @@ TEST_CASE("sites that sum their gradients measure their own parts against the me
     HostReduction all({first.step->host_gradients(), second.step->host_gradients()}, 100,
                       [](int64_t begin, int64_t end, const auto& work) { work(begin, end); });
     NoisySeat seats[] = {{all, 0, first.step->host_gradients(), 0.25},
-                    {all, 1, second.step->host_gradients(), 0.75}};
+                         {all, 1, second.step->host_gradients(), 0.75}};
     const auto batch = drawn_points(8, random);
     const TokenBatch own[] = {
         {.sequences = 2, .length = 1, .tokens = {batch.tokens.begin(), batch.tokens.begin() + 4}},

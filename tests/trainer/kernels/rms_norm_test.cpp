@@ -16,12 +16,12 @@ struct NormReference {
 
 // `x_gradient` and `weight_gradient` begin with 0.
 NormReference reference(const std::vector<float>& x, const std::vector<float>& weight,
-                    const std::vector<float>& dy, std::size_t rows) {
+                        const std::vector<float>& dy, std::size_t rows) {
   const std::size_t width = weight.size();
   NormReference result{.y = std::vector<double>(x.size()),
-                   .inverse_rms = {},
-                   .x_gradient = std::vector<double>(x.size()),
-                   .weight_gradient = std::vector<double>(width)};
+                       .inverse_rms = {},
+                       .x_gradient = std::vector<double>(x.size()),
+                       .weight_gradient = std::vector<double>(width)};
   for (std::size_t row = 0; row < rows; ++row) {
     double squares = 0;
     double product = 0;

@@ -13,10 +13,10 @@ struct SoftmaxReference {
 };
 
 SoftmaxReference reference(const ScoreTile& tile, const std::vector<float>& scores,
-                    const std::vector<float>& dp) {
+                           const std::vector<float>& dp) {
   SoftmaxReference result{.probabilities = std::vector<double>(scores.size()),
-                   .log_sums = {},
-                   .score_gradient = std::vector<double>(scores.size())};
+                          .log_sums = {},
+                          .score_gradient = std::vector<double>(scores.size())};
   for (int64_t row = 0; row < tile.rows; ++row) {
     const auto begin = static_cast<std::size_t>(row * tile.columns);
     const auto end = begin + static_cast<std::size_t>(tile.first + row + 1);

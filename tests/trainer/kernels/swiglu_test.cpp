@@ -14,9 +14,9 @@ struct SwigluReference {
 
 template <typename T>
 SwigluReference reference(const std::vector<T>& gate_up, const std::vector<float>& d_out,
-                    std::size_t rows, std::size_t width) {
+                          std::size_t rows, std::size_t width) {
   SwigluReference result{.out = std::vector<double>(rows * width),
-                   .gate_up_gradient = std::vector<double>(2 * rows * width)};
+                         .gate_up_gradient = std::vector<double>(2 * rows * width)};
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t i = 0; i < width; ++i) {
       const std::size_t at = row * 2 * width + i;

@@ -15,11 +15,11 @@ struct GrowingRun {
 };
 
 const std::vector<GrowingRun> kGrowingRuns{{},
-                               {.fragments = 3, .delay_steps = 2},
-                               {.policy = Policy::kHybrid},
-                               {StrategyKind::kEagerUpdates},
-                               {StrategyKind::kRingAllReduce},
-                               {StrategyKind::kDataParallelMaster}};
+                                           {.fragments = 3, .delay_steps = 2},
+                                           {.policy = Policy::kHybrid},
+                                           {StrategyKind::kEagerUpdates},
+                                           {StrategyKind::kRingAllReduce},
+                                           {StrategyKind::kDataParallelMaster}};
 
 RunConfig run_of(const GrowingRun& kind) {
   auto run = strategy_run(2, kind.fragments, kind.delay_steps, 0, 12);

@@ -26,12 +26,13 @@ RunConfig run_of(const InterruptedRun& kind) {
   return run;
 }
 
-const std::vector<InterruptedRun> kInterruptedRuns{{1, 0, 0, false, Policy::kUniform},
-                               {3, 2, 0.25, false, Policy::kUniform},
-                               {1, 0, 0, true, Policy::kUniform},
-                               {2, 1, 0, false, Policy::kHybrid},
-                               {1, 0, 0, false, Policy::kHybrid, RoundEnd::kDeadline},
-                               {1, 0, 0, true, Policy::kHybrid, RoundEnd::kDeadline}};
+const std::vector<InterruptedRun> kInterruptedRuns{
+    {1, 0, 0, false, Policy::kUniform},
+    {3, 2, 0.25, false, Policy::kUniform},
+    {1, 0, 0, true, Policy::kUniform},
+    {2, 1, 0, false, Policy::kHybrid},
+    {1, 0, 0, false, Policy::kHybrid, RoundEnd::kDeadline},
+    {1, 0, 0, true, Policy::kHybrid, RoundEnd::kDeadline}};
 
 // Runs until both sites have stopped after step `step` of round `round`, or within it, then saves
 // them.

@@ -220,7 +220,7 @@ TEST_CASE("streams beyond the limit are reset") {
 }
 
 // What an end answers to frames that no end sends.
-std::string error_of(const std::vector<Bytes>& frames) {
+std::string error_of_frames(const std::vector<Bytes>& frames) {
   Pair pair;
   pair.a.end.open("gloo");
   settle(pair.a.end, pair.b.end);
@@ -247,20 +247,20 @@ TEST_CASE("frames that no end sends are refused, with the reason") {
   const auto open = [](uint32_t stream) {
     return encode({FrameKind::kOpen, stream, 1, bytes_of("gloo")});
   };
-  CHECK(error_of({data(1, 1), finish(2)}).empty());
-  CHECK_THAT(error_of({data(1, 0)}), Contains("frame 0 came in place of 1"));
-  CHECK_THAT(error_of({data(1, 3)}), Contains("frame 3 came in place of 1"));
-  CHECK_THAT(error_of({data(3, 1)}), Contains("never opened"));
-  CHECK_THAT(error_of({data(2, 1)}), Contains("never opened"));
-  CHECK_THAT(error_of({open(1)}), Contains("out of turn"));
-  CHECK_THAT(error_of({open(2)}), Contains("out of turn"));
-  CHECK_THAT(error_of({open(5)}), Contains("out of turn"));
-  CHECK_THAT(error_of({data(1, 1, kSmall.window_bytes), data(1, 2)}), Contains("overruns"));
-  CHECK_THAT(error_of({finish(1), finish(2)}), Contains("ends twice"));
-  CHECK_THAT(error_of({finish(1), data(1, 2)}), Contains("after a stream's end"));
-  CHECK_THAT(error_of({encode_credit(1, 1, uint64_t(-1))}), Contains("too much credit"));
-  CHECK_THAT(error_of({encode({FrameKind::kAck, 0, 1, {}})}), Contains("expects frame 1"));
-  CHECK_THAT(error_of({encode(Hello{1, 0, 0, 1})}), Contains("hello"));
+  CHECK(error_of_frames({data(1, 1), finish(2)}).empty());
+  CHECK_THAT(error_of_frames({data(1, 0)}), Contains("frame 0 came in place of 1"));
+  CHECK_THAT(error_of_frames({data(1, 3)}), Contains("frame 3 came in place of 1"));
+  CHECK_THAT(error_of_frames({data(3, 1)}), Contains("never opened"));
+  CHECK_THAT(error_of_frames({data(2, 1)}), Contains("never opened"));
+  CHECK_THAT(error_of_frames({open(1)}), Contains("out of turn"));
+  CHECK_THAT(error_of_frames({open(2)}), Contains("out of turn"));
+  CHECK_THAT(error_of_frames({open(5)}), Contains("out of turn"));
+  CHECK_THAT(error_of_frames({data(1, 1, kSmall.window_bytes), data(1, 2)}), Contains("overruns"));
+  CHECK_THAT(error_of_frames({finish(1), finish(2)}), Contains("ends twice"));
+  CHECK_THAT(error_of_frames({finish(1), data(1, 2)}), Contains("after a stream's end"));
+  CHECK_THAT(error_of_frames({encode_credit(1, 1, uint64_t(-1))}), Contains("too much credit"));
+  CHECK_THAT(error_of_frames({encode({FrameKind::kAck, 0, 1, {}})}), Contains("expects frame 1"));
+  CHECK_THAT(error_of_frames({encode(Hello{1, 0, 0, 1})}), Contains("hello"));
 }
 
 TEST_CASE("an ack of frames that this connection has not carried is refused") {

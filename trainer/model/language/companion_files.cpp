@@ -125,7 +125,8 @@ std::vector<NamedText> companion_files(const fs::path& model, const fs::path& da
 }
 
 std::optional<int64_t> tokenizer_ids(const fs::path& folder) {
-  if (fs::exists(folder / kTokenizerJsonFile)) return TokenizerJson(folder / kTokenizerJsonFile).ids();
+  if (fs::exists(folder / kTokenizerJsonFile))
+    return TokenizerJson(folder / kTokenizerJsonFile).ids();
   if (!fs::exists(folder / kTokenizerFile)) return std::nullopt;
   return Tokenizer::load(folder / kTokenizerFile)->vocabulary();
 }

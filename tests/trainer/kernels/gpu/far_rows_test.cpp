@@ -26,9 +26,10 @@ constexpr int64_t kManyRows = int64_t{1} << 20, kWidth = 4104;
 TEST_CASE("a norm's last row of four thousand million values is that of one row") {
   const auto x = random_values(kWidth), weight = random_values(kWidth);
   const auto branch = as<BF16>(random_values(kWidth)), dy = as<BF16>(random_values(kWidth));
-  SparseArray<float> all_x(kManyRows * kWidth), all_sums(kManyRows * kWidth), all_inverse(kManyRows),
-      all_dx(kManyRows * kWidth);
-  SparseArray<BF16> all_branches(kManyRows * kWidth), all_y(kManyRows * kWidth), all_dy(kManyRows * kWidth);
+  SparseArray<float> all_x(kManyRows * kWidth), all_sums(kManyRows * kWidth),
+      all_inverse(kManyRows), all_dx(kManyRows * kWidth);
+  SparseArray<BF16> all_branches(kManyRows * kWidth), all_y(kManyRows * kWidth),
+      all_dy(kManyRows * kWidth);
   all_x.end_with(x);
   all_branches.end_with(branch);
   all_dy.end_with(dy);
