@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "tests/support/catch.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
 #include "tests/trainer/data/tokens/sample_text.h"
@@ -108,6 +109,16 @@ TEST_CASE("a file that is no model is refused with its name") {
   write_file(folder / "empty", "");
   CHECK_THROWS_AS(Tokenizer::load(folder / "empty"), DataError);
   CHECK_THROWS_AS(Tokenizer::load(folder / "missing"), DataError);
+}
+
+TEST_CASE("a model whose begin token is in the text is called damaged") {
+  TemporaryFolder folder;
+  auto content = read_file(source_folder() / "tests/golden/tokenizers/prefix.model");
+  content.replace(content.find("<s>"), 3, "\ufffd");
+  write_file(folder / "model", content);
+  const auto tokenizer = Tokenizer::load(folder / "model");
+  CHECK_FALSE(tokenizer->encode("a day").empty());
+  CHECK_THROWS_AS(tokenizer->encode("a day \xff"), DataError);
 }
 
 TEST_CASE("a model with an empty piece is refused") {
