@@ -150,7 +150,8 @@ class Watch(ClusterTest):
         port = free_port()
         site = cluster.start("node1", "--watch", f"127.0.0.1:{port}")
         self.processes.append(site)
-        wait_until(lambda: by_event(cluster, "node1", "round"), 60, "a round")
+        wait_until(lambda: (state_of(f"127.0.0.1:{port}") or {}).get("rounds_done"), 60,
+                   "a round on the page")
         host = b"Host: localhost\r\n"
         cases = {
             b"POST /api/status HTTP/1.1\r\n" + host + b"Content-Length: 9\r\n\r\n{\"a\": 1}\n": "405",
