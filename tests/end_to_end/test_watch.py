@@ -14,6 +14,8 @@ from cluster import FARSTEP, REPOSITORY, Cluster, ClusterTest, by_event, farstep
 
 LONG = {"outer": {"rounds": 100000}, "plan": {"base_steps": 10, "base_batch": 1},
         "evaluate": {"every_rounds": 0}}
+# The page is in a process of the run, so it must be read before the run ends.
+SEVERAL_SECONDS = {"outer": {"rounds": 60}, "evaluate": {"every_rounds": 20}}
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*"'
 SAMPLE = re.compile(rf"({NAME})(?:\{{((?:{LABEL},?)*)\}})? (\S+)")
@@ -97,7 +99,7 @@ class Watch(ClusterTest):
 
     def test_the_page_of_a_launched_run_has_the_figures_of_its_report(self):
         """One address during the run by `launch`, another one by `watch` from before its begin."""
-        cluster = Cluster(self.folder, 2)
+        cluster = Cluster(self.folder, 2, SEVERAL_SECONDS)
         address = f"127.0.0.1:{free_port()}"
         before = self.watch(cluster.output)
         launcher = subprocess.Popen([str(FARSTEP), "launch", str(cluster.folder), "--watch", address],
@@ -110,7 +112,7 @@ class Watch(ClusterTest):
 
     def test_the_coordinator_copies_the_records_of_all_sites(self):
         """Its copies are the sites' files, byte by byte, and the page of its site shows all."""
-        cluster = Cluster(self.folder, 3)
+        cluster = Cluster(self.folder, 3, SEVERAL_SECONDS)
         address = f"127.0.0.1:{free_port()}"
         sites = [cluster.start(name, *(["--watch", address] if name == "node1" else []))
                  for name in cluster.names]
@@ -129,7 +131,7 @@ class Watch(ClusterTest):
     def test_a_separate_coordinator_serves_the_page(self):
         """It holds no tensors and no site runs in it; its page has all sites."""
         no_host = {"coordinator": {"host": False}}
-        cluster = Cluster(self.folder, 2, sites={0: no_host, 1: no_host})
+        cluster = Cluster(self.folder, 2, SEVERAL_SECONDS, sites={0: no_host, 1: no_host})
         config = cluster.write_coordinator_config(output="out/coordinator")
         address = f"127.0.0.1:{free_port()}"
         coordinator = subprocess.Popen([str(FARSTEP), "coordinator", "--config", str(config),
@@ -150,7 +152,8 @@ class Watch(ClusterTest):
         port = free_port()
         site = cluster.start("node1", "--watch", f"127.0.0.1:{port}")
         self.processes.append(site)
-        wait_until(lambda: by_event(cluster, "node1", "round"), 60, "a round")
+        wait_until(lambda: (state_of(f"127.0.0.1:{port}") or {}).get("rounds_done"), 60,
+                   "a round on the page")
         host = b"Host: localhost\r\n"
         cases = {
             b"POST /api/status HTTP/1.1\r\n" + host + b"Content-Length: 9\r\n\r\n{\"a\": 1}\n": "405",
