@@ -7,6 +7,7 @@
 
 #include "trainer/report/lanes.h"
 #include "trainer/report/svg_chart.h"
+#include "trainer/telemetry/figure_text.h"
 
 namespace farstep {
 

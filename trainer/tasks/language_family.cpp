@@ -12,11 +12,12 @@ namespace {
 
 // What the task of a site without tokens must know of them.
 struct TokenFacts {
-  std::optional<int64_t> eos;
+  std::optional<int64_t> eos, bos;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("eos", eos, "the token that ends a document", at_least(0));
+    visit("bos", bos, "the token that begins one, for config.json alone", at_least(0));
   }
 };
 
@@ -45,7 +46,8 @@ std::string LanguageFamily::check_data(const SiteOfRun& at) const {
 }
 
 Json LanguageFamily::data_facts(const SiteOfRun& at) const {
-  return to_json(TokenFacts{.eos = at.data.tokens()->training.eos()});
+  const auto tokens = document_tokens(at.site.data, at.data.tokens()->training.eos());
+  return to_json(TokenFacts{.eos = tokens.eos, .bos = tokens.bos});
 }
 
 std::unique_ptr<Task> LanguageFamily::make_task(const SiteOfRun& at) const {
@@ -56,7 +58,8 @@ std::unique_ptr<Task> LanguageFamily::make_task(const SiteOfRun& at) const {
   if (!at.data.facts().is_null()) {
     facts = read_json<TokenFacts>(at.data.facts(), "what the master told of its tokens");
   }
-  return std::make_unique<LanguageTask>(at.site, at.run, at.run_source, nullptr, facts.eos);
+  return std::make_unique<LanguageTask>(at.site, at.run, at.run_source, nullptr,
+                                        DocumentTokens{.eos = facts.eos, .bos = facts.bos});
 }
 
 }  // namespace farstep

@@ -131,19 +131,24 @@ std::optional<int64_t> tokenizer_ids(const fs::path& folder) {
   return Tokenizer::load(folder / kTokenizerFile)->vocabulary();
 }
 
-HfFacts trained_facts(const std::optional<HfFacts>& start, const fs::path& data,
-                      std::optional<int64_t> eos, int64_t length) {
+DocumentTokens document_tokens(const fs::path& data, int64_t eos) {
+  DocumentTokens tokens{.eos = eos, .bos = {}};
+  if (has_tokenizer(data)) tokens.bos = Tokenizer::load(data)->bos();
+  return tokens;
+}
+
+HfFacts trained_facts(const std::optional<HfFacts>& start, const DocumentTokens& tokens,
+                      int64_t length) {
   HfFacts facts{.positions = length};
   if (start) {
     facts = *start;
     facts.positions = std::max(start->positions, length);
-    if (!eos || std::ranges::find(start->eos, *eos) != start->eos.end()) return facts;
+    if (!tokens.eos || std::ranges::find(start->eos, *tokens.eos) != start->eos.end()) return facts;
   }
-  facts.bos = facts.pad = std::nullopt;
+  facts.bos = tokens.bos;
+  facts.pad = std::nullopt;
   facts.eos.clear();
-  if (!eos) return facts;
-  facts.eos = {*eos};
-  if (!data.empty() && has_tokenizer(data)) facts.bos = Tokenizer::load(data)->bos();
+  if (tokens.eos) facts.eos = {*tokens.eos};
   return facts;
 }
 

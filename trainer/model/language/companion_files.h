@@ -33,11 +33,19 @@ std::string names_text(const std::vector<NamedText>& files);
 // tokenizer.model; nullopt if it has neither. Throws DataError for a malformed file.
 std::optional<int64_t> tokenizer_ids(const std::filesystem::path& folder);
 
-// Returns what config.json says of a model that learns from `data`, whose documents end with `eos`
-// (nullopt: no data), in sequences of `length` tokens. `start` is what the model's folder said. Its
-// ids stay unless the data has another eos; else bos is that of the tokenizer in `data`. Throws
-// DataError for a malformed tokenizer.
-HfFacts trained_facts(const std::optional<HfFacts>& start, const std::filesystem::path& data,
-                      std::optional<int64_t> eos, int64_t length);
+// The tokens that end and begin a document of a dataset; nullopt: unknown, or none.
+struct DocumentTokens {
+  std::optional<int64_t> eos, bos;
+};
+
+// Returns those of the dataset `data`, whose documents end with `eos`; bos is that of its
+// tokenizer. Throws DataError for a malformed tokenizer.
+DocumentTokens document_tokens(const std::filesystem::path& data, int64_t eos);
+
+// Returns what config.json says of a model that learns from such documents, in sequences of
+// `length` tokens. `start` is what the model's folder said; its ids stay unless the documents have
+// another eos.
+HfFacts trained_facts(const std::optional<HfFacts>& start, const DocumentTokens& tokens,
+                      int64_t length);
 
 }  // namespace farstep

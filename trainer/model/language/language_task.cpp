@@ -20,25 +20,26 @@ void require_vocabulary(const LlamaConfig& shape, const TokenData& data,
 
 namespace {
 
-HfFacts facts_of(const std::filesystem::path& source, const SiteConfig& site,
-                 std::optional<int64_t> eos, int64_t length) {
+HfFacts facts_of(const std::filesystem::path& source, const DocumentTokens& tokens,
+                 int64_t length) {
   std::optional<HfFacts> start;
   if (!source.empty()) start = read_language_folder(source).config.facts;
-  return trained_facts(start, site.data, eos, length);
+  return trained_facts(start, tokens, length);
 }
 
 }  // namespace
 
 LanguageTask::LanguageTask(const SiteConfig& site, const RunConfig& run,
                            const std::string& run_source, std::shared_ptr<const TokenData> data,
-                           std::optional<int64_t> eos)
+                           const DocumentTokens& tokens)
     : source_(run.model.from.empty() ? std::filesystem::path() : model_source(site, run)),
       shape_(model_shape(site, run, run_source)),
       compute_(run.inner.compute),
       step_(run.inner.step),
       sequence_length_(run.data.sequence_length),
       data_(std::move(data)),
-      facts_(facts_of(source_, site, data_ ? data_->training.eos() : eos, sequence_length_)),
+      facts_(facts_of(source_, data_ ? document_tokens(site.data, data_->training.eos()) : tokens,
+                      sequence_length_)),
       files_(companion_files(source_, data_ ? site.data : "")),
       training_(data_ ? std::optional<TokenWindows>({data_->training, sequence_length_})
                       : std::nullopt),

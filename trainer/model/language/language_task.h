@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/data/tokens/token_batch.h"
+#include "trainer/model/language/companion_files.h"
 #include "trainer/model/llama/hf_config.h"
 #include "trainer/model/task.h"
 #include "trainer/settings/run_config.h"
@@ -23,12 +24,12 @@ void require_vocabulary(const LlamaConfig& shape, const TokenData& data,
 class LanguageTask : public Task {
  public:
   // The task of a run at a site, on the site's tokens. `data` is null at a site that has none;
-  // there are no examples then, and `eos` is the token that ends a document, if it is known. The
-  // model has the shape that the run says, or that of the folder that it starts from. Throws
-  // ConfigError naming `run_source` and the JSON path, also if the tokens need a larger vocabulary;
-  // or DataError naming a file of that folder or of the data.
+  // there are no examples then, and `tokens` is what is known of its documents. The model has the
+  // shape that the run says, or that of the folder that it starts from. Throws ConfigError naming
+  // `run_source` and the JSON path, also if the tokens need a larger vocabulary; or DataError
+  // naming a file of that folder or of the data.
   LanguageTask(const SiteConfig& site, const RunConfig& run, const std::string& run_source,
-               std::shared_ptr<const TokenData> data, std::optional<int64_t> eos = {});
+               std::shared_ptr<const TokenData> data, const DocumentTokens& tokens = {});
 
   const LlamaConfig& shape() const { return shape_; }
 

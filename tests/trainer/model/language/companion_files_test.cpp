@@ -72,21 +72,21 @@ TEST_CASE("a dataset's SentencePiece model says that nothing is put before a tex
 }
 
 TEST_CASE("a model that goes on keeps its ids and its length") {
-  CHECK(trained_facts(kStart, "", 39, 64) == kStart);
-  CHECK(trained_facts(kStart, "", std::nullopt, 64) == kStart);
-  CHECK(trained_facts(kStart, "", 37, 10'000).positions == 10'000);
+  CHECK(trained_facts(kStart, {.eos = 39, .bos = {}}, 64) == kStart);
+  CHECK(trained_facts(kStart, {}, 64) == kStart);
+  CHECK(trained_facts(kStart, {.eos = 37, .bos = {}}, 10'000).positions == 10'000);
 }
 
 TEST_CASE("a model that learns another vocabulary has the ids of that one") {
   const TemporaryFolder data;
-  CHECK(trained_facts(kStart, data.path(), 2, 64) ==
+  CHECK(trained_facts(kStart, document_tokens(data.path(), 2), 64) ==
         HfFacts{.positions = 8192, .bos = {}, .pad = {}, .eos = {2}});
   train_vocabulary(data / "tokenizer.model");
-  CHECK(trained_facts(kStart, data.path(), 2, 64) ==
+  CHECK(trained_facts(kStart, document_tokens(data.path(), 2), 64) ==
         HfFacts{.positions = 8192, .bos = 1, .pad = {}, .eos = {2}});
-  CHECK(trained_facts(std::nullopt, data.path(), 2, 64) ==
+  CHECK(trained_facts(std::nullopt, document_tokens(data.path(), 2), 64) ==
         HfFacts{.positions = 64, .bos = 1, .pad = {}, .eos = {2}});
-  CHECK(trained_facts(std::nullopt, "", std::nullopt, 64) ==
+  CHECK(trained_facts(std::nullopt, {}, 64) ==
         HfFacts{.positions = 64, .bos = {}, .pad = {}, .eos = {}});
 }
 
