@@ -10,7 +10,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ["FARSTEP_BINARY"]).parent
-LIMIT_BYTES = 55e6  # unpacked; the archive is a third of it
+LIMIT_BYTES = 70e6  # unpacked; the archive is a third of it
 # What a machine with Python's torch has of its own.
 OF_THE_SYSTEM = re.compile(r"(lib(c|m|dl|rt|pthread|resolv|util|stdc\+\+|gcc_s)\.so|ld-linux|linux-vdso)")
 
