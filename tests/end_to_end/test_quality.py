@@ -45,6 +45,9 @@ class Quality(ClusterTest):
                                timeout=120, check=True)
         self.assertEqual(piped.stdout, text)
         self.assertIn("tokens/s", piped.stderr)
+        with self.subTest("the checkpoint has the tokenizer"):
+            own = farstep("generate", self.site, "--tokens", 24, "--prompt", CONTEXT)
+            self.assertEqual(own.stdout, text)
         with self.subTest("a small context is read anew"):
             self.assertTrue(self.text_of("--prompt", CONTEXT, "--context", 8).startswith(CONTEXT))
         with self.subTest("no prompt"):

@@ -30,7 +30,9 @@ struct GenerateOptions {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     model.fields(visit);
-    visit("data", data, "dataset folder, or another one or a file, for its tokenizer", kRequired);
+    visit(
+        "data", data,
+        "dataset folder, or another one or a file, for its tokenizer; without it the model's own");
     visit("prompt", prompt,
           "text to continue; without it and prompt-file the standard input, a terminal's lines one "
           "by one");
@@ -59,16 +61,8 @@ struct GenerateOptions {
 class Writer {
  public:
   explicit Writer(const GenerateOptions& options)
-      : options_(options),
-        tokenizer_(Tokenizer::load(options.data)),
-        model_(options.model.open(
-            check_language_folder(trained_language_model(options.model.model, "generate")))),
-        decoder_(*model_, options.model.compute_type(), options.context) {
-    if (tokenizer_->vocabulary() > model_->config().vocabulary) {
-      throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", options.data,
-                                  tokenizer_->vocabulary(), model_->config().vocabulary));
-    }
-  }
+      : Writer(options,
+               check_language_folder(trained_language_model(options.model.model, "generate"))) {}
 
   // Prints what follows `prompt` as it comes, then tells on stderr how fast it came.
   void continue_text(const std::string& prompt) {
@@ -111,9 +105,21 @@ class Writer {
                static_cast<double>(count - 1) / seconds);
   }
 
+  Writer(const GenerateOptions& options, const LanguageFolder& folder)
+      : options_(options),
+        model_(options.model.open(folder)),
+        decoder_(*model_, options.model.compute_type(), options.context) {
+    const auto path = options.data.empty() ? folder.folder.path.string() : options.data;
+    tokenizer_ = Tokenizer::load(path);
+    if (tokenizer_->vocabulary() > model_->config().vocabulary) {
+      throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", path,
+                                  tokenizer_->vocabulary(), model_->config().vocabulary));
+    }
+  }
+
   const GenerateOptions& options_;
-  const std::unique_ptr<const Tokenizer> tokenizer_;
   const std::unique_ptr<Llama> model_;
+  std::unique_ptr<const Tokenizer> tokenizer_;
   Decoder decoder_;
   const RealClock clock_;
 };
