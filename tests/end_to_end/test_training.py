@@ -109,8 +109,8 @@ class Training(ClusterTest):
         cluster = Cluster(self.folder, 2)
         self.assert_success(cluster.launch())
         report = cluster.report()
-        self.assertEqual(list(report), ["rounds", "sites", "final_loss", "wan_bytes_sent", "noise_scales",
-                                        "sync_changes", "views", "presence"])
+        self.assertEqual(list(report), ["rounds", "sites", "final_loss", "training_losses", "validations",
+                                        "wan_bytes_sent", "noise_scales", "sync_changes", "views", "presence"])
         self.assertEqual(report["rounds"], 3)
         for site, name in zip(report["sites"], cluster.names):
             self.assertEqual(list(site), ["site", "trains", "steps", "tokens", "merged_tokens",
@@ -118,7 +118,7 @@ class Training(ClusterTest):
                                           "other_seconds", "idle_fraction", "hidden_wan_seconds",
                                           "exposed_wan_share", "uplink_bits_per_second", "links",
                                           "lost_seconds", "unaccounted_seconds",
-                                          "wall_seconds"])
+                                          "wall_seconds", "outcome"])
             self.assertEqual((site["site"], site["steps"], site["tokens"]),
                              (name, 15, 15 * 4 * 32))
         page = self.folder / "report.html"
