@@ -118,7 +118,7 @@ class Training(ClusterTest):
                                           "other_seconds", "idle_fraction", "hidden_wan_seconds",
                                           "exposed_wan_share", "uplink_bits_per_second", "links",
                                           "lost_seconds", "unaccounted_seconds",
-                                          "wall_seconds", "outcome"])
+                                          "wall_seconds", "outcome", "message"])
             self.assertEqual((site["site"], site["steps"], site["tokens"]),
                              (name, 15, 15 * 4 * 32))
         page = self.folder / "report.html"
