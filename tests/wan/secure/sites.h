@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <mutex>
 #include <span>
 #include <string>
 
@@ -21,11 +22,17 @@ class Authority {
   KeyPair site(const std::string& name) const { return issue(pair_, {run_, name}, -1, 30); }
   // Credentials of `site`, which knows `revoked` as revoked.
   Credentials credentials(const KeyPair& site, const std::vector<const X509*>& revoked = {}) const;
-  Credentials credentials(const std::string& name) const { return credentials(site(name)); }
+  // Thread-safe, unlike the issue of a key as such: OpenSSL completes a certificate at its first
+  // use.
+  Credentials credentials(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    return credentials(site(name));
+  }
 
  private:
   std::string run_;
   KeyPair pair_;
+  mutable std::mutex mutex_;
 };
 
 // Another owner of the same key and certificate.
