@@ -64,7 +64,7 @@ class Quality(ClusterTest):
     def test_types_and_top_p(self):
         """bf16 computes the same model, and the likeliest token alone is what temperature 0 takes."""
         likeliest = self.text_of("--prompt", CONTEXT, "--temperature", 0)
-        self.assertEqual(self.text_of("--prompt", CONTEXT, "--top-p", 0), likeliest)
+        self.assertEqual(self.text_of("--prompt", CONTEXT, "--top-p", 1e-6), likeliest)
         fp32, bf16 = (self.score("--compute", kind)["loss"] for kind in ("fp32", "bf16"))
         self.assertAlmostEqual(fp32, bf16, delta=0.02)
         self.assertTrue(self.text_of("--prompt", CONTEXT, "--compute", "bf16").startswith(CONTEXT))
@@ -110,6 +110,7 @@ class Quality(ClusterTest):
         cases = ((("generate", "--prompt", "a", "--prompt-file", empty), 2, "exclude each other"),
                  (("generate", "--prompt", "a", "--stop", ""), 2, "--stop must not be empty"),
                  (("generate", "--prompt", "a", "--compute", "fp8"), 2, "use fp32 or bf16"),
+                 (("generate", "--prompt", "a", "--top-p", 0), 2, "top_p"),
                  (("generate", "--prompt-file", self.folder / "none"), 3, "none"),
                  (("evaluate", "--text", empty), 3, "empty.txt: is empty"),
                  (("evaluate", "--questions", broken), 3, "line 1: endings: is missing"),

@@ -42,7 +42,7 @@ struct GenerateOptions {
     visit("temperature", temperature, "0 takes the likeliest token always", at_least(0));
     visit("top_k", top_k, "choose among so many likeliest; 0 is all", at_least(0));
     visit("top_p", top_p, "of these, among the fewest likeliest with this chance together",
-          in_range(0, 1));
+          Rules{.least = 0, .most = 1, .above_least = true});
     visit("seed", seed, "of the choices", at_least(0));
     visit("stop", stop, "end the text before this; may be given several times");
   }

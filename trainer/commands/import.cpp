@@ -8,6 +8,7 @@
 #include "trainer/commands/command_line.h"
 #include "trainer/model/language/companion_files.h"
 #include "trainer/model/language/model_folder.h"
+#include "trainer/telemetry/figure_text.h"
 
 namespace farstep {
 
@@ -49,7 +50,7 @@ std::string ids_text(const HfFacts& facts) {
 void print_model(const LanguageFolder& model, const std::vector<NamedText>& files) {
   const auto& [shape, facts] = model.config;
   fmt::print("{}: {} parameters in {} file{}\n", model.folder.path.string(),
-             num_parameters(model.layout), model.folder.files.size(),
+             count_text(num_parameters(model.layout)), model.folder.files.size(),
              model.folder.files.size() == 1 ? "" : "s");
   fmt::print("  shape       {} layers, hidden {}, intermediate {}, {} heads of {}, {} for keys\n",
              shape.layers, shape.hidden, shape.intermediate, shape.heads, shape.head_size(),

@@ -246,6 +246,10 @@ void find_ends(const std::filesystem::path& path, const std::string& end_token,
   std::error_code none;
   if (std::filesystem::exists(config_path, none)) {
     config = nlohmann::json::parse(read_file(config_path), nullptr, /*allow_exceptions=*/false);
+    // Another end token would be taken without a word.
+    if (config.is_discarded()) {
+      throw DataError(config_path.string() + ": is no JSON: copy or make the file again");
+    }
   }
   auto end = end_token.empty() ? configured_token(config, "eos_token") : std::optional(end_token);
   auto id = end ? tokenizer.id_of(*end) : first_known(tokenizer, kUsualEnds);

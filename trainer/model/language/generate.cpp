@@ -21,10 +21,9 @@ int64_t pick(const at::Tensor& all_logits, const GenerateSettings& settings,
   const auto [values, ids] = logits.topk(kept);  // the likeliest first
   auto chances = at::softmax(values / settings.temperature, 0);
   if (settings.top_p < 1) {
-    // A token stays while those before it sum up to less; so the likeliest always does.
+    // A token stays while those before it sum up to less. Before the likeliest there are none.
     const auto before = chances.cumsum(0) - chances;
     chances = chances * (before < settings.top_p);
-    chances[0].clamp_min_(1e-30);  // also where top_p is 0
   }
   return ids[chances.multinomial(1, /*replacement=*/false, generator).item<int64_t>()]
       .item<int64_t>();

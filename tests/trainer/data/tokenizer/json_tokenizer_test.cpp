@@ -75,6 +75,9 @@ TEST_CASE("the end token is what the user says, or the file beside it, or a usua
   CHECK(Tokenizer::load(folder.path())->bos() == 500);
   write_file(folder / "tokenizer_config.json", R"({"eos_token": "<gone>"})");
   CHECK_THROWS_WITH(Tokenizer::load(folder.path()), Catch::Contains("tokenizer_config.json names"));
+  write_file(folder / "tokenizer_config.json", R"({"eos_token": "<|im_end|>")");
+  CHECK_THROWS_WITH(Tokenizer::load(folder.path()),
+                    Catch::Contains("tokenizer_config.json: is no JSON"));
   std::filesystem::remove(folder / "tokenizer_config.json");
   file["added_tokens"] = FileJson::array();
   refuse(folder, file, "does not say which token ends a document");

@@ -68,10 +68,8 @@ TEST_CASE("one seed gives one text and another seed another") {
 
 TEST_CASE("a small top_p keeps the likeliest tokens alone") {
   auto model = small_model();
-  for (const double top_p : {0.0, 1e-6}) {
-    CHECK(generated(model, {.tokens = 6, .temperature = 2, .top_k = 0, .top_p = top_p}) ==
-          likeliest(model, {1, 5, 9}, 6, kCapacity));
-  }
+  CHECK(generated(model, {.tokens = 6, .temperature = 2, .top_k = 0, .top_p = 1e-6}) ==
+        likeliest(model, {1, 5, 9}, 6, kCapacity));
   // What can come first is the shortest run of likeliest tokens with half of the chances.
   const at::NoGradGuard no_grad;
   const auto chances = at::softmax(model.logits(at::tensor({1, 5, 9}).unsqueeze(0))[0][-1], 0);
