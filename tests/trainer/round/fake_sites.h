@@ -348,14 +348,14 @@ class FakeSites {
   FakeSite& operator[](std::size_t site) { return *sites[site]; }
 
   // Ends all waits with the loss of this site, at the meeting and in transfers. Any thread's.
-  void lose(const std::string& site) {
+  void lose(const std::string& site, bool comes_back = false) {
     {
       const std::lock_guard lock(mutex_);
       for (auto& [generation, transports] : transports_) {
         for (auto& transport : transports) transport->abort(site, "site " + site + " is gone");
       }
     }
-    meeting.lose(site);
+    meeting.lose(site, comes_back);
   }
 
   // Runs all sites until the end or the stop. Returns the results of their run_rounds().

@@ -43,9 +43,7 @@ inline void let_die(FakeSites& sites, std::size_t victim, int64_t round, int64_t
   sites.meeting.let_others_go_on();
   sites[victim].training.before_step = [=, &sites](const StepOrder& order) {
     if (order.round < round || (order.round == round && order.step < step)) return;
-    // First, or the others could end the run before.
-    if (comes_back) sites.meeting.let_join(static_cast<int>(victim));
-    sites.lose("s" + std::to_string(victim));
+    sites.lose("s" + std::to_string(victim), comes_back);
     throw Death();
   };
 }

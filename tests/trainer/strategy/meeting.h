@@ -34,14 +34,7 @@ class Meeting {
   // From here on the others go on in a new generation when a site is lost.
   void let_others_go_on() { others_go_on_ = true; }
 
-  // Makes a site that is no member get the state after the present round, at the end of which the
-  // members wait for it.
-  void let_join(int site) {
-    const std::lock_guard lock(mutex_);
-    newcomers_.insert(site);
-  }
-
-  // Asks `donor` for the state after `round`, for a site that let_join() has announced.
+  // Asks `donor` for the state after `round`, for a site that lose() has announced.
   void ask(int donor, int site, int64_t round) {
     const std::lock_guard lock(mutex_);
     const Newcomer newcomer{names_[index(site)], {}, names_[index(donor)]};
@@ -62,9 +55,15 @@ class Meeting {
     are_handed_over_ = true;
   }
 
-  // Loses a site. All present and future waits fail, or begin anew among the others.
-  void lose(const std::string& site) {
+  // Loses a site. All present and future waits fail, or begin anew among the others. One that
+  // `comes_back` gets the state after the present round, at the end of which the members wait for
+  // it. It is announced with the loss: before it, a sync could name the lost site as the donor;
+  // after it, the others could end the run.
+  void lose(const std::string& site, bool comes_back = false) {
     const std::lock_guard lock(mutex_);
+    if (comes_back) {
+      newcomers_.insert(static_cast<int>(std::ranges::find(names_, site) - names_.begin()));
+    }
     newest_lost_ = site;
     if (others_go_on_) {
       auto members = members_[generation_];
