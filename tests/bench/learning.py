@@ -34,6 +34,7 @@ STUDIES: dict[str, Callable[[list[int]], Iterable[Run]]] = {
     "muon_sweep": optimizers.muon_sweep,
     "muon": optimizers.all_seeds,
     "muon_more": optimizers.more,
+    "muon_large": optimizers.large_batches,
     "codecs": optimizers.codecs,
     "few_syncs": optimizers.few_syncs,
     "rounds": run_lengths.lengths,

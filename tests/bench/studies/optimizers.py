@@ -63,6 +63,8 @@ MUON_SWEEP = tuple(
 ALL_SEEDS = tuple(Sites(optimizer, steps, eta, mu, warm=warm)
                   for warm in (True, False) for optimizer in reversed(INNER)
                   for steps, eta, mu in ((50, 1.0, 0.7), (100, 1.0, 0.5)))
+# The batch of a site that closes Muon's gap, from the warm start.
+LARGE_BATCHES = tuple(Sites("muon", 50, 1.0, mu, total=400, batch=64) for mu in (0.5, 0.7))
 # More that may close the gap, from the warm start.
 MORE = (
     Sites("muon", 50, 1.0, 0.7, total=400, batch=16), Sites("muon", 50, 1.0, 0.7, total=400),
@@ -70,7 +72,7 @@ MORE = (
     Sites("muon", 50, 1.0, 0.7, total=3200),
     *(Sites(optimizer, 50, eta, mu, total=400, batch=16)
       for optimizer in ("muon", "adamw") for eta, mu in ((1.0, 0.5), (0.7, 0.5), (1.0, 0.0))),
-    *(Sites("muon", 50, 1.0, mu, total=400, batch=64) for mu in (0.5, 0.7)),
+    *LARGE_BATCHES,
     Sites("muon", 50, 1.0, 0.5, total=3200),
 )
 FEW_SYNCS = Sites("muon", 500, 1.0, 0.5, total=FEW_SYNCS_STEPS)
@@ -100,6 +102,11 @@ def all_seeds(seeds: list[int]) -> Iterator[Run]:
 def more(seeds: list[int]) -> Iterator[Run]:
     """What else may close Muon's gap, in one seed."""
     return with_bases(MORE, seeds[:1])
+
+
+def large_batches(seeds: list[int]) -> Iterator[Run]:
+    """Muon with the batch that closes its gap."""
+    return with_bases(LARGE_BATCHES, seeds)
 
 
 def codecs(seeds: list[int]) -> Iterator[Run]:
