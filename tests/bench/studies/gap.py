@@ -62,9 +62,9 @@ def gap_table(bench: Bench, seeds: list[int]) -> str:
                              inner={"peak_learning_rate": peak})
 
         results = [found for seed in seeds if (found := bench.find(run(seed)))]
-        if not results:
-            continue
         gaps = paired(bench, seeds, run, lambda seed: data_parallel(seed, GAP_STEPS))
+        if not gaps:
+            continue
         losses = [one["loss"] for one in results]
         of_means = [one["tails"][str(TAILS[-1])] for one in results]
         lines.append(f"| {steps} | {eta} / {mu} | {json.dumps(sync) if sync else ''} | {peak:g} "

@@ -12,7 +12,7 @@ from studies.gap import GAP_STEPS, STREAMING
 from studies.runs import BATCH, INNER, Bench, Run, data_parallel, equal_run
 from studies.tables import paired, spread
 
-FEW_SYNCS_STEPS = 4000  # in 8 rounds of H 500
+FEW_SYNCS_STEPS = (4000, 16000)  # in 8 and 32 rounds of H 500
 # With error feedback, blocks and fraction by default.
 CODECS = ("int2", "int4", "top_k")
 
@@ -75,7 +75,7 @@ MORE = (
     *LARGE_BATCHES,
     Sites("muon", 50, 1.0, 0.5, total=3200),
 )
-FEW_SYNCS = Sites("muon", 500, 1.0, 0.5, total=FEW_SYNCS_STEPS)
+FEW_SYNCS = tuple(Sites("muon", 500, 1.0, 0.5, total=total) for total in FEW_SYNCS_STEPS)
 
 
 def with_bases(chosen: tuple[Sites, ...], seeds: list[int]) -> Iterator[Run]:
@@ -121,8 +121,9 @@ def codecs(seeds: list[int]) -> Iterator[Run]:
 def few_syncs(seeds: list[int]) -> Iterator[Run]:
     """The least bytes: H 500 by int2 against fp32 deltas."""
     for seed in seeds:
-        yield FEW_SYNCS.run(seed)
-        yield FEW_SYNCS.with_codec("int2").run(seed)
+        for sites in FEW_SYNCS:
+            yield sites.run(seed)
+            yield sites.with_codec("int2").run(seed)
 
 
 def muon_table(bench: Bench, seeds: list[int]) -> str:
@@ -151,14 +152,15 @@ def muon_table(bench: Bench, seeds: list[int]) -> str:
 
 def codec_table(bench: Bench, seeds: list[int]) -> str:
     """Markdown: each codec against fp32 deltas."""
-    lines = ["| optimizer | H | codec | seeds | mean loss | minus that of fp32 |",
-             "|---|---|---|---|---|---|"]
+    lines = ["| optimizer | H | steps | codec | seeds | mean loss | minus that of fp32 |",
+             "|---|---|---|---|---|---|---|"]
     of_h_50 = [(Sites(optimizer, 50, 1.0, 0.7), kind) for optimizer in INNER for kind in CODECS]
-    for sites, kind in [*of_h_50, (FEW_SYNCS, "int2")]:
+    for sites, kind in [*of_h_50, *((sites, "int2") for sites in FEW_SYNCS)]:
         encoded = sites.with_codec(kind)
         losses = [loss for seed in seeds if (loss := bench.loss(encoded.run(seed)))]
         differences = paired(bench, seeds, encoded.run, sites.run)
         if differences:
-            lines.append(f"| {sites.optimizer} | {sites.steps} | {kind} | {len(differences)} "
-                         f"| {statistics.mean(losses):.4f} | {spread(differences)} |")
+            lines.append(f"| {sites.optimizer} | {sites.steps} | {sites.total} | {kind} "
+                         f"| {len(differences)} | {statistics.mean(losses):.4f} "
+                         f"| {spread(differences)} |")
     return "\n".join(lines)
