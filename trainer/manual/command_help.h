@@ -19,10 +19,10 @@ struct OptionHelp {
   bool positional = false, required = false;
   bool is_text = false;    // any text, a file's name too; else a number
   bool is_folder = false;  // it names a folder
-  std::string doc;
-  std::string limits;                // "at least 1"; empty if all values are allowed
-  std::vector<std::string> choices;  // the allowed names, if there are only these
-  std::string fallback;              // the default; empty if there is none to tell
+  std::string doc = "";
+  std::string limits = "";                // "at least 1"; empty if all values are allowed
+  std::vector<std::string> choices = {};  // the allowed names, if there are only these
+  std::string fallback = "";              // the default; empty if there is none to tell
 };
 
 // A part of a command's help after its options.
