@@ -74,7 +74,7 @@ class Place:
         (folder / "bin/scp").chmod(0o755)
         shutil.copytree(SOURCE / "configs", folder / "configs")
         self.environment = os.environ | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
-                                         "MACHINES": str(folder)}
+                                         "HOME": str(folder), "MACHINES": str(folder)}
         novel = (SOURCE / ".deps/corpus/austen/persuasion.txt").read_text(encoding="utf-8")
         (folder / "corpus").mkdir()
         (folder / "corpus/novel.txt").write_text(novel[:150_000])
@@ -194,8 +194,37 @@ def before_profiles(place: Place):
     shutil.copy(SOURCE / "configs/scenarios/spread_4_to_1.json", place.folder / "my_sites.json")
 
 
+def members_of(json_value) -> set[str]:
+    """The names of all members, but for what has names of its own: causes, and records of events."""
+    if isinstance(json_value, list):
+        return set().union(*map(members_of, json_value))
+    if not isinstance(json_value, dict):
+        return set()
+    named_elsewhere = ("idle_seconds", "views", "sync_changes")
+    inside = (members_of(value) for name, value in json_value.items() if name not in named_elsewhere)
+    return set(json_value).union(*inside)
+
+
+def check_the_documents(address: str, token: str):
+    """Every member of the answers, and every metric, is in the page that lists them."""
+    page = (SOURCE / "docs/watch_api.md").read_text(encoding="utf-8")
+    for path in ("status", "report", "charts", "timeline?seconds=all"):
+        request = urllib.request.Request(f"{address}api/{path}", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            found = members_of(json.load(answer))
+        assert len(found) > 3, found
+        missing = [name for name in found if f"`{name}`" not in page]
+        assert not missing, f"docs/watch_api.md has no {missing} of /api/{path}"
+    request = urllib.request.Request(f"{address}metrics", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        metrics = {line.split()[2] for line in answer.read().decode().splitlines() if line.startswith("# TYPE")}
+    assert len(metrics) > 20, metrics
+    missing = [name for name in metrics if f"`{name}`" not in page]
+    assert not missing, f"docs/watch_api.md has no metrics {missing}"
+
+
 def read_the_page(place: Place):
-    """With the token alone the page is served."""
+    """With the token alone the page is served, and its answers are as the documents say."""
     place.wait_for("token")
     address = f"http://127.0.0.1:{place.ports + 6}/"
     deadline = time.monotonic() + SECONDS
@@ -204,10 +233,11 @@ def read_the_page(place: Place):
             token = (place.folder / "token").read_text().strip()
             with urllib.request.urlopen(f"{address}?token={token}", timeout=10) as answer:
                 assert b"<html" in answer.read()
-                break
+            break
         except urllib.error.URLError:
             assert time.monotonic() < deadline, "the page is not served"
             time.sleep(0.05)  # until it listens
+    check_the_documents(address, token)
     try:
         urllib.request.urlopen(address, timeout=10)
         raise AssertionError("the page is served without the token")
