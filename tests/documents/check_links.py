@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the documents: every link leads to a file and a heading of it, every path below docs/ to a
-file, every document is in the index, and the README stays short.
+file, every document is in the index, and README and images stay small.
 
 Prints every fault as FILE:LINE and exits 1 if there is one.
 """
@@ -15,6 +15,7 @@ LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 MENTION = re.compile(r"(?<![\w/.-])docs/[\w./-]*\w")  # in comments, messages and other documents
 ANCHOR = re.compile(r"\]\(([^)#\s]*)#([^)\s]+)\)")
 INDEX, README = Path("docs/README.md"), Path("README.md")
+IMAGE_BYTES = 150_000
 README_LINES, README_COLUMNS = 120, 120  # of what a reader sees
 
 
@@ -75,6 +76,8 @@ def main() -> int:
         faults.append(f"{README}:{len(lines)}: has {len(lines)} lines, at most {README_LINES - 1} may be")
     faults += [f"{README}:{number}: is {len(line)} columns wide, at most {README_COLUMNS - 1} may be"
                for number, line in enumerate(lines, 1) if len(line) >= README_COLUMNS]
+    faults += [f"{image}:1: has {image.stat().st_size} bytes, at most {IMAGE_BYTES} may be"
+               for image in tracked("docs/*.png") if image.stat().st_size > IMAGE_BYTES]
     print(*faults, sep="\n", end="\n" if faults else "")
     return 1 if faults else 0
 

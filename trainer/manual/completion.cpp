@@ -1,5 +1,7 @@
 #include "trainer/manual/completion.h"
 
+#include <algorithm>
+
 namespace farstep {
 
 namespace {
