@@ -92,7 +92,8 @@ MAY_INCLUDE = {
     "tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
-    "trainer/commands": "base system config settings telemetry series report watch text tokenizer tokens images outer_optimizer knowledge policy "
+    "trainer/manual": "base config",
+    "trainer/commands": "base system config manual settings telemetry series report watch text tokenizer tokens images outer_optimizer knowledge policy "
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
     "peers launch probe run",
     "trainer": "base system commands",
@@ -127,7 +128,7 @@ SETTINGS = "trainer/settings"
 UNITS = (3, 10)
 OTHER_UNITS = {
     "trainer/inner": (3, 13),
-    "trainer/commands": (3, 22),  # one a subcommand, and what some of them share
+    "trainer/commands": (3, 26),  # one a subcommand, and what some of them share
     "trainer/kernels/products": (3, 13),  # a table of kernels for each set of instructions
     "wan/roster": (3, 13),  # most are parts of one class
     "outer_optimizer/codec": (3, 12),

@@ -76,6 +76,23 @@ function(farstep_list_bundle)
   install(FILES scripts/find_libtorch.sh scripts/script_help.sh LICENSE DESTINATION . COMPONENT bundle)
 endfunction()
 
+# The target `manual`, part of `all`: man pages and shell completion, below share/ of the build folder
+# and of an installation.
+function(farstep_manual)
+  set(share "${CMAKE_BINARY_DIR}/share")
+  set(stamp "${CMAKE_BINARY_DIR}/manual.stamp")
+  add_custom_command(OUTPUT "${stamp}"
+    COMMAND "${CMAKE_COMMAND}" -E rm -rf "${share}/man"  # a page of a former command would stay
+    COMMAND farstep manual --output "${share}"
+    COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
+    DEPENDS farstep
+    COMMENT "Writing the man pages and shell completion")
+  add_custom_target(manual ALL DEPENDS "${stamp}")
+  foreach(part IN ITEMS man bash-completion zsh fish)
+    install(DIRECTORY "${share}/${part}" DESTINATION share COMPONENT manual)
+  endforeach()
+endfunction()
+
 # Links layers and libraries from outside, and takes the precompiled header: LibTorch's, or else that
 # of `headers` (plain or test).
 function(farstep_link target visibility layers outside torch headers)

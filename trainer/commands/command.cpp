@@ -31,6 +31,7 @@ constexpr Command kCommands[] = {
     {"import", "checks a Hugging Face folder, and copies it for a run to start from",
      import_command},
     {"export", "a checkpoint as a Hugging Face folder", export_command},
+    {"manual", "writes the man pages, and completion for bash, zsh and fish", manual_command},
 };
 
 void print_help() {
@@ -44,7 +45,9 @@ void print_help() {
     fmt::print("  {:<4} {}{}{}\n", row.code, row.meaning, row.remedy.empty() ? "" : ": ",
                row.remedy);
   }
-  fmt::print("\n`farstep COMMAND --help` lists every option and every config field.\n");
+  fmt::print(
+      "\n`farstep COMMAND --help` lists every option and every config field.\n"
+      "`farstep --check-arguments COMMAND ...` reads the command's arguments, and does nothing.\n");
 }
 
 }  // namespace
@@ -63,13 +66,18 @@ int run_command(const Arguments& arguments) {
     fmt::print("farstep {}\nCUDA kernels: {}\n", FARSTEP_VERSION, FARSTEP_CUDA_TEXT);
     return 0;
   }
+  const bool only_check = arguments[0] == "--check-arguments";
+  if (only_check && arguments.size() == 1)
+    throw ConfigError("--check-arguments: of which command?");
+  const auto first = arguments.begin() + (only_check ? 1 : 0);
   for (const auto& command : kCommands) {
-    if (command.name == arguments[0]) {
-      return command.run({arguments.begin() + 1, arguments.end()});
+    if (command.name == *first) {
+      Arguments own(first + 1, arguments.end());
+      own.only_check = only_check;
+      return command.run(own);
     }
   }
-  throw ConfigError(
-      fmt::format("'{}' is not a command; `farstep --help` lists them", arguments[0]));
+  throw ConfigError(fmt::format("'{}' is not a command; `farstep --help` lists them", *first));
 }
 
 }  // namespace farstep

@@ -7,23 +7,34 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/manual/command_help.h"
+
 namespace farstep {
 
-using Arguments = std::vector<std::string>;
+// The arguments after a command's name, and what is wanted of the command. One that takes its
+// options by parse_command_line() does what is wanted.
+struct Arguments : std::vector<std::string> {
+  using std::vector<std::string>::vector;
+  CommandHelp* help = nullptr;  // if given: it writes its help there, and does nothing else
+  bool only_check = false;      // it reads the arguments, and does nothing else
+};
 
 struct Command {
   std::string_view name;
   std::string_view summary;
-  // Runs the command with the arguments after its name, and returns the exit code. Errors are
-  // thrown.
+  // Runs the command with its arguments, and returns the exit code. Errors are thrown.
   int (*run)(const Arguments& arguments);
 };
 
 // Returns all subcommands, in the order of the help.
 std::span<const Command> commands();
 
-// Runs the subcommand named first in `arguments`, or --help or --version. Returns the exit code.
-// Throws ConfigError for an unknown name.
+// Returns the help of all commands, and of every file that has a man page.
+ProgramHelp program_help();
+
+// Runs the subcommand named first in `arguments`, or --help or --version. After --check-arguments
+// it only reads the subcommand's arguments. Returns the exit code. Throws ConfigError for an
+// unknown name.
 int run_command(const Arguments& arguments);
 
 int check_command(const Arguments& arguments);
@@ -35,6 +46,7 @@ int import_command(const Arguments& arguments);
 int inspect_command(const Arguments& arguments);
 int keys_command(const Arguments& arguments);
 int launch_command(const Arguments& arguments);
+int manual_command(const Arguments& arguments);
 int plan_command(const Arguments& arguments);
 int profile_command(const Arguments& arguments);
 int report_command(const Arguments& arguments);

@@ -3,6 +3,8 @@
 // messages.
 #include "trainer/commands/command_line.h"
 
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
@@ -10,49 +12,76 @@ namespace farstep::detail {
 
 namespace {
 
-std::string option_name(const Option& option) {
-  std::string name = option.field;
-  std::replace(name.begin(), name.end(), '_', '-');
-  return option.positional ? name : "--" + name;
+std::string summary_of(const std::string& command) {
+  const auto found = std::ranges::find(commands(), command, &Command::name);
+  return found == commands().end() ? "" : std::string(found->summary);
+}
+
+std::string footer_of(const std::vector<HelpSection>& sections) {
+  std::string text;
+  for (const auto& section : sections) text += (text.empty() ? "" : "\n") + section.text;
+  return text;
 }
 
 Json value_of(const Option& option, const std::string& text) {
-  if (option.is_text) return text;
+  if (option.help.is_text) return text;
   const auto parsed = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   return parsed.is_discarded() ? Json(text) : parsed;  // the strict reader checks it
 }
 
 }  // namespace
 
+std::string option_name(std::string field, bool positional) {
+  std::ranges::replace(field, '_', '-');
+  return positional ? field : "--" + field;
+}
+
+std::string option_text(const OptionHelp& help) {
+  auto text = help.doc;
+  if (!help.limits.empty()) text += " (" + help.limits + ")";
+  if (!help.choices.empty()) text += fmt::format(" ({})", fmt::join(help.choices, " "));
+  if (help.required) text += " [required]";
+  if (!help.fallback.empty()) text += " [" + help.fallback + "]";
+  return text;
+}
+
+CommandHelp help_of(const std::string& command, const std::vector<Option>& options,
+                    const std::vector<HelpSection>& sections) {
+  CommandHelp help{
+      .name = command, .summary = summary_of(command), .options = {}, .sections = sections};
+  for (const auto& option : options) help.options.push_back(option.help);
+  return help;
+}
+
 std::optional<Json> parse_options(const std::string& command, const std::vector<Option>& options,
-                                  const Arguments& arguments, const std::string& details) {
-  const auto found =
-      std::find_if(commands().begin(), commands().end(),
-                   [&](const Command& candidate) { return candidate.name == command; });
-  CLI::App app(found == commands().end() ? "" : std::string(found->summary), "farstep " + command);
-  app.footer(details);
-  const bool has_positional = std::any_of(options.begin(), options.end(),
-                                          [](const Option& option) { return option.positional; });
+                                  const Arguments& arguments,
+                                  const std::vector<HelpSection>& sections) {
+  CLI::App app(summary_of(command), "farstep " + command);
+  app.footer(footer_of(sections));
+  const bool has_positional =
+      std::ranges::any_of(options, [](const Option& option) { return option.help.positional; });
   // CLI11 keeps references to these, so their sizes must not change.
   std::vector<std::string> values(options.size());
   std::vector<std::vector<std::string>> lists(options.size());
   std::vector<CLI::Option*> parsed;
   for (std::size_t i = 0; i < options.size(); ++i) {
-    const auto name = option_name(options[i]);
-    if (options[i].shape == OptionShape::kFlag) {
-      parsed.push_back(app.add_flag(name, options[i].doc));
-    } else if (options[i].shape == OptionShape::kFlagOfNames) {
-      parsed.push_back(app.add_flag(name, values[i], options[i].doc));
-    } else if (options[i].shape == OptionShape::kValue) {
-      parsed.push_back(app.add_option(name, values[i], options[i].doc)->type_name(""));
+    const auto& help = options[i].help;
+    const auto text = option_text(help);
+    if (help.shape == OptionShape::kFlag) {
+      parsed.push_back(app.add_flag(help.name, text));
+    } else if (help.shape == OptionShape::kFlagOfNames) {
+      parsed.push_back(app.add_flag(help.name, values[i], text));
+    } else if (help.shape == OptionShape::kValue) {
+      parsed.push_back(app.add_option(help.name, values[i], text)->type_name(""));
     } else {
-      parsed.push_back(app.add_option(name, lists[i], options[i].doc)->type_name(""));
+      parsed.push_back(app.add_option(help.name, lists[i], text)->type_name(""));
       // Otherwise "--set a=1 FOLDER" would read the folder as a second value.
-      if (has_positional && !options[i].positional) parsed.back()->allow_extra_args(false);
+      if (has_positional && !help.positional) parsed.back()->allow_extra_args(false);
     }
   }
   try {
-    app.parse(Arguments(arguments.rbegin(), arguments.rend()));  // CLI11 reads from the end
+    // CLI11 reads from the end.
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
     fmt::print("{}", app.help());
     return std::nullopt;
@@ -63,17 +92,21 @@ std::optional<Json> parse_options(const std::string& command, const std::vector<
   Json json = Json::object();
   for (std::size_t i = 0; i < options.size(); ++i) {
     if (parsed[i]->count() == 0) continue;
-    if (options[i].shape == OptionShape::kFlag) {
-      json[options[i].field] = true;
-    } else if (options[i].shape == OptionShape::kFlagOfNames) {
-      // CLI11 has "true" for a flag that stands alone.
-      json[options[i].field] = values[i] == "true" ? options[i].value_without_text : values[i];
-    } else if (options[i].shape == OptionShape::kValue) {
-      json[options[i].field] = value_of(options[i], values[i]);
-    } else {
-      for (const auto& text : lists[i]) {
-        json[options[i].field].push_back(value_of(options[i], text));
-      }
+    const auto& field = options[i].field;
+    switch (options[i].help.shape) {
+      case OptionShape::kFlag:
+        json[field] = true;
+        break;
+      case OptionShape::kFlagOfNames:
+        // CLI11 has "true" for a flag that stands alone.
+        json[field] = values[i] == "true" ? options[i].value_without_text : values[i];
+        break;
+      case OptionShape::kValue:
+        json[field] = value_of(options[i], values[i]);
+        break;
+      case OptionShape::kList:
+        for (const auto& text : lists[i]) json[field].push_back(value_of(options[i], text));
+        break;
     }
   }
   return json;

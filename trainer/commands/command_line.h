@@ -22,37 +22,41 @@ concept FlagOfNames = NamedEnum<T> && requires(T value) {
   { value_without_text(value) } -> std::same_as<T>;
 };
 
-enum class OptionShape { kFlag, kFlagOfNames, kValue, kList };
-
 struct Option {
   std::string field;
-  std::string doc;
-  OptionShape shape = OptionShape::kValue;
-  bool is_text = false;  // the argument is used verbatim, not parsed as JSON
-  bool positional = false;
-  std::string value_without_text;  // of a flag of names
+  OptionHelp help;
+  std::string value_without_text = "";  // of a flag of names
 };
+
+// Returns the option's name on a command line.
+std::string option_name(std::string field, bool positional);
+// Returns what the help says of the option.
+std::string option_text(const OptionHelp& help);
 
 class OptionLister {
  public:
   explicit OptionLister(std::vector<Option>& options) : options_(options) {}
   template <typename T>
   void operator()(const char* name, T& value, const char* doc, const Rules& rules = {}) {
-    std::string text = doc;
-    if (!rules.text().empty()) text += " (" + rules.text() + ")";
+    OptionHelp help{.name = option_name(name, rules.positional),
+                    .shape = shape_of<T>(),
+                    .positional = rules.positional,
+                    .required = rules.required,
+                    .is_text = is_text<T>(),
+                    .is_folder = rules.folder,
+                    .doc = doc,
+                    .limits = rules.text(),
+                    .choices = {},
+                    .fallback = ""};
     if constexpr (NamedEnum<T>) {
-      text += " (";
-      for (const auto option : enum_names(value)) text += std::string(option) + " ";
-      text.back() = ')';
+      for (const auto choice : enum_names(value)) help.choices.emplace_back(choice);
     }
-    if (rules.required) {
-      text += " [required]";
-    } else if (const auto fallback = print_value(value);
-               !fallback.is_null() && !fallback.empty() && fallback != "" && fallback != false) {
-      text += " [" +
-              (fallback.is_string() ? fallback.template get<std::string>() : fallback.dump()) + "]";
+    if (const auto fallback = print_value(value); !rules.required && !fallback.is_null() &&
+                                                  !fallback.empty() && fallback != "" &&
+                                                  fallback != false) {
+      help.fallback = fallback.is_string() ? fallback.template get<std::string>() : fallback.dump();
     }
-    options_.push_back({name, text, shape_of<T>(), is_text<T>(), rules.positional, {}});
+    options_.push_back({.field = name, .help = std::move(help)});
     if constexpr (FlagOfNames<T>) {
       options_.back().value_without_text = name_of(value_without_text(value));
     }
@@ -65,6 +69,7 @@ class OptionLister {
     if constexpr (FlagOfNames<T>) return OptionShape::kFlagOfNames;
     return VectorField<T> ? OptionShape::kList : OptionShape::kValue;
   }
+  // Such an argument is used verbatim, not parsed as JSON.
   template <typename T>
   static constexpr bool is_text() {
     if constexpr (OptionalField<T> || VectorField<T>) {
@@ -77,24 +82,48 @@ class OptionLister {
   std::vector<Option>& options_;
 };
 
-// Returns the options' values as JSON. If help was requested, prints it with `details` at the end
-// and returns nullopt.
+// Returns the options' values as JSON. If help was requested, prints it with the sections at the
+// end and returns nullopt.
 std::optional<Json> parse_options(const std::string& command, const std::vector<Option>& options,
-                                  const Arguments& arguments, const std::string& details);
+                                  const Arguments& arguments,
+                                  const std::vector<HelpSection>& sections);
+
+// Returns what the command says of itself.
+CommandHelp help_of(const std::string& command, const std::vector<Option>& options,
+                    const std::vector<HelpSection>& sections);
 
 }  // namespace detail
 
-// Parses `arguments` of the command. If --help was requested, prints the help with `details` at the
-// end and returns nullopt. Throws ConfigError.
+// The fields of a config file, as a part of the help; its man page has them too.
+template <HasFields Config>
+HelpSection config_section(const std::string& title, const std::string& man_page) {
+  return {title + ":\n" + help_text(list_fields<Config>()), man_page};
+}
+
+// Parses `arguments` of the command. If --help was requested, prints the help with `sections` at
+// the end. Returns nullopt then, and if the command is to do nothing. Throws ConfigError.
 template <HasFields Options>
 std::optional<Options> parse_command_line(const std::string& command, const Arguments& arguments,
-                                          const std::string& details = "") {
+                                          const std::vector<HelpSection>& sections = {}) {
   std::vector<detail::Option> options;
   Options defaults{};
   defaults.fields(detail::OptionLister(options));
-  const auto json = detail::parse_options(command, options, arguments, details);
+  if (arguments.help != nullptr) {
+    *arguments.help = detail::help_of(command, options, sections);
+    return std::nullopt;
+  }
+  const auto json = detail::parse_options(command, options, arguments, sections);
   if (!json) return std::nullopt;
-  return read_json<Options>(*json, "farstep " + command);
+  auto parsed = read_json<Options>(*json, "farstep " + command);
+  if (arguments.only_check) return std::nullopt;
+  return parsed;
+}
+
+// The same with a text at the end of the help.
+template <HasFields Options>
+std::optional<Options> parse_command_line(const std::string& command, const Arguments& arguments,
+                                          const std::string& text) {
+  return parse_command_line<Options>(command, arguments, std::vector{HelpSection{text}});
 }
 
 }  // namespace farstep

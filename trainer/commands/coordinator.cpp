@@ -44,9 +44,9 @@ struct CoordinatorOptions {
 int coordinator_command(const Arguments& arguments) {
   const auto options = parse_command_line<CoordinatorOptions>(
       "coordinator", arguments,
-      fmt::format("Fields of the coordinator's config:\n{}\nFields of the run file:\n{}",
-                  help_text(list_fields<CoordinatorConfig>()),
-                  help_text(list_fields<RunConfig>())));
+      {config_section<CoordinatorConfig>("Fields of the coordinator's config",
+                                         "farstep-coordinator(5)"),
+       config_section<RunConfig>("Fields of the run file", "farstep-run(5)")});
   if (!options) return 0;
   const auto loaded = load_coordinator(options->config, options->set);
   const auto& config = loaded.coordinator;

@@ -36,7 +36,7 @@ struct EvaluateOptions {
   void fields(Visitor&& visit) {
     model.fields(visit);
     visit("data", data, "dataset folder: its validation split, or its tokenizer for the text",
-          kRequired);
+          a_folder(kRequired));
     visit("text", text, "file whose text is read instead");
     visit("questions", questions,
           "file of multiple-choice questions to answer instead, as HellaSwag's: a JSON object a "

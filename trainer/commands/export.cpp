@@ -20,14 +20,15 @@ struct ExportOptions {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("model", model, "a site's folder, a checkpoint, or a Hugging Face folder", kPositional);
+    visit("model", model, "a site's folder, a checkpoint, or a Hugging Face folder",
+          a_folder(kPositional));
     visit(
         "output", output,
         "folder to make: config.json, model.safetensors, and the tokenizer's files that the model "
         "has beside it",
-        kRequired);
+        a_folder(kRequired));
     visit("dtype", dtype, "type of the weights");
-    visit("data", data, "dataset folder, to take the tokenizer from it instead");
+    visit("data", data, "dataset folder, to take the tokenizer from it instead", a_folder());
   }
 };
 

@@ -24,9 +24,10 @@ struct ImportOptions {
   void fields(Visitor&& visit) {
     visit("model", model,
           "Hugging Face folder of a LLaMA: config.json, and model.safetensors or its shards",
-          kPositional);
+          a_folder(kPositional));
     visit("output", output,
-          "folder to make: the model in one file, with its tokenizer; empty: only check the model");
+          "folder to make: the model in one file, with its tokenizer; empty: only check the model",
+          a_folder());
     visit(
         "dtype", dtype,
         "type of the weights in that folder; bf16 halves it, and loses nothing of a model in bf16");

@@ -24,7 +24,7 @@ struct InspectOptions {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("folder", folder, "dataset folder", kPositional);
+    visit("folder", folder, "dataset folder", a_folder(kPositional));
     visit("windows", windows, "windows of each split to decode, evenly spread", at_least(0));
     visit("window_tokens", window_tokens, "tokens of a window", at_least(1));
   }

@@ -17,7 +17,7 @@ struct KeysOptions {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("folder", folder, "where the run's authority is, or will be");
+    visit("folder", folder, "where the run's authority is, or will be", a_folder());
     visit("run", run, "makes a new authority, of the run with this name");
     visit("sites", sites, "sites that get a key and a certificate");
     visit("revoke", revoke, "sites whose certificates are revoked");

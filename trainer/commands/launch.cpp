@@ -18,7 +18,7 @@ struct LaunchOptions {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("folder", folder, "folder with run.json and a config a site", kPositional);
+    visit("folder", folder, "folder with run.json and a config a site", a_folder(kPositional));
     visit("set", set, "PATH=VALUE: passed on to every site");
     visit("resume", resume, kResumeDoc);
     visit("lab", lab,

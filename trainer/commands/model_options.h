@@ -19,7 +19,8 @@ struct ModelOptions {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("model", model, "a site's folder, a checkpoint, or a Hugging Face folder", kPositional);
+    visit("model", model, "a site's folder, a checkpoint, or a Hugging Face folder",
+          a_folder(kPositional));
     visit("device", device, "what computes");
     visit("index", index, "which of the GPUs", at_least(0));
     visit("threads", threads, "threads of the processor; 0 is one a core", in_range(0, 4096));

@@ -22,12 +22,13 @@ struct ReportOptions {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("run_folder", run_folder, "folder of a run, or of one site of it", kPositional);
+    visit("run_folder", run_folder, "folder of a run, or of one site of it", a_folder(kPositional));
     visit("json", json, "print one JSON object instead of tables");
     visit("idle", idle, "print only the idle time and the plan");
     visit("html", html, "also write a page that needs nothing else to this file");
     visit("csv", csv, "also write every figure by step and round to this file");
-    visit("tensorboard", tensorboard, "also write them to this folder, for tensorboard --logdir");
+    visit("tensorboard", tensorboard, "also write them to this folder, for tensorboard --logdir",
+          a_folder());
   }
 };
 

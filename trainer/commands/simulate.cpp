@@ -51,7 +51,7 @@ struct SimulateOptions {
     visit("fragments", fragments, "parts of the model that are synced one after the other");
     visit("delay_steps", delay_steps, "inner steps in which training hides a fragment's sync");
     visit("codec", codec, "how the deltas and their mean travel");
-    visit("out", out, "also write events to this new folder, for `farstep report`");
+    visit("out", out, "also write events to this new folder, for `farstep report`", a_folder());
     visit("json", json, "print one JSON object instead of a table");
   }
 };
@@ -88,7 +88,7 @@ Scenario read_scenario(const SimulateOptions& options, const std::string& source
 
 int simulate_command(const Arguments& arguments) {
   const auto options = parse_command_line<SimulateOptions>(
-      "simulate", arguments, "Scenario file:\n" + help_text(list_fields<Scenario>()));
+      "simulate", arguments, {config_section<Scenario>("Scenario file", "farstep-scenario(5)")});
   if (!options) return 0;
   const auto source = options->scenario.empty() ? "farstep simulate" : options->scenario;
   const auto scenario = read_scenario(*options, source);

@@ -43,8 +43,8 @@ struct TrainOptions {
 int train_command(const Arguments& arguments) {
   const auto options = parse_command_line<TrainOptions>(
       "train", arguments,
-      fmt::format("Fields of the site's config:\n{}\nFields of the run file:\n{}",
-                  help_text(list_fields<SiteConfig>()), help_text(list_fields<RunConfig>())));
+      {config_section<SiteConfig>("Fields of the site's config", "farstep-site(5)"),
+       config_section<RunConfig>("Fields of the run file", "farstep-run(5)")});
   if (!options) return 0;
   const auto loaded = load_site(options->config, options->set);
   set_up_log(loaded.site.name, loaded.site.log_level);

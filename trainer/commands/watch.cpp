@@ -22,7 +22,7 @@ struct WatchCommandOptions : WatchOptions {
   void fields(Visitor&& visit) {
     visit("run_folders", run_folders,
           "folder of a run, or of its sites; also before the run begins, and after its end",
-          kPositional);
+          a_folder(kPositional));
     WatchOptions::fields(visit);
   }
 };

@@ -33,6 +33,7 @@ struct Rules {
   bool above_least = false;  // `least` itself is refused
   bool required = false;     // it has no default
   bool positional = false;   // on a command line it is given without its name
+  bool folder = false;       // it names a folder, which a shell can complete
 
   bool allow(double value) const {
     return value <= most && (above_least ? value > least : value >= least);
@@ -54,6 +55,10 @@ constexpr Rules in_range(double least, double most) {
 }
 constexpr Rules required(Rules rules) {
   rules.required = true;
+  return rules;
+}
+constexpr Rules a_folder(Rules rules = {}) {
+  rules.folder = true;
   return rules;
 }
 

@@ -40,7 +40,7 @@ struct TokenizeOptions {
           "text files, folders of them, and patterns (.jsonl: a document a line; other names: one "
           "document; each also .gz or .zst)",
           kPositional);
-    visit("output", output, "dataset folder to make, or to replace", kRequired);
+    visit("output", output, "dataset folder to make, or to replace", a_folder(kRequired));
     visit("tokenizer", tokenizer,
           "tokenizer to use: a tokenizer.json, a SentencePiece model, or a folder with one");
     visit("end_token", end_token,

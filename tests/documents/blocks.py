@@ -1,0 +1,110 @@
+"""The blocks of the documents, and the marks that say what becomes of their commands.
+
+A mark is a comment in the line above a block; readers do not see it:
+
+    <!-- run: WALK -->                 a walk of test_walks.py runs the block, as it is written
+    <!-- run: WALK, file: NAME -->     the walk writes the block to a file of that name
+    <!-- run by: tests/PATH -->        another test runs it
+    <!-- not run: REASON -->           no test does
+
+Every block of the language sh has one, other blocks may. Commands stand in blocks of sh alone.
+"""
+
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = re.compile(r"\s*<!-- (run|run by|not run): (.*?)(?:, file: (\S+))? -->$")
+FENCE = re.compile(r"( *)```(\w*)$")
+# What begins a command line of ours, in a block of sh or outside of one.
+COMMAND = re.compile(r"(sudo )?(farstep|bundle/|build/\w+/|scripts/|cmake) ?\S")
+PROGRAMS = re.compile(r"(?:^|/)farstep$")
+
+
+@dataclass
+class Block:
+    page: Path
+    line: int  # of the fence
+    language: str
+    text: str
+    kind: str = ""  # of the mark: run, run by, not run; empty without one
+    subject: str = ""
+    file: str | None = None
+
+    @property
+    def place(self) -> str:
+        """As editors and compilers write it."""
+        return f"{self.page}:{self.line}"
+
+
+def pages() -> list[Path]:
+    """README.md and all pages below docs/, in the order in which one reads them."""
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "docs/*.md"],
+                            check=True, capture_output=True, text=True).stdout.split()
+    return [Path("README.md"), Path("docs/guide.md"),
+            *(Path(name) for name in sorted(listed) if name != "docs/guide.md")]
+
+
+def blocks_of(page: Path, text: str) -> list[Block]:
+    """The blocks of a page; code that is indented without a fence is one too, if it has a command."""
+    found: list[Block] = []
+    open_block: Block | None = None
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        if fence := FENCE.match(line):
+            if open_block:
+                found.append(open_block)
+                open_block = None
+                continue
+            open_block = Block(page, number, fence.group(2), "")
+            if number > 1 and (mark := MARK.match(lines[number - 2])):
+                open_block.kind, open_block.subject, open_block.file = mark.groups()
+        elif open_block:
+            open_block.text += line + "\n"
+        elif line.startswith("    ") and COMMAND.match(line.strip()):
+            found.append(Block(page, number, "", line.strip() + "\n"))
+    return found
+
+
+def all_blocks() -> list[Block]:
+    """Those of all pages."""
+    return [block for page in pages() for block in blocks_of(page, page.read_text(encoding="utf-8"))]
+
+
+def without_here_documents(text: str) -> str:
+    """A shell script without the texts that it has for the input of commands."""
+    kept, end = [], None
+    for line in text.splitlines():
+        if end is None:
+            kept.append(line)
+            if opened := re.search(r"<<-?'?(\w+)'?", line):
+                end = opened.group(1)
+        elif line.strip() == end:
+            end = None
+    return "\n".join(kept)
+
+
+def command_lines(text: str) -> list[list[str]]:
+    """The words of every simple command of a script."""
+    found: list[list[str]] = []
+    for line in without_here_documents(text).replace("\\\n", " ").splitlines():
+        words = shlex.shlex(line, posix=True, punctuation_chars=True)
+        words.whitespace_split = True
+        found.append([])
+        for word in words:
+            if set(word) <= set("();<>|&"):
+                found.append([])
+            else:
+                found[-1].append(word)
+    return [words for words in found if words]
+
+
+def farstep_arguments(words: list[str]) -> list[str] | None:
+    """The arguments of farstep in a simple command, also behind what starts another program."""
+    for at, word in enumerate(words):
+        starts = at == 0 or words[at - 1] in ("--", "sudo", "exec") or "=" in words[at - 1]
+        if starts and PROGRAMS.search(word):
+            return words[at + 1:]
+    return None
