@@ -253,7 +253,7 @@ class HuggingFace(ClusterTest):
         for text, own_ids, (ids, expected, decoded) in zip(texts, own[0], json.loads(found.stdout), strict=True):
             self.assertEqual(ids, expected, text[:100])
             self.assertEqual(ids, own_ids, text[:100])
-            self.assertEqual(decoded, text, text[:100])
+            self.assertEqual(decoded, text.replace("\u2581", " "), text[:100])
 
     def ids_by(self, tokenizer: Path, texts: list[str]) -> list[list[int]]:
         """The ids of each text by `farstep tokenize`, which ends each with the token 2."""
