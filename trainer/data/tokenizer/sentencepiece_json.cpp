@@ -25,7 +25,7 @@ namespace {
 using FileJson = nlohmann::json;
 using Ids = std::unordered_map<std::string, int32_t>;
 
-constexpr const char* kSpaceSign = "\xe2\x96\x81";  // U+2581, which stands for a space
+constexpr const char* kSpaceText = "\xe2\x96\x81";  // U+2581, which stands for a space
 
 // What tokenizer.json has no words for; empty if there is nothing of it.
 std::string fault_of(const SentencePieceFile& file) {
@@ -90,13 +90,13 @@ FileJson replacement(const char* from, const char* to) {
 
 FileJson normalizer_of(const SentencePieceFile& file) {
   FileJson steps = FileJson::array();
-  if (file.adds_prefix) steps.push_back(FileJson{{"type", "Prepend"}, {"prepend", kSpaceSign}});
-  steps.push_back(replacement(" ", kSpaceSign));
+  if (file.adds_prefix) steps.push_back(FileJson{{"type", "Prepend"}, {"prepend", kSpaceText}});
+  steps.push_back(replacement(" ", kSpaceText));
   return {{"type", "Sequence"}, {"normalizers", std::move(steps)}};
 }
 
 FileJson decoder_of(const SentencePieceFile& file) {
-  FileJson steps = FileJson::array({replacement(kSpaceSign, " ")});
+  FileJson steps = FileJson::array({replacement(kSpaceText, " ")});
   if (file.byte_fallback) steps.push_back(FileJson{{"type", "ByteFallback"}});
   steps.push_back(FileJson{{"type", "Fuse"}});
   if (file.adds_prefix) {
