@@ -124,6 +124,22 @@ advise_on_gpu() {
   fi
 }
 
+# Prometheus and its promtool in .deps/prometheus, for tests. Only unpacked: once installed, Debian's
+# package would serve on every address of this machine.
+unpack_prometheus() {
+  local folder=.deps/prometheus
+  [ ! -x $folder/usr/bin/promtool ] || return 0
+  say "fetching Prometheus"
+  rm -rf $folder $folder.new
+  mkdir -p $folder.new
+  if (cd $folder.new && apt-get download -qq prometheus && dpkg-deb -x ./*.deb . && rm ./*.deb) 2>/dev/null; then
+    mv $folder.new $folder
+  else
+    say "there is no package of Prometheus here; its tests are skipped"
+    rm -rf $folder.new
+  fi
+}
+
 # Six novels of Jane Austen (public domain), 4 MB of text, from the Debian package of an R library.
 install_demo_corpus() {
   local corpus=.deps/corpus/austen

@@ -17,13 +17,15 @@ packages=(g++ cmake ninja-build ccache git pkg-config python3 python3-pip unzip 
 [ "${1:-}" = --tests ] && packages+=(catch2 iproute2 clang faketime)
 
 install_system_packages "${packages[@]}"
-# Not every release has these; without them the tests of formatting and of learning from images are
-# skipped. libclang-rt-dev has libFuzzer, where clang does not bring it itself.
-for package in clang-format-14 libclang-rt-dev dataset-fashion-mnist; do
+# Not every release has these; without them the tests of formatting, of learning from images, and of
+# the live page in a browser are skipped. libclang-rt-dev has libFuzzer, where clang does not bring it
+# itself.
+for package in clang-format-14 libclang-rt-dev dataset-fashion-mnist chromium-headless-shell; do
   if [ "${1:-}" = --tests ] && apt-cache show "$package" >/dev/null 2>&1; then
     install_system_packages "$package"
   fi
 done
+[ "${1:-}" != --tests ] || unpack_prometheus
 install_libtorch
 if wants_gpu; then advise_on_gpu; fi
 install_demo_corpus

@@ -35,9 +35,11 @@ struct EvaluateOptions {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     model.fields(visit);
-    visit("data", data, "dataset folder: its validation split, or its tokenizer for the text",
-          a_folder(kRequired));
-    visit("text", text, "file whose text is read instead");
+    visit("data", data,
+          "dataset folder with the validation split; with text or questions its tokenizer counts "
+          "instead of the model's own",
+          a_folder());
+    visit("text", text, "file whose text is read instead of a validation split");
     visit("questions", questions,
           "file of multiple-choice questions to answer instead, as HellaSwag's: a JSON object a "
           "line, with ctx, endings and label");
@@ -53,6 +55,13 @@ struct EvaluateOptions {
   ValidationPart part() const { return {.examples = windows, .batch = batch}; }
 };
 
+void require_data(const EvaluateOptions& options) {
+  if (!options.data.empty()) return;
+  throw ConfigError(
+      "farstep evaluate: --data is missing: name the dataset whose validation split is read, or a "
+      "file with --text or --questions");
+}
+
 constexpr int64_t kMostByDefault = 1024;  // tokens; attention's time grows with the square
 
 // A language model with what it is asked about.
@@ -60,6 +69,7 @@ class LanguageEvaluation {
  public:
   LanguageEvaluation(const LanguageFolder& folder, const EvaluateOptions& options)
       : options_(options),
+        own_(folder.folder.path.string()),
         model_(options.model.open(folder)),
         length_(sequence_length(folder, options)) {}
 
@@ -69,6 +79,7 @@ class LanguageEvaluation {
     }
     if (options_.questions) return answer_questions(*options_.questions);
     if (options_.text) return read_text(*options_.text);
+    require_data(options_);
     read_shards();
   }
 
@@ -85,15 +96,20 @@ class LanguageEvaluation {
   }
 
   // A token beyond the embedding would read other memory.
-  void require_vocabulary(int64_t vocabulary) const {
+  void require_vocabulary(const std::string& where, int64_t vocabulary) const {
     if (vocabulary <= model_->config().vocabulary) return;
-    throw DataError(fmt::format("{}: has tokens below {}, the model only {}", options_.data,
-                                vocabulary, model_->config().vocabulary));
+    throw DataError(fmt::format("{}: has tokens below {}, the model only {}", where, vocabulary,
+                                model_->config().vocabulary));
   }
 
+  // Without a dataset the model's own, which a checkpoint has beside its weights.
   std::unique_ptr<const Tokenizer> tokenizer() const {
-    auto found = Tokenizer::load(options_.data);
-    require_vocabulary(found->vocabulary());
+    const auto& path = options_.data.empty() ? own_ : options_.data;
+    if (options_.data.empty() && !has_tokenizer(own_)) {
+      throw DataError(own_ + ": has no tokenizer; name a folder that has one with --data");
+    }
+    auto found = Tokenizer::load(path);
+    require_vocabulary(path, found->vocabulary());
     return found;
   }
 
@@ -117,7 +133,7 @@ class LanguageEvaluation {
 
   void read_shards() const {
     const TokenDataset dataset(options_.data, kValidationSplit);
-    require_vocabulary(dataset.vocabulary());
+    require_vocabulary(options_.data, dataset.vocabulary());
     const TokenWindows windows(dataset, length_);
     const auto result = evaluate(*model_, windows, options_.part());
     print(result.loss_sum, result.targets, text_bytes(windows));
@@ -204,6 +220,7 @@ class LanguageEvaluation {
   }
 
   const EvaluateOptions& options_;
+  const std::string own_;  // the model's folder
   const std::unique_ptr<Llama> model_;
   const int64_t length_;
 };
@@ -215,6 +232,7 @@ void evaluate_images(const HfFolder& folder, const EvaluateOptions& options) {
   if (options.model.device != DeviceKind::kCpu || options.model.compute != ComputeType::kAuto) {
     throw ConfigError("farstep evaluate: images are classified by the processor, in fp32");
   }
+  require_data(options);
   const ImageData data(options.data);
   const auto [config, net] = open_convnet(folder, options.model.device_config().threads);
   if (data.training.shape != config.images() || data.classes > config.classes) {

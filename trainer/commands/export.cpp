@@ -1,5 +1,6 @@
 // farstep export: a model as a Hugging Face folder of its own.
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -25,7 +26,7 @@ struct ExportOptions {
     visit(
         "output", output,
         "folder to make: config.json, model.safetensors, and the tokenizer's files that the model "
-        "has beside it",
+        "has beside it, with a tokenizer.json too",
         a_folder(kRequired));
     visit("dtype", dtype, "type of the weights");
     visit("data", data, "dataset folder, to take the tokenizer from it instead", a_folder());
@@ -41,10 +42,16 @@ int export_command(const Arguments& arguments) {
   const auto& path = source.folder.path;
   require_tokenizer_fits(options->data.empty() ? path : std::filesystem::path(options->data),
                          source.config.shape);
-  const auto files = companion_files(path, options->data);
+  auto files = companion_files(path, options->data);
   if (!options->data.empty() && std::ranges::none_of(files, has_vocabulary)) {
     throw ConfigError(fmt::format(
         "--data {}: has no tokenizer; name a folder that `farstep tokenize` made", options->data));
+  }
+  if (const auto reason = add_tokenizer_json(files); !reason.empty()) {
+    spdlog::warn(
+        "no tokenizer.json is made of tokenizer.model: {}. `transformers` converts it by "
+        "itself; programs that need a tokenizer.json do not open this model",
+        reason);
   }
   write_language_folder(options->output, source, options->dtype, files);
   fmt::print("{}: {} parameters of {} in {}, with {}\n", options->output,

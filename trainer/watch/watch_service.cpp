@@ -181,6 +181,9 @@ HttpResponse WatchService::answer(const HttpRequest& request) {
   if (request.path == "/watch.js") {
     return {.type = "text/javascript; charset=utf-8", .body = std::string(page_script())};
   }
+  if (request.path == "/icon.svg") {
+    return {.type = "image/svg+xml", .body = std::string(page_icon())};
+  }
   return answer_api(request);
 }
 

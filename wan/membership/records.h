@@ -28,8 +28,9 @@ class RecordsReader {
   // The file may be absent yet.
   explicit RecordsReader(std::filesystem::path file) : file_(std::move(file)) {}
 
-  // Returns the next whole lines after what the coordinator has, at most kMostRecordsBytes; nullopt
-  // if there are none, if the file cannot be read, or if the coordinator keeps no records.
+  // Returns the next whole lines after what the coordinator has, at most kMostRecordsBytes, or one
+  // line of up to kMostRecordBytes; nullopt if there are none, if the file cannot be read, or if
+  // the coordinator keeps no records. A longer line ends the copy, and the log says so once.
   std::optional<RecordsMessage> next(const RecordsState& state);
   // Returns the checksum of its first line; empty if it has none yet.
   const std::string& head() const { return head_; }
@@ -37,6 +38,7 @@ class RecordsReader {
  private:
   std::filesystem::path file_;
   std::string head_;  // empty until the file has a line
+  bool has_warned_ = false;
 };
 
 // The coordinator's folder, with FOLDER/SITE/events.jsonl of each site.
@@ -48,7 +50,8 @@ class RecordsFolder {
   // Returns what is here of a site.
   RecordsState state(const std::string& site);
   // Appends what is new. A piece that begins beyond what is here is dropped: the site sends it
-  // again. If the file cannot be written, nothing more is kept of the site, and that is logged.
+  // again. If the file cannot be written, or if the piece is not what RecordsReader makes, nothing
+  // more is kept of the site, and that is logged.
   void take(const std::string& site, const RecordsMessage& message);
 
  private:
@@ -59,6 +62,8 @@ class RecordsFolder {
 
   // Returns null if nothing is kept of the site.
   Copy* copy_of(const std::string& site);
+  // Appends, or begins the file anew. Returns why the copy has to end; empty: it goes on.
+  static std::string write(Copy& copy, const RecordsMessage& message);
 
   const std::filesystem::path folder_;
   std::map<std::string, Copy> copies_;

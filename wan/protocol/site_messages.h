@@ -263,8 +263,9 @@ struct MetricsMessage {
   }
 };
 
-// The most bytes of a RecordsMessage.
+// The most bytes of a RecordsMessage of several lines, and of one that has a single long line.
 inline constexpr std::size_t kMostRecordsBytes = 64 * 1024;
+inline constexpr std::size_t kMostRecordBytes = 1024 * 1024;
 
 // The next whole lines of the site's record file, and where they begin in it.
 struct RecordsMessage {
@@ -275,7 +276,8 @@ struct RecordsMessage {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("position", position, "bytes of the file before them", required(in_range(0, kMostCount)));
-    visit("text", text, "whole lines of the file, 64 KiB at most", kRequired);
+    visit("text", text, "whole lines of the file, 64 KiB at most; or one line of up to 1 MiB",
+          kRequired);
   }
 };
 

@@ -1,5 +1,6 @@
 #include "wan/membership/records.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -32,7 +33,8 @@ std::string lines(int first, int last) {
 // Sends pieces until there are none.
 void copy_all(RecordsReader& site, RecordsFolder& folder) {
   while (const auto piece = site.next(folder.state("a"))) {
-    CHECK(piece->text.size() <= kMostRecordsBytes);
+    const auto count = std::ranges::count(piece->text, '\n');
+    CHECK(piece->text.size() <= (count == 1 ? kMostRecordBytes : kMostRecordsBytes));
     folder.take("a", *piece);
   }
 }
@@ -88,6 +90,71 @@ TEST_CASE("a file that was replaced is copied anew and half a line is dropped") 
     RecordsReader site(file);
     copy_all(site, coordinator);
     CHECK(read_file(copy) == text);
+  }
+}
+
+TEST_CASE("a line longer than a piece is copied whole") {
+  const TemporaryFolder folder;
+  const auto file = folder / "events.jsonl";
+  const auto copy = folder / "copies" / "a" / "events.jsonl";
+  const auto long_line = [](std::size_t bytes) { return std::string(bytes - 1, 'y') + "\n"; };
+  for (const bool is_first : {false, true}) {
+    std::string text = is_first ? "" : lines(1, 3);
+    for (const auto bytes : {kMostRecordsBytes, kMostRecordsBytes + 1, kMostRecordBytes}) {
+      text += long_line(bytes) + lines(4, 5);
+    }
+    text += long_line(kMostRecordBytes);
+    write_file(file, text);
+    RecordsReader site(file);
+    {
+      RecordsFolder coordinator(folder / "copies");
+      copy_all(site, coordinator);
+      CHECK(read_file(copy) == text);
+    }
+    append(copy, std::string(kMostRecordsBytes + 9, 'h'));  // it was killed
+    RecordsFolder coordinator(folder / "copies");
+    CHECK(coordinator.state("a").bytes == static_cast<int64_t>(text.size()));
+    CHECK(read_file(copy) == text);
+    append(file, lines(6, 6));
+    copy_all(site, coordinator);
+    CHECK(read_file(copy) == text + lines(6, 6));
+  }
+}
+
+TEST_CASE("a line beyond the limit ends the copy with one warning") {
+  const TemporaryFolder folder;
+  const auto file = folder / "events.jsonl";
+  RecordsFolder coordinator(folder / "copies");
+  for (const auto& before : {std::string(), lines(1, 3)}) {
+    const LogCapture log;
+    write_file(file, before + std::string(kMostRecordBytes - 1, 'y'));
+    RecordsReader site(file);
+    copy_all(site, coordinator);
+    CHECK(log.text().empty());  // it may be a line that is being written
+    append(file, "yy\n" + lines(4, 5));
+    for (int beat = 0; beat < 3; ++beat) copy_all(site, coordinator);
+    const auto text = log.text();
+    CHECK_THAT(text, Catch::Contains(file.string() + ": the line at byte " +
+                                     std::to_string(before.size()) + " is longer than 1048576"));
+    CHECK(std::ranges::count(text, '\n') == 1);
+    CHECK(coordinator.state("a").bytes == static_cast<int64_t>(before.size()));
+  }
+}
+
+TEST_CASE("a piece that no site makes ends the copy with a warning") {
+  for (const auto& piece :
+       {std::string("half"), std::string(), std::string(kMostRecordBytes, 'y') + "\n"}) {
+    const TemporaryFolder folder;
+    const LogCapture log;
+    RecordsFolder coordinator(folder / "copies");
+    coordinator.take("a", {.position = 0, .text = "x\n"});
+    for (int times = 0; times < 2; ++times) coordinator.take("a", {.position = 2, .text = piece});
+    CHECK(coordinator.state("a").bytes == -1);
+    CHECK(read_file(folder / "copies" / "a" / "events.jsonl") == "x\n");
+    CHECK_THAT(log.text(), Catch::Contains("the records of a are not copied any more"));
+    CHECK(std::ranges::count(log.text(), '\n') == 1);
+    coordinator.take("b", {.position = 0, .text = "x\n"});
+    CHECK(coordinator.state("b").bytes == 2);
   }
 }
 

@@ -10,7 +10,6 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/system/file.h"
 #include "trainer/data/pieces/piece_encoder.h"
 #include "trainer/data/text/unicode.h"
 #include "trainer/data/text/utf8.h"
@@ -239,13 +238,12 @@ std::optional<int32_t> first_known(const JsonTokenizer& tokenizer,
 }
 
 // What the user says counts first, then the file beside the tokenizer, then the usual names.
-void find_ends(const std::filesystem::path& path, const std::string& end_token,
-               JsonTokenizer& tokenizer) {
+void find_ends(const std::filesystem::path& path, const std::string& config_text,
+               const std::string& end_token, JsonTokenizer& tokenizer) {
   const auto config_path = path.parent_path() / kTokenizerConfigFile;
   nlohmann::json config;
-  std::error_code none;
-  if (std::filesystem::exists(config_path, none)) {
-    config = nlohmann::json::parse(read_file(config_path), nullptr, /*allow_exceptions=*/false);
+  if (!config_text.empty()) {
+    config = nlohmann::json::parse(config_text, nullptr, /*allow_exceptions=*/false);
     // Another end token would be taken without a word.
     if (config.is_discarded()) {
       throw DataError(config_path.string() + ": is no JSON: copy or make the file again");
@@ -268,6 +266,7 @@ void find_ends(const std::filesystem::path& path, const std::string& end_token,
 
 std::unique_ptr<const Tokenizer> read_json_tokenizer(const std::filesystem::path& path,
                                                      const std::string& content,
+                                                     const std::string& config,
                                                      const std::string& end_token) {
   nlohmann::json json;
   try {
@@ -285,7 +284,7 @@ std::unique_ptr<const Tokenizer> read_json_tokenizer(const std::filesystem::path
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", path.string(), error.what()));
   }
-  find_ends(path, end_token, *tokenizer);
+  find_ends(path, config, end_token, *tokenizer);
   return tokenizer;
 }
 

@@ -2,9 +2,14 @@
 // that are not asked for are skipped.
 #include "trainer/data/tokenizer/sentencepiece_file.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <bit>
-#include <cstdint>
+#include <cmath>
 #include <cstring>
+
+#include "trainer/data/text/utf8.h"
 
 namespace farstep {
 
@@ -111,6 +116,36 @@ bool read_normalizer(std::string_view message, SentencePieceFile& file) {
 }
 
 }  // namespace
+
+bool is_one_character(const std::string& text) {
+  return !text.empty() && text.size() == character_bytes(text[0]);
+}
+
+bool SentencePieceFile::is_plain() const {
+  const bool plain = model_type == kBytePairs && !maps_characters && !removes_whitespace &&
+                     escapes_whitespace && !whitespace_is_suffix;
+  return plain && std::all_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
+           const bool is_text =
+               piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
+           return piece.type != PieceType::kUnused && !std::isnan(piece.score) &&
+                  !piece.text.empty() && valid_utf8_bytes(piece.text) == piece.text.size() &&
+                  (is_text || !is_one_character(piece.text));
+         });
+}
+
+std::optional<std::array<int32_t, 256>> SentencePieceFile::byte_ids() const {
+  std::array<int32_t, 256> ids{};
+  std::size_t found = 0;
+  for (std::size_t id = 0; id < pieces.size(); ++id) {
+    if (pieces[id].type != PieceType::kByte) continue;
+    for (std::size_t byte = 0; byte < ids.size(); ++byte) {
+      if (pieces[id].text != fmt::format("<0x{:02X}>", byte)) continue;
+      ids[byte] = static_cast<int32_t>(id);
+      ++found;
+    }
+  }
+  return found == ids.size() ? std::optional(ids) : std::nullopt;
+}
 
 std::optional<SentencePieceFile> read_sentencepiece_file(std::string_view content) {
   SentencePieceFile file;

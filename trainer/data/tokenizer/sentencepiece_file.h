@@ -4,6 +4,8 @@
 // header for it.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,7 +31,16 @@ struct SentencePieceFile {
   bool adds_prefix = true;       // a space before a text
   bool removes_whitespace = true;
   bool escapes_whitespace = true;  // as U+2581
+
+  // Whether merges of characters give the library's result. What is left out are kinds of models
+  // that nobody trains for this, or that no merges describe.
+  bool is_plain() const;
+  // Returns the ids of the pieces of all bytes; nullopt if one is missing.
+  std::optional<std::array<int32_t, 256>> byte_ids() const;
 };
+
+// Whether the text, valid UTF-8, is one character.
+bool is_one_character(const std::string& text);
 
 // Returns the model in `content`; nullopt if it is no protocol buffer of that form.
 std::optional<SentencePieceFile> read_sentencepiece_file(std::string_view content);

@@ -6,7 +6,6 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <unordered_map>
 #include <utility>
@@ -39,26 +38,6 @@ std::string parse(const std::string& content, sentencepiece::SentencePieceProces
   } catch (const std::exception& error) {
     return error.what();
   }
-}
-
-bool is_one_character(const std::string& text) {
-  return !text.empty() && text.size() == character_bytes(text[0]);
-}
-
-// Whether a PieceEncoder gives the library's result. What is left out are kinds of models that
-// nobody trains for this, or that no merges describe.
-bool is_plain(const SentencePieceFile& file) {
-  using Piece = SentencePieceFile::Piece;
-  const bool plain = file.model_type == SentencePieceFile::kBytePairs && !file.maps_characters &&
-                     !file.removes_whitespace && file.escapes_whitespace &&
-                     !file.whitespace_is_suffix;
-  return plain && std::all_of(file.pieces.begin(), file.pieces.end(), [](const Piece& piece) {
-           const bool is_text =
-               piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
-           return piece.type != PieceType::kUnused && !std::isnan(piece.score) &&
-                  !piece.text.empty() && valid_utf8_bytes(piece.text) == piece.text.size() &&
-                  (is_text || !is_one_character(piece.text));
-         });
 }
 
 // Adds every pair of symbols that makes the piece.
@@ -96,20 +75,6 @@ void add_all_merges(const SentencePieceFile& file, PieceEncoder& encoder) {
   }
 }
 
-std::optional<std::array<int32_t, 256>> ids_of_byte_pieces(const SentencePieceFile& file) {
-  std::array<int32_t, 256> ids{};
-  std::size_t found = 0;
-  for (std::size_t id = 0; id < file.pieces.size(); ++id) {
-    if (file.pieces[id].type != PieceType::kByte) continue;
-    for (std::size_t byte = 0; byte < ids.size(); ++byte) {
-      if (file.pieces[id].text != fmt::format("<0x{:02X}>", byte)) continue;
-      ids[byte] = static_cast<int32_t>(id);
-      ++found;
-    }
-  }
-  return found == ids.size() ? std::optional(ids) : std::nullopt;
-}
-
 class SentencePieceTokenizer : public Tokenizer {
  public:
   SentencePieceTokenizer(std::unique_ptr<sentencepiece::SentencePieceProcessor> processor,
@@ -121,7 +86,7 @@ class SentencePieceTokenizer : public Tokenizer {
         checksum(std::as_bytes(std::span(content)))};
     const auto file = read_sentencepiece_file(content);
     if (file && file->pieces.size() == static_cast<std::size_t>(facts_.vocabulary) &&
-        is_plain(*file)) {
+        file->is_plain()) {
       make_encoder(*file);
     }
   }
@@ -149,7 +114,7 @@ class SentencePieceTokenizer : public Tokenizer {
 
  private:
   void make_encoder(const SentencePieceFile& file) {
-    const auto bytes = file.byte_fallback ? ids_of_byte_pieces(file) : std::nullopt;
+    const auto bytes = file.byte_fallback ? file.byte_ids() : std::nullopt;
     if (file.byte_fallback && !bytes) return;
     encoder_.emplace();
     adds_prefix_ = file.adds_prefix;

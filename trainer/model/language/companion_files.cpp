@@ -9,6 +9,8 @@
 #include "trainer/base/system/file.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/config/strict_json.h"
+#include "trainer/data/tokenizer/sentencepiece_file.h"
+#include "trainer/data/tokenizer/sentencepiece_json.h"
 #include "trainer/data/tokenizer/tokenizer.h"
 #include "trainer/data/tokenizer/tokenizer_files.h"
 
@@ -17,6 +19,8 @@ namespace farstep {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kAddedTokensFile = "added_tokens.json";  // of `transformers`
 
 bool have_one_vocabulary(const std::vector<NamedText>& some, const std::vector<NamedText>& others) {
   return std::ranges::any_of(some, [&](const NamedText& file) {
@@ -34,12 +38,19 @@ NamedText config_of_sentencepiece(const fs::path& data) {
   const auto second = tokenizer->encode("a");
   ids.insert(ids.end(), second.begin(), second.end());
   const bool adds_space = tokenizer->decode(ids) == "b a";
-  const Json config{{"tokenizer_class", "LlamaTokenizer"},
-                    {"legacy", false},
-                    {"add_bos_token", false},
-                    {"add_eos_token", false},
-                    {"add_prefix_space", adds_space},
-                    {"clean_up_tokenization_spaces", false}};
+  Json config{{"tokenizer_class", "LlamaTokenizer"},
+              {"legacy", false},
+              {"add_bos_token", false},
+              {"add_eos_token", false},
+              {"add_prefix_space", adds_space},
+              {"clean_up_tokenization_spaces", false}};
+  if (const auto file = read_sentencepiece_file(read_file(data / kTokenizerFile))) {
+    const auto piece = [&](int32_t id) {
+      return file->pieces.at(static_cast<std::size_t>(id)).text;
+    };
+    config["eos_token"] = piece(tokenizer->eos());
+    if (tokenizer->bos()) config["bos_token"] = piece(*tokenizer->bos());
+  }
   return {std::string(kTokenizerConfigFile), config.dump(2) + "\n"};
 }
 
@@ -96,6 +107,23 @@ class TokenizerJson {
 };
 
 }  // namespace
+
+std::string add_tokenizer_json(std::vector<NamedText>& files) {
+  const auto content = [&](std::string_view name) {
+    const auto found = std::ranges::find(files, name, &NamedText::name);
+    return found == files.end() ? std::string() : found->content;
+  };
+  const auto model = content(kTokenizerFile);
+  if (model.empty() || !content(kTokenizerJsonFile).empty()) return "";
+  if (!content(kAddedTokensFile).empty()) {
+    return fmt::format("{} has tokens that the model does not have", kAddedTokensFile);
+  }
+  auto made = make_tokenizer_json(model, content(kTokenizerConfigFile));
+  if (made.reason.empty()) {
+    files.push_back({std::string(kTokenizerJsonFile), std::move(made.content)});
+  }
+  return made.reason;
+}
 
 bool has_vocabulary(const NamedText& file) {
   return file.name == kTokenizerFile || file.name == kTokenizerJsonFile;

@@ -1,0 +1,239 @@
+"""The live page in a real browser: its figures, its news, phones, light and dark, hard names.
+
+FARSTEP_SCREENSHOTS names a folder that gets a picture of each view.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import unittest
+from pathlib import Path
+
+from browser import Browser, find_browser
+from cluster import FARSTEP, Cluster, ClusterTest, by_event, farstep, free_port, wait_until
+from test_watch import LONG, state_of
+
+VIEWS = [(width, height, scheme) for width, height in ((390, 844), (768, 1024), (1280, 900))
+         for scheme in ("light", "dark")]
+# What the reader sees, as text.
+SHOWN = """({
+  run: document.getElementById('run').textContent,
+  state: document.getElementById('state').textContent,
+  position: document.getElementById('position').textContent,
+  figures: Object.fromEntries([...document.querySelectorAll('.figure')].map(
+      (card) => [card.children[1].textContent, card.children[0].textContent])),
+  sites: [...document.querySelectorAll('.site')].map((card) => Object.fromEntries([
+      ['site', card.querySelector('b').textContent], ['pill', card.querySelector('.pill').textContent],
+      ['where', card.querySelector('.where').textContent],
+      ...[...card.querySelectorAll('dl div')].map(
+          (part) => [part.children[0].textContent, part.children[1].textContent])])),
+  tables: [...document.querySelectorAll('section:not([hidden]) table')].map((table) =>
+      [...table.rows].map((row) => [...row.cells].map((cell) => cell.textContent))),
+  validations: document.querySelectorAll('#loss .validation-point').length,
+})"""
+# Each text against its background, by the formula of WCAG 2; the least ratio and its text.
+LEAST_CONTRAST = """(() => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const light = (color) => {
+    canvas.fillStyle = color;
+    canvas.fillRect(0, 0, 1, 1);
+    const part = (value) => value <= 10.3 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4;
+    const [red, green, blue] = canvas.getImageData(0, 0, 1, 1).data;
+    return 0.2126 * part(red) + 0.7152 * part(green) + 0.0722 * part(blue);
+  };
+  const behind = (node) => {
+    for (; node; node = node.parentElement) {
+      const color = getComputedStyle(node).backgroundColor;
+      if (!color.startsWith('rgba')) return light(color);
+    }
+    return 1;
+  };
+  let least = [99, ''];
+  const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const node = texts.currentNode.parentElement;
+    if (!texts.currentNode.textContent.trim() || !node.checkVisibility()) continue;
+    const style = getComputedStyle(node);
+    const ink = light(node instanceof SVGElement ? style.fill : style.color), paper = behind(node);
+    const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+    if (ratio < least[0]) least = [ratio, texts.currentNode.textContent];
+  }
+  return least;
+})()"""
+# What reaches beyond the window, but for what scrolls by itself.
+TOO_WIDE = """[...document.querySelectorAll('main *')].filter((node) =>
+  !node.closest('.wide') && !node.closest('svg') && node.checkVisibility() &&
+  node.getBoundingClientRect().right > innerWidth + 0.5).map((node) => node.outerHTML.slice(0, 200))"""
+
+
+class Page(ClusterTest):
+    """What a reader sees is what the report says, on every screen."""
+
+    def setUp(self):
+        super().setUp()
+        if not find_browser():
+            print("SKIPPED: this needs Chromium", flush=True)
+            self.skipTest("no browser")
+        self.browser = Browser()
+        self.addCleanup(self.browser.close)
+
+    def watch(self, *arguments: object) -> str:
+        """Starts `farstep watch` on a free port; returns the address."""
+        address = f"127.0.0.1:{free_port()}"
+        self.processes.append(subprocess.Popen(
+            [str(FARSTEP), "watch", *map(str, arguments), "--listen", address],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        return address
+
+    def check_clean(self, address: str):
+        """No error, and nothing from elsewhere."""
+        self.assertEqual(self.browser.errors, [])
+        self.assertEqual(self.browser.hosts(), {address})
+
+    def check_views(self, name: str):
+        """The page fits, and can be read, on a phone, a tablet and a desk, in light and dark."""
+        papers = {}
+        for width, height, scheme in VIEWS:
+            with self.subTest(width=width, scheme=scheme):
+                self.browser.show_as(width, height, scheme)
+                self.browser.wait_for(f"document.querySelector('#timeline svg')"
+                                      f"?.width.baseVal.value < {width}")
+                self.assertEqual(self.browser.run("innerWidth"), width)
+                self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
+                self.assertEqual(self.browser.run(TOO_WIDE), [])
+                ratio, text = self.browser.run(LEAST_CONTRAST)
+                self.assertGreaterEqual(ratio, 4.5, text)  # WCAG 2, level AA
+                papers[scheme] = self.browser.run("getComputedStyle(document.body).backgroundColor")
+                if folder := os.environ.get("FARSTEP_SCREENSHOTS"):
+                    Path(folder).mkdir(parents=True, exist_ok=True)
+                    self.browser.save_screenshot(Path(folder) / f"{name}-{width}-{scheme}.png")
+        self.assertNotEqual(papers["light"], papers["dark"])
+
+    def check_figures(self, folder: Path):
+        """The texts on the page are the report's figures, rounded as the page rounds."""
+        result = farstep("report", folder, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        self.browser.wait_for("document.getElementById('state').textContent === 'finished'")
+        self.browser.wait_for("document.querySelectorAll('#loss .validation-point').length === "
+                              f"{len(report['validations'])}")
+        shown = self.browser.run(SHOWN)
+        rounds = report["rounds"]
+        self.assertEqual(shown["position"], f"{rounds} of {rounds} rounds at {len(report['sites'])} sites")
+        sites, figures = report["sites"], shown["figures"]
+        idle = [site["wait_seconds"] + site["wan_seconds"] + site["other_seconds"] for site in sites]
+        whole = sum(idle) + sum(site["compute_seconds"] for site in sites)
+        self.assertEqual(figures["idle device time"], f"{100 * sum(idle) / whole:.1f} %")
+        self.assertEqual(figures["waiting for peers"],
+                         f"{100 * sum(site['wait_seconds'] for site in sites) / whole:.1f} %")
+        self.assertEqual(figures["validation loss"], f"{report['final_loss']:.3f}")
+        amount, unit = figures["sent over the WAN"].split(" ")
+        scale = {"B": 1, "kB": 1e3, "MB": 1e6}[unit]
+        self.assertAlmostEqual(float(amount) * scale / report["wan_bytes_sent"], 1, delta=0.01)
+        for card, site in zip(shown["sites"], sites, strict=True):
+            self.assertEqual(card["site"], site["site"])
+            self.assertEqual(card["pill"], site["outcome"])
+            self.assertEqual(card["idle"], f"{100 * site['idle_fraction']:.1f} %")
+            self.assertEqual(card["where"], f"round {rounds}/{rounds}")
+        self.assertEqual(len(report["validations"]), shown["validations"])
+
+    def test_the_page_follows_a_run_and_ends_with_the_figures_of_its_report(self):
+        """One page is in a process of the run, another one is of its folder, from before its begin."""
+        cluster = Cluster(self.folder, 2, {"outer": {"rounds": 60}, "evaluate": {"every_rounds": 20}})
+        beside = self.watch(cluster.output)
+        wait_until(lambda: state_of(beside), 30, "the page of the folder")
+        self.browser.open(f"http://{beside}/")
+        self.browser.wait_for(
+            "document.getElementById('state').textContent === 'waiting for the first record'")
+        launcher = subprocess.Popen([str(FARSTEP), "launch", str(cluster.folder)],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.processes.append(launcher)
+        self.browser.run("globalThis.isSamePage = true")
+        self.browser.wait_for("document.querySelectorAll('.site').length === 2")
+        # Its news come by the stream, without a new request for the page.
+        seen = set()
+        while launcher.poll() is None:
+            seen.add(self.browser.wait_for("document.getElementById('position').textContent"))
+        self.assertEqual(launcher.returncode, 0)
+        self.check_figures(cluster.output)
+        self.assertTrue(self.browser.run("globalThis.isSamePage"))
+        self.assertGreater(len(seen), 3)
+        self.assertGreater(len(self.browser.sent_events), 3)
+        self.assertEqual(self.browser.requests.count(f"http://{beside}/"), 1)
+        self.assertEqual(self.browser.requests.count(f"http://{beside}/api/events"), 1)
+        self.check_clean(beside)
+        self.check_views("finished")
+        self.check_clean(beside)
+
+    def test_the_page_in_a_process_of_a_run_is_live_and_says_when_it_has_gone(self):
+        """By --watch, with a token; the wrong one shows nothing of the run."""
+        cluster = Cluster(self.folder, 1, LONG)
+        token = self.folder / "token"
+        token.write_text("0123456789abcdef\n")
+        address = f"127.0.0.1:{free_port()}"
+        site = cluster.start("node1", "--watch", address, "--token-file", str(token))
+        self.processes.append(site)
+        wait_until(lambda: by_event(cluster, "node1", "round"), 60, "a round")
+        for path in ("", "?token=fedcba9876543210"):
+            self.browser.open(f"http://{address}/{path}")
+            self.assertIn("This page needs its token", self.browser.run("document.body.innerText"))
+            self.assertNotIn("node1", self.browser.run("document.body.innerText"))
+        self.browser.open(f"http://{address}/?token=0123456789abcdef")
+        self.browser.wait_for("document.getElementById('state')?.textContent === 'live'")
+        self.assertEqual(self.browser.run("location.href"), f"http://{address}/")
+        position = "document.getElementById('position').textContent"
+        for _ in range(3):
+            before = json.dumps(self.browser.run(position))
+            self.browser.wait_for(f"{position} !== {before}")
+        self.browser.wait_for("document.querySelector('#timeline svg path')")
+        self.check_views("live")
+        self.check_clean(address)
+        site.send_signal(signal.SIGINT)
+        self.assertEqual(site.wait(timeout=60), 130, cluster.log("node1"))
+        self.browser.wait_for("document.getElementById('state').textContent === 'no connection'")
+
+    def test_names_and_messages_of_a_run_stay_text_and_fit(self):
+        """Another site chose them; markup in them does nothing, however long they are."""
+        cluster = Cluster(self.folder, 2)
+        self.assert_success(cluster.launch())
+        names = {"node1": "<img src=/x onerror=\"document.title='hit'\">&amp;'",
+                 "node2": "W" * 60}
+        message = "</script><script>document.title='hit'</script>" + "M" * 300
+        hard = self.folder / "hard"
+        for name in cluster.names:
+            text = (cluster.output / name / "events.jsonl").read_text(encoding="utf-8")
+            records = [json.loads(line) for line in text.splitlines()]
+            (hard / name).mkdir(parents=True)
+            with open(hard / name / "events.jsonl", "w", encoding="utf-8") as out:
+                for record in records:
+                    record["site"] = names[name]
+                    for key in ("sites", "members"):
+                        if key in record:
+                            record[key] = [names[one] for one in record[key]]
+                    if "peer" in record:
+                        record["peer"] = names[record["peer"]]
+                    if record["event"] == "run":
+                        record["run"] = "<b>run</b>" + "R" * 200
+                        record["devices"] = ["<i>cpu</i>" + "D" * 200]
+                    if record["event"] == "end":
+                        record |= {"outcome": "failed", "message": message}
+                    if record["event"] == "plan":
+                        record["reason"] = message
+                    out.write(json.dumps(record) + "\n")
+        address = self.watch(hard)
+        wait_until(lambda: (state_of(address) or {}).get("run"), 30, "the run on the page")
+        self.browser.open(f"http://{address}/")
+        self.browser.wait_for("document.querySelectorAll('.site').length === 2")
+        self.browser.wait_for("document.querySelectorAll('#idle svg, #loss svg').length === 2")
+        shown = self.browser.run(SHOWN)
+        self.assertEqual({card["site"] for card in shown["sites"]}, set(names.values()))
+        self.assertEqual(self.browser.run("document.querySelectorAll('img, main script, main b b').length"), 0)
+        self.check_views("hard")
+        self.assertNotIn("hit", self.browser.run("document.title"))
+        self.assertNotIn(f"http://{address}/x", self.browser.requests)
+        self.check_clean(address)
+
+
+if __name__ == "__main__":
+    unittest.main()
