@@ -26,7 +26,9 @@ OuterSite::OuterSite(std::string_view run, std::string_view site, std::span<cons
   if (start.empty()) throw ConfigError("there are no values to train");
   const auto settings = read_outer_settings(run, site, std::ssize(start));
   set_up_log(settings.loaded.site.name, settings.log_level);
-  peers_ = SitePeers::join(settings.loaded, {.run = settings.loaded.run}, clock_, {});
+  JoinRequest request;
+  request.run = settings.loaded.run;
+  peers_ = SitePeers::join(settings.loaded, request, clock_, {});
   peers_->telling_failure([&] {
     if (peers_->is_newcomer()) throw PeerError("", kGoesOn);
     peers_->open_exchanges();
