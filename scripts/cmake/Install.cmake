@@ -9,7 +9,7 @@
 #   PREFIX/share/farstep/configs/        examples
 #   PREFIX/share/doc/farstep/            documents and licences
 #
-# Components: program, libtorch, library. The bundle of docs/bundle.md is not part of an installation.
+# Components: program, manual (man pages and shell completion), libtorch, library. The bundle of docs/bundle.md is not part of an installation.
 include(CMakePackageConfigHelpers)
 
 set(FARSTEP_HOME lib/farstep)
@@ -31,14 +31,13 @@ if(NOT licences)
 endif()" COMPONENT libtorch)
 endif()
 
-# What another part of the build generates for share/, such as manual pages, if it does.
-install(DIRECTORY "${CMAKE_BINARY_DIR}/share/" DESTINATION share COMPONENT program OPTIONAL)
 install(DIRECTORY configs/ DESTINATION share/farstep/configs COMPONENT program)
 install(DIRECTORY docs/ DESTINATION share/doc/farstep COMPONENT program)
 install(FILES README.md ARCHITECTURE.md DESTINATION share/doc/farstep COMPONENT program)
 install(FILES LICENSE DESTINATION share/doc/farstep RENAME copyright COMPONENT program)
 install(FILES "scripts/systemd/farstep@.service" DESTINATION lib/systemd/system COMPONENT program
   OPTIONAL)
+install(FILES scripts/systemd/farstep.conf DESTINATION lib/sysusers.d COMPONENT program OPTIONAL)
 
 if(FARSTEP_OUTER_LIBRARY)
   install(TARGETS farstep_outer EXPORT FarstepTargets LIBRARY DESTINATION lib COMPONENT library)
@@ -60,13 +59,14 @@ set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT "The Farstep developers <farstep@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "trainer for models at several sites over slow networks")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
-set(CPACK_COMPONENTS_ALL program libtorch library)
+set(CPACK_COMPONENTS_ALL program manual libtorch library)
 set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA "${PROJECT_SOURCE_DIR}/scripts/debian/postinst")
 # The Debian packages of what is linked. LibTorch is looked up, and is in the package itself.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS

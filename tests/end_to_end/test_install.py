@@ -1,4 +1,5 @@
-"""What `cmake --install` and `cpack` make: the program, the library that others build with, the package.
+"""What `cmake --install` and `cpack` make: the program, the library that others build with, the
+package. The commands are those of docs/install.md and docs/library.md, in a folder of the test's own.
 
 The package is tested without LibTorch, which is 430 MB: FARSTEP_TEST_PACKAGE=full has it in.
 """
@@ -54,7 +55,8 @@ class Install(ClusterTest):
         (prefix / HOME / "libtorch").symlink_to(self.libtorch())
         self.assertIn("trains one model", self.command(prefix / "bin/farstep", "--help"))
         self.assertTrue((prefix / "share/doc/farstep/copyright").exists())
-        exported = self.command("nm", "-D", "--defined-only", "--extern-only", prefix / "lib/libfarstep_outer.so")
+        exported = self.command("nm", "-D", "--defined-only", "--extern-only",
+                                prefix / "lib/libfarstep_outer.so")
         names = {line.split()[-1] for line in exported.splitlines()}
         self.assertTrue(names)
         self.assertEqual([name for name in names if not name.startswith("farstep_outer_")], [])
@@ -104,7 +106,7 @@ class Install(ClusterTest):
 
     def test_the_debian_package_is_whole(self):
         """It has what it needs or names the packages that do; the unpacked program trains."""
-        components = "program;libtorch;library" if FULL else "program;library"
+        components = "program;manual;library" + (";libtorch" if FULL else "")
         self.command("cpack", "-G", "DEB", "--config", BUILD / "CPackConfig.cmake", "-B", self.folder,
                      "-D", f"CPACK_COMPONENTS_ALL={components}", timeout=600)
         package = next(self.folder.glob("farstep_*.deb"))
