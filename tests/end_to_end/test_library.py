@@ -117,6 +117,7 @@ class Library(ClusterTest):
             self.assertIn("joined", third.stdout.readline())
             self.assertEqual(json.loads(third.stdout.readline())["sites"], 3)
             third.kill()
+            third.communicate()
             for lines in (self.lines(first), self.lines(second)):
                 rounds = [line for line in lines if "round" in line]
                 if least == 2:
@@ -146,9 +147,9 @@ class Library(ClusterTest):
         self.assertIn("site1", sane[-1]["error"])
 
         plans = self.plans(2)
-        plans[0]["stops"] = True
-        plans[1] |= {"rounds": 0, "lingers": True}
-        stopped, waiting = [self.start(plan) for plan in plans]
+        plans[0] |= {"rounds": 0, "lingers": True}
+        plans[1]["stops"] = True
+        waiting, stopped = [self.start(plan) for plan in plans]
         lines = self.lines(stopped)
         self.assertEqual(lines[-1]["status"], STOPPED, lines)
         self.assertIn({"unchanged": True}, lines)
