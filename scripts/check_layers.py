@@ -84,6 +84,7 @@ MAY_INCLUDE = {
     "trainer/tasks": "base config tokens images settings parameters model llama language convnet checkpoint",
     "trainer/peers": "base config settings model outer_optimizer knowledge policy plan sockets transport gloo secure "
     "tunnel link emulate protocol membership exchange",
+    "trainer/facade": "base system config telemetry schedule codec protocol settings outer_optimizer outer_sync peers",
     "trainer/site": "base config telemetry data reduction knowledge policy strategy",
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
     "trainer/watch": "base system config telemetry account report sockets",
@@ -96,6 +97,7 @@ MAY_INCLUDE = {
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
     "peers launch probe run",
     "trainer": "base system commands",
+    "examples/outer_loop": "",  # sees what is installed, and no folder of the tree
 }
 
 # What from outside only some places may include: pattern -> places.
@@ -116,7 +118,7 @@ ONLY_IN = {
 # ThreadSanitizer.
 LIBTORCH = re.compile(r"<(ATen|torch|c10)/")
 MAY_SEE_LIBTORCH = ("trainer/model", "trainer/tasks", "trainer/inner", "trainer/probe", "trainer/run",
-                    "trainer/commands")
+                    "trainer/commands", "examples/")
 
 # Components that can be used without the trainer: each states its own settings, so they see nothing
 # of the folder that puts those of a whole run together.
@@ -134,6 +136,7 @@ OTHER_UNITS = {
     "wan/collective": (1, 10),
     "wan/emulate": (1, 10),
     "trainer": (1, 1),  # main
+    "examples/outer_loop": (1, 1),
 }
 
 MOST_LINES = 400

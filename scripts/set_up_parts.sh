@@ -61,7 +61,8 @@ install_libtorch() {
   local mark=.complete folder=.deps/libtorch lists=(scripts/libtorch.txt) gpu='' keep wheel wheels
   local download_mb=550 disk_mb=1700 advice='free some and run set-up again'
   keep=('torch/include/*' torch/lib/lib{torch_cpu,c10,torch}.so 'torch/lib/libgomp*'
-    'torch/lib/libshm*' 'nvidia/*/lib/libcudart*' 'nvidia/*/lib/libcupti*')
+    'torch/lib/libshm*' 'nvidia/*/lib/libcudart*' 'nvidia/*/lib/libcupti*'
+    '*.dist-info/licenses/*' '*.dist-info/License.txt')
   if wants_gpu; then
     gpu=yes download_mb=2300 disk_mb=4000 lists+=(scripts/libtorch_gpu.txt)
     advice="$advice, or set FARSTEP_GPU=off for a clone that trains on the processor alone"

@@ -57,7 +57,7 @@ endfunction()
 # Puts a program into the bundle, and one that is a `test` or a `bench` into scripts/gpu_check.sh's
 # list. A bench prints its GPU figures in lines that begin with "result: ", a few words each.
 function(farstep_bundle name kind)
-  install(TARGETS ${name} RUNTIME DESTINATION bin COMPONENT bundle)
+  install(TARGETS ${name} RUNTIME DESTINATION bin COMPONENT bundle EXCLUDE_FROM_ALL)
   set_property(GLOBAL APPEND PROPERTY FARSTEP_BUNDLED ${name})
   if(NOT kind STREQUAL "program")
     set_property(GLOBAL APPEND_STRING PROPERTY FARSTEP_GPU_PROGRAMS "${kind} ${name}\n")
@@ -70,10 +70,12 @@ function(farstep_list_bundle)
   add_custom_target(bundled DEPENDS ${bundled})
   get_property(programs GLOBAL PROPERTY FARSTEP_GPU_PROGRAMS)
   file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/gpu_programs.txt" CONTENT "${programs}")
-  install(FILES "${CMAKE_BINARY_DIR}/gpu_programs.txt" DESTINATION . COMPONENT bundle)
+  install(FILES "${CMAKE_BINARY_DIR}/gpu_programs.txt" DESTINATION . COMPONENT bundle
+    EXCLUDE_FROM_ALL)
   install(PROGRAMS scripts/gpu_check.sh tests/bench/peer_step.py tests/bench/peer_model.py
-    DESTINATION . COMPONENT bundle)
-  install(FILES scripts/find_libtorch.sh scripts/script_help.sh LICENSE DESTINATION . COMPONENT bundle)
+    DESTINATION . COMPONENT bundle EXCLUDE_FROM_ALL)
+  install(FILES scripts/find_libtorch.sh scripts/script_help.sh LICENSE DESTINATION . COMPONENT bundle
+    EXCLUDE_FROM_ALL)
 endfunction()
 
 # Links layers and libraries from outside, and takes the precompiled header: LibTorch's, or else that
@@ -86,6 +88,8 @@ function(farstep_link target visibility layers outside torch headers)
   if(torch)
     target_link_libraries(${target} ${visibility} farstep_libtorch)
     set(headers torch)
+  elseif(headers STREQUAL "plain")
+    farstep_relocatable(${target})
   endif()
   target_precompile_headers(${target} REUSE_FROM farstep_${headers}_pch)
 endfunction()
@@ -97,6 +101,19 @@ function(farstep_precompiled name)
   add_library(farstep_${name}_pch STATIC "${CMAKE_BINARY_DIR}/${name}_pch.cpp")
   target_link_libraries(farstep_${name}_pch PRIVATE
       ${ARG_LINK} spdlog::spdlog fmt::fmt nlohmann_json::nlohmann_json)
+  if(name STREQUAL "plain")
+    farstep_relocatable(farstep_${name}_pch)
+  endif()
   target_precompile_headers(farstep_${name}_pch PRIVATE
       ${ARG_HEADERS} <fmt/format.h> <nlohmann/json.hpp> <spdlog/spdlog.h>)
+endfunction()
+
+# Compiles for a shared library, libfarstep_outer.so, as fast as for a program: nobody replaces its
+# functions. A precompiled header and what reuses it must agree in this.
+function(farstep_relocatable target)
+  if(FARSTEP_OUTER_LIBRARY)
+    target_compile_options(${target} PRIVATE
+        "$<$<COMPILE_LANGUAGE:CXX>:-fPIC;-fno-semantic-interposition>"
+        "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fPIC>")
+  endif()
 endfunction()

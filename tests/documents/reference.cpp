@@ -16,6 +16,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/config/json_fields.h"
+#include "trainer/facade/outer_settings.h"
 #include "trainer/settings/load_config.h"
 #include "trainer/settings/run_config.h"
 #include "trainer/telemetry/event.h"
@@ -32,6 +33,12 @@ constexpr std::string_view kConfigIntroduction = R"(# Reference: every field of 
 A config file is one JSON object. Unknown members are refused. A field with a default may be left
 out. The command-line option `--set PATH=VALUE` replaces the value at a path of the site's config,
 `--set run.PATH=VALUE` one of the run file. The [guide](../guide.md) shows whole files.
+)";
+
+constexpr std::string_view kLibraryIntroduction = R"(# Reference: the settings of the library
+
+A program with a training loop of its own joins a run with two JSON texts, of the run and of its
+site. Unknown members are refused. [Library](../library.md) explains them.
 )";
 
 constexpr std::string_view kEventIntroduction = R"(# Reference: every field of every event
@@ -98,6 +105,12 @@ std::string config_page() {
          config_section<Scenario>("Scenario: `farstep simulate --scenario`");
 }
 
+std::string library_page() {
+  return std::string(kLibraryIntroduction) +
+         config_section<OuterRunConfig>("Run: the same at all sites") +
+         config_section<OuterSiteConfig>("Site");
+}
+
 template <typename Body>
 std::string event_section() {
   std::string text = fmt::format("\n## `{}`: {}\n\n| field | type | meaning |\n|---|---|---|\n",
@@ -130,6 +143,7 @@ int run(std::vector<std::string> arguments) {
   }
   const std::filesystem::path folder = arguments[0];
   const std::pair<const char*, std::string> pages[] = {{"config.md", config_page()},
+                                                       {"library.md", library_page()},
                                                        {"events.md", event_page(Event{})},
                                                        {"exit_codes.md", exit_code_page()}};
   for (const auto& [name, text] : pages) {

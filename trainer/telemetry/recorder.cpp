@@ -29,6 +29,7 @@ off_t complete_bytes(int descriptor) {
 // O_APPEND makes one write() one line at the end, for every reader.
 Recorder::Recorder(const std::filesystem::path& folder, std::string site, const Clock& clock)
     : path_(folder / kEventFile), site_(std::move(site)), clock_(clock) {
+  if (folder.empty()) return;
   make_folder(folder);
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor_ < 0 || ::ftruncate(descriptor_, complete_bytes(descriptor_)) != 0) {
@@ -39,7 +40,7 @@ Recorder::Recorder(const std::filesystem::path& folder, std::string site, const 
 }
 
 Recorder::~Recorder() {
-  ::close(descriptor_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void Recorder::record(const Event& event) {
@@ -50,7 +51,7 @@ void Recorder::record(const Event& event) {
 // After a failed write nothing more is written, so that the file has no gap.
 void Recorder::append(const Event& event) {
   const std::lock_guard lock(mutex_);
-  if (!failure_.empty()) return;
+  if (descriptor_ < 0 || !failure_.empty()) return;
   const Json json = to_record({clock_.unix_seconds(), site_, event});
   const auto line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   errno = 0;

@@ -45,7 +45,7 @@ class Span {
 class Recorder {
  public:
   // Appends to the file in `folder`, which is created if necessary. Removes a line that a killed
-  // process left unfinished. Throws DataError.
+  // process left unfinished. An empty `folder` keeps no record. Throws DataError.
   Recorder(const std::filesystem::path& folder, std::string site, const Clock& clock);
   ~Recorder();
   Recorder(const Recorder&) = delete;
