@@ -35,7 +35,7 @@ run_preset() {
   return 0  # failures are counted below
 }
 
-scripts/setup.sh --tests || fail_early "set-up failed"
+scripts/setup.sh --oracles || fail_early "set-up failed"
 run_preset release || fail_early "the release build failed"
 run_preset asan || fail_early "the asan build failed"
 run_preset tsan || fail_early "the tsan build failed"

@@ -1,22 +1,19 @@
 """Models of Hugging Face's tools: imported, trained on with their own tokenizer, and exported.
 
-What `transformers` makes of an export is tested where a Python has torch and transformers: this one,
-or the one that FARSTEP_TRANSFORMERS_PYTHON names.
+What `transformers` makes of an export is tested where the Python of oracles.py has torch and
+transformers.
 """
 
 import json
-import os
 import random
 import shutil
 import struct
 import subprocess
-import sys
 import unittest
 from pathlib import Path
 
 from cluster import DATA, Cluster, ClusterTest, farstep, validation_losses
-
-PYTHON = os.environ.get("FARSTEP_TRANSFORMERS_PYTHON", sys.executable)
+from oracles import PYTHON, has_modules
 
 SCALING = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
            "original_max_position_embeddings": 16}
@@ -118,14 +115,6 @@ def windows(length: int) -> list[list[int]]:
     return [list(ids[begin:begin + length + 1]) for begin in range(0, len(ids) - length, length)]
 
 
-def has_modules(*names: str) -> bool:
-    """Whether PYTHON can import them; else says that the test is skipped."""
-    found = subprocess.run([PYTHON, "-c", f"import {', '.join(names)}"], capture_output=True, check=False)
-    if found.returncode != 0:
-        print(f"SKIPPED: this needs a Python with {', '.join(names)}", flush=True)
-    return found.returncode == 0
-
-
 class HuggingFace(ClusterTest):
     """Real processes, and folders written here byte by byte."""
 
@@ -224,7 +213,7 @@ class HuggingFace(ClusterTest):
 
     def test_transformers_reads_the_tokenizer_of_a_fresh_model(self):
         """An export of a model with a vocabulary of its own encodes text to the ids of the dataset."""
-        if not has_modules("transformers", "sentencepiece", "google.protobuf"):
+        if not has_modules("torch", "transformers", "sentencepiece", "google.protobuf"):
             return
         folder = self.folder / "fresh"
         folder.mkdir()
