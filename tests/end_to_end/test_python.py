@@ -114,6 +114,7 @@ class Python(ClusterTest):
         second.stdout.readline()
         self.assertEqual(json.loads(second.stdout.readline())["round"], 1)
         second.kill()
+        second.communicate()
         last = self.lines(first)[-1]
         self.assertEqual((last["kind"], last["site"]), ("PeerError", "site1"))
 

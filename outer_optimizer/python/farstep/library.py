@@ -104,6 +104,10 @@ class Call:
         if status != 0:
             raise KINDS.get(status, InternalError)(message, site)
 
+    def then(self, function: Callable[[], None]):
+        """Calls the function when the call has ended, in another thread."""
+        threading.Thread(target=lambda: (self._thread.join(), function()), daemon=True).start()
+
 
 class Site:
     """One site of a run (farstep_outer). One thread uses it; any may call stop()."""
@@ -116,8 +120,14 @@ class Site:
         """
         self._library, self._size = library, len(values)
         handle = ctypes.c_void_p()
-        Call(library, lambda: library.farstep_outer_join(
-            run.encode(), site.encode(), values, self._size, ctypes.byref(handle))).wait()
+        call = Call(library, lambda: library.farstep_outer_join(
+            run.encode(), site.encode(), values, self._size, ctypes.byref(handle)))
+        try:
+            call.wait()
+        except BaseException:
+            # After a signal it may join yet: the others must not wait for a site that nobody has.
+            call.then(lambda: library.farstep_outer_free(handle))
+            raise
         self._handle = handle.value
         # Also when the process ends: the threads of the library must not outlive what they use.
         self._end = weakref.finalize(self, library.farstep_outer_free, self._handle)

@@ -1,4 +1,4 @@
-"""The outer optimizer over the parameters of a model that a training loop in Python has."""
+"""The outer optimizer over the parameters of a model that is trained in Python."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -177,13 +177,13 @@ class OuterOptimizer:
         """
         if self._site is not None or self._is_closed:
             raise ConfigError("load_state_dict() was called after join(): the sites have begun")
+        counts = [int(state[name]) for name in ("rounds", "steps", "examples", "tokens")]
         values, momentum = (FlatValues(self._parameters.size) for _ in range(2))
         values.copy_from(state["values"], "the state's values")
         momentum.copy_from(state["momentum"], "the state's momentum")
         self._shared, self._momentum = values, momentum
-        self._rounds = self._earlier_rounds = state["rounds"]
-        self._steps, self._examples, self._tokens = (state[name] for name in
-                                                     ("steps", "examples", "tokens"))
+        self._rounds, self._steps, self._examples, self._tokens = counts
+        self._earlier_rounds = self._rounds
 
     def close(self, failure: str | None = None):
         """Leaves the run, which is done here; or in which this site failed for that reason.
