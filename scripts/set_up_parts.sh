@@ -30,19 +30,20 @@ wants_gpu() {
   esac
 }
 
-# require_disk FOLDER MEGABYTES ADVICE: ends set-up if the folder's disk has less room.
+# require_disk WHAT MEGABYTES ADVICE: ends set-up if the disk of .deps has less room.
 require_disk() {
   local free
-  free=$(df --output=avail -B 1000000 "$1" | tail -n 1 | xargs)
+  free=$(df --output=avail -B 1000000 .deps | tail -n 1 | xargs)
   [ "$free" -ge "$2" ] && return
-  say "LibTorch needs $2 MB on the disk of $PWD/$1, which has $free MB free; $3" >&2
+  say "$1 needs $2 MB on the disk of $PWD/.deps, which has $free MB free; $3" >&2
   exit 1
 }
 
-# fetch_wheel "NAME==VERSION --hash=..." FOLDER, checked by its hash. The wheel for CPython 3.11,
-# whichever Python is here: only its C++ libraries are used.
-fetch_wheel() {
-  local platforms=() tag
+# fetch_wheels "NAME==VERSION --hash=..." FOLDER [VERSION]: the wheels of these lines for that version
+# of CPython, checked by their hashes. By default for 3.11, whichever Python is here: of LibTorch only
+# the C++ libraries are used.
+fetch_wheels() {
+  local platforms=() tag version=${3:-3.11}
   for tag in manylinux_2_28 manylinux_2_27 manylinux_2_25 manylinux_2_18 manylinux_2_17 \
     manylinux2014 manylinux_2_12 manylinux2010; do
     platforms+=(--platform "${tag}_x86_64")
@@ -50,8 +51,8 @@ fetch_wheel() {
   # No cache and no other disk: there may be no room for a second copy of gigabytes.
   mkdir -p "$2"
   TMPDIR=$PWD/$2 python3 -m pip download --quiet --no-cache-dir --no-deps --only-binary=:all: \
-    --require-hashes --python-version 3.11 --implementation cp --abi cp311 "${platforms[@]}" \
-    --dest "$2" -r <(printf '%s\n' "$1")
+    --require-hashes --python-version "$version" --implementation cp --abi "cp${version/./}" \
+    "${platforms[@]}" --dest "$2" -r <(printf '%s\n' "$1")
 }
 
 # LibTorch in .deps/libtorch, with its CUDA part where this clone is to train on GPUs. What is there
@@ -73,13 +74,13 @@ install_libtorch() {
   cat "${lists[@]}" | cmp -s - $folder/$mark && return
   mkdir -p .deps
   rm -rf .deps/wheels $folder.new
-  require_disk .deps "$disk_mb" "$advice"
+  require_disk LibTorch "$disk_mb" "$advice"
   say "fetching LibTorch${gpu:+ with its CUDA part}, $download_mb MB"
   mkdir $folder.new
   mapfile -t wheels < <(cat "${lists[@]}" | grep -v '^#')
   for wheel in "${wheels[@]}"; do  # one at a time: all at once would need as much room again
     say "  ${wheel%% *}"
-    fetch_wheel "$wheel" .deps/wheels
+    fetch_wheels "$wheel" .deps/wheels
     # Not its copy of fmt, which would hide the one that spdlog is built with. unzip ends with 11
     # where a wheel has nothing for a pattern.
     unzip -q -o .deps/wheels/*.whl "${keep[@]}" -x 'torch/include/fmt/*' '*.alt.*' \

@@ -3,13 +3,22 @@
 # clone LibTorch and the demo corpus, checked by hash. Run again, it does nothing. Where there is an
 # NVIDIA GPU, LibTorch comes with the CUDA libraries that it needs there; FARSTEP_GPU=on brings them
 # elsewhere too, and FARSTEP_GPU=off leaves them out.
-# Usage: scripts/setup.sh [--tests]   (--tests adds the packages that only the tests use)
+# Usage: scripts/setup.sh [--tests | --oracles]
+# --tests adds what only the tests use: packages of the system, and Python packages that they compare
+# with, in .deps/python. --oracles is --tests, and brings PyTorch and its CUDA libraries there too,
+# 2 GB to fetch, unless FARSTEP_ORACLES=off.
 set -euo pipefail
 . "$(dirname "$0")/script_help.sh"
 answer_help "$@"
-[ $# = 0 ] || [ "$*" = --tests ] || refuse_argument "${*: -1}"
+oracles=''
+case "$*" in
+  '' | --tests) ;;
+  --oracles) oracles=yes && set -- --tests ;;
+  *) refuse_argument "${*: -1}" ;;
+esac
 cd "$(dirname "$0")/.."
 . scripts/set_up_parts.sh
+. scripts/set_up_python.sh
 
 packages=(g++ cmake ninja-build ccache git pkg-config python3 python3-pip unzip ca-certificates
   libgloo-dev libzmq3-dev cppzmq-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libmicrohttpd-dev
@@ -29,4 +38,6 @@ done
 install_libtorch
 if wants_gpu; then advise_on_gpu; fi
 install_demo_corpus
+[ "${1:-}" != --tests ] || install_python_oracles
+[ -z "$oracles" ] || [ "${FARSTEP_ORACLES:-on}" = off ] || install_python_torch
 say "everything is in place"

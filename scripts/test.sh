@@ -16,6 +16,7 @@ mkdir -p "$results"
 rm -f "$results"/*.log
 
 fail_early() {
+  wait  # for set-up, which may go on
   printf '%s\n' "$1"
   printf '0 passed, 1 failed\n'
   exit 1
@@ -30,12 +31,19 @@ run_preset() {
     { cat "$results/$preset-configure.txt"; return 1; }
   cmake --build --preset "$preset" >"$results/$preset-build.txt" 2>&1 ||
     { tail -n 60 "$results/$preset-build.txt"; return 1; }
+  if [ -n "$oracles" ]; then
+    wait "$oracles" || { cat "$results/oracles.txt"; return 1; }
+    oracles=''
+  fi
   printf '== %s: tests\n' "$preset"
   ctest --preset "$preset" --repeat until-pass:2 "$@" 2>&1 | tee "$results/$preset.log"
   return 0  # failures are counted below
 }
 
 scripts/setup.sh --tests || fail_early "set-up failed"
+# Tests on the release build need PyTorch, the build does not. FARSTEP_ORACLES=off leaves it out.
+scripts/setup.sh --oracles >"$results/oracles.txt" 2>&1 &
+oracles=$!
 run_preset release || fail_early "the release build failed"
 run_preset asan || fail_early "the asan build failed"
 run_preset tsan || fail_early "the tsan build failed"

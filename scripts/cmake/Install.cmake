@@ -6,6 +6,7 @@
 #   PREFIX/lib/libfarstep_outer.so       for programs with a training loop of their own, with
 #   PREFIX/include/farstep/              its headers, and
 #   PREFIX/lib/cmake/Farstep/            what find_package(Farstep) finds
+#   PREFIX/lib/python3/dist-packages/    the Python package `farstep`, which loads the library
 #   PREFIX/share/farstep/configs/        examples
 #   PREFIX/share/doc/farstep/            documents and licences
 #
@@ -42,6 +43,9 @@ install(FILES scripts/systemd/farstep.conf DESTINATION lib/sysusers.d COMPONENT 
 if(FARSTEP_OUTER_LIBRARY)
   install(TARGETS farstep_outer EXPORT FarstepTargets LIBRARY DESTINATION lib COMPONENT library)
   install(DIRECTORY "${CMAKE_BINARY_DIR}/include/farstep" DESTINATION include COMPONENT library)
+  # Debian's Python looks there under /usr. The package finds the library by its place.
+  install(DIRECTORY outer_optimizer/python/farstep DESTINATION lib/python3/dist-packages
+    COMPONENT library FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
   set(package_folder lib/cmake/Farstep)
   install(EXPORT FarstepTargets NAMESPACE Farstep:: DESTINATION ${package_folder} COMPONENT library)
   configure_package_config_file(scripts/cmake/FarstepConfig.cmake.in

@@ -1,26 +1,24 @@
 """Models of Hugging Face's tools: imported, trained on with their own tokenizer, and exported.
 
-What `transformers` makes of an export is tested where a Python has torch and transformers: this one,
-or the one that FARSTEP_TRANSFORMERS_PYTHON names.
+What `transformers` makes of an export is tested where the Python of oracles.py has torch and
+transformers.
 """
 
 import json
-import os
 import random
 import shutil
 import struct
 import subprocess
-import sys
 import unittest
 from pathlib import Path
 
 from cluster import DATA, REPOSITORY, Cluster, ClusterTest, farstep, validation_losses
+from oracles import PYTHON, has_modules
 
 HARD_TEXTS = ["a", " ", "  ", "   a   b    ", "\n", "\n\n\n\t\t x", "tabs\tand\r\nline ends\r", "0123456789 3.14",
               "\u00e9e\u0301 na\u00efve", "\u4f60\u597d \u65e5\u672c\u8a9e \ud55c\uad6d\uc5b4", "\u0645\u0631\u062d\u0628\u0627",
               "\U0001f600\U0001f468\u200d\U0001f469\u200d\U0001f467", "\u2581under\u2581 \u2581", "a" * 501, "the" * 300, " " * 257,
               "<0x41> <0xFF>", "\x00\x01\x7f", "\u00a0\u2028\u3000", "A--B, \"C\"; (D)!?"]
-PYTHON = os.environ.get("FARSTEP_TRANSFORMERS_PYTHON", sys.executable)
 
 SCALING = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
            "original_max_position_embeddings": 16}
@@ -131,14 +129,6 @@ def windows(length: int) -> list[list[int]]:
     content = (DATA / "validation-00000.tokens").read_bytes()
     ids = struct.unpack(f"<{(len(content) - 48) // 2}H", content[48:])
     return [list(ids[begin:begin + length + 1]) for begin in range(0, len(ids) - length, length)]
-
-
-def has_modules(*names: str) -> bool:
-    """Whether PYTHON can import them; else says that the test is skipped."""
-    found = subprocess.run([PYTHON, "-c", f"import {', '.join(names)}"], capture_output=True, check=False)
-    if found.returncode != 0:
-        print(f"SKIPPED: this needs a Python with {', '.join(names)}", flush=True)
-    return found.returncode == 0
 
 
 class HuggingFace(ClusterTest):
@@ -274,7 +264,7 @@ class HuggingFace(ClusterTest):
 
     def test_transformers_reads_the_tokenizer_of_a_fresh_model(self):
         """An export of a model with a vocabulary of its own encodes text to the ids of the dataset."""
-        if not has_modules("transformers", "sentencepiece", "google.protobuf"):
+        if not has_modules("torch", "transformers", "sentencepiece", "google.protobuf"):
             return
         folder = self.folder / "fresh"
         folder.mkdir()
