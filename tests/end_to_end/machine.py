@@ -31,6 +31,8 @@ def obstacle() -> str:
         return "booting a container needs root"
     if not shutil.which("systemd-nspawn") or not Path("/lib/systemd/systemd").exists():
         return "there is no systemd-nspawn"
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode != 0:
+        return "this root may not make mount namespaces"
     if "overlay" not in Path("/proc/filesystems").read_text(encoding="utf-8"):
         return "the kernel has no overlayfs"
     return ""
@@ -44,6 +46,7 @@ class Machine:
 
     def __init__(self, folder: Path, shown: dict[str, Path]):
         self.folder = folder
+        self.log = folder.with_name(folder.name + ".txt")
         self.shown = shown
         self.container: subprocess.Popen | None = None
         self.holder = subprocess.Popen(
@@ -59,16 +62,19 @@ class Machine:
     def boot(self):
         """Starts systemd in the container, and waits until it has started all that is enabled."""
         binds = [f"--bind-ro={path}:{inside}" for inside, path in self.shown.items()]
-        self.container = subprocess.Popen(
-            ["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt", "systemd-nspawn", "--quiet",
-             "--register=no", "--keep-unit", "--private-network", "--console=pipe", "--boot",
-             f"--directory={self.folder}/root", *binds, "systemd.unit=multi-user.target"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(self.log, "w", encoding="utf-8") as log:
+            self.container = subprocess.Popen(
+                ["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt", "systemd-nspawn", "--quiet",
+                 "--register=no", "--keep-unit", "--private-network", "--console=pipe", "--boot",
+                 f"--directory={self.folder}/root", *binds, "systemd.unit=multi-user.target"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.wait_for_start()
 
     def wait_for_start(self, other_than: int | None = None) -> int:
         """Waits until systemd, which is another process than that given, runs; returns its id."""
         def is_up() -> int | None:
+            if self.container.poll() is not None:
+                raise AssertionError("the container has ended: " + self.log.read_text(encoding="utf-8"))
             first = self.first_process()
             if first is None or first == other_than:
                 return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FENCE = re.compile(r"^```(\w*)([^\n`]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+SECTION = re.compile(r"^## (.*)\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -19,13 +20,19 @@ class Block:
     text: str
 
 
-def blocks_of(page: Path) -> list[Block]:
-    """All fenced blocks of the page, in order."""
-    return [Block(language, tuple(words.split()), text)
-            for language, words, text in FENCE.findall(page.read_text(encoding="utf-8"))]
+def blocks_of(text: str) -> list[Block]:
+    """All fenced blocks of a page's text, in order."""
+    return [Block(language, tuple(words.split()), inside)
+            for language, words, inside in FENCE.findall(text)]
+
+
+def sections_of(page: Path) -> dict[str, str]:
+    """The texts below the page's headings of the second level, by heading, in order."""
+    _, *parts = SECTION.split(page.read_text(encoding="utf-8"))
+    return dict(zip(parts[::2], parts[1::2]))
 
 
 def commands_for(page: Path, who: str) -> list[str]:
     """The shell commands that `who` runs, a text a block."""
-    return [block.text for block in blocks_of(page)
+    return [block.text for block in blocks_of(page.read_text(encoding="utf-8"))
             if block.language == "sh" and block.words[:1] == (who,)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cluster import DATA, FARSTEP, REPOSITORY, Cluster, ClusterTest, farstep, wait_until
 from machine import Machine, obstacle
-from page_commands import commands_for
+from page_commands import blocks_of, commands_for
 
 PAGE = REPOSITORY / "docs" / "staying_up.md"
 UNIT = REPOSITORY / "scripts" / "systemd" / "farstep@.service"
@@ -59,6 +59,16 @@ class TheUnit(unittest.TestCase):
         seconds = sum(float(re.search(rf"^  deadlines\.{name} .*\[([0-9.]+)\]$", text, re.MULTILINE)[1])
                       for name in ("transfer_stall_seconds", "checkpoint_seconds", "leave_seconds"))
         self.assertGreater(float(settings_of(UNIT)["TimeoutStopSec"]), seconds)
+
+
+class ThePage(unittest.TestCase):
+    """Who runs its commands."""
+
+    def test_every_block_of_commands_is_run_or_marked(self):
+        """By root in the tests below, or by no test."""
+        words = [block.words for block in blocks_of(PAGE.read_text(encoding="utf-8"))
+                 if block.language == "sh"]
+        self.assertEqual(set(words), {("root",), ("not-run",)})
 
 
 class UnderSystemd(ClusterTest):
