@@ -99,7 +99,8 @@ class TwoSites(ClusterTest):
         self.assertEqual(hashes[0], hashes[1])
         said = self.terminals["seoul"].said()
         self.assertIn("It is a truth universally", said)
-        self.assertTrue((self.net.seoul.home / "mine" / "report.html").exists())
+        self.assertTrue((self.net.seoul.home / "report.html").exists())
+        self.assertTrue((self.net.seoul.home / "model" / "model.safetensors").exists())
         # What the sites sent each other has passed the lab's links.
         sent = sum(event["wan_bytes_sent"] for event in self.events("lyon", "round"))
         self.assertGreater(self.net.counters()["sites"][1]["up"]["passed"]["bytes"], sent)
