@@ -83,9 +83,9 @@ class UnderSystemd(ClusterTest):
         self.assert_success(keys)
         for index, name in enumerate(sites):
             config = {"name": name, "coordinator": {"endpoint": cluster.endpoint},
-                      "network": {"address": "127.0.0.1", "keys": f"{name}-keys"},
+                      "network": {"address": "127.0.0.1", "keys": f"keys/sites/{name}"},
                       "devices": [{"kind": "cpu", "threads": 1}], "cpu": {"products": "first"},
-                      "data": "/srv/data", "output": "/var/lib/farstep/mine"}
+                      "data": "/srv/data", "output": "runs"}
             if index == 0:
                 config["run"] = "run.json"
                 config["coordinator"]["host"] = True
@@ -115,7 +115,7 @@ class UnderSystemd(ClusterTest):
 
     def events(self, site: str, kind: str) -> list[dict]:
         """The records of a kind that a site has written; a line that is being written is left out."""
-        file = self.machine.path(f"/var/lib/farstep/mine/{site}/events.jsonl")
+        file = self.machine.path(f"/var/lib/farstep/{site}/events.jsonl")
         if not file.exists():
             return []
         lines = file.read_text(encoding="utf-8").split("\n")[:-1]
