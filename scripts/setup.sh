@@ -23,7 +23,8 @@ cd "$(dirname "$0")/.."
 packages=(g++ cmake ninja-build ccache git pkg-config python3 python3-pip unzip ca-certificates
   libgloo-dev libzmq3-dev cppzmq-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libmicrohttpd-dev
   libsentencepiece-dev libpcre2-dev libutf8proc-dev libssl-dev libxxhash-dev libzstd-dev zlib1g-dev zstd dpkg-dev file)
-[ "${1:-}" = --tests ] && packages+=(catch2 iproute2 clang faketime)
+[ "${1:-}" = --tests ] && packages+=(catch2 iproute2 clang faketime nftables openssh-client
+  systemd-container)
 
 install_system_packages "${packages[@]}"
 # Not every release has these; without them the tests of formatting, of learning from images, and of
@@ -35,6 +36,10 @@ for package in clang-format-14 libclang-rt-dev dataset-fashion-mnist chromium-he
   fi
 done
 [ "${1:-}" != --tests ] || unpack_prometheus
+# A test logs in to a machine by ssh. Where systemd runs, the package would start a server for others.
+if [ "${1:-}" = --tests ] && [ ! -d /run/systemd/system ]; then
+  install_system_packages openssh-server
+fi
 install_libtorch
 if wants_gpu; then advise_on_gpu; fi
 install_demo_corpus
