@@ -92,9 +92,11 @@ MAY_INCLUDE = {
     "tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
+    "trainer/doctor": "base system config settings model knowledge sockets transport secure parameters peers probe run",
+    "trainer/init": "base system config settings tokens model secure",
     "trainer/commands": "base system config settings telemetry series report watch text tokenizer tokens images outer_optimizer knowledge policy "
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
-    "peers launch probe run",
+    "peers launch probe run doctor init",
     "trainer": "base system commands",
 }
 
@@ -116,7 +118,7 @@ ONLY_IN = {
 # ThreadSanitizer.
 LIBTORCH = re.compile(r"<(ATen|torch|c10)/")
 MAY_SEE_LIBTORCH = ("trainer/model", "trainer/tasks", "trainer/inner", "trainer/probe", "trainer/run",
-                    "trainer/commands")
+                    "trainer/doctor", "trainer/commands")
 
 # Components that can be used without the trainer: each states its own settings, so they see nothing
 # of the folder that puts those of a whole run together.
@@ -127,7 +129,7 @@ SETTINGS = "trainer/settings"
 UNITS = (3, 10)
 OTHER_UNITS = {
     "trainer/inner": (3, 13),
-    "trainer/commands": (3, 22),  # one a subcommand, and what some of them share
+    "trainer/commands": (3, 25),  # one a subcommand, and what some of them share
     "trainer/kernels/products": (3, 13),  # a table of kernels for each set of instructions
     "wan/roster": (3, 13),  # most are parts of one class
     "outer_optimizer/codec": (3, 12),
