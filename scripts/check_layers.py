@@ -88,7 +88,7 @@ MAY_INCLUDE = {
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
     "trainer/watch": "base system config telemetry account report sockets",
     "trainer/launch": "base system config settings telemetry account watch link",
-    "trainer/probe": "base processor data tokens images settings knowledge profile model matmul llama language convnet "
+    "trainer/probe": "base processor config data tokens images settings knowledge profile model matmul llama language convnet "
     "tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
@@ -96,7 +96,7 @@ MAY_INCLUDE = {
     "trainer/init": "base system config settings tokens model secure",
     "trainer/commands": "base system config settings telemetry series report watch text tokenizer tokens images outer_optimizer knowledge policy "
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
-    "peers launch probe run doctor init",
+    "inner peers launch probe run doctor init",
     "trainer": "base system commands",
 }
 
