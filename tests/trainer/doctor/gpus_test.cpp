@@ -14,7 +14,9 @@ const GpuDriver kGoodDriver{.version = "580.95.05",
 SiteConfig site_on_gpus(std::vector<int64_t> indices) {
   SiteConfig site;
   for (const auto index : indices) {
-    site.devices.push_back({.kind = DeviceKind::kCuda, .index = index});
+    auto& device = site.devices.emplace_back();
+    device.kind = DeviceKind::kCuda;
+    device.index = index;
   }
   return site;
 }
@@ -32,7 +34,7 @@ TEST_CASE("the driver's version is found in what the kernel module says of itsel
 
 TEST_CASE("a site without GPUs needs no driver") {
   SiteConfig site;
-  site.devices = {{.kind = DeviceKind::kCpu}};
+  site.devices.emplace_back();
   const auto none = gpu_finding({}, site, false, std::nullopt);
   CHECK(none.grade == Grade::kOk);
   CHECK_THAT(none.text, Contains("built without CUDA"));

@@ -12,7 +12,7 @@ using Catch::Contains;
 Meeting meeting_of_two() {
   Meeting meeting;
   meeting.view = {.generation = 1, .members = {"a", "b"}, .self = 0};
-  meeting.run.sites = {{.name = "a"}, {.name = "b"}};
+  for (const auto& name : meeting.view.members) meeting.run.sites.emplace_back().name = name;
   meeting.notes = {
       {.links = {{.peer = "b", .rtt_seconds = 0.02, .bandwidth_bits_per_second = 80e6}},
        .clock_offset_seconds = 0.1,
@@ -41,7 +41,7 @@ TEST_CASE("other data, a link without figures and a site that stayed away are to
   auto meeting = meeting_of_two();
   meeting.notes[1].data_digest = "e";
   meeting.notes[1].links.clear();
-  meeting.run.sites.push_back({.name = "c"});
+  meeting.run.sites.emplace_back().name = "c";
   const auto findings = meeting_findings(meeting, std::nullopt);
   REQUIRE(findings.size() == 4);
   CHECK(findings[0].exit_code == 4);

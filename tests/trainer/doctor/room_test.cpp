@@ -14,15 +14,15 @@ constexpr int64_t kParameters = 1'000'000;
 constexpr int64_t kModel = 4 * kParameters;
 constexpr int64_t kChunks = int64_t{64} << 20;
 
-SiteConfig site_with(std::vector<DeviceConfig> devices) {
+SiteConfig site_with(const std::vector<DeviceKind>& kinds) {
   SiteConfig site;
-  site.devices = std::move(devices);
+  for (const auto kind : kinds) site.devices.emplace_back().kind = kind;
   return site;
 }
 
 RunConfig run_of_two() {
   RunConfig run;
-  run.sites = {{.name = "a"}, {.name = "b"}};
+  for (const auto* const name : {"a", "b"}) run.sites.emplace_back().name = name;
   return run;
 }
 
@@ -30,7 +30,7 @@ RunConfig run_of_two() {
 
 // The terms are those of the table in ARCHITECTURE.md, added by hand.
 TEST_CASE("the needs of a run are the sum of the table's terms") {
-  const auto cpu = site_with({{.kind = DeviceKind::kCpu}});
+  const auto cpu = site_with({DeviceKind::kCpu});
   const auto needs = run_needs(kParameters, run_of_two(), cpu);
   // theta_global, momentum 2; the fragment 1; AdamW's copy 2; weights, gradients, moments 4.
   CHECK(needs.host_bytes == kChunks + 9 * kModel);
@@ -53,14 +53,14 @@ TEST_CASE("the needs of a run are the sum of the table's terms") {
 }
 
 TEST_CASE("a GPU's part is not the machine's") {
-  const auto gpus = site_with({{.kind = DeviceKind::kCuda}, {.kind = DeviceKind::kCuda}});
+  const auto gpus = site_with({DeviceKind::kCuda, DeviceKind::kCuda});
   const auto needs = run_needs(kParameters, run_of_two(), gpus);
   CHECK(needs.host_bytes == kChunks + 5 * kModel);
   CHECK(needs.first_gpu_bytes == 4 * kModel);
   CHECK(needs.other_gpu_bytes == 2 * kModel);
   // One that serves alone updates its copy on the CPU.
   CHECK(run_needs(kParameters, run_of_two(), site_with({})).host_bytes == kChunks + 9 * kModel);
-  const auto two = site_with({{.kind = DeviceKind::kCpu}, {.kind = DeviceKind::kCpu}});
+  const auto two = site_with({DeviceKind::kCpu, DeviceKind::kCpu});
   CHECK(run_needs(kParameters, run_of_two(), two).host_bytes == kChunks + 11 * kModel);
 }
 
