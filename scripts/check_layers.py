@@ -92,8 +92,8 @@ MAY_INCLUDE = {
     "tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
-    "trainer/doctor": "base system config settings model knowledge sockets transport secure parameters peers probe run",
-    "trainer/init": "base system config settings tokens model secure",
+    "trainer/doctor": "base system config settings model knowledge sockets transport secure peers probe run",
+    "trainer/init": "base system config settings model secure",
     "trainer/commands": "base system config settings telemetry series report watch text tokenizer tokens images outer_optimizer knowledge policy "
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
     "inner peers launch probe run doctor init",

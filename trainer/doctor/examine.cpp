@@ -25,6 +25,7 @@ namespace fs = std::filesystem;
 // What does not come at once over the internet does not come.
 constexpr double kAnswerSeconds = 5;
 constexpr std::string_view kNetworkCheck = "network";  // of site_checks()
+constexpr const char* kNeedsKeys = "needs keys that are in order";
 
 Finding program_finding() {
   return ok("program",
@@ -47,10 +48,13 @@ class Doctor {
     tell_(program_finding());
     const auto keys = key_finding(loaded_.site, site_.run);
     tell_(keys);
-    make_checks(/*needing_run=*/had_run_, keys.grade != Grade::kFault);
+    const bool has_good_keys = keys.grade != Grade::kFault;
+    make_checks(/*needing_run=*/had_run_, has_good_keys);
     tell_(clock_finding(system_clock()));
     if (stop_.stop_requested()) return false;
-    if (examination_.peers) {
+    if (!has_good_keys) {
+      tell_({examination_.peers ? "peers" : "answer", Grade::kLater, kNeedsKeys, 0});
+    } else if (examination_.peers) {
       if (!meet()) return false;
     } else {
       ask_coordinators();
@@ -66,7 +70,7 @@ class Doctor {
     for (const auto& check : site_checks()) {
       if (check.needs_run && !needing_run) continue;
       if (check.name == kNetworkCheck && !has_good_keys) {
-        tell_({std::string(check.name), Grade::kLater, "needs keys that are in order", 0});
+        tell_({std::string(check.name), Grade::kLater, kNeedsKeys, 0});
       } else {
         tell_(site_finding(check, site_));
       }

@@ -13,6 +13,7 @@
 #include "trainer/base/clock.h"
 #include "trainer/base/view.h"
 #include "trainer/settings/load_config.h"
+#include "trainer/settings/run_config.h"
 
 namespace farstep {
 
