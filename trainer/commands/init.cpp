@@ -65,7 +65,7 @@ struct InitOptions {
   }
 };
 
-constexpr const char* kDetails =
+constexpr const char* kInitDetails =
     R"(On a terminal it asks for what is missing. Otherwise --run, --sites and --data must be there.
 It writes run.json, a config a site and with keys the folder keys/, and prints what to do next.
 Edit the files as you like: `farstep check FILE` reads them, and docs/guide.md explains them.
@@ -202,7 +202,7 @@ InitPlan plan_of(const InitOptions& options) {
 }  // namespace
 
 int init_command(const Arguments& arguments) {
-  auto options = parse_command_line<InitOptions>("init", arguments, kDetails);
+  auto options = parse_command_line<InitOptions>("init", arguments, kInitDetails);
   if (!options) return 0;
   if (options->preset && !options->model_from.empty()) {
     throw ConfigError("farstep init: give either --preset or --model-from");

@@ -13,7 +13,7 @@ namespace farstep {
 
 namespace {
 
-constexpr const char* kSubject = "answer";
+constexpr const char* kAnswer = "answer";
 constexpr const char* kField = "coordinator.endpoint";
 constexpr const char* kNobody =
     "nobody listens there. Before a run that is as it must be: start the site that hosts the "
@@ -22,12 +22,11 @@ constexpr const char* kNobody =
 constexpr unsigned char kGreeting = 0xff;
 
 Finding of_refusal(const std::string& endpoint) {
-  return warning(kSubject,
-                 fmt::format("{}: the machine can be reached, and {}", endpoint, kNobody));
+  return warning(kAnswer, fmt::format("{}: the machine can be reached, and {}", endpoint, kNobody));
 }
 
 Finding of_silence(const std::string& endpoint, const std::string& reason) {
-  return fault(kSubject, ErrorKind::kPeer,
+  return fault(kAnswer, ErrorKind::kPeer,
                fmt::format("{} does not answer ({}): is the address right, the machine up, and its "
                            "TCP port open in firewall and router?",
                            endpoint, reason));
@@ -41,9 +40,9 @@ Finding plain_answer(const std::string& endpoint, const SocketAddress& address, 
     unsigned char first = 0;
     if (::poll(&entry, 1, milliseconds_until(deadline)) == 1 &&
         ::recv(socket.fd(), &first, 1, 0) == 1 && first == kGreeting) {
-      return ok(kSubject, fmt::format("a coordinator answers at {}", endpoint));
+      return ok(kAnswer, fmt::format("a coordinator answers at {}", endpoint));
     }
-    return fault(kSubject, ErrorKind::kPeer,
+    return fault(kAnswer, ErrorKind::kPeer,
                  fmt::format("{}: who listens there is no coordinator without keys: is the port "
                              "right, and do all sites have network.keys, or none?",
                              endpoint));
@@ -67,10 +66,10 @@ Finding secure_answer(const SiteConfig& site, const CoordinatorPlace& coordinato
   port.way_to_coordinator(coordinator);
   const auto reason = port.gateway().connect(coordinator.site, kControlLane, deadline);
   if (reason.empty()) {
-    return ok(kSubject, fmt::format("site {} answers at {}, and the keys of both are good",
-                                    coordinator.site, coordinator.endpoint));
+    return ok(kAnswer, fmt::format("site {} answers at {}, and the keys of both are good",
+                                   coordinator.site, coordinator.endpoint));
   }
-  return fault(kSubject, ErrorKind::kPeer,
+  return fault(kAnswer, ErrorKind::kPeer,
                fmt::format("{}: no secure link to site {}: {}: do both have keys of one authority, "
                            "and is it that site's port?",
                            coordinator.endpoint, coordinator.site, reason));
@@ -80,7 +79,7 @@ Finding secure_answer(const SiteConfig& site, const CoordinatorPlace& coordinato
 
 Finding coordinator_answer(const SiteConfig& site, const CoordinatorPlace& coordinator,
                            double patience_seconds, const Clock& clock) {
-  return finding_of(kSubject, [&] {
+  return finding_of(kAnswer, [&] {
     const auto [host, number] = parse_endpoint(kField, coordinator.endpoint);
     const SocketAddress address(ip_of_host(kField, host), number);
     const auto deadline = deadline_after(patience_seconds);

@@ -13,8 +13,8 @@ namespace farstep {
 
 namespace {
 
-constexpr const char* kSubject = "gpus";
-constexpr double kGigabyte = 1e9;
+constexpr const char* kGpus = "gpus";
+constexpr double kGpuGigabyte = 1e9;
 constexpr int kLeastDriver = 580;  // the first with CUDA 13
 
 // The driver's functions by hand: the program links none of its libraries.
@@ -66,7 +66,7 @@ std::string text_of(const GpuDriver& driver) {
   std::vector<std::string> gpus;
   for (const auto& gpu : driver.gpus) {
     gpus.push_back(fmt::format("{} with {:.1f} GB", gpu.name,
-                               static_cast<double>(gpu.memory_bytes) / kGigabyte));
+                               static_cast<double>(gpu.memory_bytes) / kGpuGigabyte));
   }
   return fmt::format("driver {}, {}", driver.version,
                      gpus.empty() ? "no usable GPU" : fmt::format("{}", fmt::join(gpus, ", ")));
@@ -84,7 +84,7 @@ std::optional<std::string> too_small(const GpuDriver& driver, const SiteConfig& 
     return fmt::format(
         "devices[{}]: the model takes {:.1f} GB of its {:.1f} GB, without "
         "activations: train a smaller model, or use a larger GPU",
-        i, static_cast<double>(wanted) / kGigabyte, static_cast<double>(has) / kGigabyte);
+        i, static_cast<double>(wanted) / kGpuGigabyte, static_cast<double>(has) / kGpuGigabyte);
   }
   return std::nullopt;
 }
@@ -115,12 +115,11 @@ Finding gpu_finding(const GpuDriver& driver, const SiteConfig& site, bool has_ke
       site.devices, [](const auto& device) { return device.kind == DeviceKind::kCuda; });
   const std::string build = has_kernels ? "" : "; this program was built without CUDA";
   if (!wants_gpu) {
-    return ok(kSubject, driver.version.empty()
-                            ? "no NVIDIA driver, and the site uses no GPU" + build
-                            : text_of(driver) + "; the site uses no GPU" + build);
+    return ok(kGpus, driver.version.empty() ? "no NVIDIA driver, and the site uses no GPU" + build
+                                            : text_of(driver) + "; the site uses no GPU" + build);
   }
   if (driver.version.empty()) {
-    return fault(kSubject, ErrorKind::kConfig,
+    return fault(kGpus, ErrorKind::kConfig,
                  fmt::format("no NVIDIA driver is loaded, and `devices` has a GPU: install driver "
                              "{} or later{}",
                              kLeastDriver, build));
@@ -129,18 +128,18 @@ Finding gpu_finding(const GpuDriver& driver, const SiteConfig& site, bool has_ke
   std::from_chars(driver.version.data(), driver.version.data() + driver.version.size(), major);
   const auto text = text_of(driver);
   if (major < kLeastDriver) {
-    return fault(kSubject, ErrorKind::kConfig,
+    return fault(kGpus, ErrorKind::kConfig,
                  fmt::format("{}: install driver {} or later", text, kLeastDriver));
   }
   if (const auto small = needs ? too_small(driver, site, *needs) : std::nullopt) {
-    return fault(kSubject, ErrorKind::kConfig, *small);
+    return fault(kGpus, ErrorKind::kConfig, *small);
   }
   if (!has_kernels) {
-    return warning(kSubject, text +
-                                 "; this program was built without CUDA, so GPUs train slower: "
-                                 "install a CUDA 13 toolkit and build again");
+    return warning(kGpus, text +
+                              "; this program was built without CUDA, so GPUs train slower: "
+                              "install a CUDA 13 toolkit and build again");
   }
-  return ok(kSubject, text);
+  return ok(kGpus, text);
 }
 
 }  // namespace farstep
