@@ -1,8 +1,10 @@
 """`farstep init`: what it writes passes `farstep check`, and really trains."""
 
+import contextlib
 import json
 import os
 import pty
+import select
 import subprocess
 import unittest
 
@@ -23,7 +25,7 @@ class Init(ClusterTest):
     def init_loopback(self, *options: object) -> dict:
         """Writes a tiny run of two sites of this machine into `mine`; returns its run file."""
         port = free_port()
-        while port > 64_900:
+        while port > 64_900:  # others follow it
             port = free_port()
         result = self.init("--run", "mine", "--sites", f"a=127.0.0.1:{port}", "b=127.0.0.1",
                            "--data", DATA, *WORK, *options)
@@ -55,8 +57,8 @@ class Init(ClusterTest):
         report = json.loads(result.stdout)
         self.assertEqual(report["rounds"], 2)
         self.assertEqual([site["site"] for site in report["sites"]], ["a", "b"])
-        # A fresh model of V tokens begins at ln V; any training lowers that.
-        self.assertLess(report["final_loss"], 7.63)
+        # A fresh model of 2,048 tokens begins a little above their logarithm, at 7.66.
+        self.assertLess(report["final_loss"], 7.64)
 
     def test_a_run_with_keys_trains(self):
         """Flags to files to two rounds, over secure links."""
@@ -149,10 +151,9 @@ class Init(ClusterTest):
 
         def read():
             nonlocal screen
-            try:
-                screen += os.read(ours, 4096)
-            except OSError:  # the process has closed its side
-                pass
+            if select.select([ours], [], [], 0.1)[0]:
+                with contextlib.suppress(OSError):  # the process has closed its side
+                    screen += os.read(ours, 4096)
 
         def answer(question: str, text: str):
             def is_asked() -> bool:

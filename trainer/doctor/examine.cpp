@@ -96,6 +96,7 @@ class Doctor {
 
   // Returns false if a stop was requested meanwhile.
   bool meet() {
+    const double begin = clock_.now_seconds();
     try {
       const auto meeting = meet_sites(loaded_,
                                       {.command = "doctor",
@@ -111,8 +112,8 @@ class Doctor {
       for (const auto& finding : meeting_findings(*meeting, parameters())) tell_(finding);
     } catch (const Error& error) {
       for (const auto& finding : failed_meeting_findings(error)) tell_(finding);
-      // It may say why.
-      if (error.kind() == ErrorKind::kPeer) ask_coordinators();
+      // If nobody came in all that time, the coordinator may say why.
+      if (clock_.now_seconds() - begin >= examination_.wait_seconds) ask_coordinators();
     }
     return true;
   }

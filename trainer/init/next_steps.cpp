@@ -24,8 +24,9 @@ std::string copy_command(const InitPlan& plan, const PlannedSite& site, const fs
   const auto own_keys = plan.has_keys ? fmt::format(" keys/sites/{}", site.name) : "";
   // Where no address is known the name may be one of the user's ssh config.
   const auto& machine = site.address.empty() ? site.name : site.address;
-  return fmt::format("tar -C {} -c run.json {}.json{} | ssh USER@{} {}", there, site.name, own_keys,
-                     machine, quoted(fmt::format("mkdir -p {} && tar -C {} -x", there, there)));
+  return fmt::format("tar -C {} -cf - run.json {}.json{} | ssh USER@{} {}", there, site.name,
+                     own_keys, machine,
+                     quoted(fmt::format("mkdir -p {} && tar -C {} -xf -", there, there)));
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ TEST_CASE("the next steps are commands for every site, that copy no other site's
   plan.host = "seoul";
   plan.data = "data/mine";
   const auto text = next_steps(plan, "mine");
-  CHECK_THAT(text, Contains("tar -C mine -c run.json seoul.json keys/sites/seoul | ssh "
-                            "USER@203.0.113.10 'mkdir -p mine && tar -C mine -x'"));
+  CHECK_THAT(text, Contains("tar -C mine -cf - run.json seoul.json keys/sites/seoul | ssh "
+                            "USER@203.0.113.10 'mkdir -p mine && tar -C mine -xf -'"));
   CHECK_THAT(text, Contains("keys/sites/home | ssh USER@home "));
   CHECK_THAT(text, Contains("home: farstep doctor mine/home.json --peers"));
   CHECK_THAT(text, Contains("seoul: farstep train --config mine/seoul.json --resume=auto"));
@@ -23,7 +23,7 @@ TEST_CASE("the next steps are commands for every site, that copy no other site's
   CHECK_THAT(next_steps(plan, "mine"), !Contains("keys"));
   // A folder with a space is one word at both ends.
   CHECK_THAT(next_steps(plan, "my run"),
-             Contains("tar -C 'my run' -c run.json") && Contains("'\\''my run'\\''"));
+             Contains("tar -C 'my run' -cf - run.json") && Contains("'\\''my run'\\''"));
 }
 
 }  // namespace farstep
