@@ -116,8 +116,8 @@ class Doctor(ClusterTest):
                   "answer", "nobody listens there")
         findings = self.end_of(self.start_doctor("node2", "--peers", "--wait", 1), 4)
         self.only(findings, "fault", "peers", "node2 could not join within 1 s")
-        self.assertIn("nobody listens there",
-                      [finding for finding in findings if finding["subject"] == "answer"][0]["text"])
+        answer, = [finding for finding in findings if finding["subject"] == "answer"]
+        self.assertIn("nobody listens there", answer["text"])
 
     def test_a_peer_that_does_not_come(self):
         """The host waits as long as it is told, and names the site."""

@@ -10,7 +10,8 @@ import unittest
 
 from cluster import DATA, FARSTEP, REPOSITORY, ClusterTest, farstep, free_port, wait_until
 
-WORK = ["--rounds", 2, "--base-steps", 3, "--base-batch", 2, "--sequence-length", 32, "--threads", 1]
+WORK = ["--rounds", 2, "--base-steps", 3, "--base-batch", 2, "--sequence-length", 32,
+        "--threads", 1]
 
 
 class Init(ClusterTest):
