@@ -89,14 +89,16 @@ MAY_INCLUDE = {
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
     "trainer/watch": "base system config telemetry account report sockets",
     "trainer/launch": "base system config settings telemetry account watch link",
-    "trainer/probe": "base processor data tokens images settings knowledge profile model matmul llama language convnet "
+    "trainer/probe": "base processor config data tokens images settings knowledge profile model matmul llama language convnet "
     "tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
     "trainer/manual": "base config",
+    "trainer/doctor": "base system config settings model knowledge sockets transport secure peers probe run",
+    "trainer/init": "base system config settings model secure",
     "trainer/commands": "base system config manual settings telemetry series report watch text tokenizer tokens images outer_optimizer knowledge policy "
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
-    "peers launch probe run",
+    "inner peers launch probe run doctor init",
     "trainer": "base system commands",
     "examples/outer_loop": "",  # sees what is installed, and no folder of the tree
 }
@@ -119,7 +121,7 @@ ONLY_IN = {
 # ThreadSanitizer.
 LIBTORCH = re.compile(r"<(ATen|torch|c10)/")
 MAY_SEE_LIBTORCH = ("trainer/model", "trainer/tasks", "trainer/inner", "trainer/probe", "trainer/run",
-                    "trainer/commands", "examples/")
+                    "trainer/doctor", "trainer/commands", "examples/")
 
 # Components that can be used without the trainer: each states its own settings, so they see nothing
 # of the folder that puts those of a whole run together.
@@ -130,7 +132,7 @@ SETTINGS = "trainer/settings"
 UNITS = (3, 10)
 OTHER_UNITS = {
     "trainer/inner": (3, 13),
-    "trainer/commands": (3, 26),  # one a subcommand, and what some of them share
+    "trainer/commands": (3, 28),  # one a subcommand, and what some of them share
     "trainer/kernels/products": (3, 13),  # a table of kernels for each set of instructions
     "wan/roster": (3, 13),  # most are parts of one class
     "outer_optimizer/codec": (3, 12),

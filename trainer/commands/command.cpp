@@ -10,8 +10,12 @@ namespace farstep {
 namespace {
 
 constexpr Command kCommands[] = {
+    {"init", "writes the run file, the sites' configs and their keys", init_command},
     {"train", "one site's process: trains until the run's last round", train_command},
     {"check", "what a site can find wrong with itself before it joins a run", check_command},
+    {"doctor",
+     "examines a site before a run: all of check, machine, clock, and the way to the others",
+     doctor_command},
     {"launch", "starts every site of a folder on this machine, a bar a site", launch_command},
     {"coordinator", "the coordinator alone, outside any site", coordinator_command},
     {"keys", "the authority, keys and revocation list of a run", keys_command},

@@ -39,10 +39,12 @@ int run_command(const Arguments& arguments);
 
 int check_command(const Arguments& arguments);
 int coordinator_command(const Arguments& arguments);
+int doctor_command(const Arguments& arguments);
 int evaluate_command(const Arguments& arguments);
 int export_command(const Arguments& arguments);
 int generate_command(const Arguments& arguments);
 int import_command(const Arguments& arguments);
+int init_command(const Arguments& arguments);
 int inspect_command(const Arguments& arguments);
 int keys_command(const Arguments& arguments);
 int launch_command(const Arguments& arguments);

@@ -48,8 +48,9 @@ void require_links_fit(const RunConfig& run, const SiteConfig& site) {
 
 std::unique_ptr<SitePeers> SitePeers::join(const LoadedSite& loaded, const JoinRequest& request,
                                            Clock& clock, const std::stop_token& stop,
-                                           const MembershipFiles& files) {
-  std::unique_ptr<SitePeers> peers(new SitePeers(loaded, clock, files));
+                                           const MembershipFiles& files,
+                                           std::optional<double> wait_seconds) {
+  std::unique_ptr<SitePeers> peers(new SitePeers(loaded, clock, files, wait_seconds));
   const auto welcome = peers->register_site(request, stop);
   if (!welcome) return nullptr;
   peers->telling_failure([&] { peers->begin(*welcome); });
@@ -84,12 +85,15 @@ void SitePeers::begin(const Welcome& welcome) {
                     : agreed_compute(run_.inner.compute, site_, view_, *member_);
 }
 
-SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files)
+SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files,
+                     std::optional<double> wait_seconds)
     : site_(loaded.site), clock_(clock), secure_port_(SecurePort::open(site_, clock)) {
   const auto own = own_run(loaded);
   if (site_.hosted_coordinator()) start_coordinator(own, files);
+  auto deadlines = own.deadlines;
+  if (wait_seconds) deadlines.join_seconds = *wait_seconds;
   member_ =
-      std::make_unique<Member>(endpoints_of_member(), site_.name, own.deadlines, clock, files.term);
+      std::make_unique<Member>(endpoints_of_member(), site_.name, deadlines, clock, files.term);
   if (!files.records.empty()) member_->send_records(files.records);
 }
 

@@ -41,11 +41,13 @@ struct MembershipFiles {
 class SitePeers : public Peers {
  public:
   // Starts the coordinator if this site hosts it, joins with `request` and waits for all sites.
-  // Returns null if a stop was requested before all had joined. `clock` must outlive this. Throws
+  // Returns null if a stop was requested before all had joined. `wait_seconds`: how long to wait
+  // for the others, if not join_seconds of the own run file. `clock` must outlive this. Throws
   // ConfigError, DataError or PeerError.
   static std::unique_ptr<SitePeers> join(const LoadedSite& loaded, const JoinRequest& request,
                                          Clock& clock, const std::stop_token& stop,
-                                         const MembershipFiles& files = {});
+                                         const MembershipFiles& files = {},
+                                         std::optional<double> wait_seconds = {});
   // A coordinator that this site hosts ends too, and sends the other sites to its stand-bys, or
   // ends the run.
   ~SitePeers() override;
@@ -118,7 +120,8 @@ class SitePeers : public Peers {
   void leave(Outcome outcome, const std::string& message, double patience_seconds);
 
  private:
-  SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files);
+  SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFiles& files,
+            std::optional<double> wait_seconds);
   bool has_stand_bys() const { return site_.coordinators().size() > 1; }
   void start_coordinator(const RunConfig& run, const MembershipFiles& files);
   // Returns where this site's member finds the coordinators.

@@ -6,11 +6,11 @@
 #include <algorithm>
 
 #include "heterogeneity/profile/forked.h"
-#include "heterogeneity/profile/links.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
 #include "trainer/peers/agreed_compute.h"
 #include "trainer/peers/site_peers.h"
+#include "trainer/probe/meet_sites.h"
 #include "trainer/probe/profile_device.h"
 
 namespace farstep {
@@ -33,49 +33,6 @@ Workload workload_of(const LoadedSite& loaded, const RunConfig& run, const std::
   workload.model = probed_model(loaded.site, workload.run, run_source);
   if (is_slow_compute(run.inner.compute, loaded.site)) spdlog::warn(kSlowComputeText);
   return workload;
-}
-
-// The sites' knowledge of each other after they have met.
-struct Meeting {
-  std::vector<LinkProfile> links;
-  RunConfig run;  // the coordinator's, with the type of products that the sites agreed on
-};
-
-// Measures the links to the other sites, and leaves. Returns nullopt if a stop was requested
-// meanwhile.
-std::optional<Meeting> links_of(SitePeers& peers, const SiteConfig& own, double seconds,
-                                Clock& clock, const std::stop_token& stop) {
-  const auto& members = peers.view().members;
-  const auto& deadlines = peers.run().deadlines;
-  const LinkProbe probe{.seconds = seconds};
-  const double turn_seconds = longest_turn_seconds(static_cast<int>(members.size()), probe);
-  const auto connected =
-      peers.connect(peers.view(), turn_seconds + deadlines.transfer_stall_seconds);
-  const auto links = measure_links(connected->transport(), probe, clock, stop);
-  if (!links) {
-    peers.leave(Outcome::kInterrupted, "interrupted", deadlines.leave_seconds);
-    return std::nullopt;
-  }
-  // A site that is done keeps its connections until all are done: closing them earlier would look
-  // like a lost peer.
-  const auto key = [](const std::string& site) { return "profile/links/" + site; };
-  peers.store().put(key(own.name), "measured");
-  for (const auto& site : members) peers.store().get(key(site));
-  peers.leave(Outcome::kDone, "", deadlines.join_seconds);
-  return Meeting{*links, peers.run()};
-}
-
-// Meets the other sites and measures the links to them. Returns nullopt if a stop was requested
-// meanwhile.
-std::optional<Meeting> meet_sites(const LoadedSite& loaded, double seconds, Clock& clock,
-                                  const std::stop_token& stop) {
-  JoinRequest request;
-  request.run = loaded.run;
-  request.facts["command"] = "profile";  // so that a site that trains is refused
-  const auto peers = SitePeers::join(loaded, request, clock, stop);
-  if (!peers) return std::nullopt;
-  return peers->telling_failure(
-      [&] { return links_of(*peers, loaded.site, seconds, clock, stop); });
 }
 
 // Returns the device's profile as far as it was measured, in a copy of the process that leaves no
@@ -127,9 +84,10 @@ ProfiledSite profile_site(const LoadedSite& loaded, const ProfileRequest& reques
   }
   if (request.links) {
     try {
-      const auto meeting = meet_sites(loaded, request.seconds, clock, stop);
+      const auto meeting =
+          meet_sites(loaded, {.command = "profile", .seconds = request.seconds}, clock, stop);
       if (!meeting) return result;
-      profile.links = meeting->links;
+      profile.links = meeting->notes[meeting->view.self].links;
       known = workload_of(loaded, meeting->run, std::string(kRunSource), request.seconds);
     } catch (const PeerError& error) {
       if (!known) throw;

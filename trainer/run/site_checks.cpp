@@ -8,10 +8,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
+#include "trainer/base/system/free_memory.h"
 #include "trainer/inner/cores.h"
 #include "trainer/model/device.h"
 #include "trainer/peers/known_sites.h"
@@ -84,20 +84,6 @@ Found look_at_model(CheckedSite& site) {
   if (site.run->is_of_images() && is_untold) return std::nullopt;
   site.layout = family_of(*site.run).layout(site.in_run());
   return fmt::format("{} parameters", num_parameters(*site.layout));
-}
-
-// Returns what the system could give to a process, or nullopt if it does not say.
-std::optional<int64_t> free_memory_bytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string name, unit;
-  int64_t kibibytes = 0;
-  std::optional<int64_t> bytes;
-  while (file >> name >> kibibytes && std::getline(file, unit)) {
-    if (name == "MemAvailable:" || name == "SwapFree:") {
-      bytes = bytes.value_or(0) + 1024 * kibibytes;
-    }
-  }
-  return bytes;
 }
 
 // The least that the site can do with: activations, checkpoints and buffers come on top.

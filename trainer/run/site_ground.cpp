@@ -62,6 +62,7 @@ JoinRequest SiteGround::join_request(const LoadedSite& loaded,
       if (std::ranges::find(offered, syncs) == offered.end()) offered.push_back(syncs);
     }
   }
+  request.facts["command"] = "train";  // so that a site that only looks at its links is refused
   // Sites with other data would train another task, and nobody would see it.
   if (data_digest) request.facts["data_digest"] = checksum_text(*data_digest);
   request.profile = own_profile(site);

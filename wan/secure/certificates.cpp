@@ -212,6 +212,14 @@ Identity identity_of(const X509* certificate) {
           .site = name_entry(subject, NID_commonName)};
 }
 
+double days_left(const X509* certificate) {
+  int days = 0, seconds = 0;
+  // From now on, as the first time is null.
+  check_openssl(ASN1_TIME_diff(&days, &seconds, nullptr, X509_get0_notAfter(certificate)) == 1,
+                "read the end of a certificate");
+  return days + seconds / static_cast<double>(kSecondsADay);
+}
+
 std::string key_pem(const EVP_PKEY* key) {
   return to_pem([&](BIO* out) {
     return PEM_write_bio_PrivateKey(out, key, nullptr, nullptr, 0, nullptr, nullptr);

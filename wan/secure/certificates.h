@@ -43,6 +43,9 @@ RevocationsHandle revoke(const KeyPair& authority, X509_CRL* before,
 // Returns whom a certificate names; empty texts for what it lacks, has twice or that is no name.
 Identity identity_of(const X509* certificate);
 
+// Returns the days until a certificate expires; negative if it has. Throws InternalError.
+double days_left(const X509* certificate);
+
 std::string key_pem(const EVP_PKEY* key);
 std::string certificate_pem(const X509* certificate);
 std::string revocations_pem(const X509_CRL* list);

@@ -98,6 +98,10 @@ Credentials::Credentials(KeyPair site, CertificateHandle authority, RevocationsH
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
 }
 
+double Credentials::own_days_left() const {
+  return days_left(SSL_CTX_get0_certificate(context_.get()));
+}
+
 // After OpenSSL's own checks: these are about what the certificate says, which only this program
 // reads.
 std::optional<std::string> Credentials::reason_to_refuse(const SSL* ssl) const {

@@ -30,6 +30,8 @@ class Credentials {
               const std::string& place, const std::filesystem::path& revocations_file = {});
 
   const Identity& identity() const { return identity_; }
+  // Returns the days until this site's certificate expires.
+  double own_days_left() const;
   SSL_CTX* context() const { return context_.get(); }
 
   // Returns why the peer of a finished handshake is refused; nullopt if it has a certificate of

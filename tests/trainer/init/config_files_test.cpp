@@ -1,0 +1,140 @@
+#include "trainer/init/config_files.h"
+
+#include <filesystem>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/write_file.h"
+#include "trainer/base/error.h"
+#include "trainer/base/system/file.h"
+#include "trainer/config/config_file.h"
+#include "trainer/settings/load_config.h"
+#include "wan/secure/credentials.h"
+
+namespace farstep {
+
+namespace {
+
+using Catch::Contains;
+namespace fs = std::filesystem;
+
+InitPlan plan_of_three() {
+  InitPlan plan;
+  plan.run = "mine";
+  plan.sites = {{"seoul", "203.0.113.10", std::nullopt},
+                {"lyon", "198.51.100.4", 7500},
+                {"home", "", std::nullopt}};
+  plan.host = "seoul";
+  plan.data = "data/mine";
+  plan.preset = ModelPreset::k150M;
+  plan.device = DeviceKind::kCuda;
+  plan.rounds = 200;
+  plan.base_steps = 500;
+  plan.base_batch = 64;
+  plan.micro_batch = 8;
+  plan.sequence_length = 1024;
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("the files of a run with keys say where each site is reached, and no more") {
+  const auto files = config_files(plan_of_three(), "mine");
+  REQUIRE(files.size() == 4);
+  CHECK(files[0].path == "mine/run.json");
+  CHECK(files[0].content ==
+        Json::parse(R"({"name": "mine", "sites": [{"name": "seoul"}, {"name": "lyon"},
+          {"name": "home"}], "model": {"preset": "150m"}, "data": {"sequence_length": 1024},
+          "outer": {"rounds": 200, "learning_rate": 1.0, "momentum": 0.7},
+          "plan": {"policy": "hybrid", "base_steps": 500, "base_batch": 64, "micro_batch": 8}})"));
+  CHECK(files[1].content == Json::parse(R"({"name": "seoul", "run": "run.json",
+          "coordinator": {"endpoint": "tcp://203.0.113.10:7400", "host": true},
+          "network": {"address": "203.0.113.10", "keys": "keys/sites/seoul"},
+          "devices": [{"kind": "cuda"}], "data": "../data/mine", "output": "runs"})"));
+  CHECK(files[2].content == Json::parse(R"({"name": "lyon", "run": "run.json",
+          "coordinator": {"endpoint": "tcp://203.0.113.10:7400", "site": "seoul"},
+          "network": {"address": "198.51.100.4", "port": 7500, "keys": "keys/sites/lyon"},
+          "devices": [{"kind": "cuda"}], "data": "../data/mine", "output": "runs"})"));
+  CHECK(files[3].content["network"] == Json::parse(R"({"keys": "keys/sites/home"})"));
+}
+
+TEST_CASE("without keys the data ports follow the coordinator's, apart at one address") {
+  auto plan = plan_of_three();
+  plan.has_keys = false;
+  plan.sites = {{"a", "::1", std::nullopt}, {"b", "10.0.0.2", std::nullopt}};
+  plan.host = "a";
+  auto files = config_files(plan, "mine");
+  CHECK(files[1].content["coordinator"]["endpoint"] == "tcp://[::1]:7400");
+  CHECK(files[1].content["network"] == Json::parse(R"({"address": "::1", "port": 7401})"));
+  CHECK(files[2].content["network"] == Json::parse(R"({"address": "10.0.0.2", "port": 7401})"));
+  CHECK_FALSE(files[2].content["coordinator"].contains("site"));
+
+  // Each site has two ports a site, so that none of one machine's sites takes another's.
+  plan.sites = {{"a", "127.0.0.1", 9000}, {"b", "127.0.0.1", std::nullopt}};
+  files = config_files(plan, "mine");
+  CHECK(files[1].content["coordinator"]["endpoint"] == "tcp://127.0.0.1:9000");
+  CHECK(files[1].content["network"]["port"] == 9001);
+  CHECK(files[2].content["network"]["port"] == 9005);
+}
+
+TEST_CASE("a model to start from is named for every site") {
+  auto plan = plan_of_three();
+  plan.model_from = "models/SmolLM2-135M";
+  const auto files = config_files(plan, "mine");
+  CHECK(files[0].content["model"] == Json::parse(R"({"from": "SmolLM2-135M"})"));
+  CHECK(files[1].content["models"] == "../models");
+  plan.model_from = "/srv/llama";
+  plan.data = "/srv/data";
+  const auto absolute = config_files(plan, "mine");
+  CHECK(absolute[1].content["models"] == "/srv");
+  CHECK(absolute[1].content["data"] == "/srv/data");
+}
+
+TEST_CASE("written files load as the sites will load them, and the keys are the sites'") {
+  const TemporaryFolder temporary;
+  const auto folder = temporary / "mine";
+  const auto plan = plan_of_three();
+  write_run_folder(plan, folder, false);
+  for (const auto& site : plan.sites) {
+    const auto loaded = load_site(folder / (site.name + ".json"), {});
+    REQUIRE(loaded.run);
+    CHECK(run_config_from_json(*loaded.run, loaded.run_file).sites.size() == 3);
+    const auto identity = Credentials::from_folder(loaded.site.network.keys).identity();
+    CHECK(identity == Identity{"mine", site.name});
+  }
+}
+
+TEST_CASE("nothing that exists is replaced without force, and keys never are") {
+  const TemporaryFolder temporary;
+  const auto folder = temporary / "mine";
+  auto plan = plan_of_three();
+  fs::create_directories(folder);
+  write_file(folder / "lyon.json", "mine");
+  CHECK_THROWS_WITH(write_run_folder(plan, folder, false),
+                    Contains("lyon.json") && Contains("--force"));
+  CHECK_FALSE(fs::exists(folder / "run.json"));
+  CHECK_FALSE(fs::exists(folder / "keys"));
+  write_run_folder(plan, folder, true);
+  CHECK(load_json(folder / "lyon.json")["name"] == "lyon");
+
+  const auto key = folder / "keys" / "sites" / "lyon" / "site.key";
+  const auto before = read_file(key);
+  plan.sites.push_back({"oslo", "192.0.2.9", std::nullopt});
+  CHECK_THROWS_AS(write_run_folder(plan, folder, false), ConfigError);
+  write_run_folder(plan, folder, true);
+  CHECK(read_file(key) == before);
+  CHECK(fs::exists(folder / "keys" / "sites" / "oslo" / "site.key"));
+  plan.run = "other";
+  CHECK_THROWS_WITH(write_run_folder(plan, folder, true), Contains("keys of run 'mine'"));
+}
+
+TEST_CASE("what a strict reader refuses is refused before anything is written") {
+  const TemporaryFolder temporary;
+  const auto folder = temporary / "mine";
+  auto plan = plan_of_three();
+  plan.sites[1].name = "not a name";
+  CHECK_THROWS_AS(write_run_folder(plan, folder, false), ConfigError);
+  CHECK_FALSE(fs::exists(folder));
+}
+
+}  // namespace farstep

@@ -1,0 +1,15 @@
+// How much memory this process can still get.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace farstep {
+
+// Returns the bytes that the system could give to this process: free memory and swap, or less where
+// its control group, as of a container or a service, has a limit. nullopt if the system does not
+// say. `root` is the folder that has proc/ and sys/.
+std::optional<int64_t> free_memory_bytes(const std::filesystem::path& root = "/");
+
+}  // namespace farstep

@@ -1,0 +1,31 @@
+// Whether memory and disk of the machine hold what the run needs. The figures of the machine are
+// arguments, so tests have machines of their own; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "trainer/doctor/finding.h"
+#include "trainer/doctor/run_needs.h"
+
+namespace farstep {
+
+// Compares the memory of a whole round with what is free; nullopt: the system does not say.
+Finding memory_finding(const RunNeeds& needs, std::optional<int64_t> free_bytes);
+
+// What a file system has for a folder.
+struct DiskRoom {
+  int64_t free_bytes = 0;
+  int64_t checkpoint_bytes = 0;  // of checkpoints that are in the folder and will be replaced
+};
+
+// Looks at the disk on which the site's folder is, or will be. Throws DataError if the system does
+// not say how much is free.
+DiskRoom disk_room(const std::filesystem::path& site_folder);
+
+// Compares the checkpoints that stay, and the one being written, with that room.
+Finding disk_finding(const RunNeeds& needs, int64_t kept_checkpoints, const DiskRoom& room,
+                     const std::filesystem::path& site_folder);
+
+}  // namespace farstep
