@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
+#include "trainer/base/stopped.h"
 #include "trainer/data/text/utf8.h"
 
 namespace farstep {
@@ -246,9 +247,14 @@ bool is_jsonl(const std::filesystem::path& path) {
   return (compressed ? path.stem() : path).extension() == ".jsonl";
 }
 
-int64_t count_documents(const std::filesystem::path& path) {
-  int64_t count = 0;
-  for (TextSource source(path); source.skip();) ++count;
+int64_t count_documents(const std::filesystem::path& path, const std::stop_token& stop) {
+  constexpr int64_t kMost = 10'000;  // between two looks at `stop`
+  TextSource source(path);
+  int64_t count = 0, skipped = 0;
+  do {
+    throw_if_stopped(stop);
+    count += skipped = source.skip(kMost);
+  } while (skipped == kMost);
   return count;
 }
 
@@ -269,9 +275,12 @@ std::optional<Document> TextSource::next() {
 }
 
 // Counts documents without parsing JSON, so that counting takes a fraction of the time of reading.
-bool TextSource::skip() {
-  if (is_jsonl(path_)) return next_line().has_value();
-  return !rest_of_file().empty();
+int64_t TextSource::skip(int64_t most) {
+  int64_t skipped = 0;
+  while (skipped < most && (is_jsonl(path_) ? next_line().has_value() : !rest_of_file().empty())) {
+    ++skipped;
+  }
+  return skipped;
 }
 
 int64_t TextSource::file_bytes_read() const {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 namespace farstep {
@@ -33,8 +34,9 @@ class TextSource {
   // JSON object with such a text has a fault, and so has a plain text that is not UTF-8 or has
   // bytes of 0. Throws DataError with file and byte for a truncated or corrupt stream.
   std::optional<Document> next();
-  // Skips the next document without parsing it; returns false after the last. Throws DataError.
-  bool skip();
+  // Skips the next documents, at most so many, without parsing them. Returns how many there were.
+  // Throws DataError.
+  int64_t skip(int64_t most);
   // Returns the bytes of the file that have been read, for progress.
   int64_t file_bytes_read() const;
 
@@ -55,7 +57,7 @@ class TextSource {
 bool is_jsonl(const std::filesystem::path& path);
 
 // Returns the number of documents, those with a fault included: 0 or 1 for plain text, and the
-// lines of JSONL that are not blank. Throws DataError.
-int64_t count_documents(const std::filesystem::path& path);
+// lines of JSONL that are not blank. Throws DataError; Stopped if `stop` is requested meanwhile.
+int64_t count_documents(const std::filesystem::path& path, const std::stop_token& stop = {});
 
 }  // namespace farstep

@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "trainer/config/fields.h"
-#include "trainer/data/tokens/token_dataset.h"
+#include "trainer/data/tokens/dataset_writer.h"
 
 namespace farstep {
 
@@ -75,14 +76,17 @@ struct TokenizeProgress {
   double share = 0;  // of the files' bytes
   std::string what;
   int64_t bytes = 0, tokens = 0;  // of text that is encoded and written
+  bool trains = false;            // a vocabulary, which heeds no stop
 };
 
 // Writes the dataset folder (docs/token_shards.md); replaces an older one only after success. The
-// bytes written do not depend on `threads`. Calls `progress` from the caller's thread. Logs a
-// warning for an empty file, and for what is left out. Throws ConfigError for inconsistent options,
-// DataError for bad files: with `bad_text` refuse it reads on to the end, and names the first 20
-// faults.
+// bytes written do not depend on `threads`. Goes on with what a stopped or killed call of the same
+// options and inputs has left; the bytes are the same then too. Calls `progress` from the caller's
+// thread. Logs a warning for an empty file, and for what is left out. Throws ConfigError for
+// inconsistent options, DataError for bad files: with `bad_text` refuse it reads on to the end, and
+// names the first 20 faults. Throws Stopped if `stop` was requested; what is done is kept.
 TokenizeResult tokenize(const TokenizeOptions& options,
-                        const std::function<void(const TokenizeProgress&)>& progress);
+                        const std::function<void(const TokenizeProgress&)>& progress,
+                        const std::stop_token& stop = {});
 
 }  // namespace farstep
