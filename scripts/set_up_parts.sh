@@ -30,12 +30,12 @@ wants_gpu() {
   esac
 }
 
-# require_disk FOLDER MEGABYTES ADVICE: ends set-up if the folder's disk has less room.
+# require_disk WHAT MEGABYTES ADVICE: ends set-up if the disk of .deps has less room.
 require_disk() {
   local free
-  free=$(df --output=avail -B 1000000 "$1" | tail -n 1 | xargs)
+  free=$(df --output=avail -B 1000000 .deps | tail -n 1 | xargs)
   [ "$free" -ge "$2" ] && return
-  say "LibTorch needs $2 MB on the disk of $PWD/$1, which has $free MB free; $3" >&2
+  say "$1 needs $2 MB on the disk of $PWD/.deps, which has $free MB free; $3" >&2
   exit 1
 }
 
@@ -72,7 +72,7 @@ install_libtorch() {
   cat "${lists[@]}" | cmp -s - $folder/$mark && return
   mkdir -p .deps
   rm -rf .deps/wheels $folder.new
-  require_disk .deps "$disk_mb" "$advice"
+  require_disk LibTorch "$disk_mb" "$advice"
   say "fetching LibTorch${gpu:+ with its CUDA part}, $download_mb MB"
   mkdir $folder.new
   mapfile -t wheels < <(cat "${lists[@]}" | grep -v '^#')
@@ -87,6 +87,25 @@ install_libtorch() {
   done
   if [ -n "$gpu" ]; then check_gpu_libraries $folder.new; fi
   cat "${lists[@]}" >$folder.new/$mark
+  rm -rf $folder
+  mv $folder.new $folder
+}
+
+# Arrow's library and its headers in .deps/arrow. What is there stays as it is until all of the new
+# one is unpacked.
+install_arrow() {
+  local folder=.deps/arrow list=scripts/arrow.txt
+  cmp -s $list $folder/.complete && return
+  mkdir -p .deps
+  rm -rf .deps/wheels $folder.new
+  require_disk "Arrow's library" 200 'free some and run set-up again'
+  say "fetching Arrow's library, 55 MB"
+  mkdir $folder.new
+  fetch_wheel "$(grep -v '^#' $list)" .deps/wheels
+  unzip -q -o .deps/wheels/*.whl 'pyarrow/include/*' 'pyarrow/libarrow.so.*' 'pyarrow/libparquet.so.*' \
+    '*/licenses/*' -d $folder.new
+  rm -rf .deps/wheels
+  cp $list $folder.new/.complete
   rm -rf $folder
   mv $folder.new $folder
 }

@@ -41,8 +41,10 @@ class Tokenize(unittest.TestCase):
 
     def saved(self) -> dict | None:
         """What the unfinished folder says of itself."""
-        path = self.folder / "data.partial/unfinished.json"
-        return json.loads(path.read_text()) if path.exists() else None
+        try:
+            return json.loads((self.folder / "data.partial/unfinished.json").read_text())
+        except FileNotFoundError:
+            return None
 
     def tokens_saved(self) -> int:
         """Of both splits."""

@@ -89,8 +89,8 @@ std::string_view take_piece(std::string_view& text, const TextRules& rules) {
 }
 
 // Counts the documents first, because the validation part is their last share.
-int64_t documents_of_lines(const InputFile& file, const TextRules& rules,
-                           const std::function<void(TextPiece)>& take, const TextPlace& from) {
+int64_t many_documents(const InputFile& file, const TextRules& rules,
+                       const std::function<void(TextPiece)>& take, const TextPlace& from) {
   const int64_t documents = count_documents(file.path, rules.stop);
   // The last documents validate, in every file: so both splits have a part of each source.
   const auto trained =
@@ -210,8 +210,8 @@ bool TrainingLines::next_document() {
 
 int64_t for_each_piece(const InputFile& file, const TextRules& rules,
                        const std::function<void(TextPiece)>& take, const TextPlace& from) {
-  return is_jsonl(file.path) ? documents_of_lines(file, rules, take, from)
-                             : one_document(file, rules, take, from);
+  return is_one_document(file.path) ? one_document(file, rules, take, from)
+                                    : many_documents(file, rules, take, from);
 }
 
 // Boundaries are tried from best to worst; of the best kind that occurs, the nearest one wins.

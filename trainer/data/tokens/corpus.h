@@ -73,7 +73,7 @@ struct TextPiece {
 // How the text of files is taken.
 struct TextRules {
   double validation_fraction = 0;
-  std::string field = "text";  // of JSON lines
+  std::string field = "text";  // TextSource's
   // Whether a document may be cut at a place of it, between two characters.
   std::function<bool(std::string_view text, std::size_t place)> may_cut;
   // Gets what is wrong with a document that is left out, with its place in the file.

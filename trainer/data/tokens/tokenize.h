@@ -38,8 +38,9 @@ struct TokenizeOptions {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("inputs", inputs,
-          "text files, folders of them, and patterns (.jsonl: a document a line; other names: one "
-          "document; each also .gz or .zst)",
+          "text files, folders of them, and patterns (.jsonl: a document a line; .parquet: a "
+          "document "
+          "a row; other names: one document; all but .parquet also .gz or .zst)",
           kPositional);
     visit("output", output, "dataset folder to make, or to replace", kRequired);
     visit("tokenizer", tokenizer,
@@ -47,7 +48,8 @@ struct TokenizeOptions {
     visit("end_token", end_token,
           "token of a tokenizer.json that ends a document; default: as the tokenizer_config.json "
           "beside it says");
-    visit("text_field", text_field, "member of a JSON line that has its text");
+    visit("text_field", text_field,
+          "member of a JSON line, or column of a Parquet file, that has the text");
     visit("bad_text", bad_text,
           "what happens with a line that is no JSON with a text, and with a file that is not UTF-8 "
           "text: refuse ends with a list of them, skip leaves them out");
