@@ -1,4 +1,4 @@
-"""`farstep tokenize` that is interrupted, and what the same command makes of it."""
+"""`farstep tokenize` that is interrupted, and what the same command makes of it; Parquet files."""
 
 import gzip
 import json
@@ -9,7 +9,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from cluster import FARSTEP, REPOSITORY, farstep, wait_until
+from cluster import DATA, FARSTEP, REPOSITORY, farstep, wait_until
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -23,7 +23,8 @@ class Tokenize(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
-        novels = [path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / ".deps/corpus/austen").glob("*.txt"))]
+        corpus = sorted((REPOSITORY / ".deps/corpus/austen").glob("*.txt"))
+        novels = [path.read_text(encoding="utf-8") for path in corpus]
         text = self.folder / "text"
         text.mkdir()
         with (text / "b.jsonl").open("w", encoding="utf-8") as lines:
@@ -104,6 +105,53 @@ class Tokenize(unittest.TestCase):
         made = farstep(*self.command("whole"))
         self.assertEqual(made.returncode, 0, made.stderr)
         self.assertEqual(contents(self.folder / "data"), contents(self.folder / "whole"))
+
+
+class Parquet(unittest.TestCase):
+    """Files that Python's library wrote, and the same texts as JSON lines."""
+
+    GOLDEN = REPOSITORY / "tests/golden/parquet"
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        if not (FARSTEP.parent / "libfarstep_parquet.so").exists():
+            refused = self.tokenize(self.GOLDEN / "zstd.parquet", "data")
+            self.assertEqual(refused.returncode, 3, refused.stderr)
+            self.assertIn("zstd.parquet: Parquet needs Arrow's library", refused.stderr)
+            self.skipTest("this build is without Arrow")
+
+    def tokenize(self, path: Path, output: str, *options: object) -> subprocess.CompletedProcess:
+        """With the tokenizer of the tests' corpus."""
+        return farstep("tokenize", path, "--output", self.folder / output, "--tokenizer", DATA, *options)
+
+    def test_the_shards_are_those_of_the_same_json_lines(self):
+        """Of several row groups, and with rows without text, which are named or left out."""
+        lines = self.folder / "texts.jsonl"
+        texts = json.loads((self.GOLDEN / "texts.json").read_text(encoding="utf-8"))
+        lines.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+        refused = self.tokenize(self.GOLDEN / "zstd.parquet", "data")
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn('zstd.parquet: row 4 (from 0): has no text in column "text"', refused.stderr)
+        for path, output in ((lines, "lines"), (self.GOLDEN / "zstd.parquet", "rows")):
+            made = self.tokenize(path, output, "--bad-text", "skip", "--validation-fraction", 0.2)
+            self.assertEqual(made.returncode, 0, made.stderr)
+        for shard in ("train-00000.tokens", "validation-00000.tokens"):
+            self.assertEqual((self.folder / "rows" / shard).read_bytes(), (self.folder / "lines" / shard).read_bytes())
+
+    def test_what_cannot_be_read_is_named(self):
+        """A nested column, one that is not there, bytes that are no text, and a truncated file."""
+        cut = self.folder / "cut.parquet"
+        cut.write_bytes((self.GOLDEN / "zstd.parquet").read_bytes()[:-20])
+        for path, field, message in (
+                (self.GOLDEN / "kinds.parquet", "list", 'column "list" is nested'),
+                (self.GOLDEN / "kinds.parquet", "text", "it has these of text: title, body"),
+                (self.GOLDEN / "bytes.parquet", "text", "row 1 (from 0): byte 4: not UTF-8 text"),
+                (cut, "text", f"{cut}: cannot be read as Parquet")):
+            refused = self.tokenize(path, "data", "--text-field", field)
+            self.assertEqual(refused.returncode, 3, refused.stderr)
+            self.assertIn(message, refused.stderr)
+            self.assertFalse((self.folder / "data").exists())
 
 
 if __name__ == "__main__":
