@@ -28,7 +28,8 @@ MAY_INCLUDE = {
     "trainer/data/pieces": "base text",
     "trainer/data/tokenizer_json": "base text pieces",
     "trainer/data/tokenizer": "base system text pieces tokenizer_json",
-    "trainer/data/tokens": "base system config data text tokenizer",
+    "trainer/data/parquet": "base",
+    "trainer/data/tokens": "base system config data text parquet tokenizer",
     "trainer/data/images": "base memory data",
     "trainer/kernels/numbers": "base processor",
     "trainer/kernels": "base processor numbers",
@@ -112,6 +113,7 @@ ONLY_IN = {
     r"<cuda": ("trainer/cuda", "trainer/kernels/gpu", "trainer/model/gpu_ops/", "outer_optimizer/codec/device_",
                "trainer/reduction/nccl_", "tests/"),
     r"<nccl": ("trainer/reduction/nccl_",),
+    r"<arrow/|<parquet/": ("trainer/data/parquet/", "tests/"),
     r"<sentencepiece": ("trainer/data/tokenizer/",),
     r"<pcre2|<utf8proc": ("trainer/data/text/",),
     r"<catch2/": ("tests/support/catch",),
@@ -133,6 +135,7 @@ UNITS = (3, 10)
 OTHER_UNITS = {
     "trainer/inner": (3, 13),
     "trainer/commands": (3, 28),  # one a subcommand, and what some of them share
+    "trainer/data/parquet": (1, 10),
     "trainer/kernels/products": (3, 13),  # a table of kernels for each set of instructions
     "wan/roster": (3, 13),  # most are parts of one class
     "outer_optimizer/codec": (3, 12),

@@ -93,6 +93,25 @@ install_libtorch() {
   mv $folder.new $folder
 }
 
+# Arrow's library and its headers in .deps/arrow. What is there stays as it is until all of the new
+# one is unpacked.
+install_arrow() {
+  local folder=.deps/arrow list=scripts/arrow.txt
+  cmp -s $list $folder/.complete && return
+  mkdir -p .deps
+  rm -rf .deps/wheels $folder.new
+  require_disk "Arrow's library" 200 'free some and run set-up again'
+  say "fetching Arrow's library, 55 MB"
+  mkdir $folder.new
+  fetch_wheel "$(grep -v '^#' $list)" .deps/wheels
+  unzip -q -o .deps/wheels/*.whl 'pyarrow/include/*' 'pyarrow/libarrow.so.*' 'pyarrow/libparquet.so.*' \
+    '*/licenses/*' -d $folder.new
+  rm -rf .deps/wheels
+  cp $list $folder.new/.complete
+  rm -rf $folder
+  mv $folder.new $folder
+}
+
 # Ends set-up unless all that LibTorch's CUDA part needs is there, but for the driver's own library.
 # What the loader finds in the system's CUDA toolkit does not count: it is of another version.
 check_gpu_libraries() {

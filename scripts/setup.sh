@@ -3,19 +3,23 @@
 # clone LibTorch and the demo corpus, checked by hash. Run again, it does nothing. Where there is an
 # NVIDIA GPU, LibTorch comes with the CUDA libraries that it needs there; FARSTEP_GPU=on brings them
 # elsewhere too, and FARSTEP_GPU=off leaves them out.
-# Usage: scripts/setup.sh [--tests | --oracles]
-# --tests adds what only the tests use: packages of the system, and Python packages that they compare
-# with, in .deps/python. --oracles is --tests, and brings PyTorch and its CUDA libraries there too,
-# 2 GB to fetch, unless FARSTEP_ORACLES=off.
+# Usage: scripts/setup.sh [--parquet] [--tests | --oracles]
+# --parquet adds Arrow's library, with which `farstep tokenize` reads Parquet files. --tests adds all that
+# the tests use: packages of the system, Arrow's library, and Python packages that they compare with, in
+# .deps/python. --oracles is --tests, and brings PyTorch and its CUDA libraries there too, 2 GB to fetch,
+# unless FARSTEP_ORACLES=off.
 set -euo pipefail
 . "$(dirname "$0")/script_help.sh"
 answer_help "$@"
-oracles=''
-case "$*" in
-  '' | --tests) ;;
-  --oracles) oracles=yes && set -- --tests ;;
-  *) refuse_argument "${*: -1}" ;;
-esac
+parquet='' tests='' oracles=''
+for argument in "$@"; do
+  case "$argument" in
+    --parquet) parquet=yes ;;
+    --tests) parquet=yes tests=yes ;;
+    --oracles) parquet=yes tests=yes oracles=yes ;;
+    *) refuse_argument "$argument" ;;
+  esac
+done
 cd "$(dirname "$0")/.."
 . scripts/set_up_parts.sh
 . scripts/set_up_python.sh
@@ -23,7 +27,7 @@ cd "$(dirname "$0")/.."
 packages=(g++ cmake ninja-build ccache git pkg-config python3 python3-pip unzip ca-certificates
   libgloo-dev libzmq3-dev cppzmq-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libmicrohttpd-dev
   libsentencepiece-dev libpcre2-dev libutf8proc-dev libssl-dev libxxhash-dev libzstd-dev zlib1g-dev zstd dpkg-dev file)
-[ "${1:-}" = --tests ] && packages+=(catch2 iproute2 clang faketime nftables openssh-client
+[ -n "$tests" ] && packages+=(catch2 iproute2 clang faketime nftables openssh-client
   systemd-container)
 
 install_system_packages "${packages[@]}"
@@ -31,18 +35,19 @@ install_system_packages "${packages[@]}"
 # the live page in a browser are skipped. libclang-rt-dev has libFuzzer, where clang does not bring it
 # itself.
 for package in clang-format-14 libclang-rt-dev dataset-fashion-mnist chromium-headless-shell; do
-  if [ "${1:-}" = --tests ] && apt-cache show "$package" >/dev/null 2>&1; then
+  if [ -n "$tests" ] && apt-cache show "$package" >/dev/null 2>&1; then
     install_system_packages "$package"
   fi
 done
-[ "${1:-}" != --tests ] || unpack_prometheus
+[ -z "$tests" ] || unpack_prometheus
 # A test logs in to a machine by ssh. Where systemd runs, the package would start a server for others.
-if [ "${1:-}" = --tests ] && [ ! -d /run/systemd/system ]; then
+if [ -n "$tests" ] && [ ! -d /run/systemd/system ]; then
   install_system_packages openssh-server
 fi
 install_libtorch
 if wants_gpu; then advise_on_gpu; fi
+if [ -n "$parquet" ]; then install_arrow; fi
 install_demo_corpus
-[ "${1:-}" != --tests ] || install_python_oracles
+[ -z "$tests" ] || install_python_oracles
 [ -z "$oracles" ] || [ "${FARSTEP_ORACLES:-on}" = off ] || install_python_torch
 say "everything is in place"

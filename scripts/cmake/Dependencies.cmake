@@ -27,6 +27,26 @@ if(FARSTEP_TESTS)
   include(Catch)
 endif()
 
+# Parquet, an optional part: Arrow's library as scripts/setup.sh --parquet unpacks it from PyPI's wheel,
+# or that of the system. Sets FARSTEP_HAS_PARQUET.
+set(FARSTEP_HAS_PARQUET OFF)
+file(GLOB arrow_libraries "${FARSTEP_ARROW}/pyarrow/libparquet.so.*" "${FARSTEP_ARROW}/pyarrow/libarrow.so.*")
+pkg_check_modules(PARQUET QUIET IMPORTED_TARGET parquet)
+if(FARSTEP_PARQUET AND (arrow_libraries OR PARQUET_FOUND))
+  set(FARSTEP_HAS_PARQUET ON)
+  list(APPEND CMAKE_BUILD_RPATH "${CMAKE_BINARY_DIR}")  # of the module that uses it
+  add_library(farstep_arrow INTERFACE)
+  if(arrow_libraries)
+    target_include_directories(farstep_arrow SYSTEM INTERFACE "${FARSTEP_ARROW}/pyarrow/include")
+    target_link_libraries(farstep_arrow INTERFACE ${arrow_libraries})
+    list(APPEND CMAKE_BUILD_RPATH "${FARSTEP_ARROW}/pyarrow")
+  else()
+    target_link_libraries(farstep_arrow INTERFACE PkgConfig::PARQUET)
+  endif()
+elseif(FARSTEP_PARQUET)
+  message(STATUS "Parquet: off, as there is no Arrow library; scripts/setup.sh --parquet fetches it")
+endif()
+
 if(FARSTEP_TORCH)
   # find_package(Torch) would demand a CUDA toolkit; a CPU build needs these two libraries only.
   # CUDA devices need nothing at link time: trainer/model/device loads libtorch_cuda.so when a

@@ -12,7 +12,7 @@ from stand_in import SOURCE
 FOLDERS = ("scripts", "tests/bench", "tests/end_to_end")
 # torch or tokenizers, before they read arguments
 NEED_A_LIBRARY = ("reference_convnets.py", "reference_folders.py", "reference_muon.py",
-                  "reference_numerics.py", "reference_tokenizers.py", "generate_speed.py",
+                  "reference_numerics.py", "reference_parquet.py", "reference_tokenizers.py", "generate_speed.py",
                   "peer_model.py")
 
 

@@ -15,7 +15,8 @@ from stand_in import SOURCE, StandIns
 RUN_PATH = "$ORIGIN/../../nvidia/nccl/lib:$ORIGIN/../../nvidia/cu13/lib:$ORIGIN"
 LISTS = {"libtorch.txt": ("torch==2.11.0", "nvidia-cuda-runtime==13.0"),
          "libtorch_gpu.txt": ("nvidia-cublas==13.1", "nvidia-nccl-cu13==2.28",
-                              "nvidia-cuda-nvrtc==13.0")}
+                              "nvidia-cuda-nvrtc==13.0"),
+         "arrow.txt": ("pyarrow==26.0",)}
 # Instead of `python3 -m pip download ... --dest FOLDER ... -r LIST`.
 PIP = """
 import pathlib, re, shutil, sys
@@ -62,6 +63,9 @@ class SetUp(unittest.TestCase):
                  "torch/include/fmt/core.h")
         for name, texts_of, libraries_of in (
                 ("torch", texts, (paths["cuda"], paths["compiler"])),
+                ("pyarrow", ("pyarrow/include/parquet/types.h", "pyarrow/libarrow.so.26",
+                             "pyarrow/libparquet.so.26", "pyarrow/libarrow_flight.so.26",
+                             "pyarrow-26.0.dist-info/licenses/LICENSE.txt"), ()),
                 ("nvidia-cuda-runtime", ("nvidia/cu13/lib/libcudart.so.13",), ()),
                 ("nvidia-cublas", (), (paths["cublas"],)),
                 ("nvidia-nccl-cu13", ("nvidia/nccl/include/nccl.h",), (paths["nccl"],)),
@@ -193,6 +197,21 @@ class SetUp(unittest.TestCase):
         self.assertEqual(self.fetched(), [])
         self.install("off")
 
+    def test_arrow_is_fetched_once(self):
+        """By its hash, and of its wheel what reads Parquet; a failure keeps what was there."""
+        for expected in ([f"pyarrow {0:064x}"], []):
+            self.assertEqual(self.call("install_arrow").returncode, 0)
+            self.assertEqual(self.fetched(), expected)
+        folder = self.clone / ".deps/arrow"
+        files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+        self.assertEqual(files, {".complete", "pyarrow/include/parquet/types.h", "pyarrow/libarrow.so.26",
+                                 "pyarrow/libparquet.so.26", "pyarrow-26.0.dist-info/licenses/LICENSE.txt"})
+        self.write_list("arrow.txt", ("nowhere==1.0",))
+        self.assertNotEqual(self.call("install_arrow").returncode, 0)
+        self.assertTrue((folder / "pyarrow/libarrow.so.26").exists())
+        self.programs.put("df", "echo Avail; echo '  199'")
+        self.assertIn("Arrow's library needs 200 MB", self.call("install_arrow").stderr)
+
     def test_what_a_gpu_host_lacks_is_said(self):
         """A toolkit of another version, an old driver, none; nothing where all is well."""
         nvcc = self.programs.put("nvcc", "echo 'Cuda compilation tools, release 12.4, V12.4.99'")
@@ -217,7 +236,7 @@ class Lists(unittest.TestCase):
     def test_every_wheel_is_pinned(self):
         """To one version and one file."""
         names = []
-        for path in ("libtorch.txt", "libtorch_gpu.txt"):
+        for path in ("libtorch.txt", "libtorch_gpu.txt", "arrow.txt"):
             for line in (SOURCE / "scripts" / path).read_text(encoding="utf-8").splitlines():
                 if not line.startswith("#"):
                     pinned = re.fullmatch(r"([a-z0-9-]+)==[0-9.]+ --hash=sha256:[0-9a-f]{64}", line)

@@ -6,6 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/base/error.h"
+#include "trainer/data/tokens/dataset_writer.h"
 #include "trainer/data/tokens/token_batch.h"
 
 namespace farstep {

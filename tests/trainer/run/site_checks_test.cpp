@@ -7,6 +7,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "trainer/base/error.h"
+#include "trainer/data/tokens/dataset_writer.h"
+#include "trainer/data/tokens/token_dataset.h"
 #include "wan/sockets/tcp.h"
 
 namespace farstep {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/support/temporary_folder.h"
+#include "trainer/data/tokens/dataset_writer.h"
 #include "trainer/data/tokens/token_dataset.h"
 
 namespace farstep {

@@ -5,6 +5,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -27,10 +28,12 @@ constexpr std::size_t kLineSlack = 192;
 InputFile input_file(const fs::path& path) {
   std::error_code error;
   const auto bytes = fs::file_size(path, error);
+  const auto modified = error ? fs::file_time_type() : fs::last_write_time(path, error);
   if (error) {
     throw DataError(fmt::format("{}: cannot be read: {}", path.string(), error.message()));
   }
-  return {path, static_cast<int64_t>(bytes)};
+  return {path, static_cast<int64_t>(bytes),
+          std::chrono::nanoseconds(modified.time_since_epoch()).count()};
 }
 
 // Sorted, so that the dataset does not depend on the order in the file system.
@@ -86,24 +89,27 @@ std::string_view take_piece(std::string_view& text, const TextRules& rules) {
 }
 
 // Counts the documents first, because the validation part is their last share.
-int64_t documents_of_lines(const InputFile& file, const TextRules& rules,
-                           const std::function<void(TextPiece)>& take) {
-  const int64_t documents = count_documents(file.path);
+int64_t many_documents(const InputFile& file, const TextRules& rules,
+                       const std::function<void(TextPiece)>& take, const TextPlace& from) {
+  const int64_t documents = count_documents(file.path, rules.stop);
   // The last documents validate, in every file: so both splits have a part of each source.
   const auto trained =
       std::llround(static_cast<double>(documents) * (1 - rules.validation_fraction));
   TextSource source(file.path, rules.field);
-  for (int64_t index = 0; const auto document = source.next(); ++index) {
+  for (int64_t index = source.skip(from.documents); const auto document = source.next(); ++index) {
     if (!document->fault.empty()) {
       rules.take_fault(document->fault);
       continue;
     }
     const double share =
         static_cast<double>(source.file_bytes_read()) / static_cast<double>(file.bytes);
-    bool begins = true;
-    for (std::string_view rest = document->text; !rest.empty(); begins = false) {
-      std::string text(take_piece(rest, rules));
-      take({std::move(text), index >= trained, begins, rest.empty(), share});
+    int64_t pieces = 0;
+    for (std::string_view rest = document->text; !rest.empty();) {
+      const auto piece = take_piece(rest, rules);
+      const bool begins = pieces++ == 0;
+      if (index == from.documents && pieces <= from.pieces) continue;
+      const auto end = rest.empty() ? TextPlace{index + 1, 0} : TextPlace{index, pieces};
+      take({std::string(piece), index >= trained, begins, rest.empty(), share, end});
     }
   }
   return documents;
@@ -111,7 +117,8 @@ int64_t documents_of_lines(const InputFile& file, const TextRules& rules,
 
 // The end of the text is the validation part. The cut moves to a blank line if one is near.
 int64_t one_document(const InputFile& file, const TextRules& rules,
-                     const std::function<void(TextPiece)>& take) {
+                     const std::function<void(TextPiece)>& take, const TextPlace& from) {
+  if (from.documents > 0) return 1;
   const auto document = TextSource(file.path).next();
   if (!document) return 0;
   if (!document->fault.empty()) {
@@ -125,13 +132,16 @@ int64_t one_document(const InputFile& file, const TextRules& rules,
   // Half of the part may be given up for a clean cut.
   if (held_back > 0 && cut > 0) cut = cut_near(text, cut, held_back / 2);
   std::size_t done = 0;
+  int64_t pieces = 0;
   for (auto part : {text.substr(0, cut), text.substr(cut)}) {
     const bool validation = done == cut;
     for (bool begins = true; !part.empty(); begins = false) {
-      std::string piece(take_piece(part, rules));
+      const auto piece = take_piece(part, rules);
       done += piece.size();
-      take({std::move(piece), validation, begins, part.empty(),
-            static_cast<double>(done) / static_cast<double>(text.size())});
+      if (++pieces <= from.pieces) continue;
+      const auto end = done == text.size() ? TextPlace{1, 0} : TextPlace{0, pieces};
+      take({std::string(piece), validation, begins, part.empty(),
+            static_cast<double>(done) / static_cast<double>(text.size()), end});
     }
   }
   return 1;
@@ -199,9 +209,9 @@ bool TrainingLines::next_document() {
 }
 
 int64_t for_each_piece(const InputFile& file, const TextRules& rules,
-                       const std::function<void(TextPiece)>& take) {
-  return is_jsonl(file.path) ? documents_of_lines(file, rules, take)
-                             : one_document(file, rules, take);
+                       const std::function<void(TextPiece)>& take, const TextPlace& from) {
+  return is_one_document(file.path) ? one_document(file, rules, take, from)
+                                    : many_documents(file, rules, take, from);
 }
 
 // Boundaries are tried from best to worst; of the best kind that occurs, the nearest one wins.

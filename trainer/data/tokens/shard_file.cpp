@@ -153,8 +153,49 @@ ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t vocabulary, 
   write(std::as_bytes(std::span(&placeholder, 1)));
 }
 
+// A writer that was killed may have finished the shard after it had saved this part.
+ShardWriter::ShardWriter(const std::filesystem::path& path, int64_t vocabulary, int64_t eos,
+                         const ShardPart& part)
+    : path_(path),
+      partial_(with_suffix(path, ".partial")),
+      header_{token_bytes_for(vocabulary), vocabulary, eos, 0, 0},
+      stays_(true) {
+  std::error_code none;
+  if (!std::filesystem::exists(partial_, none) && std::filesystem::exists(path, none)) {
+    rename_durably(path, partial_);
+  }
+  read_part(part);
+  std::error_code error;
+  const auto bytes = sizeof(RawHeader) + static_cast<std::uintmax_t>(part.tokens) *
+                                             static_cast<std::uintmax_t>(header_.token_bytes);
+  std::filesystem::resize_file(partial_, bytes, error);
+  if (error) {
+    throw DataError(fmt::format("{}: cannot be cut: {}", partial_.string(), error.message()));
+  }
+  out_.open(partial_, std::ios::binary | std::ios::in | std::ios::out | std::ios::ate);
+  header_.num_tokens = part.tokens;
+}
+
+// The checksum of all tokens goes on from theirs. It also shows a part that a loss of power took
+// from the disk.
+void ShardWriter::read_part(const ShardPart& part) {
+  std::ifstream in(partial_, std::ios::binary);
+  in.seekg(sizeof(RawHeader));
+  std::vector<char> block(std::size_t{1} << 18);
+  for (auto left = part.tokens * header_.token_bytes; left > 0 && in; left -= in.gcount()) {
+    in.read(block.data(), std::min(left, static_cast<int64_t>(block.size())));
+    checksum_.update(std::as_bytes(std::span(block).first(static_cast<std::size_t>(in.gcount()))));
+  }
+  if (!in || checksum_text(checksum_.value()) != part.checksum) {
+    throw DataError(fmt::format(
+        "{}: has not the {} tokens that were saved: the file is damaged, and so removed; the same "
+        "command begins anew",
+        partial_.string(), part.tokens));
+  }
+}
+
 ShardWriter::~ShardWriter() {
-  if (finished_) return;
+  if (stays_) return;
   out_.close();
   std::error_code ignored;  // a destructor cannot report an error
   std::filesystem::remove(partial_, ignored);
@@ -189,6 +230,14 @@ void ShardWriter::append(std::span<const int32_t> tokens) {
   header_.num_tokens += static_cast<int64_t>(tokens.size());
 }
 
+ShardPart ShardWriter::save() {
+  out_.flush();
+  write({});  // says if the flush failed
+  sync_to_disk(partial_);
+  stays_ = true;
+  return {header_.num_tokens, checksum_text(checksum_.value())};
+}
+
 // The header is written last: a file without it is no shard.
 void ShardWriter::finish() {
   RawHeader raw{};
@@ -210,7 +259,7 @@ void ShardWriter::finish() {
   }
   sync_to_disk(partial_);
   rename_durably(partial_, path_);
-  finished_ = true;
+  stays_ = true;
 }
 
 ShardFile::ShardFile(const std::filesystem::path& path) : path_(path) {

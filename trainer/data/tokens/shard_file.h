@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <span>
+#include <string>
 
 #include "trainer/base/checksum.h"
+#include "trainer/config/fields.h"
 
 namespace farstep {
 
@@ -24,11 +26,27 @@ struct ShardHeader {
 // Returns the bytes of one token: 2 for a vocabulary of up to 65536, else 4.
 int64_t token_bytes_for(int64_t vocabulary);
 
+// What the temporary file of a shard holds on the disk.
+struct ShardPart {
+  int64_t tokens = 0;
+  std::string checksum;  // of them, as checksum_text() has it
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("tokens", tokens, "ids in the file", required(at_least(0)));
+    visit("checksum", checksum, "XXH3 of them", kRequired);
+  }
+};
+
 class ShardWriter {
  public:
   // Creates a temporary file beside `path`. Throws DataError if it cannot be written.
   ShardWriter(const std::filesystem::path& path, int64_t vocabulary, int64_t eos);
-  // Removes the temporary file if finish() was not called.
+  // Goes on after the part that another writer has saved, and drops what follows it. Throws
+  // DataError if the file does not hold that part.
+  ShardWriter(const std::filesystem::path& path, int64_t vocabulary, int64_t eos,
+              const ShardPart& part);
+  // Removes the temporary file if neither save() nor finish() was called.
   ~ShardWriter();
   ShardWriter(const ShardWriter&) = delete;
   ShardWriter& operator=(const ShardWriter&) = delete;
@@ -37,17 +55,21 @@ class ShardWriter {
   void append(std::span<const int32_t> tokens);
   // Returns the number of tokens appended so far.
   int64_t num_tokens() const { return header_.num_tokens; }
+  // Flushes the tokens to the disk, and returns what is there. The temporary file stays from now
+  // on. Throws DataError.
+  ShardPart save();
   // Writes the header, flushes, and renames the file to its final name. Throws DataError.
   void finish();
 
  private:
   void write(std::span<const std::byte> bytes);
+  void read_part(const ShardPart& part);
 
   std::filesystem::path path_, partial_;
   ShardHeader header_;
   StreamingChecksum checksum_;
   std::ofstream out_;
-  bool finished_ = false;
+  bool stays_ = false;  // the file, whatever becomes of this
 };
 
 class ShardFile {

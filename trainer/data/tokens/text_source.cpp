@@ -1,10 +1,12 @@
 // Three compressions behind one reader of bytes, and two kinds of files above it. A file of JSON
-// lines is streamed, a document at a time. Any other file is one document, and is read whole.
+// lines is streamed, a document at a time, and so is a Parquet file. Any other file is one
+// document, and is read whole.
 #include "trainer/data/tokens/text_source.h"
 
 #include <zlib.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
+#include "trainer/base/stopped.h"
 #include "trainer/data/text/utf8.h"
 
 namespace farstep {
@@ -246,20 +249,36 @@ bool is_jsonl(const std::filesystem::path& path) {
   return (compressed ? path.stem() : path).extension() == ".jsonl";
 }
 
-int64_t count_documents(const std::filesystem::path& path) {
-  int64_t count = 0;
-  for (TextSource source(path); source.skip();) ++count;
+bool is_one_document(const std::filesystem::path& path) {
+  return !is_jsonl(path) && !is_parquet(path);
+}
+
+int64_t count_documents(const std::filesystem::path& path, const std::stop_token& stop) {
+  if (is_parquet(path)) return ParquetText::count_rows(path);
+  constexpr int64_t kMost = 10'000;  // between two looks at `stop`
+  TextSource source(path);
+  int64_t count = 0, skipped = 0;
+  do {
+    throw_if_stopped(stop);
+    count += skipped = source.skip(kMost);
+  } while (skipped == kMost);
   return count;
 }
 
 TextSource::TextSource(const std::filesystem::path& path, std::string field)
-    : path_(path), field_(std::move(field)), reader_(open_bytes(path)) {
+    : path_(path), field_(std::move(field)) {
+  if (is_parquet(path)) {
+    table_.emplace(path, field_);
+    return;
+  }
+  reader_ = open_bytes(path);
   fill();  // now, not at the first next(): a file that cannot be read is found before hours of work
 }
 TextSource::~TextSource() = default;
 TextSource::TextSource(TextSource&&) noexcept = default;
 
 std::optional<Document> TextSource::next() {
+  if (table_) return next_row();
   if (is_jsonl(path_)) {
     const auto line = next_line();
     return line ? std::optional(document_of_line(line_, *line, field_)) : std::nullopt;
@@ -269,12 +288,22 @@ std::optional<Document> TextSource::next() {
 }
 
 // Counts documents without parsing JSON, so that counting takes a fraction of the time of reading.
-bool TextSource::skip() {
-  if (is_jsonl(path_)) return next_line().has_value();
-  return !rest_of_file().empty();
+int64_t TextSource::skip(int64_t most) {
+  if (table_) return table_->skip(most);
+  int64_t skipped = 0;
+  while (skipped < most && (is_jsonl(path_) ? next_line().has_value() : !rest_of_file().empty())) {
+    ++skipped;
+  }
+  return skipped;
 }
 
 int64_t TextSource::file_bytes_read() const {
+  if (table_) {  // a column's pages lie all over the file, so by rows
+    std::error_code none;
+    return static_cast<int64_t>(static_cast<double>(std::filesystem::file_size(path_, none)) *
+                                static_cast<double>(table_->next_row()) /
+                                static_cast<double>(std::max<int64_t>(1, table_->num_rows())));
+  }
   return reader_->file_offset();
 }
 
@@ -308,6 +337,22 @@ std::optional<std::string> TextSource::next_line() {
   }
   ++line_;  // the last line may lack its newline
   return is_blank(line) ? std::nullopt : std::optional(line);
+}
+
+// Rows are numbered as Python's libraries do it.
+std::optional<Document> TextSource::next_row() {
+  const int64_t row = table_->next_row();
+  std::optional<std::string> bytes;
+  if (!table_->next(bytes)) return std::nullopt;
+  Document document;
+  if (!bytes) {
+    document.fault = fmt::format("row {} (from 0): has no text in column \"{}\"", row, field_);
+  } else if (const auto valid = valid_utf8_bytes(*bytes); valid < bytes->size()) {
+    document.fault = fmt::format("row {} (from 0): byte {}: not UTF-8 text", row, valid);
+  } else {
+    document.text = std::move(*bytes);
+  }
+  return document;
 }
 
 }  // namespace farstep

@@ -1,5 +1,6 @@
-// Reads documents from text files: plain text (one document) or JSONL (one document a line, in one
-// of its members), plain or compressed. The file's name decides: .jsonl, .gz, .zst.
+// Reads documents from text files: plain text (one document), JSONL (one document a line, in one of
+// its members), both plain or compressed, or Parquet (one document a row, in one of its columns).
+// The file's name decides: .jsonl, .parquet, .gz, .zst.
 //
 // One thread uses a TextSource.
 #pragma once
@@ -8,7 +9,10 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+
+#include "trainer/data/parquet/parquet_text.h"
 
 namespace farstep {
 
@@ -23,18 +27,20 @@ struct Document {
 
 class TextSource {
  public:
-  // Opens the file; `field` is the member of a JSON line that has its text. Throws DataError if the
-  // file cannot be read.
+  // Opens the file; `field` is the member of a JSON line or the column of a Parquet file that has
+  // the text. Throws DataError if the file cannot be read.
   explicit TextSource(const std::filesystem::path& path, std::string field = "text");
   ~TextSource();
   TextSource(TextSource&&) noexcept;
 
   // Returns the next document, or nullopt after the last; an empty file has none. A line that is no
-  // JSON object with such a text has a fault, and so has a plain text that is not UTF-8 or has
-  // bytes of 0. Throws DataError with file and byte for a truncated or corrupt stream.
+  // JSON object with such a text has a fault, and so has a row without one, or a plain text that is
+  // not UTF-8 or has bytes of 0. Throws DataError with file and byte for a truncated or corrupt
+  // stream.
   std::optional<Document> next();
-  // Skips the next document without parsing it; returns false after the last. Throws DataError.
-  bool skip();
+  // Skips the next documents, at most so many, without parsing them. Returns how many there were.
+  // Throws DataError.
+  int64_t skip(int64_t most);
   // Returns the bytes of the file that have been read, for progress.
   int64_t file_bytes_read() const;
 
@@ -42,20 +48,27 @@ class TextSource {
   bool fill();
   std::string rest_of_file();
   std::optional<std::string> next_line();
+  std::optional<Document> next_row();
 
   std::filesystem::path path_;
   std::string field_;
+  // One of the two.
   std::unique_ptr<detail::ByteReader> reader_;
+  std::optional<ParquetText> table_;
   std::string buffer_;
   std::size_t used_ = 0;  // of buffer_
   int64_t line_ = 0;      // number of the line last read
 };
 
-// Whether each line is a document; otherwise the whole file is one.
+// Whether each line is a document.
 bool is_jsonl(const std::filesystem::path& path);
 
+// Whether the whole file is one document: it has neither lines nor rows of them.
+bool is_one_document(const std::filesystem::path& path);
+
 // Returns the number of documents, those with a fault included: 0 or 1 for plain text, and the
-// lines of JSONL that are not blank. Throws DataError.
-int64_t count_documents(const std::filesystem::path& path);
+// lines of JSONL that are not blank, and the rows of Parquet. Throws DataError; Stopped if `stop`
+// is requested meanwhile.
+int64_t count_documents(const std::filesystem::path& path, const std::stop_token& stop = {});
 
 }  // namespace farstep

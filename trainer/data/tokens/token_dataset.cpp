@@ -6,18 +6,12 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/base/system/file.h"
 
 namespace farstep {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-// "data/" and "data" name one folder, and ".partial" must not become a file inside it.
-fs::path without_slash(const fs::path& folder) {
-  return fs::absolute(folder / ".").lexically_normal().parent_path();
-}
 
 constexpr std::string_view kShardSuffix = ".tokens";
 
@@ -142,69 +136,6 @@ TokenData::TokenData(const fs::path& folder) : training(folder, kTrainSplit) {
   if (TokenDataset::has_split(folder, kValidationSplit)) {
     validation.emplace(folder, kValidationSplit);
   }
-}
-
-SplitWriter::SplitWriter(const fs::path& folder, std::string_view split, int64_t vocabulary,
-                         int64_t eos, int64_t shard_tokens)
-    : folder_(folder),
-      split_(split),
-      vocabulary_(vocabulary),
-      eos_(eos),
-      shard_tokens_(shard_tokens) {}
-
-// A document may cross shards: only the number of tokens ends a shard.
-void SplitWriter::append(std::span<const int32_t> tokens, int64_t documents, int64_t bytes) {
-  facts_.documents += documents;
-  facts_.bytes += bytes;
-  facts_.tokens += static_cast<int64_t>(tokens.size());
-  while (!tokens.empty()) {
-    if (!shard_) shard_.emplace(folder_ / shard_name(split_, facts_.shards++), vocabulary_, eos_);
-    const auto room = static_cast<std::size_t>(shard_tokens_ - shard_->num_tokens());
-    const auto piece = tokens.first(std::min(tokens.size(), room));
-    shard_->append(piece);
-    tokens = tokens.subspan(piece.size());
-    if (shard_->num_tokens() == shard_tokens_) {
-      shard_->finish();
-      shard_.reset();
-    }
-  }
-}
-
-SplitFacts SplitWriter::finish() {
-  if (shard_) shard_->finish();
-  shard_.reset();
-  return facts_;
-}
-
-// The absolute path without a last slash, so that ".partial" becomes part of the folder's name.
-fs::path StagingFolder::path_for(const fs::path& output) {
-  return without_slash(output) += ".partial";
-}
-
-StagingFolder::StagingFolder(const fs::path& output)
-    : output_(without_slash(output)), staging_(path_for(output)) {
-  std::error_code error;
-  // A dataset may be replaced; anything else in that place is somebody's.
-  // An empty folder is taken too: users make the output folder in advance.
-  const bool taken = fs::exists(output_, error) && !fs::is_empty(output_, error);
-  if (taken && !fs::exists(output_ / kDatasetFile, error)) {
-    throw ConfigError(
-        fmt::format("output: {} is not a dataset folder and would be replaced; name another one",
-                    output_.string()));
-  }
-  fs::remove_all(staging_, error);  // left by a killed run
-  make_folder(staging_);
-}
-
-StagingFolder::~StagingFolder() {
-  std::error_code ignored;  // a destructor cannot report an error; after commit() nothing is left
-  fs::remove_all(staging_, ignored);
-}
-
-void StagingFolder::commit(const Json& facts) {
-  write_file_durably(staging_ / kDatasetFile, facts.dump(2) + "\n");
-  sync_to_disk(staging_);
-  replace_folder_durably(staging_, output_);
 }
 
 }  // namespace farstep

@@ -1,7 +1,7 @@
 // A dataset folder (docs/token_shards.md). Reads a split as one stream of tokens over all its
-// shards. Writes a new folder that appears complete or not at all.
+// shards.
 //
-// A const TokenDataset is thread-safe; one thread uses a writer.
+// A const TokenDataset is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "trainer/config/json_fields.h"
 #include "trainer/data/tokens/shard_file.h"
 
 namespace farstep {
@@ -63,56 +62,6 @@ struct TokenData {
 
   const TokenDataset training;
   std::optional<const TokenDataset> validation;  // nullopt if the folder has no shards of it
-};
-
-struct SplitFacts {
-  int64_t documents = 0;
-  int64_t bytes = 0;   // of text
-  int64_t tokens = 0;  // eos included
-  int64_t shards = 0;
-};
-
-// Writes the shards of one split, each with at most `shard_tokens` tokens.
-class SplitWriter {
- public:
-  SplitWriter(const std::filesystem::path& folder, std::string_view split, int64_t vocabulary,
-              int64_t eos, int64_t shard_tokens);
-
-  // Appends tokens, each in [0, vocabulary), for `bytes` bytes of text that contain the ends of
-  // `documents` documents. Throws DataError if they cannot be written.
-  void append(std::span<const int32_t> tokens, int64_t documents, int64_t bytes);
-  // Completes the last shard and returns the facts of the split. Throws DataError.
-  SplitFacts finish();
-
- private:
-  std::filesystem::path folder_;
-  std::string split_;
-  int64_t vocabulary_, eos_, shard_tokens_;
-  SplitFacts facts_;
-  std::optional<ShardWriter> shard_;
-};
-
-// The temporary folder of a new dataset, beside its final place.
-class StagingFolder {
- public:
-  // Returns its path. A killed process leaves it there; the next one removes it.
-  static std::filesystem::path path_for(const std::filesystem::path& output);
-
-  // Throws ConfigError if `output` exists and is neither empty nor a dataset, as it would be
-  // replaced.
-  explicit StagingFolder(const std::filesystem::path& output);
-  // Removes the folder if commit() was not called.
-  ~StagingFolder();
-  StagingFolder(const StagingFolder&) = delete;
-  StagingFolder& operator=(const StagingFolder&) = delete;
-
-  const std::filesystem::path& path() const { return staging_; }
-  // Writes `facts` as dataset.json, then replaces `output` and its old content by this folder.
-  // Throws DataError.
-  void commit(const Json& facts);
-
- private:
-  std::filesystem::path output_, staging_;
 };
 
 }  // namespace farstep

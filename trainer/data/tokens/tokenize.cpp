@@ -1,28 +1,27 @@
-// Reading, encoding and writing overlap. The reader cuts text into pieces and hands them to many
-// encoders; their tokens are written in the order of the pieces. So the dataset has the same bytes
-// for any number of threads.
+// One pass over all files, whose tokens go to the shards in their order. What is written is noted
+// in the folder every few seconds, so that another process can go on from there.
 #include "trainer/data/tokens/tokenize.h"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <filesystem>
-#include <future>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
+#include "trainer/base/stopped.h"
 #include "trainer/base/system/file.h"
-#include "trainer/base/worker.h"
 #include "trainer/data/tokenizer/tokenizer.h"
 #include "trainer/data/tokenizer/tokenizer_files.h"
 #include "trainer/data/tokenizer/train_tokenizer.h"
 #include "trainer/data/tokens/corpus.h"
+#include "trainer/data/tokens/encoding_queue.h"
+#include "trainer/data/tokens/token_dataset.h"
 #include "trainer/data/tokens/token_file.h"
+#include "trainer/data/tokens/tokenize_state.h"
 
 namespace farstep {
 
@@ -30,94 +29,12 @@ namespace {
 
 using Progress = std::function<void(const TokenizeProgress&)>;
 
-// Encodes pieces of text on many threads and appends their tokens in order of the pieces.
-class Encoder {
- public:
-  Encoder(const Tokenizer& tokenizer, int64_t threads, const Progress& progress)
-      : tokenizer_(tokenizer), progress_(progress) {
-    if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
-    while (static_cast<int64_t>(workers_.size()) < threads) {
-      workers_.push_back(std::make_unique<Worker>());
-    }
-  }
-
-  // Adds the next piece of the text of `split`. `share_done` and `what` are for progress.
-  void add(TextPiece piece, SplitWriter& split, double share_done, const std::string& what) {
-    // A batch belongs to one split, whose shards are written in order.
-    if (batch_.split != &split) submit();
-    batch_.split = &split;
-    batch_.documents += piece.ends_document ? 1 : 0;
-    batch_.bytes += static_cast<int64_t>(piece.text.size());
-    batch_.share_done = share_done;
-    batch_.what = what;
-    batch_.pieces.push_back(std::move(piece));
-    if (batch_.bytes >= kBatchBytes) submit();
-  }
-
-  int64_t bytes() const { return bytes_; }
-  int64_t tokens() const { return tokens_; }
-  // Encodes and writes the remaining pieces.
-  void finish() {
-    submit();
-    while (!submitted_.empty()) write_oldest();
-  }
-
- private:
-  static constexpr int64_t kBatchBytes = 1 << 15;  // small documents share a task
-
-  struct Batch {
-    std::vector<TextPiece> pieces;
-    SplitWriter* split = nullptr;
-    int64_t documents = 0;
-    int64_t bytes = 0;
-    double share_done = 0;
-    std::string what;
-    std::future<std::vector<int32_t>> tokens;
-  };
-
-  void submit() {
-    if (batch_.pieces.empty()) return;
-    // In turn: batches are of like size, so no common queue is needed.
-    auto& worker = *workers_[num_submitted_++ % workers_.size()];
-    batch_.tokens = worker.submit([this, pieces = std::move(batch_.pieces)] {
-      std::vector<int32_t> tokens;
-      for (const auto& piece : pieces) {
-        tokenizer_.encode_part(piece.text, piece.begins_document, tokens);
-        if (piece.ends_document) tokens.push_back(tokenizer_.eos());
-      }
-      return tokens;
-    });
-    submitted_.push_back(std::exchange(batch_, {}));
-    // Bounds the memory, because reading is faster than encoding.
-    if (submitted_.size() > 4 * workers_.size()) write_oldest();
-  }
-
-  // Waits for the oldest batch, though a later one may be ready: the order of the pieces is the
-  // order of the tokens. An exception of a worker comes out here.
-  void write_oldest() {
-    Batch batch = std::move(submitted_.front());
-    submitted_.pop_front();
-    const auto tokens = batch.tokens.get();
-    batch.split->append(tokens, batch.documents, batch.bytes);
-    bytes_ += batch.bytes;
-    tokens_ += static_cast<int64_t>(tokens.size());
-    progress_({batch.share_done, batch.what, bytes_, tokens_});
-  }
-
-  const Tokenizer& tokenizer_;
-  const Progress& progress_;
-  Batch batch_;                     // not yet submitted
-  int64_t bytes_ = 0, tokens_ = 0;  // written
-  std::deque<Batch> submitted_;
-  std::size_t num_submitted_ = 0;
-  std::vector<std::unique_ptr<Worker>> workers_;  // the last member: their tasks use the others
-};
-
 // The documents that are no text. When they are refused, the rest of the input is read for more of
 // them, so that one call names them all.
 class Faults {
  public:
-  explicit Faults(BadText rule) : rule_(rule) {}
+  // `count` were left out before.
+  Faults(BadText rule, int64_t count) : rule_(rule), count_(count) {}
 
   void add(const std::filesystem::path& file, const std::string& fault) {
     ++count_;
@@ -149,7 +66,7 @@ class Faults {
 
   const BadText rule_;
   std::vector<std::string> named_;
-  int64_t count_ = 0;
+  int64_t count_;
 };
 
 void require_consistent(const TokenizeOptions& options) {
@@ -172,10 +89,12 @@ void require_consistent(const TokenizeOptions& options) {
 std::unique_ptr<const Tokenizer> prepare_tokenizer(const TokenizeOptions& options,
                                                    const std::vector<InputFile>& files,
                                                    const std::filesystem::path& folder,
-                                                   const Progress& progress) {
+                                                   const Progress& progress,
+                                                   const std::stop_token& stop) {
   if (options.train_vocabulary > 0) {
-    progress(
-        {0, fmt::format("training a vocabulary of {} pieces", options.train_vocabulary), 0, 0});
+    progress({.what = fmt::format("training a vocabulary of {} pieces", options.train_vocabulary),
+              .trains = true});
+    throw_if_stopped(stop);
     TrainingLines lines(files, options.text_field);
     const auto model = folder / kTokenizerFile;
     train_tokenizer([&] { return lines(); }, options.train_vocabulary, model);
@@ -187,11 +106,25 @@ std::unique_ptr<const Tokenizer> prepare_tokenizer(const TokenizeOptions& option
   return tokenizer;
 }
 
-Json facts_of(const SplitFacts& facts) {
-  return {{"shards", facts.shards},
-          {"documents", facts.documents},
-          {"bytes", facts.bytes},
-          {"tokens", facts.tokens}};
+// Returns all that decides the dataset's bytes. A file counts as the same by its size and the time
+// of its last change, because reading all of them would take as long as much of the work.
+Json work_of(const TokenizeOptions& options, const std::vector<InputFile>& files) {
+  Json inputs = Json::array(), tokenizer = Json::array();
+  for (const auto& file : files) {
+    inputs.push_back({file.path.string(), file.bytes, file.modified_ns});
+  }
+  if (!options.tokenizer.empty()) {
+    for (const auto& file : tokenizer_files(options.tokenizer)) {
+      const auto content = read_file(file);
+      tokenizer.push_back(checksum_text(checksum(std::as_bytes(std::span(content)))));
+    }
+  }
+  auto settings = to_json(options);
+  for (const auto* name : {"inputs", "output", "tokenizer", "threads"}) settings.erase(name);
+  return {{"program", FARSTEP_VERSION},
+          {"settings", settings},
+          {"tokenizer", tokenizer},
+          {"inputs", inputs}};
 }
 
 Json facts_of(const TokenizeResult& result, const TokenizeOptions& options,
@@ -200,17 +133,16 @@ Json facts_of(const TokenizeResult& result, const TokenizeOptions& options,
   for (const auto& file : files) {
     sources.push_back({{"path", file.path.string()}, {"bytes", file.bytes}});
   }
-  return {
-      {"format", 1},
-      {"vocabulary", result.vocabulary},
-      {"eos", tokenizer.eos()},
-      {"token_bytes", token_bytes_for(result.vocabulary)},
-      {"tokenizer_digest", checksum_text(tokenizer.digest())},
-      {"validation_fraction", options.validation_fraction},
-      {"skipped_documents", result.skipped},
-      {"splits",
-       {{kTrainSplit, facts_of(result.train)}, {kValidationSplit, facts_of(result.validation)}}},
-      {"sources", sources}};
+  return {{"format", 1},
+          {"vocabulary", result.vocabulary},
+          {"eos", tokenizer.eos()},
+          {"token_bytes", token_bytes_for(result.vocabulary)},
+          {"tokenizer_digest", checksum_text(tokenizer.digest())},
+          {"validation_fraction", options.validation_fraction},
+          {"skipped_documents", result.skipped},
+          {"splits",
+           {{kTrainSplit, to_json(result.train)}, {kValidationSplit, to_json(result.validation)}}},
+          {"sources", sources}};
 }
 
 // Appends the ids of a token file. A file that is not named as one to validate with has its
@@ -231,51 +163,121 @@ void copy_tokens(const InputFile& file, double validation_fraction, const Tokeni
   }
 }
 
+// Reads all files from where `encoder` is, and writes their tokens.
+class Input {
+ public:
+  Input(const TokenizeOptions& options, const std::vector<InputFile>& files,
+        const Tokenizer& tokenizer, const Progress& progress, const std::stop_token& stop)
+      : options_(options), files_(files), tokenizer_(tokenizer), progress_(progress), stop_(stop) {
+    for (const auto& file : files) total_bytes_ += static_cast<double>(file.bytes);
+  }
+
+  // Throws DataError; Stopped.
+  void read(EncodingQueue& encoder, Faults& faults, StateKeeper& keeper, SplitWriter& train,
+            SplitWriter& validation) {
+    const InputPlace begin = encoder.written().end;
+    // Progress counts bytes of the files as they lie on the disk: only these are known in advance.
+    double done_bytes = 0;
+    for (int64_t i = 0; i < std::ssize(files_); ++i) {
+      const auto& file = files_[static_cast<std::size_t>(i)];
+      const auto what = file.path.filename().string();
+      const auto file_bytes = static_cast<double>(file.bytes);
+      const auto share = [&](double of_file) {
+        return total_bytes_ == 0 ? 1 : (done_bytes + of_file * file_bytes) / total_bytes_;
+      };
+      const TextPlace from = i == begin.files ? begin.in_file : TextPlace{};
+      if (i < begin.files) {
+        done_bytes += file_bytes;
+        continue;
+      }
+      progress_({share(0), what, encoder.written().bytes, encoder.written().tokens});
+      if (options_.token_files && TokenFile::is_one(file.path)) {
+        encoder.finish();  // what came before comes before
+        throw_if_stopped(stop_);
+        copy_tokens(file, options_.validation_fraction, tokenizer_, train, validation);
+        encoder.set_end({i + 1, {}, faults.count()});
+        keeper.save_if_due(encoder.written().end);
+        progress_({share(1), what, encoder.written().bytes, encoder.written().tokens});
+        done_bytes += file_bytes;
+        continue;
+      }
+      const TextRules rules = {
+          options_.validation_fraction, options_.text_field,
+          [&](std::string_view text, std::size_t place) { return tokenizer_.may_cut(text, place); },
+          [&](const std::string& fault) { faults.add(file.path, fault); }, stop_};
+      const auto take = [&](TextPiece piece) {
+        throw_if_stopped(stop_);
+        if (faults.ended()) return;
+        auto& split = piece.validation ? validation : train;
+        const InputPlace end = {i, piece.end, faults.count()};
+        const double share_done = share(piece.file_share);
+        encoder.add(std::move(piece), split, end, share_done, what);
+        keeper.save_if_due(encoder.written().end);
+      };
+      const auto documents = for_each_piece(file, rules, take, from);
+      if (documents == 0) spdlog::warn("{}: has no text, and is left out", file.path.string());
+      done_bytes += file_bytes;
+    }
+    faults.finish();
+    encoder.finish();
+  }
+
+ private:
+  const TokenizeOptions& options_;
+  const std::vector<InputFile>& files_;
+  const Tokenizer& tokenizer_;
+  const Progress& progress_;
+  const std::stop_token& stop_;
+  double total_bytes_ = 0;
+};
+
 }  // namespace
 
 // Everything goes to the staging folder, which replaces the output at the end.
-TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress) {
+TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress,
+                        const std::stop_token& stop) {
   require_consistent(options);
   const auto files = list_input_files(options.inputs);
+  const auto work = work_of(options, files);
   StagingFolder staging(options.output);
-  const auto tokenizer = prepare_tokenizer(options, files, staging.path(), progress);
+  const auto unfinished = unfinished_state(staging.path(), work);
+  if (!unfinished) staging.clear();
+  // A vocabulary that was trained is not trained again.
+  const auto tokenizer =
+      unfinished && options.train_vocabulary > 0 ? Tokenizer::load(staging.path())
+      : unfinished ? Tokenizer::load(options.tokenizer, options.end_token)
+                   : prepare_tokenizer(options, files, staging.path(), progress, stop);
   const auto open_split = [&](std::string_view split) {
     return SplitWriter(staging.path(), split, tokenizer->vocabulary(), tokenizer->eos(),
                        options.shard_tokens);
   };
   SplitWriter train = open_split(kTrainSplit);
   SplitWriter validation = open_split(kValidationSplit);
-
-  Faults faults(options.bad_text);
-  Encoder encoder(*tokenizer, options.threads, progress);
-  // Progress counts bytes of the files as they lie on the disk: only these are known in advance.
-  double total_bytes = 0, done_bytes = 0;
-  for (const auto& file : files) total_bytes += static_cast<double>(file.bytes);
-  for (const auto& file : files) {
-    const auto what = file.path.filename().string();
-    const auto file_bytes = static_cast<double>(file.bytes);
-    if (options.token_files && TokenFile::is_one(file.path)) {
-      encoder.finish();  // what came before comes before
-      copy_tokens(file, options.validation_fraction, *tokenizer, train, validation);
-      done_bytes += file_bytes;
-      progress({done_bytes / total_bytes, what, encoder.bytes(), encoder.tokens()});
-      continue;
-    }
-    const TextRules rules = {
-        options.validation_fraction, options.text_field,
-        [&](std::string_view text, std::size_t place) { return tokenizer->may_cut(text, place); },
-        [&](const std::string& fault) { faults.add(file.path, fault); }};
-    const auto documents = for_each_piece(file, rules, [&](TextPiece piece) {
-      if (faults.ended()) return;
-      const double share = (done_bytes + piece.file_share * file_bytes) / total_bytes;
-      auto& split = piece.validation ? validation : train;
-      encoder.add(std::move(piece), split, share, what);
-    });
-    if (documents == 0) spdlog::warn("{}: has no text, and is left out", file.path.string());
-    done_bytes += file_bytes;
+  const auto before = unfinished.value_or(TokenizeState());
+  if (unfinished) {
+    train.go_on(before.train);
+    validation.go_on(before.validation);
+    spdlog::info("goes on with {}, after {} files and {} tokens", staging.path().string(),
+                 before.done.files, before.train.facts.tokens + before.validation.facts.tokens);
   }
-  faults.finish();
-  encoder.finish();
+
+  StateKeeper keeper(staging.path(), work, train, validation);
+  Faults faults(options.bad_text, before.done.skipped);
+  EncodingQueue encoder(*tokenizer, options.threads,
+                        {before.done, before.train.facts.bytes + before.validation.facts.bytes,
+                         before.train.facts.tokens + before.validation.facts.tokens},
+                        [&](double share, const std::string& what, const Encoded& encoded) {
+                          progress({share, what, encoded.bytes, encoded.tokens});
+                        });
+  keeper.save(encoder.written().end);  // with the vocabulary, if one was trained
+  try {
+    Input(options, files, *tokenizer, progress, stop)
+        .read(encoder, faults, keeper, train, validation);
+  } catch (const Stopped&) {
+    keeper.save(encoder.written().end);
+    staging.keep();
+    throw;
+  }
 
   const TokenizeResult result{tokenizer->vocabulary(), static_cast<int64_t>(files.size()),
                               faults.count(), train.finish(), validation.finish()};
@@ -285,6 +287,7 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress
         "{}: too little text to keep {} of it for validation; add text, or choose another share",
         options.inputs.front(), options.validation_fraction));
   }
+  keeper.finish();
   // Last: whoever finds the folder finds a whole dataset.
   staging.commit(facts_of(result, options, *tokenizer, files));
   return result;

@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "trainer/config/fields.h"
-#include "trainer/data/tokens/token_dataset.h"
+#include "trainer/data/tokens/dataset_writer.h"
 
 namespace farstep {
 
@@ -37,8 +38,9 @@ struct TokenizeOptions {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("inputs", inputs,
-          "text files, folders of them, and patterns (.jsonl: a document a line; other names: one "
-          "document; each also .gz or .zst)",
+          "text files, folders of them, and patterns (.jsonl: a document a line; .parquet: a "
+          "document "
+          "a row; other names: one document; all but .parquet also .gz or .zst)",
           kPositional);
     visit("output", output, "dataset folder to make, or to replace", a_folder(kRequired));
     visit("tokenizer", tokenizer,
@@ -46,7 +48,8 @@ struct TokenizeOptions {
     visit("end_token", end_token,
           "token of a tokenizer.json that ends a document; default: as the tokenizer_config.json "
           "beside it says");
-    visit("text_field", text_field, "member of a JSON line that has its text");
+    visit("text_field", text_field,
+          "member of a JSON line, or column of a Parquet file, that has the text");
     visit("bad_text", bad_text,
           "what happens with a line that is no JSON with a text, and with a file that is not UTF-8 "
           "text: refuse ends with a list of them, skip leaves them out");
@@ -75,14 +78,17 @@ struct TokenizeProgress {
   double share = 0;  // of the files' bytes
   std::string what;
   int64_t bytes = 0, tokens = 0;  // of text that is encoded and written
+  bool trains = false;            // a vocabulary, which heeds no stop
 };
 
 // Writes the dataset folder (docs/token_shards.md); replaces an older one only after success. The
-// bytes written do not depend on `threads`. Calls `progress` from the caller's thread. Logs a
-// warning for an empty file, and for what is left out. Throws ConfigError for inconsistent options,
-// DataError for bad files: with `bad_text` refuse it reads on to the end, and names the first 20
-// faults.
+// bytes written do not depend on `threads`. Goes on with what a stopped or killed call of the same
+// options and inputs has left; the bytes are the same then too. Calls `progress` from the caller's
+// thread. Logs a warning for an empty file, and for what is left out. Throws ConfigError for
+// inconsistent options, DataError for bad files: with `bad_text` refuse it reads on to the end, and
+// names the first 20 faults. Throws Stopped if `stop` was requested; what is done is kept.
 TokenizeResult tokenize(const TokenizeOptions& options,
-                        const std::function<void(const TokenizeProgress&)>& progress);
+                        const std::function<void(const TokenizeProgress&)>& progress,
+                        const std::stop_token& stop = {});
 
 }  // namespace farstep

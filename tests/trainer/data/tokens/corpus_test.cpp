@@ -8,6 +8,7 @@
 #include "tests/trainer/data/tokens/sample_text.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
+#include "trainer/config/json_fields.h"
 
 namespace farstep {
 
@@ -175,6 +176,39 @@ TEST_CASE("a vocabulary is trained on the lines of all files") {
   CHECK(all == std::vector<std::string>{"one", "two", "three", "four", "five"});
   CHECK(xs == 10000);
   CHECK(longest <= 4192);
+}
+
+TEST_CASE("the pieces from a place on are those that follow it") {
+  TemporaryFolder folder;
+  std::string lines;
+  for (uint32_t i = 0; i < 12; ++i) {
+    lines += Json{{"text", sample_text(i == 5 ? 200'000 : 100 * (i % 3), i)}}.dump() + "\n";
+  }
+  write_file(folder / "a.jsonl", lines + "none\n");
+  write_file(folder / "a.txt", sample_text(400'000, 1));
+  for (const auto* name : {"a.jsonl", "a.txt"}) {
+    const auto file = list_input_files({(folder / name).string()}).at(0);
+    auto rules = rules_of(0.3);
+    rules.take_fault = [](const std::string&) {};
+    const auto pieces_from = [&](const TextPlace& from) {
+      std::vector<TextPiece> pieces;
+      for_each_piece(
+          file, rules, [&](TextPiece piece) { pieces.push_back(std::move(piece)); }, from);
+      return pieces;
+    };
+    const auto all = pieces_from({});
+    REQUIRE(all.size() > 5);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto rest = pieces_from(all[i].end);
+      REQUIRE(rest.size() == all.size() - i - 1);
+      for (std::size_t k = 0; k < rest.size(); ++k) {
+        const auto& expected = all[i + 1 + k];
+        CHECK((rest[k].text == expected.text && rest[k].validation == expected.validation));
+        CHECK(rest[k].begins_document == expected.begins_document);
+        CHECK(rest[k].ends_document == expected.ends_document);
+      }
+    }
+  }
 }
 
 }  // namespace farstep

@@ -7,6 +7,7 @@
 #include "tests/support/temporary_folder.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
+#include "trainer/data/tokens/dataset_writer.h"
 
 namespace farstep {
 
@@ -110,50 +111,6 @@ TEST_CASE("a dataset that is missing or incomplete is refused with the way to me
     write_file_durably(folder / "train-00002.tokens", content);
     CHECK_THROWS_AS(TokenDataset(folder.path(), kTrainSplit), DataError);
   }
-}
-
-TEST_CASE("a split writer counts what it holds") {
-  TemporaryFolder folder;
-  SplitWriter writer(folder.path(), kTrainSplit, 1000, 2, 30);
-  writer.append(counting(50), 2, 170);
-  writer.append(counting(10), 1, 30);
-  const auto facts = writer.finish();
-  CHECK(facts.documents == 3);
-  CHECK(facts.bytes == 200);
-  CHECK(facts.tokens == 60);
-  CHECK(facts.shards == 2);
-}
-
-TEST_CASE("a staging folder replaces a dataset as a whole or leaves it") {
-  TemporaryFolder folder;
-  const auto output = folder / "set";
-  {
-    StagingFolder staging(output);
-    write_split(staging.path(), kTrainSplit, 100, 30);
-    CHECK_FALSE(std::filesystem::exists(output));
-    staging.commit(Json::object());
-  }
-  CHECK(TokenDataset(output, kTrainSplit).num_tokens() == 100);
-  {
-    StagingFolder abandoned(output);
-    write_split(abandoned.path(), kTrainSplit, 5, 30);
-  }
-  CHECK(TokenDataset(output, kTrainSplit).num_tokens() == 100);
-  {
-    StagingFolder staging(output / "");  // a slash at the end is the same folder
-    write_split(staging.path(), kTrainSplit, 20, 30);
-    staging.commit(Json::object());
-  }
-  CHECK(TokenDataset(output, kTrainSplit).num_tokens() == 20);
-  const std::filesystem::directory_iterator entries(folder.path());
-  CHECK(std::distance(entries, {}) == 1);
-}
-
-TEST_CASE("a folder that is no dataset is not replaced") {
-  TemporaryFolder folder;
-  write_file_durably(folder / "letters.txt", "dear");
-  CHECK_THROWS_AS(StagingFolder(folder.path()), ConfigError);
-  CHECK(read_file(folder / "letters.txt") == "dear");
 }
 
 }  // namespace farstep

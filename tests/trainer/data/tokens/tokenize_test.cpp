@@ -1,13 +1,16 @@
 #include "trainer/data/tokens/tokenize.h"
 
 #include "tests/support/catch.h"
+#include "tests/support/log_capture.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
 #include "tests/trainer/data/tokens/sample_text.h"
 #include "trainer/base/error.h"
+#include "trainer/base/stopped.h"
 #include "trainer/base/system/file.h"
 #include "trainer/data/tokenizer/tokenizer.h"
 #include "trainer/data/tokenizer/tokenizer_files.h"
+#include "trainer/data/tokens/token_dataset.h"
 
 namespace farstep {
 
@@ -295,6 +298,88 @@ TEST_CASE("token files of nanoGPT and llm.c become shards") {
   header[2] = 4;
   write_file(folder / "bin/d.bin", bytes_of(header) + bytes_of(wide));
   CHECK_THROWS_WITH(tokenize(options, ignore_progress), Catch::Contains("announces 4 tokens"));
+}
+
+// Enough text to be written before all is read, by one thread.
+TokenizeOptions options_to_stop(const TemporaryFolder& folder) {
+  write_corpus(folder / "text");
+  write_file(folder / "text/longer.txt", sample_text(300'000, 3));
+  auto options = options_for(folder);
+  options.threads = 1;
+  return options;
+}
+
+TEST_CASE("a call that was stopped anywhere goes on, and the bytes are the same") {
+  TemporaryFolder folder;
+  auto options = options_to_stop(folder);
+  write_file(folder / "text/faults.jsonl", "none\n{\"text\": \"ka mo ri\"}\nnone\n");
+  options.shard_tokens = 7000;
+  options.bad_text = BadText::kSkip;
+  options.output = (folder / "whole").string();
+  const auto whole = tokenize(options, ignore_progress);
+  REQUIRE(whole.skipped == 2);
+  options.output = (folder / "set").string();
+  for (const int64_t bytes : {1, 60'000, 120'000}) {
+    // Twice: what goes on can be stopped too.
+    for (const int64_t more : {0, 40'000}) {
+      std::stop_source stop;
+      const auto stops = [&](const TokenizeProgress& progress) {
+        if (progress.bytes >= bytes + more) stop.request_stop();
+      };
+      INFO(bytes << " and " << more);
+      CHECK_THROWS_AS(tokenize(options, stops, stop.get_token()), Stopped);
+      CHECK(std::filesystem::exists(options.output + ".partial"));
+    }
+    LogCapture log;
+    int64_t first_bytes = -1;
+    const auto result = tokenize(options, [&](const TokenizeProgress& progress) {
+      CHECK_FALSE(progress.trains);
+      if (first_bytes < 0) first_bytes = progress.bytes;
+    });
+    CHECK(first_bytes >= bytes);
+    CHECK_THAT(log.text(), Catch::Contains("goes on with"));
+    CHECK(to_json(result.train) == to_json(whole.train));
+    CHECK(result.skipped == 2);
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "whole")) {
+      const auto name = entry.path().filename();
+      CHECK((read_file(entry.path()) == read_file(folder / "set" / name)));
+    }
+    CHECK(std::distance(std::filesystem::directory_iterator(folder / "set"), {}) ==
+          std::distance(std::filesystem::directory_iterator(folder / "whole"), {}));
+  }
+}
+
+TEST_CASE("a call with other inputs or settings begins anew, and says so") {
+  TemporaryFolder folder;
+  auto options = options_to_stop(folder);
+  const auto stop_early = [&] {
+    std::stop_source stop;
+    const auto stops = [&](const TokenizeProgress& progress) {
+      if (progress.bytes > 0) stop.request_stop();
+    };
+    CHECK_THROWS_AS(tokenize(options, stops, stop.get_token()), Stopped);
+  };
+  const auto said = [&] {
+    LogCapture log;
+    tokenize(options, ignore_progress);
+    return log.text();
+  };
+  stop_early();
+  options.shard_tokens = 5000;
+  CHECK_THAT(said(), Catch::Contains("of other settings: begins anew"));
+  stop_early();
+  write_file(folder / "text/more.txt", sample_text(500, 3));
+  CHECK_THAT(said(), Catch::Contains("of other inputs: begins anew"));
+  stop_early();
+  write_file(options.output + ".partial/tokenizer.model", "damaged");
+  CHECK_THAT(said(), Catch::Contains("its tokenizer is damaged: begins anew"));
+  stop_early();
+  write_file(options.output + ".partial/unfinished.json", "{");
+  CHECK_THAT(said(), Catch::Contains("unfinished.json cannot be read: begins anew"));
+  std::filesystem::create_directory(options.output + ".partial");
+  write_file(options.output + ".partial/train-00000.tokens", "old");
+  CHECK_THAT(said(), Catch::Contains("nothing was saved of it: begins anew"));
+  CHECK(said().empty());
 }
 
 }  // namespace farstep

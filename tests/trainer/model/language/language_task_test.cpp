@@ -8,6 +8,7 @@
 #include "tests/trainer/model/llama/small_model.h"
 #include "trainer/base/error.h"
 #include "trainer/checkpoint/hf_folder.h"
+#include "trainer/data/tokens/dataset_writer.h"
 #include "trainer/model/batch_tensors.h"
 #include "trainer/model/evaluate.h"
 #include "trainer/model/llama/hf_config.h"
