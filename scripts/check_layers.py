@@ -101,7 +101,7 @@ MAY_INCLUDE = {
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
     "inner peers launch probe run doctor init",
     "trainer": "base system commands",
-    "examples/outer_loop": "",  # sees what is installed, and no folder of the tree
+    "docs/examples/outer_loop": "",  # sees what is installed, and no folder of the tree
 }
 
 # What from outside only some places may include: pattern -> places.
@@ -123,7 +123,7 @@ ONLY_IN = {
 # ThreadSanitizer.
 LIBTORCH = re.compile(r"<(ATen|torch|c10)/")
 MAY_SEE_LIBTORCH = ("trainer/model", "trainer/tasks", "trainer/inner", "trainer/probe", "trainer/run",
-                    "trainer/doctor", "trainer/commands", "examples/")
+                    "trainer/doctor", "trainer/commands", "docs/examples/")
 
 # Components that can be used without the trainer: each states its own settings, so they see nothing
 # of the folder that puts those of a whole run together.
@@ -142,7 +142,7 @@ OTHER_UNITS = {
     "wan/collective": (1, 10),
     "wan/emulate": (1, 10),
     "trainer": (1, 1),  # main
-    "examples/outer_loop": (1, 1),
+    "docs/examples/outer_loop": (1, 1),
 }
 
 MOST_LINES = 400

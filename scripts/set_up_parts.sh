@@ -103,7 +103,7 @@ install_arrow() {
   require_disk "Arrow's library" 200 'free some and run set-up again'
   say "fetching Arrow's library, 55 MB"
   mkdir $folder.new
-  fetch_wheel "$(grep -v '^#' $list)" .deps/wheels
+  fetch_wheels "$(grep -v '^#' $list)" .deps/wheels
   unzip -q -o .deps/wheels/*.whl 'pyarrow/include/*' 'pyarrow/libarrow.so.*' 'pyarrow/libparquet.so.*' \
     '*/licenses/*' -d $folder.new
   rm -rf .deps/wheels

@@ -61,7 +61,7 @@ class Install(ClusterTest):
         self.assertTrue(names)
         self.assertEqual([name for name in names if not name.startswith("farstep_outer_")], [])
 
-        self.command("cmake", "-G", "Ninja", "-S", SOURCE / "examples/outer_loop", "-B", built,
+        self.command("cmake", "-G", "Ninja", "-S", SOURCE / "docs/examples/outer_loop", "-B", built,
                      f"-DCMAKE_PREFIX_PATH={prefix}", f"-DTORCH={self.libtorch()}/torch")
         self.command("cmake", "--build", built)
         names = ["paris", "tokyo"]
