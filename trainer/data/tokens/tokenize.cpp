@@ -1,5 +1,5 @@
 // One pass over all files, whose tokens go to the shards in their order. What is written is noted
-// in the folder every few seconds, so that another process can go on from there.
+// in the folder twice a second, so that another process can go on from there.
 #include "trainer/data/tokens/tokenize.h"
 
 #include <spdlog/spdlog.h>
@@ -190,7 +190,9 @@ class Input {
         done_bytes += file_bytes;
         continue;
       }
-      progress_({share(0), what, encoder.written().bytes, encoder.written().tokens});
+      if (i == begin.files) {  // later it is the writer that tells
+        progress_({share(0), what, encoder.written().bytes, encoder.written().tokens});
+      }
       if (options_.token_files && TokenFile::is_one(file.path)) {
         encoder.finish();  // what came before comes before
         throw_if_stopped(stop_);

@@ -16,7 +16,7 @@ namespace {
 
 // A killed process loses so much at most. Saving flushes the shards to the disk: of a slow disk's
 // time it takes a twentieth.
-constexpr double kSecondsBetween = 2;
+constexpr double kSecondsBetween = 0.5;
 constexpr double kLeastRatio = 20;
 
 std::string tokenizer_checksum(const fs::path& folder) {

@@ -49,7 +49,7 @@ class StateKeeper {
 
   // Saves that all up to `done` is in both splits. Throws DataError.
   void save(const InputPlace& done);
-  // The same, if the last time is some seconds ago.
+  // The same, if the last time is half a second ago or more.
   void save_if_due(const InputPlace& done);
   // Removes the file: the dataset is whole. Throws DataError.
   void finish();
