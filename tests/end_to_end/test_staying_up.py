@@ -17,7 +17,7 @@ PAGE = REPOSITORY / "docs" / "staying_up.md"
 UNIT = REPOSITORY / "scripts" / "systemd" / "farstep@.service"
 LIBTORCH = REPOSITORY / ".deps" / "libtorch"
 SITES = ("seoul", "lyon")
-ROUNDS = 40
+ROUNDS = 60
 # The container's /tmp is its own and homes are read-only for the unit, so what a build takes from
 # its folders is shown elsewhere.
 SHOWN_LIBTORCH = "/opt/libtorch"
@@ -146,7 +146,7 @@ class UnderSystemd(ClusterTest):
 
     def test_a_killed_site_and_a_restarted_machine_finish_the_run(self):
         """Every round has one hash at all sites, to the last; then the units are inactive."""
-        self.start_machine({"outer": {"rounds": ROUNDS}, "plan": {"base_steps": 150},
+        self.start_machine({"outer": {"rounds": ROUNDS}, "plan": {"base_steps": 60},
                             "evaluate": {"every_rounds": 0},
                             "deadlines": {"join_seconds": 60, "pause_seconds": 60,
                                           "lost_after_seconds": 3}})
