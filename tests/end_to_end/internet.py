@@ -1,5 +1,5 @@
-"""Two sites on an internet of network namespaces: Seoul has a public address, Lyon is behind a router
-that translates addresses and lets nobody in.
+"""Two sites on an internet of network namespaces: Seoul has a public address, Lyon is behind a
+router that translates addresses and lets nobody in.
 
 scripts/wan_lab joins Seoul and Lyon's router, with rate, delay and loss. nftables translates in the
 router. Each site has a file system view with its own settings of ssh, and Seoul runs sshd. So the
@@ -39,7 +39,13 @@ table ip lyon {
 """
 # A site's view: its ssh settings where ssh looks for them, and a /run of its own, where sshd has a
 # folder. It lives until its input ends.
-VIEW = 'mount --bind "$1" /etc/ssh; mount -t tmpfs farstep /run; mkdir /run/sshd; echo ready; exec cat'
+VIEW = """
+mount --bind "$1" /etc/ssh
+mount -t tmpfs farstep /run
+mkdir /run/sshd
+echo ready
+exec cat
+"""
 SSHD = """
 HostKey /etc/ssh/host_key
 AuthorizedKeysFile /etc/ssh/authorized_keys
@@ -72,7 +78,8 @@ class Site:
         self.ssh = folder / f"{name}-ssh"
         self.ssh.mkdir()
         self.holder = subprocess.Popen(
-            [*enter, "unshare", "--mount", "--propagation", "private", "sh", "-ec", VIEW, "sh", self.ssh],
+            [*enter, "unshare", "--mount", "--propagation", "private",
+             "sh", "-ec", VIEW, "sh", self.ssh],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if self.holder.stdout.readline() != "ready\n":
             raise AssertionError(f"{name}'s namespaces could not be made")
@@ -83,7 +90,8 @@ class Site:
 
     def run(self, *words: object) -> str:
         """Runs a command at the site, which must succeed; returns what it printed."""
-        done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=60,
+                              check=False)
         if done.returncode != 0:
             raise AssertionError(f"at {self.name}: {words}: {done.stdout}{done.stderr}")
         return done.stdout
@@ -96,7 +104,7 @@ class Site:
 
 
 class Terminal:
-    """A shell at a site, which keeps its folder and variables from one block of commands to the next."""
+    """A shell at a site, which keeps its folder and variables from one block to the next."""
 
     def __init__(self, site: Site, folder: Path, name: str):
         self.site = site
@@ -106,8 +114,9 @@ class Terminal:
         environment = {"HOME": str(site.home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
         with open(self.log, "w", encoding="utf-8") as log:
             self.shell = subprocess.Popen(
-                site.command("bash", "--noprofile", "--norc"), stdin=subprocess.PIPE, stdout=log, stderr=log,
-                text=True, pass_fds=(write,), env=environment, cwd=site.home, process_group=0)
+                site.command("bash", "--noprofile", "--norc"),
+                stdin=subprocess.PIPE, stdout=log, stderr=log, text=True,
+                pass_fds=(write,), env=environment, cwd=site.home, process_group=0)
         os.close(write)
         self.done = open(read, encoding="utf-8")
         os.set_blocking(read, False)
@@ -117,7 +126,8 @@ class Terminal:
     def type(self, text: str):
         """Starts the commands; the first that fails ends the shell."""
         self.script.write_text(text, encoding="utf-8")
-        self.shell.stdin.write(f"set -e; . {shlex.quote(str(self.script))}; set +e; echo >&{self.end}\n")
+        script = shlex.quote(str(self.script))
+        self.shell.stdin.write(f"set -e; . {script}; set +e; echo >&{self.end}\n")
         self.shell.stdin.flush()
 
     def wait(self, seconds: float):
@@ -126,11 +136,13 @@ class Terminal:
             if self.done.readline():
                 return True
             if self.shell.poll() is not None:
-                raise AssertionError(f"at {self.site.name} a command failed:\n"
-                                     f"{self.script.read_text()}\n{self.said()[-4000:]}")
+                raise AssertionError("a command failed")
             return False
-        wait_until(has_ended, seconds, f"the end, at {self.site.name}, of\n{self.script.read_text()}"
-                                       f"\nwhich said {self.said()[-2000:]}")
+        try:
+            wait_until(has_ended, seconds, "the end of the commands")
+        except AssertionError as failure:
+            raise AssertionError(f"at {self.site.name}: {failure}:\n{self.script.read_text()}\n"
+                                 f"{self.said()[-4000:]}") from failure
 
     def said(self) -> str:
         """All that its commands have printed."""
@@ -155,7 +167,8 @@ class Internet:
         try:
             holders = self.start_lab("--rate", rate, "--rtt", round_trip)
             self.router = ["nsenter", f"--net=/proc/{holders[1]}/ns/net"]
-            self.seoul = self.open(Site("seoul", folder, ["nsenter", f"--net=/proc/{holders[0]}/ns/net"]))
+            self.seoul = self.open(
+                Site("seoul", folder, ["nsenter", f"--net=/proc/{holders[0]}/ns/net"]))
             self.lyon = self.open(Site("lyon", folder, ["unshare", "--net"]))
             self.connect_lyon()
             self.let_in()
@@ -186,25 +199,28 @@ class Internet:
                         f"ip address add {ROUTER}/24 dev lan0", "ip link set lan0 up",
                         "sysctl -q -w net.ipv4.ip_forward=1"):
             subprocess.run([*self.router, *command.split()], check=True, timeout=10)
-        subprocess.run([*self.router, "nft", "-f", "-"], input=FIREWALL, text=True, check=True, timeout=10)
-        for command in ("ip link set lo up", f"ip address add {LYON}/24 dev eth0", "ip link set eth0 up",
-                        f"ip route add default via {ROUTER}"):
+        subprocess.run([*self.router, "nft", "-f", "-"], input=FIREWALL, text=True, check=True,
+                       timeout=10)
+        for command in ("ip link set lo up", f"ip address add {LYON}/24 dev eth0",
+                        "ip link set eth0 up", f"ip route add default via {ROUTER}"):
             self.lyon.run(*command.split())
 
     def let_in(self):
         """Seoul runs sshd, which lets Lyon's user in; Lyon's user knows Seoul's key."""
         seoul, lyon = self.seoul, self.lyon
         for key in (seoul.ssh / "host_key", lyon.ssh / "user_key"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True, timeout=10)
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True,
+                           timeout=10)
         shutil.copy(lyon.ssh / "user_key.pub", seoul.ssh / "authorized_keys")
         (lyon.ssh / "ssh_config").write_text("IdentityFile /etc/ssh/user_key\n", encoding="utf-8")
         host_key = (seoul.ssh / "host_key.pub").read_text(encoding="utf-8")
         (lyon.ssh / "ssh_known_hosts").write_text(f"{SEOUL} {host_key}", encoding="utf-8")
         (seoul.ssh / "sshd_config").write_text(SSHD.format(home=seoul.home), encoding="utf-8")
-        with open(self.folder / "sshd.txt", "w", encoding="utf-8") as log:
+        said = self.folder / "sshd.txt"
+        with open(said, "w", encoding="utf-8") as log:
             self.processes.append(
                 subprocess.Popen(seoul.command(shutil.which("sshd"), "-D", "-e"), stderr=log))
-        wait_until(lambda: "listening" in (self.folder / "sshd.txt").read_text(encoding="utf-8"), 10, "sshd")
+        wait_until(lambda: "listening" in said.read_text(encoding="utf-8"), 10, "sshd")
 
     def terminal(self, site: Site, name: str) -> Terminal:
         """A new shell at the site."""
@@ -213,12 +229,13 @@ class Internet:
     def dial(self, site: Site, address: str, port: int) -> bool:
         """Whether a TCP connection from the site to the address can be made."""
         words = ["timeout", "5", "bash", "-c", f"exec 3<>/dev/tcp/{address}/{port}"]
-        return subprocess.run(site.command(*words), stderr=subprocess.DEVNULL, check=False).returncode == 0
+        tried = subprocess.run(site.command(*words), stderr=subprocess.DEVNULL, check=False)
+        return tried.returncode == 0
 
     def counters(self) -> dict:
         """What passed the lab's links so far."""
-        done = subprocess.run([WAN_LAB, "counters", "--folder", self.folder / "lab"], capture_output=True,
-                              text=True, timeout=10, check=True)
+        done = subprocess.run([WAN_LAB, "counters", "--folder", self.folder / "lab"],
+                              capture_output=True, text=True, timeout=10, check=True)
         return json.loads(done.stdout)
 
     def close(self):

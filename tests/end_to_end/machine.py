@@ -1,5 +1,5 @@
-"""A machine that systemd boots: a container whose file system is this machine's, with changes of its
-own that go when it ends. Needs root, systemd-nspawn and overlayfs."""
+"""A machine that systemd boots: a container whose file system is this machine's, with changes of
+its own that go when it ends. Needs root, systemd-nspawn and overlayfs."""
 
 import os
 import shutil
@@ -9,9 +9,9 @@ from pathlib import Path
 from cluster import wait_until
 
 BOOT_SECONDS = 60
-# Run in a mount namespace of its own, so that nothing outside sees the mounts. What this machine would
-# start by itself is left out: units that were enabled, and old scripts. Without a machine id systemd
-# would take the boot for the first one, and enable units.
+# Run in a mount namespace of its own, so that nothing outside sees the mounts. What this machine
+# would start by itself is left out: units that were enabled, and old scripts. Without a machine id
+# systemd would take the boot for the first one, and enable units.
 MOUNTS = """
 mount -t tmpfs farstep "$1"
 mkdir "$1/changes" "$1/work" "$1/root"
@@ -31,7 +31,8 @@ def obstacle() -> str:
         return "booting a container needs root"
     if not shutil.which("systemd-nspawn") or not Path("/lib/systemd/systemd").exists():
         return "there is no systemd-nspawn"
-    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode != 0:
+    may_mount = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
+    if may_mount.returncode != 0:
         return "this root may not make mount namespaces"
     if "overlay" not in Path("/proc/filesystems").read_text(encoding="utf-8"):
         return "the kernel has no overlayfs"
@@ -74,7 +75,7 @@ class Machine:
         """Waits until systemd, which is another process than that given, runs; returns its id."""
         def is_up() -> int | None:
             if self.container.poll() is not None:
-                raise AssertionError("the container has ended: " + self.log.read_text(encoding="utf-8"))
+                raise AssertionError(f"the container has ended: {self.log.read_text()}")
             first = self.first_process()
             if first is None or first == other_than:
                 return None
@@ -110,7 +111,7 @@ class Machine:
         return self.run("systemctl", "show", "--value", "--property", name, unit).stdout.strip()
 
     def reboot(self):
-        """Restarts the container in good order, as `reboot` does, and waits until it is up again."""
+        """Restarts the container in good order, as `reboot` does; waits until it is up again."""
         before = self.first_process()
         self.run("systemctl", "reboot")
         self.wait_for_start(other_than=before)

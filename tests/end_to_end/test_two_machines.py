@@ -1,4 +1,4 @@
-"""docs/two_machines.md: its commands, as they are written, at two sites of which one is behind a router."""
+"""docs/two_machines.md: its commands as they are written, at two sites, one behind a router."""
 
 import json
 import re
@@ -81,8 +81,8 @@ class TwoSites(ClusterTest):
     def events(self, site: str, kind: str) -> list[dict]:
         """A site's own records of a kind."""
         home = {"seoul": self.net.seoul.home, "lyon": self.net.lyon.home}[site]
-        lines = (home / "mine" / "runs" / site / "events.jsonl").read_text(encoding="utf-8").splitlines()
-        return [event for event in map(json.loads, lines) if event["event"] == kind]
+        text = (home / "mine" / "runs" / site / "events.jsonl").read_text(encoding="utf-8")
+        return [event for event in map(json.loads, text.splitlines()) if event["event"] == kind]
 
     def test_its_commands_train_a_model_at_two_sites(self):
         """All of them succeed; both sites end every round with one hash, and the model writes."""
@@ -91,8 +91,10 @@ class TwoSites(ClusterTest):
             if not re.match(r"[2-9]\. ", title):
                 continue
             begin = time.monotonic()
-            trains = "farstep train" in section
-            self.run_section(section, (lambda: self.look_at_live_page(url)) if trains else lambda: None)
+            if "farstep train" in section:
+                self.run_section(section, lambda: self.look_at_live_page(url))
+            else:
+                self.run_section(section)
             print(f"{title}: {time.monotonic() - begin:.1f} s", flush=True)
         hashes = [[event["theta_hash"] for event in self.events(site, "round")] for site in SITES]
         self.assertEqual(len(hashes[0]), 8)
