@@ -77,7 +77,7 @@ def main() -> int:
     faults += [f"{README}:{number}: is {len(line)} columns wide, at most {README_COLUMNS - 1} may be"
                for number, line in enumerate(lines, 1) if len(line) >= README_COLUMNS]
     faults += [f"{image}:1: has {image.stat().st_size} bytes, at most {IMAGE_BYTES} may be"
-               for image in tracked("docs/*.png") if image.stat().st_size > IMAGE_BYTES]
+               for image in tracked("*.png") if image.stat().st_size > IMAGE_BYTES]
     print(*faults, sep="\n", end="\n" if faults else "")
     return 1 if faults else 0
 

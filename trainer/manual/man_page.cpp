@@ -40,8 +40,11 @@ std::string upper(std::string text) {
 
 std::string header(const std::string& name, int section, const ProgramHelp& program,
                    const std::string& summary) {
-  return fmt::format(".TH \"{}\" {} \"\" \"Farstep {}\" \"Farstep\"\n.SH NAME\n{} \\- {}\n",
-                     upper(typed(name)), section, program.version, typed(name), roff_text(summary));
+  // A name that is hyphenated, or stretched to the margin, is not what one must type.
+  constexpr std::string_view kSetting = ".nh\n.ad l\n";
+  return fmt::format(".TH \"{}\" {} \"\" \"Farstep {}\" \"Farstep\"\n{}.SH NAME\n{} \\- {}\n",
+                     upper(typed(name)), section, program.version, kSetting, typed(name),
+                     roff_text(summary));
 }
 
 std::string item(const std::string& term, const std::string& text) {
@@ -52,8 +55,9 @@ std::string joined(const std::vector<std::string>& names, const std::string& bet
   return fmt::format("{}", fmt::join(names, between));
 }
 
-// "FOLDER", "TEXT" or "NUMBER": what stands after the name of an option.
+// "NAME", "FOLDER", "TEXT" or "NUMBER": what stands after the name of an option.
 std::string placeholder(const OptionHelp& option) {
+  if (!option.choices.empty()) return "NAME";
   if (option.is_folder) return "FOLDER";
   return option.is_text ? "TEXT" : "NUMBER";
 }
