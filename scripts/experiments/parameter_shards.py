@@ -78,10 +78,12 @@ A step has {STEP_SECONDS:.0f} s of compute, and its exchange overlaps with backw
 
 - **Agrees with the paper:** by bytes is faster, and more so with more workers. The paper has 20 % with 4 workers and
   66 % with 8. The share depends on how long the compute of a step is, which the paper does not give.
-- **Differs:** with two workers there is one server, so both rules are the same. With 8 workers the ratio is 10 % above
-  the implied one. Again on a quiet machine (two cores of an AMD EPYC) it was 2.34, 7 % above: 39.3 s by layer and
-  16.8 s by bytes. The busiest link could do it in 30.1 s and 13.8 s. Drops are not the reason: with queues of 400 ms
-  instead of 100 ms by bytes takes 15.7 s, and by layer still 39.5 s.
+- **Differs:** with two workers there is one server, so both rules are the same. With 8 workers four runs have ratios of
+  2.0 to 2.4, on machines that were not equally quiet; the sizes imply 2.18. By layer takes 38.5 to 39.5 s, and the
+  busiest link could do it in 30.1 s. The reason is the order of backward: layers travel one after the other, so one
+  server works at a time, and all contributions together need 38.8 s. Buffers of 1 GiB instead of 64 MiB
+  (`gradient_bench --window-mib`) let servers work side by side in part: 36.1 s. By bytes takes 15.7 to 19.2 s, and
+  the links could do it in 13.8 s. Queues of 400 ms instead of 100 ms save 1.1 s by bytes, and nothing by layer.
 """)
 
 
