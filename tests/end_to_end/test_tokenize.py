@@ -70,8 +70,8 @@ class Tokenize(unittest.TestCase):
         self.assertEqual(whole.returncode, 0, whole.stderr)
         code, _ = self.interrupt(signal.SIGKILL, 0)
         self.assertEqual(code, -signal.SIGKILL)
-        for tokens in (1, self.tokens_saved() + 400_000):
-            code, said = self.interrupt(signal.SIGKILL, tokens)
+        for _ in range(2):
+            code, said = self.interrupt(signal.SIGKILL, self.tokens_saved() + 1)
             self.assertEqual(code, -signal.SIGKILL)
             self.assertIn("goes on with", said)
         before = self.tokens_saved()
