@@ -130,7 +130,7 @@ class Install(ClusterTest):
         else:
             (usr / HOME / "libtorch").symlink_to(self.libtorch())
         program = usr / "bin/farstep"
-        needed = self.command("ldd", program)
+        needed = self.command("ldd", program.resolve())
         self.assertNotIn("not found", needed)
         torch = re.search(r"libtorch_cpu\.so => (\S+)", needed).group(1)
         self.assertTrue(torch.startswith(str(unpacked)), torch)
