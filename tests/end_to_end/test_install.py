@@ -87,7 +87,7 @@ class Install(ClusterTest):
         self.assertEqual([len(own) for own in lines], [ROUNDS, ROUNDS])
         self.assertEqual([line[2] for line in lines[0]], [line[2] for line in lines[1]])
         for own in lines:
-            self.assertLess(float(own[-1][1]), 0.2 * float(own[0][1]), own)
+            self.assertLess(float(own[-1][1]), 0.5 * float(own[0][1]), own)
 
         def weights(name: str, number: int, when: str) -> array.array:
             return array.array("f", (self.folder / name / f"{number}.{when}").read_bytes())
@@ -130,7 +130,7 @@ class Install(ClusterTest):
         else:
             (usr / HOME / "libtorch").symlink_to(self.libtorch())
         program = usr / "bin/farstep"
-        needed = self.command("ldd", program)
+        needed = self.command("ldd", program.resolve())
         self.assertNotIn("not found", needed)
         torch = re.search(r"libtorch_cpu\.so => (\S+)", needed).group(1)
         self.assertTrue(torch.startswith(str(unpacked)), torch)
