@@ -69,19 +69,14 @@ class Machine:
                  "--register=no", "--keep-unit", "--private-network", "--console=pipe", "--boot",
                  f"--directory={self.folder}/root", *binds, "systemd.unit=multi-user.target"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.wait_for_start()
+        wait_until(self.is_up, BOOT_SECONDS, "a booted container")
 
-    def wait_for_start(self, other_than: int | None = None) -> int:
-        """Waits until systemd, which is another process than that given, runs; returns its id."""
-        def is_up() -> int | None:
-            if self.container.poll() is not None:
-                raise AssertionError(f"the container has ended: {self.log.read_text()}")
-            first = self.first_process()
-            if first is None or first == other_than:
-                return None
-            state = self.run("systemctl", "is-system-running").stdout.strip()
-            return first if state in ("running", "degraded") else None
-        return wait_until(is_up, BOOT_SECONDS, "a booted container")
+    def is_up(self) -> bool:
+        """Whether systemd has started all that is enabled."""
+        if self.container.poll() is not None:
+            raise AssertionError(f"the container has ended: {self.log.read_text()}")
+        state = self.run("systemctl", "is-system-running").stdout.strip()
+        return state in ("running", "degraded")
 
     def first_process(self) -> int | None:
         """The container's systemd, by its id here; none if it does not run now."""
@@ -111,10 +106,10 @@ class Machine:
         return self.run("systemctl", "show", "--value", "--property", name, unit).stdout.strip()
 
     def reboot(self):
-        """Restarts the container in good order, as `reboot` does; waits until it is up again."""
-        before = self.first_process()
+        """Ends the container in good order, as `reboot` does, and boots it again."""
         self.run("systemctl", "reboot")
-        self.wait_for_start(other_than=before)
+        self.container.wait(timeout=BOOT_SECONDS)  # it leaves the new start to whoever started it
+        self.boot()
 
     def close(self):
         """Ends all of it at once."""
