@@ -4,10 +4,11 @@ A mark is a comment in the line above a block; readers do not see it:
 
     <!-- run: WALK -->                 a walk of test_walks.py runs the block, as it is written
     <!-- run: WALK, file: NAME -->     the walk writes the block to a file of that name
-    <!-- run by: tests/PATH -->        another test runs it
+    <!-- run by: tests/PATH -->        another test runs it; after a comma: with what changes
     <!-- not run: REASON -->           no test does
 
-Every block of the language sh has one, other blocks may. Commands stand in blocks of sh alone.
+Every block of the language sh has one, other blocks may. Commands stand in blocks of sh alone. A page whose
+own test runs it as a whole has no marks, but words for that test after the sh.
 """
 
 import re
@@ -17,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MARK = re.compile(r"\s*<!-- (run|run by|not run): (.*?)(?:, file: (\S+))? -->$")
-FENCE = re.compile(r"( *)```(\w*)$")
+FENCE = re.compile(r"( *)```([\w+]*)((?: [\w-]+)*)$")
 # What begins a command line of ours, in a block of sh or outside of one.
-COMMAND = re.compile(r"(sudo )?(farstep|bundle/|build/\w+/|scripts/|cmake) ?\S")
+COMMAND = re.compile(r"(sudo )?(farstep [a-z-]|bundle/\w|build/\w+/\w|scripts/\w|cmake -)")
 PROGRAMS = re.compile(r"(?:^|/)farstep$")
 
 
@@ -29,6 +30,7 @@ class Block:
     line: int  # of the fence
     language: str
     text: str
+    words: str = ""  # after the language
     kind: str = ""  # of the mark: run, run by, not run; empty without one
     subject: str = ""
     file: str | None = None
@@ -58,7 +60,7 @@ def blocks_of(page: Path, text: str) -> list[Block]:
                 found.append(open_block)
                 open_block = None
                 continue
-            open_block = Block(page, number, fence.group(2), "")
+            open_block = Block(page, number, fence.group(2), "", fence.group(3))
             if number > 1 and (mark := MARK.match(lines[number - 2])):
                 open_block.kind, open_block.subject, open_block.file = mark.groups()
         elif open_block:

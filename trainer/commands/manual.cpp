@@ -81,6 +81,10 @@ CommandHelp help_of(const Command& command) {
   Arguments arguments;
   arguments.help = &help;
   command.run(arguments);
+  // It would have done something else than to tell its help.
+  if (help.name != command.name) {
+    throw InternalError(fmt::format("farstep {}: does not read its options first", command.name));
+  }
   if (std::ranges::count(help.options, "--set", &OptionHelp::name) > 0) {
     help.settings = command.run == coordinator_command ? settings_with_run<CoordinatorConfig>()
                                                        : settings_with_run<SiteConfig>();

@@ -187,11 +187,13 @@ std::string program_page(const ProgramHelp& program) {
                   italic("COMMAND"), italic("OPTION"), bold("farstep"), italic("COMMAND"),
                   bold("--help"), bold("farstep"), bold("--help"), bold("--version"));
   text += ".SH DESCRIPTION\n" +
-          roff_text(
+          paragraphs(
               "Each place, a site, runs `farstep train` with a config file of its own. All sites "
               "train on one run file, which one of them or a coordinator has. They train alone for "
-              "many steps, then average what they learned.") +
-          "\n.SH COMMANDS\n";
+              "many steps, then average what they learned.\n\n"
+              "`farstep --check-arguments COMMAND ...` reads the command's arguments, and does "
+              "nothing.") +
+          ".SH COMMANDS\n";
   for (const auto& command : program.commands) {
     text += item(bold(command.name), roff_text(command.summary) + ".");
   }
