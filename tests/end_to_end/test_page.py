@@ -177,7 +177,7 @@ class Page(ClusterTest):
         wait_until(lambda: by_event(cluster, "node1", "round"), 60, "a round")
         for path in ("", "?token=fedcba9876543210"):
             self.browser.open(f"http://{address}/{path}")
-            self.assertIn("This page needs its token", self.browser.run("document.body.innerText"))
+            self.browser.wait_for("document.body?.innerText.includes('This page needs its token')")
             self.assertNotIn("node1", self.browser.run("document.body.innerText"))
         self.browser.open(f"http://{address}/?token=0123456789abcdef")
         self.browser.wait_for("document.getElementById('state')?.textContent === 'live'")
@@ -186,7 +186,7 @@ class Page(ClusterTest):
         for _ in range(3):
             before = json.dumps(self.browser.run(position))
             self.browser.wait_for(f"{position} !== {before}")
-        self.browser.wait_for("document.querySelector('#timeline svg path')")
+        self.browser.wait_for("document.querySelectorAll('#timeline svg path').length > 0")
         self.check_views("live")
         self.check_clean(address)
         site.send_signal(signal.SIGINT)
@@ -211,7 +211,7 @@ class Page(ClusterTest):
                     for key in ("sites", "members"):
                         if key in record:
                             record[key] = [names[one] for one in record[key]]
-                    if "peer" in record:
+                    if record.get("peer"):
                         record["peer"] = names[record["peer"]]
                     if record["event"] == "run":
                         record["run"] = "<b>run</b>" + "R" * 200
