@@ -88,10 +88,27 @@ def without_here_documents(text: str) -> str:
     return "\n".join(kept)
 
 
+def logical_lines(text: str) -> list[str]:
+    """The lines of a script, without here-documents; those of a quoted text are one."""
+    lines: list[str] = []
+    is_open = False
+    for line in without_here_documents(text).replace("\\\n", " ").splitlines():
+        if is_open:
+            lines[-1] += "\n" + line
+        else:
+            lines.append(line)
+        try:
+            shlex.split(lines[-1], comments=True)
+            is_open = False
+        except ValueError:  # a quotation goes on
+            is_open = True
+    return lines
+
+
 def command_lines(text: str) -> list[list[str]]:
     """The words of every simple command of a script."""
     found: list[list[str]] = []
-    for line in without_here_documents(text).replace("\\\n", " ").splitlines():
+    for line in logical_lines(text):
         words = shlex.shlex(line, posix=True, punctuation_chars=True)
         words.whitespace_split = True
         found.append([])

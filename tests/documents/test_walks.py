@@ -35,6 +35,8 @@ SIZES = {
     '"base_steps": 500, "base_batch": 64, "micro_batch": 8': '"base_steps": 8, "base_batch": 2, "micro_batch": 2',
     "farstep profile ": "farstep profile --seconds 0.02 ",
     '{"kind": "cuda"}': '{"kind": "cpu", "threads": 1}',
+    "--device cuda": "--device cpu --threads 1 --rounds 2 --base-steps 8 --base-batch 2 --sequence-length 32",
+    "seoul=203.0.113.10": "seoul=127.0.0.1:7400",
     "203.0.113.10": "127.0.0.1",  # Seoul
     "198.51.100.4": "127.0.0.2",  # Lyon
     "10.0.0.5": "127.0.0.1",
@@ -84,7 +86,7 @@ class Place:
         """A block as the walk runs it."""
         for written, here in SIZES.items():
             text = text.replace(written, here)
-        for written, offset in (("7400", 0), ("7401", 1), ("8377", 6)):
+        for written, offset in (("7400", 0), ("7401", 1), ("8377", 6), ("7500", 7)):
             text = text.replace(written, str(self.ports + offset))
         return text
 
@@ -127,43 +129,24 @@ class Place:
 
 # What the other site does while a block runs at this one.
 def train_at_lyon(place: Place):
-    """Lyon trains, once its data and Seoul's config are there."""
-    place.wait_for("data/mine/dataset.json", "seoul.json", "lyon.json")
+    """Lyon trains too, by the guide's config."""
     place.run("farstep train --config lyon.json")
+
+
+def examine_at_lyon(place: Place):
+    """Lyon examines its links too."""
+    place.run("farstep doctor mine/lyon.json --peers")
+
+
+def examine_and_train_at_lyon(place: Place):
+    """Lyon does what README.md says for every site."""
+    examine_at_lyon(place)
+    place.run("farstep train --config mine/lyon.json --resume=auto")
 
 
 def profile_at_lyon(place: Place):
     """Lyon measures its links too."""
     place.run("farstep profile --seconds 0.02 --config lyon.json --links --out lyon.profile.json")
-
-
-def write_lyon(place: Place):
-    """Lyon's config, as README.md describes it: a name and address of its own, neither run nor host."""
-    (place.folder / "lyon.json").write_text(json.dumps({
-        "name": "lyon", "coordinator": {"endpoint": f"tcp://127.0.0.1:{place.ports}"},
-        "network": {"address": "127.0.0.2", "port": place.ports + 1},
-        "devices": [{"kind": "cpu", "threads": 1}], "data": "data/mine", "output": "runs/mine"}))
-
-
-def train_with_keys(place: Place):
-    """Both sites with the keys that they have now, as README.md says below the commands."""
-    for name in ("seoul", "lyon"):
-        machine = place.folder / name
-        machine.mkdir()
-        shutil.move(place.folder / f"{name}:farstep-keys", machine / "farstep-keys")
-        config = json.loads((place.folder / f"{name}.json").read_text())
-        config["data"] = str(place.folder / "data/mine")
-        config["network"]["keys"] = "farstep-keys"
-        if name == "seoul":
-            del config["network"]["port"]
-            shutil.copy(place.folder / "run.json", machine)
-        else:
-            config["coordinator"]["site"] = "seoul"
-            del config["network"]["address"], config["network"]["port"]
-        (machine / "site.json").write_text(json.dumps(config))
-    other = place.start("farstep train --config lyon/site.json")
-    place.run("farstep train --config seoul/site.json")
-    place.end(other)
 
 
 def before_the_guide(place: Place):
@@ -309,9 +292,10 @@ class Walk:
 
 
 WALKS = {
-    "readme": Walk(before=write_lyon, beside={"train --config seoul.json": train_at_lyon}, after=train_with_keys),
+    "readme": Walk(beside={"doctor mine/seoul.json --peers": examine_and_train_at_lyon}),
     "guide": Walk(before=before_the_guide,
                   beside={"train --config seoul.json": train_at_lyon,
+                          "doctor mine/seoul.json --peers": examine_at_lyon,
                           "profile --config seoul.json --links": profile_at_lyon},
                   ahead_of={"farstep import": make_a_model},
                   until={"farstep watch": read_the_page}),

@@ -1,4 +1,4 @@
-"""The Python package: an array of numbers at two sites, and PyTorch where it is installed."""
+"""The Python package (docs/python.md): an array of numbers at two sites, and PyTorch where it is installed."""
 
 import json
 import math

@@ -15,11 +15,13 @@ NEED_A_LIBRARY = ("reference_convnets.py", "reference_folders.py", "reference_mu
                   "reference_numerics.py", "reference_parquet.py", "reference_tokenizers.py", "generate_speed.py",
                   "peer_model.py")
 
+OF_A_PACKAGE = ("postinst",)  # dpkg starts it
+
 
 def scripts() -> list[Path]:
     """What a user may start, from the root of the tree."""
     return [path.relative_to(SOURCE) for folder in FOLDERS for path in sorted((SOURCE / folder).rglob("*"))
-            if path.is_file() and os.access(path, os.X_OK) and path.name not in NEED_A_LIBRARY
+            if path.is_file() and os.access(path, os.X_OK) and path.name not in (*NEED_A_LIBRARY, *OF_A_PACKAGE)
             and path.read_bytes().startswith(b"#!")]
 
 

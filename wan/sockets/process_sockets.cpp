@@ -3,12 +3,14 @@
 #include <linux/filter.h>
 #include <linux/tcp.h>  // the whole tcp_info, which <netinet/tcp.h> cuts short
 #include <netinet/in.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <mutex>
 #include <system_error>
 #include <vector>
 
@@ -177,6 +179,17 @@ SocketFacts SocketCounter::facts() {
                      .least_stretch = stretch,
                      .most_stretch = stretch}};
   return facts_;
+}
+
+// Once, as every lane of every peer finds the same.
+void warn_of_open_ports() {
+  static std::once_flag said;
+  std::call_once(said, [] {
+    spdlog::warn(
+        "the kernel lets only CAP_NET_ADMIN filter a port's visitors: until its peers are "
+        "connected, whoever reaches the ports of the data path can disturb the run; with keys "
+        "only users of this machine reach them");
+  });
 }
 
 }  // namespace farstep

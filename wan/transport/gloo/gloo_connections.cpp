@@ -7,14 +7,12 @@
 
 #include <gloo/transport/tcp/address.h>
 #include <gloo/transport/tcp/device.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 
 #include "wan/transport/gloo/chosen_port.h"
@@ -270,17 +268,6 @@ int listening_error(const SocketAddress& address) {
   } catch (const TcpError& error) {
     return error.error();
   }
-}
-
-// Once a process, as every lane of every peer finds the same.
-void warn_of_open_ports() {
-  static std::once_flag said;
-  std::call_once(said, [] {
-    spdlog::warn(
-        "the kernel lets only CAP_NET_ADMIN filter a port's visitors: until its peers are "
-        "connected, whoever reaches the ports of the data path can disturb the run; with keys "
-        "only users of this machine reach them");
-  });
 }
 
 }  // namespace
