@@ -48,7 +48,8 @@ function(farstep_test name)
     target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=alignment>")
   endif()
   catch_discover_tests(${name} TEST_PREFIX "${name}: "
-      PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120 SKIP_REGULAR_EXPRESSION "SKIPPED:")
+      PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120 SKIP_REGULAR_EXPRESSION "SKIPPED:"
+        PROCESSORS 2)  # they compute, while end-to-end tests mostly wait: more of those run at once
   if(ARG_GPU)
     farstep_bundle(${name} test)
   endif()
