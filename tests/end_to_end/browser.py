@@ -130,10 +130,11 @@ class Browser:
         return {part.netloc or part.scheme for part in parts}
 
     def open(self, url: str):
-        """Goes to an address, and forgets what the page before did."""
+        """Goes to an address, waits for its document, and forgets what the page before did."""
         self.requests, self.sent_events, self.errors = [], [], []
         result = self.call("Page.navigate", url=url)
         assert "errorText" not in result, f"{url}: {result['errorText']}"
+        self.wait_for(f"location.href.startsWith({json.dumps(url)}) && document.readyState !== 'loading'")
 
     def run(self, script: str):
         """The value of a JavaScript expression in the page."""
