@@ -120,7 +120,7 @@ class Site {
         std::move(start), {*seat_, recorder_, clock_});
     const auto& examples = common_.task.training();
     loader_ = std::make_unique<Loader>(
-        examples, Sampler(run().data.order, static_cast<uint64_t>(run().seed), examples.size()));
+        examples, Sampler(run().data.order, static_cast<uint64_t>(run().seed), examples.sources()));
   }
 
   // Trains all rounds; the first site evaluates. Its results are what it returns.

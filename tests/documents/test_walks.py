@@ -214,7 +214,8 @@ def read_the_page(place: Place):
     while True:
         try:
             token = (place.folder / "token").read_text().strip()
-            with urllib.request.urlopen(f"{address}?token={token}", timeout=10) as answer:
+            browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            with browser.open(f"{address}?token={token}", timeout=10) as answer:
                 assert b"<html" in answer.read()
             break
         except urllib.error.URLError:

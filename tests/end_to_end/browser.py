@@ -134,7 +134,9 @@ class Browser:
         self.requests, self.sent_events, self.errors = [], [], []
         result = self.call("Page.navigate", url=url)
         assert "errorText" not in result, f"{url}: {result['errorText']}"
-        self.wait_for(f"location.href.startsWith({json.dumps(url)}) && document.readyState !== 'loading'")
+        # Without a query, from which the page may turn away.
+        page = json.dumps(url.partition("?")[0])
+        self.wait_for(f"location.href.startsWith({page}) && document.readyState !== 'loading'")
 
     def run(self, script: str):
         """The value of a JavaScript expression in the page."""

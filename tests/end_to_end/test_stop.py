@@ -124,7 +124,7 @@ class Stop(ClusterTest):
 
     @measures_time
     def test_tokenize(self):
-        """It says that it was stopped and what is left; the next one removes that."""
+        """It says that it was stopped and what is left, from which the same command goes on."""
         text = self.folder / "text.txt"
         text.write_text("The quick brown fox jumps over the lazy dog. " * 2_000_000)
         output = self.folder / "tokens"
@@ -134,10 +134,11 @@ class Stop(ClusterTest):
             process = subprocess.Popen(command, stdout=log, stderr=log)
         self.processes.append(process)
         partial = Path(f"{output}.partial")
-        wait_until(partial.exists, 60, "the unfinished folder")
+        wait_until((partial / "unfinished.json").exists, 60, "the state of the unfinished folder")
         self.assert_stops(process, 130)
         said = (self.folder / "tokenize.txt").read_text()
-        self.assertIn(f"{partial} is left unfinished", said)
+        self.assertIn(f"{partial}", said)
+        self.assertIn("The same command goes on from", said)
         self.assertTrue(partial.exists())
         self.assertFalse(output.exists())
 

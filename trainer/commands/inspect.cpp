@@ -73,7 +73,8 @@ int inspect_command(const Arguments& arguments) {
   const auto options = parse_command_line<InspectOptions>("inspect", arguments);
   if (!options) return 0;
   const fs::path folder = options->folder;
-  const TokenData data(folder);
+  const TokenData all(folder);
+  const auto& data = all.sources.front();
   print_split(folder, kTrainSplit, data.training);
   if (data.validation) print_split(folder, kValidationSplit, *data.validation);
   fmt::print("vocabulary  {}, end of document {}\nchecksum    {}, equal at all sites of a run\n",

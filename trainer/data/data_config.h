@@ -4,12 +4,25 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "trainer/config/fields.h"
 
 namespace farstep {
+
+// A folder of data, and its part of what training sees.
+struct DataFolder {
+  std::string folder;
+  double weight = 1;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("folder", folder, "folder of token shards", kRequired);
+    visit("weight", weight, "its part of the windows, relative to the other folders'", above(0));
+  }
+};
 
 enum class DataOrder { kShuffled, kSequential };
 inline std::span<const std::string_view> enum_names(DataOrder) {

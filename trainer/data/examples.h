@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "trainer/data/batch_view.h"
+#include "trainer/data/mixture.h"
 
 namespace farstep {
 
-// An example as training meets it: which one, and in which pass over all of them.
+// An example as training meets it: which one, and in which pass over all of its source.
 struct Draw {
   int64_t number = 0;
   int64_t epoch = 0;
@@ -25,6 +26,9 @@ class Examples {
 
   // Throws DataError if there are none.
   virtual int64_t size() const = 0;
+  // Returns the sources, whose examples follow each other in the numbers. By default there is one.
+  // Throws DataError as size() does.
+  virtual std::vector<SourceShare> sources() const { return {{.size = size()}}; }
   // Returns the examples with these numbers, in that order. Throws DataError if they cannot be
   // read.
   virtual Batch read(std::span<const int64_t> numbers) const = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "trainer/base/error.h"
 #include "trainer/base/mix.h"
@@ -45,6 +46,36 @@ Sampler::Sampler(DataOrder order, uint64_t seed, int64_t num_windows)
   FARSTEP_CHECK(num_windows >= 1, "{} windows", num_windows);
 }
 
+Sampler::Sampler(DataOrder order, uint64_t seed, std::span<const SourceShare> sources)
+    : order_(order), seed_(seed), num_windows_(0) {
+  for (const auto& source : sources) num_windows_ += source.size;
+  FARSTEP_CHECK(num_windows_ >= 1, "{} windows", num_windows_);
+  if (sources.size() == 1) return;
+  FARSTEP_CHECK(order == DataOrder::kShuffled, "{} sources in sequential order", sources.size());
+  const auto shares = shares_of(num_windows_, sources);
+  Part part;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    part.windows = sources[i].size;
+    part.in_epoch = shares[i];
+    part.seed = mix(seed ^ mix(i + 1));  // two sources of one size have different orders
+    parts_.push_back(part);
+    part.first += part.windows;
+    part.begin += part.in_epoch;
+  }
+}
+
+// The places of a source in one epoch are the next of its own endless order. So a source whose
+// share is larger than it is comes again within an epoch, and one whose share is smaller goes on in
+// the next epoch where it was.
+Draw Sampler::draw_of_part(int64_t place, int64_t epoch) const {
+  const auto after = std::ranges::upper_bound(parts_, place, {}, &Part::begin);
+  const auto& part = *std::prev(after);
+  const int64_t index = epoch * part.in_epoch + (place - part.begin);
+  const int64_t pass = index / part.windows;
+  const Permutation order(part.windows, part.seed, static_cast<uint64_t>(pass));
+  return {.number = part.first + order(index % part.windows), .epoch = pass};
+}
+
 Draw Sampler::draw(const RoundRange& range, int64_t k) const {
   // For replays by other programs: every site takes each N-th window, without shuffling.
   if (order_ == DataOrder::kSequential) {
@@ -57,7 +88,8 @@ Draw Sampler::draw(const RoundRange& range, int64_t k) const {
   const int64_t ordinal = range.pool.at(range.offset + k);
   const int64_t epoch = ordinal / num_windows_;
   const Permutation order(num_windows_, seed_, static_cast<uint64_t>(epoch));
-  return {.number = order(ordinal % num_windows_), .epoch = epoch};
+  const int64_t place = order(ordinal % num_windows_);
+  return parts_.empty() ? Draw{.number = place, .epoch = epoch} : draw_of_part(place, epoch);
 }
 
 }  // namespace farstep

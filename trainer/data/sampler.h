@@ -5,9 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "trainer/data/data_config.h"
 #include "trainer/data/examples.h"
+#include "trainer/data/mixture.h"
 #include "trainer/data/window_pool.h"
 
 namespace farstep {
@@ -44,18 +47,34 @@ class Sampler {
  public:
   // Windows come from [0, num_windows).
   Sampler(DataOrder order, uint64_t seed, int64_t num_windows);
+  // Windows come from several sources, which have their numbers one after the other. There is one
+  // source, or the order is shuffled.
+  Sampler(DataOrder order, uint64_t seed, std::span<const SourceShare> sources);
 
   // Returns the window of the k-th sequence of a site's range, and its epoch.
   // shuffled: the members share out what is next in the pool, of one global order. No window comes
   // twice in an epoch over all members, unless it was given back.
+  // With several sources an epoch has as many windows as all of them, and of each source its share.
+  // After any number of epochs all windows of a source have come equally often, or some once more.
+  // The epoch of the result is the number of the pass over its source.
   // sequential: the site's j-th window of the run is j * num_members + place, modulo num_windows;
   // pool and offset are not used.
   Draw draw(const RoundRange& range, int64_t k) const;
 
  private:
+  // One of several sources.
+  struct Part {
+    int64_t first = 0, windows = 0;   // its numbers
+    int64_t begin = 0, in_epoch = 0;  // its places in an epoch, before they are shuffled
+    uint64_t seed = 0;
+  };
+
+  Draw draw_of_part(int64_t place, int64_t epoch) const;
+
   DataOrder order_;
   uint64_t seed_;
   int64_t num_windows_;
+  std::vector<Part> parts_;  // empty if there is one source
 };
 
 }  // namespace farstep

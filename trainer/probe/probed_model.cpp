@@ -102,7 +102,7 @@ std::unique_ptr<ProbedModel> probed_model(const SiteConfig& site, const RunConfi
   if (!run.is_of_images()) {
     return std::make_unique<ProbedLanguage>(model_shape(site, run, run_source), run);
   }
-  SiteData data(site.data, run.model.family);
+  SiteData data(site.data_folders(), run.model.family);
   return std::make_unique<ProbedConvNet>(convnet_of_run(run, run_source, *data.images()), run);
 }
 

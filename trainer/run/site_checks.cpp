@@ -49,7 +49,7 @@ void require_part(const RunConfig& run, const SiteConfig& config) {
   }
   // With strategy.scatter the master tells what the images decide; a server has to see them.
   const bool sees_images = run.is_of_images() && !run.strategy.scatter;
-  if (config.data.empty() && (run.reads_data(config.name) || sees_images)) {
+  if (config.data_folders().empty() && (run.reads_data(config.name) || sees_images)) {
     throw ConfigError(fmt::format(
         "data: is empty, and {}: name the folder of the run's data",
         run.strategy.scatter ? config.name + " is the master, which sends all sites their batches"
@@ -291,7 +291,7 @@ CheckedSite::CheckedSite(const LoadedSite& site)
     : loaded(site),
       run(run_of(site)),
       run_source(site.run_file),
-      data(site.site.data, run ? std::optional(run->model.family) : std::nullopt) {}
+      data(site.site.data_folders(), run ? std::optional(run->model.family) : std::nullopt) {}
 
 std::optional<uint64_t> CheckedSite::digest() {
   return data.is_named() ? std::optional(data.digest()) : std::nullopt;

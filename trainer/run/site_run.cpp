@@ -190,7 +190,8 @@ std::unique_ptr<BatchSource> SiteRun::make_source() const {
     return std::make_unique<ScatteredBatches>(task_->example_form(), config_.master(), exchanges);
   }
   const auto& examples = task_->training();
-  const Sampler sampler(config_.data.order, static_cast<uint64_t>(config_.seed), examples.size());
+  const Sampler sampler(config_.data.order, static_cast<uint64_t>(config_.seed),
+                        examples.sources());
   if (!config_.strategy.scatter) return std::make_unique<Loader>(examples, sampler);
   return std::make_unique<BatchScatter>(examples, sampler, exchanges);
 }

@@ -57,6 +57,7 @@ LoadedSite load_site(const fs::path& file, const std::vector<std::string>& overr
   for (auto* path : {&site.data, &site.profile, &site.network.keys}) {
     if (!path->empty()) *path = absolute_under(folder, *path);
   }
+  for (auto& source : site.mixture) source.folder = absolute_under(folder, source.folder);
   if (!site.run.empty()) {
     site.run = absolute_under(folder, site.run);
     loaded.run_file = site.run;

@@ -115,8 +115,16 @@ std::optional<std::size_t> SiteConfig::hosted_coordinator() const {
   return own - endpoints.begin();
 }
 
+std::vector<DataFolder> SiteConfig::data_folders() const {
+  if (data.empty()) return mixture;
+  return {{.folder = data}};
+}
+
 void SiteConfig::validate(const std::string& file) const {
   const JsonPath path{file, ""};
+  if (!data.empty() && !mixture.empty()) {
+    path.member("mixture").fail("stands beside data; name either one folder or several");
+  }
   check_coordinators(*this, path.member("coordinator"));
   check_addresses(*this, path);
   if (const auto& emulate = network.emulate) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainer/config/fields.h"
+#include "trainer/data/data_config.h"
 #include "trainer/model/device_config.h"
 #include "wan/link/emulated_link.h"
 
@@ -115,6 +116,7 @@ struct SiteConfig {
   std::vector<DeviceConfig> devices;
   bool pin = false;
   std::string data;
+  std::vector<DataFolder> mixture;
   std::string models = ".";
   std::string profile;
   std::string output;
@@ -147,6 +149,9 @@ struct SiteConfig {
         "as MNIST has them, or of CIFAR-10's binary version; a site that serves alone needs none, "
         "except with images, which decide the net's shape; with strategy.scatter the master alone "
         "needs it");
+    visit("mixture", mixture,
+          "in place of data: several folders of token shards that one tokenizer made, from which "
+          "training takes its windows by weight; the same list at all sites");
     visit("models", models, "folder under which model.from is looked up");
     visit("profile", profile,
           "what `farstep profile` measured of this site; empty: the plan learns from the rounds");
@@ -156,6 +161,8 @@ struct SiteConfig {
     visit("log_level", log_level, "trace, debug, info, warning or error");
   }
 
+  // Returns the folders of data, with their weights: of `data` or `mixture`, or none.
+  std::vector<DataFolder> data_folders() const;
   // Returns the coordinators of the run in their order, however they are given.
   std::vector<CoordinatorPlace> coordinators() const;
   // Returns which of them runs in this site's process; nullopt: none.

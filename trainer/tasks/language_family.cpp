@@ -29,24 +29,45 @@ std::vector<ParameterSpec> LanguageFamily::layout(const SiteOfRun& at) const {
 
 std::string LanguageFamily::check_data(const SiteOfRun& at) const {
   const auto data = at.data.tokens();
-  const auto& folder = at.site.data;
   const int64_t length = at.run.data.sequence_length;
-  require_vocabulary(model_shape(at.site, at.run, at.run_source), *data, at.run_source, folder);
-  const int64_t windows = data->training.num_windows(length);
-  if (at.run.evaluate.every_rounds != 0) {
-    if (!data->validation) {
+  require_vocabulary(model_shape(at.site, at.run, at.run_source), *data, at.run_source);
+  if (data->sources.size() > 1 && at.run.data.order != DataOrder::kShuffled) {
+    throw ConfigError(
+        fmt::format("{}: data.order: sequential takes one folder of data, and {} names {}",
+                    at.run_source, at.site.name, data->sources.size()));
+  }
+  std::vector<SourceShare> shares;
+  int64_t windows = 0;
+  for (const auto& source : data->sources) {
+    shares.push_back({source.training.num_windows(length), source.weight});
+    windows += shares.back().size;
+    if (at.run.evaluate.every_rounds == 0) continue;
+    if (!source.validation) {
       throw DataError(fmt::format(
           "{}: no {} shards: `farstep tokenize` with a --validation-fraction above 0 makes them; "
           "or set evaluate.every_rounds of the run to 0",
-          folder, kValidationSplit));
+          source.folder.string(), kValidationSplit));
     }
-    data->validation->num_windows(length);
+    source.validation->num_windows(length);
   }
-  return fmt::format("{} windows of {} tokens", windows, length);
+  const auto in_epoch = shares_of(windows, shares);
+  std::string text = fmt::format("{} windows of {} tokens", windows, length);
+  for (std::size_t i = 0; shares.size() > 1 && i < shares.size(); ++i) {
+    const auto& folder = data->sources[i].folder;
+    if (in_epoch[i] == 0) {
+      throw DataError(
+          fmt::format("{}: its weight is too small: it has none of an epoch's {} windows",
+                      folder.string(), windows));
+    }
+    text += fmt::format("{} {} of {} in {}", i == 0 ? "; an epoch takes" : ",", in_epoch[i],
+                        shares[i].size, folder.filename().string());
+  }
+  return text;
 }
 
 Json LanguageFamily::data_facts(const SiteOfRun& at) const {
-  const auto tokens = document_tokens(at.site.data, at.data.tokens()->training.eos());
+  const auto data = at.data.tokens();
+  const auto tokens = document_tokens(data->sources.front().folder, data->eos());
   return to_json(TokenFacts{.eos = tokens.eos, .bos = tokens.bos});
 }
 

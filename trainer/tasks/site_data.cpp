@@ -6,12 +6,16 @@ namespace farstep {
 
 void SiteData::open() {
   if (is_open()) return;
-  const auto found = ImageData::is_in(folder_) ? ModelFamily::kImages : ModelFamily::kLanguage;
-  if (family_.value_or(found) == ModelFamily::kImages) {
-    images_ = std::make_shared<const ImageData>(folder_);
-  } else {
-    tokens_ = std::make_shared<const TokenData>(folder_);
+  const auto found = ImageData::is_in(first()) ? ModelFamily::kImages : ModelFamily::kLanguage;
+  if (family_.value_or(found) == ModelFamily::kLanguage) {
+    tokens_ = std::make_shared<const TokenData>(folders_);
+    return;
   }
+  if (folders_.size() > 1) {
+    throw DataError(
+        fmt::format("{}: a run of images takes one folder; name it in `data`", folders_[1].folder));
+  }
+  images_ = std::make_shared<const ImageData>(first());
 }
 
 std::shared_ptr<const TokenData> SiteData::tokens() {
@@ -20,7 +24,7 @@ std::shared_ptr<const TokenData> SiteData::tokens() {
     throw DataError(
         fmt::format("{}: has images; a run with model.family language needs token shards, which "
                     "`farstep tokenize` makes",
-                    folder_.string()));
+                    first()));
   }
   return tokens_;
 }
@@ -28,9 +32,8 @@ std::shared_ptr<const TokenData> SiteData::tokens() {
 std::shared_ptr<const ImageData> SiteData::images() {
   open();
   if (!images_) {
-    throw DataError(
-        fmt::format("{}: has token shards; a run with model.family images needs a folder of images",
-                    folder_.string()));
+    throw DataError(fmt::format(
+        "{}: has token shards; a run with model.family images needs a folder of images", first()));
   }
   return images_;
 }
@@ -43,9 +46,12 @@ uint64_t SiteData::digest() {
 std::string SiteData::text() {
   open();
   if (images_) return images_->text();
-  const auto& validation = tokens_->validation;
-  return fmt::format("{} tokens to train on, {} to validate on", tokens_->training.num_tokens(),
-                     validation ? validation->num_tokens() : 0);
+  int64_t training = 0, validation = 0;
+  for (const auto& source : tokens_->sources) {
+    training += source.training.num_tokens();
+    validation += source.validation ? source.validation->num_tokens() : 0;
+  }
+  return fmt::format("{} tokens to train on, {} to validate on", training, validation);
 }
 
 }  // namespace farstep

@@ -1,4 +1,4 @@
-// The data of a site: a folder of token shards, or of labelled images.
+// The data of a site: a folder of token shards, several of them, or one of labelled images.
 //
 // It is opened when it is first needed. A site without one may learn from another site what its
 // task must know of the data. Not thread-safe: belongs to the thread that opens the site.
@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "trainer/config/json_fields.h"
 #include "trainer/data/images/image_data.h"
@@ -21,15 +22,19 @@ namespace farstep {
 class SiteData {
  public:
   // `family` is that of the run, if it is known. Else what is in the folder decides.
-  SiteData(std::filesystem::path folder, std::optional<ModelFamily> family)
-      : folder_(std::move(folder)), family_(family) {}
+  SiteData(std::vector<DataFolder> folders, std::optional<ModelFamily> family)
+      : folders_(std::move(folders)), family_(family) {}
+  SiteData(const std::filesystem::path& folder, std::optional<ModelFamily> family)
+      : SiteData(folder.empty() ? std::vector<DataFolder>{}
+                                : std::vector<DataFolder>{{.folder = folder.string()}},
+                 family) {}
 
-  // Reads the folder, unless that was done. Throws DataError as TokenData and ImageData do.
+  // Reads the folders, unless that was done. Throws DataError as TokenData and ImageData do, and
+  // for several folders of images.
   void open();
   bool is_open() const { return tokens_ || images_; }
   // Returns whether the site's config names a folder.
-  bool is_named() const { return !folder_.empty(); }
-  const std::filesystem::path& folder() const { return folder_; }
+  bool is_named() const { return !folders_.empty(); }
 
   // What a site without a folder knows of the data: the other site's Family::data_facts(). Null:
   // nothing.
@@ -47,7 +52,9 @@ class SiteData {
   std::string text();
 
  private:
-  const std::filesystem::path folder_;
+  std::string first() const { return folders_.empty() ? "" : folders_.front().folder; }
+
+  const std::vector<DataFolder> folders_;
   const std::optional<ModelFamily> family_;
   Json facts_;
   // One of them once it is open.

@@ -38,6 +38,11 @@ constexpr std::array<std::pair<const char*, const char*>, 5> kHeaders = {
      {"Cache-Control", "no-store"},
      {"Connection", "close"}}};
 
+// Decodes %XX in place, unless a zero byte would cut the text and so make it another path.
+std::size_t unescape(void* /*context*/, MHD_Connection* /*connection*/, char* text) {
+  return std::strstr(text, "%00") == nullptr ? MHD_http_unescape(text) : std::strlen(text);
+}
+
 MHD_Result collect(void* into, MHD_ValueKind kind, const char* name, const char* value) {
   std::string key = name;
   if (kind == MHD_HEADER_KIND) {
@@ -74,7 +79,8 @@ class HttpServer::Daemon {
         MHD_OPTION_CONNECTION_LIMIT, limits_.connections,       //
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes,   //
         MHD_OPTION_CONNECTION_TIMEOUT, static_cast<unsigned>(limits_.idle_seconds),
-        MHD_OPTION_STRICT_FOR_CLIENT, 1,  //
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,                   //
+        MHD_OPTION_UNESCAPE_CALLBACK, &unescape, nullptr,  //
         MHD_OPTION_NOTIFY_CONNECTION, &Daemon::on_connection, this, MHD_OPTION_END);
     if (daemon_ == nullptr) throw InternalError("the HTTP server does not start");
   }

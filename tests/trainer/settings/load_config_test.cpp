@@ -234,3 +234,35 @@ TEST_CASE("the coordinator's config is loaded with its run file") {
   CHECK_THROWS_WITH(load_coordinator(cluster.path("coordinator.json"), {"endpoint=3"}),
                     Contains("coordinator.json: endpoint: is 3; must be a string"));
 }
+
+TEST_CASE("a site names one folder of data or a mixture") {
+  Cluster cluster;
+  const auto load = [&](const Json& members) {
+    auto site = cluster.site;
+    site.erase("data");
+    for (const auto& [name, value] : members.items()) site[name] = value;
+    cluster.write("site.json", site);
+    return cluster.load().site.data_folders();
+  };
+  const auto refusal = [&](const Json& members) {
+    try {
+      load(members);
+    } catch (const ConfigError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(load(Json::object()).empty());
+  const auto one = load(Json{{"data", "d"}});
+  REQUIRE(one.size() == 1);
+  CHECK(one[0].folder == cluster.path("d"));
+  const auto mixture =
+      load(Json::parse(R"({"mixture": [{"folder": "c", "weight": 0.3}, {"folder": "/w"}]})"));
+  REQUIRE(mixture.size() == 2);
+  CHECK((mixture[0].folder == cluster.path("c") && mixture[0].weight == 0.3));
+  CHECK((mixture[1].folder == "/w" && mixture[1].weight == 1));
+  CHECK_THAT(refusal(Json::parse(R"({"data": "d", "mixture": [{"folder": "c"}]})")),
+             Contains("mixture: stands beside data"));
+  CHECK_THAT(refusal(Json::parse(R"({"mixture": [{"folder": "c", "weight": 0}]})")),
+             Contains("mixture[0].weight"));
+}

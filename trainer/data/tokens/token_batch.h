@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "trainer/data/example_form.h"
@@ -24,19 +25,33 @@ struct TokenBatch {
   operator BatchView() const;  // implicit: a batch of tokens is a batch
 };
 
-// The windows of `length` inputs of a dataset.
+// A dataset among several.
+struct WeightedTokens {
+  const TokenDataset* tokens;
+  double weight = 1;
+};
+
+// The windows of `length` inputs of one dataset, or of several, one after the other.
 class TokenWindows : public Examples {
  public:
-  // `dataset` must outlive this.
-  TokenWindows(const TokenDataset& dataset, int64_t length) : dataset_(dataset), length_(length) {}
+  // The datasets must outlive this.
+  TokenWindows(const TokenDataset& dataset, int64_t length)
+      : datasets_{{&dataset}}, length_(length) {}
+  // `by_weight`: the numbers have of each dataset only a share by its weight, spread evenly over
+  // its windows. So all numbers together are the mixture, to validate with. Else they have all
+  // windows.
+  TokenWindows(std::vector<WeightedTokens> datasets, int64_t length, bool by_weight)
+      : datasets_(std::move(datasets)), length_(length), by_weight_(by_weight) {}
 
-  int64_t size() const override { return dataset_.num_windows(length_); }
+  int64_t size() const override;
+  std::vector<SourceShare> sources() const override;
   // The batch's memory is a TokenBatch.
   Batch read(std::span<const int64_t> windows) const override;
 
  private:
-  const TokenDataset& dataset_;
+  const std::vector<WeightedTokens> datasets_;
   const int64_t length_;
+  const bool by_weight_ = false;
 };
 
 }  // namespace farstep

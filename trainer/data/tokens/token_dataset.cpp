@@ -3,9 +3,12 @@
 #include "trainer/data/tokens/token_dataset.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
+#include "trainer/base/system/file.h"
+#include "trainer/data/tokenizer/tokenizer_files.h"
 
 namespace farstep {
 
@@ -62,6 +65,25 @@ void require_same_kind(const ShardFile& first, const ShardFile& shard) {
         fmt::format("{}: byte 0: vocabulary {}, eos {}, width {} differ from the {}, {}, {} of {}",
                     shard.path().string(), b.vocabulary, b.eos, b.token_bytes, a.vocabulary, a.eos,
                     a.token_bytes, first.path().filename().string()));
+  }
+}
+
+// Two vocabularies of one size pass the shards' own check.
+void require_same_tokenizer(const TokenSource& first, const TokenSource& source) {
+  const auto refuse = [&](const std::string& what) {
+    throw DataError(
+        fmt::format("{}: was not made by the tokenizer of {}: {}; tokenize both with one",
+                    source.folder.string(), first.folder.string(), what));
+  };
+  const auto& a = first.training;
+  const auto& b = source.training;
+  if (a.vocabulary() != b.vocabulary() || a.eos() != b.eos()) {
+    refuse(fmt::format("vocabulary {} and eos {} here, {} and {} there", b.vocabulary(), b.eos(),
+                       a.vocabulary(), a.eos()));
+  }
+  if (!has_tokenizer(first.folder) || !has_tokenizer(source.folder)) return;
+  if (read_file(tokenizer_file(first.folder)) != read_file(tokenizer_file(source.folder))) {
+    refuse("the files of the tokenizers differ");
   }
 }
 
@@ -132,10 +154,40 @@ int64_t TokenDataset::num_windows(int64_t sequence_length) const {
   return windows;
 }
 
-TokenData::TokenData(const fs::path& folder) : training(folder, kTrainSplit) {
+TokenSource::TokenSource(const DataFolder& named)
+    : folder(named.folder), weight(named.weight), training(named.folder, kTrainSplit) {
   if (TokenDataset::has_split(folder, kValidationSplit)) {
     validation.emplace(folder, kValidationSplit);
   }
+}
+
+TokenData::TokenData(const fs::path& folder)
+    : TokenData(std::vector<DataFolder>{{.folder = folder.string()}}) {}
+
+TokenData::TokenData(const std::vector<DataFolder>& folders) {
+  FARSTEP_CHECK(!folders.empty(), "no folder of tokens");
+  for (const auto& folder : folders) {
+    const auto& source = sources.emplace_back(folder);
+    require_same_tokenizer(sources.front(), source);
+  }
+}
+
+bool TokenData::validates() const {
+  return std::ranges::all_of(sources,
+                             [](const auto& source) { return source.validation.has_value(); });
+}
+
+// Weights count by their parts of the sum: 3 and 7 are 0.3 and 0.7.
+uint64_t TokenData::digest() const {
+  if (sources.size() == 1) return sources.front().digest();
+  double sum = 0;
+  for (const auto& source : sources) sum += source.weight;
+  StreamingChecksum all;
+  for (const auto& source : sources) {
+    const uint64_t facts[] = {source.digest(), std::bit_cast<uint64_t>(source.weight / sum)};
+    all.update(std::as_bytes(std::span(facts)));
+  }
+  return all.value();
 }
 
 }  // namespace farstep

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/data/data_config.h"
 #include "trainer/data/tokens/shard_file.h"
 
 namespace farstep {
@@ -53,15 +54,32 @@ class TokenDataset {
 };
 
 // Both splits of a dataset folder.
-struct TokenData {
+struct TokenSource {
+  std::filesystem::path folder;
+  double weight = 1;  // of its windows in training, relative to the other folders'
+  TokenDataset training;
+  std::optional<TokenDataset> validation;  // nullopt if the folder has no shards of it
+
   // Throws DataError as TokenDataset does.
-  explicit TokenData(const std::filesystem::path& folder);
-
-  // Returns the same 64-bit checksum at sites with equal shards.
+  explicit TokenSource(const DataFolder& named);
+  // Returns the same 64-bit checksum where the shards are equal.
   uint64_t digest() const { return training.digest() ^ (validation ? validation->digest() : 0); }
+};
 
-  const TokenDataset training;
-  std::optional<const TokenDataset> validation;  // nullopt if the folder has no shards of it
+// The tokens of a run: of one dataset folder, or of several that one tokenizer has made.
+struct TokenData {
+  // Throws DataError as TokenDataset does, and for folders of several tokenizers.
+  explicit TokenData(const std::filesystem::path& folder);
+  explicit TokenData(const std::vector<DataFolder>& folders);
+
+  int64_t vocabulary() const { return sources.front().training.vocabulary(); }
+  int64_t eos() const { return sources.front().training.eos(); }
+  // Whether every folder has a validation split.
+  bool validates() const;
+  // Returns the same 64-bit checksum at sites with equal shards and weights.
+  uint64_t digest() const;
+
+  std::vector<TokenSource> sources;  // one at least
 };
 
 }  // namespace farstep

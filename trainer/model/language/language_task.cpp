@@ -11,14 +11,31 @@
 namespace farstep {
 
 void require_vocabulary(const LlamaConfig& shape, const TokenData& data,
-                        const std::string& run_source, const std::string& folder) {
-  const int64_t vocabulary = data.training.vocabulary();
-  if (vocabulary <= shape.vocabulary) return;
+                        const std::string& run_source) {
+  if (data.vocabulary() <= shape.vocabulary) return;
   throw ConfigError(fmt::format("{}: model.vocabulary: is {}; the tokens of {} need at least {}",
-                                run_source, shape.vocabulary, folder, vocabulary));
+                                run_source, shape.vocabulary, data.sources.front().folder.string(),
+                                data.vocabulary()));
 }
 
 namespace {
+
+// Of all sources, which have one tokenizer.
+std::string folder_of(const std::shared_ptr<const TokenData>& data) {
+  return data ? data->sources.front().folder.string() : "";
+}
+
+TokenWindows training_windows(const TokenData& data, int64_t length) {
+  std::vector<WeightedTokens> datasets;
+  for (const auto& source : data.sources) datasets.push_back({&source.training, source.weight});
+  return TokenWindows(std::move(datasets), length, /*by_weight=*/false);
+}
+
+TokenWindows validation_windows(const TokenData& data, int64_t length) {
+  std::vector<WeightedTokens> datasets;
+  for (const auto& source : data.sources) datasets.push_back({&*source.validation, source.weight});
+  return TokenWindows(std::move(datasets), length, /*by_weight=*/true);
+}
 
 HfFacts facts_of(const std::filesystem::path& source, const DocumentTokens& tokens,
                  int64_t length) {
@@ -38,15 +55,14 @@ LanguageTask::LanguageTask(const SiteConfig& site, const RunConfig& run,
       step_(run.inner.step),
       sequence_length_(run.data.sequence_length),
       data_(std::move(data)),
-      facts_(facts_of(source_, data_ ? document_tokens(site.data, data_->training.eos()) : tokens,
+      facts_(facts_of(source_, data_ ? document_tokens(folder_of(data_), data_->eos()) : tokens,
                       sequence_length_)),
-      files_(companion_files(source_, data_ ? site.data : "")),
-      training_(data_ ? std::optional<TokenWindows>({data_->training, sequence_length_})
-                      : std::nullopt),
-      validation_(data_ && data_->validation
-                      ? std::optional<TokenWindows>({*data_->validation, sequence_length_})
+      files_(companion_files(source_, folder_of(data_))),
+      training_(data_ ? std::optional(training_windows(*data_, sequence_length_)) : std::nullopt),
+      validation_(data_ && data_->validates()
+                      ? std::optional(validation_windows(*data_, sequence_length_))
                       : std::nullopt) {
-  if (data_) require_vocabulary(shape_, *data_, run_source, site.data);
+  if (data_) require_vocabulary(shape_, *data_, run_source);
 }
 
 std::unique_ptr<TrainableModel> LanguageTask::make_model(at::Device device, bool recompute) const {

@@ -16,10 +16,10 @@
 
 namespace farstep {
 
-// Throws ConfigError naming `run_source` if the tokens of `data`, in `folder`, need a larger
-// vocabulary than the model has.
+// Throws ConfigError naming `run_source` if the tokens of `data` need a larger vocabulary than the
+// model has.
 void require_vocabulary(const LlamaConfig& shape, const TokenData& data,
-                        const std::string& run_source, const std::string& folder);
+                        const std::string& run_source);
 
 class LanguageTask : public Task {
  public:
@@ -46,7 +46,7 @@ class LanguageTask : public Task {
   }
   // An example is a window of the run's sequence length.
   const TokenWindows& training() const override { return training_.value(); }
-  // A run without validation may have no such examples.
+  // The mixture, if there are several sources. A run without validation may have no such examples.
   const TokenWindows& validation() const override { return validation_.value(); }
 
  private:

@@ -8,6 +8,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/data/tokens/dataset_writer.h"
+#include "trainer/data/tokens/token_batch.h"
 
 namespace farstep {
 
@@ -110,6 +111,72 @@ TEST_CASE("a dataset that is missing or incomplete is refused with the way to me
     content.back() ^= 1;
     write_file_durably(folder / "train-00002.tokens", content);
     CHECK_THROWS_AS(TokenDataset(folder.path(), kTrainSplit), DataError);
+  }
+}
+
+TEST_CASE("several folders are one mixture if one tokenizer made them") {
+  TemporaryFolder code, web;
+  for (const auto split : {kTrainSplit, kValidationSplit}) {
+    write_split(code.path(), split, 100, 30);
+    write_split(web.path(), split, 200, 1000);
+  }
+  const auto mixed = [&](double code_weight, double web_weight) {
+    return TokenData({{.folder = code.path().string(), .weight = code_weight},
+                      {.folder = web.path().string(), .weight = web_weight}});
+  };
+  const auto data = mixed(0.25, 0.75);
+  CHECK(data.vocabulary() == 1000);
+  CHECK(data.validates());
+  CHECK(data.digest() == mixed(1, 3).digest());
+  CHECK(data.digest() != mixed(1, 2).digest());
+  CHECK(data.digest() != mixed(0.75, 0.25).digest());
+  CHECK(TokenData(code.path()).digest() == TokenSource({.folder = code.path().string()}).digest());
+
+  SECTION("windows of training") {
+    const TokenWindows windows(
+        {{&data.sources[0].training, 0.25}, {&data.sources[1].training, 0.75}}, 10, false);
+    CHECK(windows.size() == 9 + 19);
+    const auto sources = windows.sources();
+    CHECK((sources.at(0).size == 9 && sources.at(1).size == 19 && sources.at(1).weight == 0.75));
+    const std::vector<int64_t> numbers = {8, 9, 27};
+    const auto batch = std::static_pointer_cast<const TokenBatch>(windows.read(numbers).memory);
+    CHECK(batch->tokens.at(0) == 80);
+    CHECK(batch->tokens.at(11) == 0);
+    CHECK(batch->tokens.at(22) == 180);
+  }
+  SECTION("windows of validation are in proportion, spread over each folder") {
+    const TokenWindows windows(
+        {{&data.sources[0].training, 0.25}, {&data.sources[1].training, 0.75}}, 10, true);
+    CHECK(windows.size() == 25);
+    CHECK(windows.sources().at(0).size == 6);
+    std::vector<int64_t> numbers(25);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    const auto batch = std::static_pointer_cast<const TokenBatch>(windows.read(numbers).memory);
+    std::vector<int64_t> first;
+    for (std::size_t row = 0; row < 25; ++row) first.push_back(batch->tokens.at(row * 11) / 10);
+    CHECK(std::vector(first.begin(), first.begin() + 6) == std::vector<int64_t>{0, 1, 3, 4, 6, 7});
+    for (int64_t i = 0; i < 19; ++i) CHECK(first.at(6 + static_cast<std::size_t>(i)) == i);
+  }
+  SECTION("a folder without validation") {
+    std::filesystem::remove(web / "validation-00000.tokens");
+    CHECK_FALSE(mixed(1, 1).validates());
+  }
+  SECTION("a folder of another vocabulary") {
+    TemporaryFolder other;
+    write_split(other.path(), kTrainSplit, 100, 30, 1001);
+    CHECK_THROWS_WITH(
+        TokenData({{.folder = code.path().string()}, {.folder = other.path().string()}}),
+        Catch::Contains(other.path().string() + ": was not made by the tokenizer of " +
+                        code.path().string()) &&
+            Catch::Contains("vocabulary 1001"));
+  }
+  SECTION("a folder of another tokenizer") {
+    write_file_durably(code / "tokenizer.model", "one");
+    CHECK(mixed(1, 1).sources.size() == 2);
+    write_file_durably(web / "tokenizer.model", "one");
+    CHECK(mixed(1, 1).sources.size() == 2);
+    write_file_durably(web / "tokenizer.model", "two");
+    CHECK_THROWS_WITH(mixed(1, 1), Catch::Contains("the files of the tokenizers differ"));
   }
 }
 

@@ -87,7 +87,7 @@ TEST_CASE("an example is the window of its number, and has a target after every 
   const auto rows = batch_tensors(batch.view, 0, 4, at::kCPU).front();
   for (std::size_t row = 0; row < numbers.size(); ++row) {
     std::vector<int64_t> tokens(kLength + 1);
-    task.data().training.read(numbers[row] * kLength, tokens);
+    task.data().sources.front().training.read(numbers[row] * kLength, tokens);
     CHECK(at::equal(rows[static_cast<int64_t>(row)], at::tensor(tokens)));
   }
 }
@@ -124,7 +124,7 @@ TEST_CASE("a validation is the autograd model's loss over the windows it takes")
   double expected = 0;
   for (int64_t window = 0; window < 50; window += 10) {
     std::vector<int64_t> tokens(kLength + 1);
-    task.data().validation->read(window * kLength, tokens);
+    task.data().sources.front().validation->read(window * kLength, tokens);
     const auto row = at::tensor(tokens).unsqueeze(0);
     expected +=
         kLength * oracle.loss(row.narrow(1, 0, kLength), row.narrow(1, 1, kLength)).item<double>();
