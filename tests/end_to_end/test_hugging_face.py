@@ -14,8 +14,12 @@ import sys
 import unittest
 from pathlib import Path
 
-from cluster import DATA, Cluster, ClusterTest, farstep, validation_losses
+from cluster import DATA, REPOSITORY, Cluster, ClusterTest, farstep, validation_losses
 
+HARD_TEXTS = ["a", " ", "  ", "   a   b    ", "\n", "\n\n\n\t\t x", "tabs\tand\r\nline ends\r", "0123456789 3.14",
+              "\u00e9e\u0301 na\u00efve", "\u4f60\u597d \u65e5\u672c\u8a9e \ud55c\uad6d\uc5b4", "\u0645\u0631\u062d\u0628\u0627",
+              "\U0001f600\U0001f468\u200d\U0001f469\u200d\U0001f467", "\u2581under\u2581 \u2581", "a" * 501, "the" * 300, " " * 257,
+              "<0x41> <0xFF>", "\x00\x01\x7f", "\u00a0\u2028\u3000", "A--B, \"C\"; (D)!?"]
 PYTHON = os.environ.get("FARSTEP_TRANSFORMERS_PYTHON", sys.executable)
 
 SCALING = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -32,6 +36,17 @@ IDS_BY_TRANSFORMERS = """
 import sys, transformers
 tokenizer = transformers.AutoTokenizer.from_pretrained(sys.argv[1])
 print(tokenizer(sys.stdin.read())["input_ids"], tokenizer.bos_token_id, tokenizer.eos_token_id)
+"""
+
+# For each text of the JSON list on standard input: its ids by the tokenizer.json of the folder
+# argv[1], by the SentencePiece model there, and the text of the former.
+IDS_BY_TOKENIZERS = """
+import json, sys, sentencepiece, tokenizers
+made = tokenizers.Tokenizer.from_file(sys.argv[1] + "/tokenizer.json")
+model = sentencepiece.SentencePieceProcessor(model_file=sys.argv[1] + "/tokenizer.model")
+texts = json.load(sys.stdin)
+ids = [made.encode(text, add_special_tokens=False).ids for text in texts]
+json.dump([[each, model.encode(text), made.decode(each)] for each, text in zip(ids, texts)], sys.stdout)
 """
 
 # Prints the loss of the model in argv[1] over the token ids on standard input, a window a line.
@@ -221,6 +236,41 @@ class HuggingFace(ClusterTest):
             own = farstep("evaluate", source, "--data", DATA, "--sequence-length", length, "--json")
             self.assert_success(own)
             self.assertAlmostEqual(json.loads(own.stdout)["loss"], float(by_transformers.stdout), places=5)
+
+    def test_tokenizers_gives_the_ids_of_an_exported_vocabulary(self):
+        """The tokenizer.json of an export, against SentencePiece and ours, on hard texts and a novel."""
+        output = self.exported(self.model)
+        self.assertTrue((output / "tokenizer.json").is_file())
+        novel = next((REPOSITORY / ".deps" / "corpus" / "austen").glob("*.txt")).read_text(encoding="utf-8")
+        texts = HARD_TEXTS + [part for part in novel.split("\n\n") if part][:2000] + [novel[:300_000]]
+        own = [self.ids_by(output / "tokenizer.json", texts), self.ids_by(output / "tokenizer.model", texts)]
+        self.assertEqual(*own)
+        if not has_modules("tokenizers", "sentencepiece"):
+            return
+        found = subprocess.run([PYTHON, "-c", IDS_BY_TOKENIZERS, str(output)], capture_output=True,
+                               encoding="utf-8", input=json.dumps(texts), timeout=120, check=False)
+        self.assert_success(found)
+        for text, own_ids, (ids, expected, decoded) in zip(texts, own[0], json.loads(found.stdout), strict=True):
+            self.assertEqual(ids, expected, text[:100])
+            self.assertEqual(ids, own_ids, text[:100])
+            self.assertEqual(decoded, text.replace("\u2581", " "), text[:100])
+
+    def ids_by(self, tokenizer: Path, texts: list[str]) -> list[list[int]]:
+        """The ids of each text by `farstep tokenize`, which ends each with the token 2."""
+        output = self.folder / f"by-{tokenizer.name}"
+        file = self.folder / "texts.jsonl"
+        file.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+        self.assert_success(farstep("tokenize", file, "--output", output, "--tokenizer", tokenizer,
+                                    "--validation-fraction", 0))
+        content = (output / "train-00000.tokens").read_bytes()
+        documents, ids = [], []
+        for identity in struct.unpack(f"<{(len(content) - 48) // 2}H", content[48:]):
+            if identity != 2:
+                ids.append(identity)
+                continue
+            documents.append(ids)
+            ids = []
+        return documents
 
     def test_transformers_reads_the_tokenizer_of_a_fresh_model(self):
         """An export of a model with a vocabulary of its own encodes text to the ids of the dataset."""

@@ -193,6 +193,47 @@ class Page(ClusterTest):
         self.assertEqual(site.wait(timeout=60), 130, cluster.log("node1"))
         self.browser.wait_for("document.getElementById('state').textContent === 'no connection'")
 
+    def test_names_and_messages_of_a_run_stay_text_and_fit(self):
+        """Another site chose them; markup in them does nothing, however long they are."""
+        cluster = Cluster(self.folder, 2)
+        self.assert_success(cluster.launch())
+        names = {"node1": "<img src=/x onerror=\"document.title='hit'\">&amp;'",
+                 "node2": "W" * 60}
+        message = "</script><script>document.title='hit'</script>" + "M" * 300
+        hard = self.folder / "hard"
+        for name in cluster.names:
+            text = (cluster.output / name / "events.jsonl").read_text(encoding="utf-8")
+            records = [json.loads(line) for line in text.splitlines()]
+            (hard / name).mkdir(parents=True)
+            with open(hard / name / "events.jsonl", "w", encoding="utf-8") as out:
+                for record in records:
+                    record["site"] = names[name]
+                    for key in ("sites", "members"):
+                        if key in record:
+                            record[key] = [names[one] for one in record[key]]
+                    if record.get("peer"):
+                        record["peer"] = names[record["peer"]]
+                    if record["event"] == "run":
+                        record["run"] = "<b>run</b>" + "R" * 200
+                        record["devices"] = ["<i>cpu</i>" + "D" * 200]
+                    if record["event"] == "end":
+                        record |= {"outcome": "failed", "message": message}
+                    if record["event"] == "plan":
+                        record["reason"] = message
+                    out.write(json.dumps(record) + "\n")
+        address = self.watch(hard)
+        wait_until(lambda: (state_of(address) or {}).get("run"), 30, "the run on the page")
+        self.browser.open(f"http://{address}/")
+        self.browser.wait_for("document.querySelectorAll('.site').length === 2")
+        self.browser.wait_for("document.querySelectorAll('#idle svg, #loss svg').length === 2")
+        shown = self.browser.run(SHOWN)
+        self.assertEqual({card["site"] for card in shown["sites"]}, set(names.values()))
+        self.assertEqual(self.browser.run("document.querySelectorAll('img, main script, main b b').length"), 0)
+        self.check_views("hard")
+        self.assertNotIn("hit", self.browser.run("document.title"))
+        self.assertNotIn(f"http://{address}/x", self.browser.requests)
+        self.check_clean(address)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -78,6 +78,10 @@ class Quality(ClusterTest):
         self.assertEqual(found["sequence_length"], 32)  # as trained
         bits = found["loss"] * found["tokens"] / math.log(2)
         self.assertAlmostEqual(found["bits_per_byte"], bits / len(text.encode()), places=9)
+        with self.subTest("the checkpoint has the tokenizer"):
+            own = farstep("evaluate", self.site, "--json", "--text", file)
+            self.assert_success(own)
+            self.assertEqual(json.loads(own.stdout), found)
         shards = self.score()
         self.assertEqual(shards["sequence_length"], 32)
         self.assertGreater(shards["bits_per_byte"], 0.5)
@@ -100,6 +104,10 @@ class Quality(ClusterTest):
                 found = self.score("--questions", questions, "--sequence-length", 128)
                 self.assertEqual(found["questions"], 2)
                 self.assertEqual(found["accuracy"], 1.0 if label == best else 0.0)
+                own = farstep("evaluate", self.site, "--json", "--questions", questions,
+                              "--sequence-length", 128)
+                self.assert_success(own)
+                self.assertEqual(json.loads(own.stdout), found)
 
     def test_mistakes_are_named(self):
         """Each with what to do."""
@@ -120,6 +128,10 @@ class Quality(ClusterTest):
                 result = farstep(command, self.site, "--data", DATA, *options)
                 self.assertEqual(result.returncode, code, result.stderr)
                 self.assertIn(message, result.stderr)
+        with self.subTest("no data"):
+            missing = farstep("evaluate", self.site)
+            self.assertEqual(missing.returncode, 2)
+            self.assertIn("--data is missing", missing.stderr)
         longer = farstep("evaluate", self.site, "--data", DATA, "--sequence-length", 64)
         self.assert_success(longer)
         self.assertIn("was trained with 32 tokens at most", longer.stderr)

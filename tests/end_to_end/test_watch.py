@@ -3,9 +3,11 @@
 import contextlib
 import json
 import re
+import select
 import signal
 import socket
 import subprocess
+import time
 import unittest
 import urllib.request
 from pathlib import Path
@@ -63,6 +65,12 @@ def first_line(port: int, request: bytes) -> str:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.sendall(request)
         return connection.makefile("rb").readline().decode("latin-1").strip()
+
+
+def memory_kib(process: int) -> int:
+    """The resident memory of a process."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1])
 
 
 class Watch(ClusterTest):
@@ -163,6 +171,17 @@ class Watch(ClusterTest):
             b"GET /nothing HTTP/1.1\r\n" + host + b"\r\n": "404",
             b"GET /api/timeline?seconds=-1 HTTP/1.1\r\n" + host + b"\r\n": "400",
             b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n": "403",
+            b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n": "403",
+            b"GET / HTTP/1.1\r\n" + host + b"Content-Length: -1\r\n\r\n": "400",
+            b"POST / HTTP/1.1\r\n" + host + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n": "405",
+            b"BREW / HTTP/1.1\r\n" + host + b"\r\n": "405",
+            b"GET /../../etc/passwd HTTP/1.1\r\n" + host + b"\r\n": "404",
+            b"GET /%2e%2e%2f%2e%2e%2fetc%2fpasswd HTTP/1.1\r\n" + host + b"\r\n": "404",
+            b"GET //etc/passwd HTTP/1.1\r\n" + host + b"\r\n": "404",
+            b"GET /api/status/../../token HTTP/1.1\r\n" + host + b"\r\n": "404",
+            b"GET /..\\..\\token HTTP/1.1\r\n" + host + b"\r\n": "404",
+            b"GET /token%00.html HTTP/1.1\r\n" + host + b"\r\n": "404",
+            b"GET /%ff%fe%zz HTTP/1.1\r\n" + host + b"\r\n": "404",
             b"GET / HT": "408",
         }
         for request, status in cases.items():
@@ -172,6 +191,65 @@ class Watch(ClusterTest):
         rounds = len(by_event(cluster, "node1", "round"))
         wait_until(lambda: len(by_event(cluster, "node1", "round")) > rounds, 60, "another round")
         self.assertEqual(state_of(f"127.0.0.1:{port}")["sites"][0]["site"], "node1")
+        site.send_signal(signal.SIGINT)
+        self.assertEqual(site.wait(timeout=60), 130)
+
+    def test_many_slow_and_deaf_connections_cost_memory_within_a_limit_and_no_round(self):
+        """Requests byte by byte, readers that never read, and more connections than there may be."""
+        cluster = Cluster(self.folder, 1, LONG)
+        (self.folder / "token").write_text("0123456789abcdef\n")
+        port = free_port()
+        site = cluster.start("node1", "--watch", f"127.0.0.1:{port}", "--token-file",
+                             str(self.folder / "token"))
+        self.processes.append(site)
+        wait_until(lambda: by_event(cluster, "node1", "round"), 60, "a round")
+        known = b"Authorization: Bearer 0123456789abcdef\r\n"
+        status = b"GET /api/status HTTP/1.1\r\nHost: localhost\r\n"
+        wait_until(lambda: first_line(port, status + known + b"\r\n") == "HTTP/1.1 200 OK", 30, "the page")
+        for wrong in (b"", b"Authorization: Bearer 0123456789abcdee\r\n",
+                      b"Authorization: Bearer " + b"0" * 8000 + b"\r\n", b"Authorization: Basic 0123456789abcdef\r\n",
+                      b"Cookie: farstep_token=0123456789abcde\r\n", b"Cookie: " + b"farstep_token=;" * 20 + b"\r\n"):
+            self.assertIn(" 401 ", first_line(port, status + wrong + b"\r\n"), wrong[:60])
+        before = memory_kib(site.pid)
+        rounds = len(by_event(cluster, "node1", "round"))
+        with contextlib.ExitStack() as stack:
+            def connect(first: bytes) -> socket.socket:
+                connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    connection.sendall(first)
+                return connection
+
+            deaf = [connect(b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n" + known + b"\r\n")
+                    for _ in range(20)]
+            began = time.monotonic()
+            slow = [connect(b"GET / HTTP/1.1\r\nA: ") for _ in range(30)]
+            for _ in range(200):  # beyond the limit, without a wait for any
+                more = stack.enter_context(socket.socket())
+                more.setblocking(False)
+                more.connect_ex(("127.0.0.1", port))
+            # A byte now and then does not move the deadline of the whole request.
+            answers = {}
+            while len(answers) < len(slow):
+                self.assertLess(time.monotonic() - began, 30, "slow requests are still open")
+                for connection in slow:
+                    if connection in answers:
+                        continue
+                    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                        connection.sendall(b"a")
+                ready, _, _ = select.select([each for each in slow if each not in answers], [], [], 0.2)
+                for connection in ready:
+                    with contextlib.suppress(ConnectionResetError):
+                        answers[connection] = connection.recv(64)
+                    answers.setdefault(connection, b"")
+            self.assertGreater(time.monotonic() - began, 5)
+            self.assertTrue(any(answer.startswith(b"HTTP/1.1 408 ") for answer in answers.values()))
+            wait_until(lambda: first_line(port, status + known + b"\r\n") == "HTTP/1.1 200 OK", 30,
+                       "an answer among deaf readers")
+            # 64 connections of 16 KiB, and an event each; a connection's memory is not its sender's choice.
+            self.assertLess(memory_kib(site.pid) - before, 64 * 1024)
+            self.assertEqual(len(deaf), 20)
+        wait_until(lambda: len(by_event(cluster, "node1", "round")) > rounds + 1, 60, "another round")
         site.send_signal(signal.SIGINT)
         self.assertEqual(site.wait(timeout=60), 130)
 

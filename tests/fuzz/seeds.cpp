@@ -294,6 +294,23 @@ std::string events_of(const std::string& site, int64_t id) {
   return text;
 }
 
+// Whole files in one piece, and line by line with restarts.
+void add_records(Corpus& corpus) {
+  const char next = 8, after_restart = 10;
+  std::string pieces;
+  for (const auto& text : {events_of("a", 0), events_of("b", 1)}) {
+    const char site = pieces.empty() ? 0 : 1;
+    corpus.add("records", static_cast<char>(next + site) + text);
+    for (std::size_t begin = 0, end; begin < text.size(); begin = end) {
+      end = text.find('\n', begin) + 1;
+      const bool restarts = begin > 0 && end % 3 == 0;
+      pieces += static_cast<char>((restarts ? after_restart : next) + site);
+      pieces += text.substr(begin, end - begin) + '\0';
+    }
+  }
+  corpus.add("records", pieces);
+}
+
 void add_events(Corpus& corpus) {
   corpus.add("events", events_of("a", 0));
   corpus.add("events", events_of("a", 0) + '\0' + events_of("b", 1));
@@ -323,5 +340,6 @@ int main(int count, char** arguments) {
   add_files_of_model(corpus);
   add_data(corpus);
   add_events(corpus);
+  add_records(corpus);
   return 0;
 }

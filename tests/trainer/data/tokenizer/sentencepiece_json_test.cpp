@@ -119,6 +119,8 @@ TEST_CASE("a model that no tokenizer.json describes is refused with the reason")
   CHECK_THAT(reason_of(bytes, R"({"eos_token": "<end>"})"), Catch::Contains("'<end>'"));
   CHECK_THAT(reason_of(bytes, "{"), Catch::Contains("tokenizer_config.json"));
   constexpr char kNormal = 1, kFixed = 4;
+  CHECK_THAT(reason_of(with_piece(with_piece(bytes, "qq", -9000, kNormal), "zz", -9000, kNormal)),
+             Catch::Contains("have one score"));
   CHECK_THAT(reason_of(with_piece(bytes, "\u4e01\u4e02", -9000, kNormal)),
              Catch::Contains("is no piece"));
   CHECK_THAT(reason_of(with_piece(model_of("prefix"), "<tag>", 0, kFixed)),
