@@ -88,6 +88,13 @@ bool accept_only_from(int fd, const std::string& source_ip) {
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0) return true;
   FARSTEP_CHECK(errno == EPERM, "SO_ATTACH_FILTER: {}", std::system_category().message(errno));
+  static std::once_flag said;  // every lane of every peer finds the same
+  std::call_once(said, [] {
+    spdlog::warn(
+        "the kernel lets only CAP_NET_ADMIN filter a port's visitors: until its peers are "
+        "connected, whoever reaches the ports of the data path can disturb the run; with keys only "
+        "users of this machine reach them");
+  });
   return false;
 }
 

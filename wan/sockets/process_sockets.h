@@ -24,9 +24,9 @@ std::vector<int> connections_from(const std::string& ip);
 
 // Makes the kernel drop packets to this socket from any address but `source_ip`. On a listening
 // socket strangers then see a port that does not answer. Returns false where the kernel grants that
-// to CAP_NET_ADMIN alone, as some do: the socket is as open as before. Throws InternalError if it
-// refuses for another reason.
-[[nodiscard]] bool accept_only_from(int fd, const std::string& source_ip);
+// to CAP_NET_ADMIN alone, as some do: the socket is as open as before, and the log warns of that once
+// a process. Throws InternalError if the kernel refuses for another reason.
+bool accept_only_from(int fd, const std::string& source_ip);
 
 // Says once a process what it means for a run that accept_only_from() returned false.
 void warn_of_open_ports();
