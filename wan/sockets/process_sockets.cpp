@@ -188,15 +188,4 @@ SocketFacts SocketCounter::facts() {
   return facts_;
 }
 
-// Once, as every lane of every peer finds the same.
-void warn_of_open_ports() {
-  static std::once_flag said;
-  std::call_once(said, [] {
-    spdlog::warn(
-        "the kernel lets only CAP_NET_ADMIN filter a port's visitors: until its peers are "
-        "connected, whoever reaches the ports of the data path can disturb the run; with keys "
-        "only users of this machine reach them");
-  });
-}
-
 }  // namespace farstep

@@ -28,9 +28,6 @@ std::vector<int> connections_from(const std::string& ip);
 // a process. Throws InternalError if the kernel refuses for another reason.
 bool accept_only_from(int fd, const std::string& source_ip);
 
-// Says once a process what it means for a run that accept_only_from() returned false.
-void warn_of_open_ports();
-
 // Probes an idle connection every 30 s. Routers and firewalls then keep it, and a peer that
 // vanished is noticed within two minutes.
 void keep_alive(int fd);
