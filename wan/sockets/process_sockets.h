@@ -24,8 +24,8 @@ std::vector<int> connections_from(const std::string& ip);
 
 // Makes the kernel drop packets to this socket from any address but `source_ip`. On a listening
 // socket strangers then see a port that does not answer. Returns false where the kernel grants that
-// to CAP_NET_ADMIN alone, as some do: the socket is as open as before, and the log warns of that once
-// a process. Throws InternalError if the kernel refuses for another reason.
+// to CAP_NET_ADMIN alone, as some do: the socket is as open as before, and the log warns of that
+// once a process. Throws InternalError if the kernel refuses for another reason.
 bool accept_only_from(int fd, const std::string& source_ip);
 
 // Probes an idle connection every 30 s. Routers and firewalls then keep it, and a peer that
