@@ -27,3 +27,10 @@ class StandIns:
             [*map(str, command)], cwd=cwd, capture_output=True, text=True, check=False, timeout=120,
             env={"PATH": f"{self.folder}:/usr/bin:/bin", "HOME": os.environ.get("HOME", "/"),
                  **environment})
+
+    def take_lines(self, name: str) -> list[str]:
+        """What programs have written to the file of that name here since the last call."""
+        log = self.folder / name
+        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return lines

@@ -107,10 +107,7 @@ class SetUp(unittest.TestCase):
 
     def fetched(self) -> list[str]:
         """What was asked of pip since the last call."""
-        log = self.programs.folder / "fetched.txt"
-        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-        log.unlink(missing_ok=True)
-        return lines
+        return self.programs.take_lines("fetched.txt")
 
     def files(self) -> set[str]:
         """What is in the folder of LibTorch."""

@@ -80,9 +80,7 @@ class SetUpPython(unittest.TestCase):
 
     def fetched(self) -> list[str]:
         """The names that pip was asked for since the last call, all for this Python."""
-        log = self.programs.folder / "fetched.txt"
-        lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
-        log.unlink(missing_ok=True)
+        lines = self.programs.take_lines("fetched.txt")
         names = [line.split()[0] for line in lines]
         self.assertEqual(lines, [f"{name} {VERSION} cp{VERSION.replace('.', '')}" for name in names])
         return names

@@ -31,14 +31,14 @@ TEST_CASE("free memory is what the kernel and every control group leave") {
               "MemTotal:       8000000 kB\nMemFree:        1000000 kB\n"
               "MemAvailable:   4000000 kB\nSwapFree:       1000000 kB\n");
   CHECK(machine.free() == int64_t{5'000'000} * 1024);
-  machine.set("proc/self/cgroup", "0::/work/job\n");
-  machine.set("sys/fs/cgroup/work/job/memory.max", "max\n");
-  machine.set("sys/fs/cgroup/work/job/memory.current", "5000\n");
+  machine.set("proc/self/cgroup", "0::/batch/job\n");
+  machine.set("sys/fs/cgroup/batch/job/memory.max", "max\n");
+  machine.set("sys/fs/cgroup/batch/job/memory.current", "5000\n");
   CHECK(machine.free() == int64_t{5'000'000} * 1024);
   // A group above limits too; files that it caches can go.
-  machine.set("sys/fs/cgroup/work/memory.max", "1000000\n");
-  machine.set("sys/fs/cgroup/work/memory.current", "900000\n");
-  machine.set("sys/fs/cgroup/work/memory.stat", "anon 800000\ninactive_file 70000\nfile 90000\n");
+  machine.set("sys/fs/cgroup/batch/memory.max", "1000000\n");
+  machine.set("sys/fs/cgroup/batch/memory.current", "900000\n");
+  machine.set("sys/fs/cgroup/batch/memory.stat", "anon 800000\ninactive_file 70000\nfile 90000\n");
   CHECK(machine.free() == 170'000);
   // In a container the own group is the top.
   machine.set("proc/self/cgroup", "0::/\n");

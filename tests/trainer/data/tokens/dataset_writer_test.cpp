@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <vector>
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
+#include "tests/trainer/data/tokens/counting.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/data/tokens/token_dataset.h"
@@ -15,12 +15,6 @@
 namespace farstep {
 
 namespace {
-
-std::vector<int32_t> counting(int32_t count) {
-  std::vector<int32_t> tokens(static_cast<std::size_t>(count));
-  std::iota(tokens.begin(), tokens.end(), 0);
-  return tokens;
-}
 
 SplitWriter writer_in(const std::filesystem::path& folder, int64_t shard_tokens) {
   return SplitWriter(folder, kTrainSplit, 1000, 2, shard_tokens);

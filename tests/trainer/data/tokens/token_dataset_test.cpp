@@ -5,6 +5,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/trainer/data/tokens/counting.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/data/tokens/dataset_writer.h"
@@ -13,12 +14,6 @@
 namespace farstep {
 
 namespace {
-
-std::vector<int32_t> counting(int32_t count) {
-  std::vector<int32_t> tokens(static_cast<std::size_t>(count));
-  std::iota(tokens.begin(), tokens.end(), 0);
-  return tokens;
-}
 
 // Writes 0, 1, 2, ... in shards of `shard_tokens`.
 void write_split(const std::filesystem::path& folder, std::string_view split, int32_t count,
