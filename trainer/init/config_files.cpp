@@ -144,23 +144,31 @@ void require_absent(const std::vector<ConfigFile>& files, const fs::path& keys) 
                   fmt::join(present, ", ")));
 }
 
+void require_keys_of(const std::string& run, const fs::path& site_keys, const fs::path& keys) {
+  const auto identity = Credentials::from_folder(site_keys).identity();
+  if (identity.run == run) return;
+  throw ConfigError(
+      fmt::format("farstep init: {} has the keys of run '{}', and this is '{}': name "
+                  "another --output, or the run as its keys do",
+                  keys.string(), identity.run, run));
+}
+
 void write_keys(const InitPlan& plan, const fs::path& keys) {
   constexpr int64_t kDays = 365;
   check_certified_name(plan.run);
   for (const auto& site : plan.sites) check_certified_name(site.name);
+  const auto sites = site_key_folder(keys, "");
+  if (fs::is_directory(sites) && !fs::is_empty(sites)) {
+    // Before a key is made: what is refused leaves none behind.
+    require_keys_of(plan.run, fs::directory_iterator(sites)->path(), keys);
+  }
   if (!fs::exists(keys / "authority.key")) make_key_folder(keys, plan.run);
   std::vector<std::string> missing;
   for (const auto& site : plan.sites) {
     if (!fs::exists(site_key_folder(keys, site.name))) missing.push_back(site.name);
   }
   if (!missing.empty()) add_site_keys(keys, missing, kDays);
-  const auto identity =
-      Credentials::from_folder(site_key_folder(keys, plan.sites.front().name)).identity();
-  if (identity.run == plan.run) return;
-  throw ConfigError(
-      fmt::format("farstep init: {} has the keys of run '{}', and this is '{}': name "
-                  "another --output, or the run as its keys do",
-                  keys.string(), identity.run, plan.run));
+  require_keys_of(plan.run, site_key_folder(keys, plan.sites.front().name), keys);
 }
 
 }  // namespace

@@ -125,7 +125,9 @@ TEST_CASE("nothing that exists is replaced without force, and keys never are") {
   CHECK(read_file(key) == before);
   CHECK(fs::exists(folder / "keys" / "sites" / "oslo" / "site.key"));
   plan.run = "other";
+  plan.sites.push_back({"bergen", "192.0.2.10", std::nullopt});
   CHECK_THROWS_WITH(write_run_folder(plan, folder, true), Contains("keys of run 'mine'"));
+  CHECK_FALSE(fs::exists(folder / "keys" / "sites" / "bergen"));
 }
 
 TEST_CASE("what a strict reader refuses is refused before anything is written") {
