@@ -126,17 +126,19 @@ class Stop(ClusterTest):
     def test_tokenize(self):
         """It says that it was stopped and what is left, from which the same command goes on."""
         text = self.folder / "text.txt"
-        text.write_text("The quick brown fox jumps over the lazy dog. " * 2_000_000)
+        text.write_text(os.urandom(50_000_000).hex(" ", 8))  # two seconds of work on a quiet core
         output = self.folder / "tokens"
         command = [str(FARSTEP), "tokenize", str(text), "--output", str(output),
-                   "--train-vocabulary", "400", "--threads", "1"]
-        with open(self.folder / "tokenize.txt", "w", encoding="utf-8") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)
+                   "--tokenizer", str(DATA), "--threads", "1"]
+        log = self.folder / "tokenize.txt"
+        with open(log, "w", encoding="utf-8") as file:
+            process = subprocess.Popen(command, stdout=file, stderr=file)
         self.processes.append(process)
         partial = Path(f"{output}.partial")
-        wait_until((partial / "unfinished.json").exists, 60, "the state of the unfinished folder")
-        self.assert_stops(process, 130)
-        said = (self.folder / "tokenize.txt").read_text()
+        wait_until(lambda: process.poll() is not None or (partial / "unfinished.json").exists(), 60,
+                   "the state of the unfinished folder")
+        self.assert_stops(process, 130, log.read_text)
+        said = log.read_text()
         self.assertIn(f"{partial}", said)
         self.assertIn("The same command goes on from", said)
         self.assertTrue(partial.exists())
