@@ -40,8 +40,8 @@ struct StepTerms {
         learning_rate_factor(learning_rate_factor),
         measures_noise(measures_noise) {}
 
-  double progress;                  // of the run, in [0, 1]; the schedule's learning rate is by it
-  double learning_rate_factor = 1;  // of the schedule's
+  double progress;  // position in the run, in [0, 1]; the schedule maps it to a rate
+  double learning_rate_factor = 1;  // multiplies the schedule's rate
   // Whether the result has the step's noise. A GPU with the fused step always measures it.
   bool measures_noise = false;
 };

@@ -33,8 +33,8 @@ class SiteReduction {
   // all devices get what that returns. Null: no more. Returns false if this reduction cannot do it.
   virtual bool pass_on(SiteReduction* next) { return next == nullptr; }
 
-  // Returns what this site's gradient counts in the sum of all sites, from 0 to 1; 1 within a site.
-  // 0: finish() does not give this site the sum.
+  // Returns the weight of this site's gradient in the sum over all sites, from 0 to 1; 1 within a
+  // site. With 0, finish() does not deliver the sum.
   virtual double coefficient() const { return 1; }
 
   // Returns how long the last finish() waited for other sites; 0 within a site.

@@ -17,8 +17,8 @@ bool has_state_of_start(const Run& run) {
 
 bool is_served(const Run& run, const DonateMessage& request) {
   if (!has_state_of_start(run)) return false;
-  // A transfer that came too late tells more than the donor's figures. A line of which nothing is
-  // known was too fast to be measured, mostly.
+  // The measured time of a late transfer is better than the donor's estimate. A line without any
+  // figure is usually too fast to be measured.
   const double transfer_seconds =
       request.seconds > 0 ? request.seconds : run.handover.expected_seconds(run).value_or(0);
   const auto step_seconds = run.site.timer().step_seconds();

@@ -14,8 +14,8 @@ namespace farstep {
 
 namespace {
 
-// Returns what all sites draw from here on. Only of its own sequences in earlier rounds a site
-// knows how many they were, which the sequential order is by.
+// Returns what all sites draw from here on. The sequential order counts a site's sequences in
+// earlier rounds, and a site knows only its own count.
 StepDraws step_draws(const Run& run) {
   const auto& plan = run.plan();
   const int64_t steps_done = run.site.steps_done();

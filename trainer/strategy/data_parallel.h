@@ -14,7 +14,7 @@
 // site ends, and resumes from its newest step that all sites have saved.
 //
 // Memory besides theta_global: an unused outer momentum, which checkpoints have. With a master,
-// the other sites update as well, by an undefined gradient; the master's values replace theirs.
+// the other sites' own updates are meaningless: the master's values overwrite them.
 //
 // Sources: Horovod, Sergeev and Del Balso 2018; Scaling Distributed Machine Learning with the
 // Parameter Server, Li et al. 2014.

@@ -248,7 +248,7 @@ std::optional<ControlSocket::Received> ControlSocket::receive() {
   int descriptor = -1;
   auto received =
       receive_from(socket_, visitors_ != nullptr, is_coordinator ? &descriptor : nullptr);
-  // Strangers can open connections without end, but only open ones have an entry.
+  // Only open connections have an entry, so strangers cannot grow the map.
   if (received && descriptor >= 0) names_[descriptor] = received->frames.front();
   return received;
 }

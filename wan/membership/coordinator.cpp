@@ -13,7 +13,7 @@ namespace farstep {
 
 namespace {
 
-// A refusal quotes what it refuses, which may be megabytes of a stranger's.
+// A refusal quotes the refused text, which may be megabytes from a stranger.
 constexpr std::size_t kMostOfRefusal = 500;
 constexpr int kMostMessages = 100;  // that are answered together
 
@@ -228,7 +228,7 @@ void Coordinator::handle(const ControlSocket::Received& received, std::vector<Ou
 // A message to a connection that has gone is dropped; the site repeats its request.
 void Coordinator::deliver(std::vector<Outgoing> messages) {
   for (auto& [connection, message] : messages) {
-    // How much of its records is here, is no matter of the roster.
+    // The roster does not know how many bytes of a site's records are stored.
     if (auto* answer = std::get_if<HeartbeatAckMessage>(&message)) {
       const auto state = records_.state(roster_->site_at(connection));
       answer->records = state.bytes;

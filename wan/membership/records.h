@@ -47,11 +47,11 @@ class RecordsFolder {
   // An empty path keeps nothing.
   explicit RecordsFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // Returns what is here of a site.
+  // Returns how much of a site's file is stored.
   RecordsState state(const std::string& site);
-  // Appends what is new. A piece that begins beyond what is here is dropped: the site sends it
-  // again. If the file cannot be written, or if the piece is not what RecordsReader makes, nothing
-  // more is kept of the site, and that is logged.
+  // Appends the new part of a piece. A piece that begins beyond the stored bytes is dropped: the
+  // site sends it again. If the file cannot be written, or if RecordsReader cannot have made the
+  // piece, nothing more is stored of the site, and a line in the log says so.
   void take(const std::string& site, const RecordsMessage& message);
 
  private:

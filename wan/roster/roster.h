@@ -79,8 +79,7 @@ class Roster {
   bool has_begun() const { return sync_.has_value(); }
   // The newest term that it knows.
   int64_t term() const { return term_; }
-  // Whether a new process asks to join, and nobody of the run that this goes on with has come back
-  // in time.
+  // Whether a new process asks to join, and no former member has come back in time.
   bool is_abandoned() const;
   // Whether the sites have a newer state, or a coordinator of a newer term. This one takes no more
   // messages; one without a state may go on.
@@ -227,10 +226,10 @@ class Roster {
   void ask_donor_of(const Seat& newcomer);
   // Names a donor for each newcomer that waits for the state after the open sync.
   std::vector<Newcomer> newcomers_of_sync() const;
-  // Notes which state the newcomers of the committed sync get. They hear of it when their donors
-  // have it ready.
+  // Notes which state the newcomers of the committed sync get. They are told when their donors
+  // offer it.
   void prepare_handovers(const OpenSync& sync);
-  // Lets the newcomers have another donor whose donor is no member any more.
+  // Frees newcomers whose donor is no longer a member, so that they get another one.
   void forget_lost_donors();
   // Forgets what donors have not offered when a sync begins.
   void forget_late_states();

@@ -82,7 +82,7 @@ void Roster::pause(Pause pause) {
   }
 }
 
-// What failed while a site was missing says nothing of the connections.
+// Failures while a site was missing do not show that a connection is bad.
 void Roster::resume() {
   pause_.reset();
   if (trouble_) trouble_->begin_seconds = now_seconds_;

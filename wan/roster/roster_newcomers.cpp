@@ -73,7 +73,7 @@ void Roster::welcome_into_sync(Seat& seat, const ArriveMessage& message) {
   } else if (is_outdated(message.generation)) {
     send(seat.connection, view());
   } else if (id != sync_->id() || sync_->has_started()) {
-    // Else it has got another one since, and this is a late repetition.
+    // If not, a newer state has been handed over meanwhile, and this message is a late repetition.
     const bool is_of_handover =
         seat.handover && seat.is_offered && SyncId{seat.handover->round + 1, 0} == id;
     if (is_of_handover) seat.fetch_seconds = now_seconds_ - seat.handover_seconds;

@@ -22,7 +22,7 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& sta
     : Roster(std::move(run), deadlines) {
   term_ = std::max(term_, state.term);
   const auto& begun = state.run;
-  // Of a run that all have left, nothing is to go on.
+  // If every site has left, there is no run to continue.
   const auto is_present = [](const auto& seat) { return seat.presence == Presence::kPresent; };
   if (!begun || run_.place || std::ranges::none_of(begun->seats, is_present)) return;
   progress_ = begun->progress;

@@ -7,7 +7,8 @@
 
 namespace farstep {
 
-// Those of sites that the run names come first and stay, in their order; others follow by name.
+// Sites that the run names come first, in the run's order, and keep their seats. Others follow by
+// name.
 void Roster::make_seat(const std::string& site) {
   if (seat_of_site(site) != nullptr) return;
   drop_spare_seats();
@@ -15,7 +16,7 @@ void Roster::make_seat(const std::string& site) {
   seats_.insert(std::ranges::lower_bound(named, seats_.end(), site, {}, &Seat::site), Seat(site));
 }
 
-// Or sites that come and go, each with another name, would be remembered for ever.
+// Otherwise every name that ever joined an open run would be kept.
 void Roster::drop_spare_seats() {
   std::erase_if(seats_, [this](const Seat& seat) {
     return !run_.names(seat.site) && !is_present(seat) && !is_member(seat);

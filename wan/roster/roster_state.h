@@ -1,5 +1,5 @@
-// What of a coordinator survives its process: the part of a Roster that its sites cannot tell it
-// again. Arrivals, votes and requests are not in it, as sites repeat what is not answered. Values;
+// The part of a coordinator's state that is saved: what its sites cannot tell it again. Arrivals,
+// votes and requests are not in it, because sites repeat them until they are answered. Values;
 // thread-safe.
 #pragma once
 

@@ -214,7 +214,7 @@ void Roster::take_over(const RegisterMessage& newest) {
   progress_.lost_reason = reason;
   progress_.lost_generation = progress_.generation + 1;
   begin_generation(reason);
-  // All together: without the last of them, the members may be too few.
+  // All newcomers get a seat before settle(): without the last one the run might pause.
   for (const auto& newcomer : newcomers) {
     for (auto& seat : seats_) {
       if (seat.site == newcomer.site) seat_newcomer(seat, newcomer.connection, newcomer.request);

@@ -31,7 +31,7 @@ class Revocations {
     bool operator==(const Version&) const = default;
   };
 
-  // Returns that of the file as it is now; nullopt if it is not there.
+  // Returns the file's present version; nullopt if there is no file.
   std::optional<Version> version() const;
   void read_if_changed();
   void add(const X509_CRL* list);

@@ -32,7 +32,7 @@ class SecureChannel {
   const std::string& peer() const { return peer_; }
   // Returns its certificate, which lives as long as the channel.
   const X509* peer_certificate() const { return SSL_get0_peer_certificate(ssl_.get()); }
-  // Of a listener's channel: the topic of the site that connected; empty if it gave none.
+  // On the listener's side: the topic that the connecting site sent; empty if none.
   std::string topic() const;
   // The socket to poll.
   int fd() const { return socket_.fd(); }

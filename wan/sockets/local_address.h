@@ -8,8 +8,8 @@ namespace farstep {
 // Returns the address for network.address or network.interface; one of the two is empty. Checks
 // that an address belongs to this machine. Looks an interface up: IPv4 before IPv6, no link-local
 // addresses. Names that the system can resolve are addresses too. Throws a ConfigError that lists
-// the machine's interfaces and addresses. It is a PeerError if the machine does not have the
-// address, or the interface has none, because both may come later.
+// the machine's interfaces and addresses. Throws a PeerError where waiting may help: the machine
+// does not have the address, or the interface has none, yet.
 std::string resolve_address(const std::string& address, const std::string& interface);
 
 // Returns the IP address of a host that is given by name or by address. Throws ConfigError with the

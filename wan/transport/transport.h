@@ -52,8 +52,8 @@ struct LinkState {
   // As the kernel counts them on the sockets; sent bytes exclude retransmissions. 0 without
   // sockets.
   uint64_t socket_sent_bytes = 0, socket_received_bytes = 0, retransmitted_bytes = 0;
-  // Time during which bytes were being sent. They count until they have left or, where only that is
-  // known, until they are acknowledged. 0 if sending takes no time.
+  // Time during which bytes were being sent: until they have left; over TCP, until they are
+  // acknowledged. 0 if sending takes no time.
   double sending_seconds = 0;
   double rtt_seconds = 0;  // current; the longest if there are several peers; 0 if unknown
 };

@@ -32,7 +32,7 @@ class Gateway : public Relay {
   // Listens on `address` (port 0: a free one) with the keys of `credentials`. `clock` must outlive
   // it. Throws ConfigError, or PeerError if it may succeed later (throw_cannot_listen()).
   Gateway(const SocketAddress& address, Credentials credentials, const Clock& clock);
-  // Delivers what connections that have ended have sent, for at most two seconds.
+  // Flushes the data of connections that have ended, for at most two seconds.
   ~Gateway() override;
 
   // Returns the site's name, as its certificate says.
@@ -43,7 +43,7 @@ class Gateway : public Relay {
   // Tells where a peer listens. `dials_first`: that peer cannot connect to this site, or waits for
   // it to do so.
   void know(const std::string& peer, const SocketAddress& address, bool dials_first);
-  // Tells it of one lane, which the peer leaves to this site.
+  // Tells the peer's address for one lane, which this site always dials.
   void know_for_lane(const std::string& peer, int lane, const SocketAddress& address);
   // Waits until the lane has a connection. Returns why there is none at the deadline; empty if
   // there is one.

@@ -29,7 +29,7 @@ class Tunnel : public Line {
  public:
   // `credentials` and `services` must outlive it.
   Tunnel(std::string peer, int lane, const Credentials& credentials, Services& services);
-  // Delivers what connections that have ended have sent, for at most two seconds.
+  // Flushes the data of connections that have ended, for at most two seconds.
   ~Tunnel() override;
 
   // Tells where the peer listens. An end that `dials_first` connects at once, the other one half a

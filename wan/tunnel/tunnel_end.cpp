@@ -18,7 +18,7 @@ namespace {
 // Credits of all streams together never come near the end of 64 bits.
 constexpr uint64_t kMostCredit = uint64_t{1} << 40;
 
-// Doubled, and told apart by parity, the numbers of both ends fit into 32 bits.
+// One end numbers its streams oddly, the other evenly. So twice as many must fit into 32 bits.
 constexpr uint32_t kMostStreams = uint32_t{1} << 30;
 // Frames without data are kept beyond resend_bytes: few, unless the peer acknowledges nothing.
 constexpr std::size_t kSpareBytes = std::size_t{1} << 20;

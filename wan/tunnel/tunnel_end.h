@@ -10,7 +10,7 @@
 // bytes never wait in the tunnel, and a stream that nobody reads does not hold up the others.
 //
 // Memory: kept frames have at most `resend_bytes` of data, and a few bytes a stream. One thread at
-// a time uses it. `StreamEvents` are called inside received(), and may call all but that function.
+// a time uses it. received() calls `StreamEvents`, which may call any method except received().
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,8 @@ struct GenerateSettings {
   int64_t tokens = 100;      // new tokens at most
   double temperature = 0.8;  // 0 always takes the likeliest token
   int64_t top_k = 50;        // sample among this many likeliest tokens; 0 is all
-  // Of these, among the fewest likeliest whose chances sum up to this, which is above 0; 1 is all.
+  // Sample among the fewest of these likeliest tokens whose probabilities sum to this (nucleus
+  // sampling), above 0; 1 is all.
   double top_p = 1;
   int64_t vocabulary =
       0;  // only ids below this, where a model has more than its tokenizer; 0 is all
