@@ -21,6 +21,7 @@ MARK = re.compile(r"\s*<!-- (run|run by|not run): (.*?)(?:, file: (\S+))? -->$")
 FENCE = re.compile(r"( *)```([\w+]*)((?: [\w-]+)*)$")
 # What begins a command line of ours, in a block of sh or outside of one.
 COMMAND = re.compile(r"(sudo )?(farstep [a-z-]|bundle/\w|build/\w+/\w|scripts/\w|cmake -)")
+GUIDE = Path("docs/guide/README.md")
 PROGRAMS = re.compile(r"(?:^|/)farstep$")
 
 
@@ -42,11 +43,14 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """README.md and all pages below docs/, in the order in which one reads them."""
+    """README.md, the guide's pages in the order of its table, then all other pages below docs/."""
     listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "docs/*.md"],
                             check=True, capture_output=True, text=True).stdout.split()
-    return [Path("README.md"), Path("docs/guide.md"),
-            *(Path(name) for name in sorted(listed) if name != "docs/guide.md")]
+    read_first = [Path("README.md"), GUIDE]
+    for name in re.findall(r"\]\((\w+\.md)\)", GUIDE.read_text(encoding="utf-8")):
+        if (page := GUIDE.parent / name) not in read_first:
+            read_first.append(page)
+    return read_first + [page for page in map(Path, sorted(listed)) if page not in read_first]
 
 
 def blocks_of(page: Path, text: str) -> list[Block]:

@@ -32,7 +32,8 @@ constexpr std::string_view kConfigIntroduction = R"(# Reference: every field of 
 
 A config file is one JSON object. Unknown members are refused. A field with a default may be left
 out. The command-line option `--set PATH=VALUE` replaces the value at a path of the site's config,
-`--set run.PATH=VALUE` one of the run file. The [guide](../guide.md) shows whole files.
+`--set run.PATH=VALUE` one of the run file. [Several machines](../guide/several_machines.md) shows
+whole files.
 )";
 
 constexpr std::string_view kLibraryIntroduction = R"(# Reference: the settings of the library

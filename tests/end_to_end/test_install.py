@@ -119,7 +119,7 @@ class Install(ClusterTest):
         usr = unpacked / "usr"
         for path in ("bin/farstep", f"{HOME}/bin/farstep", "lib/libfarstep_outer.so",
                      "include/farstep/outer.h", "lib/cmake/Farstep/FarstepConfig.cmake",
-                     "share/doc/farstep/copyright", "share/doc/farstep/guide.md",
+                     "share/doc/farstep/copyright", "share/doc/farstep/guide/README.md",
                      "share/farstep/configs/quickstart/run.json"):
             self.assertTrue((usr / path).exists(), path)
         self.assertEqual(list(unpacked.rglob("*gpu_check*")), [])

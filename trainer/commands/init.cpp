@@ -68,7 +68,8 @@ struct InitOptions {
 constexpr const char* kInitDetails =
     R"(On a terminal it asks for what is missing. Otherwise --run, --sites and --data must be there.
 It writes run.json, a config a site and with keys the folder keys/, and prints what to do next.
-Edit the files as you like: `farstep check FILE` reads them, and docs/guide.md explains them.
+Edit the files as you like. docs/guide/several_machines.md explains them, and
+`farstep check FILE` finds what is wrong.
 )";
 
 std::string objection_to_site(const std::string& text) {

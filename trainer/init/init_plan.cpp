@@ -75,7 +75,7 @@ const WorkDefaults& work_defaults(DeviceKind kind) {
   return kind == DeviceKind::kCuda ? kGpuWork : kCpuWork;
 }
 
-// docs/guide.md has the table, and the runs that it is from.
+// docs/guide/model_and_settings.md has the table, and the runs that it is from.
 OuterAdvice outer_advice(int64_t rounds, int64_t base_steps, int64_t tokens_a_step) {
   const bool is_much = rounds >= 8 && base_steps >= 50 && tokens_a_step >= 1000;
   return is_much ? OuterAdvice{.learning_rate = 1.0, .momentum = 0.7}
