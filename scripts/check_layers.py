@@ -96,7 +96,7 @@ MAY_INCLUDE = {
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
     "trainer/manual": "base config",
     "trainer/doctor": "base system config settings model knowledge sockets transport secure peers probe run",
-    "trainer/init": "base system config settings model secure",
+    "trainer/init": "base system config settings model link secure",
     "trainer/commands": "base system config manual settings telemetry series report watch text tokenizer tokens images outer_optimizer knowledge policy "
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
     "inner peers launch probe run doctor init",
