@@ -39,8 +39,8 @@ std::string bracketed(const std::string& address) {
 }
 
 // The most ports that a site without keys takes for its links, as `sync.lanes` is by default: the
-// lanes of that many sites, for each of them. When sites are lost, those that are left may have more
-// lanes with each other.
+// lanes of that many sites, for each of them. When sites are lost, those that are left may have
+// more lanes with each other.
 int64_t most_link_ports(int64_t sites) {
   const auto lanes = RunConfig{}.sync.lanes;
   int64_t most = 0;
