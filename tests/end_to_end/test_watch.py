@@ -171,7 +171,9 @@ class Watch(ClusterTest):
             self.assertEqual(site.wait(timeout=60), 130, cluster.log(name))
         shutil.copyfile(cluster.output / "node2" / "events.jsonl", copy)
         wait_until(lambda: not state_of(beside)["unreadable"], 60, "the mended copy on the page")
-        self.check_page(beside, cluster.output)
+        report = farstep("report", cluster.output, "--json")
+        self.assert_success(report)
+        self.assertEqual(json.loads(read(beside, "/api/report")), json.loads(report.stdout))
 
     def test_a_separate_coordinator_serves_the_page(self):
         """It holds no tensors and no site runs in it; its page has all sites."""
