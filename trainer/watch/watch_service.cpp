@@ -23,10 +23,10 @@ namespace {
 constexpr double kLookSeconds = 0.5;
 // Without news a stream says so often that its reader is still served.
 constexpr int64_t kLooksOfSilence = 20;
-// An unreadable file is read again from its begin, which costs as much as a readable one: so
-// rarely, and for a twentieth of the time at most.
+// An unreadable file is read again from its begin, which costs as much as a readable one. So the
+// pause is twenty times the last reading, and at least so long.
 constexpr double kRetrySeconds = 5;
-constexpr double kRetryPause = 20;                         // in times of the last reading
+constexpr double kRetryPause = 20;
 constexpr double kLeastWindow = 10, kMostWindow = 86'400;  // of the timeline, seconds
 constexpr const char* kJsonType = "application/json";
 

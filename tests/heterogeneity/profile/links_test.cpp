@@ -92,7 +92,7 @@ std::vector<Links> measure_line(double bits_per_second, double rtt_seconds, Begi
         std::make_unique<LineEnd>(std::move(inner), bits_per_second, rtt_seconds, begin, clock));
   }
   std::atomic<bool> is_over = false;
-  std::thread time([&] {
+  std::thread mover([&] {
     while (!is_over) {
       double next_seconds = INFINITY;
       for (auto& end : ends) next_seconds = std::min(next_seconds, end->shaped().deliver());
@@ -108,7 +108,7 @@ std::vector<Links> measure_line(double bits_per_second, double rtt_seconds, Begi
     }
   });
   is_over = true;
-  time.join();
+  mover.join();
   return links;
 }
 
