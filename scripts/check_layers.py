@@ -89,14 +89,14 @@ MAY_INCLUDE = {
     "trainer/site": "base config telemetry data reduction knowledge policy strategy",
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
     "trainer/watch": "base system config telemetry account report sockets",
-    "trainer/launch": "base system config settings telemetry account watch link",
+    "trainer/launch": "base system config settings telemetry account watch link checkpoint",
     "trainer/probe": "base processor config data tokens images settings knowledge profile model matmul llama language convnet "
     "tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
     "trainer/manual": "base config",
     "trainer/doctor": "base system config settings model knowledge sockets transport secure peers probe run",
-    "trainer/init": "base system config settings model secure",
+    "trainer/init": "base system config settings model link secure",
     "trainer/commands": "base system config manual settings telemetry series report watch text tokenizer tokens images outer_optimizer knowledge policy "
     "plan simulate model matmul llama language convnet tasks checkpoint sockets transport secure protocol membership "
     "inner peers launch probe run doctor init",

@@ -8,6 +8,7 @@
 
 #include "heterogeneity/profile/medians.h"
 #include "trainer/base/error.h"
+#include "wan/transport/link_meter.h"
 
 namespace farstep {
 
@@ -15,10 +16,13 @@ namespace {
 
 constexpr int kPings = 11;  // after one that warms up; odd, so that the median is one of them
 constexpr int kSmallBursts = 3;
-// A twentieth of a second at 10 Mbit/s. Doubling finds a size that outlasts TCP's slow start
-// without knowing the speed.
-constexpr int64_t kFirstBurstBytes = 64 * 1024;  // fast on a slow link too; it doubles from there
-constexpr double kPingSeconds = 5;               // for the pings of one direction on a slow link
+// A twentieth of a second at 10 Mbit/s: fast on a slow link too. It doubles from there.
+constexpr int64_t kFirstBurstBytes = 64 * 1024;
+// Of a transfer's rate to that of the one before, half as large. If a transfer takes a fixed time,
+// such as TCP's slow start, and its bytes at the line's rate R, a growth g leaves it at (2 - g) R.
+// So a tenth is missing at most.
+constexpr double kSettledGrowth = 1.1;
+constexpr double kPingSeconds = 5;  // for the pings of one direction on a slow link
 
 enum Phase : uint32_t { kPing, kPong, kSize, kBurst, kAck, kTurn };
 
@@ -31,9 +35,10 @@ class PairProbe {
       : transport_(transport), peer_(peer), probe_(probe), clock_(clock) {}
 
   LinkProfile measure() {
+    const double rtt_seconds = round_trip_seconds();
     return {.peer = transport_.site(peer_),
-            .rtt_seconds = round_trip_seconds(),
-            .bandwidth_bits_per_second = bits_per_second()};
+            .rtt_seconds = rtt_seconds,
+            .bandwidth_bits_per_second = bits_per_second(rtt_seconds)};
   }
 
   // The peer's part while this site's peer calls measure().
@@ -76,26 +81,35 @@ class PairProbe {
     }
   }
 
-  // Doubles the transfer until the probe's budget is near. Subtracts the time of a small one, which
-  // is latency.
-  double bits_per_second() {
+  // Doubles the transfer until it is at the line's rate, without knowing either. Over a long line
+  // TCP begins slowly, and each transfer is faster than the one before. A rate that stands still
+  // proves nothing in a short transfer, which the line's buffers may hold. Subtracts the time of a
+  // small transfer, which is latency.
+  double bits_per_second(double rtt_seconds) {
     const double begin = clock_.now_seconds();
     std::vector<double> small;
     for (int i = 0; i < kSmallBursts; ++i) small.push_back(burst(sizeof(Word)));
     const double fixed_seconds = median(small);
+    const double least_seconds =
+        std::max(probe_.seconds / 2, LinkMeter::kTrustedRoundTrips * rtt_seconds);
     int64_t bytes = std::min(kFirstBurstBytes, probe_.most_bytes);
     int64_t sent_bytes = 0;
+    double rate_before = 0;
     while (true) {
       const double seconds = burst(bytes);
       sent_bytes += bytes;
+      // At least half of the time counts. Latency that was measured too long would otherwise give
+      // any speed.
+      const double own_seconds = std::max(seconds - fixed_seconds, seconds / 2);
+      const double rate = 8.0 * static_cast<double>(bytes) / own_seconds;
+      const bool has_settled = own_seconds >= least_seconds && rate < kSettledGrowth * rate_before;
       const double spent_seconds = clock_.now_seconds() - begin;
-      if (sent_bytes + 2 * bytes > probe_.most_bytes ||
-          spent_seconds + 2 * seconds > probe_.seconds) {
+      if (has_settled || sent_bytes + 2 * bytes > probe_.most_bytes ||
+          spent_seconds + 2 * seconds > probe_.most_seconds()) {
         announce(0);
-        // At least half of the time counts. Latency that was measured too long would otherwise give
-        // any speed.
-        return 8.0 * static_cast<double>(bytes) / std::max(seconds - fixed_seconds, seconds / 2);
+        return rate;
       }
+      rate_before = rate;
       bytes *= 2;
     }
   }
@@ -175,7 +189,7 @@ double longest_turn_seconds(int num_sites, const LinkProbe& probe) {
   // Each pair measures in both directions. A burst that begins just within the limit takes as long
   // again.
   const double num_pairs = 0.5 * num_sites * (num_sites - 1);
-  return num_pairs * 2 * (kPingSeconds + 2 * probe.seconds);
+  return num_pairs * 2 * (kPingSeconds + 2 * probe.most_seconds());
 }
 
 }  // namespace farstep

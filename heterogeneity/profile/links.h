@@ -13,17 +13,23 @@
 namespace farstep {
 
 struct LinkProbe {
-  double seconds = 1;                   // about the longest time of a transfer in one direction
-  int64_t most_bytes = 64 * (1 << 20);  // in one direction; at least 1
+  double seconds = 1;  // about how long the transfer lasts that counts
+  // In one direction, at least 1. The last transfer has half of it: a second at 1 Gbit/s.
+  int64_t most_bytes = 256 * (1 << 20);
+
+  // In one direction. A long line is at its rate after twenty to forty round trips of transfers,
+  // which are so long at 250 ms.
+  double most_seconds() const { return 10 * seconds; }
 };
 
 // Measures the links from this site to all peers, in order of rank. The round trip is the median of
-// several pings of 8 bytes. The bandwidth comes from a transfer whose size doubles until it is near
-// the probe's limit, minus the time of a transfer of 8 bytes. All sites call it at the same time
-// with the same probe. Pairs and directions take turns, so that no two transfers share a link; a
-// message may wait for all earlier pairs. Returns after the site's last pair; the transport must
-// stay until all sites have returned. Returns nullopt if a stop was requested; the transport cannot
-// be used then. Throws PeerError.
+// several pings of 8 bytes. The bandwidth comes from a transfer, minus the time of one of 8 bytes.
+// Its size doubles until it lasts about `probe.seconds` and LinkMeter's round trips, and its rate
+// does not grow any more, or until a limit of the probe: then it is a lower bound. All sites call
+// it at the same time with the same probe. Pairs and directions take turns, so that no two
+// transfers share a link; a message may wait for all earlier pairs. Returns after the site's last
+// pair; the transport must stay until all sites have returned. Returns nullopt if a stop was
+// requested; the transport cannot be used then. Throws PeerError.
 std::optional<std::vector<LinkProfile>> measure_links(Transport& transport, const LinkProbe& probe,
                                                       const Clock& clock,
                                                       const std::stop_token& stop);

@@ -193,6 +193,29 @@ class Page(ClusterTest):
         self.assertEqual(site.wait(timeout=60), 130, cluster.log("node1"))
         self.browser.wait_for("document.getElementById('state').textContent === 'no connection'")
 
+    def test_the_page_names_the_site_whose_file_cannot_be_read(self):
+        """Beside the cards of the others, until the file is mended."""
+        cluster = Cluster(self.folder, 2)
+        self.assert_success(cluster.launch())
+        file = cluster.output / "node2" / "events.jsonl"
+        text = file.read_text(encoding="utf-8")
+        file.write_text("{}\n", encoding="utf-8")
+        address = self.watch(cluster.output)
+        wait_until(lambda: (state_of(address) or {}).get("run"), 30, "the run on the page")
+        self.browser.open(f"http://{address}/")
+        alarms = "[...document.querySelectorAll('#alarms li')].map((line) => line.textContent)"
+        self.browser.wait_for("document.querySelectorAll('#alarms li').length === 1")
+        [told] = self.browser.run(alarms)
+        self.assertTrue(told.startswith("the records of node2 cannot be read"), told)
+        self.assertIn(str(file), told)
+        self.assertEqual([card["site"] for card in self.browser.run(SHOWN)["sites"]], ["node1"])
+        self.check_views("unreadable")
+        file.write_text(text, encoding="utf-8")
+        self.browser.wait_for("document.querySelectorAll('.site').length === 2")
+        self.assertEqual(self.browser.run(alarms), [])
+        self.check_figures(cluster.output)
+        self.check_clean(address)
+
     def test_names_and_messages_of_a_run_stay_text_and_fit(self):
         """Another site chose them; markup in them does nothing, however long they are."""
         cluster = Cluster(self.folder, 2)

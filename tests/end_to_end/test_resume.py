@@ -225,6 +225,95 @@ class Resume(ClusterTest):
         self.assertIn("checkpoint", result.stdout + result.stderr)
 
 
+class Finished(ClusterTest):
+    """A site that has all of its run, and is started again."""
+
+    RUN = {"outer": {"rounds": 3}, "checkpoint": {"keep": 9}, "deadlines": {"join_seconds": 10}}
+    LAST = "round-00003"
+
+    def finished(self, sites: dict | None = None) -> Cluster:
+        """A run of two sites that is over."""
+        cluster = Cluster(self.folder, 2, self.RUN, sites, secure=False)
+        self.end_all(cluster, "--resume=auto")
+        return cluster
+
+    def end_all(self, cluster: Cluster, *options: str):
+        """Starts both sites; both end well."""
+        for name, process in self.start_all(cluster, *options).items():
+            self.assertEqual(process.wait(timeout=60), 0, cluster.log(name))
+
+    def end_of(self, cluster: Cluster, name: str, *options: str) -> int:
+        """Starts one site alone; returns its exit code."""
+        process = cluster.start(name, *options)
+        self.processes.append(process)
+        return process.wait(timeout=60)
+
+    def last_round(self, cluster: Cluster, name: str) -> int:
+        """The newest round that the site has recorded."""
+        return max(event["round"] for event in cluster.events(name) if event["event"] == "round")
+
+    def test_each_site_of_a_finished_run_ends_at_once(self):
+        """Without meeting anyone, though the coordinator's host is away; launch starts nothing."""
+        cluster = self.finished()
+        events = {name: cluster.events(name) for name in cluster.names}
+        for name in reversed(cluster.names):
+            self.assertEqual(self.end_of(cluster, name, "--resume=auto"), 0, cluster.log(name))
+            folder = cluster.output / name / "checkpoints" / self.LAST
+            told = f"run 'test' is finished: round 3 of 3; the model is in {folder}; nothing to do"
+            self.assertIn(told, cluster.log(name))
+            self.assertIn(told, (cluster.output / name / "log.txt").read_text(encoding="utf-8"))
+        launched = cluster.launch("--resume=auto")
+        self.assert_success(launched)
+        for name in cluster.names:
+            self.assertIn(f"{name}: run 'test' is finished: round 3 of 3", launched.stderr)
+            self.assertFalse((cluster.output / name / "console.txt").exists())
+            self.assertEqual(cluster.events(name), events[name])
+        # Sites that are told to resume meet, and see that nothing is left.
+        self.assert_success(cluster.launch("--resume"))
+
+    def test_more_rounds_let_it_go_on(self):
+        """In the run file of every site, or by --set."""
+        cluster = self.finished()
+        self.end_all(cluster, "--resume=auto", "--set", "run.outer.rounds=4")
+        self.assert_success(cluster.launch("--resume=auto", "--set", "run.outer.rounds=5"))
+        for name in cluster.names:
+            self.assertEqual(self.last_round(cluster, name), 5)
+
+    def test_a_site_that_was_behind_tries_and_gets_the_rest_from_the_others(self):
+        """Alone it ends with code 4, as before; launch brings the others to it."""
+        cluster = self.finished()
+        behind = cluster.output / "node2" / "checkpoints"
+        shutil.rmtree(behind / self.LAST)
+        self.assertEqual(self.end_of(cluster, "node1", "--resume=auto"), 0, cluster.log("node1"))
+        self.assertEqual(self.end_of(cluster, "node2", "--resume=auto"), 4, cluster.log("node2"))
+        self.assertNotIn("is finished", cluster.log("node2"))
+        self.assert_success(cluster.launch("--resume=auto"))
+        models = [(cluster.output / name / "checkpoints" / self.LAST / "model.safetensors").read_bytes()
+                  for name in cluster.names]
+        self.assertEqual(models[0], models[1])
+
+    def test_the_folder_of_another_run_is_refused(self):
+        """Its checkpoints are neither this run's end nor its begin."""
+        cluster = self.finished()
+        for option in ("--resume=auto", "--resume"):
+            code = self.end_of(cluster, "node1", option, "--set", "run.name=next")
+            self.assertEqual(code, 2, cluster.log("node1"))
+            self.assertIn("has checkpoints of run 'test', and this site is to train run 'next'",
+                          cluster.log("node1"))
+
+    def test_a_site_without_a_run_file_asks_the_others_first(self):
+        """They may have more rounds; if nobody comes, its checkpoint's own run counts."""
+        cluster = self.finished({1: {"run": ""}})
+        self.assertEqual(self.end_of(cluster, "node2", "--resume=auto"), 0, cluster.log("node2"))
+        self.assertIn("looks for the others, as its config names no run file", cluster.log("node2"))
+        self.assertIn("nothing to do: site node2 could not join within 10 s", cluster.log("node2"))
+        host = cluster.start("node1", "--resume=auto", "--set", "run.outer.rounds=4")
+        self.processes.append(host)
+        self.assertEqual(self.end_of(cluster, "node2", "--resume=auto"), 0, cluster.log("node2"))
+        self.assertEqual(host.wait(timeout=60), 0, cluster.log("node1"))
+        self.assertEqual(self.last_round(cluster, "node2"), 4)
+
+
 class OtherSites(ClusterTest):
     """A run goes on with other sites than its checkpoints are of."""
 

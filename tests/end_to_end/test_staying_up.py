@@ -93,9 +93,8 @@ class UnderSystemd(ClusterTest):
             config = {"name": name, "coordinator": {"endpoint": cluster.endpoint},
                       "network": {"address": "127.0.0.1", "keys": f"keys/sites/{name}"},
                       "devices": [{"kind": "cpu", "threads": 1}], "cpu": {"products": "first"},
-                      "data": "/srv/data", "output": "runs"}
+                      "data": "/srv/data", "output": "runs", "run": "run.json"}
             if index == 0:
-                config["run"] = "run.json"
                 config["coordinator"]["host"] = True
             else:
                 config["coordinator"]["site"] = sites[0]
@@ -134,6 +133,11 @@ class UnderSystemd(ClusterTest):
         said = self.machine.run("journalctl", "--unit", "farstep@*", "--output", "cat").stdout
         return said[-4000:]
 
+    def says_finished(self, site: str) -> bool:
+        """Whether the site has said since the boot that its run is finished."""
+        said = self.machine.run("journalctl", "--boot", "--unit", f"farstep@{site}", "--output", "cat")
+        return f"run 'mine' is finished: round {ROUNDS} of {ROUNDS}" in said.stdout
+
     def wait_for_round(self, number: int):
         """Waits until all sites have done this round and a step of the next one."""
         wait_until(lambda: all(any(event["round"] > number for event in self.events(site, "step"))
@@ -145,7 +149,7 @@ class UnderSystemd(ClusterTest):
         return self.machine.property(unit, "ActiveState"), self.machine.property(unit, "Result")
 
     def test_a_killed_site_and_a_restarted_machine_finish_the_run(self):
-        """Every round has one hash at all sites, to the last; then the units are inactive."""
+        """Every round has one hash at all sites, to the last; then the units stay inactive."""
         self.start_machine({"outer": {"rounds": ROUNDS}, "plan": {"base_steps": 60},
                             "evaluate": {"every_rounds": 0},
                             "deadlines": {"join_seconds": 60, "pause_seconds": 60,
@@ -175,6 +179,16 @@ class UnderSystemd(ClusterTest):
         self.assertEqual(max(hashes["lyon"]), ROUNDS)
         for number, voted in hashes["lyon"].items():
             self.assertEqual(voted, hashes["seoul"][number])
+
+        # A boot after the end starts them, and they have nothing to do, each alone.
+        records = {site: self.events(site, "run") for site in SITES}
+        self.machine.reboot()
+        wait_until(lambda: all(self.says_finished(site) for site in SITES), 60, "a new start")
+        wait_until(lambda: all(self.state(site) == ("inactive", "success") for site in SITES), 30,
+                   "the end of the units")
+        for site in SITES:
+            self.assertEqual(self.machine.property(f"farstep@{site}", "NRestarts"), "0")
+            self.assertEqual(self.events(site, "run"), records[site])
 
     def test_what_a_start_cannot_mend_is_not_started_again(self):
         """A wrong config ends the unit as failed; a missing peer does not."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from cluster import REPOSITORY, Cluster, ClusterTest, farstep, measures_time, wait_until
+from cluster import FARSTEP, REPOSITORY, Cluster, ClusterTest, farstep, measures_time, wait_until
 
 WAN_LAB = REPOSITORY / "scripts" / "wan_lab"
 TRAFFIC = Path(__file__).resolve().parent / "wan_traffic.py"
@@ -226,6 +227,28 @@ class Training(LabTest):
             passed_bytes = links["up"]["passed"]["bytes"]
             self.assertGreater(passed_bytes, sent_bytes)
             self.assertLess(passed_bytes, 1.3 * sent_bytes)
+
+    @measures_time
+    def test_doctor_tells_the_rate_of_a_long_line(self):
+        """Though TCP begins slowly: most of 50 Mbit/s over 80 ms, both ways."""
+        self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "80ms")
+        coordinator = {"endpoint": f"tcp://10.77.0.1:{PORT}"}
+        cluster = Cluster(self.folder, 2, sites={
+            index: {"network": {"address": f"10.77.0.{index + 1}"}, "coordinator": coordinator}
+            for index in range(2)})
+        doctors = [self.in_site(index + 1, FARSTEP, "doctor", cluster.folder / f"{name}.json",
+                                "--peers", "--wait", 30, "--json")
+                   for index, name in enumerate(cluster.names)]
+        for doctor in doctors:
+            findings = json.loads(doctor.communicate(timeout=90)[0])["findings"]
+            [link] = [finding for finding in findings if finding["subject"] == "link"]
+            self.assertEqual(link["grade"], "ok", link)
+            rates = re.findall(r"([0-9.]+) Mbit/s (?:to|from) it", link["text"])
+            self.assertEqual(len(rates), 2, link)
+            for rate in rates:
+                print(link["text"])
+                self.assertGreater(float(rate), 0.7 * 50)
+                self.assertLess(float(rate), 50)
 
     def test_a_coordinator_of_its_own_lives_in_the_lab(self):
         """Beside the first site."""

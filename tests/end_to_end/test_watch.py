@@ -2,8 +2,10 @@
 
 import contextlib
 import json
+import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -135,6 +137,43 @@ class Watch(ClusterTest):
             self.assertEqual((copies / name / "events.jsonl").read_bytes(),
                              (cluster.output / name / "events.jsonl").read_bytes())
         self.check_page(self.watch(copies), cluster.output)
+
+    def test_an_unreadable_copy_takes_its_site_alone_from_the_page(self):
+        """The coordinator's page shows the others and goes on; when the file is mended, all of them."""
+        cluster = Cluster(self.folder, 3, LONG)
+        address = f"127.0.0.1:{free_port()}"
+        sites = [cluster.start(name, *(["--watch", address] if name == "node1" else []))
+                 for name in cluster.names]
+        self.processes += sites
+        wait_until(lambda: len((state_of(address) or {}).get("sites", [])) == 3, 60,
+                   "all sites on the page")
+        copies = cluster.output / "node1" / "all_sites"
+        copy = copies / "node2" / "events.jsonl"
+        os.truncate(copy, 100)
+        wait_until(lambda: state_of(address)["unreadable"], 60, "the damage on the page")
+        state = state_of(address)
+        self.assertEqual([site["site"] for site in state["sites"]], ["node1", "node3"])
+        [unreadable] = state["unreadable"]
+        self.assertEqual((unreadable["site"], unreadable["file"]), ("node2", str(copy)))
+        self.assertIn(str(copy), unreadable["reason"])
+        self.assertIsNone(state["error"])
+        metrics = metrics_of(read(address, "/metrics"))
+        self.assertEqual(metrics["farstep_unreadable_files", ""], 1)
+        self.assertIn(("farstep_site_round", 'site="node3"'), metrics)
+        self.assertNotIn(("farstep_site_round", 'site="node2"'), metrics)
+        rounds = state["rounds_done"]
+        wait_until(lambda: state_of(address)["rounds_done"] > rounds, 60, "another round on the page")
+        beside = self.watch(copies)
+        wait_until(lambda: state_of(beside)["unreadable"], 60, "the damage on a page of its own")
+        for site in sites:
+            site.send_signal(signal.SIGINT)
+        for name, site in zip(cluster.names, sites):
+            self.assertEqual(site.wait(timeout=60), 130, cluster.log(name))
+        shutil.copyfile(cluster.output / "node2" / "events.jsonl", copy)
+        wait_until(lambda: not state_of(beside)["unreadable"], 60, "the mended copy on the page")
+        report = farstep("report", cluster.output, "--json")
+        self.assert_success(report)
+        self.assertEqual(json.loads(read(beside, "/api/report")), json.loads(report.stdout))
 
     def test_a_separate_coordinator_serves_the_page(self):
         """It holds no tensors and no site runs in it; its page has all sites."""

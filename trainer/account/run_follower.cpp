@@ -28,34 +28,65 @@ std::vector<fs::path> find_event_files(const fs::path& folder) {
 }
 
 bool RunFollower::poll() {
-  find_new_files();
-  bool has_news = false;
+  auto unreadable = find_new_files();
+  for (auto& file : files_) read(file);
+  leave_out_other_runs();
   std::vector<std::string> notes;
-  for (auto& file : files_) {
-    for (auto& record : file.events.poll()) {
-      add(file, std::move(record));
-      has_news = true;
+  bool has_news = false;
+  for (const auto& file : files_) {
+    if (!file.reason.empty()) {
+      const auto folder = file.path.parent_path().filename().string();
+      unreadable.push_back({file.path, file.site.empty() ? folder : file.site, file.reason});
+      continue;
     }
+    has_news |= file.has_news;
     if (auto note = file.events.note(); !note.empty()) notes.push_back(std::move(note));
   }
   if (notes != notes_ && !report_.sites.empty()) has_news = true;
+  if (unreadable != report_.unreadable) has_news = true;
   notes_ = std::move(notes);
-  if (has_news) report_.settle(notes_);
+  report_.unreadable = std::move(unreadable);
+  if (has_news && !report_.sites.empty()) report_.settle(notes_);
   return has_news;
 }
 
+void RunFollower::retry() {
+  for (auto& file : files_) {
+    if (!file.reason.empty()) file = {.path = file.path, .events = EventFollower(file.path)};
+  }
+}
+
 // A run's folder appears when its first site begins.
-void RunFollower::find_new_files() {
+std::vector<UnreadableFile> RunFollower::find_new_files() {
+  std::vector<UnreadableFile> unreadable;
   for (const auto& folder : folders_) {
     std::error_code error;
     if (!fs::exists(folder, error) && !error) continue;
-    for (const auto& path : find_event_files(folder)) {
-      if (std::ranges::find(files_, path, &File::path) != files_.end()) continue;
-      files_.push_back({path, EventFollower(path), ""});
+    try {
+      for (const auto& path : find_event_files(folder)) {
+        if (std::ranges::find(files_, path, &File::path) != files_.end()) continue;
+        files_.push_back({.path = path, .events = EventFollower(path)});
+      }
+    } catch (const DataError& failure) {
+      unreadable.push_back({folder, "", failure.what()});
     }
   }
   // Notes come in their order, whichever was there first.
   std::ranges::sort(files_, {}, &File::path);
+  return unreadable;
+}
+
+void RunFollower::read(File& file) {
+  file.has_news = false;
+  if (!file.reason.empty()) return;
+  try {
+    for (auto& record : file.events.poll()) {
+      add(file, std::move(record));
+      file.has_news = true;
+    }
+  } catch (const DataError& error) {
+    leave_out(file, error.what());
+  }
 }
 
 void RunFollower::add(File& file, Record record) {
@@ -74,12 +105,36 @@ SiteReport& RunFollower::site_of(File& file, const Record& record) {
   if (!std::holds_alternative<RunEvent>(record.event)) {
     throw DataError(fmt::format("{}: does not begin with a \"run\" event", file.path.string()));
   }
-  file.site = record.site;
-  if (std::ranges::find(sites, file.site, &SiteReport::site) != sites.end()) {
-    throw DataError(fmt::format("two event files are of site {}", file.site));
+  if (std::ranges::find(sites, record.site, &SiteReport::site) != sites.end()) {
+    throw DataError(
+        fmt::format("{}: is of site {}, as another file is", file.path.string(), record.site));
   }
+  file.site = record.site;
   sites.emplace_back(file.site);
   return sites.back();
+}
+
+// Half of a site's records would give wrong figures, so all of them go.
+void RunFollower::leave_out(File& file, const std::string& reason) {
+  file.reason = reason;
+  // Without a record of its own it has no site here.
+  if (file.site.empty()) return;
+  std::erase_if(report_.sites, [&](const SiteReport& site) { return site.site == file.site; });
+}
+
+// A run that is over may have left files in the folder of the next one.
+void RunFollower::leave_out_other_runs() {
+  if (report_.sites.empty()) return;
+  const auto newest = std::ranges::max_element(report_.sites, {}, &SiteReport::last_seen);
+  const auto site = newest->site, run = newest->run.run;
+  for (auto& file : files_) {
+    if (file.site.empty() || !file.reason.empty()) continue;
+    const auto& own = *std::ranges::find(report_.sites, file.site, &SiteReport::site);
+    if (own.run.run == run) continue;
+    leave_out(file, fmt::format("{}: belongs to run {}, and the newest record, of {}, to run {}: "
+                                "one folder is for one run",
+                                file.path.string(), own.run.run, site, run));
+  }
 }
 
 }  // namespace farstep

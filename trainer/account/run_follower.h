@@ -1,4 +1,5 @@
-// Reads the event files of a run's folder, also while they grow, and counts them.
+// Reads the event files of a run's folder, also while they grow, and counts them. A file that
+// cannot be read is told, and takes nothing from the figures of the other sites.
 //
 // Not thread-safe.
 #pragma once
@@ -23,23 +24,33 @@ class RunFollower {
   explicit RunFollower(std::vector<std::filesystem::path> folders) : folders_(std::move(folders)) {}
 
   // Reads what has been written since the last call, also files that are new. Returns whether there
-  // was anything. Throws DataError if a file is no event file, became shorter, or does not belong
-  // to the run of the others. Nothing can be read after an exception.
+  // was anything. A file is unreadable from the call on in which it is no event file, became
+  // shorter, or is not of the run of the newest record: then nothing of its site is in the report.
   bool poll();
+  // Lets the next poll() read the unreadable files anew, from their begin.
+  void retry();
 
   // Returns the run so far; null if nothing was read yet.
   const RunReport* report() const { return report_.sites.empty() ? nullptr : &report_; }
+  // Returns what cannot be read, as the last poll() found it; report() has the same.
+  const std::vector<UnreadableFile>& unreadable() const { return report_.unreadable; }
 
  private:
   struct File {
     std::filesystem::path path;
     EventFollower events;
-    std::string site;  // empty until the first record
+    std::string site = {};    // empty until the first record
+    std::string reason = {};  // why it is unreadable; empty: it is not
+    bool has_news = false;    // in this poll()
   };
 
-  void find_new_files();
+  // Returns the folders that cannot be read.
+  std::vector<UnreadableFile> find_new_files();
+  void read(File& file);
   void add(File& file, Record record);
   SiteReport& site_of(File& file, const Record& record);
+  void leave_out(File& file, const std::string& reason);
+  void leave_out_other_runs();
 
   const std::vector<std::filesystem::path> folders_;
   std::vector<File> files_;

@@ -8,23 +8,23 @@
 #include <numeric>
 
 #include "trainer/account/membership.h"
-#include "trainer/base/error.h"
 
 namespace farstep {
 
 namespace {
 
-// Throws if the files do not belong together. Notes sites whose file is missing.
-void check_sites(RunReport& report) {
-  for (const auto& site : report.sites) {
-    if (site.run.run != report.run) {
-      throw DataError(fmt::format("{} belongs to run {}, {} to run {}: report one run at a time",
-                                  report.sites.front().site, report.run, site.site, site.run.run));
-    }
+// Notes the sites that are left out, and why.
+void note_missing_sites(RunReport& report) {
+  for (const auto& file : report.unreadable) {
+    report.notes.push_back(fmt::format("{}{}; it is left out of all sums",
+                                       file.site.empty() ? "" : fmt::format("{}: ", file.site),
+                                       file.reason));
   }
   // A missing site is a note and no error, as folders are often fetched one by one.
   for (const auto& name : report.site_names) {
-    if (std::ranges::find(report.sites, name, &SiteReport::site) == report.sites.end()) {
+    const auto is_here = std::ranges::find(report.sites, name, &SiteReport::site);
+    const auto is_unreadable = std::ranges::find(report.unreadable, name, &UnreadableFile::site);
+    if (is_here == report.sites.end() && is_unreadable == report.unreadable.end()) {
       report.notes.push_back(fmt::format("{}: no events here; it is left out of all sums", name));
     }
   }
@@ -107,7 +107,7 @@ void RunReport::settle(const std::vector<std::string>& file_notes) {
   if (!std::ranges::is_sorted(sites, {}, place)) std::ranges::stable_sort(sites, {}, place);
   run = sites.front().run.run;
   notes = file_notes;
-  check_sites(*this);
+  note_missing_sites(*this);
   rounds_done = std::ranges::max_element(sites, {}, &SiteReport::rounds_done)->rounds_done;
   collect_losses(*this);
 }

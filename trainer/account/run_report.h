@@ -4,6 +4,7 @@
 // from them. Not thread-safe.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,12 +14,22 @@
 
 namespace farstep {
 
+// A file, or a folder of them, that counts in no figure.
+struct UnreadableFile {
+  std::filesystem::path path;
+  std::string site;    // whose it is; empty: of a folder that cannot be read
+  std::string reason;  // names the path
+
+  bool operator==(const UnreadableFile&) const = default;
+};
+
 struct RunReport {
   std::string run;
-  int64_t rounds_done = 0;         // the most that any site has committed
-  Names site_names;                // of all sites, in order of their ids
-  std::vector<SiteReport> sites;   // those with records here, in the same order
-  std::vector<std::string> notes;  // missing sites and unfinished lines
+  int64_t rounds_done = 0;        // the most that any site has committed
+  Names site_names;               // of all sites, in order of their ids
+  std::vector<SiteReport> sites;  // those with records here, in the same order
+  std::vector<UnreadableFile> unreadable;
+  std::vector<std::string> notes;  // unreadable files, missing sites and unfinished lines
   // By round. Training loss: mean over the tokens of all sites. Validation loss: over the shares of
   // the members of that time, in rounds for which every share is present.
   std::map<int64_t, double> train_losses, validation_losses;
@@ -27,9 +38,9 @@ struct RunReport {
   std::map<int64_t, double> validation_accuracies;
   std::map<int64_t, double> noise_scales;  // by round in which it is known; equal at all sites
 
-  // Puts the sites into the order of the run, and makes all other members from them; `file_notes`
-  // come first among the notes. Takes time in proportion to the rounds, not to the steps. There
-  // must be a site. Throws DataError if the sites belong to different runs.
+  // Puts the sites into the order of the run, and makes all other members from them and from
+  // `unreadable`; `file_notes` come first among the notes. Takes time in proportion to the rounds,
+  // not to the steps. There must be a site, and all must be of one run.
   void settle(const std::vector<std::string>& file_notes = {});
 
   // Returns what the counts called tokens count: "tokens" or "images".

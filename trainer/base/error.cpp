@@ -7,7 +7,7 @@ namespace {
 
 // What a restart mends has code 4 and no other, so that a supervisor can restart on it alone.
 constexpr ExitCode kExitCodes[] = {
-    {0, "done", ""},
+    {0, "done, or the run was finished already", ""},
     {1, "a bug", "report it with the log; --resume continues"},
     {2, "wrong config or arguments", "correct what the message names; a restart does not help"},
     {3, "bad data or checkpoint, or a full disk", "replace the file that the message names"},

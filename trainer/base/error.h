@@ -69,6 +69,12 @@ class PeerError : public Error {
   std::string site_;
 };
 
+// The coordinator has not answered in time, or other sites have not come: this site has not joined.
+class NotJoinedError : public PeerError {
+ public:
+  explicit NotJoinedError(const std::string& message) : PeerError("", message) {}
+};
+
 // This site counts as lost, and the others go on without it. It can take their state and join
 // again, as a new process could.
 class LeftBehindError : public PeerError {

@@ -8,9 +8,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 namespace farstep {
+
+inline constexpr std::string_view kCheckpointsFolder =
+    "checkpoints";  // the root, in a site's folder
 
 struct CheckpointEntry {
   std::filesystem::path folder;

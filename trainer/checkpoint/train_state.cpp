@@ -76,10 +76,14 @@ TrainProgress load_progress(const CheckpointEntry& entry) {
   return progress;
 }
 
+Json load_run_config(const CheckpointEntry& entry) {
+  return load_json_data(entry.folder / kRun);
+}
+
 void load_checkpoint(const CheckpointEntry& entry, TrainState& into) {
   const auto& folder = entry.folder;
   into.progress = load_progress(entry);
-  into.run_config = load_json_data(folder / kRun);
+  into.run_config = load_run_config(entry);
   into.model_config = read_file(folder / kHfConfigFile);
   SafetensorsFile(folder / kHfModelFile).copy_all(into.global);
   SafetensorsFile(folder / kOuter).copy_all(into.outer);

@@ -93,6 +93,9 @@ SavedCheckpoint save_checkpoint(const std::filesystem::path& root, const TrainSt
 // version of Farstep.
 TrainProgress load_progress(const CheckpointEntry& entry);
 
+// Returns the run config of the checkpoint. Throws DataError.
+Json load_run_config(const CheckpointEntry& entry);
+
 // Reads progress, run_config and model_config, and fills the buffers in `into`, which must be those
 // that were saved. Throws DataError if names, dtypes or shapes differ or a file is malformed.
 // resumable_checkpoints() has verified the manifest.

@@ -30,7 +30,10 @@ struct DoctorOptions {
           "also test the way to every other site and back, over the run's own addresses and ports: "
           "start `farstep doctor --peers` at all sites at about the same time");
     visit("wait", wait, "seconds to wait for the other sites", in_range(1, 86'400));
-    visit("seconds", seconds, "about how long one transfer to a peer may take", in_range(0.05, 60));
+    visit("seconds", seconds,
+          "about how long the transfer to a peer lasts that counts; all of one direction take 10 "
+          "times as long at most",
+          in_range(0.05, 60));
     visit("json", json, "print one JSON object instead of lines");
   }
 };

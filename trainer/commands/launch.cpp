@@ -40,9 +40,8 @@ int launch_command(const Arguments& arguments) {
   for (const auto& text : options->set) {
     request.options.insert(request.options.end(), {"--set", text});
   }
-  if (options->resume != Resume::kNever) {
-    request.options.push_back(fmt::format("--resume={}", name_of(options->resume)));
-  }
+  if (options->resume == Resume::kAlways) request.options.emplace_back("--resume");
+  request.resumes_if_possible = options->resume == Resume::kAuto;
   const Interrupt interrupt;
   return launch(request, interrupt.token());
 }

@@ -31,7 +31,10 @@ struct ProfileOptions {
     visit("set", set,
           "PATH=VALUE: replaces a value of the config; run.PATH=VALUE one of the run file");
     visit("links", links, "also measure the links; every site of the run does so at once");
-    visit("seconds", seconds, "about how long one probe may take", above(0));
+    visit("seconds", seconds,
+          "about how long one probe may take; of a link 10 times as long, until its rate stands "
+          "still",
+          above(0));
     visit("json", json, "print one JSON object instead of tables");
   }
 };

@@ -7,7 +7,7 @@ namespace farstep {
 
 inline constexpr const char* kResumeDoc =
     "go on from the newest round that all sites have a checkpoint of; --resume=auto begins anew if "
-    "no site has one";
+    "no site has one, and ends at once where the site has the last round";
 
 // --resume alone (see command_line.h).
 inline Resume value_without_text(Resume /*type*/) {

@@ -13,7 +13,7 @@ namespace farstep {
 struct Examination {
   bool peers = false;         // meets the other sites, where the same is done at the same time
   double wait_seconds = 120;  // how long it waits for them
-  double probe_seconds = 1;   // about the longest time of a transfer to a peer
+  double probe_seconds = 1;   // of LinkProbe
   bool has_kernels = false;   // the program was built with CUDA
 };
 

@@ -4,12 +4,14 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/settings/run_config.h"
 #include "trainer/settings/site_config.h"
+#include "wan/link/lanes.h"
 #include "wan/secure/certificates.h"
 #include "wan/secure/credentials.h"
 #include "wan/secure/key_folder.h"
@@ -36,13 +38,25 @@ std::string bracketed(const std::string& address) {
   return address.find(':') == std::string::npos ? address : "[" + address + "]";
 }
 
-// Ports of every site: with keys one, without keys one for each peer and connection, after the
-// coordinator's at the host. Sites of one machine have different ones.
+// The most ports that a site without keys takes for its links, as `sync.lanes` is by default: the
+// lanes of that many sites, for each of them. When sites are lost, those that are left may have
+// more lanes with each other.
+int64_t most_link_ports(int64_t sites) {
+  const auto lanes = RunConfig{}.sync.lanes;
+  int64_t most = 0;
+  for (int64_t left = 1; left <= sites; ++left) {
+    most = std::max(most, left * lanes.value_or(lanes_for(left)));
+  }
+  return most;
+}
+
+// Ports of every site: with keys one, without keys those of its links, after the coordinator's at
+// the host. Sites of one machine have different ones.
 class Ports {
  public:
   explicit Ports(const InitPlan& plan) {
     const auto sites = static_cast<int64_t>(plan.sites.size());
-    constexpr int64_t kMostLanes = 2;     // between two sites, by default
+    const int64_t own_ports = plan.has_keys ? 1 : most_link_ports(sites);
     std::map<std::string, int64_t> next;  // free port by address
     for (const auto& site : plan.sites) {
       if (site.address.empty()) continue;
@@ -54,7 +68,7 @@ class Ports {
           !plan.has_keys && !has_coordinator && !site.port && first == kFirstPort;
       first_[site.name] = has_coordinator || leaves_gap ? first + 1 : first;
       if (site.name == plan.host) coordinator_ = first;
-      free = first_[site.name] + (plan.has_keys ? 1 : kMostLanes * sites);
+      free = first_[site.name] + own_ports;
     }
   }
 

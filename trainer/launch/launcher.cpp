@@ -16,6 +16,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/system/child_process.h"
 #include "trainer/base/system/file.h"
+#include "trainer/launch/finished_run.h"
 #include "trainer/launch/lab_places.h"
 #include "trainer/settings/load_config.h"
 #include "trainer/telemetry/event_log.h"
@@ -86,7 +87,8 @@ std::vector<ListedCoordinator> listed_coordinators(const CoordinatorAddress& coo
 
 struct Cluster {
   std::vector<Launched> launched;
-  std::set<fs::path> outputs;    // of all sites; mostly one
+  std::set<fs::path> outputs;  // of all sites; mostly one
+  std::vector<SiteConfig> sites;
   std::optional<RunConfig> run;  // if a config names the run file
 };
 
@@ -112,6 +114,7 @@ Cluster prepare(const LaunchRequest& request) {
     const auto output = fs::path(loaded.site.output) / loaded.site.name;
     make_folder(output);
     cluster.outputs.insert(loaded.site.output);
+    cluster.sites.push_back(loaded.site);
     cluster.launched.push_back({.name = loaded.site.name,
                                 .arguments = {"train", "--config", file.string()},
                                 .coordinators = listed_coordinators(loaded.site.coordinator),
@@ -125,6 +128,27 @@ Cluster prepare(const LaunchRequest& request) {
     site.events->poll();  // skips the records of an earlier process
   }
   return cluster;
+}
+
+// Returns whether all sites have all of their run, and tells so. Otherwise says to the sites how to
+// resume. A site that was behind when the others ended needs them, so they must not end at once.
+bool is_finished(Cluster& cluster) {
+  std::size_t num_finished = 0;
+  std::string text;
+  for (const auto& site : cluster.sites) {
+    const auto finished = finished_run(site, cluster.run);
+    if (!finished || !finished->doubt.empty()) continue;
+    ++num_finished;
+    text += fmt::format("{}: {}\n", site.name, finished->text());
+  }
+  if (num_finished == cluster.sites.size()) {
+    fmt::print(stderr, "{}nothing to do; more outer.rounds let the run go on\n", text);
+    return true;
+  }
+  for (auto& one : cluster.launched) {
+    if (one.events) one.arguments.emplace_back(num_finished > 0 ? "--resume" : "--resume=auto");
+  }
+  return false;
 }
 
 // Assigns to every process the network and the address of its site in the lab. A coordinator runs
@@ -300,6 +324,7 @@ const Launched* watch(std::vector<Launched>& launched, const Grace& grace,
 
 int launch(const LaunchRequest& request, const std::stop_token& stop) {
   auto cluster = prepare(request);
+  if (request.resumes_if_possible && is_finished(cluster)) return 0;
   auto& launched = cluster.launched;
   std::optional<LabPlaces> places;  // until the sites are started
   if (!request.lab.empty()) {

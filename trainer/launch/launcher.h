@@ -15,8 +15,11 @@ struct LaunchRequest {
   std::filesystem::path folder;        // site configs *.json, but for *.profile.json and run.json
   std::vector<std::string> options;    // passed on to every `farstep train`
   std::vector<std::string> overrides;  // the --set values among `options`, to read the configs with
-  std::optional<WatchOptions> watch;   // how the run's page is served meanwhile; nullopt: not
-  std::filesystem::path lab;  // lab.json of a running wan_lab; empty: the machine's network
+  // Passes on --resume=auto too; --resume if sites have all of their run and others do not, which
+  // need them; and starts nothing if all have.
+  bool resumes_if_possible = false;
+  std::optional<WatchOptions> watch;  // how the run's page is served meanwhile; nullopt: not
+  std::filesystem::path lab;          // lab.json of a running wan_lab; empty: the machine's network
 };
 
 // Runs all sites with one progress bar per site on the terminal. A stop is passed on to all sites

@@ -66,7 +66,9 @@ std::optional<Welcome> SitePeers::register_site(const JoinRequest& request,
     if (coordinator_ || !secure_port_) throw;
     const auto reason = secure_port_->failure(site_.coordinators().front().site);
     if (reason.empty()) throw;
-    throw PeerError(error.site(), fmt::format("{} {}", error.what(), reason));
+    const auto text = fmt::format("{} {}", error.what(), reason);
+    if (dynamic_cast<const NotJoinedError*>(&error) != nullptr) throw NotJoinedError(text);
+    throw PeerError(error.site(), text);
   }
 }
 

@@ -42,8 +42,8 @@ class SitePeers : public Peers {
  public:
   // Starts the coordinator if this site hosts it, joins with `request` and waits for all sites.
   // Returns null if a stop was requested before all had joined. `wait_seconds`: how long to wait
-  // for the others, if not join_seconds of the own run file. `clock` must outlive this. Throws
-  // ConfigError, DataError or PeerError.
+  // for the others, if not join_seconds of the own run file; then it throws NotJoinedError. `clock`
+  // must outlive this. Throws ConfigError, DataError or PeerError.
   static std::unique_ptr<SitePeers> join(const LoadedSite& loaded, const JoinRequest& request,
                                          Clock& clock, const std::stop_token& stop,
                                          const MembershipFiles& files = {},

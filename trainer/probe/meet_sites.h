@@ -34,7 +34,7 @@ struct SiteNote {
 
 struct MeetingRequest {
   std::string command;  // a site that joins by another command is refused
-  double seconds = 1;   // about the longest time of a transfer in one direction
+  double seconds = 1;   // of LinkProbe
   // How long to wait for the others; nullopt: deadlines.join_seconds.
   std::optional<double> wait_seconds = {};
   std::string data_digest = {};

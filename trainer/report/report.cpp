@@ -48,7 +48,10 @@ RunReport build_report(const std::filesystem::path& run_folder) {
                     run_folder.string(), kEventFile));
   }
   RunFollower follower({run_folder});
-  if (!follower.poll()) {
+  const bool has_news = follower.poll();
+  // Sums without a site that is there would be taken for those of the run.
+  if (!follower.unreadable().empty()) throw DataError(follower.unreadable().front().reason);
+  if (!has_news) {
     throw DataError(fmt::format("{}: no site has recorded anything", run_folder.string()));
   }
   return *follower.report();

@@ -133,6 +133,7 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   TrainState state;
   auto& progress = state.progress;
   progress = load_progress(resumed);
+  ground_.require_of_run(progress, run.config.name);
   // Before the buffers are made, as it decides which of them exist.
   strategy.restore(progress.strategy);
   run.position = {.rounds_done = progress.round,

@@ -11,7 +11,6 @@
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/base/system/log.h"
-#include "trainer/checkpoint/train_state.h"
 #include "trainer/peers/known_sites.h"
 
 namespace farstep {
@@ -40,7 +39,7 @@ SiteGround::SiteGround(const LoadedSite& loaded, Resume wanted)
       resume(resume_with(wanted, checkpoint_root())),
       recorder(output, loaded.site.name, clock) {
   make_folder(output);
-  log_to_file(output / "log.txt");
+  log_to_file(output / kLogFile);
   // A new run would mix its events and checkpoints with the old ones.
   if (resume == Resume::kNever && !list_checkpoints(checkpoint_root()).empty()) {
     throw ConfigError(fmt::format(
@@ -57,7 +56,9 @@ JoinRequest SiteGround::join_request(const LoadedSite& loaded,
   request.resume = resume;
   if (resume == Resume::kAlways) {
     for (const auto& entry : resumable_checkpoints(checkpoint_root())) {
-      const int64_t syncs = load_progress(entry).syncs;
+      const auto progress = load_progress(entry);
+      if (loaded.run) require_of_run(progress, loaded.run->at("name").get<std::string>());
+      const int64_t syncs = progress.syncs;
       auto& offered = request.resumable_syncs;
       if (std::ranges::find(offered, syncs) == offered.end()) offered.push_back(syncs);
     }
@@ -67,6 +68,14 @@ JoinRequest SiteGround::join_request(const LoadedSite& loaded,
   if (data_digest) request.facts["data_digest"] = checksum_text(*data_digest);
   request.profile = own_profile(site);
   return request;
+}
+
+void SiteGround::require_of_run(const TrainProgress& progress, const std::string& run) const {
+  if (progress.run == run) return;
+  throw ConfigError(fmt::format(
+      "output: {} has checkpoints of run '{}', and this site is to train run '{}': give "
+      "another output, or move that folder away",
+      output.string(), progress.run, run));
 }
 
 std::optional<CheckpointEntry> SiteGround::newest_checkpoint() const {

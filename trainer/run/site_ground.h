@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainer/base/clock.h"
 #include "trainer/checkpoint/checkpoint_folder.h"
+#include "trainer/checkpoint/train_state.h"
 #include "trainer/inner/cores.h"
 #include "trainer/settings/load_config.h"
 #include "trainer/telemetry/recorder.h"
@@ -15,19 +18,25 @@
 
 namespace farstep {
 
+inline constexpr std::string_view kLogFile = "log.txt";  // in the site's folder
+
 struct SiteGround {
   // Makes the site's folder, and writes the log there from now on. Throws ConfigError or DataError.
   // A folder that already holds a run is a ConfigError if the site never resumes.
   SiteGround(const LoadedSite& loaded, Resume wanted);
   SiteGround(const SiteGround&) = delete;
 
-  std::filesystem::path checkpoint_root() const { return output / "checkpoints"; }
+  std::filesystem::path checkpoint_root() const { return output / kCheckpointsFolder; }
   // Returns the site's request to join the run with data of that digest; nullopt: it has none.
+  // Throws ConfigError if the checkpoints are of another run than the site's run file.
   JoinRequest join_request(const LoadedSite& loaded, std::optional<uint64_t> data_digest) const;
   // Returns the newest checkpoint after `syncs` syncs, from which all sites resume. Returns nullopt
   // if this site never resumes, or has none and begins anew, which it can before the first sync.
   // Throws DataError.
   std::optional<CheckpointEntry> checkpoint_after(int64_t syncs) const;
+
+  // Throws ConfigError if this checkpoint's progress is of a run of another name.
+  void require_of_run(const TrainProgress& progress, const std::string& run) const;
 
   // Returns the newest checkpoint; nullopt if there is none, or this site never resumes.
   std::optional<CheckpointEntry> newest_checkpoint() const;

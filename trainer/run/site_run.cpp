@@ -10,7 +10,9 @@
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
+#include "trainer/base/system/log.h"
 #include "trainer/data/loader.h"
+#include "trainer/launch/finished_run.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/model/cpu_instructions.h"
 #include "trainer/model/device.h"
@@ -77,7 +79,8 @@ void log_failure(std::string_view text, Save&& save) {
 }  // namespace
 
 std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, Resume resume,
-                                       const std::stop_token& stop) {
+                                       const std::stop_token& stop,
+                                       std::optional<double> wait_seconds) {
   in_file(loaded.file, [&] { load_gpu_library(loaded.site.devices); });
   CheckedSite checked(loaded);
   require_site(checked);
@@ -87,7 +90,8 @@ std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, Resume resume,
                       {.journal = ground->site.coordinator.journal,
                        .term = ground->output / "term.json",
                        .records = ground->output / kEventFile,
-                       .copies = ground->output / kCopiesFolder});
+                       .copies = ground->output / kCopiesFolder},
+                      wait_seconds);
   if (!peers) return nullptr;
   return peers->telling_failure([&] {
     require_run(checked, *peers);
@@ -312,19 +316,50 @@ void SiteRun::leave(Outcome outcome, const std::string& message) {
                 outcome == Outcome::kDone ? deadlines.join_seconds : deadlines.leave_seconds);
 }
 
+namespace {
+
+// Returns the run if this site resumes it if it can, and has all of it.
+std::optional<FinishedRun> finished_before(const LoadedSite& loaded, Resume resume) {
+  if (resume != Resume::kAuto) return std::nullopt;
+  std::optional<RunConfig> run;
+  if (loaded.run) run = run_config_from_json(*loaded.run, loaded.run_file);
+  auto finished = finished_run(loaded.site, run);
+  if (!finished) return std::nullopt;
+  log_to_file(std::filesystem::path(loaded.site.output) / loaded.site.name / kLogFile);
+  if (finished->doubt.empty()) {
+    spdlog::info(
+        "{}; nothing to do. More outer.rounds let it go on; --resume without auto meets "
+        "the other sites, as one that is behind needs it",
+        finished->text());
+  } else {
+    spdlog::info("{}; this site looks for the others, as {}", finished->text(), finished->doubt);
+  }
+  return finished;
+}
+
+}  // namespace
+
 // The process stays, but all of the run's parts are made anew, and take the path that a site has
 // which is started again. A coordinator that this site hosts ends with them, and the run with it if
 // there is no stand-by.
 int train_site(const LoadedSite& loaded, Resume resume, const std::stop_token& stop) {
+  auto finished = finished_before(loaded, resume);
+  if (finished && finished->doubt.empty()) return 0;
+  const auto wait_seconds = finished ? std::optional(finished->join_seconds) : std::nullopt;
   const auto cores = allowed_cores();
   while (true) {
     try {
-      const auto run = SiteRun::open(loaded, resume, stop);
+      const auto run = SiteRun::open(loaded, resume, stop, wait_seconds);
       return run ? run->train(stop) : kExitInterrupted;
+    } catch (const NotJoinedError& error) {
+      if (!finished) throw;
+      spdlog::info("{}; nothing to do: {}", finished->text(), error.what());
+      return 0;
     } catch (const LeftBehindError& error) {
       const bool is_only = loaded.site.coordinators().size() == 1;
       if (loaded.site.hosted_coordinator() && is_only) throw;
       spdlog::warn("{}; this site joins again", error.what());
+      finished.reset();  // the run goes on
     }
     resume = Resume::kAuto;
     stay_on_cores(cores);  // of its threads, as before the run pinned them

@@ -32,9 +32,11 @@ class SiteRun {
  public:
   // Joins the run. If it resumes, continues from the newest sync of which all sites have
   // checkpoints. If the run goes on already, train() takes the other sites' state. Returns null if
-  // a stop was requested before all sites had joined. Throws ConfigError, DataError or PeerError.
+  // a stop was requested before all sites had joined. `wait_seconds` is as in SitePeers::join().
+  // Throws ConfigError, DataError or PeerError.
   static std::unique_ptr<SiteRun> open(const LoadedSite& loaded, Resume resume,
-                                       const std::stop_token& stop);
+                                       const std::stop_token& stop,
+                                       std::optional<double> wait_seconds = {});
   // Aborts all transfers on the links.
   ~SiteRun();
   SiteRun(const SiteRun&) = delete;
@@ -83,8 +85,9 @@ class SiteRun {
 };
 
 // Trains this site to the end of the run, and returns the process's exit code. A site that was
-// silent for too long takes the state of those who went on, and joins them again. Throws as
-// SiteRun does.
+// silent for too long takes the state of those who went on, and joins them again. With kAuto, a
+// site that has all rounds of the run ends at once; if that is in doubt (FinishedRun), when the
+// others have not come. Throws as SiteRun does.
 int train_site(const LoadedSite& loaded, Resume resume, const std::stop_token& stop);
 
 }  // namespace farstep

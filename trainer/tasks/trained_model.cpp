@@ -8,7 +8,7 @@ namespace farstep {
 
 HfFolder trained_model(const std::filesystem::path& folder) {
   if (std::filesystem::exists(folder / kHfConfigFile)) return read_hf_folder(folder);
-  const auto checkpoints = resumable_checkpoints(folder / "checkpoints");
+  const auto checkpoints = resumable_checkpoints(folder / kCheckpointsFolder);
   if (checkpoints.empty()) {
     throw DataError(fmt::format(
         "{}: neither a model (config.json, model.safetensors) nor a site's folder with checkpoints",

@@ -127,6 +127,9 @@ void add_run(Page& page, const RunReport& report) {
   page.add({}, static_cast<double>(start.rounds));
   page.begin("farstep_sites", kGauge, "Sites of the run.");
   page.add({}, static_cast<double>(report.site_names.size()));
+  page.begin("farstep_unreadable_files", kGauge,
+             "Files of records that cannot be read, whose sites count in no figure.");
+  page.add({}, static_cast<double>(report.unreadable.size()));
   page.begin("farstep_training_loss", kGauge, "Training loss of the last round, over all sites.");
   const auto last = [](const std::map<int64_t, double>& figures) {
     return figures.empty() ? std::nullopt : std::optional(figures.rbegin()->second);

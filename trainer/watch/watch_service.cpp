@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <optional>
 
 #include "trainer/base/error.h"
 #include "trainer/report/page_style.h"
@@ -22,7 +23,10 @@ namespace {
 constexpr double kLookSeconds = 0.5;
 // Without news a stream says so often that its reader is still served.
 constexpr int64_t kLooksOfSilence = 20;
-constexpr double kRetrySeconds = 5;  // a folder that cannot be read costs as much as one that can
+// An unreadable file is read again from its begin, which costs as much as a readable one. So the
+// pause is twenty times the last reading, and at least so long.
+constexpr double kRetrySeconds = 5;
+constexpr double kRetryPause = 20;
 constexpr double kLeastWindow = 10, kMostWindow = 86'400;  // of the timeline, seconds
 constexpr const char* kJsonType = "application/json";
 
@@ -86,11 +90,10 @@ std::optional<double> window_of(const HttpRequest& request) {
 
 WatchService::WatchService(std::vector<std::filesystem::path> folders, WatchOptions options,
                            const Clock& clock)
-    : folders_(std::move(folders)),
-      options_(std::move(options)),
+    : options_(std::move(options)),
       token_(token_of(options_)),
       clock_(clock),
-      follower_(std::in_place, folders_),
+      follower_(std::move(folders)),
       alarm_command_(options_.on_alarm, clock),
       server_(address_of(options_.listen),
               [this](const HttpRequest& request) { return answer(request); }),
@@ -122,7 +125,7 @@ void WatchService::run() {
       event = ": still here\n\n";
       silent_looks = 1;
     }
-    const auto run = follower_->report() != nullptr ? follower_->report()->run : "";
+    const auto run = follower_.report() != nullptr ? follower_.report()->run : "";
     const auto alarms = alarms_;
     lock.unlock();
     if (!event.empty()) server_.publish(event);
@@ -134,22 +137,24 @@ void WatchService::run() {
   }
 }
 
-// A file that was replaced belongs to a new run, which is read from its start. A folder that cannot
-// be read stays an error on the page until it can.
+// A file that was replaced belongs to a new run, and is read from its start. What cannot be read
+// stays on the page until it can.
 void WatchService::follow() {
-  if (clock_.now_seconds() < retry_seconds_) return;
-  bool has_changed = !error_.empty();
-  try {
-    if (follower_->poll()) has_changed = true;
-    error_.clear();
-  } catch (const DataError& error) {
-    if (error_ != error.what()) spdlog::warn("watch: {}", error.what());
-    error_ = error.what();
-    has_changed = true;
-    follower_.emplace(folders_);
-    retry_seconds_ = clock_.now_seconds() + kRetrySeconds;
+  const auto before = follower_.unreadable();
+  const double begin_seconds = clock_.now_seconds();
+  const bool retries = !before.empty() && begin_seconds >= retry_seconds_;
+  if (retries) follower_.retry();
+  bool has_changed = follower_.poll();
+  const auto& unreadable = follower_.unreadable();
+  for (const auto& file : unreadable) {
+    if (std::ranges::find(before, file) == before.end()) spdlog::warn("watch: {}", file.reason);
   }
-  if (const auto* report = follower_->report()) {
+  if (!unreadable.empty() && (retries || before.empty())) {
+    const double end_seconds = clock_.now_seconds();
+    retry_seconds_ =
+        end_seconds + std::max(kRetrySeconds, kRetryPause * (end_seconds - begin_seconds));
+  }
+  if (const auto* report = follower_.report()) {
     auto alarms = alarms_of(*report, clock_.unix_seconds());
     const auto is_same = [](const Alarm& a, const Alarm& b) { return a.is_same(b); };
     if (!std::ranges::equal(alarms, alarms_, is_same)) has_changed = true;
@@ -158,15 +163,25 @@ void WatchService::follow() {
   if (has_changed) ++version_;
 }
 
-Json WatchService::status() const {
-  if (follower_->report() == nullptr) {
-    return {{"version", version_},
-            {"now", clock_.unix_seconds()},
-            {"run", nullptr},
-            {"error", error_.empty() ? Json(nullptr) : Json(error_)}};
+std::string WatchService::error() const {
+  if (follower_.report() != nullptr) return "";
+  std::string text;
+  for (const auto& file : follower_.unreadable()) {
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", file.reason);
   }
-  auto json = status_json(*follower_->report(), alarms_, version_, clock_.unix_seconds());
-  json["error"] = nullptr;
+  return text;
+}
+
+Json WatchService::status() const {
+  Json json;
+  if (const auto* report = follower_.report()) {
+    json = status_json(*report, alarms_, version_, clock_.unix_seconds());
+  } else {
+    json = {{"version", version_}, {"now", clock_.unix_seconds()}, {"run", nullptr}};
+  }
+  const auto reason = error();
+  json["error"] = reason.empty() ? Json(nullptr) : Json(reason);
+  json["unreadable"] = unreadable_json(follower_.unreadable());
   return json;
 }
 
@@ -199,10 +214,11 @@ HttpResponse WatchService::answer_api(const HttpRequest& request) {
   const bool is_known = path == "/metrics" || path == "/api/report" || path == "/api/timeline" ||
                         path == "/api/charts";
   if (!is_known) return not_found(path);
-  const auto* report = follower_->report();
+  const auto* report = follower_.report();
   if (report == nullptr) {
+    const auto reason = error();
     return {.status = 503,
-            .body = (error_.empty() ? "no site has recorded anything yet" : error_) + "\n"};
+            .body = (reason.empty() ? "no site has recorded anything yet" : reason) + "\n"};
   }
   if (path == "/metrics") {
     return {.type = kPrometheusType, .body = prometheus_text(*report, alarms_)};

@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -57,8 +56,9 @@ class WatchService {
   HttpResponse answer(const HttpRequest& request);
   HttpResponse answer_api(const HttpRequest& request);
   Json status() const;
+  // Returns why nothing can be read; empty if something can, or nothing is there yet.
+  std::string error() const;
 
-  const std::vector<std::filesystem::path> folders_;
   const WatchOptions options_;
   const std::string token_;
   const Clock& clock_;
@@ -66,9 +66,8 @@ class WatchService {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool is_ending_ = false;  // guarded by mutex_, as all members down to charts_
-  std::optional<RunFollower> follower_;
-  std::string error_;         // of reading; empty: there is none
-  double retry_seconds_ = 0;  // when to read again after it
+  RunFollower follower_;
+  double retry_seconds_ = 0;  // when to read unreadable files again
   std::vector<Alarm> alarms_;
   int64_t version_ = 0;
   std::pair<int64_t, std::string> charts_{-1, ""};  // of that version

@@ -65,8 +65,8 @@ std::optional<Welcome> Member::join(const JoinRequest& request, std::stop_token 
   while (!answer) {
     const double now_seconds = clock_.now_seconds();
     if (now_seconds >= deadline_seconds) {
-      throw PeerError("", fmt::format("site {} could not join within {} s: {}", site_, join_seconds,
-                                      obstacle_to_joining()));
+      throw NotJoinedError(fmt::format("site {} could not join within {} s: {}", site_,
+                                       join_seconds, obstacle_to_joining()));
     }
     answer = ask(message, std::min(deadline_seconds, now_seconds + kReportSeconds), stop);
     if (stop.stop_requested()) return std::nullopt;

@@ -1,10 +1,15 @@
 #include "heterogeneity/profile/links.h"
 
-#include <mutex>
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <thread>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_clock.h"
 #include "tests/wan/transport/meshes.h"
 #include "tests/wan/transport/run_ranks.h"
+#include "wan/emulate/shaped_transport.h"
 
 namespace farstep {
 
@@ -20,7 +25,124 @@ std::vector<Links> measure_all(const Transports& transports, const LinkProbe& pr
   });
 }
 
+// How a sender finds the rate of a line: it knows it, or it begins slowly as TCP does, once or
+// after each pause.
+enum class Begin { kAtOnce, kSlowOnce, kSlowAlways };
+
+// The end of an emulated line at a site, which sends one message at a time.
+class LineEnd : public Transport {
+ public:
+  LineEnd(std::unique_ptr<Transport> inner, double bits_per_second, double rtt_seconds, Begin begin,
+          Clock& clock)
+      : bits_per_second_(bits_per_second),
+        rtt_seconds_(rtt_seconds),
+        begin_(begin),
+        shaped_(std::move(inner), shape(bits_per_second), {}, clock) {}
+
+  ShapedTransport& shaped() { return shaped_; }
+  int rank() const override { return shaped_.rank(); }
+  int size() const override { return shaped_.size(); }
+  const std::string& site(int rank) const override { return shaped_.site(rank); }
+  std::unique_ptr<Transfer> send(int peer, const Tag& tag,
+                                 std::span<const std::byte> bytes) override {
+    const auto size = static_cast<double>(bytes.size());
+    shaped_.set_shape(peer, shape(8 * size / sending_seconds(size)));
+    return shaped_.send(peer, tag, bytes);
+  }
+  std::unique_ptr<Transfer> receive(int peer, const Tag& tag, std::span<std::byte> bytes) override {
+    return shaped_.receive(peer, tag, bytes);
+  }
+  void abort(const std::string& site, const std::string& reason) override {
+    shaped_.abort(site, reason);
+  }
+  LinkState link(int peer) const override { return shaped_.link(peer); }
+
+ private:
+  static constexpr double kFirstWindowBytes = 14'600;  // ten packets, as Linux begins
+
+  LinkShape shape(double bits_per_second) const {
+    return {.rate_bits_per_second = bits_per_second, .delay_seconds = rtt_seconds_ / 2};
+  }
+
+  // Until the window fills the line, each round trip carries one, and doubles it.
+  double sending_seconds(double bytes) {
+    if (begin_ == Begin::kSlowAlways) window_bytes_ = kFirstWindowBytes;
+    const double full_bytes = begin_ == Begin::kAtOnce ? 0 : bits_per_second_ / 8 * rtt_seconds_;
+    double seconds = 0;
+    for (; window_bytes_ < full_bytes && window_bytes_ < bytes; window_bytes_ *= 2) {
+      bytes -= window_bytes_;
+      seconds += rtt_seconds_;
+    }
+    return seconds + 8 * bytes / bits_per_second_;
+  }
+
+  const double bits_per_second_, rtt_seconds_;
+  const Begin begin_;
+  double window_bytes_ = kFirstWindowBytes;
+  ShapedTransport shaped_;
+};
+
+// What two sites at the ends of the line measure, in a time that moves only to the next arrival.
+// One message is under way at a time, so the figures do not depend on this machine.
+std::vector<Links> measure_line(double bits_per_second, double rtt_seconds, Begin begin) {
+  FakeClock clock;
+  std::vector<std::unique_ptr<LineEnd>> ends;
+  for (auto& inner : memory_mesh(2)) {
+    ends.push_back(
+        std::make_unique<LineEnd>(std::move(inner), bits_per_second, rtt_seconds, begin, clock));
+  }
+  std::atomic<bool> is_over = false;
+  std::thread mover([&] {
+    while (!is_over) {
+      double next_seconds = INFINITY;
+      for (auto& end : ends) next_seconds = std::min(next_seconds, end->shaped().deliver());
+      if (std::isfinite(next_seconds)) clock.sleep_until(next_seconds);
+      std::this_thread::yield();
+    }
+  });
+  auto links = run_ranks(2, [&](int rank) -> Links {
+    try {
+      return measure_links(*ends[static_cast<std::size_t>(rank)], {}, clock, {});
+    } catch (const PeerError&) {
+      return std::nullopt;
+    }
+  });
+  is_over = true;
+  mover.join();
+  return links;
+}
+
 }  // namespace
+
+TEST_CASE("The rate that is told is that of the line, however long it is") {
+  for (const double bits_per_second : {1e6, 10e6, 50e6}) {
+    for (const double rtt_seconds : {0.0, 0.02, 0.08, 0.2}) {
+      for (const auto begin : {Begin::kAtOnce, Begin::kSlowOnce}) {
+        CAPTURE(bits_per_second, rtt_seconds, static_cast<int>(begin));
+        for (const auto& links : measure_line(bits_per_second, rtt_seconds, begin)) {
+          REQUIRE(links);
+          CHECK(links->front().rtt_seconds.value() == Approx(rtt_seconds).margin(0.001));
+          CHECK(links->front().bandwidth_bits_per_second.value() ==
+                Approx(bits_per_second).epsilon(0.01));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("A rate that is told lacks a tenth at most where each transfer begins slowly") {
+  for (const double bits_per_second : {10e6, 50e6}) {
+    for (const double rtt_seconds : {0.02, 0.05}) {
+      CAPTURE(bits_per_second, rtt_seconds);
+      for (const auto& links : measure_line(bits_per_second, rtt_seconds, Begin::kSlowAlways)) {
+        REQUIRE(links);
+        const double told = links->front().bandwidth_bits_per_second.value();
+        CHECK(told >= 0.9 * bits_per_second);
+        CHECK(told <= 1.001 * bits_per_second);
+      }
+    }
+  }
+}
 
 TEST_CASE("Every site measures the way to every other") {
   for (const int n : {1, 2, 3, 5}) {
@@ -46,7 +168,7 @@ TEST_CASE("Every site measures the way to every other") {
 TEST_CASE("A transfer stays within the bytes allowed") {
   for (const int64_t most : {int64_t{1}, int64_t{1000}, int64_t{1} << 16, int64_t{3} << 20}) {
     const auto transports = memory_mesh(2);
-    const auto links = measure_all(transports, {.seconds = 10, .most_bytes = most});
+    const auto links = measure_all(transports, {.seconds = 100, .most_bytes = most});
     CHECK(links[0]->front().bandwidth_bits_per_second.value() > 0);
     const auto sent = transports[0]->link(1).sent_bytes;
     CHECK(sent >= static_cast<uint64_t>(most) / 4);

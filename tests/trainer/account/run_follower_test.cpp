@@ -6,7 +6,6 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/telemetry/synthetic_run.h"
-#include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/report/report.h"
 #include "trainer/report/report_text.h"
@@ -86,18 +85,102 @@ TEST_CASE("the sites of a run may have folders of their own") {
   CHECK(follower.report()->sites[2].site == "node3");
 }
 
-TEST_CASE("a damaged line and a file that became shorter are errors that name the file") {
+TEST_CASE("an unreadable file is told, and the other sites are reported without it") {
   const TemporaryFolder folder;
   const auto run = small_run();
   run.write(folder.path());
   const auto file = folder / "node2" / "events.jsonl";
+  const auto text = read_file(file);
+  const auto parts_of_others = [&](const RunFollower& follower) {
+    Json parts = Json::array();
+    for (const auto& site : report_json(*follower.report())["sites"]) {
+      if (site["site"] != "node2") parts.push_back(site);
+    }
+    return parts;
+  };
   RunFollower follower({folder.path()});
   CHECK(follower.poll());
+  CHECK(follower.unreadable().empty());
+  const auto whole = report_json(*follower.report());
+  const auto others = parts_of_others(follower);
+
   fs::resize_file(file, 100);
-  CHECK_THROWS_WITH(follower.poll(), Catch::Contains("node2") && Catch::Contains("shorter"));
+  CHECK(follower.poll());
+  REQUIRE(follower.unreadable().size() == 1);
+  const auto shorter = follower.unreadable().front();
+  CHECK(shorter.path == file);
+  CHECK(shorter.site == "node2");
+  CHECK_THAT(shorter.reason, Catch::Contains(file.string()) && Catch::Contains("shorter"));
+  REQUIRE(follower.report()->sites.size() == 2);
+  CHECK(parts_of_others(follower) == others);
+  REQUIRE(follower.report()->notes.size() == 1);
+  CHECK_THAT(follower.report()->notes.front(), Catch::Contains("node2: " + shorter.reason));
+
+  // It stays out, whatever comes to it, until it is read anew.
   append(file, "not a record\n");
-  RunFollower anew({folder.path()});
-  CHECK_THROWS_WITH(anew.poll(), Catch::Contains("node2"));
+  CHECK_FALSE(follower.poll());
+  CHECK(follower.unreadable() == std::vector{shorter});
+  follower.retry();
+  CHECK(follower.poll());
+  REQUIRE(follower.unreadable().size() == 1);
+  CHECK_THAT(follower.unreadable().front().reason, Catch::Contains("not an event record"));
+  CHECK(follower.report()->sites.size() == 2);
+
+  // Nobody takes sums without a site for the run's.
+  CHECK_THROWS_WITH(build_report(folder.path()), Catch::Contains(file.string()));
+
+  fs::resize_file(file, 0);
+  append(file, text);
+  follower.retry();
+  CHECK(follower.poll());
+  CHECK(follower.unreadable().empty());
+  CHECK(report_json(*follower.report()) == whole);
+}
+
+TEST_CASE("an unreadable file is named before any site can be shown") {
+  const TemporaryFolder folder;
+  append(folder / "node1" / "events.jsonl", "{}\n");
+  RunFollower follower({folder.path()});
+  CHECK(follower.poll());
+  CHECK(follower.report() == nullptr);
+  REQUIRE(follower.unreadable().size() == 1);
+  CHECK(follower.unreadable().front().site == "node1");
+  CHECK_FALSE(follower.poll());
+}
+
+TEST_CASE("of two runs in a folder the one with the newest record is shown") {
+  const TemporaryFolder folder;
+  const auto before = small_run();
+  auto run = small_run();
+  run.name = "next";
+  run.start = before.start + 1e6;
+  write_events(folder / "a" / "events.jsonl", before.records(0));
+  write_events(folder / "b" / "events.jsonl", run.records(1));
+  RunFollower follower({folder.path()});
+  CHECK(follower.poll());
+  CHECK(follower.report()->run == "next");
+  REQUIRE(follower.unreadable().size() == 1);
+  CHECK(follower.unreadable().front().site == "node1");
+  CHECK_THAT(follower.unreadable().front().reason,
+             Catch::Contains((folder / "a").string()) && Catch::Contains("next"));
+  CHECK_FALSE(follower.poll());
+  follower.retry();
+  CHECK_FALSE(follower.poll());
+  CHECK_THROWS_WITH(build_report(folder.path()), Catch::Contains("one folder is for one run"));
+}
+
+TEST_CASE("a second file of a site takes nothing from the first") {
+  const TemporaryFolder folder;
+  const auto run = small_run();
+  write_events(folder / "a" / "events.jsonl", run.records(0));
+  RunFollower follower({folder.path()});
+  follower.poll();
+  const auto alone = report_json(*follower.report());
+  write_events(folder / "b" / "events.jsonl", run.records(0));
+  CHECK(follower.poll());
+  REQUIRE(follower.unreadable().size() == 1);
+  CHECK_THAT(follower.unreadable().front().reason, Catch::Contains("node1"));
+  CHECK(report_json(*follower.report()) == alone);
 }
 
 }  // namespace farstep

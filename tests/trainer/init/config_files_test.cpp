@@ -9,6 +9,7 @@
 #include "trainer/base/system/file.h"
 #include "trainer/config/config_file.h"
 #include "trainer/settings/load_config.h"
+#include "wan/link/lanes.h"
 #include "wan/secure/credentials.h"
 
 namespace farstep {
@@ -69,12 +70,35 @@ TEST_CASE("without keys the data ports follow the coordinator's, apart at one ad
   CHECK(files[2].content["network"] == Json::parse(R"({"address": "10.0.0.2", "port": 7401})"));
   CHECK_FALSE(files[2].content["coordinator"].contains("site"));
 
-  // Each site has two ports a site, so that none of one machine's sites takes another's.
+  // By default two lanes join two sites, which take four ports of each.
   plan.sites = {{"a", "127.0.0.1", 9000}, {"b", "127.0.0.1", std::nullopt}};
   files = config_files(plan, "mine");
   CHECK(files[1].content["coordinator"]["endpoint"] == "tcp://127.0.0.1:9000");
   CHECK(files[1].content["network"]["port"] == 9001);
   CHECK(files[2].content["network"]["port"] == 9005);
+}
+
+TEST_CASE("sites of one machine have ports apart, however many sites are left") {
+  auto plan = plan_of_three();
+  plan.has_keys = false;
+  plan.host = "a";
+  for (std::size_t sites = 2; sites <= 12; ++sites) {
+    CAPTURE(sites);
+    plan.sites.clear();
+    for (std::size_t i = 0; i < sites; ++i) {
+      plan.sites.push_back({std::string(1, static_cast<char>('a' + i)), "127.0.0.1", std::nullopt});
+    }
+    const auto files = config_files(plan, "mine");
+    for (std::size_t i = 1; i < sites; ++i) {
+      const auto port = [&](std::size_t file) {
+        return files[file].content["network"]["port"].get<int64_t>();
+      };
+      const int64_t room = port(i + 1) - port(i);
+      for (int64_t left = 1; left <= static_cast<int64_t>(sites); ++left) {
+        CHECK(room >= left * lanes_for(left));
+      }
+    }
+  }
 }
 
 TEST_CASE("a model to start from is named for every site") {

@@ -1,6 +1,7 @@
 #include "trainer/watch/watch_service.h"
 
 #include <fstream>
+#include <map>
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
@@ -133,7 +134,7 @@ TEST_CASE("an address that others reach needs a token and a wrong one is refused
   CHECK_NOTHROW(with("[::1]:0"));
 }
 
-TEST_CASE("a damaged file is told on the page and the run that follows is read again") {
+TEST_CASE("a damaged file is told on the page beside the other site until it can be read") {
   const TemporaryFolder folder;
   watched_run().write(folder.path());
   const auto file = folder / "node2" / "events.jsonl";
@@ -142,11 +143,48 @@ TEST_CASE("a damaged file is told on the page and the run that follows is read a
   const RealClock clock;
   const WatchService page({folder.path()}, kAnyPort, clock);
   const auto server = address_of(page);
-  const auto state = wait_for_state(server, "not an event record");
-  CHECK_THAT(state["error"].get<std::string>(), Catch::Contains("node2"));
-  CHECK_THAT(get(server, "/metrics"), Catch::StartsWith("HTTP/1.1 503 "));
+  auto state = wait_for_state(server, "not an event record");
+  CHECK(state["error"].is_null());
+  REQUIRE(state["unreadable"].size() == 1);
+  CHECK(state["unreadable"][0]["site"] == "node2");
+  CHECK(state["unreadable"][0]["file"] == file.string());
+  CHECK_THAT(state["unreadable"][0]["reason"].get<std::string>(), Catch::Contains(file.string()));
+  REQUIRE(state["sites"].size() == 1);
+  CHECK(state["sites"][0]["site"] == "node1");
+  auto metrics = body_of(get(server, "/metrics"));
+  CHECK_THAT(metrics, Catch::Contains("farstep_unreadable_files 1\n"));
+  CHECK_THAT(metrics, Catch::Contains("farstep_site_rounds_done{site=\"node1\"} 4\n"));
   write_file(file, text);
-  CHECK(wait_for_state(server, "\"run\":\"synthetic\"")["error"].is_null());
+  state = wait_for_state(server, "\"unreadable\":[]");
+  CHECK(state["sites"].size() == 2);
+  CHECK(Json::parse(body_of(get(server, "/api/report"))) ==
+        report_json(build_report(folder.path())));
+  CHECK_THAT(body_of(get(server, "/metrics")), Catch::Contains("farstep_unreadable_files 0\n"));
+}
+
+TEST_CASE("a page that can read no file says why and reads the run as soon as it can") {
+  const TemporaryFolder folder;
+  watched_run().write(folder.path());
+  std::map<std::filesystem::path, std::string> texts;
+  for (const char* site : {"node1", "node2"}) {
+    const auto file = folder / site / "events.jsonl";
+    texts[file] = read_file(file);
+    write_file(file, "{}\n");
+  }
+  const RealClock clock;
+  const WatchService page({folder.path()}, kAnyPort, clock);
+  const auto server = address_of(page);
+  const auto state = wait_for_state(server, "not an event record");
+  CHECK(state["run"].is_null());
+  CHECK(state["unreadable"].size() == 2);
+  const auto metrics = get(server, "/metrics");
+  CHECK_THAT(metrics, Catch::StartsWith("HTTP/1.1 503 "));
+  for (const auto& [file, text] : texts) {
+    CHECK_THAT(state["error"].get<std::string>(), Catch::Contains(file.string()));
+    CHECK_THAT(metrics, Catch::Contains(file.string()));
+    write_file(file, text);
+  }
+  CHECK(wait_for_state(server, "\"unreadable\":[]")["sites"].size() == 2);
 }
 
 }  // namespace farstep

@@ -64,7 +64,10 @@ function showRun() {
   byId("progress").style.width = `${100 * Math.max(...trained)}%`;
   const left = state.is_over || state.seconds_left === null ? "" : ` · about ${duration(state.seconds_left)} left`;
   setText(byId("position"), `${state.facts[0]}${left}`);
-  byId("alarms").replaceChildren(...state.alarms.map((alarm) => element("li", "", alarm.text)));
+  const unreadable = state.unreadable.map(({site, reason}) =>
+    `${site ? `the records of ${site}` : "a folder of records"} cannot be read, and count in no figure: ${reason}`);
+  byId("alarms").replaceChildren(...[...unreadable, ...state.alarms.map((alarm) => alarm.text)].map((text) =>
+    element("li", "", text)));
   const cards = state.figures.map(({value, label}) =>
     element("div", "figure", element("b", "", value), element("span", "", label)));
   byId("figures").replaceChildren(...cards);
