@@ -108,21 +108,22 @@ class TokenizerJson {
 
 }  // namespace
 
-std::string add_tokenizer_json(std::vector<NamedText>& files) {
+TokenizerJsonNotes add_tokenizer_json(std::vector<NamedText>& files) {
   const auto content = [&](std::string_view name) {
     const auto found = std::ranges::find(files, name, &NamedText::name);
     return found == files.end() ? std::string() : found->content;
   };
   const auto model = content(kTokenizerFile);
-  if (model.empty() || !content(kTokenizerJsonFile).empty()) return "";
+  if (model.empty() || !content(kTokenizerJsonFile).empty()) return {};
   if (!content(kAddedTokensFile).empty()) {
-    return fmt::format("{} has tokens that the model does not have", kAddedTokensFile);
+    return {.reason = fmt::format("{} has tokens that the model does not have", kAddedTokensFile),
+            .caution = ""};
   }
   auto made = make_tokenizer_json(model, content(kTokenizerConfigFile));
   if (made.reason.empty()) {
     files.push_back({std::string(kTokenizerJsonFile), std::move(made.content)});
   }
-  return made.reason;
+  return {.reason = std::move(made.reason), .caution = std::move(made.caution)};
 }
 
 bool has_vocabulary(const NamedText& file) {
