@@ -69,7 +69,89 @@ std::string without(std::string text, const std::string& part) {
   return text;
 }
 
+// A tokenizer.json of the characters of small texts, with an end that a text may name.
+void write_tokenizer_json(const std::filesystem::path& file) {
+  Json vocabulary = Json::object();
+  for (const char letter : std::string(" \n</s>abcdefghijklmnopqrtuvwxyz.")) {
+    vocabulary[std::string(1, letter)] = vocabulary.size();
+  }
+  const auto size = vocabulary.size();
+  vocabulary["<unk>"] = size;
+  const Json end = {{"id", size + 1}, {"content", "</s>"}, {"special", true}};
+  write_file(file, Json{{"model",
+                         {{"type", "BPE"},
+                          {"vocab", vocabulary},
+                          {"merges", Json::array()},
+                          {"unk_token", "<unk>"}}},
+                        {"added_tokens", Json::array({end})}}
+                       .dump());
+}
+
 }  // namespace
+
+TEST_CASE("a text that names the end token ends no document, unless the user wants it") {
+  TemporaryFolder folder;
+  make_folder(folder / "text");
+  write_file(folder / "text/a.txt", "one</s>two\n");
+  write_file(folder / "text/b.txt", "three</s>\n");
+  write_tokenizer_json(folder / "tokenizer.json");
+  auto options = options_for(folder);
+  options.train_vocabulary = 0;
+  options.tokenizer = (folder / "tokenizer.json").string();
+  options.validation_fraction = 0;
+  const auto ends = [&] {
+    const auto tokens = all_tokens(TokenDataset(options.output, kTrainSplit));
+    return std::count(tokens.begin(), tokens.end(), Tokenizer::load(options.tokenizer)->eos());
+  };
+  {
+    const LogCapture log;
+    CHECK(tokenize(options, ignore_progress).train.documents == 2);
+    CHECK_THAT(log.text(),
+               Catch::Contains("in 2 places") && Catch::Contains("--special-tokens tokens"));
+  }
+  CHECK(ends() == 2);
+  CHECK(decoded(options.output, kTrainSplit) == "one</s>two\n<end>three</s>\n<end>");
+  options.special_tokens = SpecialTokens::kTokens;
+  {
+    const LogCapture log;
+    tokenize(options, ignore_progress);
+    CHECK(log.text() == "");
+  }
+  CHECK(ends() == 4);
+  CHECK(decoded(options.output, kTrainSplit) == "one<end>two\n<end>three<end>\n<end>");
+}
+
+TEST_CASE("an end token that texts have anyway is told") {
+  TemporaryFolder folder;
+  make_folder(folder / "text");
+  write_file(folder / "text/a.txt", "one two\n");
+  write_tokenizer_json(folder / "tokenizer.json");
+  auto options = options_for(folder);
+  options.train_vocabulary = 0;
+  options.tokenizer = (folder / "tokenizer.json").string();
+  options.end_token = "w";
+  options.validation_fraction = 0;
+  const LogCapture log;
+  tokenize(options, ignore_progress);
+  CHECK_THAT(log.text(), Catch::Contains("the end token 'w' is a part of the vocabulary"));
+}
+
+TEST_CASE("names become tokens by a tokenizer.json only") {
+  TemporaryFolder folder;
+  write_corpus(folder / "text");
+  auto options = options_for(folder);
+  options.special_tokens = SpecialTokens::kTokens;
+  CHECK_THROWS_WITH(tokenize(options, ignore_progress), Catch::StartsWith("special_tokens: "));
+  options.special_tokens = SpecialTokens::kText;
+  tokenize(options, ignore_progress);
+  options.tokenizer = options.output;
+  options.output += "2";
+  options.train_vocabulary = 0;
+  options.special_tokens = SpecialTokens::kTokens;
+  CHECK_THROWS_WITH(tokenize(options, ignore_progress),
+                    Catch::Contains("tokenizer.model is a SentencePiece model"));
+  CHECK_THROWS_AS(tokenize(options, ignore_progress), ConfigError);
+}
 
 TEST_CASE("a dataset holds the corpus and each document ends in eos") {
   TemporaryFolder folder;
