@@ -312,6 +312,12 @@ class HuggingFace(ClusterTest):
                 self.assertLess(ties, 0.02 * len(texts))
                 own = self.ids_by(output / "tokenizer.json", texts)
                 self.assertEqual([row[0] for row in rows], own)
+                if not has_modules("transformers"):
+                    continue
+                by_class = subprocess.run([PYTHON, "-c", IDS_BY_TRANSFORMERS, str(output)], capture_output=True,
+                                          encoding="utf-8", input=HARD_TEXTS[3], timeout=120, check=False)
+                self.assert_success(by_class)
+                self.assertTrue(by_class.stdout.startswith(f"{rows[3][0]} "), by_class.stdout)
 
     def ids_by(self, tokenizer: Path, texts: list[str]) -> list[list[int]]:
         """The ids of each text by `farstep tokenize`, which ends each with the token 2."""

@@ -30,7 +30,9 @@ struct TokenizerJsonNotes {
 
 // Adds a tokenizer.json to files whose only vocabulary is a SentencePiece model. Returns the reason
 // where there can be none (see make_tokenizer_json()); empty: the files have one, or no vocabulary.
-// Throws DataError for a malformed model.
+// With that of a Unigram model, a tokenizer_config.json that names LLaMA's class names a general
+// one instead, by which `transformers` takes the file as it is. Throws DataError for a malformed
+// model.
 TokenizerJsonNotes add_tokenizer_json(std::vector<NamedText>& files);
 
 // Whether the file has a tokenizer's vocabulary.
