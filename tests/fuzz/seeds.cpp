@@ -226,6 +226,7 @@ void add_unigram(Corpus& corpus) {
   const Json table = {{"type", "Precompiled"}, {"precompiled_charsmap", base64_text(one_rule())}};
   const Json spaces = {
       {"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", "\u2581"}};
+  const Json begin = {{"id", 1}, {"content", "<s>"}, {"special", true}};
   const Json strip = {{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}};
   const Json pieces = Json::array(
       {{"<unk>", 0}, {"<s>", 0}, {"\u2581", -2.5}, {"day", -3.25}, {"d", -4}, {"\u2581n", -5}});
@@ -233,7 +234,7 @@ void add_unigram(Corpus& corpus) {
              Json{{"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", pieces}}},
                   {"normalizer", {{"type", "Sequence"}, {"normalizers", {table, strip, spaces}}}},
                   {"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "\u2581"}}},
-                  {"added_tokens", {{{"id", 1}, {"content", "<s>"}, {"special", true}}}}}
+                  {"added_tokens", Json::array({begin})}}
                  .dump());
 }
 
