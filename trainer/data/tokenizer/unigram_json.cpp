@@ -28,40 +28,24 @@ std::set<std::string> characters_of(const std::string& text) {
   return characters;
 }
 
-// The scores as SentencePiece has them.
-class Scores {
- public:
-  explicit Scores(const SentencePieceFile& file) {
-    least_ = 0;
-    bool found = false;
-    std::size_t longest = 1;
-    for (const auto& piece : file.pieces) {
-      longest = std::max(longest, piece.text.size());
-      if (piece.type != PieceType::kNormal) continue;
-      most_ = found ? std::max(most_, piece.score) : piece.score;
-      least_ = std::min(least_, piece.score);
-      found = true;
-    }
-    for (const auto& piece : file.pieces) {
-      if (piece.type == PieceType::kUserDefined) least_ = std::min(least_, of_fixed(piece));
-    }
-    nameless_ = static_cast<float>(longest) * least_ - 1;
-  }
+bool has_text(const SentencePieceFile::Piece& piece) {
+  return piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
+}
 
-  float of(const SentencePieceFile::Piece& piece) const {
-    return piece.type == PieceType::kNormal        ? piece.score
-           : piece.type == PieceType::kUserDefined ? of_fixed(piece)
-                                                   : nameless_;
-  }
+// By which SentencePiece prefers a fixed piece to all others, whose scores are logarithms of
+// probabilities.
+constexpr float kFixedScore = 0.1f;
 
- private:
-  // So that it wins against pieces for each of its bytes.
-  float of_fixed(const SentencePieceFile::Piece& piece) const {
-    return static_cast<float>(static_cast<float>(piece.text.size()) * most_ - 0.1);
+// Returns a score below that of any piece's text, character by character.
+float least_score(const SentencePieceFile& file) {
+  float least = 0;
+  std::size_t longest = 0;
+  for (const auto& piece : file.pieces) {
+    longest = std::max(longest, piece.text.size());
+    if (piece.type == PieceType::kNormal) least = std::min(least, piece.score);
   }
-
-  float most_ = 0, least_ = 0, nameless_ = 0;
-};
+  return static_cast<float>(longest) * least - 1;
+}
 
 // An expression that matches one of these characters, each of one byte.
 std::string one_of(const std::set<std::string>& characters) {
@@ -78,15 +62,13 @@ ModelJson unigram_json(const SentencePieceFile& file) {
   ModelJson made;
   std::set<std::string> known, in_names;
   for (const auto& piece : file.pieces) {
-    const bool has_text = piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
-    if (has_text && is_one_character(piece.text)) known.insert(piece.text);
-    if (!has_text) in_names.merge(characters_of(piece.text));
+    if (has_text(piece) && is_one_character(piece.text)) known.insert(piece.text);
+    if (!has_text(piece)) in_names.merge(characters_of(piece.text));
   }
   // Of pieces with other characters it would depend on the score of an unknown one.
   for (const auto& piece : file.pieces) {
-    const bool has_text = piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
     for (const auto& character : characters_of(piece.text)) {
-      if (!has_text || known.contains(character)) continue;
+      if (!has_text(piece) || known.contains(character)) continue;
       made.fault =
           fmt::format("the character '{}' of its piece '{}' is no piece", character, piece.text);
     }
@@ -102,12 +84,15 @@ ModelJson unigram_json(const SentencePieceFile& file) {
                           {"behavior", "Isolated"},
                           {"invert", false}};
   }
-  const Scores scores(file);
+  const float least = least_score(file);
   FileJson vocabulary = FileJson::array();
   FileJson unknown = nullptr;
   for (std::size_t id = 0; id < file.pieces.size(); ++id) {
     const auto& piece = file.pieces[id];
-    vocabulary.push_back(FileJson::array({piece.text, static_cast<double>(scores.of(piece))}));
+    const float score = piece.type == PieceType::kUserDefined ? kFixedScore
+                        : has_text(piece)                     ? piece.score
+                                                              : least;
+    vocabulary.push_back(FileJson::array({piece.text, static_cast<double>(score)}));
     if (piece.type == PieceType::kUnknown) unknown = id;
     if (piece.type == PieceType::kByte && !file.byte_fallback) {
       made.fault = "it has pieces of bytes, and does not use them";
