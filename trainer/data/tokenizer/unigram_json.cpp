@@ -3,13 +3,14 @@
 // cut a text can want: below that of the name's characters, one by one.
 //
 // A name with an unknown character cannot be made so unlikely, as an unknown one is even less
-// likely. A pre-tokenizer takes the text apart there. Nothing else changes, because no piece has
-// such a character.
+// likely. A pre-tokenizer takes the text apart beside such a character. Nothing else changes,
+// because no piece has it.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
-#include <string_view>
+#include <span>
+#include <vector>
 
 #include "trainer/data/text/utf8.h"
 #include "trainer/data/tokenizer/model_json.h"
@@ -20,10 +21,12 @@ namespace {
 
 using FileJson = nlohmann::json;
 
-std::set<std::string> characters_of(const std::string& text) {
-  std::set<std::string> characters;
+using Characters = std::set<char32_t>;
+
+std::vector<char32_t> characters_of(const std::string& text) {
+  std::vector<char32_t> characters;
   for (std::size_t place = 0; place < text.size(); place += character_bytes(text[place])) {
-    characters.insert(text.substr(place, character_bytes(text[place])));
+    characters.push_back(character_at(text, place));
   }
   return characters;
 }
@@ -47,40 +50,59 @@ float least_score(const SentencePieceFile& file) {
   return static_cast<float>(longest) * least - 1;
 }
 
-// An expression that matches one of these characters, each of one byte.
-std::string one_of(const std::set<std::string>& characters) {
-  std::string expression = "[";
-  for (const auto& character : characters) {
-    expression += fmt::format("\\x{{{:x}}}", static_cast<unsigned char>(character[0]));
+std::string expression_of(std::span<const char32_t> characters) {
+  std::string expression;
+  for (const char32_t character : characters) {
+    expression += fmt::format("\\x{{{:x}}}", static_cast<uint32_t>(character));
   }
-  return expression + "]";
+  return expression;
+}
+
+// Returns an expression that finds where to cut a text, so that no name with an unknown character
+// is left whole; empty if there is no such name. Without bytes neighbours that are unknown share an
+// id, so the cut is between a known and an unknown one then.
+std::string cuts_in_names(const SentencePieceFile& file, const Characters& known) {
+  Characters unknown;
+  std::string borders;
+  for (const auto& piece : file.pieces) {
+    if (has_text(piece)) continue;
+    const auto name = characters_of(piece.text);
+    for (std::size_t i = 0; i < name.size(); ++i) {
+      if (!known.contains(name[i])) unknown.insert(name[i]);
+    }
+    for (std::size_t i = 1; i < name.size(); ++i) {
+      if (known.contains(name[i - 1]) == known.contains(name[i])) continue;
+      const std::span all(name);
+      borders += fmt::format("{}(?<={})(?={})", borders.empty() ? "" : "|",
+                             expression_of(all.first(i)), expression_of(all.subspan(i)));
+      break;
+    }
+  }
+  if (!file.byte_fallback || unknown.empty()) return borders;
+  return "[" + expression_of(std::vector(unknown.begin(), unknown.end())) + "]";
 }
 
 }  // namespace
 
 ModelJson unigram_json(const SentencePieceFile& file) {
   ModelJson made;
-  std::set<std::string> known, in_names;
+  Characters known;
   for (const auto& piece : file.pieces) {
-    if (has_text(piece) && is_one_character(piece.text)) known.insert(piece.text);
-    if (!has_text(piece)) in_names.merge(characters_of(piece.text));
+    if (has_text(piece) && is_one_character(piece.text)) known.insert(character_at(piece.text, 0));
   }
   // Of pieces with other characters it would depend on the score of an unknown one.
   for (const auto& piece : file.pieces) {
-    for (const auto& character : characters_of(piece.text)) {
+    for (const char32_t character : characters_of(piece.text)) {
       if (!has_text(piece) || known.contains(character)) continue;
+      std::string text;
+      append_character(text, character);
       made.fault =
-          fmt::format("the character '{}' of its piece '{}' is no piece", character, piece.text);
+          fmt::format("the character '{}' of its piece '{}' is no piece", text, piece.text);
     }
   }
-  std::erase_if(in_names, [&](const auto& character) {
-    return known.contains(character) || character.size() > 1;
-  });
-  // Without bytes neighbours that are unknown share an id, so nothing may come between them. No
-  // name is a byte's then.
-  if (file.byte_fallback && !in_names.empty()) {
+  if (const auto cuts = cuts_in_names(file, known); !cuts.empty()) {
     made.pre_tokenizer = {{"type", "Split"},
-                          {"pattern", {{"Regex", one_of(in_names)}}},
+                          {"pattern", {{"Regex", cuts}}},
                           {"behavior", "Isolated"},
                           {"invert", false}};
   }
