@@ -90,8 +90,8 @@ MAY_INCLUDE = {
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
     "trainer/watch": "base system config telemetry account report sockets",
     "trainer/launch": "base system config settings telemetry account watch link checkpoint",
-    "trainer/probe": "base processor config data tokens images settings knowledge profile model matmul llama language convnet "
-    "tasks inner peers",
+    "trainer/probe": "base processor config data tokens images settings knowledge profile sockets model matmul llama "
+    "language convnet tasks inner peers",
     "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
     "trainer/manual": "base config",

@@ -23,6 +23,7 @@ def python_encoder(path: Path):
     if path.name.endswith(".json"):
         from tokenizers import Tokenizer
         library = Tokenizer.from_file(str(path))
+        library.encode_special_tokens = True  # names in a text are text
         return lambda text: library.encode(text, add_special_tokens=False).ids
     import sentencepiece
     return sentencepiece.SentencePieceProcessor(model_file=str(path)).encode

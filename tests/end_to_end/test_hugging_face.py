@@ -47,6 +47,40 @@ ids = [made.encode(text, add_special_tokens=False).ids for text in texts]
 json.dump([[each, model.encode(text), made.decode(each)] for each, text in zip(ids, texts)], sys.stdout)
 """
 
+# Trains a Unigram model of 1024 pieces on the lines of the file argv[1], with the options of the JSON object argv[3],
+# and writes it to argv[2].
+TRAIN_UNIGRAM = """
+import json, sys, sentencepiece
+sentencepiece.SentencePieceTrainer.train(input=sys.argv[1], model_prefix="unused", model_type="unigram", vocab_size=1024,
+                                         model_writer=open(sys.argv[2], "wb"), minloglevel=2, num_threads=1,
+                                         **json.loads(sys.argv[3]))
+"""
+
+# As IDS_BY_TOKENIZERS, with names of special tokens as text, and the sums of the scores of both lists of ids.
+UNIGRAM_BY_TOKENIZERS = """
+import json, sys, sentencepiece, tokenizers
+made = tokenizers.Tokenizer.from_file(sys.argv[1] + "/tokenizer.json")
+made.encode_special_tokens = True
+model = sentencepiece.SentencePieceProcessor(model_file=sys.argv[1] + "/tokenizer.model")
+score = lambda ids: sum(map(model.get_score, ids))
+rows = []
+for text in json.load(sys.stdin):
+    ids, expected = made.encode(text, add_special_tokens=False).ids, model.encode(text)
+    rows.append([ids, expected, made.decode(ids), model.decode(expected), score(ids), score(expected)])
+json.dump(rows, sys.stdout)
+"""
+
+# Options of a Unigram model: bytes or unknown characters, with and without what SentencePiece changes in a text.
+UNIGRAM_KINDS = {
+    "bytes": {"byte_fallback": True, "normalization_rule_name": "identity", "remove_extra_whitespaces": False,
+              "add_dummy_prefix": False, "allow_whitespace_only_pieces": True},
+    "prefix": {"byte_fallback": True, "normalization_rule_name": "identity", "remove_extra_whitespaces": False},
+    "unknown": {"normalization_rule_name": "identity", "character_coverage": 0.99},
+    "fixed": {"normalization_rule_name": "identity", "remove_extra_whitespaces": False,
+              "user_defined_symbols": ["\n", "\t", "the"]},
+    "rules": {"byte_fallback": True},
+}
+
 # Prints the loss of the model in argv[1] over the token ids on standard input, a window a line.
 LOSS_BY_TRANSFORMERS = """
 import json, sys, torch, transformers
@@ -245,6 +279,45 @@ class HuggingFace(ClusterTest):
             self.assertEqual(ids, expected, text[:100])
             self.assertEqual(ids, own_ids, text[:100])
             self.assertEqual(decoded, text.replace("\u2581", " "), text[:100])
+
+    def test_tokenizers_gives_the_ids_of_an_exported_unigram_model(self):
+        """Of each kind, on hard texts and a novel. Of two equally likely ways to cut a text either may come."""
+        if not has_modules("tokenizers", "sentencepiece"):
+            return
+        novels = sorted((REPOSITORY / ".deps" / "corpus" / "austen").glob("*.txt"))
+        other = novels[1].read_text(encoding="utf-8")
+        names = ["</s>", "a<s>b</s> <unk><unk>", "<0x41><0x0A> <0xFF", "</s"]
+        texts = HARD_TEXTS + names + [part for part in other.split("\n\n") if part][:500] + [other[:100_000]]
+        for name, options in UNIGRAM_KINDS.items():
+            with self.subTest(name):
+                trained = subprocess.run(
+                    [PYTHON, "-c", TRAIN_UNIGRAM, novels[0], self.model / "tokenizer.model", json.dumps(options)],
+                    capture_output=True, text=True, timeout=300, check=False)
+                self.assert_success(trained)
+                output = self.folder / f"exported_{name}"
+                result = farstep("export", self.model, "--output", output)
+                self.assert_success(result)
+                self.assertEqual("whole graphemes" in result.stderr, name == "rules", result.stderr)
+                found = subprocess.run([PYTHON, "-c", UNIGRAM_BY_TOKENIZERS, str(output)], capture_output=True,
+                                       encoding="utf-8", input=json.dumps(texts), timeout=300, check=False)
+                self.assert_success(found)
+                rows = json.loads(found.stdout)
+                ties = 0
+                for text, (ids, expected, decoded, original, score, best) in zip(texts, rows, strict=True):
+                    if options.get("byte_fallback"):  # an unknown piece has a text, which `tokenizers` leaves out
+                        self.assertEqual(decoded, original, text[:100])
+                    if ids != expected:
+                        ties += 1
+                        self.assertAlmostEqual(score / best, 1, places=6, msg=text[:100])
+                self.assertLess(ties, 0.02 * len(texts))
+                own = self.ids_by(output / "tokenizer.json", texts)
+                self.assertEqual([row[0] for row in rows], own)
+                if not has_modules("transformers"):
+                    continue
+                by_class = subprocess.run([PYTHON, "-c", IDS_BY_TRANSFORMERS, str(output)], capture_output=True,
+                                          encoding="utf-8", input=HARD_TEXTS[3], timeout=120, check=False)
+                self.assert_success(by_class)
+                self.assertTrue(by_class.stdout.startswith(f"{rows[3][0]} "), by_class.stdout)
 
     def ids_by(self, tokenizer: Path, texts: list[str]) -> list[list[int]]:
         """The ids of each text by `farstep tokenize`, which ends each with the token 2."""

@@ -15,11 +15,13 @@ from oracles import PYTHON, has_modules
 
 SOURCE = Path(__file__).resolve().parents[2]
 
-# Prints the ids of the text in argv[2] by the tokenizer.json argv[1].
+# Prints the ids of the text in argv[2] by the tokenizer.json argv[1]; names of special tokens are what argv[3] says.
 IDS_BY_TOKENIZERS = """
 import sys, tokenizers
+tokenizer = tokenizers.Tokenizer.from_file(sys.argv[1])
+tokenizer.encode_special_tokens = sys.argv[3] == "text"
 with open(sys.argv[2], encoding="utf-8", newline="") as file:
-    print(tokenizers.Tokenizer.from_file(sys.argv[1]).encode(file.read(), add_special_tokens=False).ids)
+    print(tokenizer.encode(file.read(), add_special_tokens=False).ids)
 """
 
 
@@ -59,7 +61,8 @@ class Tokenizers(unittest.TestCase):
         refused = self.tokenize(lines, "--tokenizer", path, "--text-field", "body")
         self.assertEqual(refused.returncode, 3)
         self.assertIn(f"{path}: does not say which token ends a document", refused.stderr)
-        made = self.tokenize(lines, "--tokenizer", path, "--text-field", "body", "--end-token", "<|end|>")
+        made = self.tokenize(lines, "--tokenizer", path, "--text-field", "body", "--end-token", "<|end|>",
+                             "--special-tokens", "tokens")
         self.assertEqual(made.returncode, 0, made.stderr)
         kind = next(kind for kind in self.golden["kinds"] if kind["name"] == "gpt2")
         end = kind["file"]["added_tokens"][0]["id"]
@@ -89,12 +92,18 @@ class Tokenizers(unittest.TestCase):
         text.write_bytes(" ".join(words).replace("\0", "").encode())
         for name in ("gpt2", "llama3", "smollm2", "deepseek", "qwen2", "gpt4o"):
             path = self.write_tokenizer(name)
-            made = self.tokenize(text, "--tokenizer", path, "--end-token", "<|end|>", "--threads", 2)
-            self.assertEqual(made.returncode, 0, made.stderr)
-            encoded = subprocess.run([PYTHON, "-c", IDS_BY_TOKENIZERS, path, text], capture_output=True,
-                                     check=False, timeout=120)
-            self.assertEqual(encoded.returncode, 0, encoded.stderr)
-            self.assertEqual(shard_ids(self.folder / "data", "train")[:-1], json.loads(encoded.stdout), name)
+            for names in ("text", "tokens"):
+                made = self.tokenize(text, "--tokenizer", path, "--end-token", "<|end|>", "--threads", 2,
+                                     "--special-tokens", names)
+                self.assertEqual(made.returncode, 0, made.stderr)
+                self.assertEqual("names of special tokens" in made.stderr, names == "text", made.stderr)
+                encoded = subprocess.run([PYTHON, "-c", IDS_BY_TOKENIZERS, path, text, names], capture_output=True,
+                                         check=False, timeout=120)
+                self.assertEqual(encoded.returncode, 0, encoded.stderr)
+                ids = shard_ids(self.folder / "data", "train")
+                self.assertEqual(ids[:-1], json.loads(encoded.stdout), (name, names))
+                # The text cannot end its document.
+                self.assertEqual(ids.count(ids[-1]) == 1, names == "text", name)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,14 @@
 #include "heterogeneity/knowledge/site_profile.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/journal_run.h"
+#include "tests/support/source_folder.h"
 #include "trainer/base/system/file.h"
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/data/tokenizer/tokenizer_files.h"
 #include "trainer/data/tokenizer/train_tokenizer.h"
+#include "trainer/data/tokenizer_json/character_map.h"
 #include "trainer/data/tokens/token_dataset.h"
+#include "trainer/probe/site_note.h"
 #include "trainer/settings/load_config.h"
 #include "trainer/telemetry/event.h"
 #include "wan/lab/lab_spec.h"
@@ -154,6 +157,11 @@ void add_network(Corpus& corpus) {
   corpus.add("coordinator_message", encode(CoordinatorMessage(welcome)));
   corpus.add("network_check", text_of(NetworkNotice{"127.0.0.1", "00ff", {0, 4000}, ""}));
   corpus.add("network_check", text_of(NetworkNotice{"::1", "00ff", {}, "cannot listen"}));
+  const SiteNote note{
+      .links = {{.peer = "a", .rtt_seconds = 0.02, .bandwidth_bits_per_second = 4e7}},
+      .clock_offset_seconds = -0.4,
+      .data_digest = "0123456789abcdef"};
+  corpus.add("site_note", to_json(note).dump());
   corpus.add("network_check", "0123456789abcdef0123456789abcdef\n");
   add_frames(corpus);
   corpus.add("roster", std::string(512, '\0'));
@@ -199,6 +207,37 @@ void add_files_of_model(Corpus& corpus) {
           '\0' + R"({"model":{"vocab":[["a",-1.5]]}})");
 }
 
+// The rule that makes "c" of "a", as a table of SentencePiece has it.
+std::string one_rule() {
+  std::vector<uint32_t> units(512);
+  constexpr uint32_t kHasValue = 1 << 8;
+  units[0] = 256 << 10;  // children of the root are at 256 and the byte
+  const std::size_t node = 256 ^ 'a';
+  units[node] = 'a' | kHasValue | static_cast<uint32_t>(node ^ 1) << 10;
+  units[1] = 1U << 31;  // the value begins at byte 0
+  const auto bytes = static_cast<uint32_t>(units.size() * sizeof(uint32_t));
+  std::string table(reinterpret_cast<const char*>(&bytes), sizeof bytes);
+  table.append(reinterpret_cast<const char*>(units.data()), bytes);
+  return table + std::string("c\0", 2);
+}
+
+// Pieces with scores, and each step that a normalizer of such files has.
+void add_unigram(Corpus& corpus) {
+  const Json table = {{"type", "Precompiled"}, {"precompiled_charsmap", base64_text(one_rule())}};
+  const Json spaces = {
+      {"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", "\u2581"}};
+  const Json begin = {{"id", 1}, {"content", "<s>"}, {"special", true}};
+  const Json strip = {{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}};
+  const Json pieces = Json::array(
+      {{"<unk>", 0}, {"<s>", 0}, {"\u2581", -2.5}, {"day", -3.25}, {"d", -4}, {"\u2581n", -5}});
+  corpus.add("tokenizer_json",
+             Json{{"model", {{"type", "Unigram"}, {"unk_id", 0}, {"vocab", pieces}}},
+                  {"normalizer", {{"type", "Sequence"}, {"normalizers", {table, strip, spaces}}}},
+                  {"pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "\u2581"}}},
+                  {"added_tokens", Json::array({begin})}}
+                 .dump());
+}
+
 // Kinds with every part that is read: bytes by an expression, and characters with byte fallback.
 void add_tokenizer_json(Corpus& corpus) {
   const Json end = {{"id", 5}, {"content", "<s>"}, {"special", true}, {"rstrip", true}};
@@ -227,6 +266,14 @@ void add_tokenizer_json(Corpus& corpus) {
                  .dump());
 }
 
+void add_parquet(Corpus& corpus) {
+  const auto folder = source_folder() / "tests/golden/parquet";
+  for (const auto* name : {"snappy", "gzip", "zstd", "brotli", "lz4", "pages", "version2", "delta",
+                           "binary", "required", "empty", "bytes", "kinds"}) {
+    corpus.add("parquet", read_file(folder / fmt::format("{}.parquet", name)));
+  }
+}
+
 void add_data(Corpus& corpus) {
   for (const int64_t vocabulary : {100, 100'000}) {
     const auto shard = scratch_folder() / shard_name(kTrainSplit, 0);
@@ -245,6 +292,8 @@ void add_data(Corpus& corpus) {
       300, model);
   corpus.add("tokenizer", read_file(model));
   add_tokenizer_json(corpus);
+  add_unigram(corpus);
+  add_parquet(corpus);
   corpus.add("images", std::string("\0\0\10\2\0\0\0\2\0\0\0\3abcdef", 18));
   corpus.add("images", std::string("\7") + std::string(3072, 'p'));
 }

@@ -47,12 +47,14 @@ int export_command(const Arguments& arguments) {
     throw ConfigError(fmt::format(
         "--data {}: has no tokenizer; name a folder that `farstep tokenize` made", options->data));
   }
-  if (const auto reason = add_tokenizer_json(files); !reason.empty()) {
+  const auto notes = add_tokenizer_json(files);
+  if (!notes.reason.empty()) {
     spdlog::warn(
         "no tokenizer.json is made of tokenizer.model: {}. `transformers` converts it by "
         "itself; programs that need a tokenizer.json do not open this model",
-        reason);
+        notes.reason);
   }
+  if (!notes.caution.empty()) spdlog::warn("tokenizer.json: {}", notes.caution);
   write_language_folder(options->output, source, options->dtype, files);
   fmt::print("{}: {} parameters of {} in {}, with {}\n", options->output,
              num_parameters(source.layout), path.string(), name_of(options->dtype),

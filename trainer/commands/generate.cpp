@@ -110,7 +110,8 @@ class Writer {
         model_(options.model.open(folder)),
         decoder_(*model_, options.model.compute_type(), options.context) {
     const auto path = options.data.empty() ? folder.folder.path.string() : options.data;
-    tokenizer_ = Tokenizer::load(path);
+    // Who writes a prompt decides where its roles and turns begin.
+    tokenizer_ = Tokenizer::load(path, "", SpecialTokens::kTokens);
     if (tokenizer_->vocabulary() > model_->config().vocabulary) {
       throw DataError(fmt::format("{}: the tokenizer has {} pieces, the model {}", path,
                                   tokenizer_->vocabulary(), model_->config().vocabulary));

@@ -1,9 +1,8 @@
-// Another site's note is text of others, so it is limited and read strictly.
 #include "trainer/probe/meet_sites.h"
 
 #include "heterogeneity/profile/links.h"
 #include "trainer/base/error.h"
-#include "trainer/config/json_limits.h"
+#include "trainer/config/json_fields.h"
 #include "trainer/peers/site_peers.h"
 
 namespace farstep {
@@ -51,16 +50,6 @@ std::optional<Meeting> meet_sites(const LoadedSite& loaded, const MeetingRequest
   const auto peers = SitePeers::join(loaded, join, clock, stop, {}, request.wait_seconds);
   if (!peers) return std::nullopt;
   return peers->telling_failure([&] { return meet(*peers, loaded.site, request, clock, stop); });
-}
-
-SiteNote read_note(const std::string& site, const std::string& text) {
-  try {
-    check_json_limits(text);
-    return read_json<SiteNote>(Json::parse(text), "");
-  } catch (const std::exception& error) {
-    throw PeerError(
-        site, fmt::format("what {} tells of its links cannot be read: {}", site, error.what()));
-  }
 }
 
 }  // namespace farstep

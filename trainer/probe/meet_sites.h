@@ -9,28 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "heterogeneity/knowledge/site_profile.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/view.h"
+#include "trainer/probe/site_note.h"
 #include "trainer/settings/load_config.h"
 #include "trainer/settings/run_config.h"
 
 namespace farstep {
-
-// What a site tells the others.
-struct SiteNote {
-  std::vector<LinkProfile> links;
-  double clock_offset_seconds = 0;
-  std::string data_digest;
-
-  template <typename Visitor>
-  void fields(Visitor&& visit) {
-    visit("links", links, "from the site to the others");
-    visit("clock_offset_seconds", clock_offset_seconds,
-          "the coordinator's time minus that of the site's clock");
-    visit("data_digest", data_digest, "of its data; empty: it has none");
-  }
-};
 
 struct MeetingRequest {
   std::string command;  // a site that joins by another command is refused
@@ -50,8 +35,5 @@ struct Meeting {
 // if sites differ or cannot reach each other, and PeerError if one does not come or is lost.
 std::optional<Meeting> meet_sites(const LoadedSite& loaded, const MeetingRequest& request,
                                   Clock& clock, const std::stop_token& stop);
-
-// Reads a note of `site`. Throws PeerError that names it if the text is none.
-SiteNote read_note(const std::string& site, const std::string& text);
 
 }  // namespace farstep

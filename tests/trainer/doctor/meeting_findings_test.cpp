@@ -65,10 +65,15 @@ TEST_CASE("what a peer tells is read strictly") {
   const auto note = meeting_of_two().notes[1];
   const auto again = read_note("b", to_json(note).dump());
   CHECK(to_json(again) == to_json(note));
-  for (const std::string text : {"", "[]", R"({"links":[{"peer":"a","rtt_seconds":-1}]})",
-                                 R"({"more":1})", R"({"links":[)"}) {
+  for (const std::string text :
+       {"", "[]", R"({"links":[{"peer":"a","rtt_seconds":-1}]})", R"({"more":1})", R"({"links":[)",
+        R"({"\u001b[2J":1})", R"({"data_digest":"\u001b[2J"})",
+        R"({"data_digest":")" + std::string(65, 'a') + R"("})"}) {
+    INFO(text);
     CHECK_THROWS_WITH(read_note("b", text), Catch::StartsWith("what b tells of its links"));
     CHECK_THROWS_AS(read_note("b", text), PeerError);
+    // What a peer writes moves no cursor.
+    CHECK_THROWS_WITH(read_note("b", text), !Contains("\x1b"));
   }
 }
 

@@ -12,14 +12,14 @@ namespace farstep {
 
 void PieceEncoder::add_piece(std::string_view piece, int32_t id) {
   const char32_t first = character_at(piece, 0);
-  if (piece.size() > character_bytes(piece[0])) return add_neighbours(piece);
+  if (piece.size() > character_bytes(piece[0])) return neighbours_.add(piece);
   if (characters_.size() <= first) characters_.resize(first + 1, -1);
   characters_[first] = id;
 }
 
 void PieceEncoder::add_literal(std::string_view literal, int32_t id) {
   literals_.add(literal, id);
-  add_neighbours(literal);
+  neighbours_.add(literal);
 }
 
 void PieceEncoder::set_unknown(int32_t id, bool fuse) {
@@ -32,30 +32,10 @@ int32_t PieceEncoder::symbol_of(char32_t character) const {
   return is_piece ? characters_[character] : symbol_of_character(character);
 }
 
-void PieceEncoder::add_neighbours(std::string_view piece) {
-  char32_t before = character_at(piece, 0);
-  for (auto place = character_bytes(piece[0]); place < piece.size();) {
-    const char32_t after = character_at(piece, place);
-    if (before < kAscii && after < kAscii) {
-      ascii_neighbours_.set(before * kAscii + after);
-    } else {
-      neighbours_.set(static_cast<int32_t>(before), static_cast<int32_t>(after), {});
-    }
-    place += character_bytes(piece[place]);
-    before = after;
-  }
-}
-
 // A character that is a piece is no unknown one, which would be fused with its neighbour.
 bool PieceEncoder::may_cut(char32_t before, char32_t after) const {
   const bool fuses = fuses_ && !bytes_ && symbol_of(after) >= kCharacters;
-  return !fuses && !may_join(before, after);
-}
-
-// Whether one piece may contain these neighbours.
-bool PieceEncoder::may_join(char32_t before, char32_t after) const {
-  if (before < kAscii && after < kAscii) return ascii_neighbours_[before * kAscii + after];
-  return neighbours_.find(static_cast<int32_t>(before), static_cast<int32_t>(after)) != nullptr;
+  return !fuses && !neighbours_.may_join(before, after);
 }
 
 void PieceEncoder::encode(std::string_view text, WordCache& cache,
@@ -63,14 +43,7 @@ void PieceEncoder::encode(std::string_view text, WordCache& cache,
   const auto first_id = static_cast<std::ptrdiff_t>(ids.size());
   std::vector<int32_t> part_ids;
   for (std::size_t begin = 0; begin < text.size();) {
-    std::size_t end = begin + character_bytes(text[begin]);
-    char32_t before = character_at(text, begin);
-    while (end < text.size()) {
-      const char32_t after = character_at(text, end);
-      if (!may_join(before, after)) break;
-      end += character_bytes(text[end]);
-      before = after;
-    }
+    const auto end = neighbours_.end_of_part(text, begin);
     const auto part = text.substr(begin, end - begin);
     begin = end;
     if (const auto known = WordCache::keeps(part) ? cache.find(part) : std::nullopt) {

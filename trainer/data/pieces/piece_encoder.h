@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <bitset>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -13,6 +12,7 @@
 
 #include "trainer/data/pieces/literal_set.h"
 #include "trainer/data/pieces/merges.h"
+#include "trainer/data/pieces/neighbours.h"
 #include "trainer/data/pieces/pair_table.h"
 #include "trainer/data/pieces/word_cache.h"
 
@@ -50,18 +50,14 @@ class PieceEncoder {
 
  private:
   static constexpr int32_t kCharacters = 1 << 26, kLiterals = 1 << 28;
-  static constexpr char32_t kAscii = 0x80;
 
-  void add_neighbours(std::string_view piece);
-  bool may_join(char32_t before, char32_t after) const;
   void encode_part(std::string_view part, std::vector<int32_t>& ids) const;
   void append(int32_t symbol, std::vector<int32_t>& ids) const;
 
   Merges merges_;
   LiteralSet literals_;
   std::vector<int32_t> characters_;  // by character, up to the last that is a piece; -1 is none
-  PairTable neighbours_;             // within pieces
-  std::bitset<kAscii * kAscii> ascii_neighbours_;
+  Neighbours neighbours_;            // within pieces
   std::optional<std::array<int32_t, 256>> bytes_;
   std::optional<int32_t> unknown_;
   bool fuses_ = false;

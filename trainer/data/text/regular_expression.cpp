@@ -119,6 +119,7 @@ class Translation {
     const char what = in_[place_ + 1];
     if (what == 's' || what == 'S') return white_space(what == 'S');
     if (what == 'p' || what == 'P') return property();
+    if ((what == 'A' || what == 'z') && !in_class_) return copy(2);  // the text's ends
     if (what == 'd') {
       out_ += "\\p{Nd}";
       place_ += 2;

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "trainer/base/error.h"
+#include "trainer/data/text/utf8.h"
 
 namespace farstep {
 
@@ -63,6 +64,22 @@ bool is_word_character(char32_t character) {
              (character >= 0x1f150 && character <= 0x1f169) ||
              (character >= 0x1f170 && character <= 0x1f189);
   }
+}
+
+std::size_t grapheme_end(std::string_view text, std::size_t begin) {
+  utf8proc_int32_t state = 0;
+  auto before = character_at(text, begin);
+  auto end = begin + character_bytes(text[begin]);
+  while (end < text.size()) {
+    const char32_t after = character_at(text, end);
+    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before),
+                                         static_cast<utf8proc_int32_t>(after), &state)) {
+      break;
+    }
+    end += character_bytes(text[end]);
+    before = after;
+  }
+  return end;
 }
 
 std::string normalized(std::string_view text, NormalForm form) {

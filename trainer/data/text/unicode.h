@@ -3,6 +3,7 @@
 // Pure functions; thread-safe.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,10 @@ bool is_letter(char32_t character);
 bool is_white_space(char32_t character);
 // Whether it belongs to words, as \w has it: letters, marks, decimal digits, connectors.
 bool is_word_character(char32_t character);
+
+// Returns where the grapheme ends that begins at `begin` of a valid text: a character with its
+// marks, or several that are shown as one. `begin` is below text.size(), and begins a grapheme.
+std::size_t grapheme_end(std::string_view text, std::size_t begin);
 
 enum class NormalForm { kNfc, kNfd, kNfkc, kNfkd };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/data/pieces/piece_encoder.h"
+#include "trainer/data/pieces/unigram_encoder.h"
 #include "trainer/data/text/unicode.h"
 #include "trainer/data/text/utf8.h"
 #include "trainer/data/tokenizer/tokenizer_files.h"
@@ -19,6 +21,7 @@
 #include "trainer/data/tokenizer_json/byte_words.h"
 #include "trainer/data/tokenizer_json/pre_tokenizer.h"
 #include "trainer/data/tokenizer_json/text_normalizer.h"
+#include "trainer/data/tokenizer_json/unigram_model.h"
 
 namespace farstep {
 
@@ -31,12 +34,14 @@ constexpr std::string_view kUsualEnds[] = {"<|endoftext|>", "<|end_of_text|>", "
                                            "<|eos|>"};
 constexpr std::string_view kUsualBegins[] = {"<|begin_of_text|>", "<s>", "<bos>", "<|bos|>"};
 
-std::array<int32_t, 256> ids_of_bytes(const BytePairModel& model, const JsonValue& json) {
+using Ids = std::unordered_map<std::string, int32_t>;
+
+std::array<int32_t, 256> ids_of_bytes(const Ids& vocabulary, const JsonValue& json) {
   std::array<int32_t, 256> ids{};
   for (std::size_t byte = 0; byte < ids.size(); ++byte) {
     const auto token = fmt::format("<0x{:02X}>", byte);
-    const auto found = model.vocabulary.find(token);
-    if (found == model.vocabulary.end()) {
+    const auto found = vocabulary.find(token);
+    if (found == vocabulary.end()) {
       json["byte_fallback"].refuse(fmt::format("the vocabulary has no {}", token));
     }
     ids[byte] = found->second;
@@ -53,8 +58,21 @@ PieceEncoder encoder_of(const BytePairModel& model, const JsonValue& json) {
   for (const auto& merge : model.merges) {
     encoder.set_merge(merge.left, merge.right, {rank++, merge.merged});
   }
-  if (model.byte_fallback) encoder.set_bytes(ids_of_bytes(model, json));
+  if (model.byte_fallback) encoder.set_bytes(ids_of_bytes(model.vocabulary, json));
   if (model.unknown) encoder.set_unknown(*model.unknown, model.fuses_unknown);
+  return encoder;
+}
+
+// Returns the encoder of a model with scores; `ids` are those of its pieces.
+UnigramEncoder encoder_of(const UnigramModel& model, const Ids& ids, const JsonValue& json) {
+  UnigramEncoder encoder;
+  int32_t id = 0;
+  for (const auto& piece : model.pieces) {
+    if (!piece.text.empty()) encoder.add_piece(piece.text, id, piece.score);
+    ++id;
+  }
+  encoder.set_unknown(model.unknown_score(), model.unknown);
+  if (model.byte_fallback) encoder.set_bytes(ids_of_bytes(ids, json));
   return encoder;
 }
 
@@ -74,8 +92,8 @@ std::string text_of_token(const std::string& token, bool byte_fallback) {
 
 class JsonTokenizer : public Tokenizer {
  public:
-  JsonTokenizer(const nlohmann::json& json, const std::string& content)
-      : JsonTokenizer(JsonValue(json, ""), content) {}
+  JsonTokenizer(const nlohmann::json& json, const std::string& content, SpecialTokens specials)
+      : JsonTokenizer(JsonValue(json, ""), content, specials) {}
 
   // Returns the id of a token by its content.
   std::optional<int32_t> id_of(const std::string& token) const {
@@ -85,8 +103,11 @@ class JsonTokenizer : public Tokenizer {
   void set_ends(int32_t eos, std::optional<int32_t> bos) {
     facts_.eos = eos;
     facts_.bos = bos;
-    for (const int32_t id : {eos, bos.value_or(eos)})
+    for (const int32_t id : {eos, bos.value_or(eos)}) {
       is_special_[static_cast<std::size_t>(id)] = true;
+      if (specials_ == SpecialTokens::kText) added_.leave(id);
+    }
+    if (specials_ == SpecialTokens::kText) remove_special_pieces();
   }
 
   bool may_cut(std::string_view text, std::size_t place) const override {
@@ -95,7 +116,9 @@ class JsonTokenizer : public Tokenizer {
     if (!may_cut_ || !is_place) return false;
     const char32_t before = character_at(text, character_before(text, place));
     if (!is_letter(before)) return false;
-    return !encoder_ || (text[place] == ' ' && encoder_->may_cut(before, space_));
+    if (words_) return true;
+    return text[place] == ' ' &&
+           (encoder_ ? encoder_->may_cut(before, space_) : unigram_->may_cut(before, space_));
   }
 
   std::string decode(std::span<const int32_t> ids) const override {
@@ -105,26 +128,61 @@ class JsonTokenizer : public Tokenizer {
                     vocabulary());
       if (!is_special_[static_cast<std::size_t>(id)]) bytes += texts_[static_cast<std::size_t>(id)];
     }
-    if (encoder_ && prepends_ && bytes.starts_with(' ')) bytes.erase(0, 1);
+    if (!words_ && prepends_ && bytes.starts_with(' ')) bytes.erase(0, 1);
     return with_replaced_bytes(bytes);
   }
 
+  int64_t names_left_as_text() const override { return names_left_; }
+
  private:
-  JsonTokenizer(const JsonValue& json, const std::string& content)
+  JsonTokenizer(const JsonValue& json, const std::string& content, SpecialTokens specials)
       : normalizer_(json["normalizer"]),
         pre_tokenizer_(json["pre_tokenizer"]),
         added_(json["added_tokens"], normalizer_),
+        specials_(specials),
         prepends_(normalizer_.prepends() || pre_tokenizer_.prepends()) {
-    BytePairModel model(json["model"]);
+    if (specials == SpecialTokens::kText) added_.leave_special();
+    const auto model = json["model"];
+    const bool is_unigram = !model["type"].is_null() && model["type"].text() == "Unigram";
+    const bool byte_fallback = is_unigram ? read_unigram(model) : read_byte_pairs(model);
+    list_tokens(json["added_tokens"], byte_fallback);
+    facts_.digest = checksum(std::as_bytes(std::span(content)));
+  }
+
+  // These read the model and its vocabulary, and return whether it has byte fallback.
+  bool read_byte_pairs(const JsonValue& json) {
+    BytePairModel model(json);
     if (pre_tokenizer_.by_bytes()) {
       words_.emplace(model);
       may_cut_ = added_.may_cut() && pre_tokenizer_.may_cut();
     } else {
-      encoder_.emplace(encoder_of(model, json["model"]));
+      encoder_.emplace(encoder_of(model, json));
       may_cut_ = added_.may_cut() && set_space();
     }
-    list_tokens(model, json["added_tokens"]);
-    facts_.digest = checksum(std::as_bytes(std::span(content)));
+    ids_ = std::move(model.vocabulary);
+    return model.byte_fallback;
+  }
+  bool read_unigram(const JsonValue& json) {
+    if (pre_tokenizer_.by_bytes()) json.refuse("Unigram is supported without ByteLevel only");
+    const UnigramModel model(json);
+    for (const auto& piece : model.pieces) {
+      ids_[piece.text] = static_cast<int32_t>(&piece - model.pieces.data());
+    }
+    ids_.erase("");  // it can be nowhere
+    unigram_.emplace(encoder_of(model, ids_, json));
+    may_cut_ = added_.may_cut() && normalizer_.may_cut() && !pre_tokenizer_.has_expressions() &&
+               set_space();
+    return model.byte_fallback;
+  }
+
+  // A Unigram vocabulary has the names of special tokens among its pieces.
+  void remove_special_pieces() {
+    if (!unigram_) return;
+    for (const auto& [token, id] : ids_) {
+      if (is_special_[static_cast<std::size_t>(id)] && !token.empty()) {
+        unigram_->remove_piece(token);
+      }
+    }
   }
 
   // Sets the character that a space becomes; returns false if it becomes several.
@@ -140,8 +198,7 @@ class JsonTokenizer : public Tokenizer {
     return true;
   }
 
-  void list_tokens(BytePairModel& model, const JsonValue& added) {
-    ids_ = std::move(model.vocabulary);
+  void list_tokens(const JsonValue& added, bool byte_fallback) {
     for (const auto& token : added_.all()) {
       // The library would number it anew.
       const auto [place, is_new] = ids_.emplace(token.content, token.id);
@@ -161,7 +218,7 @@ class JsonTokenizer : public Tokenizer {
     is_special_.resize(texts_.size());
     for (const auto& [token, id] : ids_) {
       texts_[static_cast<std::size_t>(id)] =
-          words_ ? bytes_of_token(token) : text_of_token(token, model.byte_fallback);
+          words_ ? bytes_of_token(token) : text_of_token(token, byte_fallback);
     }
     for (const auto& token : added_.all()) {
       is_special_[static_cast<std::size_t>(token.id)] = token.special;
@@ -173,7 +230,7 @@ class JsonTokenizer : public Tokenizer {
     WordCaches::Lease cache(caches_);
     Words words;
     std::vector<TextPart> parts, normal_parts;
-    added_.split(text, false, parts);
+    int64_t names_left = added_.split(text, false, parts);
     for (const auto& part : parts) {
       if (part.token != TextPart::kNoToken) {
         ids.push_back(part.token);
@@ -184,7 +241,7 @@ class JsonTokenizer : public Tokenizer {
                               ? std::string()
                               : normalizer_(part.text, begins_text || !is_first);
       const auto view = normalizer_.is_identity() ? part.text : std::string_view(normal);
-      added_.split(view, true, normal_parts);
+      names_left += added_.split(view, true, normal_parts);
       for (const auto& normal_part : normal_parts) {
         if (normal_part.token != TextPart::kNoToken) {
           ids.push_back(normal_part.token);
@@ -195,27 +252,33 @@ class JsonTokenizer : public Tokenizer {
         for (const auto word : words.words) {
           if (words_) {
             words_->encode(word, *cache, ids);
-          } else {
+          } else if (encoder_) {
             encoder_->encode(word, *cache, ids);
+          } else {
+            unigram_->encode(word, *cache, ids);
           }
         }
       }
     }
+    if (names_left > 0) names_left_ += names_left;
   }
 
   TextNormalizer normalizer_;
   PreTokenizer pre_tokenizer_;
   AddedTokens added_;
+  SpecialTokens specials_;
   bool prepends_;
-  // One of the two models.
+  // One of the three models.
   std::optional<ByteWords> words_;
   std::optional<PieceEncoder> encoder_;
+  std::optional<UnigramEncoder> unigram_;
   bool may_cut_ = false;
   char32_t space_ = U' ';  // what a space becomes
-  std::unordered_map<std::string, int32_t> ids_;
+  Ids ids_;
   std::vector<std::string> texts_;  // by id, as bytes
   std::vector<bool> is_special_;    // by id
   mutable WordCaches caches_;
+  mutable std::atomic<int64_t> names_left_ = 0;
 };
 
 // Returns a token that tokenizer_config.json names, as a string or as {"content": ...}.
@@ -267,7 +330,8 @@ void find_ends(const std::filesystem::path& path, const std::string& config_text
 std::unique_ptr<const Tokenizer> read_json_tokenizer(const std::filesystem::path& path,
                                                      const std::string& content,
                                                      const std::string& config,
-                                                     const std::string& end_token) {
+                                                     const std::string& end_token,
+                                                     SpecialTokens specials) {
   nlohmann::json json;
   try {
     json = nlohmann::json::parse(content);
@@ -280,7 +344,7 @@ std::unique_ptr<const Tokenizer> read_json_tokenizer(const std::filesystem::path
   }
   std::unique_ptr<JsonTokenizer> tokenizer;
   try {
-    tokenizer = std::make_unique<JsonTokenizer>(json, content);
+    tokenizer = std::make_unique<JsonTokenizer>(json, content, specials);
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", path.string(), error.what()));
   }

@@ -108,7 +108,7 @@ bool read_trainer(std::string_view message, SentencePieceFile& file) {
 
 bool read_normalizer(std::string_view message, SentencePieceFile& file) {
   return for_each_field(message, [&](const Field& field) {
-    if (field.number == 2) file.maps_characters = !field.bytes.empty();
+    if (field.number == 2) file.character_map = field.bytes;
     if (field.number == 3) file.adds_prefix = field.value != 0;
     if (field.number == 4) file.removes_whitespace = field.value != 0;
     if (field.number == 5) file.escapes_whitespace = field.value != 0;
@@ -122,15 +122,17 @@ bool is_one_character(const std::string& text) {
 }
 
 bool SentencePieceFile::is_plain() const {
-  const bool plain = model_type == kBytePairs && !maps_characters && !removes_whitespace &&
-                     escapes_whitespace && !whitespace_is_suffix;
-  return plain && std::all_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
-           const bool is_text =
-               piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
-           return piece.type != PieceType::kUnused && !std::isnan(piece.score) &&
-                  !piece.text.empty() && valid_utf8_bytes(piece.text) == piece.text.size() &&
-                  (is_text || !is_one_character(piece.text));
-         });
+  return model_type == kBytePairs && character_map.empty() && !removes_whitespace &&
+         escapes_whitespace && !whitespace_is_suffix && has_usual_pieces();
+}
+
+bool SentencePieceFile::has_usual_pieces() const {
+  return std::all_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
+    const bool is_text = piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
+    return piece.type != PieceType::kUnused && !std::isnan(piece.score) && !piece.text.empty() &&
+           valid_utf8_bytes(piece.text) == piece.text.size() &&
+           (is_text || !is_one_character(piece.text));
+  });
 }
 
 std::optional<std::array<int32_t, 256>> SentencePieceFile::byte_ids() const {

@@ -21,20 +21,22 @@ struct SentencePieceFile {
     float score = 0;
     PieceType type = PieceType::kNormal;
   };
-  static constexpr int64_t kBytePairs = 2;  // a value of model_type
+  static constexpr int64_t kUnigram = 1, kBytePairs = 2;  // values of model_type
 
   std::vector<Piece> pieces;  // by id
-  int64_t model_type = 1;
+  int64_t model_type = kUnigram;
   bool byte_fallback = false;
   bool whitespace_is_suffix = false;
-  bool maps_characters = false;  // by a table of its own
-  bool adds_prefix = true;       // a space before a text
+  std::string character_map;  // a table by which it normalises text; empty: none
+  bool adds_prefix = true;    // a space before a text
   bool removes_whitespace = true;
   bool escapes_whitespace = true;  // as U+2581
 
   // Whether merges of characters give the library's result. What is left out are kinds of models
   // that nobody trains for this, or that no merges describe.
   bool is_plain() const;
+  // Whether all pieces have a use, a score and a text by which they can be found.
+  bool has_usual_pieces() const;
   // Returns the ids of the pieces of all bytes; nullopt if one is missing.
   std::optional<std::array<int32_t, 256>> byte_ids() const;
 };

@@ -1,80 +1,63 @@
-// A byte-pair model has a score for each piece, and tokenizer.json a list of merges. So the pairs
-// that make a piece are listed by its score. Two pairs of one piece are neighbours in the list, the
-// one with the longer left part first, as in the files that `transformers` makes.
+// What changes a text before pieces are found becomes steps of the normalizer, which SentencePiece
+// has as flags: rules, then white space, then the space before the text.
 #include "trainer/data/tokenizer/sentencepiece_json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "trainer/base/error.h"
-#include "trainer/data/text/utf8.h"
 #include "trainer/data/tokenizer/json_tokenizer.h"
+#include "trainer/data/tokenizer/model_json.h"
 #include "trainer/data/tokenizer/sentencepiece_file.h"
 #include "trainer/data/tokenizer/sentencepiece_tokenizer.h"
 #include "trainer/data/tokenizer/tokenizer_files.h"
+#include "trainer/data/tokenizer_json/character_map.h"
 
 namespace farstep {
 
 namespace {
 
 using FileJson = nlohmann::json;
-using Ids = std::unordered_map<std::string, int32_t>;
 
 constexpr const char* kSpaceText = "\xe2\x96\x81";  // U+2581, which stands for a space
 
-// What tokenizer.json has no words for; empty if there is nothing of it.
-std::string fault_of(const SentencePieceFile& file) {
-  if (file.model_type != SentencePieceFile::kBytePairs) return "it is no byte-pair model";
-  if (!file.is_plain()) return "it changes text before it finds pieces, or has unusual pieces";
-  if (file.byte_fallback && !file.byte_ids()) return "it lacks pieces of bytes";
-  const auto is_fixed = [](const auto& piece) { return piece.type == PieceType::kUserDefined; };
-  if (file.adds_prefix && std::ranges::any_of(file.pieces, is_fixed)) {
-    return "it puts a space before a text and has fixed pieces, which would get one too";
-  }
-  return "";
+bool is_unigram(const SentencePieceFile& file) {
+  return file.model_type == SentencePieceFile::kUnigram;
 }
 
-struct Merge {
-  float score;
-  std::size_t left_bytes;
-  const std::string* piece;
-};
-
-// Returns all pairs that make a piece, the best first. Sets `fault` if no list says the same.
-std::vector<Merge> merges_of(const SentencePieceFile& file, const Ids& ids, std::string& fault) {
-  std::vector<Merge> merges;
-  for (const auto& piece : file.pieces) {
-    const auto& text = piece.text;
-    // Spaces are replaced before, so none of the file's pieces with one is ever found.
-    if (piece.type != PieceType::kNormal || text.find(' ') != text.npos) continue;
-    for (auto cut = character_bytes(text[0]); cut < text.size();
-         cut += character_bytes(text[cut])) {
-      const auto left = text.substr(0, cut), right = text.substr(cut);
-      for (const auto& part : {left, right}) {
-        // It may be part of a piece, but be none itself.
-        if (is_one_character(part) && !ids.contains(part)) {
-          fault = fmt::format("the character '{}' of its piece '{}' is no piece", part, text);
-        }
-      }
-      if (ids.contains(left) && ids.contains(right)) merges.push_back({piece.score, cut, &text});
-    }
+// What tokenizer.json has no words for; empty if there is nothing of it.
+std::string fault_of(const SentencePieceFile& file) {
+  if (!is_unigram(file) && file.model_type != SentencePieceFile::kBytePairs) {
+    return "it is no byte-pair and no Unigram model";
   }
-  std::ranges::stable_sort(merges, [](const Merge& a, const Merge& b) {
-    return a.score != b.score ? a.score > b.score : a.left_bytes > b.left_bytes;
-  });
-  for (std::size_t i = 1; i < merges.size(); ++i) {
-    const auto &a = merges[i - 1], &b = merges[i];
-    // Of equal scores the one further left in the text is merged first, which no list says.
-    if (a.score == b.score && a.piece != b.piece) {
-      fault = fmt::format("its pieces '{}' and '{}' have one score", *a.piece, *b.piece);
-    }
+  if (!file.escapes_whitespace || file.whitespace_is_suffix) {
+    return "its pieces have spaces in another form";
   }
-  return merges;
+  const auto is_finite = [](const auto& piece) { return std::isfinite(piece.score); };
+  if (!file.has_usual_pieces() || !std::ranges::all_of(file.pieces, is_finite)) {
+    return "it has unusual pieces";
+  }
+  if (!is_unigram(file) && !file.is_plain()) return "it changes text before it finds pieces";
+  if (file.byte_fallback && !file.byte_ids()) return "it lacks pieces of bytes";
+  std::set<std::string_view> texts;
+  for (const auto& piece : file.pieces) texts.insert(piece.text);
+  if (texts.size() != file.pieces.size()) return "two of its pieces have one text";
+  const auto is_fixed = [](const auto& piece) { return piece.type == PieceType::kUserDefined; };
+  if (std::ranges::none_of(file.pieces, is_fixed)) return "";
+  if (!is_unigram(file) && file.adds_prefix) {
+    return "it puts a space before a text and has fixed pieces, which would get one too";
+  }
+  if (!file.character_map.empty() || file.removes_whitespace) {
+    return "it normalises text, but not its fixed pieces";
+  }
+  return "";
 }
 
 FileJson added_token(const SentencePieceFile::Piece& piece, std::size_t id) {
@@ -84,12 +67,21 @@ FileJson added_token(const SentencePieceFile::Piece& piece, std::size_t id) {
           {"rstrip", false}, {"normalized", is_fixed}, {"special", !is_fixed}};
 }
 
-FileJson replacement(const char* from, const char* to) {
-  return {{"type", "Replace"}, {"pattern", {{"String", from}}}, {"content", to}};
+FileJson replacement(const char* from, const char* to, const char* kind = "String") {
+  return {{"type", "Replace"}, {"pattern", {{kind, from}}}, {"content", to}};
 }
 
 FileJson normalizer_of(const SentencePieceFile& file) {
   FileJson steps = FileJson::array();
+  if (!file.character_map.empty()) {
+    steps.push_back(FileJson{{"type", "Precompiled"},
+                             {"precompiled_charsmap", base64_text(file.character_map)}});
+  }
+  if (file.removes_whitespace) {
+    // At the end also the sign itself, which looks like a space there.
+    steps.push_back(replacement("\\A +|[ \\x{2581}]+\\z", "", "Regex"));
+    steps.push_back(replacement(" {2,}", " ", "Regex"));
+  }
   if (file.adds_prefix) steps.push_back(FileJson{{"type", "Prepend"}, {"prepend", kSpaceText}});
   steps.push_back(replacement(" ", kSpaceText));
   return {{"type", "Sequence"}, {"normalizers", std::move(steps)}};
@@ -105,57 +97,53 @@ FileJson decoder_of(const SentencePieceFile& file) {
   return {{"type", "Sequence"}, {"decoders", std::move(steps)}};
 }
 
-// Sets `fault` if the file cannot say it.
-FileJson json_of(const SentencePieceFile& file, std::string& fault) {
-  Ids ids;
-  FileJson vocabulary = FileJson::object(), added = FileJson::array();
-  FileJson unknown = nullptr;
+FileJson json_of(const SentencePieceFile& file, ModelJson model) {
+  FileJson added = FileJson::array();
   for (std::size_t id = 0; id < file.pieces.size(); ++id) {
     const auto& piece = file.pieces[id];
-    vocabulary[piece.text] = id;
-    if (piece.type == PieceType::kNormal) ids.emplace(piece.text, static_cast<int32_t>(id));
-    if (piece.type == PieceType::kUnknown) unknown = piece.text;
-    if (piece.type != PieceType::kNormal && piece.type != PieceType::kByte) {
-      added.push_back(added_token(piece, id));
-    }
+    // A Unigram model finds its fixed pieces by their scores.
+    const bool is_found_first =
+        piece.type == PieceType::kUserDefined
+            ? !is_unigram(file)
+            : piece.type != PieceType::kNormal && piece.type != PieceType::kByte;
+    if (is_found_first) added.push_back(added_token(piece, id));
   }
-  if (vocabulary.size() != file.pieces.size()) fault = "two of its pieces have one text";
-  FileJson merges = FileJson::array();
-  for (const auto& merge : merges_of(file, ids, fault)) {
-    const auto left = merge.piece->substr(0, merge.left_bytes);
-    merges.push_back(left + " " + merge.piece->substr(merge.left_bytes));
-  }
-  FileJson model{{"type", "BPE"},
-                 {"dropout", nullptr},
-                 {"unk_token", unknown},
-                 {"continuing_subword_prefix", nullptr},
-                 {"end_of_word_suffix", nullptr},
-                 {"fuse_unk", true},
-                 {"byte_fallback", file.byte_fallback},
-                 {"ignore_merges", false},
-                 {"vocab", std::move(vocabulary)},
-                 {"merges", std::move(merges)}};
   return {{"version", "1.0"},
           {"truncation", nullptr},
           {"padding", nullptr},
           {"added_tokens", std::move(added)},
           {"normalizer", normalizer_of(file)},
-          {"pre_tokenizer", nullptr},
+          {"pre_tokenizer", std::move(model.pre_tokenizer)},
           {"post_processor", nullptr},
           {"decoder", decoder_of(file)},
-          {"model", std::move(model)}};
+          {"model", std::move(model.model)}};
 }
 
-// Returns what differs between the two; empty if nothing does.
-std::string difference(const SentencePieceFile& file, const Tokenizer& model,
-                       const Tokenizer& made) {
+// Of two equally likely ways to cut a text, rounding makes SentencePiece take one or the other.
+bool are_equally_likely(const SentencePieceFile& file, const std::vector<int32_t>& some,
+                        const std::vector<int32_t>& others) {
+  constexpr double kRounding = 1e-5;  // of sums of fp32
+  const auto sum = [&](const std::vector<int32_t>& ids) {
+    double sum = 0;
+    for (const int32_t id : ids) sum += file.pieces[static_cast<std::size_t>(id)].score;
+    return sum;
+  };
+  return is_unigram(file) && std::abs(sum(some) - sum(others)) <= kRounding * std::abs(sum(some));
+}
+
+// Returns what differs between the two; empty if nothing does. Where `map` gives the two another
+// text, their ids are not compared.
+std::string difference(const SentencePieceFile& file, const std::optional<CharacterMap>& map,
+                       const Tokenizer& model, const Tokenizer& made) {
   if (made.vocabulary() != model.vocabulary()) return "it would have another number of pieces";
   if (made.eos() != model.eos()) return "tokenizer_config.json has another end token";
   for (const auto& piece : file.pieces) {
-    const bool is_text = piece.type == PieceType::kNormal || piece.type == PieceType::kUserDefined;
-    // Alone, and where its first and last characters have neighbours.
+    // Alone, and where its first and last characters have neighbours. Names are text too.
     for (const auto& text : {piece.text, piece.text + piece.text, "x " + piece.text + " x"}) {
-      if (is_text && made.encode(text) != model.encode(text)) {
+      if (map && map->by_graphemes(text) != map->by_longest_rules(text)) continue;
+      const auto ids = made.encode(text), expected = model.encode(text);
+      if (ids == expected) continue;
+      if (model.decode(ids) != model.decode(expected) || !are_equally_likely(file, ids, expected)) {
         return fmt::format("the piece '{}' would become others", piece.text);
       }
     }
@@ -163,25 +151,50 @@ std::string difference(const SentencePieceFile& file, const Tokenizer& model,
   return "";
 }
 
+// Says which rules of the table `tokenizers` applies in another way; empty if there are none.
+std::string caution_about(const CharacterMap& map) {
+  std::string shortest;
+  std::size_t rules = 0, others = 0;
+  map.for_each_rule([&](const std::string& text, std::string_view value) {
+    ++rules;
+    if (map.by_graphemes(text) == value) return;
+    ++others;
+    if (shortest.empty() || text.size() < shortest.size()) shortest = text;
+  });
+  if (others == 0) return "";
+  return fmt::format(
+      "`tokenizers` applies the model's rules to whole graphemes, where {} of its {} rules do not "
+      "hold: '{}' becomes '{}' there, not '{}'. Rare characters with marks get other ids",
+      others, rules, shortest, map.by_graphemes(shortest), map.by_longest_rules(shortest));
+}
+
 }  // namespace
 
 MadeTokenizerJson make_tokenizer_json(const std::string& model, const std::string& config) {
+  const auto refusal = [](std::string reason) {
+    return MadeTokenizerJson{.content = "", .reason = std::move(reason), .caution = ""};
+  };
   const auto tokenizer = read_sentencepiece(kTokenizerFile, model, "");
   const auto file = read_sentencepiece_file(model);
-  if (!file) return {.content = "", .reason = "its file has an unusual form"};
-  auto fault = fault_of(*file);
-  if (!fault.empty()) return {.content = "", .reason = fault};
-  const auto json = json_of(*file, fault);
-  if (!fault.empty()) return {.content = "", .reason = fault};
-  auto content = json.dump(1) + "\n";
+  if (!file) return refusal("its file has an unusual form");
+  if (auto fault = fault_of(*file); !fault.empty()) return refusal(std::move(fault));
+  auto parts = is_unigram(*file) ? unigram_json(*file) : byte_pair_json(*file);
+  if (!parts.fault.empty()) return refusal(std::move(parts.fault));
+  auto content = json_of(*file, std::move(parts)).dump(1) + "\n";
   try {
-    const auto made = read_json_tokenizer(kTokenizerJsonFile, content, config, "");
-    fault = difference(*file, *tokenizer, *made);
+    std::optional<CharacterMap> map;
+    if (!file->character_map.empty()) map.emplace(file->character_map);
+    const auto made =
+        read_json_tokenizer(kTokenizerJsonFile, content, config, "", SpecialTokens::kText);
+    if (auto fault = difference(*file, map, *tokenizer, *made); !fault.empty()) {
+      return refusal(std::move(fault));
+    }
+    return {.content = std::move(content),
+            .reason = "",
+            .caution = map ? caution_about(*map) : std::string()};
   } catch (const DataError& error) {
-    fault = error.what();  // of a tokenizer_config.json that does not fit
+    return refusal(error.what());  // of a tokenizer_config.json that does not fit, say
   }
-  if (!fault.empty()) return {.content = "", .reason = fault};
-  return {.content = std::move(content), .reason = ""};
 }
 
 }  // namespace farstep

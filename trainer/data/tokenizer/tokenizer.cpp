@@ -11,14 +11,16 @@ namespace farstep {
 
 // The content decides, as people name their files as they like.
 std::unique_ptr<const Tokenizer> Tokenizer::load(const std::filesystem::path& path,
-                                                 const std::string& end_token) {
+                                                 const std::string& end_token,
+                                                 SpecialTokens specials) {
   const auto file = tokenizer_file(path);
   const auto content = read_file(file);
   if (!is_json(content)) return read_sentencepiece(file, content, end_token);
   const auto config = file.parent_path() / kTokenizerConfigFile;
   std::error_code none;
   const bool has_config = std::filesystem::exists(config, none);
-  return read_json_tokenizer(file, content, has_config ? read_file(config) : "", end_token);
+  return read_json_tokenizer(file, content, has_config ? read_file(config) : "", end_token,
+                             specials);
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {

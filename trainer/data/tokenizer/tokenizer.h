@@ -1,8 +1,7 @@
 // Converts text to token ids and back.
 //
-// Two kinds of tokenizer: a SentencePiece model, and the byte-pair encoding of a tokenizer.json of
-// Hugging Face. Their ids are those of Python's `sentencepiece` and `tokenizers`. All methods are
-// const and thread-safe.
+// Two kinds of tokenizer: a SentencePiece model, and a tokenizer.json of Hugging Face. Their ids
+// are those of Python's `sentencepiece` and `tokenizers`. All methods are const and thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +15,26 @@
 
 namespace farstep {
 
+// What the name of a special token, "</s>" say, becomes where a text has it: text like any other,
+// or that token. The texts of others must not end a document.
+enum class SpecialTokens { kText, kTokens };
+
+inline std::span<const std::string_view> enum_names(SpecialTokens) {
+  static constexpr std::string_view kNames[] = {"text", "tokens"};
+  return kNames;
+}
+
 class Tokenizer {
  public:
   // Loads a tokenizer from its file, or from a folder that has one: tokenizer.json, else
   // tokenizer.model. `end_token` names the token that ends a document. If it is empty, a
   // SentencePiece model has its own. For a tokenizer.json the tokenizer_config.json beside it says
-  // so, or else a token with a usual name. Throws DataError for a file that is no tokenizer, has
-  // what is not supported, or no end token.
+  // so, or else a token with a usual name. The tokens that end and begin a document are special
+  // too. A SentencePiece model leaves names as text in any case. Throws DataError for a file that
+  // is no tokenizer, has what is not supported, or no end token.
   static std::unique_ptr<const Tokenizer> load(const std::filesystem::path& path,
-                                               const std::string& end_token = "");
+                                               const std::string& end_token = "",
+                                               SpecialTokens specials = SpecialTokens::kText);
   virtual ~Tokenizer() = default;
 
   // Returns the ids of the text, without bos or eos. Invalid UTF-8 becomes U+FFFD. Throws DataError
@@ -45,6 +55,8 @@ class Tokenizer {
   int32_t eos() const { return facts_.eos; }
   // Returns the token that begins a document, if the tokenizer names one. Farstep adds none.
   std::optional<int32_t> bos() const { return facts_.bos; }
+  // Returns how many names of special tokens have become text so far, where they could be tokens.
+  virtual int64_t names_left_as_text() const { return 0; }
   // Returns the checksum of the tokenizer's file.
   uint64_t digest() const { return facts_.digest; }
 

@@ -66,16 +66,29 @@ AddedTokens::AddedTokens(const JsonValue& json, const TextNormalizer& normalizer
   }
 }
 
-// A token that is refused here, as a part of a word, hides others that begin within it: so it is in
-// the library whose tokens these are.
-void AddedTokens::split(std::string_view text, bool normalized,
-                        std::vector<TextPart>& parts) const {
+void AddedTokens::leave_special() {
+  for (auto& token : tokens_) token.is_left |= token.special;
+}
+
+void AddedTokens::leave(int32_t id) {
+  for (auto& token : tokens_) token.is_left |= token.id == id;
+}
+
+// A token that is refused here, as a part of a word say, hides others that begin within it: so it
+// is in the library whose tokens these are.
+int64_t AddedTokens::split(std::string_view text, bool normalized,
+                           std::vector<TextPart>& parts) const {
   parts.clear();
+  int64_t left = 0;
   const auto& literals = normalized ? normalized_ : as_it_is_;
   std::size_t done = 0, from = 0;
   while (const auto match = literals.next(text, from)) {
     from = match->end;
     const auto& token = tokens_[static_cast<std::size_t>(match->value)];
+    if (token.is_left) {
+      ++left;
+      continue;
+    }
     auto begin = match->begin, end = match->end;
     if (token.single_word &&
         (ends_with_word(text.substr(0, begin)) || starts_with_word(text.substr(end)))) {
@@ -88,6 +101,7 @@ void AddedTokens::split(std::string_view text, bool normalized,
     done = end;
   }
   if (done < text.size()) parts.push_back({text.substr(done)});
+  return left;
 }
 
 bool AddedTokens::may_cut() const {

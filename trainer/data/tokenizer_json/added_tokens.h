@@ -22,6 +22,7 @@ struct AddedToken {
   bool rstrip = false;       // takes the white space after it
   bool normalized = false;   // found in the normalised text, not in the text as it is
   bool special = false;      // has no text when it is decoded
+  bool is_left = false;      // its name in a text stays text
 };
 
 // A part of a text: a token, or text that is none.
@@ -39,9 +40,13 @@ class AddedTokens {
 
   const std::vector<AddedToken>& all() const { return tokens_; }
 
+  // Leaves the names of all special tokens, or of one token, in every text.
+  void leave_special();
+  void leave(int32_t id);
+
   // Replaces `parts` by the parts of `text`, of tokens that are normalised or of those that are
-  // not.
-  void split(std::string_view text, bool normalized, std::vector<TextPart>& parts) const;
+  // not. Returns how many names were left in the text.
+  int64_t split(std::string_view text, bool normalized, std::vector<TextPart>& parts) const;
   // Whether a text may be cut between a letter and a space or newline without a change of its
   // tokens.
   bool may_cut() const;

@@ -38,6 +38,11 @@ bool JsonValue::flag(bool fallback) const {
   return json_.get<bool>();
 }
 
+double JsonValue::number() const {
+  if (!json_.is_number()) refuse("must be a number");
+  return json_.get<double>();
+}
+
 int32_t JsonValue::id() const {
   if (!json_.is_number_integer()) refuse("must be the id of a token");
   const auto id = json_.get<int64_t>();

@@ -30,6 +30,7 @@ class JsonValue {
   // Return the value. Refuse another type; a flag that is missing is `fallback`.
   std::string text() const;
   bool flag(bool fallback) const;
+  double number() const;
   // Returns an id of a token, in [0, 2^26).
   int32_t id() const;
 

@@ -50,6 +50,11 @@ bool PreTokenizer::prepends() const {
   });
 }
 
+bool PreTokenizer::has_expressions() const {
+  return std::any_of(steps_.begin(), steps_.end(),
+                     [](const auto& step) { return std::holds_alternative<Split>(step); });
+}
+
 bool PreTokenizer::may_cut() const {
   if (!by_bytes_) return false;
   bool cuts = false;  // at words, which digits alone do not

@@ -35,6 +35,8 @@ class PreTokenizer {
   // Whether a text of bytes may be cut between a letter and a space or newline without a change of
   // its words. That holds for the expressions that are known here.
   bool may_cut() const;
+  // Whether it looks for expressions in the text.
+  bool has_expressions() const;
   // Replaces `words.words` by those of a valid text, which is not empty and begins the whole text
   // or not. They hold as long as the text, and until the next call.
   void split(std::string_view text, bool begins_text, Words& words) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trainer/base/error.h"
+#include "trainer/data/text/utf8.h"
 
 namespace farstep {
 
@@ -17,6 +18,33 @@ std::string replaced(const std::string& text, const std::string& from, const std
     begin = found + from.size();
   }
   return result.append(text, begin);
+}
+
+std::string replaced(const std::string& text, const RegularExpression& from,
+                     const std::string& to) {
+  std::vector<TextRange> matches;
+  from.find_all(text, matches);
+  std::string result;
+  std::size_t done = 0;
+  for (const auto& match : matches) {
+    result.append(text, done, match.begin - done);
+    result += to;
+    done = match.end;
+  }
+  return result.append(text, done);
+}
+
+// Returns the text without white space at its ends.
+std::string stripped(std::string_view text, bool left, bool right) {
+  while (left && !text.empty() && is_white_space(character_at(text, 0))) {
+    text.remove_prefix(character_bytes(text[0]));
+  }
+  while (right && !text.empty()) {
+    const auto last = character_before(text, text.size());
+    if (!is_white_space(character_at(text, last))) break;
+    text = text.substr(0, last);
+  }
+  return std::string(text);
 }
 
 }  // namespace
@@ -37,14 +65,47 @@ void TextNormalizer::add(const JsonValue& json, int depth) {
     steps_.emplace_back(static_cast<NormalForm>(form - names.begin()));
   } else if (type == "Prepend") {
     steps_.emplace_back(Prepend{json["prepend"].text()});
-  } else if (type == "Replace" && !json["pattern"]["String"].is_null()) {
-    const auto from = json["pattern"]["String"].text();
-    if (from.empty()) json["pattern"].refuse("an empty text cannot be replaced");
-    steps_.emplace_back(Replace{from, json["content"].text()});
+  } else if (type == "Replace") {
+    add_replace(json);
+  } else if (type == "Strip") {
+    steps_.emplace_back(Strip{json["strip_left"].flag(true), json["strip_right"].flag(true)});
+  } else if (type == "Precompiled") {
+    const auto table = json["precompiled_charsmap"];
+    const auto bytes = base64_bytes(table.text());
+    if (!bytes) table.refuse("must be Base64");
+    try {
+      steps_.emplace_back(CharacterMap(*bytes));
+    } catch (const DataError& error) {
+      table.refuse(error.what());
+    }
   } else {
-    json.refuse(fmt::format("the normalizer {}{} is not supported", type,
-                            type == "Replace" ? " of a regular expression" : ""));
+    json.refuse(fmt::format("the normalizer {} is not supported", type));
   }
+}
+
+void TextNormalizer::add_replace(const JsonValue& json) {
+  const auto pattern = json["pattern"];
+  const auto to = json["content"].text();
+  if (!pattern["String"].is_null()) {
+    const auto from = pattern["String"].text();
+    if (from.empty()) pattern.refuse("an empty text cannot be replaced");
+    steps_.emplace_back(Replace{from, to});
+    return;
+  }
+  const auto expression = pattern["Regex"].text();
+  try {
+    steps_.emplace_back(ReplaceMatches{RegularExpression(expression), to});
+  } catch (const DataError& error) {
+    pattern.refuse(error.what());
+  }
+}
+
+bool TextNormalizer::may_cut() const {
+  return std::all_of(steps_.begin(), steps_.end(), [](const auto& step) {
+    const auto* const replace = std::get_if<Replace>(&step);
+    return std::holds_alternative<Prepend>(step) ||
+           (replace != nullptr && replace->from.size() == character_bytes(replace->from[0]));
+  });
 }
 
 bool TextNormalizer::prepends() const {
@@ -59,6 +120,12 @@ std::string TextNormalizer::operator()(std::string_view text, bool begins_text) 
       result = normalized(result, *form);
     } else if (const auto* const replace = std::get_if<Replace>(&step)) {
       result = replaced(result, replace->from, replace->to);
+    } else if (const auto* const replace_matches = std::get_if<ReplaceMatches>(&step)) {
+      result = replaced(result, replace_matches->expression, replace_matches->to);
+    } else if (const auto* const strip = std::get_if<Strip>(&step)) {
+      result = stripped(result, strip->left, strip->right);
+    } else if (const auto* const map = std::get_if<CharacterMap>(&step)) {
+      result = map->by_graphemes(result);
     } else if (begins_text && !result.empty()) {
       result.insert(0, std::get<Prepend>(step).text);
     }

@@ -9,18 +9,22 @@
 #include <variant>
 #include <vector>
 
+#include "trainer/data/text/regular_expression.h"
 #include "trainer/data/text/unicode.h"
+#include "trainer/data/tokenizer_json/character_map.h"
 #include "trainer/data/tokenizer_json/json_members.h"
 
 namespace farstep {
 
 class TextNormalizer {
  public:
-  // Reads the member "normalizer". Takes null, Sequence, NFC, NFD, NFKC, NFKD, Prepend, and Replace
-  // of a fixed text. Throws DataError for others.
+  // Reads the member "normalizer". Takes null, Sequence, NFC, NFD, NFKC, NFKD, Prepend, Strip,
+  // Precompiled, and Replace of a fixed text or an expression. Throws DataError for others.
   explicit TextNormalizer(const JsonValue& json);
 
   bool is_identity() const { return steps_.empty(); }
+  // Whether each part of a text becomes the same as in the whole text, wherever that is cut.
+  bool may_cut() const;
   // Whether it puts something before each text.
   bool prepends() const;
   // Returns the normalised text. What goes before a text is left out unless `begins_text`.
@@ -33,10 +37,19 @@ class TextNormalizer {
   struct Replace {
     std::string from, to;
   };
+  struct ReplaceMatches {
+    RegularExpression expression;
+    std::string to;
+  };
+  struct Strip {
+    bool left, right;
+  };
 
   void add(const JsonValue& json, int depth);
+  void add_replace(const JsonValue& json);
 
-  std::vector<std::variant<NormalForm, Prepend, Replace>> steps_;
+  std::vector<std::variant<NormalForm, Prepend, Replace, ReplaceMatches, Strip, CharacterMap>>
+      steps_;
 };
 
 }  // namespace farstep

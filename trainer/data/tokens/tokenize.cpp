@@ -83,6 +83,33 @@ void require_consistent(const TokenizeOptions& options) {
   if (!options.end_token.empty() && options.tokenizer.empty()) {
     throw ConfigError("end_token: a vocabulary that is trained has its own, </s>; leave this out");
   }
+  if (options.special_tokens == SpecialTokens::kTokens && options.tokenizer.empty()) {
+    throw ConfigError(
+        "special_tokens: a vocabulary that is trained has none in texts; leave this out");
+  }
+}
+
+std::unique_ptr<const Tokenizer> given_tokenizer(const TokenizeOptions& options) {
+  auto tokenizer = Tokenizer::load(options.tokenizer, options.end_token, options.special_tokens);
+  const bool takes_names = options.special_tokens == SpecialTokens::kTokens;
+  if (takes_names && !is_json(read_file(tokenizer_file(options.tokenizer)))) {
+    throw ConfigError(fmt::format(
+        "special_tokens: tokens: {} is a SentencePiece model, where names of special tokens are "
+        "always text; take a tokenizer.json, or leave this out",
+        tokenizer_file(options.tokenizer).string()));
+  }
+  return tokenizer;
+}
+
+// A token that ends documents and is made of text like others ends them wherever a text has it.
+void warn_of_common_end(const TokenizeOptions& options, const Tokenizer& tokenizer) {
+  if (options.end_token.empty() || options.special_tokens == SpecialTokens::kTokens) return;
+  const auto ids = tokenizer.encode(options.end_token);
+  if (std::find(ids.begin(), ids.end(), tokenizer.eos()) == ids.end()) return;
+  spdlog::warn(
+      "the end token '{}' is a part of the vocabulary like others: where a text has it, a document "
+      "ends",
+      options.end_token);
 }
 
 // Puts the tokenizer into the dataset folder, so that it has all that decodes its tokens.
@@ -101,7 +128,7 @@ std::unique_ptr<const Tokenizer> prepare_tokenizer(const TokenizeOptions& option
     return Tokenizer::load(model);
   }
   // From the file that the user named, so that a message names it too.
-  auto tokenizer = Tokenizer::load(options.tokenizer, options.end_token);
+  auto tokenizer = given_tokenizer(options);
   copy_tokenizer(options.tokenizer, folder, options.end_token);
   return tokenizer;
 }
@@ -247,8 +274,9 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress
   // A vocabulary that was trained is not trained again.
   const auto tokenizer =
       unfinished && options.train_vocabulary > 0 ? Tokenizer::load(staging.path())
-      : unfinished ? Tokenizer::load(options.tokenizer, options.end_token)
+      : unfinished                               ? given_tokenizer(options)
                    : prepare_tokenizer(options, files, staging.path(), progress, stop);
+  warn_of_common_end(options, *tokenizer);
   const auto open_split = [&](std::string_view split) {
     return SplitWriter(staging.path(), split, tokenizer->vocabulary(), tokenizer->eos(),
                        options.shard_tokens);
@@ -281,6 +309,12 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress
     throw;
   }
 
+  if (const auto names = tokenizer->names_left_as_text(); names > 0) {
+    spdlog::warn(
+        "names of special tokens, as the end token's, are text like any other in {} places; "
+        "--special-tokens tokens makes tokens of them, if you trust the texts",
+        names);
+  }
   const TokenizeResult result{tokenizer->vocabulary(), static_cast<int64_t>(files.size()),
                               faults.count(), train.finish(), validation.finish()};
   if (result.train.tokens == 0 ||

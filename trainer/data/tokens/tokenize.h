@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trainer/config/fields.h"
+#include "trainer/data/tokenizer/tokenizer.h"
 #include "trainer/data/tokens/dataset_writer.h"
 
 namespace farstep {
@@ -27,6 +28,7 @@ struct TokenizeOptions {
   std::string output;
   std::string tokenizer;
   std::string end_token;
+  SpecialTokens special_tokens = SpecialTokens::kText;
   std::string text_field = "text";
   BadText bad_text = BadText::kRefuse;
   bool token_files = false;
@@ -48,6 +50,9 @@ struct TokenizeOptions {
     visit("end_token", end_token,
           "token of a tokenizer.json that ends a document; default: as the tokenizer_config.json "
           "beside it says");
+    visit("special_tokens", special_tokens,
+          "what the name of a special token of a tokenizer.json becomes where a text has it: text "
+          "like any other, or that token");
     visit("text_field", text_field,
           "member of a JSON line, or column of a Parquet file, that has the text");
     visit("bad_text", bad_text,
@@ -84,7 +89,8 @@ struct TokenizeProgress {
 // Writes the dataset folder (docs/token_shards.md); replaces an older one only after success. The
 // bytes written do not depend on `threads`. Goes on with what a stopped or killed call of the same
 // options and inputs has left; the bytes are the same then too. Calls `progress` from the caller's
-// thread. Logs a warning for an empty file, and for what is left out. Throws ConfigError for
+// thread. Logs a warning for an empty file, for what is left out, and for names of special tokens
+// that become text. Throws ConfigError for
 // inconsistent options, DataError for bad files: with `bad_text` refuse it reads on to the end, and
 // names the first 20 faults. Throws Stopped if `stop` was requested; what is done is kept.
 TokenizeResult tokenize(const TokenizeOptions& options,

@@ -21,6 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kAddedTokensFile = "added_tokens.json";  // of `transformers`
+constexpr const char* kTokenizerClass = "tokenizer_class";
+constexpr const char* kLlamaTokenizer = "LlamaTokenizer";
 
 bool have_one_vocabulary(const std::vector<NamedText>& some, const std::vector<NamedText>& others) {
   return std::ranges::any_of(some, [&](const NamedText& file) {
@@ -38,12 +40,9 @@ NamedText config_of_sentencepiece(const fs::path& data) {
   const auto second = tokenizer->encode("a");
   ids.insert(ids.end(), second.begin(), second.end());
   const bool adds_space = tokenizer->decode(ids) == "b a";
-  Json config{{"tokenizer_class", "LlamaTokenizer"},
-              {"legacy", false},
-              {"add_bos_token", false},
-              {"add_eos_token", false},
-              {"add_prefix_space", adds_space},
-              {"clean_up_tokenization_spaces", false}};
+  Json config{{kTokenizerClass, kLlamaTokenizer}, {"legacy", false},
+              {"add_bos_token", false},           {"add_eos_token", false},
+              {"add_prefix_space", adds_space},   {"clean_up_tokenization_spaces", false}};
   if (const auto file = read_sentencepiece_file(read_file(data / kTokenizerFile))) {
     const auto piece = [&](int32_t id) {
       return file->pieces.at(static_cast<std::size_t>(id)).text;
@@ -52,6 +51,23 @@ NamedText config_of_sentencepiece(const fs::path& data) {
     if (tokenizer->bos()) config["bos_token"] = piece(*tokenizer->bos());
   }
   return {std::string(kTokenizerConfigFile), config.dump(2) + "\n"};
+}
+
+// LLaMA's class converts a model by itself, as one of byte pairs. The general one takes the
+// tokenizer.json as it is.
+void name_general_class(std::string& config_text) {
+  auto config = Json::parse(config_text, nullptr, /*allow_exceptions=*/false);
+  if (!config.is_object() || !config.contains(kTokenizerClass) ||
+      config[kTokenizerClass] != kLlamaTokenizer) {
+    return;
+  }
+  config[kTokenizerClass] = "PreTrainedTokenizerFast";
+  config_text = config.dump(2) + "\n";
+}
+
+bool is_unigram(const std::string& model) {
+  const auto file = read_sentencepiece_file(model);
+  return file && file->model_type == SentencePieceFile::kUnigram;
 }
 
 // Counts ids only: how the tokenizer cuts text is the business of the program that uses it.
@@ -108,21 +124,24 @@ class TokenizerJson {
 
 }  // namespace
 
-std::string add_tokenizer_json(std::vector<NamedText>& files) {
+TokenizerJsonNotes add_tokenizer_json(std::vector<NamedText>& files) {
   const auto content = [&](std::string_view name) {
     const auto found = std::ranges::find(files, name, &NamedText::name);
     return found == files.end() ? std::string() : found->content;
   };
   const auto model = content(kTokenizerFile);
-  if (model.empty() || !content(kTokenizerJsonFile).empty()) return "";
+  if (model.empty() || !content(kTokenizerJsonFile).empty()) return {};
   if (!content(kAddedTokensFile).empty()) {
-    return fmt::format("{} has tokens that the model does not have", kAddedTokensFile);
+    return {.reason = fmt::format("{} has tokens that the model does not have", kAddedTokensFile),
+            .caution = ""};
   }
   auto made = make_tokenizer_json(model, content(kTokenizerConfigFile));
   if (made.reason.empty()) {
+    const auto config = std::ranges::find(files, kTokenizerConfigFile, &NamedText::name);
+    if (config != files.end() && is_unigram(model)) name_general_class(config->content);
     files.push_back({std::string(kTokenizerJsonFile), std::move(made.content)});
   }
-  return made.reason;
+  return {.reason = std::move(made.reason), .caution = std::move(made.caution)};
 }
 
 bool has_vocabulary(const NamedText& file) {

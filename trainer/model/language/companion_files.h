@@ -22,10 +22,18 @@ namespace farstep {
 std::vector<NamedText> companion_files(const std::filesystem::path& model,
                                        const std::filesystem::path& data);
 
+// Why files get no tokenizer.json, and which texts get other ids by the one that they get; both may
+// be empty.
+struct TokenizerJsonNotes {
+  std::string reason, caution;
+};
+
 // Adds a tokenizer.json to files whose only vocabulary is a SentencePiece model. Returns the reason
 // where there can be none (see make_tokenizer_json()); empty: the files have one, or no vocabulary.
-// Throws DataError for a malformed model.
-std::string add_tokenizer_json(std::vector<NamedText>& files);
+// With that of a Unigram model, a tokenizer_config.json that names LLaMA's class names a general
+// one instead, by which `transformers` takes the file as it is. Throws DataError for a malformed
+// model.
+TokenizerJsonNotes add_tokenizer_json(std::vector<NamedText>& files);
 
 // Whether the file has a tokenizer's vocabulary.
 bool has_vocabulary(const NamedText& file);

@@ -44,15 +44,20 @@ TEST_CASE("an empty match counts where no match ended") {
   CHECK(found(RegularExpression("(?=b)"), "ab\u00e9b") == Texts{"", ""});
 }
 
+TEST_CASE("the ends of a text are not those of its lines") {
+  CHECK(found(RegularExpression(R"(\Aa|b\z)"), "a\na b\nb") == Texts{"a", "b"});
+  CHECK(found(RegularExpression("^a|b$"), "a\na b\nb") == Texts{"a", "a", "b", "b"});
+}
+
 TEST_CASE("a text is found as it is") {
   CHECK(found(RegularExpression::literal("a.b*"), "axb* a.b* a.b*") == Texts{"a.b*", "a.b*"});
 }
 
 TEST_CASE("what PCRE2 reads in another way is refused by name") {
   for (const auto* pattern :
-       {R"(\h)",  R"(\w)",     R"(\bx)", R"(\1)",           R"([[a]b])", "[a&&b]",     "(?i)a",
-        "(?m:a)", "(*ACCEPT)", "a{2}+",  "a{,2}",           R"([\S])",   "(?<name>a)", R"(\Ka)",
-        "[]a]",   "[a",        "\\",     R"(\p{Nonsense})", "(a",        "\xff"}) {
+       {R"(\h)",  R"(\w)",     R"(\bx)", R"(\1)", R"([[a]b])",       "[a&&b]",     "(?i)a",
+        "(?m:a)", "(*ACCEPT)", "a{2}+",  "a{,2}", R"([\S])",         "(?<name>a)", R"(\Ka)",
+        "[]a]",   R"([\A])",   "[a",     "\\",    R"(\p{Nonsense})", "(a",         "\xff"}) {
     INFO(pattern);
     CHECK_THROWS_AS(RegularExpression(pattern), DataError);
   }

@@ -21,6 +21,26 @@ TEST_CASE("kinds of characters are those of Unicode") {
     CHECK_FALSE(is_word_character(c));
 }
 
+TEST_CASE("graphemes end where a reader sees an end") {
+  const std::string kGraphemes[] = {"a",
+                                    "e\u0301\u0327",
+                                    "\r\n",
+                                    "\u1100\u1161\u11a8",
+                                    "\U0001F468\u200d\U0001F469\u200d\U0001F467",
+                                    "\U0001F1F0\U0001F1F7",
+                                    "\U0001F1EB\U0001F1F7",
+                                    "\u0928\u093f",
+                                    "z"};
+  std::string text;
+  for (const auto& grapheme : kGraphemes) text += grapheme;
+  std::size_t begin = 0;
+  for (const auto& grapheme : kGraphemes) {
+    CHECK(text.substr(begin, grapheme_end(text, begin) - begin) == grapheme);
+    begin += grapheme.size();
+  }
+  CHECK(grapheme_end(" \u0301", 0) == 3);
+}
+
 TEST_CASE("a text in a normal form") {
   // Values of Python's unicodedata.normalize().
   const std::string text = "e\u0301\u0327 \u00e9 \ufb01 \u212b \u1100\u1161";

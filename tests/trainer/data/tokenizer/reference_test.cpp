@@ -1,5 +1,6 @@
 // Ids and texts of Python's libraries, which scripts/reference_tokenizers.py has recorded.
 
+#include <algorithm>
 #include <random>
 
 #include "tests/support/catch.h"
@@ -63,7 +64,8 @@ TEST_CASE("tokenizers of every kind have the ids and texts of Hugging Face's lib
     file["model"].update(kind["changes"]);
     write_file(folder / "tokenizer.json", file.dump());
     const auto end = model == "bytes" ? "<|end|>" : "</s>";
-    const auto tokenizer = Tokenizer::load(folder / "tokenizer.json", end);
+    // As that library reads texts by default.
+    const auto tokenizer = Tokenizer::load(folder / "tokenizer.json", end, SpecialTokens::kTokens);
     auto& usual = base[model];
     const bool is_first = usual.empty();
     if (is_first) usual.resize(cases.size());
@@ -79,6 +81,50 @@ TEST_CASE("tokenizers of every kind have the ids and texts of Hugging Face's lib
       }
     }
   }
+}
+
+TEST_CASE("a name that stays text is read as if there were no such token") {
+  TemporaryFolder folder;
+  const auto cases = reference()["cases"].get<std::vector<std::string>>();
+  int64_t differ = 0;
+  for (const auto& kind : reference()["kinds"]) {
+    const auto model = kind["model"].get<std::string>();
+    auto file = kind["file"];
+    file["model"] = reference()["models"][model];
+    file["model"].update(kind["changes"]);
+    auto without = file;
+    auto& added = without["added_tokens"];
+    std::vector<std::string> names;
+    for (auto token = added.begin(); token != added.end();) {
+      if (!(*token)["special"].get<bool>()) {
+        ++token;
+        continue;
+      }
+      names.push_back((*token)["content"]);
+      token = added.erase(token);
+    }
+    write_file(folder / "with.json", file.dump());
+    write_file(folder / "without.json", without.dump());
+    const std::string end = model == "bytes" ? "<|end|>" : "</s>";
+    const auto as_text = Tokenizer::load(folder / "with.json", end);
+    const auto as_tokens = Tokenizer::load(folder / "with.json", end, SpecialTokens::kTokens);
+    // Its end is some other token, as it has none of that name.
+    const auto plain = Tokenizer::load(folder / "without.json", "a", SpecialTokens::kTokens);
+    for (const auto& text : cases) {
+      // A name that is left hides other names within it, as in the library.
+      const bool has_name = std::ranges::any_of(
+          names, [&](const auto& name) { return text.find(name) != text.npos; });
+      INFO(kind["name"] << ": " << text);
+      const auto ids = as_text->encode(text);
+      CHECK(ids == plain->encode(text));
+      CHECK(std::ranges::find(ids, as_text->eos()) == ids.end());
+      check_cuts(*as_text, text, ids);
+      differ += has_name && ids != as_tokens->encode(text) ? 1 : 0;
+    }
+    CHECK((as_text->names_left_as_text() > 0));
+    CHECK(as_tokens->names_left_as_text() == 0);
+  }
+  CHECK(differ > 20);
 }
 
 TEST_CASE("models have the ids and texts of SentencePiece") {

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "tests/support/catch.h"
+#include "tests/support/source_folder.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
 #include "tests/trainer/data/tokens/sample_text.h"
@@ -88,6 +89,21 @@ TEST_CASE("a model that learns another vocabulary has the ids of that one") {
         HfFacts{.positions = 64, .bos = 1, .pad = {}, .eos = {2}});
   CHECK(trained_facts(std::nullopt, {}, 64) ==
         HfFacts{.positions = 64, .bos = {}, .pad = {}, .eos = {}});
+}
+
+TEST_CASE("a Unigram model's tokenizer.json is not left to LLaMA's class") {
+  for (const std::string name : {"unigram", "bytes"}) {
+    INFO(name);
+    const auto model = read_file(source_folder() / ("tests/golden/tokenizers/" + name + ".model"));
+    const std::string config = R"({"tokenizer_class": "LlamaTokenizer"})";
+    std::vector<NamedText> files = {{"tokenizer.model", model}, {"tokenizer_config.json", config}};
+    const auto notes = add_tokenizer_json(files);
+    CHECK(notes.reason == "");
+    CHECK(notes.caution == "");
+    REQUIRE(names_text(files) == "tokenizer.model, tokenizer_config.json, tokenizer.json");
+    CHECK((files[1].content == config) == (name == "bytes"));
+    if (name == "unigram") CHECK_THAT(files[1].content, Contains("PreTrainedTokenizerFast"));
+  }
 }
 
 TEST_CASE("a tokenizer's ids are counted") {
