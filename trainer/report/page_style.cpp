@@ -60,7 +60,7 @@ svg { display: block; width: 100%; }
 .legend i.stroke { height: 3px; vertical-align: middle; }
 .tick { font-size: 12px; fill: var(--soft); }
 .lane-name { font-size: 13px; line-height: 14px; font-weight: 600; fill: var(--ink); }
-.value { font-size: 13px; fill: var(--ink); }
+.value { font-size: 13px; fill: var(--ink); paint-order: stroke; stroke: var(--card); stroke-width: 4px; }
 .grid { stroke: var(--line); }
 .mark { stroke: var(--soft); }
 .cut { stroke: var(--ink); stroke-dasharray: 3 3; }
@@ -89,7 +89,7 @@ tr.sum td { font-weight: 600; border-top: 1px solid var(--line); }
   section, .figure { padding: 14px 14px; }
   .figure b { font-size: 20px; }
 }
-@media (max-width: 1100px) { .pair { grid-template-columns: minmax(0, 1fr); } }
+@media (max-width: 960px) { .pair { grid-template-columns: minmax(0, 1fr); } }
 @media (max-width: 600px) {
   main { padding: 20px 12px 40px; }
   .figures { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; }

@@ -73,7 +73,7 @@ Points thinned(const Points& points) {
 constexpr double kTop = 12, kBottom = 286, kHeight = kBottom + kCaptionHeight;
 
 void draw_axes(SvgCanvas& canvas, const Scale& x, const Scale& y) {
-  constexpr double kLeastPixels = 440;  // across the plot, where two charts stand side by side
+  constexpr double kLeastPixels = 380;  // across the plot, where two charts stand side by side
   for (const auto& [value, label] : number_ticks(y.low, y.high, 7)) {
     canvas.line(0, y(value), 100, y(value), "grid");
     canvas.text(0, y(value) + 4, label, "tick", Anchor::kEnd, -8);
@@ -227,7 +227,7 @@ std::string presence_chart(const Membership& membership) {
 
 // The bars of few sites are thick, so that the chart is as high as its neighbour.
 std::string idle_chart(const RunReport& report) {
-  constexpr double kLeastPixels = 200;  // across the bars, where two charts stand side by side
+  constexpr double kLeastPixels = 140;  // across the bars, where two charts stand side by side
   const bool is_dense = report.sites.size() > 8;
   const double height = is_dense ? 14 : 30;
   const double pitch = is_dense ? 20 : 48;

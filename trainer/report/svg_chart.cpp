@@ -15,7 +15,7 @@ namespace {
 
 // Of a tick's label: a digit's width at most, and the least gap to its neighbour.
 constexpr double kDigitPixels = 7.7, kLabelGap = 8;
-constexpr double kPhonePixels = 260;  // the narrowest drawing on a phone
+constexpr double kPhonePixels = 230;  // the narrowest drawing on a phone of 360 pixels
 constexpr std::size_t kNameLetters = 12, kNameEnd = 4;
 
 // Ends an element, with its tip if it has one.

@@ -105,7 +105,7 @@ TEST_CASE("labels of an axis do not touch and a phone shows fewer and the newest
     INFO(count);
     CHECK((all > 0) == (count > 0));
     CHECK(all <= 14);         // of 420 pixels, 8 for each digit and between two labels
-    CHECK(all - spare <= 9);  // of 260
+    CHECK(all - spare <= 9);  // of 230
     CHECK((all == spare) == (count == 0));
     // The place of the last tick is the right edge.
     if (count == 1 || count == 2) CHECK(svg.find("tick last\">") != svg.npos);
