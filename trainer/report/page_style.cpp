@@ -44,7 +44,7 @@ svg { display: block; width: 100%; }
 /* Texts beside a drawing stand in its padding: what is drawn is a percentage of the rest. */
 .curves { overflow: visible; padding: 0 20px 0 56px; max-width: 720px; }
 .rows { display: grid; grid-template-columns: fit-content(132px) minmax(0, 1fr); }
-.rows > svg { overflow: visible; padding: 0 18px 0 12px; }
+.rows > svg { overflow: visible; padding: 0 28px 0 20px; }
 .bars { max-width: 720px; }
 .bars > svg { padding-right: 60px; }
 .lane-name { display: flex; align-items: center; justify-content: flex-end; padding-bottom: 10px;

@@ -227,7 +227,7 @@ std::string presence_chart(const Membership& membership) {
 
 // The bars of few sites are thick, so that the chart is as high as its neighbour.
 std::string idle_chart(const RunReport& report) {
-  constexpr double kLeastPixels = 140;  // across the bars, where two charts stand side by side
+  constexpr double kLeastPixels = 130;  // across the bars, where two charts stand side by side
   const bool is_dense = report.sites.size() > 8;
   const double height = is_dense ? 14 : 30;
   const double pitch = is_dense ? 20 : 48;

@@ -48,16 +48,16 @@ bool is_kept(const std::vector<Tick>& ticks, std::size_t index, std::size_t ever
 std::size_t sparseness(const std::vector<Tick>& ticks, double width, std::size_t factor) {
   for (std::size_t every = factor; every < ticks.size(); every += factor) {
     double end = -std::numeric_limits<double>::infinity();
-    bool do_touch = false;
+    bool is_touched = false;
     for (std::size_t i = 0; i < ticks.size(); ++i) {
       if (!is_kept(ticks, i, every)) continue;
       const auto label = extent_of(ticks[i], width);
       // At the ends they are moved into the drawing.
       const double moved = label.first < 0 ? -label.first : std::min(width - label.second, 0.0);
-      do_touch = do_touch || label.first + moved < end + kLabelGap;
+      is_touched = is_touched || label.first + moved < end + kLabelGap;
       end = label.second + moved;
     }
-    if (!do_touch) return every;
+    if (!is_touched) return every;
   }
   return std::max(ticks.size(), factor);
 }
@@ -107,7 +107,7 @@ std::string pixels(double value) {
   return fmt::format("{:g}", rounded == 0 ? 0.0 : rounded);
 }
 
-// Returns a place across a drawing. A hundredth of a percent is invisible.
+// A hundredth of a percent is invisible.
 std::string percent(double value) {
   const double rounded = std::round(value * 100) / 100;
   return fmt::format("{:g}%", rounded == 0 ? 0.0 : rounded);

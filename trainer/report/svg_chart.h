@@ -67,7 +67,7 @@ class SvgCanvas {
 // Of charts with a lane for each site: more sites than these get thinner lanes; the height of an
 // axis; and the width of a lane on the narrowest page on which names stand beside it.
 inline constexpr std::size_t kFewSites = 12;
-inline constexpr double kAxisHeight = 22, kLeastLanePixels = 365;
+inline constexpr double kAxisHeight = 22, kLeastLanePixels = 350;
 
 // A chart of rows: each has a name, and a drawing on its right; on a phone below it.
 class RowChart {
