@@ -26,7 +26,9 @@ constexpr std::string_view kStyle = R"css(
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 14px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
-main { max-width: 1240px; margin: 0 auto; padding: 36px 20px 64px; }
+main { max-width: 1240px; margin: 0 auto; padding: 36px 20px 64px;
+  /* A name, a device or a message has no spaces, perhaps; tables scroll by themselves. */
+  overflow-wrap: anywhere; }
 h1 { font-size: 26px; line-height: 1.2; margin: 0 0 4px; letter-spacing: -.01em; }
 h2 { font-size: 15px; margin: 0 0 14px; }
 p { margin: 0; color: var(--soft); }
@@ -39,7 +41,7 @@ section { margin-top: 16px; }
   font-variant-numeric: tabular-nums; }
 .figure span { color: var(--soft); font-size: 13px; }
 .pair { display: grid; grid-template-columns: minmax(0, 4fr) minmax(0, 3fr); gap: 0 16px; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; overflow-wrap: normal; }
 svg { display: block; width: 100%; }
 /* Texts beside a drawing stand in its padding: what is drawn is a percentage of the rest. */
 .curves { overflow: visible; padding: 0 20px 0 56px; max-width: 720px; }
@@ -47,9 +49,9 @@ svg { display: block; width: 100%; }
 .rows > svg { overflow: visible; padding: 0 28px 0 20px; }
 .bars { max-width: 720px; }
 .bars > svg { padding-right: 60px; }
-.lane-name { display: flex; align-items: center; justify-content: flex-end; padding-bottom: 10px;
-  min-width: 0; overflow: hidden; white-space: pre; }
-.lane-name i { font-style: normal; overflow: hidden; text-overflow: ellipsis; }
+.rows > .lane-name { display: flex; align-items: center; justify-content: flex-end;
+  padding-bottom: 10px; min-width: 0; overflow: hidden; white-space: pre; }
+.rows > .lane-name i { font-style: normal; overflow: hidden; text-overflow: ellipsis; }
 .bars .lane-name { padding-bottom: 18px; }
 .dense .lane-name { padding-bottom: 4px; }
 .axis-name { font-size: 12px; color: var(--soft); text-align: right; }
@@ -75,7 +77,8 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { padding: 6px 12px; text-align: right; white-space: nowrap; }
 th { vertical-align: bottom; }
 th, td.left { white-space: normal; }
-th.left, td.left { text-align: left; min-width: 9.5em; }
+th.left, td.left { text-align: left; max-width: 45vw; overflow-wrap: break-word; }
+td.left + td.left { min-width: 11em; }
 /* The first column says what a row is of, so it stays while a table is scrolled. */
 .wide th:first-child, .wide td:first-child { position: sticky; left: 0; background: var(--card); }
 .wide th:first-child { z-index: 1; }

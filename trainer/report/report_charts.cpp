@@ -239,8 +239,7 @@ std::string idle_chart(const RunReport& report) {
     }
   }
   const Scale x{0, 100 * most};
-  auto ticks = placed(number_ticks(x.low, x.high, 5), x);
-  for (auto& tick : ticks) tick.second += " %";
+  const auto ticks = placed(number_ticks(x.low, x.high, 5), x);
   RowChart chart(is_dense ? "bars dense" : "bars", "Idle time by site and cause");
   for (const auto& site : report.sites) {
     SvgCanvas canvas(pitch, "strip");
@@ -251,7 +250,7 @@ std::string idle_chart(const RunReport& report) {
   }
   SvgCanvas axis(kCaptionHeight, "axis");
   axis.labels(ticks, 14, kLeastPixels);
-  axis.text(50, 34, "share of wall time", "tick", Anchor::kMiddle);
+  axis.text(50, 34, "share of wall time (%)", "tick", Anchor::kMiddle);
   chart.add_axis("", axis);
   return chart.finish();
 }

@@ -201,6 +201,7 @@ function show(next) {
     setText(byId("facts"), next.error || "");
     return;
   }
+  document.body.classList.remove("empty");
   setPill(byId("state"), next.is_over ? "done" : "live", next.is_over ? "finished" : "live");
   showRun();
   showSites();
