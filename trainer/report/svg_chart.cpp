@@ -44,18 +44,23 @@ bool is_kept(const std::vector<Tick>& ticks, std::size_t index, std::size_t ever
   return (index + first) % every == 0;
 }
 
-// Returns the least multiple of `factor` so that labels at each such tick do not touch.
-std::size_t sparseness(const std::vector<Tick>& ticks, double width, std::size_t factor) {
+// Returns the least multiple of `factor` so that labels at each such tick do not touch. On a phone
+// those at the ends are moved into the drawing.
+std::size_t sparseness(const std::vector<Tick>& ticks, double width, std::size_t factor,
+                       bool is_phone) {
   for (std::size_t every = factor; every < ticks.size(); every += factor) {
     double end = -std::numeric_limits<double>::infinity();
     bool is_touched = false;
     for (std::size_t i = 0; i < ticks.size(); ++i) {
       if (!is_kept(ticks, i, every)) continue;
-      const auto label = extent_of(ticks[i], width);
-      // At the ends they are moved into the drawing.
-      const double moved = label.first < 0 ? -label.first : std::min(width - label.second, 0.0);
-      is_touched = is_touched || label.first + moved < end + kLabelGap;
-      end = label.second + moved;
+      auto [label_begin, label_end] = extent_of(ticks[i], width);
+      const double moved = label_begin < 0 ? -label_begin : std::min(width - label_end, 0.0);
+      if (is_phone) {
+        label_begin += moved;
+        label_end += moved;
+      }
+      is_touched = is_touched || label_begin < end + kLabelGap;
+      end = label_end;
     }
     if (!is_touched) return every;
   }
@@ -153,8 +158,8 @@ void SvgCanvas::text(double x, double y, std::string_view content, std::string_v
 }
 
 void SvgCanvas::labels(const std::vector<Tick>& ticks, double y, double least_pixels) {
-  const std::size_t every = sparseness(ticks, least_pixels, 1);
-  const std::size_t on_phone = sparseness(ticks, std::min(kPhonePixels, least_pixels), every);
+  const std::size_t every = sparseness(ticks, least_pixels, 1, false);
+  const std::size_t on_phone = sparseness(ticks, std::min(kPhonePixels, least_pixels), every, true);
   for (std::size_t i = 0; i < ticks.size(); ++i) {
     const auto& [x, label] = ticks[i];
     if (!is_kept(ticks, i, every)) continue;
