@@ -12,9 +12,10 @@ from pathlib import Path
 
 from browser import Browser, find_browser
 from cluster import FARSTEP, Cluster, ClusterTest, by_event, farstep, free_port, wait_until
+from made_up_run import write_run
 from test_watch import LONG, state_of
 
-VIEWS = [(width, height, scheme) for width, height in ((390, 844), (768, 1024), (1280, 900))
+VIEWS = [(width, height, scheme) for width, height in ((390, 844), (768, 1024), (1440, 900))
          for scheme in ("light", "dark")]
 # What the reader sees, as text.
 SHOWN = """({
@@ -65,6 +66,43 @@ LEAST_CONTRAST = """(() => {
 TOO_WIDE = """[...document.querySelectorAll('main *')].filter((node) =>
   !node.closest('.wide') && !node.closest('svg') && node.checkVisibility() &&
   node.getBoundingClientRect().right > innerWidth + 0.5).map((node) => node.outerHTML.slice(0, 200))"""
+# Labels of drawings that leave them or overlap, and what of the loss's newest round is out of sight.
+WRONG_DRAWINGS = """(() => {
+  const wrong = [];
+  const seen = (node) => node.checkVisibility({visibilityProperty: true, checkVisibilityCSS: true});
+  const outermost = [...document.querySelectorAll('main svg')].filter((each) => !each.parentElement.closest('svg'));
+  for (const svg of outermost) {
+    const all = svg.getBoundingClientRect(), before = [];
+    if (all.left < 0 || all.right > innerWidth) wrong.push(['a drawing is too wide', all.left, all.right]);
+    for (const text of [...svg.querySelectorAll('text')].filter(seen)) {
+      const box = text.getBoundingClientRect();
+      // Boxes are higher than letters.
+      if (box.left < all.left - 0.5 || box.right > all.right + 0.5 || box.top < all.top - 2 ||
+          box.bottom > all.bottom + 2) wrong.push([text.textContent, 'leaves its drawing', svg.outerHTML.slice(0, 99)]);
+      for (const [other, name] of before) {
+        const isBeside = box.left >= other.right || other.left >= box.right;
+        const isBelow = box.top >= other.bottom - 2 || other.top >= box.bottom - 2;
+        if (!isBeside && !isBelow) wrong.push([text.textContent, 'overlaps', name]);
+      }
+      before.push([box, text.textContent]);
+    }
+  }
+  for (const name of document.querySelectorAll('.rows .lane-name')) {
+    const box = name.getBoundingClientRect();
+    if (box.left < 0 || box.right > innerWidth) wrong.push([name.title, 'is out of sight']);
+  }
+  const newest = [...document.querySelectorAll('.curves')].flatMap((chart) =>
+    [...[...chart.querySelectorAll('.validation-point')].slice(-1), ...chart.querySelectorAll('.curve')]);
+  for (const node of newest) {
+    const box = node.getBoundingClientRect();
+    if (box.left < 0 || box.right > innerWidth) wrong.push([node.getAttribute('class'), 'is out of sight', box.right]);
+  }
+  for (const node of document.querySelectorAll('main *')) {
+    if (!node.querySelector(':scope > svg')) continue;
+    if (node.scrollWidth > node.clientWidth) wrong.push(['hides a part', node.className]);
+  }
+  return wrong;
+})()"""
 
 
 class Page(ClusterTest):
@@ -91,17 +129,20 @@ class Page(ClusterTest):
         self.assertEqual(self.browser.errors, [])
         self.assertEqual(self.browser.hosts(), {address})
 
-    def check_views(self, name: str):
+    def check_views(self, name: str, least_points: int = 0):
         """The page fits, and can be read, on a phone, a tablet and a desk, in light and dark."""
+        self.assertGreaterEqual(self.browser.run("document.querySelectorAll('.validation-point').length"),
+                                least_points)
         papers = {}
         for width, height, scheme in VIEWS:
             with self.subTest(width=width, scheme=scheme):
                 self.browser.show_as(width, height, scheme)
-                self.browser.wait_for(f"document.querySelector('#timeline svg')"
-                                      f"?.width.baseVal.value < {width}")
+                self.browser.wait_for(f"(document.querySelector('#timeline svg')?.width.baseVal.value ?? 0)"
+                                      f" < {width}")
                 self.assertEqual(self.browser.run("innerWidth"), width)
                 self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth"), width)
                 self.assertEqual(self.browser.run(TOO_WIDE), [])
+                self.assertEqual(self.browser.run(WRONG_DRAWINGS), [])
                 ratio, text = self.browser.run(LEAST_CONTRAST)
                 self.assertGreaterEqual(ratio, 4.5, text)  # WCAG 2, level AA
                 papers[scheme] = self.browser.run("getComputedStyle(document.body).backgroundColor")
@@ -163,7 +204,7 @@ class Page(ClusterTest):
         self.assertEqual(self.browser.requests.count(f"http://{beside}/"), 1)
         self.assertEqual(self.browser.requests.count(f"http://{beside}/api/events"), 1)
         self.check_clean(beside)
-        self.check_views("finished")
+        self.check_views("finished", least_points=3)
         self.check_clean(beside)
 
     def test_the_page_in_a_process_of_a_run_is_live_and_says_when_it_has_gone(self):
@@ -248,7 +289,7 @@ class Page(ClusterTest):
         wait_until(lambda: (state_of(address) or {}).get("run"), 30, "the run on the page")
         self.browser.open(f"http://{address}/")
         self.browser.wait_for("document.querySelectorAll('.site').length === 2")
-        self.browser.wait_for("document.querySelectorAll('#idle svg, #loss svg').length === 2")
+        self.browser.wait_for("document.querySelectorAll('#idle .bars, #loss .curves').length === 2")
         shown = self.browser.run(SHOWN)
         self.assertEqual({card["site"] for card in shown["sites"]}, set(names.values()))
         self.assertEqual(self.browser.run("document.querySelectorAll('img, main script, main b b').length"), 0)
@@ -256,6 +297,38 @@ class Page(ClusterTest):
         self.assertNotIn("hit", self.browser.run("document.title"))
         self.assertNotIn(f"http://{address}/x", self.browser.requests)
         self.check_clean(address)
+        self.check_report(hard, "hard-report")
+        self.assertNotIn("hit", self.browser.run("document.title"))
+
+    def check_report(self, folder: Path, name: str, least_points: int = 0):
+        """The report of a folder fits every screen too."""
+        page = self.folder / f"{name}.html"
+        result = farstep("report", folder, "--html", page)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.browser.open(f"file://{page}")
+        self.check_views(name, least_points)
+        self.check_clean("file")
+
+    def test_both_pages_fit_every_screen_for_runs_of_any_size(self):
+        """Up to 12 sites and 1000 rounds, long names, a site that is gone, a slow link."""
+        for sites, rounds in ((1, 3), (4, 40), (12, 40), (2, 1000)):
+            with self.subTest(sites=sites, rounds=rounds):
+                folder = self.folder / f"run-{sites}-{rounds}"
+                names = write_run(folder, sites, rounds, of=2 * rounds, is_live=True, has_trouble=sites > 1)
+                address = self.watch(folder)
+                wait_until(lambda: (state_of(address) or {}).get("run"), 60, "the run on the page")
+                self.browser.open(f"http://{address}/")
+                self.browser.wait_for("document.querySelectorAll('#timeline .lane').length > 0")
+                self.browser.wait_for("document.querySelectorAll('#idle .bars, #loss .curves').length === 2")
+                shown = self.browser.run(SHOWN)
+                self.assertEqual([card["site"] for card in shown["sites"]], names)
+                gone = [card["site"] for card in shown["sites"] if card["pill"] == "gone"]
+                self.assertEqual(gone, names[-1:] if sites > 1 else [])
+                self.assertEqual(self.browser.run("document.querySelectorAll('#alarms li').length"),
+                                 min(sites - 1, 2))  # two sites have no link that is left
+                self.check_views(f"live-{sites}-{rounds}", least_points=3)
+                self.check_clean(address)
+                self.check_report(folder, f"report-{sites}-{rounds}", least_points=3)
 
 
 if __name__ == "__main__":

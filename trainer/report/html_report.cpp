@@ -14,7 +14,6 @@ namespace {
 
 // Two hundred rows keep a page of any run below a megabyte, and show every phase of it.
 constexpr std::size_t kMostRoundRows = 200;
-constexpr std::size_t kMostLegendSites = 12;  // a longer legend is taller than its chart
 
 std::string legend_item(std::string_view css_class, std::string_view label) {
   return fmt::format("<li><i class=\"{}\"></i>{}</li>\n", css_class, escape_html(label));
@@ -32,22 +31,10 @@ std::string activity_legend(const RunReport& report, bool with_training) {
   return html + "</ul>\n";
 }
 
-std::string loss_legend(const RunReport& report) {
+std::string curve_legend(const std::vector<LegendEntry>& entries) {
   std::string html = "<ul class=\"legend\">\n";
-  html += legend_item("stroke validation", "validation, all sites");
-  if (report.sites.size() <= kMostLegendSites) {
-    for (std::size_t i = 0; i < report.sites.size(); ++i) {
-      html += legend_item(fmt::format("stroke site-{}", i % 8), report.sites[i].site);
-    }
-  } else {
-    html += legend_item("stroke site-0", "training, a line a site");
-  }
+  for (const auto& [css_class, label] : entries) html += legend_item("stroke " + css_class, label);
   return html + "</ul>\n";
-}
-
-std::string accuracy_legend() {
-  return "<ul class=\"legend\">\n" + legend_item("stroke validation", "validation, all sites") +
-         "</ul>\n";
 }
 
 std::string table_html(const Table& table) {
@@ -110,18 +97,19 @@ std::string html_report(const RunReport& report) {
     html += (i == 0 ? "" : " &middot; ") + escape_html(sentences[i]);
   }
   html += "</p>\n" + figures(report);
-  html += section("Timeline", activity_legend(report, true) + timeline_chart(report));
+  html += section("Timeline", activity_legend(report, true) + timeline_chart(report), "chart");
   if (const auto membership = membership_of(report); !membership.changes.empty()) {
-    html += section("Who took part, by round", presence_chart(membership));
+    html += section("Who took part, by round", presence_chart(membership), "chart");
     html += section("Why the membership changed", paragraphs(change_lines(membership)));
   }
   html += "<div class=\"pair\">\n" +
-          section("Loss", loss_legend(report) + loss_chart(report), "chart") +
+          section("Loss", curve_legend(loss_legend(report)) + loss_chart(report), "chart") +
           section("Idle time", activity_legend(report, false) + idle_chart(report), "chart") +
           "</div>\n";
   if (!report.validation_accuracies.empty()) {
+    const auto legend = curve_legend({{"validation", "validation, all sites"}});
     html += "<div class=\"pair\">\n" +
-            section("Accuracy", accuracy_legend() + accuracy_chart(report), "chart") + "</div>\n";
+            section("Accuracy (%)", legend + accuracy_chart(report), "chart") + "</div>\n";
   }
   html += table_section(idle_table(report));
   if (const auto devices = device_table(report); !devices.rows.empty()) {

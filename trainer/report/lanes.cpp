@@ -59,6 +59,17 @@ Lane make_lane(const SiteReport& site, double from) {
   return lane;
 }
 
+std::map<int64_t, double> all_commits(const std::vector<Lane>& lanes) {
+  std::map<int64_t, double> commits;
+  for (const auto& lane : lanes) {
+    for (const auto& [round, time] : lane.commits) {
+      const auto first = commits.try_emplace(round, time).first;
+      first->second = std::min(first->second, time);
+    }
+  }
+  return commits;
+}
+
 Shares share_out(const Lane& lane, std::size_t columns,
                  const std::function<double(double time)>& column_at) {
   Shares shares(columns);

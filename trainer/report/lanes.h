@@ -43,6 +43,9 @@ struct Lane {
 // Returns what the site's records since `from` (coordinator's time) tell.
 Lane make_lane(const SiteReport& site, double from = -std::numeric_limits<double>::infinity());
 
+// Returns when each round was committed: first, as all sites commit it within moments.
+std::map<int64_t, double> all_commits(const std::vector<Lane>& lanes);
+
 // For every column of a lane, the share of its time that each kind has.
 using Shares = std::vector<std::array<double, kKinds>>;
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "trainer/account/membership.h"
+#include "trainer/report/page_style.h"
 #include "trainer/report/svg_chart.h"
 #include "trainer/telemetry/figure_text.h"
 
@@ -14,8 +15,13 @@ namespace {
 
 using Points = std::vector<std::pair<double, double>>;
 
-constexpr std::size_t kMostPoints = 400;  // of one curve, on 578 pixels
-constexpr std::size_t kSiteColors = 8;    // in the style of the page
+constexpr std::size_t kMostPoints = 400;  // of one curve, on 600 pixels
+constexpr double kCaptionHeight = 44;     // of an axis: its labels, and what they count
+
+// Returns the class of a site's curve. Colours that occur twice would say nothing.
+std::string class_of_site(std::size_t site, std::size_t sites) {
+  return sites <= kSiteColors ? fmt::format("site-{}", site) : "any-site";
+}
 
 // Returns the loss of every step of a site against the rounds done at its end. By rounds instead of
 // steps: sites take different numbers of steps, and a round ends for all at once.
@@ -63,30 +69,31 @@ Points thinned(const Points& points) {
   return means;
 }
 
-struct Plot {
-  double width, left, right, top, bottom;  // right, top, bottom: edges in pixels
-};
-// Room for the labels on the left and below. The drawing is scaled to the width of its section.
-constexpr Plot kPlot{640, 44, 622, 12, 286};
+// A chart of curves: from its upper edge to the axis, and with what stands below.
+constexpr double kTop = 12, kBottom = 286, kHeight = kBottom + kCaptionHeight;
 
 void draw_axes(SvgCanvas& canvas, const Scale& x, const Scale& y) {
+  constexpr double kLeastPixels = 380;  // across the plot, where two charts stand side by side
   for (const auto& [value, label] : number_ticks(y.low, y.high, 7)) {
-    canvas.line(kPlot.left, y(value), kPlot.right, y(value), "grid");
-    canvas.text(kPlot.left - 8, y(value) + 4, label, "tick", Anchor::kEnd);
+    canvas.line(0, y(value), 100, y(value), "grid");
+    canvas.text(0, y(value) + 4, label, "tick", Anchor::kEnd, -8);
   }
-  for (const auto& [round, label] : number_ticks(x.low, x.high, 11)) {
-    if (round != std::floor(round)) continue;
-    canvas.line(x(round), kPlot.bottom, x(round), kPlot.bottom + 4, "mark");
-    canvas.text(x(round), kPlot.bottom + 18, label, "tick", Anchor::kMiddle);
+  const auto rounds = whole_ticks(x.low, x.high, 11);
+  for (const auto& [round, label] : rounds) {
+    canvas.line(x(round), kBottom, x(round), kBottom + 4, "mark");
   }
-  canvas.line(kPlot.left, kPlot.bottom, kPlot.right, kPlot.bottom, "mark");
-  canvas.text((kPlot.left + kPlot.right) / 2, kPlot.bottom + 36, "rounds", "tick", Anchor::kMiddle);
+  canvas.labels(placed(rounds, x), kBottom + 18, kLeastPixels);
+  canvas.line(0, kBottom, 100, kBottom, "mark");
+  canvas.text(50, kBottom + 36, "rounds", "tick", Anchor::kMiddle);
 }
 
-Points scaled(const Points& points, const Scale& x, const Scale& y) {
-  Points scaled_points;
-  for (const auto& [a, b] : points) scaled_points.emplace_back(x(a), y(b));
-  return scaled_points;
+// Returns the points of a curve in the units of a path.
+std::string curve(const Points& points, const Scale& x, const Scale& y) {
+  Points places;
+  for (const auto& [a, b] : points) {
+    places.emplace_back(x(a) / 100 * SvgCanvas::kPathWidth, y(b));
+  }
+  return polyline(places);
 }
 
 // The lines of a chart: a thin one for each site, and the validation's.
@@ -106,7 +113,7 @@ Points points_of(const std::map<int64_t, double>& figures) {
 // The axes cover all curves with a margin, so that none touches the border.
 std::string curve_chart(std::string_view label, const Curves& curves,
                         std::string (*text_of)(double value)) {
-  SvgCanvas canvas(kPlot.width, kPlot.bottom + 44, label);
+  SvgCanvas canvas(kHeight, "curves", label);
   double low = std::numeric_limits<double>::infinity();
   double high = -low;
   double rounds = 1;
@@ -120,19 +127,19 @@ std::string curve_chart(std::string_view label, const Curves& curves,
   for (const auto& site : curves.sites) include(site.points);
   include(curves.validation);
   if (!(low <= high)) {
-    canvas.text(kPlot.width / 2, 150, "no losses yet", "tick", Anchor::kMiddle);
+    canvas.text(50, kHeight / 2, "no losses yet", "tick", Anchor::kMiddle);
     return canvas.finish();
   }
   // A flat curve would have no height without the least margin.
   const double margin = std::max(0.04 * (high - low), 1e-3);
-  const Scale x{0, rounds, kPlot.left, kPlot.right};
-  const Scale y{low - margin, high + margin, kPlot.bottom, kPlot.top};
+  const Scale x{0, rounds};
+  const Scale y{low - margin, high + margin, kBottom, kTop};
   draw_axes(canvas, x, y);
   for (std::size_t i = 0; i < curves.sites.size(); ++i) {
-    canvas.path(polyline(scaled(curves.sites[i].points, x, y)),
-                fmt::format("curve site-{}", i % kSiteColors), curves.sites[i].name);
+    canvas.path(curve(curves.sites[i].points, x, y),
+                "curve " + class_of_site(i, curves.sites.size()), curves.sites[i].name);
   }
-  canvas.path(polyline(scaled(curves.validation, x, y)), "curve validation", "validation");
+  canvas.path(curve(curves.validation, x, y), "curve validation", "validation");
   // More points than this would hide the line.
   if (curves.validation.size() <= 60) {
     for (const auto& [round, value] : curves.validation) {
@@ -144,8 +151,7 @@ std::string curve_chart(std::string_view label, const Curves& curves,
 }
 
 // Draws the bar of one site, and its idle share beside it.
-void draw_idle_bar(SvgCanvas& canvas, const SiteReport& site, const Scale& x, double top,
-                   double height) {
+void draw_idle_bar(SvgCanvas& canvas, const SiteReport& site, const Scale& x, double height) {
   const auto& time = site.time();
   double before = 0;
   for (std::size_t i = 0; i < kSpanCauses; ++i) {
@@ -153,15 +159,31 @@ void draw_idle_bar(SvgCanvas& canvas, const SiteReport& site, const Scale& x, do
     const auto cause = static_cast<SpanCause>(i);
     if (!(seconds > 0) || cause == SpanCause::kServe) continue;
     const double share = seconds / time.wall_seconds;
-    canvas.rect(x(before), top, x(before + share) - x(before), height, name_of(cause),
+    canvas.rect(x(before), 0, x(before + share) - x(before), height, name_of(cause),
                 fmt::format("{}: {} {:.1f} s, {:.1f} % of the time", site.site, label_of(cause),
                             seconds, 100 * share));
     before += share;
   }
-  canvas.text(x(before) + 8, top + height / 2 + 4, fmt::format("{:.1f} %", 100 * before), "value");
+  canvas.text(x(before), height / 2 + 4, percent_text(before), "value", Anchor::kStart, 8);
 }
 
 }  // namespace
+
+std::vector<LegendEntry> loss_legend(const RunReport& report) {
+  std::vector<LegendEntry> entries;
+  if (!report.validation_losses.empty()) {
+    entries.push_back({"validation", "validation, all sites"});
+  }
+  const auto sites = report.sites.size();
+  if (sites > kSiteColors) {
+    entries.push_back({class_of_site(0, sites), "training, a line a site"});
+    return entries;
+  }
+  for (std::size_t i = 0; i < sites; ++i) {
+    entries.push_back({class_of_site(i, sites), report.sites[i].site});
+  }
+  return entries;
+}
 
 std::string loss_chart(const RunReport& report) {
   Curves curves{.validation = points_of(report.validation_losses)};
@@ -180,42 +202,35 @@ std::string accuracy_chart(const RunReport& report) {
 
 // A round is as wide as the distance of two ticks that are one apart: round r from r - 1 to r.
 std::string presence_chart(const Membership& membership) {
-  constexpr double kWidth = 1160, kLeft = 104, kRight = 1148, kTop = 12, kBottom = 44;
-  const bool is_dense = membership.sites.size() > 12;
-  const double height = is_dense ? 10 : 20;
-  const double pitch = is_dense ? 14 : 30;
-  const double bottom = kTop + pitch * static_cast<double>(membership.sites.size());
-  SvgCanvas canvas(kWidth, bottom + kBottom, "Rounds in which each site took part");
-  const Scale x{0, static_cast<double>(membership.known.back().last), kLeft, kRight};
-  for (const auto& [round, label] : number_ticks(x.low, x.high, 20)) {
-    if (round != std::floor(round)) continue;
-    canvas.line(x(round), kTop - 4, x(round), bottom + 4, "grid");
-    canvas.text(x(round), bottom + 19, label, "tick", Anchor::kMiddle);
-  }
-  canvas.text((kLeft + kRight) / 2, bottom + 36, "rounds", "tick", Anchor::kMiddle);
-  for (std::size_t i = 0; i < membership.sites.size(); ++i) {
-    const auto& [site, rounds] = membership.sites[i];
-    const double top = kTop + pitch * static_cast<double>(i);
-    canvas.text(kLeft - 12, top + height / 2 + 4, short_name(site), "lane-name", Anchor::kEnd);
-    canvas.rect(kLeft, top, kRight - kLeft, height, "lane");
+  const bool is_dense = membership.sites.size() > kFewSites;
+  const double height = is_dense ? 14 : 20;
+  const double pitch = height + (is_dense ? 4 : 10);
+  const Scale x{0, static_cast<double>(membership.known.back().last)};
+  const auto ticks = placed(whole_ticks(x.low, x.high, 20), x);
+  RowChart chart(is_dense ? "lanes dense" : "lanes", "Rounds in which each site took part");
+  for (const auto& [site, rounds] : membership.sites) {
+    SvgCanvas canvas(pitch, "strip");
+    for (const auto& tick : ticks) canvas.line(tick.first, 0, tick.first, pitch, "grid");
+    canvas.rect(0, 0, 100, height, "lane");
     for (const auto& range : rounds) {
       const double begin = x(static_cast<double>(range.first - 1));
-      canvas.rect(begin, top, x(static_cast<double>(range.last)) - begin, height, "compute",
+      canvas.rect(begin, 0, x(static_cast<double>(range.last)) - begin, height, "compute",
                   fmt::format("{}: rounds {}", site, ranges_text({range})));
     }
+    chart.add(site, canvas);
   }
-  return canvas.finish();
+  SvgCanvas axis(kAxisHeight, "axis");
+  axis.labels(ticks, 14, kLeastLanePixels);
+  chart.add_axis("rounds", axis);
+  return chart.finish();
 }
 
-// More than eight sites get thinner bars, so that the chart keeps its height.
+// The bars of few sites are thick, so that the chart is as high as its neighbour.
 std::string idle_chart(const RunReport& report) {
-  constexpr double kWidth = 480, kLeft = 92, kRight = 416, kTop = 12;
+  constexpr double kLeastPixels = 130;  // across the bars, where two charts stand side by side
   const bool is_dense = report.sites.size() > 8;
   const double height = is_dense ? 14 : 30;
   const double pitch = is_dense ? 20 : 48;
-  const double bottom =
-      std::max(kTop + pitch * static_cast<double>(report.sites.size()), is_dense ? 0.0 : 160.0);
-  SvgCanvas canvas(kWidth, bottom + 44, "Idle time by site and cause");
   // At least a hundredth, so that a run without idle time has an axis.
   double most = 0.01;
   for (const auto& site : report.sites) {
@@ -223,20 +238,21 @@ std::string idle_chart(const RunReport& report) {
       most = std::max(most, site.time().total.idle_seconds() / site.time().wall_seconds);
     }
   }
-  const Scale x{0, most, kLeft, kRight};
-  for (const auto& [percent, label] : number_ticks(0, 100 * most, 5)) {
-    canvas.line(x(percent / 100), kTop - 6, x(percent / 100), bottom, "grid");
-    canvas.text(x(percent / 100), bottom + 18, label + " %", "tick", Anchor::kMiddle);
+  const Scale x{0, 100 * most};
+  const auto ticks = placed(number_ticks(x.low, x.high, 5), x);
+  RowChart chart(is_dense ? "bars dense" : "bars", "Idle time by site and cause");
+  for (const auto& site : report.sites) {
+    SvgCanvas canvas(pitch, "strip");
+    for (const auto& tick : ticks) canvas.line(tick.first, 0, tick.first, pitch, "grid");
+    if (site.time().wall_seconds > 0) draw_idle_bar(canvas, site, Scale{0, most}, height);
+    canvas.line(0, 0, 0, pitch, "mark");
+    chart.add(site.site, canvas);
   }
-  canvas.text((kLeft + kRight) / 2, bottom + 36, "share of wall time", "tick", Anchor::kMiddle);
-  for (std::size_t i = 0; i < report.sites.size(); ++i) {
-    const auto& site = report.sites[i];
-    const double top = kTop + pitch * static_cast<double>(i);
-    canvas.text(kLeft - 12, top + height / 2 + 4, short_name(site.site), "lane-name", Anchor::kEnd);
-    if (site.time().wall_seconds > 0) draw_idle_bar(canvas, site, x, top, height);
-  }
-  canvas.line(kLeft, kTop - 6, kLeft, bottom, "mark");
-  return canvas.finish();
+  SvgCanvas axis(kCaptionHeight, "axis");
+  axis.labels(ticks, 14, kLeastPixels);
+  axis.text(50, 34, "share of wall time (%)", "tick", Anchor::kMiddle);
+  chart.add_axis("", axis);
+  return chart.finish();
 }
 
 }  // namespace farstep

@@ -7,17 +7,15 @@
 
 #include "trainer/report/lanes.h"
 #include "trainer/report/svg_chart.h"
-#include "trainer/telemetry/figure_text.h"
 
 namespace farstep {
 
 namespace {
 
-constexpr double kWidth = 1160, kLeft = 104, kRight = 12, kTop = 30, kBottom = 30;
-constexpr double kPlotWidth = kWidth - kLeft - kRight;
-constexpr std::size_t kMostTips = 1500;       // of all lanes; bounds the size of the page
-constexpr std::size_t kMostColumns = 16'000;  // of all lanes; bounds the size of the page
-constexpr double kLeastRoundWidth = 4;        // pixels; narrower rounds look like one
+constexpr std::size_t kMostTips = 1500;           // of all lanes; bounds the size of the page
+constexpr std::size_t kMostColumns = 16'000;      // of all lanes; bounds the size of the page
+constexpr std::size_t kMostColumnsOfLane = 1000;  // about a pixel each on a wide screen
+constexpr double kLeastRoundWidth = 4;            // columns; narrower rounds look like one
 
 // Maps time to run time, which leaves out the times at which no site's process ran. A run that was
 // resumed next morning would otherwise be two narrow stripes.
@@ -71,11 +69,10 @@ Shares shares_of(const Lane& lane, const RunTime& time, std::size_t columns) {
 
 // Draws a lane. In each column the kinds are stacked from the bottom, in whole levels. So most
 // columns equal their neighbours, and one rectangle covers them.
-void draw_lane(SvgCanvas& canvas, const Shares& shares, double top, double height,
-               const std::string& site) {
+void draw_lane(SvgCanvas& canvas, const Shares& shares, double height, const std::string& site) {
   // 24 levels on 30 pixels: finer ones cannot be told apart, and hinder the merging.
   constexpr double kLevels = 24;
-  const double column_width = kPlotWidth / static_cast<double>(shares.size());
+  const double column_width = SvgCanvas::kPathWidth / static_cast<double>(shares.size());
   std::array<std::string, kKinds> paths;
   std::array<std::pair<double, double>, kKinds> open{};  // bottom and top of the open rectangle
   std::array<std::size_t, kKinds> since{};
@@ -94,8 +91,8 @@ void draw_lane(SvgCanvas& canvas, const Shares& shares, double top, double heigh
       if (open[kind].second > 0) {
         const double box_height = (open[kind].second - open[kind].first) / kLevels * height;
         paths[kind] += fmt::format(
-            "M{} {}h{}v{}h-{}z", pixels(kLeft + static_cast<double>(since[kind]) * column_width),
-            pixels(top + height * (1 - open[kind].second / kLevels)),
+            "M{} {}h{}v{}h-{}z", pixels(static_cast<double>(since[kind]) * column_width),
+            pixels(height * (1 - open[kind].second / kLevels)),
             pixels(static_cast<double>(column - since[kind]) * column_width), pixels(box_height),
             pixels(static_cast<double>(column - since[kind]) * column_width));
       }
@@ -111,7 +108,7 @@ void draw_lane(SvgCanvas& canvas, const Shares& shares, double top, double heigh
 
 // Draws invisible boxes whose tips describe a round.
 void draw_round_tips(SvgCanvas& canvas, const SiteReport& site, const Lane& lane,
-                     const RunTime& time, const Scale& x, double top, double height) {
+                     const RunTime& time, const Scale& x, double height) {
   std::map<int64_t, Interval> extents;
   for (const auto& activity : lane.activities) {
     auto& extent =
@@ -128,33 +125,30 @@ void draw_round_tips(SvgCanvas& canvas, const SiteReport& site, const Lane& lane
       }
     }
     const double begin = x(time(extent.start));
-    canvas.rect(begin, top, x(time(extent.end)) - begin, height, "tip", tip);
+    canvas.rect(begin, 0, x(time(extent.end)) - begin, height, "tip", tip);
   }
 }
 
-// Draws the time axis below the lanes, and above them a mark at each commit of the first site.
-void draw_axes(SvgCanvas& canvas, const std::vector<Lane>& lanes, const RunTime& time,
-               const Scale& x, double bottom) {
-  for (const auto& [seconds, label] : time_ticks(time.total(), 10)) {
-    canvas.line(x(seconds), kTop - 4, x(seconds), bottom + 4, "grid");
-    canvas.text(x(seconds), bottom + 19, label, "tick", Anchor::kMiddle);
+// Returns the axis above the lanes: a mark at each commit.
+SvgCanvas round_axis(const std::map<int64_t, double>& commits, const RunTime& time,
+                     const Scale& x) {
+  SvgCanvas axis(kAxisHeight, "axis");
+  std::vector<Tick> ticks;
+  for (const auto& [round, label] :
+       whole_ticks(0, static_cast<double>(commits.rbegin()->first), 20)) {
+    const auto commit = commits.find(static_cast<int64_t>(round));
+    if (commit != commits.end()) ticks.emplace_back(x(time(commit->second)), label);
   }
-  const auto& commits = lanes.front().commits;
-  if (!commits.empty()) {
-    canvas.text(kLeft - 12, kTop - 12, "round", "tick", Anchor::kEnd);
-    const auto last_round = static_cast<double>(commits.rbegin()->first);
-    for (const auto& [tick, label] : number_ticks(0, last_round, 20)) {
-      const auto commit = commits.find(static_cast<int64_t>(tick));
-      if (tick != std::floor(tick) || commit == commits.end()) continue;
-      const double at = x(time(commit->second));
-      canvas.line(at, kTop - 9, at, kTop - 3, "mark");
-      canvas.text(at, kTop - 13, label, "tick", Anchor::kMiddle);
-    }
+  for (const auto& tick : ticks) {
+    axis.line(tick.first, kAxisHeight - 7, tick.first, kAxisHeight - 1, "mark");
   }
+  axis.labels(ticks, kAxisHeight - 11, kLeastLanePixels);
+  return axis;
 }
 
 bool shows_rounds(const RunReport& report) {
-  return static_cast<double>(report.rounds_done) * kLeastRoundWidth <= kPlotWidth;
+  return static_cast<double>(report.rounds_done) * kLeastRoundWidth <=
+         static_cast<double>(kMostColumnsOfLane);
 }
 
 // Returns the number of columns of a lane, about a pixel wide each. If rounds are too narrow to
@@ -164,8 +158,7 @@ std::size_t count_columns(const RunReport& report) {
   // Fewer than 100 columns look like stripes. Eight rounds in a column leave no beat that an eye
   // sees.
   constexpr std::size_t kLeast = 100, kRoundsOfColumn = 8;
-  const auto most =
-      std::clamp(kMostColumns / report.sites.size(), kLeast, static_cast<std::size_t>(kPlotWidth));
+  const auto most = std::clamp(kMostColumns / report.sites.size(), kLeast, kMostColumnsOfLane);
   if (shows_rounds(report)) return most;
   return std::clamp(static_cast<std::size_t>(report.rounds_done) / kRoundsOfColumn, kLeast, most);
 }
@@ -181,31 +174,32 @@ std::string timeline_chart(const RunReport& report) {
     lanes.push_back(make_lane(site));
     site_rounds += site.time().rounds.size();
   }
-  const double height = lanes.size() > 12 ? 14 : 30;
-  const double pitch = height + (lanes.size() > 12 ? 4 : 10);
-  const double bottom = kTop + pitch * static_cast<double>(lanes.size());
-  SvgCanvas canvas(kWidth, bottom + kBottom, "Timeline of every site");
   const RunTime time(lanes);
-  if (!(time.total() > 0)) {
-    canvas.text(kWidth / 2, kTop + height / 2, "nothing has happened yet", "tick", Anchor::kMiddle);
-    return canvas.finish();
-  }
-  const Scale x{0, time.total(), kLeft, kWidth - kRight};
+  if (!(time.total() > 0)) return "<p>nothing has happened yet</p>\n";
+  const bool is_dense = lanes.size() > kFewSites;
+  const double height = is_dense ? 14 : 30;
+  const double pitch = height + (is_dense ? 4 : 10);
+  RowChart chart(is_dense ? "lanes dense" : "lanes", "Timeline of every site");
+  const Scale x{0, time.total()};
   const std::size_t columns = count_columns(report);
   const bool with_tips = shows_rounds(report) && site_rounds <= kMostTips;
-  draw_axes(canvas, lanes, time, x, bottom);
-  for (std::size_t i = 0; i < lanes.size(); ++i) {
-    const double top = kTop + pitch * static_cast<double>(i);
-    canvas.text(kLeft - 12, top + height / 2 + 4, short_name(report.sites[i].site), "lane-name",
-                Anchor::kEnd);
-    canvas.rect(kLeft, top, kPlotWidth, height, "lane");
-    draw_lane(canvas, shares_of(lanes[i], time, columns), top, height, report.sites[i].site);
-    if (with_tips) {
-      draw_round_tips(canvas, report.sites[i], lanes[i], time, x, top, height);
-    }
+  const auto ticks = placed(time_ticks(time.total(), 10), x);
+  if (const auto commits = all_commits(lanes); !commits.empty()) {
+    chart.add_axis("round", round_axis(commits, time, x));
   }
-  for (const double cut : time.cuts()) canvas.line(x(cut), kTop - 4, x(cut), bottom + 4, "cut");
-  return canvas.finish();
+  for (std::size_t i = 0; i < lanes.size(); ++i) {
+    SvgCanvas canvas(pitch, "strip");
+    for (const auto& tick : ticks) canvas.line(tick.first, 0, tick.first, pitch, "grid");
+    canvas.rect(0, 0, 100, height, "lane");
+    draw_lane(canvas, shares_of(lanes[i], time, columns), height, report.sites[i].site);
+    if (with_tips) draw_round_tips(canvas, report.sites[i], lanes[i], time, x, height);
+    for (const double cut : time.cuts()) canvas.line(x(cut), 0, x(cut), pitch, "cut");
+    chart.add(report.sites[i].site, canvas);
+  }
+  SvgCanvas axis(kAxisHeight, "axis");
+  axis.labels(ticks, 14, kLeastLanePixels);
+  chart.add_axis("", axis);
+  return chart.finish();
 }
 
 }  // namespace farstep

@@ -73,7 +73,7 @@ void add_slow_links(const SiteReport& site, std::vector<Alarm>& alarms) {
     const double usual = median(link.speeds);
     if (link.speeds.back() >= kSlow * usual) continue;
     alarms.push_back({AlarmKind::kSlowLink, fmt::format("{} to {}", site.site, peer),
-                      fmt::format("the link from {} to {} has {:.1f} Mbit/s, usually {:.1f}",
+                      fmt::format("the link from {} to {} has {:.1f} Mbit/s, usually {:.1f} Mbit/s",
                                   site.site, peer, link.speeds.back() * 1e-6, usual * 1e-6)});
   }
 }

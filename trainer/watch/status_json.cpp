@@ -215,7 +215,8 @@ Json unreadable_json(std::span<const UnreadableFile> files) {
 }
 
 // Columns keep their places in time, so that the drawing moves and does not flicker.
-Json timeline_json(const RunReport& report, double seconds, double now) {
+Json timeline_json(const RunReport& report, double seconds, double now,
+                   std::span<const Alarm> alarms) {
   const auto [begin, last] = extent_of(report);
   // Long after its end a run would be out of every window.
   const double end = is_over(report) ? last : std::max(now, last);
@@ -231,19 +232,22 @@ Json timeline_json(const RunReport& report, double seconds, double now) {
     json["kinds"].push_back(class_of(kind));
     json["labels"].push_back(label_of_kind(kind));
   }
+  std::vector<Lane> lanes;
   for (const auto& site : report.sites) {
-    auto lane = make_lane(site, from);
+    auto& lane = lanes.emplace_back(make_lane(site, from));
+    const bool is_gone = std::ranges::any_of(alarms, [&](const Alarm& alarm) {
+      return alarm.kind == AlarmKind::kSiteGone && alarm.subject == site.site;
+    });
     // What goes on now has no record yet.
     const double seen = seen_of(site);
-    if (const int kind = present_kind(site); kind >= 0 && !site.end && seen < end) {
+    if (const int kind = present_kind(site); kind >= 0 && !site.end && !is_gone && seen < end) {
       lane.activities.push_back({{seen, end}, static_cast<std::size_t>(kind), 0});
     }
     json["sites"].push_back(
         {{"site", site.site}, {"runs", runs_json(share_out(lane, kColumns, column_at))}});
-    if (&site != &report.sites.front()) continue;
-    json["rounds"] = Json::array();
-    for (const auto& [round, time] : lane.commits) json["rounds"].push_back({round, time});
   }
+  json["rounds"] = Json::array();
+  for (const auto& [round, time] : all_commits(lanes)) json["rounds"].push_back({round, time});
   return json;
 }
 
@@ -254,7 +258,12 @@ Json charts_json(const RunReport& report) {
     if (!(all.seconds_by_cause[i] > 0) || static_cast<SpanCause>(i) == SpanCause::kServe) continue;
     causes.push_back({{"kind", class_of(i)}, {"label", label_of_kind(i)}});
   }
+  Json curves = Json::array();
+  for (const auto& [css_class, label] : loss_legend(report)) {
+    curves.push_back({{"kind", css_class}, {"label", label}});
+  }
   return {{"loss", loss_chart(report)},
+          {"curves", std::move(curves)},
           {"accuracy",
            report.validation_accuracies.empty() ? Json(nullptr) : Json(accuracy_chart(report))},
           {"idle", idle_chart(report)},

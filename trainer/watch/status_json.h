@@ -20,12 +20,14 @@ Json unreadable_json(std::span<const UnreadableFile> files);
 // over; 0 seconds: since its begin. The time is divided into columns of equal length, which begin
 // at multiples of it: {"now", "from", "column_seconds", "columns", "kinds", "labels", "rounds",
 // "sites"}. A site's "runs" are lists [columns, kind, level, kind, level, ...] of equal neighbours,
-// from left to right; levels are of kTimelineLevels.
-Json timeline_json(const RunReport& report, double seconds, double now);
+// from left to right; levels are of kTimelineLevels. What a site does now goes on up to `now`,
+// unless an alarm says that it is gone.
+Json timeline_json(const RunReport& report, double seconds, double now,
+                   std::span<const Alarm> alarms = {});
 inline constexpr int kTimelineLevels = 24;
 
-// Returns the drawings of loss, accuracy (null if there is none) and idle time as <svg> elements,
-// and the legends' entries: what of the causes occurs.
+// Returns the drawings of loss and accuracy (null if there is none) as <svg> elements and that of
+// idle time as a <div> element, and the legends' entries: the lines, and what of the causes occurs.
 Json charts_json(const RunReport& report);
 
 }  // namespace farstep

@@ -196,6 +196,9 @@ HttpResponse WatchService::answer(const HttpRequest& request) {
   if (request.path == "/watch.js") {
     return {.type = "text/javascript; charset=utf-8", .body = std::string(page_script())};
   }
+  if (request.path == "/timeline.js") {
+    return {.type = "text/javascript; charset=utf-8", .body = std::string(page_timeline_script())};
+  }
   if (request.path == "/icon.svg") {
     return {.type = "image/svg+xml", .body = std::string(page_icon())};
   }
@@ -236,7 +239,7 @@ HttpResponse WatchService::answer_api(const HttpRequest& request) {
         .body = fmt::format("seconds must be a whole number from {:.0f} to {:.0f}, or \"all\"\n",
                             kLeastWindow, kMostWindow)};
   }
-  return json_response(timeline_json(*report, *window, clock_.unix_seconds()));
+  return json_response(timeline_json(*report, *window, clock_.unix_seconds(), alarms_));
 }
 
 }  // namespace farstep

@@ -103,7 +103,7 @@ TEST_CASE("the page shows the accuracy of a run that has one and no other") {
   write_events(folder / "node1" / "events.jsonl", records);
   const auto page = html_report(build_report(folder.path()));
   CHECK(has(page, "<b>62.50 %</b><span>accuracy</span>"));
-  CHECK(has(page, "<h2>Accuracy</h2>"));
+  CHECK(has(page, "<h2>Accuracy (%)</h2>"));
   CHECK(has(page, "validation after round 1: 50.00 %"));
   const TemporaryFolder without;
   run.write(without.path());

@@ -85,6 +85,29 @@ TEST_CASE("runs of any shape have a page") {
   }
 }
 
+TEST_CASE("more sites than there are colours share one") {
+  SyntheticRun run;
+  run.rounds = run.steps = 2;
+  run.step_seconds.assign(8, 0.25);
+  const auto few = page_of(run);
+  CHECK(has(few, "class=\"curve site-7\""));
+  CHECK(has(few, "<i class=\"stroke site-7\"></i>node8"));
+  CHECK_FALSE(has(few, "\"curve any-site\""));
+  run.step_seconds.assign(9, 0.25);
+  const auto many = page_of(run);
+  CHECK(has(many, "class=\"curve any-site\""));
+  CHECK(has(many, "training, a line a site"));
+  CHECK_FALSE(has(many, "\"curve site-0\""));
+}
+
+TEST_CASE("a run without validation has no line for it in the legend") {
+  SyntheticRun run;
+  run.rounds = 0;
+  CHECK_FALSE(has(page_of(run), "validation, all sites"));
+  run.rounds = 1;
+  CHECK(has(page_of(run), "validation, all sites"));
+}
+
 TEST_CASE("a long run has a small page") {
   SyntheticRun run;
   run.rounds = 700;

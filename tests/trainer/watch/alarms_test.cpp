@@ -113,7 +113,7 @@ TEST_CASE("a link is slow if it has less than half of what it usually has") {
   const auto alarms = alarms_after({8e6, 9e6, 8e6, 8e6, 3e6});
   REQUIRE(alarms.size() == 1);
   CHECK(alarms[0].subject == "a to b");
-  CHECK(alarms[0].text == "the link from a to b has 3.0 Mbit/s, usually 8.0");
+  CHECK(alarms[0].text == "the link from a to b has 3.0 Mbit/s, usually 8.0 Mbit/s");
   CHECK(alarms_after({8e6, 9e6, 8e6, 8e6, 3e6, 8e6}).empty());
 }
 

@@ -98,10 +98,37 @@ TEST_CASE("a window shows its time alone and what goes on now up to its end") {
   CHECK(timeline_json(report, 3600, last + 40)["column_seconds"].get<double>() < 0.2);
 }
 
+TEST_CASE("a site that is gone does nothing up to the end of the timeline") {
+  const auto run = watched_run();
+  auto records = run.records(0);
+  records.resize(3);  // run, plan, a step: it trains
+  const auto report = report_of({records});
+  const double now = records.back().time + 10;
+  CHECK(drawn_seconds(timeline_json(report, 18, now), 0, kCompute) == Approx(10.5).margin(0.1));
+  const std::vector<Alarm> other = {{AlarmKind::kSiteGone, "node2", ""},
+                                    {AlarmKind::kSlowLink, "node1", ""}};
+  CHECK(drawn_seconds(timeline_json(report, 18, now, other), 0, kCompute) ==
+        Approx(10.5).margin(0.1));
+  const std::vector<Alarm> gone = {{AlarmKind::kSiteGone, "node1", "node1 was lost"}};
+  CHECK(drawn_seconds(timeline_json(report, 18, now, gone), 0, kCompute) ==
+        Approx(0.5).margin(0.1));
+}
+
+TEST_CASE("rounds that the first site did not commit are on the timeline") {
+  const auto run = watched_run();
+  auto lost = run.records(0);
+  lost.resize(lost.size() / 2);
+  const auto report = report_of({lost, run.records(1)});
+  CHECK(timeline_json(report, 0, run.start + 60)["rounds"].size() == 4);
+}
+
 TEST_CASE("the drawings are those of the report") {
   const auto run = watched_run();
   const auto json = charts_json(report_of({run.records(0), run.records(1)}));
   CHECK_THAT(json["loss"].get<std::string>(), Catch::StartsWith("<svg"));
+  CHECK_THAT(json["idle"].get<std::string>(), Catch::StartsWith("<div"));
+  CHECK(json["curves"] == Json::parse(R"([{"kind":"validation","label":"validation, all sites"},
+      {"kind":"site-0","label":"node1"},{"kind":"site-1","label":"node2"}])"));
   CHECK_THAT(json["idle"].get<std::string>(), Catch::Contains("node2"));
   CHECK(json["accuracy"].is_null());
   CHECK(json["causes"][0] == Json({{"kind", "wait"}, {"label", "waiting for peers"}}));

@@ -3,9 +3,9 @@
 // the server has escaped, are HTML.
 "use strict";
 
+import {drawTimeline, isGone, moveTimeline} from "./timeline.js";
+
 const byId = (id) => document.getElementById(id);
-const SVG = "http://www.w3.org/2000/svg";
-const LEVELS = 24; // of a column of the timeline
 
 let state = null;
 let timeline = null;
@@ -22,13 +22,6 @@ function element(tag, css, ...children) {
   return made;
 }
 
-function drawn(tag, attributes, text) {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -36,7 +29,8 @@ function setText(node, text) {
 function duration(seconds) {
   const whole = Math.max(0, Math.round(seconds));
   const two = (value) => String(value).padStart(2, "0");
-  if (whole < 3600) return `${Math.floor(whole / 60)}:${two(whole % 60)}`;
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)}:${two(whole % 60)} min`;
   if (whole < 172800) return `${Math.floor(whole / 3600)}:${two(Math.floor(whole / 60) % 60)} h`;
   return `${(whole / 86400).toFixed(1)} days`;
 }
@@ -119,11 +113,14 @@ function newCard(name) {
 function showSite(site) {
   if (!siteCards.has(site.site)) siteCards.set(site.site, newCard(site.site));
   const card = siteCards.get(site.site);
-  setPill(card.pill, site.outcome || site.kind, site.activity.replace("_", " "));
+  const gone = isGone(state, site);
+  if (gone) setPill(card.pill, "lost", "gone");
+  else setPill(card.pill, site.outcome || site.kind, site.activity.replace("_", " "));
   card.bar.style.width = `${100 * site.fraction}%`;
   const step = site.outcome || !site.trains || site.local_steps === 0 ? "" : ` · step ${site.step}/${site.local_steps}`;
   setText(card.position, `round ${site.round}/${state.rounds}${step}`);
-  setText(card.left, site.outcome || site.seconds_left === null ? "" : `${duration(site.seconds_left)} left`);
+  const knowsLeft = !site.outcome && !gone && site.seconds_left !== null;
+  setText(card.left, knowsLeft ? `${duration(site.seconds_left)} left` : "");
   setText(card.loss, site.loss_text);
   setText(card.speed, site.trains ? site.speed_text : "serves alone");
   setText(card.idle, site.idle_text);
@@ -145,101 +142,10 @@ function showAges() {
   for (const site of state.sites) setText(siteCards.get(site.site).seen, age(serverNow() - site.last_seen));
 }
 
-// The timeline: columns of the server's, moved to the left as time goes on.
+// The timeline.
 
-const LANE = 26, GAP = 8, TOP = 20, BOTTOM = 24;
-
-function narrow() {
-  return byId("timeline").clientWidth < 560;
-}
-
-function lanePath(runs, top, width, wanted) {
-  let path = "", column = 0;
-  for (const [count, ...stack] of runs) {
-    let below = 0;
-    for (let i = 0; i < stack.length; i += 2) {
-      if (stack[i] === wanted) {
-        const x = (column * width).toFixed(2), wide = (count * width).toFixed(2);
-        const y = (top + LANE * (1 - (below + stack[i + 1]) / LEVELS)).toFixed(2);
-        path += `M${x} ${y}h${wide}v${(LANE * stack[i + 1] / LEVELS).toFixed(2)}h-${wide}z`;
-      }
-      below += stack[i + 1];
-    }
-    column += count;
-  }
-  return path;
-}
-
-function timeTicks(from, seconds, most) {
-  const steps = [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600];
-  const step = steps.find((each) => seconds / each <= most) || 43200;
-  const ticks = [];
-  // Whole steps of the clock on the wall, so of local time.
-  const zone = -60 * new Date(from * 1000).getTimezoneOffset();
-  for (let at = Math.ceil((from + zone) / step) * step - zone; at <= from + seconds; at += step) {
-    const shown = new Date(at * 1000);
-    ticks.push([at, shown.toLocaleTimeString([], step < 60
-      ? {hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false}
-      : {hour: "2-digit", minute: "2-digit", hour12: false})]);
-  }
-  return ticks;
-}
-
-function drawTimeline() {
-  const place = byId("timeline");
-  const total = place.clientWidth;
-  if (!timeline || total === 0) return;
-  const left = narrow() ? 0 : 104, pitch = LANE + GAP + (narrow() ? 16 : 0);
-  const sites = timeline.sites, seconds = timeline.columns * timeline.column_seconds;
-  const height = TOP + pitch * sites.length + BOTTOM, wide = total - left;
-  const svg = drawn("svg", {viewBox: `0 0 ${total} ${height}`, width: total, height, role: "img",
-    "aria-label": "What each site did in the last minutes"});
-  const clip = drawn("clipPath", {id: "plot"});
-  clip.append(drawn("rect", {x: 0, y: 0, width: wide, height}));
-  const plot = drawn("g", {transform: `translate(${left} 0)`, "clip-path": "url(#plot)"});
-  const moving = drawn("g", {});
-  const x = (time) => (time - timeline.from) / seconds * wide;
-  for (const [at, label] of timeTicks(timeline.from, seconds * 1.02, narrow() ? 4 : 9)) {
-    moving.append(drawn("line", {x1: x(at), x2: x(at), y1: TOP - 4, y2: height - BOTTOM + 2, class: "grid"}));
-    moving.append(drawn("text", {x: x(at), y: height - 6, class: "tick", "text-anchor": "middle"}, label));
-  }
-  sites.forEach((site, i) => {
-    const top = TOP + pitch * i + (narrow() ? 16 : 0);
-    plot.append(drawn("rect", {x: 0, y: top, width: wide, height: LANE, class: "lane"}));
-    timeline.kinds.forEach((kind, index) => {
-      const path = lanePath(site.runs, top, wide / timeline.columns, index);
-      if (path) moving.append(drawn("path", {d: path, class: kind}));
-    });
-    // What the site does now goes on until the next look at it.
-    const present = state.sites.find((each) => each.site === site.site);
-    if (present && present.kind && !state.is_over) {
-      moving.append(drawn("rect", {x: x(timeline.now), y: top, width: wide / 20, height: LANE, class: present.kind}));
-    }
-    const name = site.site.length <= 14 ? site.site : `${site.site.slice(0, 8)}..${site.site.slice(-4)}`;
-    svg.append(narrow()
-      ? drawn("text", {x: 0, y: top - 5, class: "lane-name"}, name)
-      : drawn("text", {x: left - 12, y: top + LANE / 2 + 4, class: "lane-name", "text-anchor": "end"}, name));
-  });
-  let last = -Infinity; // numbers must not touch
-  for (const [round, time] of timeline.rounds) {
-    if (x(time) - last < 34) continue;
-    last = x(time);
-    moving.append(drawn("line", {x1: x(time), x2: x(time), y1: TOP - 7, y2: TOP - 2, class: "mark"}));
-    moving.append(drawn("text", {x: x(time), y: TOP - 9, class: "tick", "text-anchor": "middle"}, `${round}`));
-  }
-  plot.append(moving);
-  svg.append(clip, plot);
-  place.replaceChildren(svg);
-  moveTimeline();
-}
-
-function moveTimeline() {
-  const moving = document.querySelector("#timeline g g");
-  if (!moving || !timeline || state.is_over) return;
-  const wide = byId("timeline").clientWidth - (narrow() ? 0 : 104);
-  const passed = Math.min(serverNow() - timeline.now, 5);
-  const edge = (timeline.from + timeline.columns * timeline.column_seconds - timeline.now);
-  moving.setAttribute("transform", `translate(${(edge - passed) / (timeline.columns * timeline.column_seconds) * wide} 0)`);
+function redrawTimeline() {
+  if (timeline) drawTimeline(byId("timeline"), timeline, state, serverNow());
 }
 
 function showKinds() {
@@ -262,7 +168,7 @@ async function renewTimeline() {
   if (!state || !state.run || windowChosen === null) return;
   timeline = await ask(`api/timeline?seconds=${windowChosen}`);
   showKinds();
-  drawTimeline();
+  redrawTimeline();
 }
 
 async function renewCharts() {
@@ -275,8 +181,7 @@ async function renewCharts() {
   byId("accuracy-section").hidden = charts.accuracy === null;
   byId("accuracy").innerHTML = charts.accuracy || "";
   const entry = (css, text) => element("li", "", element("i", css), text);
-  byId("loss-legend").replaceChildren(entry("stroke validation", "validation, all sites"),
-    ...state.sites.slice(0, 12).map((site, i) => entry(`stroke site-${i % 8}`, site.site)));
+  byId("loss-legend").replaceChildren(...charts.curves.map(({kind, label}) => entry(`stroke ${kind}`, label)));
   byId("idle-legend").replaceChildren(...charts.causes.map(({kind, label}) => entry(kind, label)));
 }
 
@@ -299,6 +204,7 @@ function show(next) {
     setText(byId("facts"), next.error || "");
     return;
   }
+  document.body.classList.remove("empty");
   setPill(byId("state"), next.is_over ? "done" : "live", next.is_over ? "finished" : "live");
   showRun();
   showSites();
@@ -328,8 +234,8 @@ byId("windows").addEventListener("click", (event) => {
   const seconds = event.target.dataset.seconds;
   if (seconds) chooseWindow(seconds);
 });
-new ResizeObserver(drawTimeline).observe(byId("timeline"));
+new ResizeObserver(redrawTimeline).observe(byId("timeline"));
 listen();
 repeat(2, renewTimeline);
 repeat(5, renewCharts);
-setInterval(() => { showAges(); moveTimeline(); }, 250);
+setInterval(() => { showAges(); moveTimeline(serverNow()); }, 250);
