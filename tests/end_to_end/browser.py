@@ -167,7 +167,7 @@ class Browser:
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
                  ".then(() => true)")
 
-    def save_screenshot(self, file: Path):
-        """The whole page as PNG."""
-        answer = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+    def save_screenshot(self, file: Path, beyond_window: bool = True):
+        """The page as PNG: the whole of it, or what the window shows."""
+        answer = self.call("Page.captureScreenshot", captureBeyondViewport=beyond_window)
         file.write_bytes(base64.b64decode(answer["data"]))
