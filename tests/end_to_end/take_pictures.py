@@ -61,7 +61,7 @@ def main():
         take_live(browser, runs / "hybrid", (docs / "gallery" / "watch_dark.png", (1100, 900), "dark"),
                   (docs / "gallery" / "watch_phone.png", (390, 1000), "light"))
         write_run(Path(folder), of=40, is_live=True, has_trouble=True)
-        take_live(browser, Path(folder), (docs / "watch.png", (1100, 1330), "light"))
+        take_live(browser, Path(folder), (docs / "watch.png", (1100, 1200), "light"))
 
 
 if __name__ == "__main__":
