@@ -157,10 +157,11 @@ class Browser:
                 self.remember(message)
         return value
 
-    def show_as(self, width: int, height: int, scheme: str):
-        """Sets the window, and whether the reader likes light or dark pages."""
+    def show_as(self, width: int, height: int, scheme: str, scale: float = 1):
+        """Sets the window, the pictures' pixels for each of its own, and whether the reader likes
+        light or dark pages."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
-                  deviceScaleFactor=1, mobile=width < 600)
+                  deviceScaleFactor=scale, mobile=width < 600)
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
         # Two frames: the page's own observers of its size have drawn then.

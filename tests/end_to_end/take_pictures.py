@@ -18,13 +18,13 @@ from made_up_run import write_run
 DRAWN = "document.querySelectorAll('#idle .bars, #loss .curves, #timeline svg').length === 3"
 
 
-def take(browser: Browser, url: str, file: Path, size: tuple[int, int], scheme: str):
+def take(browser: Browser, url: str, file: Path, size: tuple[int, int], scheme: str, scale: float = 1):
     """What a window of this size shows of a page."""
-    browser.show_as(*size, scheme)
+    browser.show_as(*size, scheme, scale)
     browser.open(url)
     if not url.startswith("file:"):
         browser.wait_for(DRAWN)
-    browser.show_as(*size, scheme)  # waits until the page has drawn
+    browser.show_as(*size, scheme, scale)  # waits until the page has drawn
     browser.save_screenshot(file, beyond_window=False)
     print(file)
 
@@ -35,11 +35,11 @@ def take_report(browser: Browser, run: Path, file: Path):
         page = Path(folder) / "report.html"
         subprocess.run([str(FARSTEP), "report", str(run), "--html", str(page)], check=True,
                        stdout=subprocess.DEVNULL, timeout=60)
-        take(browser, f"file://{page}", file, (1100, 960), "light")
+        take(browser, f"file://{page}", file, (1100, 1010), "light")
 
 
-def take_live(browser: Browser, run: Path, *pictures: tuple[Path, tuple[int, int], str]):
-    """The live page of a run."""
+def take_live(browser: Browser, run: Path, *pictures: tuple):
+    """The live page of a run; a picture has the last arguments of take()."""
     address = f"127.0.0.1:{free_port()}"
     with subprocess.Popen([str(FARSTEP), "watch", str(run), "--listen", address], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True) as page:
@@ -61,7 +61,7 @@ def main():
         take_live(browser, runs / "hybrid", (docs / "gallery" / "watch_dark.png", (1100, 900), "dark"),
                   (docs / "gallery" / "watch_phone.png", (390, 1000), "light"))
         write_run(Path(folder), of=40, is_live=True, has_trouble=True)
-        take_live(browser, Path(folder), (docs / "watch.png", (1100, 1200), "light"))
+        take_live(browser, Path(folder), (docs / "watch.png", (1100, 1520), "light", 0.7))
 
 
 if __name__ == "__main__":
