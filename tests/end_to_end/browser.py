@@ -157,17 +157,18 @@ class Browser:
                 self.remember(message)
         return value
 
-    def show_as(self, width: int, height: int, scheme: str):
-        """Sets the window, and whether the reader likes light or dark pages."""
+    def show_as(self, width: int, height: int, scheme: str, scale: float = 1):
+        """Sets the window, the pictures' pixels for each of its own, and whether the reader likes
+        light or dark pages."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
-                  deviceScaleFactor=1, mobile=width < 600)
+                  deviceScaleFactor=scale, mobile=width < 600)
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
         # Two frames: the page's own observers of its size have drawn then.
         self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
                  ".then(() => true)")
 
-    def save_screenshot(self, file: Path):
-        """The whole page as PNG."""
-        answer = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+    def save_screenshot(self, file: Path, beyond_window: bool = True):
+        """The page as PNG: the whole of it, or what the window shows."""
+        answer = self.call("Page.captureScreenshot", captureBeyondViewport=beyond_window)
         file.write_bytes(base64.b64decode(answer["data"]))

@@ -144,7 +144,7 @@ class Images(ClusterTest):
         self.assert_success(report)
         self.assertIn("accuracy", report.stdout)
         self.assertIn("images/s", report.stdout)
-        self.assertIn("<h2>Accuracy</h2>", page.read_text(encoding="utf-8"))
+        self.assertIn("<h2>Accuracy (%)</h2>", page.read_text(encoding="utf-8"))
         text = farstep("evaluate", cluster.output / "node1", "--data", self.data)
         self.assertRegex(text.stdout, r"loss [\d.]+, accuracy [\d.]+ %, over 41 images")
         for command in (["generate", "--prompt", "a", "--data", self.data],

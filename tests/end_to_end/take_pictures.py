@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Takes the pictures of docs/gallery.md, from the runs of scripts/quickstart.sh and a made-up one.
+
+    take_pictures.py QUICKSTART_RUNS DOCS
+
+It needs Chromium; FARSTEP_BINARY names the program.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from browser import Browser
+from cluster import FARSTEP, free_port
+from made_up_run import write_run
+
+DRAWN = "document.querySelectorAll('#idle .bars, #loss .curves, #timeline svg').length === 3"
+
+
+def take(browser: Browser, url: str, file: Path, size: tuple[int, int], scheme: str, scale: float = 1):
+    """What a window of this size shows of a page."""
+    browser.show_as(*size, scheme, scale)
+    browser.open(url)
+    if not url.startswith("file:"):
+        browser.wait_for(DRAWN)
+    browser.show_as(*size, scheme, scale)  # waits until the page has drawn
+    browser.save_screenshot(file, beyond_window=False)
+    print(file)
+
+
+def take_report(browser: Browser, run: Path, file: Path):
+    """The report of a run."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        subprocess.run([str(FARSTEP), "report", str(run), "--html", str(page)], check=True,
+                       stdout=subprocess.DEVNULL, timeout=60)
+        take(browser, f"file://{page}", file, (1100, 1010), "light")
+
+
+def take_live(browser: Browser, run: Path, *pictures: tuple):
+    """The live page of a run; a picture has the last arguments of take()."""
+    address = f"127.0.0.1:{free_port()}"
+    with subprocess.Popen([str(FARSTEP), "watch", str(run), "--listen", address], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True) as page:
+        try:
+            page.stdout.readline()  # it listens
+            for picture in pictures:
+                take(browser, f"http://{address}/", *picture)
+        finally:
+            page.terminate()
+
+
+def main():
+    """The command line."""
+    runs, docs = Path(sys.argv[1]), Path(sys.argv[2])
+    with Browser() as browser, tempfile.TemporaryDirectory() as folder:
+        browser.call("Emulation.setScrollbarsHidden", hidden=True)
+        take_report(browser, runs / "uniform", docs / "gallery" / "report_uniform.png")
+        take_report(browser, runs / "hybrid", docs / "report.png")
+        take_live(browser, runs / "hybrid", (docs / "gallery" / "watch_dark.png", (1100, 900), "dark"),
+                  (docs / "gallery" / "watch_phone.png", (390, 1000), "light"))
+        write_run(Path(folder), of=40, is_live=True, has_trouble=True)
+        take_live(browser, Path(folder), (docs / "watch.png", (1100, 1520), "light", 0.7))
+
+
+if __name__ == "__main__":
+    main()
