@@ -104,7 +104,12 @@ std::unique_ptr<const Tokenizer> given_tokenizer(const TokenizeOptions& options)
 // A token that ends documents and is made of text like others ends them wherever a text has it.
 void warn_of_common_end(const TokenizeOptions& options, const Tokenizer& tokenizer) {
   if (options.end_token.empty() || options.special_tokens == SpecialTokens::kTokens) return;
-  const auto ids = tokenizer.encode(options.end_token);
+  std::vector<int32_t> ids;
+  try {
+    ids = tokenizer.encode(options.end_token);
+  } catch (const DataError&) {
+    return;  // no text can have it
+  }
   if (std::find(ids.begin(), ids.end(), tokenizer.eos()) == ids.end()) return;
   spdlog::warn(
       "the end token '{}' is a part of the vocabulary like others: where a text has it, a document "

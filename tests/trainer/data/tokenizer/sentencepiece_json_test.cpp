@@ -222,8 +222,7 @@ TEST_CASE("a model that no tokenizer.json describes is refused with the reason")
              Catch::Contains("is no piece"));
   CHECK_THAT(reason_of(with_piece(model_of("prefix"), "<tag>", 0, kFixed)),
              Catch::Contains("fixed pieces"));
-  CHECK(reason_of(with_piece(model_of("unigram"), "day", -1, kFixed)) ==
-        "two of its pieces have one text");
+  CHECK(reason_of(with_piece(model_of("unigram"), "day", 0, kFixed)).empty());
   CHECK_THAT(reason_of(with_piece(model_of("unigram"), "\u4e01\u4e02", -9, kNormal)),
              Catch::Contains("is no piece"));
   CHECK_THAT(

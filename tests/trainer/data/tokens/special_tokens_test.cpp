@@ -4,6 +4,7 @@
 #include "tests/support/write_file.h"
 #include "tests/trainer/data/tokens/sample_text.h"
 #include "trainer/base/error.h"
+#include "trainer/base/system/file.h"
 #include "trainer/data/tokens/token_dataset.h"
 #include "trainer/data/tokens/tokenize.h"
 
