@@ -2,9 +2,11 @@
 // Arrow's arrays would need a whole row group of text at once, of which there may be gigabytes.
 #include "trainer/data/parquet/arrow_file.h"
 
+#include <arrow/memory_pool.h>
 #include <parquet/api/reader.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -15,13 +17,22 @@ namespace {
 // Rows that are decoded at once: pointers into a page, not copies.
 constexpr int64_t kBatchRows = 1024;
 constexpr int64_t kBufferBytes = 1 << 20;
+// Memory for the pages of a file: Arrow takes what a page announces before it reads the page, and a
+// damaged one may announce gigabytes. Writers make pages of about 1 MiB, or of one long text.
+constexpr int64_t kLeastMemoryBytes = 256 << 20, kMemoryOfFile = 8;
 
 [[noreturn]] void refuse(const std::string& what) {
   throw parquet::ParquetException(what);
 }
 
-std::unique_ptr<parquet::ParquetFileReader> open_reader(const char* path) {
-  parquet::ReaderProperties properties;
+int64_t most_memory_bytes(const char* path) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  return kLeastMemoryBytes + (error ? 0 : kMemoryOfFile * static_cast<int64_t>(bytes));
+}
+
+std::unique_ptr<parquet::ParquetFileReader> open_reader(const char* path, arrow::MemoryPool& pool) {
+  parquet::ReaderProperties properties(&pool);
   // Without this a column's part of a row group would be read as a whole.
   properties.enable_buffered_stream();
   properties.set_buffer_size(kBufferBytes);
@@ -73,7 +84,9 @@ int find_column(const parquet::SchemaDescriptor& schema, const std::string& name
 
 class ParquetFile : public ArrowFile {
  public:
-  explicit ParquetFile(const char* path) : reader_(open_reader(path)) {
+  explicit ParquetFile(const char* path)
+      : pool_(arrow::default_memory_pool(), most_memory_bytes(path)),
+        reader_(open_reader(path, pool_)) {
     int64_t rows = 0;
     for (int i = 0; i < reader_->metadata()->num_row_groups(); ++i) {
       const int64_t in_group = reader_->metadata()->RowGroup(i)->num_rows();
@@ -148,6 +161,7 @@ class ParquetFile : public ArrowFile {
     group_rows_left_ -= rows;
   }
 
+  arrow::CappedMemoryPool pool_;
   const std::unique_ptr<parquet::ParquetFileReader> reader_;
   int column_ = 0;
   int group_ = -1;

@@ -177,6 +177,20 @@ TEST_CASE("a truncated or damaged file is refused by its name, or read") {
   CHECK_THROWS_AS(ParquetText(path, "text"), DataError);
 }
 
+TEST_CASE("a page that announces gigabytes is refused without them") {
+  TemporaryFolder folder;
+  auto content = read_file(golden("pages.parquet"));
+  // Two bytes of a header make 1,172,922,956 of the bytes of its page.
+  content[3678] = '\xeb';
+  content[3679] = '\xea';
+  write_file(folder / "a.parquet", content);
+  const int64_t before = arrow::default_memory_pool()->max_memory();
+  CHECK_THROWS_WITH(read_all(folder / "a.parquet"),
+                    Catch::StartsWith((folder / "a.parquet").string() + ": cannot be read") &&
+                        Catch::Contains("limit"));
+  CHECK(arrow::default_memory_pool()->max_memory() <= std::max(before, int64_t{300'000'000}));
+}
+
 TEST_CASE("memory does not grow with the file, nor with its row groups") {
   TemporaryFolder folder;
   for (const auto& [groups, bytes] :
