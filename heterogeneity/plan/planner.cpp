@@ -328,6 +328,10 @@ void Planner::restore(const Json& json) {
   // A plan depends on those before it (is_as_good), so the knowledge alone does not restore it.
   for (const auto& saved : state.sites) {
     auto& work = work_of(plan_, saved.site);
+    if ((work.batch > 0) != (saved.batch > 0)) {
+      throw DataError(fmt::format("the plan's state: {} has batches of {}, and {}", saved.site,
+                                  saved.batch, work.trains() ? "trains" : "serves alone"));
+    }
     work.local_steps = saved.local_steps;
     work.batch = saved.batch;
     work.micro_batch = saved.micro_batch;

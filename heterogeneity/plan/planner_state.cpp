@@ -1,12 +1,38 @@
 #include "heterogeneity/plan/planner_state.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "trainer/base/error.h"
 
 namespace farstep {
 
+namespace {
+
+constexpr double kMostSequencesOfRound = 1e15;  // far more than any has
+
+void require_work(const MemberState& member) {
+  const bool serves = member.batch == 0;
+  if (serves == (member.micro_batch == 0) && member.steps_before <= member.local_steps) return;
+  throw DataError(fmt::format("the plan's state: {} would get {} steps after {}, of {} in {}",
+                              member.site, member.local_steps, member.steps_before, member.batch,
+                              member.micro_batch));
+}
+
+}  // namespace
+
 PlannerState planner_state_from_json(const Json& json) {
   try {
-    return read_json<PlannerState>(json, "the plan's state");
+    auto state = read_json<PlannerState>(json, "the plan's state");
+    std::ranges::for_each(state.sites, require_work);
+    double sequences = 0;
+    for (const auto& member : state.sites) {
+      sequences += static_cast<double>(member.local_steps) * static_cast<double>(member.batch);
+    }
+    if (sequences > kMostSequencesOfRound) {
+      throw DataError(fmt::format("the plan's state: a round of {} sequences", sequences));
+    }
+    return state;
   } catch (const ConfigError& error) {
     throw DataError(error.what());
   }

@@ -11,10 +11,14 @@
 
 #include "heterogeneity/knowledge/gradient_noise.h"
 #include "heterogeneity/knowledge/site_knowledge.h"
+#include "heterogeneity/policy/plan.h"
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 
 namespace farstep {
+
+// Larger times and rates are mistakes, and plans of them would not be finite.
+inline constexpr double kMostSeconds = 1e9, kMostBits = 1e18;
 
 struct SeenState {
   int64_t batch = 0, micro_batch = 0;
@@ -22,9 +26,10 @@ struct SeenState {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("batch", batch, "sequences of the step", required(at_least(1)));
-    visit("micro_batch", micro_batch, "of its micro-batches", required(at_least(1)));
-    visit("seconds", seconds, "how long the step takes", required(above(0)));
+    visit("batch", batch, "sequences of the step", required(in_range(1, kMostWork)));
+    visit("micro_batch", micro_batch, "of its micro-batches", required(in_range(1, kMostWork)));
+    visit("seconds", seconds, "how long the step takes",
+          required(Rules{.least = 0, .most = kMostSeconds, .above_least = true}));
   }
 };
 
@@ -39,9 +44,12 @@ struct LearnedState {
   void fields(Visitor&& visit) {
     visit("site", site, "name of the site", kRequired);
     visit("seen", seen, "the step time that the run has shown");
-    visit("overhead_seconds", overhead_seconds, "its time besides the steps", kRequired);
-    visit("uplink_bits_per_second", uplink_bits_per_second, "that the run has shown", above(0));
-    visit("rtt_seconds", rtt_seconds, "to the farthest peer, that the run has shown", at_least(0));
+    visit("overhead_seconds", overhead_seconds, "its time besides the steps",
+          required(in_range(0, kMostSeconds)));
+    visit("uplink_bits_per_second", uplink_bits_per_second, "that the run has shown",
+          Rules{.least = 0, .most = kMostBits, .above_least = true});
+    visit("rtt_seconds", rtt_seconds, "to the farthest peer, that the run has shown",
+          in_range(0, kMostSeconds));
   }
 };
 
@@ -51,11 +59,14 @@ struct MemberState : LearnedState {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     LearnedState::fields(visit);
-    visit("local_steps", local_steps, "of the next round", required(at_least(1)));
-    visit("batch", batch, "of the next round; 0: it serves alone", required(at_least(0)));
-    visit("micro_batch", micro_batch, "of the next round", required(at_least(0)));
-    visit("most_steps", most_steps, "of the next round", required(at_least(1)));
-    visit("steps_before", steps_before, "done when the round was planned again", at_least(0));
+    visit("local_steps", local_steps, "of the next round", required(in_range(1, kMostWork)));
+    visit("batch", batch, "of the next round; 0: it serves alone",
+          required(in_range(0, kMostWork)));
+    visit("micro_batch", micro_batch, "of the next round", required(in_range(0, kMostWork)));
+    // A deadline leaves room for more than the planned steps.
+    visit("most_steps", most_steps, "of the next round", required(in_range(1, 10.0 * kMostWork)));
+    visit("steps_before", steps_before, "done when the round was planned again",
+          in_range(0, kMostWork));
   }
 };
 
@@ -70,11 +81,12 @@ struct PlannerState {
     visit("sites", sites, "the members, in order of the plan", kRequired);
     visit("away", away, "known sites that are not members");
     visit("noise", noise, "what the rounds have shown of the gradient's noise");
-    visit("base_batch", base_batch, "as it has grown; null: it does not grow", at_least(1));
+    visit("base_batch", base_batch, "as it has grown; null: it does not grow",
+          in_range(1, kMostWork));
   }
 };
 
-// Throws DataError if `json` is malformed.
+// Throws DataError if `json` is malformed, or the work of a member is none.
 PlannerState planner_state_from_json(const Json& json);
 
 // Returns what the run has shown of the site.

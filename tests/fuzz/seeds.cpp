@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "heterogeneity/knowledge/site_profile.h"
+#include "tests/fuzz/donated_run.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/journal_run.h"
 #include "tests/support/source_folder.h"
@@ -376,6 +377,22 @@ void add_events(Corpus& corpus) {
                            line_of("a", CheckpointEvent{}, 902) + line_of("a", EndEvent{}, 903));
 }
 
+// The state after the first round, and with settings of the syncs that were chosen since.
+void add_states(Corpus& corpus) {
+  const auto configs = donated_configs();
+  for (std::size_t kind = 0; kind < configs.size(); ++kind) {
+    const std::string first(1, static_cast<char>(kind));
+    DonatedRun donor(configs[kind]);
+    donor.run.position.rounds_done = 1;
+    donor.run.position.windows.reserve(2, "s0", 0, 4, 40);
+    corpus.add("shared_state", first + donor.state());
+    const std::vector<double> shares{0.5, 0.25, 0.25};
+    donor.run.strategy.retune(configs[kind].sync, shares);
+    donor.run.reduction_shares = shares;
+    corpus.add("shared_state", first + donor.state());
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -390,5 +407,6 @@ int main(int count, char** arguments) {
   add_data(corpus);
   add_events(corpus);
   add_records(corpus);
+  add_states(corpus);
   return 0;
 }

@@ -18,6 +18,9 @@
 
 namespace farstep {
 
+// More than a plan gives a site.
+inline constexpr int64_t kMostReserved = 1'000'000'000;
+
 // A site's sequences in a round, or in the newly planned rest of one.
 struct Reservation {
   int64_t round = 1;
@@ -31,8 +34,8 @@ struct Reservation {
     visit("round", round, "in which the site trains on them", required(at_least(1)));
     visit("site", site, "name of the site", kRequired);
     visit("steps_before", steps_before, "of the round, before these sequences",
-          required(at_least(0)));
-    visit("batch", batch, "sequences of a step", required(at_least(1)));
+          required(in_range(0, kMostReserved)));
+    visit("batch", batch, "sequences of a step", required(in_range(1, kMostReserved)));
     visit("ranges", ranges, "the sequences, in the order of the steps", kRequired);
   }
   bool operator==(const Reservation&) const = default;
@@ -47,7 +50,7 @@ struct RunWindowsState {
   template <typename Visitor>
   void fields(Visitor&& visit) {
     visit("run_sequences", run_sequences, "the sequence from which on no site has reserved any",
-          required(at_least(0)));
+          required(in_range(0, kMostSequences)));
     visit("returned_sequences", returned_sequences,
           "sequences before it that nobody has trained on; they are next");
     visit("reserved_sequences", reserved_sequences,

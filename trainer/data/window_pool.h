@@ -14,6 +14,9 @@
 
 namespace farstep {
 
+// More sequences than any run has. Up to here a double, and so JSON of others, has each number.
+inline constexpr int64_t kMostSequences = int64_t{1} << 53;
+
 // The numbers from `begin` to before `end`.
 struct SequenceRange {
   int64_t begin = 0, end = 0;
@@ -21,8 +24,8 @@ struct SequenceRange {
   int64_t size() const { return end - begin; }
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("begin", begin, "first sequence", required(at_least(0)));
-    visit("end", end, "the one after the last", required(at_least(0)));
+    visit("begin", begin, "first sequence", required(in_range(0, kMostSequences)));
+    visit("end", end, "the one after the last", required(in_range(0, kMostSequences)));
   }
   bool operator==(const SequenceRange&) const = default;
 };

@@ -32,9 +32,10 @@ struct SharedState {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("rounds_done", rounds_done, "outer rounds done", required(at_least(1)));
+    visit("rounds_done", rounds_done, "outer rounds done", required(in_range(1, kMostSequences)));
     windows.fields(visit);
-    visit("measuring_syncs", measuring_syncs, "committed measuring syncs", required(at_least(0)));
+    visit("measuring_syncs", measuring_syncs, "committed measuring syncs",
+          required(in_range(0, kMostSequences)));
     visit("generation", generation, "of the membership", required(at_least(0)));
     visit("members", members, "for which the next round is planned", kRequired);
     visit("reduction_shares", reduction_shares, "of the last retune, by member", kRequired);
@@ -52,6 +53,9 @@ class Handover {
   // nothing for a newcomer to which this state is sent already. A failure is logged: the newcomer
   // asks again.
   virtual void begin(Run& run, int64_t round, std::span<const Newcomer> newcomers) = 0;
+  // Returns when theta_global and momentum are not read any more: all states are copied. Whoever
+  // changes them calls it first, after begin(). Any thread may call it.
+  virtual void wait_for_copies() = 0;
   // Returns how long the transfer to one newcomer takes, by what is known of this site's uplink;
   // nullopt if nothing is.
   virtual std::optional<double> expected_seconds(const Run& run) const = 0;

@@ -2,6 +2,11 @@
 // round's syncs without work. From there on it is a member like the others, without a special case.
 #include "trainer/round/join_round.h"
 
+#include <algorithm>
+#include <set>
+
+#include "trainer/base/error.h"
+#include "trainer/config/json_limits.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/round_record.h"
 
@@ -13,6 +18,54 @@ namespace {
 // process is one of them.
 View planned_view(const SharedState& state) {
   return {.generation = state.generation, .members = state.members, .self = 0};
+}
+
+// A donor is trusted for nothing, and the parts of a run take this for granted.
+void require_fits(const RunConfig& run, const SharedState& state) {
+  const auto refuse = [](const std::string& what) {
+    throw DataError("the run's state does not fit this run: " + what);
+  };
+  if (state.rounds_done > run.outer.rounds) {
+    refuse(
+        fmt::format("it is of round {}, and the run has {}", state.rounds_done, run.outer.rounds));
+  }
+  const auto& members = state.members;
+  if (std::ssize(members) > run.most_sites() ||
+      std::set(members.begin(), members.end()).size() != members.size()) {
+    refuse(fmt::format("it has {} members, some twice or more than {}", members.size(),
+                       run.most_sites()));
+  }
+  // This looks at all of them, and refuses one that the run does not have.
+  const auto num_training =
+      std::ranges::count_if(members, [&](const auto& site) { return run.trains(site); });
+  if (num_training == 0) refuse("none of its members trains");
+  const auto num_shares = state.reduction_shares.size();
+  if (num_shares != 0 && num_shares != members.size()) {
+    refuse(fmt::format("it has {} shares of {} members", num_shares, members.size()));
+  }
+}
+
+void take(Run& run, const SharedState& state) {
+  require_fits(run.config, state);
+  auto& strategy = run.strategy;
+  strategy.restore(state.strategy);
+  if (strategy.syncs_of_round() > 0) {
+    throw DataError("the run's state is of the middle of a round");
+  }
+  // What the donor's own weights still have to bring is the donor's.
+  const Range all{0, std::ssize(strategy.theta_global())};
+  auto& theta = run.site.theta();
+  const auto local = theta.pull(all);
+  strategy.drop_steps(local);
+  theta.push(all, local);
+  run.planner.set_view(planned_view(state));
+  run.planner.restore(state.planner);
+  run.position.windows = RunWindows(state.windows);
+  run.reduction_shares = state.reduction_shares;
+  run.position.rounds_done = state.rounds_done;
+  run.position.measuring_syncs = state.measuring_syncs;
+  run.position.unvalidated_since.reset();
+  run.site.resume(0, 0, 0, {});
 }
 
 }  // namespace
@@ -29,23 +82,24 @@ SharedState shared_state(const Run& run) {
           .momentum_hash = {}};
 }
 
+SharedState read_shared_state(std::string_view text) {
+  try {
+    check_json_limits(text, {.depth = 64, .members = 256, .values = 1'000'000});
+    return read_json<SharedState>(Json::parse(text), "the run's state");
+  } catch (const Json::exception& error) {
+    throw DataError(fmt::format("the run's state is not JSON: {}", error.what()));
+  } catch (const ConfigError& error) {
+    throw DataError(error.what());
+  }
+}
+
+// If no plan can be made of it, it is the donor's fault and not that of this site's config.
 void take_shared_state(Run& run, const SharedState& state) {
-  auto& strategy = run.strategy;
-  strategy.restore(state.strategy);
-  // What the donor's own weights still have to bring is the donor's.
-  const Range all{0, std::ssize(strategy.theta_global())};
-  auto& theta = run.site.theta();
-  const auto local = theta.pull(all);
-  strategy.drop_steps(local);
-  theta.push(all, local);
-  run.planner.set_view(planned_view(state));
-  run.planner.restore(state.planner);
-  run.reduction_shares = state.reduction_shares;
-  run.position.rounds_done = state.rounds_done;
-  run.position.windows = RunWindows(state.windows);
-  run.position.measuring_syncs = state.measuring_syncs;
-  run.position.unvalidated_since.reset();
-  run.site.resume(0, 0, 0, {});
+  try {
+    take(run, state);
+  } catch (const ConfigError& error) {
+    throw DataError(error.what());
+  }
 }
 
 bool attend_round(Run& run, const SharedState& state, const std::stop_token& stop) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stop_token>
+#include <string_view>
 
 #include "trainer/round/handover.h"
 #include "trainer/round/run.h"
@@ -13,7 +14,11 @@ namespace farstep {
 // the same one. The checksum of the momentum is not in it.
 SharedState shared_state(const Run& run);
 
-// Makes `state` the run's, after theta_global and momentum were written. Throws DataError.
+// Returns the state in a donor's JSON. Throws DataError.
+SharedState read_shared_state(std::string_view text);
+
+// Makes `state` the run's, after theta_global and momentum were written. Throws DataError if it is
+// no state of this run; another state can be taken then.
 void take_shared_state(Run& run, const SharedState& state);
 
 // Attends the round after `state`, which the run has taken. Then the site is a member, and between

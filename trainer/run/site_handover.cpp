@@ -14,7 +14,6 @@
 
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
-#include "trainer/config/json_limits.h"
 #include "trainer/round/join_round.h"
 #include "wan/sockets/local_address.h"
 
@@ -34,17 +33,6 @@ std::string service_of(const std::string& token) {
 
 std::string checksum_of(std::span<const float> values) {
   return checksum_text(checksum(std::as_bytes(values)));
-}
-
-SharedState parse_state(const std::string& text) {
-  try {
-    check_json_limits(text, {.depth = 64, .members = 256, .values = 1'000'000});
-    return read_json<SharedState>(Json::parse(text), "the run's state");
-  } catch (const Json::exception& error) {
-    throw DataError(fmt::format("the run's state is not JSON: {}", error.what()));
-  } catch (const ConfigError& error) {
-    throw DataError(error.what());
-  }
 }
 
 void require_hash(std::span<const float> values, const std::string& expected, const char* name) {
@@ -101,12 +89,12 @@ void SiteHandover::begin(Run& run, int64_t round, std::span<const Newcomer> newc
                       .way = way_to(newcomer),
                       .limits = limits_of(run),
                       .copy = copy};
-    // The assignment stops the thread before and waits for it.
-    senders_[newcomer.site] = {
-        request, round,
-        std::jthread([this, transfer = std::move(transfer)](const std::stop_token& stop) {
-          send(transfer, stop);
-        })};
+    auto& sender = senders_[newcomer.site];
+    sender.request = request;
+    sender.round = round;
+    sender.task.replace([this, transfer = std::move(transfer)](const std::stop_token& stop) {
+      send(transfer, stop);
+    });
   }
 }
 
@@ -274,7 +262,7 @@ std::optional<SharedState> SiteHandover::fetch(Run& run, Door& door, const std::
     return std::nullopt;
   }
   receiver.finish();
-  auto state = parse_state(text);
+  auto state = read_shared_state(text);
   require_hash(theta, handover->theta_hash, "theta_global");
   require_hash(momentum, state.momentum_hash, "momentum");
   take_shared_state(run, state);

@@ -16,8 +16,8 @@
 #include <span>
 #include <stop_token>
 #include <string>
-#include <thread>
 
+#include "trainer/base/newest_task.h"
 #include "trainer/base/worker.h"
 #include "trainer/peers/site_peers.h"
 #include "trainer/round/handover.h"
@@ -31,13 +31,12 @@ class SiteHandover : public Handover {
   // `peers` must outlive this. `network` is this site's.
   SiteHandover(SitePeers& peers, const NetworkConfig& network);
 
-  // Copies theta_global and momentum behind training: who changes them waits for wait_for_copies()
-  // first. Gives up an older state that is still being sent to one of these newcomers.
+  // Copies theta_global and momentum behind training. Gives up an older state that is still being
+  // sent to one of these newcomers, and does not wait for the end of that.
   void begin(Run& run, int64_t round, std::span<const Newcomer> newcomers) override;
   // By the rate to which the transfer is limited, or else the measured one of the uplink.
   std::optional<double> expected_seconds(const Run& run) const override;
-  // Returns when all states that are handed over are copied. Any thread may call it.
-  void wait_for_copies();
+  void wait_for_copies() override;
   // Gives up all transfers. Afterwards nothing of a run is read.
   void end();
 
@@ -65,9 +64,9 @@ class SiteHandover : public Handover {
     CopyUnderWay copy;
   };
   struct Sender {
-    FetchMessage request;
+    FetchMessage request = {};
     int64_t round = 0;
-    std::jthread thread = {};
+    NewestTask task = {};
   };
 
   // Returns whether this state is sent to the newcomer already.

@@ -8,6 +8,7 @@
 
 #include "trainer/base/stopped.h"
 #include "trainer/model/evaluate.h"
+#include "trainer/round/theta_swap.h"
 
 namespace farstep {
 
@@ -28,7 +29,7 @@ bool SiteValidation::run_if_due(Run& run, int64_t sequences_before, const std::s
   const int64_t rounds_done = run.position.rounds_done;
   run.peers.set_activity(rounds_done, 0, "evaluating");
   const auto span = run.recorder.span(SpanCause::kEvaluate, rounds_done);
-  swap_global_and_local(run.strategy);  // a replica's loss says little about theta_global
+  swap_global_and_local(run);  // a replica's loss says little about theta_global
   // Each site evaluates a part of the examples, or the master alone all of them; the report adds up
   // sums and targets.
   const bool is_alone = run.config.strategy.scatter;
@@ -43,7 +44,7 @@ bool SiteValidation::run_if_due(Run& run, int64_t sequences_before, const std::s
   } catch (const Stopped&) {
     // Without a result; theta_local returns in any case.
   }
-  swap_global_and_local(run.strategy);
+  swap_global_and_local(run);
   if (!result) return false;
   run.recorder.record(EvaluationEvent{.round = rounds_done,
                                       .loss_sum = result->loss_sum,
@@ -60,14 +61,6 @@ bool SiteValidation::is_due(const Run& run, int64_t sequences_before) const {
   if (config.every_rounds) return rounds_done % *config.every_rounds == 0;
   return is_validation_due(sequences_before, run.position.windows.pool().next(),
                            examples_taken(config.windows, task_.validation().size()));
-}
-
-void SiteValidation::swap_global_and_local(Strategy& strategy) {
-  if (strategy.local_is_global()) return;
-  auto& mirror = model_.parameters().host_values();
-  // Exchanged instead of copied: a third array of the model's size is not needed.
-  std::ranges::swap_ranges(mirror.pull(), strategy.theta_global());
-  mirror.push();
 }
 
 }  // namespace farstep

@@ -27,8 +27,6 @@ class SiteValidation : public Validator {
 
  private:
   bool is_due(const Run& run, int64_t sequences_before) const;
-  // Swaps theta_global and the model's theta_local, unless they are equal.
-  void swap_global_and_local(Strategy& strategy);
 
   const Task& task_;
   TrainableModel& model_;

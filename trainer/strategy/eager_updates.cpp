@@ -12,6 +12,16 @@
 
 namespace farstep {
 
+namespace {
+
+// With several fragments or a delay there would be two ways to hide a sync. alpha would mix
+// theta_local with a theta_global that lacks its newest delta.
+bool is_eager(const SyncConfig& sync) {
+  return sync.fragments == 1 && sync.delay_steps == 0 && sync.alpha == 0;
+}
+
+}  // namespace
+
 EagerUpdates::EagerUpdates(const StrategySettings& settings, const View& view, StartValues values,
                            const Surroundings& surroundings)
     : rounds_(settings.outer.rounds),
@@ -25,11 +35,8 @@ EagerUpdates::EagerUpdates(const StrategySettings& settings, const View& view, S
   progress_.coefficient = 1.0 / static_cast<double>(view.size());
 }
 
-// With several fragments or a delay there would be two ways to hide a sync. alpha would mix
-// theta_local with a theta_global that lacks its newest delta.
 void EagerUpdates::check(const StrategySettings& settings, const JsonPath& path) {
-  const auto& sync = settings.sync;
-  if (sync.fragments == 1 && sync.delay_steps == 0 && sync.alpha == 0) return;
+  if (is_eager(settings.sync)) return;
   path.member("kind").fail(
       "an eager update is of the whole model and lasts a whole round: sync.fragments must be 1, "
       "sync.delay_steps and sync.alpha 0");
@@ -37,8 +44,7 @@ void EagerUpdates::check(const StrategySettings& settings, const JsonPath& path)
 
 void EagerUpdates::retune(const SyncConfig& sync, std::span<const double> shares) {
   FARSTEP_CHECK(!start_, "a round is under way");
-  FARSTEP_CHECK(sync.fragments == 1 && sync.delay_steps == 0 && sync.alpha == 0,
-                "this run is eager");
+  FARSTEP_CHECK(is_eager(sync), "this run is eager");
   sync_.retune(sync, shares);
 }
 
@@ -235,7 +241,11 @@ Json EagerUpdates::state() const {
 }
 
 void EagerUpdates::restore(const Json& state) {
-  progress_ = read_progress<EagerProgress>(state);
+  auto progress = read_progress<EagerProgress>(state);
+  if (progress.sync.tuning && !is_eager(progress.sync.tuning->sync)) {
+    throw DataError("strategy.sync.tuning.sync: not of a run with eager updates");
+  }
+  progress_ = std::move(progress);
   sync_.restore(progress_.sync);
   // Its generation was counted by another coordinator.
   if (progress_.received) progress_.received->generation = 0;

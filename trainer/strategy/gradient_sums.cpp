@@ -61,9 +61,13 @@ void GradientSums::meet(const SumPlan& plan, Exchanges& exchanges, std::span<flo
   const auto size = std::ssize(gradients);
   const auto bucket_values =
       std::max<int64_t>(1, bucket_bytes_ / static_cast<int64_t>(sizeof(float)));
-  const std::lock_guard lock(mutex_);
-  buckets_.emplace(size, bucket_values);
-  partitions_ = partitions_of(sync_, plan.view, *buckets_, size, borders_);
+  {
+    const std::lock_guard lock(mutex_);
+    buckets_.emplace(size, bucket_values);
+    partitions_ = partitions_of(sync_, plan.view, *buckets_, size, borders_);
+  }
+  // Here and not by the worker: in a step this thread uses them too, and may come first.
+  exchanges.among(plan.view);
 }
 
 void GradientSums::begin_step() {

@@ -57,8 +57,9 @@ class GradientSums : public SiteReduction, private FinalParts {
   // Ends an exchange that is under way: its transport is dead afterwards.
   ~GradientSums() override;
 
-  // Sets how the next steps are summed, in `gradients`. No step may be under way. `exchanges` and
-  // the memory of `gradients` must outlive the steps.
+  // Sets how the next steps are summed, in `gradients`, and makes the links of the plan's view if
+  // there are none yet. No step may be under way. `exchanges` and the memory of `gradients` must
+  // outlive the steps. All members must call it at the same time for a new view. Throws PeerError.
   void meet(const SumPlan& plan, Exchanges& exchanges, std::span<float> gradients);
 
   void begin_step() override;

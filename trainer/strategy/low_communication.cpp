@@ -184,6 +184,9 @@ bool LowCommunication::receive(const std::stop_token& stop) {
 // theirs.
 Synced LowCommunication::attend(const RoundStart& start, const std::stop_token& stop) {
   FARSTEP_CHECK(!start_ && progress_.fragments_applied == 0, "a round is under way");
+  // The state may be another site's: what that one still had to apply is not this one's.
+  progress_.sent.reset();
+  progress_.received.reset();
   start_ = start;
   sync_.meet(start.view, *start.exchanges);
   Synced synced;
@@ -271,8 +274,10 @@ Json LowCommunication::state() const {
 void LowCommunication::restore(const Json& state) {
   auto progress = read_progress<SyncProgress>(state);
   sync_.restore(progress.sync);
+  const auto& received = progress.received;
   if (std::ssize(progress.work) != num_fragments() ||
-      progress.fragments_applied >= num_fragments()) {
+      progress.fragments_applied >= num_fragments() ||
+      (received && received->id.fragment != progress.fragments_applied)) {
     throw DataError(
         fmt::format("the checkpoint is of a run of {} fragments, {} of them applied; "
                     "this run has {}",

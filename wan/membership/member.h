@@ -2,7 +2,10 @@
 // reports at once when the run cannot continue.
 //
 // A thread of its own owns the connection. It sends heartbeats and repeats unanswered requests, so
-// a connection that breaks and is opened again loses nothing.
+// a connection that breaks and is opened again loses nothing. It touches no file, and no file is
+// touched under the mutex: heartbeats and set_activity() go on while a disk hangs. A second thread
+// reads pieces of the site's records and gives them to the first, which sends them. It also writes
+// the term; messages carry a term only from then on, so a restart forgets no promise.
 //
 // While the coordinator is silent, the site goes on, and waits where it needs an answer. A
 // coordinator that is restarted goes on with the run; this member registers again if it is not
@@ -20,10 +23,12 @@
 #pragma once
 
 #include <condition_variable>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -33,6 +38,7 @@
 
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
+#include "trainer/base/worker.h"
 #include "wan/membership/coordinator_lines.h"
 #include "wan/membership/records.h"
 #include "wan/protocol/deadlines.h"
@@ -99,7 +105,8 @@ class Member : public Store, public Rendezvous {
   bool is_paused() const;
   // Sets the content of the next heartbeats.
   void set_activity(int64_t round, int64_t step, const std::string& text);
-  // From now on sends the records in `file` to a coordinator that keeps copies of them.
+  // From now on sends the records in `file` to a coordinator that keeps copies of them. What can be
+  // read within half of leave_seconds comes before the goodbye.
   void send_records(std::filesystem::path file);
   // Sends the coordinator the figures of a round, without waiting.
   void report(const MetricsMessage& metrics);
@@ -158,8 +165,15 @@ class Member : public Store, public Rendezvous {
   void run();
   void send_due_messages();
   void send(Request& request);
-  // Sends at most so many pieces of the records; the caller holds mutex_.
-  void send_pieces(int most);
+  // The caller holds mutex_ in the next two.
+  // Lets the thread for files read at most so many pieces of the records, unless it does so
+  // already. They are sent when they have been read.
+  void read_pieces(int most);
+  // Returns whether pieces that come before the goodbye are still being read.
+  bool holds_back_goodbye();
+  // Runs `task` on the thread for files. An exception becomes the member's failure.
+  void submit(std::function<void()> task);
+  void fail_by(const std::exception& error);
   void handle(const CoordinatorLines::Received& received);
   // Handle the effects of a message beyond answering a request; the caller holds mutex_.
   void on(const Welcome& message);
@@ -175,19 +189,24 @@ class Member : public Store, public Rendezvous {
   void on(const ErrorMessage& message);
   template <typename Message>
   void on(const Message&) {}
-  // The caller holds mutex_, as for the next five.
+  // The caller holds mutex_, as for the next six.
   const std::string& coordinator_locked() const { return lines_.name(current_); }
   // Whether a message is of the coordinator that serves this site, or of a newer one, which does
   // so from now on.
   bool is_heard(const CoordinatorLines::Received& received);
   void follow(std::size_t line, int64_t term);
+  // Whether it is a registration that should be a promise, as soon as the term is written. With the
+  // next heartbeat it goes out without one: a disk that hangs must not keep this site away.
+  bool waits_for_term(const Request& request) const;
   // Registers again, as a member, until that is answered or the coordinator shows that it knows
   // this site.
   void return_to_run(const std::string& reason);
   RegisterMessage registration_of_member() const;
   void end_return(bool is_known);
   void load_term();
-  void save_term();  // if it is new; takes mutex_ itself
+  void keep_term();                     // writes it if it is new, on the thread for files
+  void write_term(int64_t term) const;  // logs a failure
+  void note_kept_term(int64_t term);    // the caller holds mutex_
   // Whether the coordinator has been away at some time since then; the caller holds mutex_.
   bool was_away_since(double seconds) const;
   double silence_seconds() const;      // the same
@@ -206,16 +225,19 @@ class Member : public Store, public Rendezvous {
   Clock& clock_;
   CoordinatorLines lines_;  // used by the thread only, except wake() and name()
   const std::filesystem::path term_file_;
-  double next_beat_seconds_ = 0;  // used by the thread only, as the next one
-  int64_t saved_term_ = 0;
+  double next_beat_seconds_ = 0;  // used by the thread only
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<Request*> requests_;  // guarded by mutex_, as are the members below
   std::vector<SiteMessage> reports_;
-  std::optional<RecordsReader> records_;
-  RecordsState sent_records_;  // what the coordinator has of them, by its last answer
-  Deadlines deadlines_;        // those of the run after the welcome
+  std::shared_ptr<RecordsReader> records_;  // what it points to is used by the files' thread only
+  RecordsState sent_records_;               // what the coordinator has of them, by its last answer
+  bool is_reading_ = false;                 // the thread for files reads pieces
+  std::vector<RecordsMessage> pieces_;      // that it has read
+  std::optional<double> goodbye_limit_seconds_;  // until which the goodbye waits for pieces
+  bool has_asked_last_pieces_ = false;           // of the records, before the goodbye
+  Deadlines deadlines_;                          // those of the run after the welcome
   HeartbeatMessage activity_;
   std::optional<Welcome> welcome_;
   std::size_t current_ = 0;                          // the line of the coordinator that is heard
@@ -223,6 +245,8 @@ class Member : public Store, public Rendezvous {
   std::optional<Request> returning_;                 // while that is not answered; in requests_ too
   std::optional<SyncId> committed_;                  // the newest sync that counts
   int64_t term_ = 0;                                 // the newest of a coordinator
+  int64_t asked_term_ = 0;                           // the newest that was given to be written
+  int64_t kept_term_ = 0;                            // the newest that is written
   int64_t refused_term_ = 0;                         // an older one, whose messages are dropped
   std::string pause_;                                // why the run pauses; empty if it goes on
   double pause_begin_seconds_ = 0;                   // of the newest one
@@ -244,6 +268,7 @@ class Member : public Store, public Rendezvous {
   std::mutex listener_mutex_;
   LossListener listener_;            // guarded by listener_mutex_
   int64_t listener_generation_ = 0;  // the same
+  Worker files_;                     // uses all members before it
   std::thread thread_;               // the last member: it uses all others
 };
 

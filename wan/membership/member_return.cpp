@@ -27,23 +27,43 @@ struct TermFile {
 
 void Member::load_term() {
   if (term_file_.empty() || !std::filesystem::exists(term_file_)) return;
-  term_ = saved_term_ = read_json<TermFile>(load_json(term_file_), term_file_.string()).term;
+  term_ = read_json<TermFile>(load_json(term_file_), term_file_.string()).term;
+  asked_term_ = kept_term_ = term_;
+}
+
+void Member::keep_term() {
+  const std::lock_guard lock(mutex_);
+  if (term_ == asked_term_) return;
+  asked_term_ = term_;
+  if (term_file_.empty()) return note_kept_term(term_);
+  submit([this, term = term_] {
+    write_term(term);
+    const std::lock_guard lock(mutex_);
+    note_kept_term(term);
+  });
 }
 
 // A site that cannot write it can still train; it only knows less after its own restart.
-void Member::save_term() {
-  int64_t term = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    term = term_;
-  }
-  if (term_file_.empty() || term == saved_term_) return;
-  saved_term_ = term;
+void Member::write_term(int64_t term) const {
   try {
     write_file_durably(term_file_, to_json(TermFile{term}).dump() + "\n");
   } catch (const DataError& error) {
     spdlog::warn("the coordinator's term is not saved: {}", error.what());
   }
+}
+
+bool Member::waits_for_term(const Request& request) const {
+  return kept_term_ != term_ && std::holds_alternative<RegisterMessage>(request.message);
+}
+
+// A registration that went out before it was written was no promise.
+void Member::note_kept_term(int64_t term) {
+  kept_term_ = std::max(kept_term_, term);
+  for (auto* request : requests_) {
+    const bool is_registration = std::holds_alternative<RegisterMessage>(request->message);
+    if (is_registration && !request->answer) request->is_sent = false;
+  }
+  lines_.wake();
 }
 
 // An older coordinator that still runs must not tell this site what only the newest one may. Before
@@ -86,6 +106,9 @@ void Member::follow(std::size_t line, int64_t term) {
   back_seconds_ = clock_.now_seconds();
   if (line == current_) return;
   current_ = line;
+  // How much of the records it has, its own answer says.
+  sent_records_ = {};
+  pieces_.clear();
   for (auto* request : requests_) request->is_sent = false;
 }
 

@@ -1,7 +1,10 @@
-// The member's thread: it sends, waits for messages, and handles them.
+// The member's thread: it sends, waits for messages, and handles them. What it needs of files, the
+// other thread does meanwhile.
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -15,6 +18,7 @@ namespace {
 constexpr double kStandByBeats = 10;
 // Of the records, when a site leaves: far more than comes between two heartbeats.
 constexpr int kLastPieces = 16;
+constexpr double kLastPiecesShare = 0.5;  // of leave_seconds, for reading them
 
 }  // namespace
 
@@ -33,18 +37,31 @@ void Member::run() {
       while (const auto received = lines_.receive()) handle(*received);
       // After the messages, since one of them may bring the failure.
       check_coordinator();
-      save_term();
+      keep_term();
       tell_listener();
     }
   } catch (const std::exception& error) {
-    const auto* known = dynamic_cast<const Error*>(&error);
-    {
-      const std::lock_guard lock(mutex_);
-      fail(known != nullptr ? known->kind() : ErrorKind::kInternal, "",
-           fmt::format("coordinator at {}: {}", coordinator_locked(), error.what()));
-    }
+    fail_by(error);
     tell_listener();
   }
+}
+
+void Member::fail_by(const std::exception& error) {
+  const auto* known = dynamic_cast<const Error*>(&error);
+  const std::lock_guard lock(mutex_);
+  fail(known != nullptr ? known->kind() : ErrorKind::kInternal, "",
+       fmt::format("coordinator at {}: {}", coordinator_locked(), error.what()));
+}
+
+void Member::submit(std::function<void()> task) {
+  files_.submit([this, task = std::move(task)] {
+    try {
+      task();
+    } catch (const std::exception& error) {
+      fail_by(error);
+      lines_.wake();  // the other thread tells the listener
+    }
+  });
 }
 
 void Member::send_due_messages() {
@@ -55,13 +72,14 @@ void Member::send_due_messages() {
   // Reports are for the coordinator's log alone, so they are sent once and may be lost.
   for (const auto& report : reports_) lines_.send(current_, report);
   reports_.clear();
+  for (const auto& piece : pieces_) lines_.send(current_, piece);
+  pieces_.clear();
   if (returning_) returning_->message = registration_of_member();
   for (auto* request : requests_) {
     // New requests go out at once; unanswered ones again with every heartbeat.
-    if (request->is_sent && !is_beat) continue;
-    // What the site recorded since the last heartbeat comes before its goodbye.
+    if ((request->is_sent || waits_for_term(*request)) && !is_beat) continue;
     const bool is_goodbye = std::holds_alternative<LeaveMessage>(request->message);
-    if (is_goodbye && !request->is_sent) send_pieces(kLastPieces);
+    if (is_goodbye && !request->is_sent && holds_back_goodbye()) continue;
     send(*request);
     request->is_sent = true;
   }
@@ -69,11 +87,11 @@ void Member::send_due_messages() {
   if (is_beat && welcome_ && !is_leaving_) {
     activity_.sent_seconds = clock_.unix_seconds();
     activity_.generation = generation_locked();
-    activity_.term = term_;
+    activity_.term = kept_term_;
     lines_.send_to_all(activity_);
     if (!returning_ && asks_stand_bys_in_pause()) {
       auto registration = registration_of_member();
-      registration.term = term_;
+      registration.term = kept_term_;
       for (std::size_t line = 0; line < lines_.size(); ++line) {
         if (line != current_) lines_.send(line, registration);
       }
@@ -83,25 +101,49 @@ void Member::send_due_messages() {
 
 void Member::send_records(std::filesystem::path file) {
   const std::lock_guard lock(mutex_);
-  records_.emplace(std::move(file));
+  records_ = std::make_shared<RecordsReader>(std::move(file));
 }
 
-void Member::send_pieces(int most) {
-  if (!records_) return;
-  for (; most > 0; --most) {
-    const auto piece = records_->next(sent_records_);
-    if (!piece) return;
-    lines_.send(current_, *piece);
-    sent_records_ = {.bytes = piece->position + static_cast<int64_t>(piece->text.size()),
-                     .head = records_->head()};
+// A coordinator that serves the run in place of the one before has another copy of the records.
+void Member::read_pieces(int most) {
+  if (!records_ || is_reading_) return;
+  is_reading_ = true;
+  submit([this, records = records_, state = sent_records_, line = current_, most] {
+    std::vector<RecordsMessage> pieces;
+    auto reached = state;
+    while (std::ssize(pieces) < most) {
+      auto piece = records->next(reached);
+      if (!piece) break;
+      reached = {.bytes = piece->position + static_cast<int64_t>(piece->text.size()),
+                 .head = records->head()};
+      pieces.push_back(std::move(*piece));
+    }
+    const std::lock_guard lock(mutex_);
+    is_reading_ = false;
+    if (line == current_ && !pieces.empty()) {
+      sent_records_ = reached;
+      std::ranges::move(pieces, std::back_inserter(pieces_));
+    }
+    lines_.wake();
+  });
+}
+
+// What the site recorded since the last heartbeat comes before its goodbye. A disk that hangs must
+// not take the goodbye's own time.
+bool Member::holds_back_goodbye() {
+  const double now_seconds = clock_.now_seconds();
+  if (!goodbye_limit_seconds_) {
+    goodbye_limit_seconds_ = now_seconds + kLastPiecesShare * deadlines_.leave_seconds;
   }
+  if (!is_reading_ && !std::exchange(has_asked_last_pieces_, true)) read_pieces(kLastPieces);
+  return is_reading_ && now_seconds < *goodbye_limit_seconds_;
 }
 
 // All coordinators hear who takes part and who leaves, since the one that serves the run may be
 // another one soon. What a coordinator has to do, only that one hears.
 void Member::send(Request& request) {
   auto* registration = std::get_if<RegisterMessage>(&request.message);
-  if (registration != nullptr) registration->term = term_;
+  if (registration != nullptr) registration->term = kept_term_;
   if (registration != nullptr || std::holds_alternative<LeaveMessage>(request.message)) {
     lines_.send_to_all(request.message);
   } else {
@@ -143,9 +185,9 @@ void Member::on(const WaitingMessage& message) {
   missing_ = message.missing;
 }
 
-// The promise is the next registration, which has the claim's term.
+// The promise is the next registration that has the claim's term. It goes out when that is written.
 void Member::on(const ClaimMessage&) {
-  next_beat_seconds_ = 0;
+  if (kept_term_ == term_) next_beat_seconds_ = 0;
   if (welcome_) return_to_run("is about to serve the run");
 }
 
@@ -159,7 +201,7 @@ void Member::on(const HeartbeatAckMessage& message) {
   if (pause_.empty()) pause_begin_seconds_ = clock_.now_seconds();
   pause_ = message.pause;
   sent_records_ = {.bytes = message.records, .head = message.records_head};
-  send_pieces(1);
+  read_pieces(1);
   const double now_seconds = clock_.unix_seconds();
   const double round_trip_seconds = now_seconds - message.sent_seconds;
   // The offset's error is at most half the round trip, so the shortest one gives the best figure.

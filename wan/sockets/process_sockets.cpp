@@ -106,6 +106,12 @@ void keep_alive(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
+void break_if_unanswered(int fd, double seconds) {
+  constexpr double kMostSeconds = 1e6;  // the option is an int of milliseconds, and 0 means never
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT,
+             static_cast<int>(std::ceil(std::min(seconds, kMostSeconds) * 1000)));
+}
+
 void send_without_delay(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 }

@@ -32,6 +32,10 @@ bool accept_only_from(int fd, const std::string& source_ip);
 // vanished is noticed within two minutes.
 void keep_alive(int fd);
 
+// Lets the kernel break a connection after so long without the peer's acknowledgement of bytes that
+// wait for it, or without room for them at the peer.
+void break_if_unanswered(int fd, double seconds);
+
 // Lets the kernel send small pieces of a connection at once.
 void send_without_delay(int fd);
 

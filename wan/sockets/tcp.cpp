@@ -150,19 +150,27 @@ Socket listen_tcp(const SocketAddress& address, int backlog) {
   return socket;
 }
 
-Socket connect_tcp(const SocketAddress& address, Deadline deadline, const std::string& source_ip) {
+Socket begin_connect(const SocketAddress& address, const std::string& source_ip) {
   Socket socket = new_socket(address.family());
   if (!source_ip.empty()) {
     const SocketAddress source(source_ip, 0);
     if (bind(socket.fd(), source.get(), source.size()) != 0) fail(errno);
   }
   if (connect(socket.fd(), address.get(), address.size()) != 0 && errno != EINPROGRESS) fail(errno);
-  // Writable means that the attempt is over; SO_ERROR has its result.
-  wait_ready(socket, POLLOUT, deadline);
+  return socket;
+}
+
+void finish_connect(const Socket& socket) {
   int error = 0;
   socklen_t length = sizeof(error);
   getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
   if (error != 0) fail(error);
+}
+
+Socket connect_tcp(const SocketAddress& address, Deadline deadline, const std::string& source_ip) {
+  Socket socket = begin_connect(address, source_ip);
+  wait_ready(socket, POLLOUT, deadline);
+  finish_connect(socket);
   return socket;
 }
 

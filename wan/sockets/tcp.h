@@ -84,8 +84,12 @@ class Socket {
 // accepted.
 Socket listen_tcp(const SocketAddress& address, int backlog = 16);
 
-// Returns a non-blocking connection to `address`, from `source_ip` unless that is empty. Waits
-// until it exists, or throws at the deadline.
+// Begins a connection to `address`, from `source_ip` unless that is empty. The socket becomes
+// writable when the attempt is over; finish_connect() throws then if it has failed. Neither waits.
+Socket begin_connect(const SocketAddress& address, const std::string& source_ip = "");
+void finish_connect(const Socket& socket);
+// Returns a non-blocking connection, as begin_connect() makes it. Waits until it exists, or throws
+// at the deadline.
 Socket connect_tcp(const SocketAddress& address, Deadline deadline,
                    const std::string& source_ip = "");
 

@@ -11,6 +11,9 @@
 #include <charconv>
 #include <cstring>
 #include <functional>
+#include <iterator>
+#include <string_view>
+#include <vector>
 
 #include "trainer/base/error.h"
 #include "wan/sockets/process_sockets.h"
@@ -20,13 +23,16 @@ namespace farstep {
 
 namespace {
 
-// Lines come at once from a sender that has connected; a stranger must not hold the listener
-// longer.
+// Lines come at once from a sender that has connected; a stranger is dropped after so long.
 constexpr double kLineSeconds = 5;
+constexpr std::size_t kMostVisitors = 64;  // so that strangers cannot use up the descriptors
 // Long enough to spare a receiver that restarts, short beside the shortest stall deadline.
 constexpr double kRetrySeconds = 0.2;
-// A stop waits for a connection that is being made.
+// The kernel repeats a first packet that is lost after 1 s.
 constexpr double kConnectSeconds = 2;
+// Of the stall deadline: after a cut that no packet tells of, the rest is time for other
+// connections.
+constexpr double kSilentShare = 0.25;
 constexpr std::string_view kGreeting = "farstep-bulk ";
 
 // A descriptor that becomes readable when a stop is requested.
@@ -79,13 +85,27 @@ std::span<const std::byte> bytes_at(std::span<const std::span<const std::byte>> 
   return {};
 }
 
+// Returns a connection to the receiver; nullopt if a stop was requested.
+std::optional<Socket> connect_to(const SocketAddress& target, int stop_fd, Deadline deadline) {
+  auto socket = begin_connect(target);
+  const auto waited = wait_for(socket.fd(), POLLOUT, stop_fd, deadline);
+  if (waited == Wait::kStopped) return std::nullopt;
+  if (waited == Wait::kLate) throw TcpError("timed out");
+  finish_connect(socket);
+  return socket;
+}
+
 // Sends over one connection what the receiver does not have. Returns whether it confirms the end;
 // nullopt if a stop was requested. Each byte that leaves moves the deadline `give_up`.
 std::optional<bool> send_rest(const Socket& socket, const BulkAddress& address,
                               std::span<const std::span<const std::byte>> parts,
                               double stall_seconds, int stop_fd, Deadline& give_up) {
   send_line(socket, std::string(kGreeting) + address.token, deadline_after(kLineSeconds));
-  const auto offset = number_of(receive_line(socket, deadline_after(kLineSeconds)));
+  const auto answered = wait_for(socket.fd(), POLLIN, stop_fd, deadline_after(kLineSeconds));
+  if (answered == Wait::kStopped) return std::nullopt;
+  if (answered == Wait::kLate) throw TcpError("the receiver does not answer");
+  // A line arrives in one piece.
+  const auto offset = number_of(receive_line(socket, deadline_after(0)));
   const uint64_t total = total_bytes(parts);
   if (!offset || *offset > total) throw TcpError("the answer is not that of a receiver");
   for (uint64_t sent = *offset; sent < total;) {
@@ -123,59 +143,84 @@ BulkReceiver::BulkReceiver(const std::string& ip, int port, double connect_secon
               .token = random_token()};
 }
 
-bool BulkReceiver::accept_sender(Deadline deadline, int stop_fd) {
-  while (true) {
-    const auto waited = wait_for(listener_.fd(), POLLIN, stop_fd, deadline);
-    if (waited == Wait::kStopped) return false;
-    if (waited == Wait::kLate) {
-      throw PeerError(
-          "", fmt::format("no byte of the run's state came to {} for {} s",
-                          SocketAddress(address_.ip, address_.port).text(), patience_seconds()));
-    }
-    Socket visitor(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (visitor.fd() < 0) {
-      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
-        continue;  // it has gone again
-      throw PeerError(
-          "", fmt::format("a connection at {} cannot be taken: {}",
-                          SocketAddress(address_.ip, address_.port).text(), std::strerror(errno)));
-    }
-    try {
-      const auto line = receive_line(visitor, deadline_after(kLineSeconds));
-      if (line != std::string(kGreeting) + address_.token) continue;
-      send_line(visitor, fmt::format("{}", received_), deadline_after(kLineSeconds));
-      sender_ = std::move(visitor);
-      return true;
-    } catch (const TcpError&) {
-      // A stranger, or a sender that will come again.
-    }
-  }
-}
-
 // The first byte has a limit of its own, as the donor may still have to connect. Each byte then
-// moves the deadline: only a standstill ends the wait.
+// moves the deadline: only a standstill ends the wait. Strangers may come all the time, so the
+// deadline is looked at in every turn.
 bool BulkReceiver::receive(std::span<std::byte> bytes, const std::stop_token& stop) {
   const StopSignal signal(stop);
   auto deadline = deadline_after(patience_seconds());
   while (!bytes.empty()) {
-    if (sender_.fd() < 0) {
-      if (!accept_sender(deadline, signal.fd())) return false;
-      continue;
+    // poll() ignores a sender that is not there, whose descriptor is negative.
+    std::vector<pollfd> entries{
+        {signal.fd(), POLLIN, 0}, {sender_.fd(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}};
+    auto wake = deadline;
+    for (const auto& visitor : visitors_) {
+      entries.push_back({visitor.socket.fd(), POLLIN, 0});
+      wake = std::min(wake, visitor.deadline);
     }
-    const auto waited = wait_for(sender_.fd(), POLLIN, signal.fd(), deadline);
-    if (waited == Wait::kStopped) return false;
-    const auto count =
-        waited == Wait::kLate ? 0 : recv(sender_.fd(), bytes.data(), bytes.size(), 0);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (count <= 0) {
-      sender_ = Socket();  // the sender connects once more; accept_sender() has the deadline
-      continue;
+    if (poll(entries.data(), entries.size(), milliseconds_until(wake)) < 0) continue;
+    if (entries[0].revents != 0) return false;
+    if (entries[1].revents != 0) {
+      if (const auto count = take_bytes(bytes); count > 0) {
+        bytes = bytes.subspan(count);
+        deadline = deadline_after(stall_seconds_);
+      }
     }
-    received_ += static_cast<uint64_t>(count);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-    deadline = deadline_after(stall_seconds_);
+    hear_visitors(std::span(entries).subspan(3));
+    if (entries[2].revents != 0) admit();
+    if (!bytes.empty() && milliseconds_until(deadline) == 0) {
+      throw PeerError("", fmt::format("no byte of the run's state came to {} for {} s",
+                                      own_address(), patience_seconds()));
+    }
   }
   return true;
+}
+
+// A connection that ends is forgotten; the sender makes another.
+std::size_t BulkReceiver::take_bytes(std::span<std::byte> bytes) {
+  const auto count = recv(sender_.fd(), bytes.data(), bytes.size(), 0);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+  if (count <= 0) {
+    sender_ = Socket();
+    return 0;
+  }
+  received_ += static_cast<uint64_t>(count);
+  return static_cast<std::size_t>(count);
+}
+
+// With too many visitors the oldest one goes: a stranger that connects and stays silent.
+void BulkReceiver::admit() {
+  Socket visitor(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (visitor.fd() < 0) {
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;  // it has gone again
+    throw PeerError("", fmt::format("a connection at {} cannot be taken: {}", own_address(),
+                                    std::strerror(errno)));
+  }
+  visitors_.push_back({std::move(visitor), deadline_after(kLineSeconds)});
+  if (visitors_.size() > kMostVisitors) visitors_.pop_front();
+}
+
+// A sender connects anew when its line has failed, of which this side may have heard nothing. What
+// the older connection still brings comes once more.
+void BulkReceiver::hear_visitors(std::span<const pollfd> entries) {
+  auto entry = entries.begin();
+  for (auto visitor = visitors_.begin(); visitor != visitors_.end(); ++entry) {
+    const bool is_ready = entry->revents != 0;
+    if (is_ready && greet(visitor->socket)) sender_ = std::move(visitor->socket);
+    const bool is_over = is_ready || milliseconds_until(visitor->deadline) == 0;
+    visitor = is_over ? visitors_.erase(visitor) : std::next(visitor);
+  }
+}
+
+bool BulkReceiver::greet(const Socket& visitor) const {
+  try {
+    const auto now = deadline_after(0);  // a line arrives in one piece
+    if (receive_line(visitor, now) != std::string(kGreeting) + address_.token) return false;
+    send_line(visitor, fmt::format("{}", received_), deadline_after(0));
+    return true;
+  } catch (const TcpError&) {
+    return false;  // a stranger, or a sender that will come again
+  }
 }
 
 void BulkReceiver::finish() {
@@ -194,11 +239,14 @@ bool send_bulk(const BulkAddress& address, std::span<const std::span<const std::
   while (true) {
     std::string obstacle;
     try {
-      const auto socket = connect_tcp(target, std::min(give_up, deadline_after(kConnectSeconds)));
+      const auto socket =
+          connect_to(target, signal.fd(), std::min(give_up, deadline_after(kConnectSeconds)));
+      if (!socket) return false;
+      break_if_unanswered(socket->fd(), kSilentShare * limits.stall_seconds);
       // Below the line's rate, so that it keeps room for the run's own messages.
-      if (limits.bits_per_second) limit_pace(socket.fd(), *limits.bits_per_second);
+      if (limits.bits_per_second) limit_pace(socket->fd(), *limits.bits_per_second);
       const auto is_done =
-          send_rest(socket, address, parts, limits.stall_seconds, signal.fd(), give_up);
+          send_rest(*socket, address, parts, limits.stall_seconds, signal.fd(), give_up);
       if (!is_done) return false;
       if (*is_done) return true;
       obstacle = "the receiver did not confirm the end";

@@ -1,20 +1,23 @@
 // One large message from a site to another, over a TCP connection of its own beside the data path.
 //
 // The receiver listens, and tells its address and a token by other means; the sender connects. A
-// connection that breaks is made anew, and the message goes on where it stopped. The sender is
-// known by the token alone. What the bytes are is checked by their user.
+// connection that breaks or falls silent is made anew, and the message goes on where it stopped.
+// The sender is known by the token alone: its newest connection counts. Whoever else connects holds
+// nobody up. What the bytes are is checked by their user.
 //
 // On the connection: the sender's line "farstep-bulk TOKEN", the receiver's line with the number of
 // bytes that it has, the rest of the bytes, the receiver's line "done".
 #pragma once
 
+#include <poll.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 #include "wan/sockets/tcp.h"
 
@@ -44,14 +47,28 @@ class BulkReceiver {
 
   // Fills `bytes` with the message's next bytes. Throws PeerError, with an empty site, after
   // connect_seconds without the first one, or stall_seconds without another, and if this process
-  // can take no connection. Returns false if a stop was requested.
+  // can take no connection. Returns false as soon as a stop is requested.
   bool receive(std::span<std::byte> bytes, const std::stop_token& stop);
   // Tells the sender that all has come.
   void finish();
 
  private:
-  // Waits for the sender's connection, and tells it where to go on. Drops whoever else connects.
-  bool accept_sender(Deadline deadline, int stop_fd);
+  // A connection that has not shown yet whose it is.
+  struct Visitor {
+    Socket socket;
+    Deadline deadline;
+  };
+
+  // Takes a connection that waits, if there is one.
+  void admit();
+  // Hears the visitors that poll() found ready, in their order, and drops the late ones. The one
+  // with the token becomes the sender.
+  void hear_visitors(std::span<const pollfd> entries);
+  // Returns whether the visitor has the token, and tells it then where to go on.
+  bool greet(const Socket& visitor) const;
+  // Reads what has come from the sender. Returns the number of bytes.
+  std::size_t take_bytes(std::span<std::byte> bytes);
+  std::string own_address() const { return SocketAddress(address_.ip, address_.port).text(); }
 
   // Returns how long the next byte may take to come.
   double patience_seconds() const { return received_ == 0 ? connect_seconds_ : stall_seconds_; }
@@ -59,12 +76,13 @@ class BulkReceiver {
   const double connect_seconds_, stall_seconds_;
   Socket listener_;
   BulkAddress address_;
+  std::list<Visitor> visitors_;  // oldest first
   Socket sender_;
   uint64_t received_ = 0;
 };
 
 // Sends the parts one after the other to the receiver at `address`. Throws PeerError, with an empty
-// site, after stall_seconds without progress. Returns false if a stop was requested.
+// site, after stall_seconds without progress. Returns false as soon as a stop is requested.
 bool send_bulk(const BulkAddress& address, std::span<const std::span<const std::byte>> parts,
                const BulkLimits& limits, const std::stop_token& stop);
 

@@ -18,6 +18,7 @@
 #include "tests/support/fake_clock.h"
 #include "tests/support/memory_transport.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/trainer/round/fake_handover.h"
 #include "tests/trainer/round/fake_training.h"
 #include "tests/trainer/strategy/meeting.h"
 #include "tests/wan/transport/run_ranks.h"
@@ -168,58 +169,14 @@ class CountedValidation : public Validator {
     if (!is_due) return true;
     if (before_validation) before_validation(run.position.rounds_done);
     if (stop.stop_requested()) return false;
+    if (evaluate) evaluate(run);
     sequences.push_back({sequences_before, run.position.windows.pool().next()});
     return true;
   }
   bool is_due = true;
   std::function<void(int64_t rounds_done)> before_validation;
+  std::function<void(Run&)> evaluate;  // unless empty, called for a validation that is due
   std::vector<std::pair<int64_t, int64_t>> sequences;  // before and after each round
-};
-
-// Keeps the states that donors hand over. Thread-safe.
-class HandedStates {
- public:
-  struct State {
-    SharedState shared;
-    std::vector<float> global, momentum;
-  };
-  void put(const std::string& site, State state) {
-    const std::lock_guard lock(mutex_);
-    states_[site] = std::move(state);
-    changed_.notify_all();
-  }
-  // Waits for the newest state of a site, and takes it.
-  State take(const std::string& site) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return states_.contains(site); });
-    return std::move(states_.extract(site).mapped());
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, State> states_;  // guarded by mutex_
-};
-
-class FakeHandover : public Handover {
- public:
-  FakeHandover(HandedStates& states, Meeting& meeting) : states_(states), meeting_(meeting) {}
-  std::optional<double> expected_seconds(const Run&) const override { return seconds; }
-  void begin(Run& run, int64_t /*round*/, std::span<const Newcomer> newcomers) override {
-    meeting_.note_handover();
-    const auto theta = run.strategy.theta_global(), momentum = run.strategy.outer_momentum();
-    for (const auto& newcomer : newcomers) {
-      states_.put(newcomer.site, {.shared = shared_state(run),
-                                  .global = {theta.begin(), theta.end()},
-                                  .momentum = {momentum.begin(), momentum.end()}});
-    }
-  }
-
-  double seconds = 0;  // that a transfer is expected to take
-
- private:
-  HandedStates& states_;
-  Meeting& meeting_;
 };
 
 // One site, driven by one thread.
@@ -295,7 +252,10 @@ class FakeSite {
   std::unique_ptr<Strategy> make_strategy(const RunConfig& config) {
     return farstep::make_strategy(config.strategy.kind, settings_of(config), peers.view(),
                                   {training.values, {{"first", 0}, {"second", 3}}},
-                                  {peers.rendezvous(), recorder_, clock_});
+                                  {.rendezvous = peers.rendezvous(),
+                                   .recorder = recorder_,
+                                   .clock = clock_,
+                                   .wait_for_readers = [this] { handover.wait_for_copies(); }});
   }
 
   FakeClock clock_;

@@ -1,5 +1,6 @@
 // Rounds that lose a site and take it back.
 #include "tests/trainer/round/returning_sites.h"
+#include "trainer/round/theta_swap.h"
 
 namespace farstep {
 namespace {
@@ -59,6 +60,37 @@ TEST_CASE("a site that comes back for the last round alone ends with the others'
       CHECK(site->run.position.rounds_done == rounds);
       CHECK(std::ranges::equal(site->strategy->theta_global(), sites[2].strategy->theta_global()));
       CHECK(std::ranges::equal(site->training.values, sites[2].training.values));
+    }
+  }
+}
+
+TEST_CASE("a validation leaves a state alone that is still being copied for a newcomer") {
+  // In these theta_local is not theta_global between two rounds, so the validation swaps them.
+  for (const auto& kind : {kFragmentedRounds, kDelayedRounds, kEagerRounds}) {
+    for (const std::size_t victim : {1, 0}) {
+      FakeSites sites(run_of(kind, 3, 8), {1, 1, 1});
+      int64_t swaps = 0;
+      for (const auto& site : sites.sites) {
+        auto& handover = site->handover;
+        handover.is_slow = true;
+        site->validation.evaluate = [&](Run& run) {
+          swap_global_and_local(run);
+          handover.copy();  // whatever could still be under way reads now
+          swap_global_and_local(run);
+        };
+      }
+      sites[2].validation.before_validation = [&](int64_t) {
+        swaps += sites[2].strategy->local_is_global() ? 0 : 1;
+      };
+      let_die(sites, victim, 2, 5, true);
+      CHECK(outcomes_with_returns(sites) == std::vector<std::string>(3, "done"));
+      CHECK(swaps > 0);
+      for (const auto& site : sites.sites) {
+        CHECK(
+            std::ranges::equal(site->strategy->theta_global(), sites[2].strategy->theta_global()));
+        CHECK(std::ranges::equal(site->strategy->outer_momentum(),
+                                 sites[2].strategy->outer_momentum()));
+      }
     }
   }
 }

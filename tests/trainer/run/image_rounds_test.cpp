@@ -33,6 +33,7 @@ class NoValidation : public Validator {
 class NoHandover : public Handover {
  public:
   void begin(Run&, int64_t, std::span<const Newcomer>) override { FAIL("no site joins"); }
+  void wait_for_copies() override {}
   std::optional<double> expected_seconds(const Run&) const override { return std::nullopt; }
 };
 

@@ -6,6 +6,7 @@
 #include "tests/support/write_file.h"
 #include "tests/wan/membership/parties.h"
 #include "tests/wan/membership/puppet.h"
+#include "trainer/base/system/file.h"
 
 namespace farstep {
 namespace {
@@ -208,9 +209,12 @@ TEST_CASE("a site that starts again still knows the newest term") {
   RealClock clock;
   write_file(folder / "term", R"({"term": 6})");
   Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock, folder / "journal");
-  Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock, folder / "term");
-  CHECK(member.join({})->term == 7);
-  member.leave(Outcome::kDone, "");
+  {
+    Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock, folder / "term");
+    CHECK(member.join({})->term == 7);
+    member.leave(Outcome::kDone, "");
+  }
+  CHECK(Json::parse(read_file(folder / "term")) == Json{{"term", 7}});
   write_file(folder / "term", "7");
   CHECK_THROWS_AS(Member(coordinator.endpoint(), "s0", patient_deadlines(), clock, folder / "term"),
                   ConfigError);

@@ -1,8 +1,10 @@
 // A member whose coordinator is the test.
 #pragma once
 
+#include <filesystem>
 #include <future>
 #include <string>
+#include <utility>
 
 #include "tests/support/catch.h"
 #include "tests/wan/membership/parties.h"
@@ -25,14 +27,19 @@ struct Actor {
 
 // A member of a run of its own, whose coordinator says what the test wants.
 struct Puppet {
-  explicit Puppet(int64_t term) {
+  // `deadlines` are those of the run.
+  explicit Puppet(int64_t term, std::filesystem::path term_file = {},
+                  const Deadlines& deadlines = patient_deadlines())
+      : member(coordinator.socket.endpoint(), "s0", patient_deadlines(), clock,
+               std::move(term_file)) {
     auto joined = std::async(std::launch::async, [&] { return member.join({}).has_value(); });
     connection = coordinator.receive().front();
-    send(Welcome{.run = served(1).config,
+    send(Welcome{.run = served(1, deadlines).config,
                  .site_id = 0,
                  .sites = {"s0"},
                  .generation = 1,
                  .start_syncs = 0,
+                 .first_sites = {{"s0", Json()}},
                  .term = term});
     send(HeartbeatAckMessage{.sent_seconds = 0, .coordinator_seconds = 0, .term = term});
     REQUIRE(joined.get());
@@ -51,7 +58,7 @@ struct Puppet {
 
   RealClock clock;
   Actor coordinator{ControlSocket::Role::kCoordinator, kAnyPort};
-  Member member{coordinator.socket.endpoint(), "s0", patient_deadlines(), clock};
+  Member member;
   std::string connection;
 };
 

@@ -1,9 +1,12 @@
 #include "wan/transport/bulk_transfer.h"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <list>
+#include <thread>
 #include <vector>
 
 #include "tests/support/catch.h"
@@ -80,6 +83,99 @@ TEST_CASE("a transfer goes on where its connection broke, whoever else connects"
   CHECK(got == bytes);
 }
 
+// Takes the sender's next connection at a listener of the test's own, and reads its first line.
+Socket take_sender(const Socket& listener, const std::string& token) {
+  pollfd entry{listener.fd(), POLLIN, 0};
+  REQUIRE(::poll(&entry, 1, 10'000) == 1);
+  Socket sender(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  REQUIRE(receive_line(sender, deadline_after(5)) == "farstep-bulk " + token);
+  return sender;
+}
+
+TEST_CASE("visitors that stay silent do not hold up the sender") {
+  const auto bytes = content(300'000);
+  BulkReceiver receiver("127.0.0.1", 0, 60, 60);
+  const auto address = receiver.address();
+  // More of them than the receiver keeps, all before the sender.
+  std::list<Socket> silent;
+  for (int i = 0; i < 10; ++i) {
+    silent.push_back(connect_tcp(SocketAddress(address.ip, address.port), deadline_after(5)));
+  }
+  std::vector<std::byte> got(bytes.size());
+  auto received = std::async(std::launch::async, [&] {
+    const bool has_all = receiver.receive(got, {});
+    receiver.finish();
+    return has_all;
+  });
+  for (int i = 0; i < 100; ++i) {
+    silent.push_back(connect_tcp(SocketAddress(address.ip, address.port), deadline_after(5)));
+  }
+  const std::array<std::span<const std::byte>, 1> parts = {bytes};
+  // Far less than they would take one after the other.
+  CHECK(send_bulk(address, parts, {.stall_seconds = 10}, {}));
+  CHECK(received.get());
+  CHECK(got == bytes);
+}
+
+TEST_CASE("visitors that come on and on do not put off the deadline") {
+  BulkReceiver receiver("127.0.0.1", 0, 0.3, 0.3);
+  const auto address = receiver.address();
+  std::atomic<bool> is_over = false;
+  std::thread strangers([&] {
+    std::list<Socket> silent;
+    while (!is_over) {
+      try {
+        silent.push_back(connect_tcp(SocketAddress(address.ip, address.port), deadline_after(1)));
+      } catch (const TcpError&) {
+        // The queue of the listener is full.
+      }
+      if (silent.size() > 50) silent.pop_front();
+    }
+  });
+  std::byte byte;
+  CHECK_THROWS_AS(receiver.receive({&byte, 1}, {}), PeerError);
+  is_over = true;
+  strangers.join();
+}
+
+TEST_CASE("a newer connection with the token takes over from one that fell silent") {
+  const auto bytes = content(300'000);
+  BulkReceiver receiver("127.0.0.1", 0, 60, 60);
+  const auto address = receiver.address();
+  std::vector<std::byte> got(bytes.size());
+  auto received = std::async(std::launch::async, [&] {
+    const bool has_all = receiver.receive(got, {});
+    receiver.finish();
+    return has_all;
+  });
+  // Its line was cut without a word: it stays open, and nothing comes.
+  const auto cut = connect_tcp(SocketAddress(address.ip, address.port), deadline_after(5));
+  send_line(cut, "farstep-bulk " + address.token, deadline_after(5));
+  CHECK(receive_line(cut, deadline_after(5)) == "0");
+  REQUIRE(send(cut.fd(), bytes.data(), 1000, MSG_NOSIGNAL) == 1000);
+  const std::array<std::span<const std::byte>, 1> parts = {bytes};
+  // Far less than the receiver would wait for the one that is silent.
+  CHECK(send_bulk(address, parts, {.stall_seconds = 10}, {}));
+  CHECK(received.get());
+  CHECK(got == bytes);
+}
+
+TEST_CASE("a sender whose bytes nobody takes connects anew before it gives up") {
+  const auto listener = listen_tcp(SocketAddress("127.0.0.1", 0));
+  const BulkAddress address{"127.0.0.1", SocketAddress::local_of(listener.fd())->port(), "token"};
+  const auto bytes = content(50'000'000);
+  std::stop_source stop;
+  auto sent = std::async(std::launch::async, [&] {
+    const std::array<std::span<const std::byte>, 1> parts = {bytes};
+    return send_bulk(address, parts, {.stall_seconds = 8}, stop.get_token());
+  });
+  const auto first = take_sender(listener, address.token);
+  send_line(first, "0", deadline_after(5));
+  const auto second = take_sender(listener, address.token);
+  stop.request_stop();
+  CHECK_FALSE(sent.get());
+}
+
 TEST_CASE("a sender without a receiver and a receiver without a sender end by their deadline") {
   BulkAddress gone;
   {
@@ -110,6 +206,56 @@ TEST_CASE("a stop ends both sides at once") {
   stop.request_stop();
   CHECK_FALSE(received.get());
   CHECK_FALSE(sent.get());
+}
+
+TEST_CASE("a stop does not wait for a visitor's line nor for the receiver's answer") {
+  std::stop_source stop;
+  BulkReceiver receiver("127.0.0.1", 0, 60, 60);
+  const auto address = receiver.address();
+  const auto silent = connect_tcp(SocketAddress(address.ip, address.port), deadline_after(5));
+  std::byte byte;
+  auto received = std::async(std::launch::async, [&] {
+    return receiver.receive({&byte, 1}, stop.get_token());
+  });
+  // It takes the connection and its line, and answers nothing.
+  const auto listener = listen_tcp(SocketAddress("127.0.0.1", 0));
+  const BulkAddress mute{"127.0.0.1", SocketAddress::local_of(listener.fd())->port(), "token"};
+  auto sent = std::async(std::launch::async, [&] {
+    const std::array<std::span<const std::byte>, 0> parts = {};
+    return send_bulk(mute, parts, {.stall_seconds = 60}, stop.get_token());
+  });
+  const auto sender = take_sender(listener, mute.token);
+  const auto began = std::chrono::steady_clock::now();
+  stop.request_stop();
+  CHECK_FALSE(received.get());
+  CHECK_FALSE(sent.get());
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(3));
+}
+
+TEST_CASE("a stop does not wait for a connection that is being made") {
+  // A listener whose queue is full answers no further connection.
+  const auto listener = listen_tcp(SocketAddress("127.0.0.1", 0), 0);
+  const auto target = *SocketAddress::local_of(listener.fd());
+  std::list<Socket> queued;
+  bool is_full = false;
+  while (!is_full && queued.size() < 100) {
+    try {
+      queued.push_back(connect_tcp(target, deadline_after(0.3)));
+    } catch (const TcpError&) {
+      is_full = true;
+    }
+  }
+  REQUIRE(is_full);
+  std::stop_source stop;
+  auto sent = std::async(std::launch::async, [&] {
+    const std::array<std::span<const std::byte>, 0> parts = {};
+    const BulkAddress address{target.ip(), target.port(), "token"};
+    return send_bulk(address, parts, {.stall_seconds = 60}, stop.get_token());
+  });
+  const auto began = std::chrono::steady_clock::now();
+  stop.request_stop();
+  CHECK_FALSE(sent.get());
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(1));
 }
 
 TEST_CASE("a limited transfer takes its time") {

@@ -18,6 +18,7 @@ namespace farstep {
 OuterSync::OuterSync(const StrategySettings& settings, const View& view, StartValues start,
                      const Surroundings& surroundings)
     : averaging_(settings.outer.averaging),
+      base_steps_(settings.base_steps),
       tensors_(std::move(start.tensors)),
       outside_(surroundings),
       outer_({.learning_rate = static_cast<float>(settings.outer.learning_rate),
@@ -114,9 +115,25 @@ void OuterSync::restore(const OuterSyncState& state) {
     // These two are never tuned, so the run's config decides them.
     sync.exchange = sync_.exchange;
     sync.lanes = sync_.lanes;
+    require_fits(sync, state.tuning->shares);
     retune(sync, state.tuning->shares);
   }
   if (state.has_residuals) keep_residuals();
+}
+
+void OuterSync::require_fits(const SyncConfig& sync, std::span<const double> shares) const {
+  try {
+    sync.validate({"strategy", "sync.tuning.sync"}, base_steps_);
+  } catch (const ConfigError& error) {
+    throw DataError(error.what());
+  }
+  if (shares.empty()) return;
+  if (shares.size() != view_.size() || std::ranges::min(shares) < 0 ||
+      !(std::ranges::max(shares) > 0)) {
+    throw DataError(fmt::format(
+        "strategy.sync.tuning.shares: {} shares of {} members, from {} to {}; none may be below 0",
+        shares.size(), view_.size(), std::ranges::min(shares), std::ranges::max(shares)));
+  }
 }
 
 void OuterSync::drop_spent_residuals() {

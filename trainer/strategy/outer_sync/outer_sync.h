@@ -87,7 +87,8 @@ class OuterSync {
   // receive() must be called then. Throws the failure of the wait.
   bool try_give_up();
 
-  // As in Strategy. state() requires that no sync is under way; restore() allocates the residuals.
+  // As in Strategy. state() requires that no sync is under way; restore() allocates the residuals,
+  // and throws DataError if the tuning does not fit the run.
   OuterSyncState state() const;
   void restore(const OuterSyncState& state);
   void add_residuals_to(NamedBuffers& buffers) { residuals_.add_to(buffers); }
@@ -117,6 +118,7 @@ class OuterSync {
   std::vector<double> shares() const;
   // Returns the range of a fragment that each member reduces, relative to the fragment's begin.
   std::vector<Range> partitions(const Range& fragment) const;
+  void require_fits(const SyncConfig& sync, std::span<const double> shares) const;
   void apply_config();
   void make_room_for_residuals();
   void keep_residuals();
@@ -132,6 +134,7 @@ class OuterSync {
   void take_view(const View& view);
 
   const AveragingRule averaging_;
+  const int64_t base_steps_;
   const std::vector<TensorStart> tensors_;
   const Surroundings outside_;
   OuterOptimizer outer_;

@@ -15,6 +15,9 @@
 
 namespace farstep {
 
+// More syncs than any run has.
+inline constexpr int64_t kMostSyncs = int64_t{1} << 53;
+
 // Settings of the syncs that differ from the run's config after a retune.
 struct SyncTuning {
   SyncConfig sync;
@@ -56,7 +59,8 @@ struct SyncProgress {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("syncs_done", syncs_done, "syncs of the run that count", required(at_least(0)));
+    visit("syncs_done", syncs_done, "syncs of the run that count",
+          required(in_range(0, kMostSyncs)));
     visit("fragments_applied", fragments_applied, "fragments of the present round that are applied",
           required(at_least(0)));
     visit("work", work, "what each fragment has to bring", kRequired);
@@ -80,7 +84,8 @@ struct EagerProgress {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("syncs_done", syncs_done, "syncs of the run that count", required(at_least(0)));
+    visit("syncs_done", syncs_done, "syncs of the run that count",
+          required(in_range(0, kMostSyncs)));
     visit("work", work, "what the model has to bring", kRequired);
     visit("coefficient", coefficient, "what the sent delta counts in this site's own steps",
           kRequired);
@@ -99,7 +104,7 @@ struct StepProgress {
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
-    visit("syncs_done", syncs_done, "steps of the run", required(at_least(0)));
+    visit("syncs_done", syncs_done, "steps of the run", required(in_range(0, kMostSyncs)));
     visit("work", work, "steps of the present round", kRequired);
   }
 };
@@ -108,7 +113,15 @@ struct StepProgress {
 template <typename Progress>
 Progress read_progress(const Json& state) {
   try {
-    return read_json<Progress>(state, "strategy");
+    auto progress = read_json<Progress>(state, "strategy");
+    if constexpr (requires { progress.received; }) {
+      const auto& received = progress.received;
+      if (received && received->members.size() != received->contributions.size()) {
+        throw DataError(fmt::format("strategy.received: {} members and {} contributions",
+                                    received->members.size(), received->contributions.size()));
+      }
+    }
+    return progress;
   } catch (const ConfigError& error) {
     throw DataError(error.what());
   }
