@@ -19,6 +19,7 @@
 #include "wan/membership/journal.h"
 #include "wan/protocol/protocol.h"
 #include "wan/roster/roster.h"
+#include "wan/transport/link_faults.h"
 #include "wan/transport/network_notice.h"
 #include "wan/tunnel/frame.h"
 
@@ -154,6 +155,7 @@ void add_network(Corpus& corpus) {
   corpus.add("coordinator_message", encode(CoordinatorMessage(welcome)));
   corpus.add("network_check", text_of(NetworkNotice{"127.0.0.1", "00ff", {0, 4000}, ""}));
   corpus.add("network_check", text_of(NetworkNotice{"::1", "00ff", {}, "cannot listen"}));
+  corpus.add("network_check", text_of(std::vector<LinkFault>{{0, 1, "no way"}, {0, 2, "late"}}));
   corpus.add("network_check", "0123456789abcdef0123456789abcdef\n");
   add_frames(corpus);
   corpus.add("roster", std::string(512, '\0'));
