@@ -79,7 +79,8 @@ class Exchanges {
  public:
   virtual ~Exchanges() = default;
   // Returns the exchange among the members of `view`, valid until the next call. All members must
-  // call it at the same time for a view that is new to them. Throws PeerError.
+  // call it at the same time for a view that is new to them. Throws PeerError, which names this
+  // site if it cannot take part for now; and ConfigError if it cannot until its config is changed.
   virtual Exchange& among(const View& view) = 0;
   // Returns the connections of `view`, which among() has made, for messages beside its exchange.
   virtual Transport& connections(const View& view) = 0;

@@ -1,5 +1,5 @@
-// What a site reads before the data path is made: a peer's notice, from the coordinator's store,
-// and the line of whoever connects.
+// What a site reads before the data path is made: a peer's notice and what it found of its links,
+// from the coordinator's store, and the line of whoever connects.
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,6 +8,7 @@
 
 #include "tests/fuzz/fuzz_input.h"
 #include "wan/sockets/tcp.h"
+#include "wan/transport/link_faults.h"
 #include "wan/transport/network_notice.h"
 
 using namespace farstep;
@@ -17,6 +18,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   accept_or_refuse([&] {
     const auto notice = read_network_notice(std::string(input), 2);
     if (notice.failure.empty()) SocketAddress(notice.address, notice.ports.at(1));
+  });
+  accept_or_refuse([&] {
+    for (const auto& fault : read_link_faults(std::string(input), 0, 3)) {
+      FARSTEP_CHECK(fault.peer == 1 || fault.peer == 2, "peer {}", fault.peer);
+    }
   });
   std::array<int, 2> ends{};
   FARSTEP_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) == 0, "errno {}",

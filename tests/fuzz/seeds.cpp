@@ -23,6 +23,7 @@
 #include "wan/membership/journal.h"
 #include "wan/protocol/protocol.h"
 #include "wan/roster/roster.h"
+#include "wan/transport/link_faults.h"
 #include "wan/transport/network_notice.h"
 #include "wan/tunnel/frame.h"
 
@@ -163,6 +164,7 @@ void add_network(Corpus& corpus) {
       .clock_offset_seconds = -0.4,
       .data_digest = "0123456789abcdef"};
   corpus.add("site_note", to_json(note).dump());
+  corpus.add("network_check", text_of(std::vector<LinkFault>{{0, 1, "no way"}, {0, 2, "late"}}));
   corpus.add("network_check", "0123456789abcdef0123456789abcdef\n");
   add_frames(corpus);
   corpus.add("roster", std::string(512, '\0'));

@@ -34,9 +34,20 @@ MeshOptions mesh_of(const View& view, const LinkOptions& options) {
           .relay = secure_port != nullptr ? &secure_port->gateway() : nullptr};
 }
 
-std::vector<PeerLink> check(const MeshOptions& mesh, SecurePort* secure_port, Member& member) {
+NetworkFindings check(const MeshOptions& mesh, SecurePort* secure_port, Member& member) {
   if (secure_port == nullptr) return check_network(mesh, member);
   return check_tunnels(mesh, secure_port->reached_at(), secure_port->gateway(), member);
+}
+
+// Returns the ways to the peers. A member's error may end in another try, and so in no message.
+std::vector<PeerLink> ways_to_peers(const MeshOptions& mesh, const LinkOptions& options,
+                                    Member& member) {
+  const auto found = check(mesh, options.secure_port, member);
+  if (options.stage == LinkStage::kRun) {
+    for (const auto& fault : found.faults) spdlog::warn("{}", fault.text);
+  }
+  require_links(found.faults, mesh, options.stage);
+  return found.links;
 }
 
 std::unique_ptr<Transport> emulate_links(std::unique_ptr<Transport> inner,
@@ -62,7 +73,7 @@ std::unique_ptr<Transport> emulate_links(std::unique_ptr<Transport> inner,
 Links::Links(const View& view, const LinkOptions& options, Member& member, Clock& clock)
     : member_(member), stall_seconds_(options.stall_seconds), mesh_(mesh_of(view, options)) {
   // Before Gloo connects, because Gloo's errors name neither the site nor a remedy.
-  const auto found = check(mesh_, options.secure_port, member_);
+  const auto found = ways_to_peers(mesh_, options, member_);
   transport_ = emulate_links(std::make_unique<GlooTransport>(mesh_, found, stall_seconds_, member_),
                              options, clock);
   meters_ = std::make_unique<LinkMeters>(*transport_);

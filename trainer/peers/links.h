@@ -16,6 +16,7 @@
 #include "trainer/peers/peers.h"
 #include "trainer/settings/site_config.h"
 #include "wan/membership/member.h"
+#include "wan/transport/link_faults.h"
 #include "wan/transport/link_meter.h"
 #include "wan/transport/mesh.h"
 
@@ -25,6 +26,7 @@ class SecurePort;
 
 // The settings of the links of a view.
 struct LinkOptions {
+  LinkStage stage = LinkStage::kStart;
   NetworkConfig network;              // of this site
   int lanes = 1;                      // connections between two sites
   SecurePort* secure_port = nullptr;  // null: plain TCP
@@ -35,9 +37,9 @@ struct LinkOptions {
 
 class Links {
  public:
-  // Checks that all other members can be reached, then connects to them. The links are emulated if
+  // Checks that all members can reach each other, then connects to them. The links are emulated if
   // the site's config says so. All members must call it at the same time. `member` and `clock` must
-  // outlive this. Throws ConfigError or PeerError.
+  // outlive this. Throws PeerError, and as require_links() says a ConfigError.
   Links(const View& view, const LinkOptions& options, Member& member, Clock& clock);
   ~Links();
   Links(const Links&) = delete;

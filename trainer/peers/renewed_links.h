@@ -20,7 +20,7 @@ namespace farstep {
 
 class RenewedLinks : public Exchanges {
  public:
-  // Makes the links of a view, with their exchange. Throws PeerError.
+  // Makes the links of a view, with their exchange. Throws as Links().
   using Connect = std::function<std::unique_ptr<Links>(const View&)>;
 
   // Makes no links before the first among().

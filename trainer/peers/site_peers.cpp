@@ -147,9 +147,10 @@ int SitePeers::lanes(std::size_t members) const {
   return static_cast<int>(planned.value_or(lanes_for(static_cast<int64_t>(members))));
 }
 
-std::unique_ptr<Links> SitePeers::connect(const View& view, double stall_seconds) {
+std::unique_ptr<Links> SitePeers::connect(const View& view, double stall_seconds, LinkStage stage) {
   // Sites with one seed would lose the same packets at the same time.
-  const LinkOptions options{.network = site_.network,
+  const LinkOptions options{.stage = stage,
+                            .network = site_.network,
                             .lanes = lanes(view.size()),
                             .secure_port = secure_port_.get(),
                             .connect_seconds = run_.deadlines.connect_seconds,
@@ -159,7 +160,8 @@ std::unique_ptr<Links> SitePeers::connect(const View& view, double stall_seconds
 }
 
 void SitePeers::open_exchanges() {
-  links_ = std::make_unique<RenewedLinks>([this](const View& view) {
+  auto stage = is_newcomer() ? LinkStage::kJoin : LinkStage::kStart;
+  links_ = std::make_unique<RenewedLinks>([this, stage](const View& view) mutable {
     const auto& deadlines = run_.deadlines;
     // A site that serves alone waits for the others' whole step, and one without data for the
     // master's validation. If one of them is lost meanwhile, the coordinator tells it.
@@ -167,7 +169,8 @@ void SitePeers::open_exchanges() {
         run_.reads_data(site_.name)
             ? deadlines.transfer_stall_seconds
             : std::max(deadlines.transfer_stall_seconds, deadlines.laggard_seconds);
-    auto links = connect(view, stall_seconds);
+    auto links = connect(view, stall_seconds, stage);
+    stage = LinkStage::kRun;  // the site has been reached: what fails from here on may come back
     links->make_exchange(run_.sync.exchange);
     return links;
   });

@@ -53,12 +53,12 @@ class SitePeers : public Peers {
   ~SitePeers() override;
 
   // Makes links to the members of `view`, without an exchange. A transfer fails after
-  // `stall_seconds` without progress. All members must call it at the same time. Throws ConfigError
-  // or PeerError.
-  std::unique_ptr<Links> connect(const View& view, double stall_seconds);
+  // `stall_seconds` without progress. All members must call it at the same time. Throws as Links().
+  std::unique_ptr<Links> connect(const View& view, double stall_seconds,
+                                 LinkStage stage = LinkStage::kStart);
   // Makes links and exchange of the present view, and from here on those of each newer one. Called
   // as connect(), before exchanges and figures of links are used. A newcomer's first links are
-  // those of the view in which it becomes a member.
+  // those of the view in which it becomes a member. Throws as Links() at the start.
   void open_exchanges();
 
   const View& view() const override { return view_; }

@@ -204,14 +204,17 @@ bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
                         const std::stop_token& stop) {
   for (bool is_recorded = false;;) {
     // Not tried again: nothing but time would change, and a supervisor has more of it.
-    auto door = listen(run);
+    std::optional<Door> door(listen(run));
     try {
-      const auto state = fetch(run, door, stop);
+      const auto state = fetch(run, *door, stop);
       if (!state) return false;
+      door.reset();  // its port may be one of those at which the links listen next
       if (!std::exchange(is_recorded, true)) record_start();
       return attend_round(run, *state, stop);
     } catch (const PeerError& error) {
       run.peers.throw_if_failed();
+      // As with listen(): this site cannot take part for now.
+      if (error.site() == run.peers.view().own_name()) throw;
       spdlog::info("{}; this site asks for a newer state", error.what());
     } catch (const DataError& error) {
       spdlog::warn("{}; this site asks for a newer state", error.what());

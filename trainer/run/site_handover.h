@@ -42,7 +42,8 @@ class SiteHandover : public Handover {
 
   // Of a newcomer: takes the run's state, and attends the round after it. Tries again, with a newer
   // state, as long as the run goes on. Calls `record_start` once, when it has the first state.
-  // Returns false if a stop was requested. Throws PeerError if the run ends, and what BulkReceiver
+  // Returns false if a stop was requested. Throws PeerError if the run ends, PeerError or
+  // ConfigError if this site and another one cannot reach each other, and what BulkReceiver
   // throws where it cannot listen.
   bool join(Run& run, const std::function<void()>& record_start, const std::stop_token& stop);
 

@@ -2,8 +2,8 @@
 // peers that it listens to, and how long a dead connection goes unnoticed.
 #include "wan/membership/control_socket.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include <fcntl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -37,6 +37,9 @@ constexpr const char* kChangesEndpoint = "inproc://changes";
 constexpr int kKeepaliveIdleSeconds = 30;
 constexpr int kKeepaliveIntervalSeconds = 10;
 constexpr int kKeepaliveProbes = 3;
+
+// Sites send none. So a stranger has to open a connection for every ten of them.
+constexpr int kMostStrangeMessages = 10;
 
 int milliseconds(double seconds) {
   return static_cast<int>(std::ceil(1000 * std::clamp(seconds, 0.0, 1e6)));
@@ -111,10 +114,8 @@ void send_to(zmq::socket_t& socket, const ControlSocket::Frames& frames) {
 ControlSocket::ControlSocket(Role role, const std::string& endpoint, const Deadlines& deadlines,
                              Visitors visitors)
     : visitors_(std::move(visitors)),
-      wake_event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       socket_(context_,
               role == Role::kCoordinator ? zmq::socket_type::router : zmq::socket_type::dealer) {
-  FARSTEP_CHECK(wake_event_ >= 0, "no event descriptor: {}", zmq_strerror(errno));
   try {
     check_port(endpoint);
     set_up(role, deadlines);
@@ -127,7 +128,6 @@ ControlSocket::ControlSocket(Role role, const std::string& endpoint, const Deadl
       socket_.connect(endpoint);
     }
   } catch (const std::exception& error) {
-    ::close(wake_event_);
     const auto* failure = dynamic_cast<const zmq::error_t*>(&error);
     throw_cannot_listen(
         failure == nullptr ? 0 : failure->num(),
@@ -164,10 +164,6 @@ void ControlSocket::set_up(Role role, const Deadlines& deadlines) {
   }
 }
 
-ControlSocket::~ControlSocket() {
-  ::close(wake_event_);
-}
-
 std::string ControlSocket::endpoint() const {
   return socket_.get(zmq::sockopt::last_endpoint);
 }
@@ -176,13 +172,13 @@ std::string ControlSocket::endpoint() const {
 // used by one thread only.
 void ControlSocket::wait(double timeout_seconds) {
   std::array<zmq_pollitem_t, 4> items{{{socket_.handle(), 0, ZMQ_POLLIN, 0},
-                                       {nullptr, wake_event_, ZMQ_POLLIN, 0},
+                                       {nullptr, waker_.fd(), ZMQ_POLLIN, 0},
                                        {handshakes_.handle(), 0, ZMQ_POLLIN, 0},
                                        {changes_.handle(), 0, ZMQ_POLLIN, 0}}};
   const std::size_t used = handshakes_.handle() == nullptr ? 2 : 4;
   poll(std::span(items).first(used), timeout_seconds);
   if (items[2].revents != 0) answer_handshake();
-  take_wake_up();
+  waker_.clear();
 }
 
 void ControlSocket::wait_for_any(const std::vector<std::unique_ptr<ControlSocket>>& sockets,
@@ -190,19 +186,10 @@ void ControlSocket::wait_for_any(const std::vector<std::unique_ptr<ControlSocket
   std::vector<zmq_pollitem_t> items;
   for (const auto& socket : sockets) {
     items.push_back({socket->socket_.handle(), 0, ZMQ_POLLIN, 0});
-    items.push_back({nullptr, socket->wake_event_, ZMQ_POLLIN, 0});
+    items.push_back({nullptr, socket->waker_.fd(), ZMQ_POLLIN, 0});
   }
   poll(items, timeout_seconds);
-  for (const auto& socket : sockets) socket->take_wake_up();
-}
-
-void ControlSocket::take_wake_up() {
-  eventfd_t ignored = 0;
-  ::eventfd_read(wake_event_, &ignored);  // fails if nobody called wake(), which is harmless
-}
-
-void ControlSocket::wake() {
-  ::eventfd_write(wake_event_, 1);  // fails only if a wake-up is pending already
+  for (const auto& socket : sockets) socket->waker_.clear();
 }
 
 // Takes a peer whose name and password are right. The frames are those of ZAP. ZeroMQ hands the
@@ -235,22 +222,41 @@ std::vector<std::string> ControlSocket::take_broken() {
     FARSTEP_CHECK(head.size() == 6, "an event of ZeroMQ has {} bytes", head.size());
     int32_t descriptor = 0;
     std::memcpy(&descriptor, head.data() + 2, sizeof(descriptor));
-    const auto found = names_.find(descriptor);
-    if (found == names_.end()) continue;
-    broken.push_back(std::move(found->second));
-    names_.erase(found);
+    const auto found = connections_.find(descriptor);
+    if (found == connections_.end()) continue;
+    broken.push_back(std::move(found->second.name));
+    connections_.erase(found);
   }
   return broken;
 }
 
 std::optional<ControlSocket::Received> ControlSocket::receive() {
   const bool is_coordinator = changes_.handle() != nullptr;
-  int descriptor = -1;
-  auto received =
-      receive_from(socket_, visitors_ != nullptr, is_coordinator ? &descriptor : nullptr);
+  newest_ = -1;
+  auto received = receive_from(socket_, visitors_ != nullptr, is_coordinator ? &newest_ : nullptr);
+  if (!received || newest_ < 0) return received;
   // Only open connections have an entry, so strangers cannot grow the map.
-  if (received && descriptor >= 0) names_[descriptor] = received->frames.front();
+  auto& connection = connections_[newest_];
+  const auto& name = received->frames.front();
+  if (connection.name != name) connection = {.name = name, .strange_messages = 0};
   return received;
+}
+
+void ControlSocket::note_strange_message() {
+  const auto found = connections_.find(newest_);
+  if (found == connections_.end()) return;
+  // Once: what the connection brought before is still received.
+  if (++found->second.strange_messages == kMostStrangeMessages) close_connection(newest_);
+}
+
+// ZeroMQ owns the descriptor, and may have closed it meanwhile: its number may be another socket's.
+// So only a connection of this endpoint is ended, by a copy that stays the same one. At worst it is
+// another site's, which connects again.
+void ControlSocket::close_connection(int descriptor) const {
+  const Socket copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  const auto local = SocketAddress::local_of(copy.fd());
+  if (!local || !SocketAddress::remote_of(copy.fd())) return;
+  if (endpoint().ends_with(fmt::format(":{}", local->port()))) ::shutdown(copy.fd(), SHUT_RDWR);
 }
 
 // Without waiting: the coordinator serves all sites by one thread, and a full queue means that one

@@ -18,6 +18,7 @@
 #include <zmq.hpp>
 
 #include "wan/protocol/deadlines.h"
+#include "wan/sockets/waker.h"
 
 namespace farstep {
 
@@ -42,7 +43,6 @@ class ControlSocket {
   // (throw_cannot_listen()).
   ControlSocket(Role role, const std::string& endpoint, const Deadlines& deadlines,
                 Visitors visitors = {});
-  ~ControlSocket();
   ControlSocket(const ControlSocket&) = delete;
   ControlSocket& operator=(const ControlSocket&) = delete;
 
@@ -56,9 +56,13 @@ class ControlSocket {
   static void wait_for_any(const std::vector<std::unique_ptr<ControlSocket>>& sockets,
                            double timeout_seconds);
   // Ends the current or the next wait(). Any thread may call it at any time.
-  void wake();
-  // Returns the next message, or nullopt if none has come.
+  void wake() { waker_.wake(); }
+  // Returns the next message, or nullopt if none has come. A coordinator gets those of its
+  // connections in turn, so one that sends without end does not hide the others.
   std::optional<Received> receive();
+  // Of a coordinator: tells that the newest message is none of a site's. A connection with ten of
+  // them is closed.
+  void note_strange_message();
   // Of a coordinator: returns the connections that broke since the last call, by the name that
   // their messages had. A site's process may have ended, or it connects again.
   std::vector<std::string> take_broken();
@@ -67,17 +71,24 @@ class ControlSocket {
 
  private:
   void set_up(Role role, const Deadlines& deadlines);
-  void take_wake_up();
   void answer_handshake();
   void watch_connections();
+  void close_connection(int descriptor) const;
 
   const Visitors visitors_;
-  int wake_event_;
+  const Waker waker_;
   zmq::context_t context_;
   zmq::socket_t socket_;
   zmq::socket_t handshakes_;  // a coordinator's: ZeroMQ asks here whether a peer may connect
   zmq::socket_t changes_;     // a coordinator's: ZeroMQ tells here of connections that ended
-  std::map<int, std::string> names_;  // of a coordinator's connections, by descriptor
+
+  // Of a coordinator.
+  struct Connection {
+    std::string name;
+    int strange_messages = 0;
+  };
+  std::map<int, Connection> connections_;  // by descriptor
+  int newest_ = -1;                        // the descriptor over which the newest message came
 };
 
 }  // namespace farstep

@@ -116,19 +116,22 @@ void Coordinator::run() {
   }
 }
 
-// All messages are handled before the check for silence. Heartbeats that wait in the socket must
-// not count as missing after a pause of this process. The answers to many messages need one write
-// of the journal, but must not wait for an endless flood.
+// Messages are handled before the check for silence. Heartbeats that wait in the socket must not
+// count as missing after a pause of this process. But a flood must not stop the clock: connections
+// take turns, so each site has been heard when the time is up. The answers to many messages need
+// one write of the journal.
 void Coordinator::serve() {
-  bool has_more = true;
-  while (has_more) {
+  const double end_seconds = clock_.now_seconds() + tick_seconds_;
+  bool goes_on = true;
+  while (goes_on) {
     std::vector<Outgoing> answers;
-    for (int i = 0; i < kMostMessages && has_more; ++i) {
+    for (int i = 0; i < kMostMessages && goes_on; ++i) {
       const auto received = socket_.receive();
-      has_more = received.has_value();
-      if (has_more) handle(*received, answers);
+      if (received) handle(*received, answers);
+      goes_on = received && clock_.now_seconds() < end_seconds;
     }
     answer(answers);
+    if (goes_on) socket_.wait(0);  // new connections do not wait for the end of a flood either
   }
   for (const auto& connection : socket_.take_broken()) roster_->on_broken(connection);
   answer(roster_->tick(clock_.unix_seconds()));
@@ -201,6 +204,7 @@ void Coordinator::handle(const ControlSocket::Received& received, std::vector<Ou
   if (frames.size() != 2) {
     strangers_.warn("dropped a message",
                     fmt::format("it has {} frames, a site's has one", frames.size() - 1));
+    socket_.note_strange_message();
     return;
   }
   const std::string& connection = frames[0];
@@ -219,8 +223,10 @@ void Coordinator::handle(const ControlSocket::Received& received, std::vector<Ou
     }
   } catch (const DataError& error) {
     strangers_.warn("dropped a stranger's message", error.what());
+    socket_.note_strange_message();
   } catch (const ConfigError& error) {
     strangers_.warn("refused a message", error.what());
+    socket_.note_strange_message();
     answers.push_back({connection, ErrorMessage{printable(error.what(), kMostOfRefusal)}});
   }
 }

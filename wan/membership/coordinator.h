@@ -62,7 +62,8 @@ class Coordinator {
   // Begins to serve; the first write shows that the journal can be written.
   std::thread begin();
   void run();
-  // Receives what has come, up to a limit, and answers it.
+  // Receives what has come, for a limited time, and answers it. Then looks for what follows from
+  // the time alone.
   void serve();
   void handle(const ControlSocket::Received& received, std::vector<Outgoing>& answers);
   // Serves whatever run its sites come with, or begins one.

@@ -132,11 +132,7 @@ void Journal::write(const RosterState& state) {
 
 void Journal::remove() {
   written_.clear();
-  std::error_code error;
-  std::filesystem::remove(file_, error);
-  if (error) {
-    throw DataError(fmt::format("{}: cannot be removed: {}", file_.string(), error.message()));
-  }
+  remove_file_durably(file_);
 }
 
 }  // namespace farstep

@@ -35,7 +35,7 @@ class Journal {
   // Returns when `state` is on disk. Writes nothing if the file has this state already. Throws
   // DataError.
   void write(const RosterState& state);
-  // Removes the file: nothing of the run is left to go on with. Throws DataError.
+  // Removes the file, durably: nothing of the run is left to go on with. Throws DataError.
   void remove();
 
  private:

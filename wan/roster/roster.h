@@ -14,14 +14,15 @@
 //
 // When only a connection between two living members breaks, the same members begin a new
 // generation, and the open sync anew, over new connections. If that has not helped for
-// join_seconds, the site that the others do not reach is lost.
+// join_seconds, the site that most others do not reach is lost.
 //
 // A site that is no member may register in the run that goes on: it is a newcomer. It fetches the
 // state that all share between two rounds, from a donor that the roster names, and arrives at the
 // next sync. In the middle of a round a donor is asked for the state of its start. If that one
 // cannot serve it, the newcomer gets the state after the round. All wait at the sync for as long as
 // the transfer is expected to take. If the newcomer is there in time, a generation with it begins.
-// Otherwise it fetches again.
+// Otherwise it fetches again. One that fails before a sync is committed with it leaves the run as
+// it was before.
 //
 // A member that lives, but comes to a sync a round later than it usually does, is left behind, if
 // enough others are there.
@@ -126,13 +127,19 @@ class Roster {
     double expected_seconds = 0;  // of the transfer, by the donor's figures; 0: it has none
     double fetch_seconds = 0;     // that the state took, if the newcomer was late then; else 0
     bool is_awaited = false;      // not heard of since the roster goes on
+    bool is_on_trial = false;     // it was a newcomer, and no sync is committed since
     std::string loss = {};        // why it is lost or has left, in words
   };
 
-  // A member's exchange failed, though its peers may all live.
+  // Members' exchanges failed, though their peers may all live.
   struct Trouble {
     double begin_seconds;
-    std::string member, suspect;  // the latter is empty if the member does not know
+    std::map<std::string, std::string> suspects;  // by member; empty: it does not know
+  };
+
+  // A site that does not reach another one; `suspect` is empty if nobody knows which.
+  struct BrokenLink {
+    std::string member, suspect;
   };
 
   // Too few sites are there. No sync begins, and the members that are lost stay members.
@@ -256,6 +263,9 @@ class Roster {
   bool do_all_live() const;
   // Begins a generation of the same members, because a connection between two of them broke.
   void repeat_sync();
+  // Returns the link to the site that most members suspect. Of two with as many, it takes the later
+  // in the run's order: the first site usually hosts the coordinator.
+  BrokenLink worst_link() const;
   // Whether all wait for a newcomer that was late before, and has the state nearly.
   bool waits_for_newcomer() const;
 

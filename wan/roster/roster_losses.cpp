@@ -146,27 +146,41 @@ bool Roster::do_all_live() const {
 
 // A connection that does not come back is as bad as a lost site.
 void Roster::repeat_sync() {
-  const auto trouble = *trouble_;
-  if (!troubled_seconds_) troubled_seconds_ = trouble.begin_seconds;
-  const auto peer = trouble.suspect.empty() ? "another site" : "site " + trouble.suspect;
+  const auto [member, suspect] = worst_link();
+  if (!troubled_seconds_) troubled_seconds_ = trouble_->begin_seconds;
+  const auto peer = suspect.empty() ? "another site" : "site " + suspect;
   if (now_seconds_ - *troubled_seconds_ > join_seconds_) {
     const bool may_return = false;  // it lives, so a pause would end at once
     for (auto& seat : seats_) {
-      if (seat.site != (trouble.suspect.empty() ? trouble.member : trouble.suspect)) continue;
+      if (seat.site != (suspect.empty() ? member : suspect)) continue;
       lose(seat, Presence::kLost,
-           fmt::format("the connections of site {} to {} have failed for {:.0f} s", trouble.member,
-                       peer, now_seconds_ - *troubled_seconds_),
+           fmt::format("the connections of site {} to {} have failed for {:.0f} s", member, peer,
+                       now_seconds_ - *troubled_seconds_),
            may_return);
     }
     troubled_seconds_.reset();
     return;
   }
-  const auto reason = fmt::format("a connection of site {} to {} broke", trouble.member, peer);
+  const auto reason = fmt::format("a connection of site {} to {} broke", member, peer);
   progress_.lost_site.clear();
   progress_.lost_reason = reason;
   progress_.lost_generation = progress_.generation + 1;
   progress_.joined_site.clear();
   begin_generation(reason);
+}
+
+Roster::BrokenLink Roster::worst_link() const {
+  const auto& suspects = trouble_->suspects;
+  BrokenLink worst{suspects.begin()->first, {}};
+  std::ptrdiff_t most = 1;
+  for (const auto& site : progress_.members) {
+    const auto accuses = [&](const auto& entry) { return entry.second == site; };
+    const auto count = std::ranges::count_if(suspects, accuses);
+    if (count < most) continue;
+    most = count;
+    worst = {std::ranges::find_if(suspects, accuses)->first, site};
+  }
+  return worst;
 }
 
 // The others notice a dead process by its connections, seconds before its silence shows it. A
@@ -179,9 +193,9 @@ void Roster::on(Seat& seat, const SuspectMessage& message) {
     send(seat.connection, view());
   } else {
     for (auto& other : seats_) other.is_suspected |= other.site == message.site;
-    if (!trouble_ && is_member(seat) && has_begun() && sync_->has_started()) {
-      trouble_ = Trouble{now_seconds_, seat.site, message.site};
-    }
+    if (!is_member(seat) || !has_begun() || !sync_->has_started()) return;
+    if (!trouble_) trouble_ = Trouble{now_seconds_, {}};
+    trouble_->suspects[seat.site] = message.site;
   }
 }
 
@@ -199,10 +213,11 @@ void Roster::on(Seat& seat, const LeaveMessage& message) {
   }
   // To the others an early end is a loss, whatever its reason. A site that was interrupted may be
   // started again, as a machine that is taken away and given back. A failure would happen again.
+  // But a newcomer that fails at once leaves the run as it was before.
   lose(seat, Presence::kLeft,
        fmt::format("it left the run: {}{}{}", name_of(message.outcome),
                    message.message.empty() ? "" : ": ", message.message),
-       message.outcome == Outcome::kInterrupted);
+       message.outcome == Outcome::kInterrupted || seat.is_on_trial);
 }
 
 }  // namespace farstep

@@ -37,6 +37,7 @@ void Roster::seat_newcomer(Seat& seat, const std::string& connection,
   seat.fetch.reset();
   seat.handover.reset();
   seat.fetch_seconds = 0;
+  seat.is_on_trial = false;
 }
 
 void Roster::on(Seat& seat, const FetchMessage& message) {
@@ -81,6 +82,7 @@ void Roster::welcome_into_sync(Seat& seat, const ArriveMessage& message) {
   } else {
     progress_.members = members_with(seat);
     progress_.joined_site = seat.site;
+    seat.is_on_trial = true;
     seat.handover.reset();
     begin_generation(fmt::format("site {} has joined", seat.site));
     settle();  // it may be the one for which the run has waited

@@ -40,6 +40,7 @@ Roster::Roster(ServedRun run, const Deadlines& deadlines, const RosterState& sta
     seat.handover = known.handover;
     seat.is_offered = known.is_offered;
     seat.is_asked = known.is_asked;
+    seat.is_on_trial = known.is_on_trial;
     seat.handover_seconds = now_seconds;
     seat.heard_seconds = now_seconds;
   }
@@ -78,7 +79,8 @@ RosterState Roster::state() const {
                            .fetch = seat.fetch,
                            .handover = seat.handover,
                            .is_offered = seat.is_offered,
-                           .is_asked = seat.is_asked});
+                           .is_asked = seat.is_asked,
+                           .is_on_trial = seat.is_on_trial});
   }
   return state;
 }

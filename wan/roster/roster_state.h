@@ -29,6 +29,7 @@ struct SeatState {
   std::optional<HandoverMessage> handover;
   bool is_offered = false;
   bool is_asked = false;
+  bool is_on_trial = false;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -41,6 +42,7 @@ struct SeatState {
     visit("handover", handover, "the answer, which the donor keeps to");
     visit("is_offered", is_offered, "the donor has the state ready, and the answer may leave");
     visit("is_asked", is_asked, "the donor was asked in mid-round, and may keep silent");
+    visit("is_on_trial", is_on_trial, "it was a newcomer, and no sync is committed since");
   }
 };
 

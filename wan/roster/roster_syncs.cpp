@@ -165,6 +165,7 @@ void Roster::on(Seat& seat, const VoteMessage& message) {
   arrival_history_.commit(now_seconds_);
   trouble_.reset();
   troubled_seconds_.reset();
+  for (auto& other : seats_) other.is_on_trial = false;
   prepare_handovers(*sync_);
   const bool ends_round = id.fragment + 1 == progress_.fragments;
   progress_.last_round.reset();

@@ -4,10 +4,9 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <functional>
@@ -18,6 +17,7 @@
 #include "trainer/base/error.h"
 #include "wan/sockets/process_sockets.h"
 #include "wan/sockets/random_token.h"
+#include "wan/sockets/waker.h"
 
 namespace farstep {
 
@@ -38,13 +38,11 @@ constexpr std::string_view kGreeting = "farstep-bulk ";
 // A descriptor that becomes readable when a stop is requested.
 class StopSignal {
  public:
-  explicit StopSignal(const std::stop_token& stop)
-      : event_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-        callback_(stop, [this] { eventfd_write(event_.fd(), 1); }) {}
-  int fd() const { return event_.fd(); }
+  explicit StopSignal(const std::stop_token& stop) : callback_(stop, [this] { waker_.wake(); }) {}
+  int fd() const { return waker_.fd(); }
 
  private:
-  const Socket event_;
+  const Waker waker_;
   const std::stop_callback<std::function<void()>> callback_;
 };
 

@@ -1,11 +1,9 @@
-// Every pair of sites is tried in both directions before training. Gloo alone would report a wrong
-// address or a closed port as a timeout without a cause. All sites hear all verdicts, so that none
-// starts without the others.
+// Every pair of sites is tried in both directions before its data path is made. Gloo alone would
+// report a wrong address or a closed port as a timeout without a cause. All sites hear of all
+// faults, so that none goes on without the others.
 #include "wan/transport/network_check.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <future>
 #include <list>
@@ -17,8 +15,8 @@
 #include "wan/sockets/process_sockets.h"
 #include "wan/sockets/random_token.h"
 #include "wan/sockets/tcp.h"
+#include "wan/sockets/waker.h"
 #include "wan/transport/network_notice.h"
-#include "wan/transport/verdicts.h"
 
 namespace farstep {
 
@@ -38,14 +36,13 @@ class Reception {
         nonce_(std::move(nonce)),
         ranks_(std::move(ranks)),
         line_seconds_(line_seconds),
-        stop_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
         thread_([this] { run(); }) {}
   ~Reception() { close(); }
 
   // Stops answering; returns the source address of each site.
   std::map<int, std::string> close() {
     if (thread_.joinable()) {
-      eventfd_write(stop_.fd(), 1);
+      stop_.wake();
       thread_.join();
     }
     return std::move(sources_);
@@ -107,7 +104,7 @@ class Reception {
   const std::string nonce_;
   const std::map<std::string, int> ranks_;
   const double line_seconds_;
-  const Socket stop_;
+  const Waker stop_;
   std::list<Visitor> visitors_;         // oldest first; used by the thread only
   std::map<int, std::string> sources_;  // used by the thread only, until it is joined
   std::thread thread_;                  // the last member: it uses all others
@@ -117,21 +114,26 @@ class NetworkCheck {
  public:
   NetworkCheck(const MeshOptions& mesh, Store& store) : mesh_(mesh), store_(store) {}
 
-  std::vector<PeerLink> run() {
+  NetworkFindings run() {
     const auto nonce = random_token();
     // Listens before it publishes: a peer that reads the notice may connect at once.
     auto listeners = listen_and_publish(nonce);
     std::vector<NetworkNotice> notices;
     for (int rank = 0; rank < mesh_.size(); ++rank) notices.push_back(read_notice(rank));
+    if (auto faults = faults_in(notices); !faults.empty()) {
+      wait_until_all_know(store_, prefix() + "/known", mesh_.rank, mesh_.size());
+      return {.links = {}, .faults = std::move(faults)};
+    }
     std::map<std::string, int> ranks;
     for (int rank = 0; rank < mesh_.size(); ++rank) ranks[notices[rank].nonce] = rank;
     Reception reception(std::move(listeners), nonce, ranks, mesh_.connect_seconds);
 
-    // The reception answers until all sites have shared their verdicts: a slow site may probe late.
-    // After agree() every site has finished its own probes.
+    // The reception answers until all sites have shared their faults: a slow site may probe late.
+    // After share_faults() every site has finished its own probes.
     const auto links = probe_all(notices, ranks);
-    agree(links);
+    auto faults = share_faults(store_, prefix(), mesh_, faults_in(links));
     const auto sources = reception.close();
+    if (!faults.empty()) return {.links = {}, .faults = std::move(faults)};
     std::vector<PeerLink> found(mesh_.sites.size());
     for (int peer = 0; peer < mesh_.size(); ++peer) {
       if (peer == mesh_.rank) continue;
@@ -139,7 +141,7 @@ class NetworkCheck {
       FARSTEP_CHECK(sources.contains(peer), "{} passed without a visit", mesh_.sites[peer]);
       found[peer] = {sources.at(peer), links[peer].rtt_seconds};
     }
-    return found;
+    return {.links = std::move(found), .faults = {}};
   }
 
  private:
@@ -148,9 +150,8 @@ class NetworkCheck {
     std::string failure;  // empty if the peer was reached
   };
 
-  std::string key(const char* what, int rank) const {
-    return fmt::format("network/{}/{}/{}", mesh_.generation, what, rank);
-  }
+  std::string prefix() const { return fmt::format("network/{}", mesh_.generation); }
+  std::string notice_key(int rank) const { return fmt::format("{}/notice/{}", prefix(), rank); }
 
   std::vector<Socket> listen_and_publish(const std::string& nonce) {
     std::vector<Socket> listeners;
@@ -159,35 +160,47 @@ class NetworkCheck {
     bool is_temporary = false;
     for (int peer = 0; peer < mesh_.size(); ++peer) {
       if (peer == mesh_.rank) continue;
-      const SocketAddress address(mesh_.address, mesh_.port_for(peer));
-      try {
-        listeners.push_back(listen_tcp(address));
-        ports[peer] = SocketAddress::local_of(listeners.back().fd())->port();
-      } catch (const TcpError& error) {
-        failure = fmt::format("network.port: {} cannot listen on {} ({}): choose another port",
-                              mesh_.sites[mesh_.rank], address.text(), error.what());
-        is_temporary = is_temporary_for_listening(error.error());
+      // Peers probe one port; of chosen ones, all must be free.
+      for (int lane = 0; lane < (mesh_.port == 0 ? 1 : mesh_.lanes); ++lane) {
+        const SocketAddress address(mesh_.address, mesh_.port_for(peer, lane));
+        try {
+          listeners.push_back(listen_tcp(address));
+          if (lane > 0) continue;
+          ports[peer] = SocketAddress::local_of(listeners.back().fd())->port();
+        } catch (const TcpError& error) {
+          failure = fmt::format("network.port: {} cannot listen on {} ({}): choose another port",
+                                mesh_.sites[mesh_.rank], address.text(), error.what());
+          is_temporary = is_temporary_for_listening(error.error());
+        }
       }
     }
     // A failure is published too, so that the peers do not wait for this site.
-    store_.put(key("notice", mesh_.rank),
+    store_.put(notice_key(mesh_.rank),
                text_of({mesh_.address, nonce, ports, failure, is_temporary}));
     return listeners;
   }
 
   NetworkNotice read_notice(int rank) {
-    const auto text = store_.get(key("notice", rank));
+    const auto text = store_.get(notice_key(rank));
     try {
-      auto notice = read_network_notice(text, mesh_.size());
-      if (!notice.failure.empty() && notice.is_temporary) {
-        throw PeerError(mesh_.sites[rank], notice.failure);
-      }
-      if (!notice.failure.empty()) throw ConfigError(notice.failure);
-      return notice;
+      return read_network_notice(text, mesh_.size());
     } catch (const DataError& error) {
       throw PeerError(mesh_.sites[rank],
                       fmt::format("its network notice cannot be read: {}", error.what()));
     }
+  }
+
+  // Returns the sites that cannot listen. All sites read the same notices.
+  static std::vector<LinkFault> faults_in(const std::vector<NetworkNotice>& notices) {
+    std::vector<LinkFault> faults;
+    for (std::size_t i = 0; i < notices.size(); ++i) {
+      const auto rank = static_cast<int>(i);
+      const auto& notice = notices[i];
+      if (!notice.failure.empty()) {
+        faults.push_back({rank, rank, notice.failure, notice.is_temporary});
+      }
+    }
+    return faults;
   }
 
   // All peers at the same time: one that does not answer costs connect_seconds only once.
@@ -257,14 +270,12 @@ class NetworkCheck {
         address.port());
   }
 
-  // Publishes the failures of this site. Throws a ConfigError with those of all sites, if any.
-  void agree(const std::vector<Probe>& probes) {
-    std::string own;
-    for (const auto& probe : probes) {
-      if (!probe.failure.empty()) own += (own.empty() ? "" : "\n") + probe.failure;
+  std::vector<LinkFault> faults_in(const std::vector<Probe>& probes) const {
+    std::vector<LinkFault> faults;
+    for (int peer = 0; peer < mesh_.size(); ++peer) {
+      if (!probes[peer].failure.empty()) faults.push_back({mesh_.rank, peer, probes[peer].failure});
     }
-    share_verdicts(store_, fmt::format("network/{}", mesh_.generation), mesh_.rank, mesh_.size(),
-                   own);
+    return faults;
   }
 
   const MeshOptions& mesh_;
@@ -273,7 +284,7 @@ class NetworkCheck {
 
 }  // namespace
 
-std::vector<PeerLink> check_network(const MeshOptions& mesh, Store& store) {
+NetworkFindings check_network(const MeshOptions& mesh, Store& store) {
   return NetworkCheck(mesh, store).run();
 }
 

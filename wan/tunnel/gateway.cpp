@@ -123,15 +123,14 @@ void Gateway::welcome(SecureChannel channel) {
 std::shared_ptr<Tunnel> Gateway::tunnel(const std::string& peer, int lane) {
   const std::lock_guard lock(mutex_);
   // Made by whichever comes first: a request of this site, or the peer's connection.
-  auto& tunnel = tunnels_[{peer, lane}];
-  if (tunnel == nullptr) {
-    tunnel = std::make_shared<Tunnel>(peer, lane, credentials_, services_);
-    const auto known = known_.find(peer);
-    if (known != known_.end()) {
-      tunnel->set_peer_address(known->second.address, known->second.dials_first);
-    }
+  const std::pair key(peer, lane);
+  if (const auto found = tunnels_.find(key); found != tunnels_.end()) return found->second;
+  // Made before it has an entry: the process may have no thread or descriptor left for it.
+  const auto tunnel = std::make_shared<Tunnel>(peer, lane, credentials_, services_);
+  if (const auto known = known_.find(peer); known != known_.end()) {
+    tunnel->set_peer_address(known->second.address, known->second.dials_first);
   }
-  return tunnel;
+  return tunnels_.emplace(key, tunnel).first->second;
 }
 
 void Gateway::know(const std::string& peer, const SocketAddress& address, bool dials_first) {

@@ -9,7 +9,6 @@
 
 #include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -50,9 +49,7 @@ Tunnel::Tunnel(std::string peer, int lane, const Credentials& credentials, Servi
       lane_(lane),
       credentials_(credentials),
       is_first_(credentials.identity().site < peer_),
-      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       streams_(peer_, is_first_, services) {
-  FARSTEP_CHECK(wake_.fd() >= 0, "no event descriptor");
   FARSTEP_CHECK(credentials.identity().site != peer_, "a tunnel of {} to itself", peer_);
   thread_ = std::thread([this] { run(); });
 }
@@ -68,12 +65,7 @@ void Tunnel::request_stop() {
     if (std::exchange(is_stopping_, true)) return;
     drain_until_ = deadline_after(kDrainSeconds);
   }
-  wake();
-}
-
-// Fails only if a wake-up is pending already.
-void Tunnel::wake() const {
-  ::eventfd_write(wake_.fd(), 1);
+  waker_.wake();
 }
 
 void Tunnel::set_peer_address(const SocketAddress& address, bool dials_first) {
@@ -82,7 +74,7 @@ void Tunnel::set_peer_address(const SocketAddress& address, bool dials_first) {
     address_ = address;
     dials_first_ = dials_first_ || dials_first;
   }
-  wake();
+  waker_.wake();
 }
 
 void Tunnel::take(SecureChannel channel) {
@@ -92,7 +84,7 @@ void Tunnel::take(SecureChannel channel) {
     offered_.reset();
     offered_.emplace(std::move(channel));
   }
-  wake();
+  waker_.wake();
 }
 
 std::shared_ptr<const Socket> Tunnel::listen_for(const std::string& name, const std::string& ip) {
@@ -101,7 +93,7 @@ std::shared_ptr<const Socket> Tunnel::listen_for(const std::string& name, const 
     const std::lock_guard lock(mutex_);
     doors_.push_back(door);
   }
-  wake();
+  waker_.wake();
   // Points at the listener and holds the door: the two end together.
   return {door, &door->listener};
 }
@@ -276,7 +268,7 @@ void Tunnel::exchange() {
       if (auto door = weak.lock()) doors.push_back(std::move(door));
     }
   }
-  std::vector<pollfd> entries{{wake_.fd(), POLLIN, 0}};
+  std::vector<pollfd> entries{{waker_.fd(), POLLIN, 0}};
   const bool is_connected = channel_ && streams_.end().is_connected();
   // Writability is asked for only with something to send: an idle connection is always writable.
   const auto channel_events = static_cast<short>(has_sent_all ? POLLIN : POLLIN | POLLOUT);
@@ -293,8 +285,7 @@ void Tunnel::exchange() {
       // late.
       std::min(deadline_after(kKeepAliveSeconds / 2), channel_ ? Time::max() : next_dial_);
   ::poll(entries.data(), entries.size(), milliseconds_until(until));
-  eventfd_t ignored = 0;
-  ::eventfd_read(wake_.fd(), &ignored);  // fails if nobody called wake(), which is harmless
+  waker_.clear();
   streams_.handle(std::span(entries).subspan(first_stream));
   for (std::size_t i = 0; i < doors.size(); ++i) {
     if (entries[2 + i].revents != 0) admit(*doors[i]);
@@ -341,7 +332,7 @@ void Tunnel::receive() {
       end.received(*count);
     }
     // OpenSSL may hold bytes that poll() does not see.
-    wake();
+    waker_.wake();
   } catch (const PeerError& error) {
     lose(error.what());
   } catch (const WrongFrame& error) {

@@ -20,6 +20,7 @@
 
 #include "wan/secure/secure_channel.h"
 #include "wan/sockets/process_sockets.h"
+#include "wan/sockets/waker.h"
 #include "wan/tunnel/local_streams.h"
 #include "wan/tunnel/services.h"
 
@@ -74,13 +75,12 @@ class Tunnel : public Line {
   void admit(const Door& door);
   void check_revocation();
   void check_silence();
-  void wake() const;
 
   const std::string peer_;
   const int lane_;
   const Credentials& credentials_;
   const bool is_first_;  // by name, of the two sites
-  const Socket wake_;
+  const Waker waker_;
 
   // Used by the thread only.
   LocalStreams streams_;

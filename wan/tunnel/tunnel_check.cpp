@@ -3,9 +3,9 @@
 #include "wan/tunnel/tunnel_check.h"
 
 #include <charconv>
+#include <utility>
 
 #include "trainer/base/error.h"
-#include "wan/transport/verdicts.h"
 
 namespace farstep {
 
@@ -48,16 +48,14 @@ std::string failure_text(const std::string& own, const std::string& peer,
   };
   return fmt::format(
       "no secure link between {} ({}) and {} ({}): {}: open the TCP port of one of them, or set "
-      "its "
-      "network.address to one that the other can reach",
+      "its network.address to one that the other can reach",
       own, text(here), peer, text(there), reason);
 }
 
 }  // namespace
 
-std::vector<PeerLink> check_tunnels(const MeshOptions& mesh,
-                                    const std::optional<SocketAddress>& own, Gateway& gateway,
-                                    Store& store) {
+NetworkFindings check_tunnels(const MeshOptions& mesh, const std::optional<SocketAddress>& own,
+                              Gateway& gateway, Store& store) {
   const auto prefix = fmt::format("tunnel/{}", mesh.generation);
   const auto& name = mesh.sites[mesh.rank];
   // Before it waits for any peer's notice: two sites would otherwise wait for each other.
@@ -77,20 +75,21 @@ std::vector<PeerLink> check_tunnels(const MeshOptions& mesh,
   for (int peer = 0; peer < mesh.size(); ++peer) {
     lines.push_back(peer == mesh.rank ? nullptr : gateway.line(mesh.sites[peer], kFirstDataLane));
   }
-  std::string failures;
+  std::vector<LinkFault> faults;
   std::vector<PeerLink> found(mesh.sites.size());
   for (int peer = 0; peer < mesh.size(); ++peer) {
     if (peer == mesh.rank) continue;
     const auto reason = gateway.connect(mesh.sites[peer], kFirstDataLane, deadline);
     if (!reason.empty()) {
-      failures += (failures.empty() ? "" : "\n") +
-                  failure_text(name, mesh.sites[peer], own, addresses[peer], reason);
+      faults.push_back(
+          {mesh.rank, peer, failure_text(name, mesh.sites[peer], own, addresses[peer], reason)});
       continue;
     }
     found[peer] = {loopback_ip(peer), lines[peer]->facts().rtt_seconds};
   }
-  share_verdicts(store, prefix, mesh.rank, mesh.size(), failures);
-  return found;
+  faults = share_faults(store, prefix, mesh, faults);
+  if (!faults.empty()) found.clear();
+  return {.links = std::move(found), .faults = std::move(faults)};
 }
 
 }  // namespace farstep

@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 
 #include <random>
+#include <stop_token>
+#include <thread>
 #include <zmq.hpp>
 
 #include "tests/support/catch.h"
@@ -173,6 +175,63 @@ TEST_CASE("peers of ZeroMQ without Farstep's handshake are not heard") {
     zmq::message_t answer;
     CHECK_FALSE(socket.recv(answer));
   }
+}
+
+// Sends the same message without end, over several connections.
+class Flood {
+ public:
+  Flood(const std::string& endpoint, const std::string& message) {
+    for (int i = 0; i < 3; ++i) {
+      threads_.emplace_back([endpoint, message](const std::stop_token& stop) {
+        ControlSocket socket(ControlSocket::Role::kSite, endpoint, patient_deadlines());
+        while (!stop.stop_requested()) socket.send({message});
+      });
+    }
+  }
+
+ private:
+  std::vector<std::jthread> threads_;
+};
+
+// The coordinator served as long as messages came, and did nothing else.
+TEST_CASE("a flood of messages stops neither the run nor the coordinator's clock") {
+  RealClock clock;
+  const auto deadlines = quick_deadlines();
+  Coordinator coordinator(kAnyPort, served(1, deadlines), deadlines, clock);
+  // A message of a site's form, which gets an answer.
+  const Flood flood(coordinator.endpoint(), encode(HeartbeatMessage{}));
+  Member(coordinator.endpoint(), "s0", deadlines, clock).join({});
+  // The site has ended without a word, which only the time shows.
+  REQUIRE(coordinator.wait_until_over(60));
+  CHECK_THAT(coordinator.failure(), Catch::StartsWith("site s0: silent for"));
+}
+
+TEST_CASE("a connection that brings what is no message is closed, and others are not") {
+  RealClock clock;
+  Coordinator coordinator(kAnyPort, served(1), patient_deadlines(), clock);
+  Member member(coordinator.endpoint(), "s0", patient_deadlines(), clock);
+  member.join({});
+  for (const std::string message : {"garbage", R"({"protocol": 14, "type": "put"})"}) {
+    // Speaks ZeroMQ, does not connect again, and tells of the end of its connection.
+    zmq::context_t context;
+    zmq::socket_t socket(context, zmq::socket_type::dealer);
+    socket.set(zmq::sockopt::linger, 0);
+    socket.set(zmq::sockopt::reconnect_ivl, -1);
+    socket.set(zmq::sockopt::plain_username, "farstep");
+    socket.set(zmq::sockopt::plain_password, "farstep");
+    REQUIRE(::zmq_socket_monitor(socket.handle(), "inproc://ends", ZMQ_EVENT_DISCONNECTED) == 0);
+    zmq::socket_t ends(context, zmq::socket_type::pair);
+    ends.set(zmq::sockopt::rcvtimeo, 30'000);
+    ends.connect("inproc://ends");
+    socket.connect(coordinator.endpoint());
+    for (int i = 0; i < 10; ++i) socket.send(zmq::buffer(message));
+    zmq::message_t event;
+    CHECK(ends.recv(event));
+    ::zmq_socket_monitor(socket.handle(), nullptr, 0);
+  }
+  CHECK_FALSE(member.has_failed());
+  member.leave(Outcome::kDone, "");
+  CHECK(coordinator.wait_until_over(10));
 }
 
 TEST_CASE("another protocol version is refused with both versions") {

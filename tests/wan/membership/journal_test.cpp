@@ -125,8 +125,10 @@ TEST_CASE("each start with a journal is a new term") {
     journal.write(sample.state);
   }
   Journal journal(file, sample.table.run);
-  journal.remove();
-  CHECK_FALSE(std::filesystem::exists(file));
+  for (int i = 0; i < 2; ++i) {
+    journal.remove();
+    CHECK_FALSE(std::filesystem::exists(file));
+  }
 }
 
 TEST_CASE("a journal is written only when the state is another") {

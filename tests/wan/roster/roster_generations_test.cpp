@@ -181,6 +181,34 @@ TEST_CASE("a connection that stays broken ends like the loss of the accused site
   }
 }
 
+// Whom the members lose whose exchanges fail for join_seconds, by their suspicions in this order.
+std::string lost_by(const std::vector<std::pair<std::string, std::string>>& suspicions) {
+  Table table(kAll, 1, 1);
+  table.join();
+  for (int64_t generation = 1; generation < 1000; ++generation) {
+    for (const auto& site : kAll) table.receive(site, arrival(1, "aa", generation));
+    for (const auto& [member, suspect] : suspicions) {
+      table.receive(member, SuspectMessage{generation, suspect});
+    }
+    const auto told = table.pass(4, kAll);
+    REQUIRE_FALSE(told.empty());
+    const auto view = std::get<ViewMessage>(told.front().message);
+    if (view.sites != kAll) return view.lost;
+  }
+  return "nobody";
+}
+
+TEST_CASE("of links that stay broken the site goes that most others do not reach") {
+  CHECK(lost_by({{"c", "a"}, {"a", "c"}, {"b", "c"}}) == "c");
+  CHECK(lost_by({{"b", "a"}, {"c", "a"}, {"a", "c"}}) == "a");
+  // Of one pair the later site goes, whoever speaks first, and who does not know counts for nobody.
+  CHECK(lost_by({{"b", "a"}, {"a", "b"}}) == "b");
+  CHECK(lost_by({{"c", ""}, {"a", "b"}, {"b", "a"}}) == "b");
+  CHECK(lost_by({{"b", "a"}}) == "a");
+  // Without a name it is the one that cannot go on.
+  CHECK(lost_by({{"b", ""}}) == "b");
+}
+
 TEST_CASE("a site that leaves early leaves the others a generation of their own") {
   auto table = in_round_3();
   const auto told = table.receive("c", LeaveMessage{Outcome::kInterrupted, "a stop"});

@@ -1,7 +1,6 @@
 #include "tests/wan/transport/cuttable_link.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -37,23 +36,22 @@ bool forward(const Socket& from, const Socket& to) {
 CuttableLink::CuttableLink(int port)
     : target_("127.0.0.1", port),
       listener_(listen_tcp(SocketAddress("127.0.0.1", 0))),
-      wake_(::eventfd(0, EFD_NONBLOCK)),
       thread_([this] { run(); }) {}
 
 CuttableLink::~CuttableLink() {
   is_stopping_ = true;
-  ::eventfd_write(wake_.fd(), 1);
+  waker_.wake();
   thread_.join();
 }
 
 void CuttableLink::cut() {
   is_cut_ = true;
-  ::eventfd_write(wake_.fd(), 1);
+  waker_.wake();
 }
 
 void CuttableLink::hold(bool is_held) {
   is_held_ = is_held;
-  ::eventfd_write(wake_.fd(), 1);
+  waker_.wake();
 }
 
 void CuttableLink::take() {
@@ -69,7 +67,7 @@ void CuttableLink::take() {
 void CuttableLink::run() {
   while (!is_stopping_) {
     const bool is_held = is_held_;
-    std::vector<pollfd> items{{wake_.fd(), POLLIN, 0}};
+    std::vector<pollfd> items{{waker_.fd(), POLLIN, 0}};
     const auto add = [&](const Socket& socket) {
       items.push_back({is_held ? -1 : socket.fd(), POLLIN, 0});
     };
@@ -79,8 +77,7 @@ void CuttableLink::run() {
       add(pair.far);
     }
     ::poll(items.data(), items.size(), -1);
-    eventfd_t ignored = 0;
-    ::eventfd_read(wake_.fd(), &ignored);
+    waker_.clear();
     auto item = items.begin() + 2;
     for (auto pair = pairs_.begin(); pair != pairs_.end(); item += 2) {
       const bool is_lost = (item[0].revents != 0 && !forward(pair->near, pair->far)) ||

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "wan/sockets/tcp.h"
+#include "wan/sockets/waker.h"
 
 namespace farstep {
 
@@ -37,7 +38,7 @@ class CuttableLink {
 
   const SocketAddress target_;
   Socket listener_;
-  Socket wake_;
+  Waker waker_;
   std::list<Pair> pairs_;  // used by the thread only
   std::atomic<bool> is_stopping_ = false, is_cut_ = false, is_held_ = false;
   std::thread thread_;  // last: starts when all else is ready

@@ -13,9 +13,10 @@ using namespace farstep;
 
 namespace {
 
+// What ends a site at the start of a run.
 std::string config_error(const MeshOptions& mesh, Store& store) {
   try {
-    check_network(mesh, store);
+    require_links(check_network(mesh, store).faults, mesh, LinkStage::kStart);
   } catch (const ConfigError& error) {
     return error.what();
   }
@@ -45,7 +46,7 @@ TEST_CASE("sites that reach each other pass and learn their links") {
   for (const int n : {1, 2, 4}) {
     MemoryStore store(5);
     const auto links =
-        run_ranks(n, [&](int rank) { return check_network(loopback_mesh(n, rank), store); });
+        run_ranks(n, [&](int rank) { return check_network(loopback_mesh(n, rank), store).links; });
     for (int rank = 0; rank < n; ++rank) {
       REQUIRE(links[rank].size() == static_cast<std::size_t>(n));
       for (int peer = 0; peer < n; ++peer) {
@@ -61,7 +62,8 @@ TEST_CASE("sites that reach each other pass and learn their links") {
 TEST_CASE("a link's source address is what the peer sees and not what is advertised") {
   MemoryStore store(5);
   const auto links = run_ranks(2, [&](int rank) {
-    return check_network(loopback_mesh(2, rank, rank == 0 ? "127.0.0.1" : "127.0.0.2"), store);
+    return check_network(loopback_mesh(2, rank, rank == 0 ? "127.0.0.1" : "127.0.0.2"), store)
+        .links;
   });
   CHECK(links[0][1].source_address == "127.0.0.1");
 }
@@ -176,20 +178,35 @@ TEST_CASE("strangers on the port disturb nobody") {
   CHECK(errors == std::vector<std::string>{"", ""});
 }
 
-TEST_CASE("a port that is taken fails all sites for now") {
+TEST_CASE("a port that is taken, of any lane, fails all sites for now") {
   const auto taken = listen_tcp(SocketAddress("127.0.0.1", 0));
-  MemoryStore store(5);
-  const auto errors = run_ranks(2, [&](int rank) {
-    auto mesh = loopback_mesh(2, rank);
-    if (rank == 0) mesh.port = SocketAddress::local_of(taken.fd())->port() - 1;
-    try {
-      check_network(mesh, store);
-    } catch (const PeerError& error) {
-      return error.site() + ": " + error.what();
-    }
-    return std::string();
-  });
-  CHECK_THAT(errors[0],
-             Catch::StartsWith("node1: network.port: node1 cannot listen on 127.0.0.1:"));
-  CHECK(errors[1] == errors[0]);
+  for (const int lane : {0, 1}) {
+    MemoryStore store(5);
+    const auto errors = run_ranks(2, [&](int rank) {
+      auto mesh = loopback_mesh(2, rank);
+      mesh.lanes = 2;
+      // The first site listens for the second one two ports further, for the lane behind it three.
+      if (rank == 0) mesh.port = SocketAddress::local_of(taken.fd())->port() - 2 - lane;
+      return peer_error(
+          [&] { require_links(check_network(mesh, store).faults, mesh, LinkStage::kStart); });
+    });
+    CHECK_THAT(errors[0],
+               Catch::StartsWith("node1: network.port: node1 cannot listen on 127.0.0.1:"));
+    CHECK(errors[1] == errors[0]);
+  }
+}
+
+TEST_CASE("all sites find the same faults, whoever of them cannot be reached") {
+  const int closed =
+      SocketAddress::local_of(listen_tcp(SocketAddress("127.0.0.1", 0)).fd())->port();
+  LyingStore store("network/7/notice/1", "ports", {closed, closed, closed});
+  const auto found =
+      run_ranks(3, [&](int rank) { return check_network(loopback_mesh(3, rank), store); });
+  for (const auto& [links, faults] : found) {
+    CHECK(links.empty());
+    REQUIRE(faults.size() == 2);
+    CHECK((faults[0].site == 0 && faults[0].peer == 1));
+    CHECK((faults[1].site == 2 && faults[1].peer == 1));
+    CHECK(text_of(faults) == text_of(found[0].faults));
+  }
 }

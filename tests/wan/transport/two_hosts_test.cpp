@@ -19,7 +19,9 @@ bool skipped() {
 
 // What a site does before and in its first exchange: where its peer came from, and what arrived.
 std::string meet(const MeshOptions& mesh, Store& store) {
-  const auto links = check_network(mesh, store);
+  const auto found = check_network(mesh, store);
+  require_links(found.faults, mesh, LinkStage::kStart);
+  const auto& links = found.links;
   GlooTransport transport(mesh, links, 5, store);
   const int peer = 1 - mesh.rank;
   const auto outgoing = pattern(mesh.rank, peer, 1 << 20);

@@ -263,6 +263,17 @@ TEST_CASE("a site whose key is revoked is put out, and comes in no more") {
   CHECK_FALSE(lyon.connect("seoul", 3, deadline_after(3)).empty());
 }
 
+// What had failed stayed in the list without a tunnel, and the next look at the list ended the
+// process.
+TEST_CASE("a tunnel that cannot be made leaves the others as they are") {
+  TwoSites sites;
+  for (int i = 0; i < 2; ++i) {
+    CHECK_THROWS_AS(sites.lyon->connect("lyon", 0, deadline_after(0)), InternalError);
+    sites.lyon->know("lyon", sites.link.address(), true);
+  }
+  CHECK(sites.lyon->connect("seoul", 0, deadline_after(kLong)).empty());
+}
+
 TEST_CASE("who cannot be connected is named with the reason") {
   TwoSites sites;
   const Authority other("other");

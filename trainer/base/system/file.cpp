@@ -97,6 +97,15 @@ void replace_folder_durably(const std::filesystem::path& staged,
   rename_durably(staged, target);
 }
 
+void remove_file_durably(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  if (error) {
+    throw DataError(fmt::format("{}: cannot be removed: {}", path.string(), error.message()));
+  }
+  sync_to_disk(folder_of(path));
+}
+
 void remove_folder(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);

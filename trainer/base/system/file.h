@@ -25,6 +25,10 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 void replace_folder_durably(const std::filesystem::path& staged,
                             const std::filesystem::path& target);
 
+// Removes a file, if it exists, and flushes its folder, so that a crash does not bring it back.
+// Throws DataError.
+void remove_file_durably(const std::filesystem::path& path);
+
 // Removes a folder and its content, if it exists. Throws DataError.
 void remove_folder(const std::filesystem::path& path);
 

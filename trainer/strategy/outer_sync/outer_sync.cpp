@@ -263,6 +263,8 @@ OuterSync::Outcome OuterSync::finish(const SyncId& id, std::optional<Go> go,
       outcome.seconds = outside_.clock.now_seconds() - began;
       return outcome;
     } catch (const PeerError& error) {
+      // This site itself cannot take part, and the others go on without it.
+      if (error.site() == view_.own_name()) throw;
       if (!outside_.rendezvous.is_renewed(go->generation, error.site(), give_up)) throw;
     }
     go = arrive(id, contribution, steps, give_up).go;

@@ -23,8 +23,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Gloo takes no infinite time.
-constexpr milliseconds kForever = std::chrono::hours(24 * 365);
 // Between two readings of the kernel's counts: a reading costs three system calls a lane. A queue
 // of a second, which the pacer needs, has twenty readings.
 constexpr double kObserveSeconds = 0.05;
@@ -33,7 +31,6 @@ constexpr double kObserveSeconds = 0.05;
 // do not slow it down.
 constexpr const char* kControl = "cubic";
 constexpr const char* kLossyControl = "bbr";
-constexpr uint64_t kWatchSlot = ~uint64_t{0};  // not used by messages
 
 // Gives Gloo the address itself, so that it resolves no host name.
 gloo::transport::tcp::attr listening_attributes(const SocketAddress& address) {
@@ -64,16 +61,15 @@ milliseconds to_milliseconds(double seconds) {
 // Watchers end before the connections close: to them a closing connection would be a lost peer.
 GlooConnections::~GlooConnections() {
   for (auto& link : links_) {
-    if (link.watcher.joinable()) link.watch->abortWaitRecv();
+    if (link.watch) link.watch->request_stop();
   }
   for (auto& link : links_) {
-    if (link.watcher.joinable()) link.watcher.join();
+    if (link.watch) link.watch->join();
   }
   for (const int peer : peers()) {
     auto& link = links_[peer];
     if (link.watch) close_all(link, peer);
     // Buffers go before the contexts that they belong to.
-    link.farewell.reset();
     link.watch.reset();
     link.lanes.clear();
   }
@@ -86,7 +82,9 @@ void GlooConnections::open(const std::vector<PeerLink>& links, Store& store) {
     listen_for(peer, links.empty() ? "" : links[peer].source_address, store);
   }
   for (const int peer : peers()) connect_to(peer, store);
-  for (const int peer : peers()) watch(peer);
+  for (const int peer : peers()) {
+    links_[peer].watch->start([this, peer](const std::string& reason) { fail(peer, reason); });
+  }
 }
 
 std::vector<int> GlooConnections::peers() const {
@@ -108,7 +106,7 @@ void GlooConnections::fail(int peer, const std::string& reason) {
   // The peer's own name would be wrong: it ended because of that site.
   const auto& own = mesh_.sites[mesh_.rank];
   const auto& name = mesh_.sites[peer];
-  const auto lost = links_[peer].lost_by_peer;
+  const auto lost = links_[peer].watch ? links_[peer].watch->lost_by_peer() : -1;
   if (lost >= 0 && lost < mesh_.size() && lost != mesh_.rank) {
     abort(mesh_.sites[lost],
           fmt::format("{} told {} that it lost {}", name, own, mesh_.sites[lost]));
@@ -306,10 +304,7 @@ void GlooConnections::connect_to(int peer, Store& store) {
       const auto begin = addresses.begin() + static_cast<std::ptrdiff_t>(lane * size);
       connect(peer, lane, {begin, begin + static_cast<std::ptrdiff_t>(size)});
     }
-    auto& context = *link.lanes.front().context;
-    link.watch = context.createUnboundBuffer(&link.lost_by_peer, sizeof(link.lost_by_peer));
-    link.farewell = context.createUnboundBuffer(&link.lost_by_us, sizeof(link.lost_by_us));
-    link.watch->recv(peer, kWatchSlot);
+    link.watch = std::make_unique<PeerWatch>(*link.lanes.front().context, peer);
   });
 }
 
@@ -351,37 +346,12 @@ void GlooConnections::connect(int peer, int lane_number, const std::vector<char>
   lane.line = std::move(line);
 }
 
-// Starts to watch the first lane of a peer. All peers are connected by now.
-void GlooConnections::watch(int peer) {
-  auto& link = links_[peer];
-  // Gloo has no callback for a broken connection. A receive that never gets a message ends when it
-  // breaks.
-  link.watcher = std::thread([this, peer, &link] {
-    try {
-      if (link.watch->waitRecv(nullptr, kForever)) fail(peer, "it gave up");
-    } catch (const std::exception& error) {
-      // A thread whose wait timed out closes the connection; that thread reports the better reason.
-      const std::string reason = error.what();
-      if (reason.find("Application timeout") == std::string::npos) fail(peer, reason);
-    }
-  });
-}
-
-// Sends the lost rank as far as the sockets accept it now. A peer that misses it sees the
-// connection close.
 void GlooConnections::say_farewell(const std::string& lost_site) {
   const auto lost =
       std::find(mesh_.sites.begin(), mesh_.sites.end(), lost_site) - mesh_.sites.begin();
   if (lost == mesh_.size()) return;
   for (const int peer : peers()) {
-    auto& link = links_[peer];
-    if (link.farewell == nullptr || peer == lost) continue;
-    link.lost_by_us = lost;
-    try {
-      link.farewell->send(peer, kWatchSlot);
-    } catch (const std::exception&) {
-      // This connection is broken too, and its peer notices that.
-    }
+    if (links_[peer].watch && peer != lost) links_[peer].watch->say_farewell(lost);
   }
 }
 

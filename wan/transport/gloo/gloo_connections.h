@@ -14,13 +14,13 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
 #include "wan/sockets/process_sockets.h"
 #include "wan/transport/gloo/loss_watch.h"
+#include "wan/transport/gloo/peer_watch.h"
 #include "wan/transport/gloo/uplink_pacer.h"
 #include "wan/transport/mesh.h"
 #include "wan/transport/relay.h"
@@ -51,13 +51,7 @@ struct GlooConnection {
   // Detects losses; empty after it has found some. Guarded by the pacing mutex of GlooConnections.
   std::optional<LossWatch> losses = LossWatch();
 
-  // A receive that is always pending on the first lane. It fails as soon as that lane breaks,
-  // whether or not a message is being waited for. It succeeds when the peer gives up and sends the
-  // rank that it lost, so that all sites name the same one.
-  int64_t lost_by_peer = -1;
-  int64_t lost_by_us = -1;
-  std::unique_ptr<gloo::transport::UnboundBuffer> watch, farewell;
-  std::thread watcher;
+  std::unique_ptr<PeerWatch> watch;  // of the first lane; null before
 };
 
 class GlooConnections {
@@ -112,7 +106,6 @@ class GlooConnections {
   void listen(GlooLane& lane, int peer, int port, const std::string& source_ip);
   void connect_to(int peer, Store& store);
   void connect(int peer, int lane, const std::vector<char>& peer_address);
-  void watch(int peer);
   void observe_lines(double now_seconds);
   void change_control(GlooConnection& lossy);
   void end(const std::string& site, const std::string& reason, bool tell_peers);

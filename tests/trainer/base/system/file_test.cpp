@@ -62,6 +62,18 @@ TEST_CASE("folders are made with their parents and files in the way are named") 
   CHECK_THROWS_AS(sync_to_disk(folder / "none"), DataError);
 }
 
+TEST_CASE("a file that is removed is gone, and may be gone before") {
+  const TemporaryFolder folder;
+  write_file_durably(folder / "file", "content");
+  for (int i = 0; i < 2; ++i) {
+    remove_file_durably(folder / "file");
+    CHECK_FALSE(fs::exists(folder / "file"));
+  }
+  make_folder(folder / "a" / "b");
+  CHECK_THROWS_WITH(remove_file_durably(folder / "a"), Contains("a: cannot be removed"));
+  CHECK_THROWS_AS(remove_file_durably(folder / "none" / "file"), DataError);
+}
+
 TEST_CASE("a staged folder takes the place of another or of nothing") {
   const TemporaryFolder folder;
   const auto staged = folder / "staged";

@@ -96,6 +96,17 @@ TEST_CASE("several lanes end together") {
   check_given_up(three_lanes);
   check_size_mismatch(three_lanes);
 }
+// Its word, and the end of the connection behind it, wake two threads of the site.
+TEST_CASE("a site names whom its peer has lost, and not the peer that ends because of it") {
+  for (int i = 0; i < 20; ++i) {
+    auto mesh = gloo_mesh(3);
+    std::vector<std::byte> bytes(64);
+    const auto waiting = mesh[0]->receive(1, {}, bytes);
+    mesh[1]->abort("node3", "it is silent");
+    mesh[1].reset();
+    CHECK(peer_error([&] { waiting->wait(); }) == "node3: node2 told node1 that it lost node3");
+  }
+}
 TEST_CASE("gloo transport keeps tags apart and messages of a tag in order") {
   check_tags(loopback);
 }

@@ -1,0 +1,109 @@
+// Links of view after view, with real sockets, keys and a coordinator. The sites are threads.
+#include "trainer/peers/renewed_links.h"
+
+#include <array>
+
+#include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/wan/membership/parties.h"
+#include "trainer/base/error.h"
+#include "trainer/peers/secure_port.h"
+#include "wan/secure/key_folder.h"
+
+namespace farstep {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+// Sites s0, s1 and s2 of a run. Nobody can connect to the last two: each has a link to the first
+// one only.
+class ThreeSites {
+ public:
+  // `stages`: where each site stands when it makes its first links.
+  explicit ThreeSites(const std::array<LinkStage, 3>& stages) : party_(3, patient_deadlines(), 1) {
+    make_key_folder(folder_ / "keys", "mine");
+    add_site_keys(folder_ / "keys", {"s0", "s1", "s2"}, 30);
+    for (int site = 0; site < 3; ++site) {
+      ports_.push_back(std::make_unique<SecurePort>(
+          site_key_folder(folder_ / "keys", name_of_site(site)), SocketAddress("127.0.0.1", 0),
+          site == 0 ? std::optional<std::string>("127.0.0.1") : std::nullopt, party_.clock));
+      links_.push_back(std::make_unique<RenewedLinks>([this, site,
+                                                       stage = stages[site]](const View& view) {
+        const LinkOptions options{
+            .stage = stage, .network = {}, .secure_port = ports_[site].get(), .connect_seconds = 2};
+        auto links = std::make_unique<Links>(view, options, *party_.members[site], party_.clock);
+        links->make_exchange(ExchangeKind::kDirect);
+        return links;
+      }));
+    }
+  }
+
+  // What becomes of the first `n` sites, in their order, in a view with them.
+  Texts outcomes(int64_t generation, int n) {
+    return run_ranks(n, [&](int site) -> std::string {
+      View view{.generation = generation, .members = {}, .self = static_cast<std::size_t>(site)};
+      for (int i = 0; i < n; ++i) view.members.push_back(name_of_site(i));
+      try {
+        links_[site]->among(view);
+        return heard_from_others(view, links_[site]->connections(view));
+      } catch (const PeerError& error) {
+        return "lost " + error.site();
+      } catch (const ConfigError& error) {
+        return error.what();
+      }
+    });
+  }
+
+ private:
+  static std::string heard_from_others(const View& view, Transport& transport) {
+    const std::array own{static_cast<std::byte>(view.self + 1)};
+    std::vector<std::byte> heard(view.size());
+    std::vector<std::unique_ptr<Transfer>> transfers;
+    for (std::size_t place = 0; place < view.size(); ++place) {
+      if (place == view.self) continue;
+      const auto peer = static_cast<int>(place);
+      transfers.push_back(transport.receive(peer, {}, std::span(heard).subspan(place, 1)));
+      transfers.push_back(transport.send(peer, {}, own));
+    }
+    for (const auto& transfer : transfers) transfer->wait();
+    std::string names;
+    for (std::size_t place = 0; place < view.size(); ++place) {
+      if (heard[place] == static_cast<std::byte>(place + 1)) names += view.members[place];
+    }
+    return names;
+  }
+
+  const TemporaryFolder folder_;
+  Party party_;
+  std::vector<std::unique_ptr<SecurePort>> ports_;
+  std::vector<std::unique_ptr<RenewedLinks>> links_;
+};
+
+constexpr const char* kNoLink = "network.address: s1 and s2 have none, so neither can connect";
+
+TEST_CASE("at the start of a run one pair without a link ends all sites") {
+  ThreeSites sites({LinkStage::kStart, LinkStage::kStart, LinkStage::kStart});
+  const auto outcomes = sites.outcomes(1, 3);
+  CHECK_THAT(outcomes[0], Catch::StartsWith(kNoLink));
+  CHECK(outcomes[1] == outcomes[0]);
+  CHECK(outcomes[2] == outcomes[0]);
+}
+
+// It was the end of the run: each new generation repeated the check of the start.
+TEST_CASE("a newcomer that one member cannot reach ends alone, and the members go on") {
+  ThreeSites sites({LinkStage::kRun, LinkStage::kRun, LinkStage::kJoin});
+  CHECK(sites.outcomes(1, 2) == Texts{"s1", "s0"});
+  const auto outcomes = sites.outcomes(2, 3);
+  CHECK(outcomes[0] == "lost ");
+  CHECK(outcomes[1] == "lost s2");
+  CHECK_THAT(outcomes[2], Catch::StartsWith(kNoLink));
+  CHECK(sites.outcomes(3, 2) == Texts{"s1", "s0"});
+}
+
+TEST_CASE("two members that lose each other are lost peers to each other, and to nobody else") {
+  ThreeSites sites({LinkStage::kRun, LinkStage::kRun, LinkStage::kRun});
+  CHECK(sites.outcomes(1, 3) == Texts{"lost ", "lost s2", "lost s1"});
+}
+
+}  // namespace
+}  // namespace farstep
