@@ -1,11 +1,8 @@
-#include "trainer/account/site_report.h"
+#include "trainer/account/site_figures.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <utility>
-
-#include "trainer/telemetry/event_log.h"
 
 namespace farstep {
 
@@ -34,54 +31,40 @@ double LinkReport::retransmitted_share() const {
   return all > 0 ? static_cast<double>(retransmitted_bytes) / all : 0;
 }
 
-// A resumed process says from where it goes on, and which records it abandons depends on all before
-// it. That is rare, so the figures are then counted anew from what is left.
-void SiteReport::add(Record record) {
-  run_seconds_.add(record);
-  const auto* start = std::get_if<RunEvent>(&record.event);
-  if (start != nullptr && kept_before(records, *start) < records.size()) {
-    SiteReport anew(site);
-    anew.run_seconds_ = run_seconds_;
-    anew.records = std::exchange(records, {});
-    anew.records.resize(kept_before(anew.records, *start), Record{});
-    for (std::size_t i = 0; i < anew.records.size(); ++i) anew.count(anew.records[i], i);
-    *this = std::move(anew);
-  }
-  count(record, records.size());
-  records.push_back(std::move(record));
-  account_.set_run_seconds(run_seconds_.seconds());
-}
-
-void SiteReport::count(const Record& record, std::size_t place) {
+void SiteFigures::count(const Record& record) {
+  if (!first_seen_) first_seen_ = record.time;
+  last_seen_ = record.time;
   account_.add(record);
   progress.update(record);
+  curve.add(record);
+  timeline.add(record);
   std::visit([this](const auto& event) { take(event); }, record.event);
   if (std::holds_alternative<RunEvent>(record.event) ||
       std::holds_alternative<ViewEvent>(record.event) ||
       std::holds_alternative<RoundEvent>(record.event)) {
-    milestones.push_back(place);
+    milestones.push_back(record);
   }
 }
 
-void SiteReport::take(const RunEvent& event) {
+void SiteFigures::take(const RunEvent& event) {
   run = event;
   members_ = event.sites;
   // A site that was resumed has not ended, whatever its earlier process said.
   end.reset();
 }
 
-void SiteReport::take(const StepEvent& event) {
+void SiteFigures::take(const StepEvent& event) {
   ++steps;
   tokens += event.tokens;
   if (!first_loss) first_loss = event.loss;
   last_loss = event.loss;
 }
 
-void SiteReport::take(const SyncEvent& event) {
+void SiteFigures::take(const SyncEvent& event) {
   hidden_wan_seconds += std::max(0.0, event.wan_seconds - event.exposed_wan_seconds);
 }
 
-void SiteReport::take(const RoundEvent& event) {
+void SiteFigures::take(const RoundEvent& event) {
   rounds_done = std::max(rounds_done, event.round);
   ++rounds_worked;
   merged_tokens += event.tokens;
@@ -90,36 +73,36 @@ void SiteReport::take(const RoundEvent& event) {
   rounds.push_back(event);
 }
 
-void SiteReport::take(const LinkEvent& event) {
+void SiteFigures::take(const LinkEvent& event) {
   (event.peer ? links[*event.peer] : uplink).add(event);
 }
 
-void SiteReport::take(const ViewEvent& event) {
+void SiteFigures::take(const ViewEvent& event) {
   members_ = event.members;
   views.push_back(event);
 }
 
 // A repeated validation of a round replaces the share, but needs all who were there at either time.
-void SiteReport::take(const EvaluationEvent& event) {
+void SiteFigures::take(const EvaluationEvent& event) {
   auto& validation = validations[event.round];
   validation.share = event;
   if (members_.size() > validation.members.size()) validation.members = members_;
 }
 
-std::string SiteReport::device_name(std::size_t device) const {
+std::string SiteFigures::device_name(std::size_t device) const {
   return device < run.devices.size() ? run.devices[device] : fmt::format("device {}", device);
 }
 
-std::string SiteReport::devices_text() const {
+std::string SiteFigures::devices_text() const {
   return run.trains ? fmt::format("{}", fmt::join(run.devices, " + ")) : "server";
 }
 
-double SiteReport::tokens_per_second() const {
+double SiteFigures::tokens_per_second() const {
   const double seconds = time().total.total_seconds();
   return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
 }
 
-double SiteReport::exposed_wan_share() const {
+double SiteFigures::exposed_wan_share() const {
   const double seconds = time().total.total_seconds();
   return seconds > 0 ? time().total.seconds(SpanCause::kWan) / seconds : 0;
 }
