@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/account/run_report.h"
@@ -29,6 +30,8 @@ class RunFollower {
 
   // Returns the run so far; null if nothing was read yet.
   const RunReport* report() const { return report_.sites.empty() ? nullptr : &report_; }
+  // Hands it out. Nothing can be read afterwards.
+  RunReport take_report() { return std::move(report_); }
 
  private:
   struct File {

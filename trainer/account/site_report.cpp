@@ -31,7 +31,7 @@ void SiteReport::drop_abandoned(const RunEvent& start) {
     static_cast<SiteFigures&>(*this) = folded_ = SiteFigures(site);
     recent_.clear();
     past_ = {};
-    folded_records_ = 0;
+    has_folded_ = false;
     kept_.clear();
   } else if (!kept) {
     count_anew(start);
@@ -56,14 +56,35 @@ void SiteReport::keep_recent(std::size_t kept) {
   for (const auto& record : recent_) count(record);
 }
 
+// Counts while it searches, as reading takes long. The round of a loss shows at the end only; then
+// all is read once more.
 void SiteReport::count_anew(const RunEvent& start) {
+  const auto empty = [&] {
+    SiteReport report(site, file_, most_recent_);
+    report.read_ = read_;
+    report.run_seconds_ = run_seconds_;
+    return report;
+  };
+  auto anew = empty();
   KeptSearch search(start);
-  visit_records([&](const Record& record) { search.add(record); });
-  SiteReport anew(site, file_, most_recent_);
-  anew.read_ = read_;
-  anew.run_seconds_ = run_seconds_;
-  visit_file(search.kept().value_or(0),
-             [&](const Record& record, int64_t number) { anew.append(record, number); });
+  std::size_t counted = 0;
+  visit_file([&](const Record& record, int64_t number) {
+    search.add(record);
+    if (search.has_passed()) return false;
+    anew.append(record, number);
+    ++counted;
+    return true;
+  });
+  auto left = search.kept().value_or(0);
+  if (left < counted) {
+    anew = empty();
+    visit_file([&](const Record& record, int64_t number) {
+      if (left == 0) return false;
+      --left;
+      anew.append(record, number);
+      return true;
+    });
+  }
   *this = std::move(anew);
 }
 
@@ -86,38 +107,34 @@ void SiteReport::fold() {
     past_.add(recent_[i]);
   }
   recent_.erase(recent_.begin(), recent_.begin() + static_cast<std::ptrdiff_t>(folded));
-  folded_records_ += folded;
+  has_folded_ = true;
 }
 
 void SiteReport::visit_records(const std::function<void(const Record&)>& visitor) const {
-  if (folded_records_ == 0) {
+  if (!has_folded_) {
     for (const auto& record : recent_) visitor(record);
     return;
   }
-  visit_file(folded_records_ + recent_.size(),
-             [&](const Record& record, int64_t) { visitor(record); });
+  visit_file([&](const Record& record, int64_t) {
+    visitor(record);
+    return true;
+  });
 }
 
-// Calls `visitor` with the first `most` records that count.
+// Calls `visitor` with each record that counts and its number, until it returns false.
 void SiteReport::visit_file(
-    std::size_t most, const std::function<void(const Record&, int64_t number)>& visitor) const {
+    const std::function<bool(const Record&, int64_t number)>& visitor) const {
   EventFollower file(file_);
   auto range = kept_.begin();
-  std::size_t visited = 0;
   int64_t number = 0;
-  for (auto records = file.poll_some(); visited < most && !records.empty();
+  for (auto records = file.poll_some(); range != kept_.end() && !records.empty();
        records = file.poll_some()) {
     for (const auto& record : records) {
-      while (range != kept_.end() && range->end <= number) ++range;
-      if (range == kept_.end() || visited == most) return;
-      if (range->begin <= number) {
-        visitor(record, number);
-        ++visited;
-      }
-      ++number;
+      if (range->begin <= number && !visitor(record, number)) return;
+      if (++number == range->end && ++range == kept_.end()) return;
     }
   }
-  if (visited < most) {
+  if (range != kept_.end()) {
     throw DataError(fmt::format("{}: has fewer records than before", file_.string()));
   }
 }

@@ -46,15 +46,14 @@ class SiteReport : public SiteFigures {
   void count_anew(const RunEvent& start);
   void append(Record record, int64_t number);
   void fold();
-  void visit_file(std::size_t most,
-                  const std::function<void(const Record&, int64_t number)>& visitor) const;
+  void visit_file(const std::function<bool(const Record&, int64_t number)>& visitor) const;
 
   std::filesystem::path file_;
   std::size_t most_recent_;
   std::vector<Record> recent_;  // the newest that count
   SiteFigures folded_;          // of those before
   PastRecords past_;            // these too
-  std::size_t folded_records_ = 0;
+  bool has_folded_ = false;
   std::vector<Range> kept_;  // all that count
   int64_t read_ = 0;         // how many were added
   RunSeconds run_seconds_;   // of all of them

@@ -51,7 +51,7 @@ RunReport build_report(const std::filesystem::path& run_folder) {
   if (!follower.poll()) {
     throw DataError(fmt::format("{}: no site has recorded anything", run_folder.string()));
   }
-  return *follower.report();
+  return follower.take_report();
 }
 
 const std::vector<SyncChangeEvent>& sync_changes(const RunReport& report) {

@@ -66,6 +66,8 @@ class KeptSearch {
 
   // Adds the next record. None of them is abandoned yet.
   void add(const Record& record);
+  // Whether a record beyond the point was added: neither it nor what comes after it counts.
+  bool has_passed() const { return beyond_.has_value(); }
   // Returns how many of the added records count; nullopt: some of the past ones do not count
   // either, or that is not known. Of a fresh run 0, whatever was before.
   std::optional<std::size_t> kept() const;
