@@ -22,8 +22,7 @@ bool has(const Names& names, const std::string& name) {
 class SiteMemory {
  public:
   explicit SiteMemory(const SiteReport& site) {
-    for (const auto milestone : site.milestones) {
-      const auto& record = site.records[milestone];
+    for (const auto& record : site.milestones) {
       if (const auto* run = std::get_if<RunEvent>(&record.event)) {
         // A resumed process begins with the members of its `run` record; what an earlier one knew
         // of later rounds did not happen.
@@ -118,8 +117,7 @@ Names names_of_run(const std::vector<SiteReport>& sites) {
   Names names;
   Names others;
   for (const auto& site : sites) {
-    for (const auto milestone : site.milestones) {
-      const auto& record = site.records[milestone];
+    for (const auto& record : site.milestones) {
       if (const auto* run = std::get_if<RunEvent>(&record.event)) {
         if (run->sites.size() > names.size()) names = run->sites;
       } else if (const auto* view = std::get_if<ViewEvent>(&record.event)) {

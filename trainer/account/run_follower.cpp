@@ -17,9 +17,11 @@ std::vector<fs::path> find_event_files(const fs::path& folder) {
   std::error_code error;
   if (fs::exists(folder / kEventFile, error)) return {folder / kEventFile};
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
+  // A range-based loop would throw what the file system says in the middle of the list.
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
     std::error_code ignored;  // a folder that cannot be read holds no site
-    const auto file = entry.path() / kEventFile;
+    const auto file = entry->path() / kEventFile;
     if (fs::exists(file, ignored)) files.push_back(file);
   }
   if (error) throw DataError(fmt::format("{}: {}", folder.string(), error.message()));
@@ -80,8 +82,9 @@ void RunFollower::read(File& file) {
   file.has_news = false;
   if (!file.reason.empty()) return;
   try {
-    for (auto& record : file.events.poll()) {
-      add(file, std::move(record));
+    for (auto records = file.events.poll_some(); !records.empty();
+         records = file.events.poll_some()) {
+      for (auto& record : records) add(file, std::move(record));
       file.has_news = true;
     }
   } catch (const DataError& error) {
@@ -110,7 +113,7 @@ SiteReport& RunFollower::site_of(File& file, const Record& record) {
         fmt::format("{}: is of site {}, as another file is", file.path.string(), record.site));
   }
   file.site = record.site;
-  sites.emplace_back(file.site);
+  sites.emplace_back(file.site, file.path);
   return sites.back();
 }
 

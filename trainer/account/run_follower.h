@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/account/run_report.h"
@@ -34,6 +35,8 @@ class RunFollower {
   const RunReport* report() const { return report_.sites.empty() ? nullptr : &report_; }
   // Returns what cannot be read, as the last poll() found it; report() has the same.
   const std::vector<UnreadableFile>& unreadable() const { return report_.unreadable; }
+  // Hands it out. Nothing can be read afterwards.
+  RunReport take_report() { return std::move(report_); }
 
  private:
   struct File {

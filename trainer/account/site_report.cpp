@@ -1,127 +1,142 @@
 #include "trainer/account/site_report.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "trainer/base/error.h"
 #include "trainer/telemetry/event_log.h"
 
 namespace farstep {
 
-Traffic& Traffic::operator+=(const Traffic& other) {
-  wan_bytes_sent += other.wan_bytes_sent;
-  wan_bytes_received += other.wan_bytes_received;
-  socket_bytes_sent += other.socket_bytes_sent;
-  socket_bytes_received += other.socket_bytes_received;
-  return *this;
-}
+SiteReport::SiteReport(std::string name, std::filesystem::path file, std::size_t most_recent)
+    : SiteFigures(name),
+      file_(std::move(file)),
+      most_recent_(most_recent),
+      folded_(std::move(name)) {}
 
-void LinkReport::add(const LinkEvent& event) {
-  bytes_sent += event.bytes_sent;
-  bytes_received += event.bytes_received;
-  socket_bytes_sent += event.socket_bytes_sent;
-  retransmitted_bytes += event.retransmitted_bytes;
-  // The last known figures, not means: they say how fast the line is now.
-  bits_per_second = event.bits_per_second;
-  rtt_seconds = event.rtt_seconds;
-  if (bits_per_second) speeds.push_back(*bits_per_second);
-}
-
-double LinkReport::retransmitted_share() const {
-  // Emulated links have no sockets, so there the payload counts.
-  const auto all = static_cast<double>(std::max(socket_bytes_sent, bytes_sent));
-  return all > 0 ? static_cast<double>(retransmitted_bytes) / all : 0;
-}
-
-// A resumed process says from where it goes on, and which records it abandons depends on all before
-// it. That is rare, so the figures are then counted anew from what is left.
 void SiteReport::add(Record record) {
   run_seconds_.add(record);
-  const auto* start = std::get_if<RunEvent>(&record.event);
-  if (start != nullptr && kept_before(records, *start) < records.size()) {
-    SiteReport anew(site);
-    anew.run_seconds_ = run_seconds_;
-    anew.records = std::exchange(records, {});
-    anew.records.resize(kept_before(anew.records, *start), Record{});
-    for (std::size_t i = 0; i < anew.records.size(); ++i) anew.count(anew.records[i], i);
-    *this = std::move(anew);
-  }
-  count(record, records.size());
-  records.push_back(std::move(record));
-  account_.set_run_seconds(run_seconds_.seconds());
+  if (const auto* start = std::get_if<RunEvent>(&record.event)) drop_abandoned(*start);
+  append(std::move(record), read_++);
+  set_run_seconds(run_seconds_.seconds());
 }
 
-void SiteReport::count(const Record& record, std::size_t place) {
-  account_.add(record);
-  progress.update(record);
-  std::visit([this](const auto& event) { take(event); }, record.event);
-  if (std::holds_alternative<RunEvent>(record.event) ||
-      std::holds_alternative<ViewEvent>(record.event) ||
-      std::holds_alternative<RoundEvent>(record.event)) {
-    milestones.push_back(place);
+void SiteReport::drop_abandoned(const RunEvent& start) {
+  KeptSearch search(start, past_);
+  for (const auto& record : recent_) search.add(record);
+  const auto kept = search.kept();
+  if (begins_anew(start)) {
+    static_cast<SiteFigures&>(*this) = folded_ = SiteFigures(site);
+    recent_.clear();
+    past_ = {};
+    has_folded_ = false;
+    kept_.clear();
+  } else if (!kept) {
+    count_anew(start);
+  } else if (*kept < recent_.size()) {
+    keep_recent(*kept);
   }
 }
 
-void SiteReport::take(const RunEvent& event) {
-  run = event;
-  members_ = event.sites;
-  // A site that was resumed has not ended, whatever its earlier process said.
-  end.reset();
+// Sums of seconds cannot be subtracted from to the last digit, so the figures are counted anew from
+// what is left.
+void SiteReport::keep_recent(std::size_t kept) {
+  auto dropped = static_cast<int64_t>(recent_.size() - kept);
+  while (dropped > 0) {
+    auto& last = kept_.back();
+    const auto taken = std::min(dropped, last.end - last.begin);
+    last.end -= taken;
+    dropped -= taken;
+    if (last.begin == last.end) kept_.pop_back();
+  }
+  recent_.resize(kept, Record{});
+  static_cast<SiteFigures&>(*this) = folded_;
+  for (const auto& record : recent_) count(record);
 }
 
-void SiteReport::take(const StepEvent& event) {
-  ++steps;
-  tokens += event.tokens;
-  if (!first_loss) first_loss = event.loss;
-  last_loss = event.loss;
+// Counts while it searches, as reading takes long. The round of a loss shows at the end only; then
+// all is read once more.
+void SiteReport::count_anew(const RunEvent& start) {
+  const auto empty = [&] {
+    SiteReport report(site, file_, most_recent_);
+    report.read_ = read_;
+    report.run_seconds_ = run_seconds_;
+    return report;
+  };
+  auto anew = empty();
+  KeptSearch search(start);
+  std::size_t counted = 0;
+  visit_file([&](const Record& record, int64_t number) {
+    search.add(record);
+    if (search.has_passed()) return false;
+    anew.append(record, number);
+    ++counted;
+    return true;
+  });
+  auto left = search.kept().value_or(0);
+  if (left < counted) {
+    anew = empty();
+    visit_file([&](const Record& record, int64_t number) {
+      if (left == 0) return false;
+      --left;
+      anew.append(record, number);
+      return true;
+    });
+  }
+  *this = std::move(anew);
 }
 
-void SiteReport::take(const SyncEvent& event) {
-  hidden_wan_seconds += std::max(0.0, event.wan_seconds - event.exposed_wan_seconds);
+void SiteReport::append(Record record, int64_t number) {
+  if (!file_.empty() && recent_.size() >= most_recent_) fold();
+  count(record);
+  recent_.push_back(std::move(record));
+  if (!kept_.empty() && kept_.back().end == number) {
+    ++kept_.back().end;
+  } else {
+    kept_.push_back({number, number + 1});
+  }
 }
 
-void SiteReport::take(const RoundEvent& event) {
-  rounds_done = std::max(rounds_done, event.round);
-  ++rounds_worked;
-  merged_tokens += event.tokens;
-  traffic += {event.wan_bytes_sent, event.wan_bytes_received, event.socket_bytes_sent,
-              event.socket_bytes_received};
-  rounds.push_back(event);
+// Half of them at once, as moving the others to the front takes time.
+void SiteReport::fold() {
+  const std::size_t folded = most_recent_ / 2;
+  for (std::size_t i = 0; i < folded; ++i) {
+    folded_.count(recent_[i]);
+    past_.add(recent_[i]);
+  }
+  recent_.erase(recent_.begin(), recent_.begin() + static_cast<std::ptrdiff_t>(folded));
+  has_folded_ = true;
 }
 
-void SiteReport::take(const LinkEvent& event) {
-  (event.peer ? links[*event.peer] : uplink).add(event);
+void SiteReport::visit_records(const std::function<void(const Record&)>& visitor) const {
+  if (!has_folded_) {
+    for (const auto& record : recent_) visitor(record);
+    return;
+  }
+  visit_file([&](const Record& record, int64_t) {
+    visitor(record);
+    return true;
+  });
 }
 
-void SiteReport::take(const ViewEvent& event) {
-  members_ = event.members;
-  views.push_back(event);
-}
-
-// A repeated validation of a round replaces the share, but needs all who were there at either time.
-void SiteReport::take(const EvaluationEvent& event) {
-  auto& validation = validations[event.round];
-  validation.share = event;
-  if (members_.size() > validation.members.size()) validation.members = members_;
-}
-
-std::string SiteReport::device_name(std::size_t device) const {
-  return device < run.devices.size() ? run.devices[device] : fmt::format("device {}", device);
-}
-
-std::string SiteReport::devices_text() const {
-  return run.trains ? fmt::format("{}", fmt::join(run.devices, " + ")) : "server";
-}
-
-double SiteReport::tokens_per_second() const {
-  const double seconds = time().total.total_seconds();
-  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
-}
-
-double SiteReport::exposed_wan_share() const {
-  const double seconds = time().total.total_seconds();
-  return seconds > 0 ? time().total.seconds(SpanCause::kWan) / seconds : 0;
+// Calls `visitor` with each record that counts and its number, until it returns false.
+void SiteReport::visit_file(
+    const std::function<bool(const Record&, int64_t number)>& visitor) const {
+  EventFollower file(file_);
+  auto range = kept_.begin();
+  int64_t number = 0;
+  for (auto records = file.poll_some(); range != kept_.end() && !records.empty();
+       records = file.poll_some()) {
+    for (const auto& record : records) {
+      if (range->begin <= number && !visitor(record, number)) return;
+      if (++number == range->end && ++range == kept_.end()) return;
+    }
+  }
+  if (range != kept_.end()) {
+    throw DataError(fmt::format("{}: has fewer records than before", file_.string()));
+  }
 }
 
 }  // namespace farstep

@@ -1,108 +1,62 @@
-// The figures of one site, counted record by record: work, losses, time, traffic, links.
+// The figures of one site from its event file, of which a resumed process may have abandoned a
+// part.
 //
-// The same counting feeds the report of a finished run and the page and screens of one under way,
-// so they cannot differ. Figures include only records that without_abandoned() keeps. Not
-// thread-safe.
+// The figures include only records that without_abandoned() keeps. The newest records stay in
+// memory, so that most resumes can take some of them back; the others are folded into figures. A
+// resume that goes back further has the file read again. Not thread-safe.
 #pragma once
 
-#include <map>
-#include <optional>
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "trainer/telemetry/event.h"
-#include "trainer/telemetry/idle.h"
-#include "trainer/telemetry/site_progress.h"
+#include "trainer/account/site_figures.h"
+#include "trainer/telemetry/abandoned.h"
 
 namespace farstep {
 
-using Names = std::vector<std::string>;
+class SiteReport : public SiteFigures {
+ public:
+  // Some megabytes, and more than most runs have between two checkpoints.
+  static constexpr std::size_t kMostRecent = 8192;
 
-// Payload as Farstep counts it, and bytes on the sockets as the kernel counts them.
-struct Traffic {
-  int64_t wan_bytes_sent = 0, wan_bytes_received = 0;
-  int64_t socket_bytes_sent = 0, socket_bytes_received = 0;
+  // `file` has the records that will be added: all, in its order. Without one, all records stay in
+  // memory; else at most `most_recent` (2 or more).
+  explicit SiteReport(std::string name, std::filesystem::path file = {},
+                      std::size_t most_recent = kMostRecent);
 
-  Traffic& operator+=(const Traffic& other);
-};
-
-// The link to one peer: sums over the rounds, and the last known speed and round trip.
-struct LinkReport {
-  int64_t bytes_sent = 0, bytes_received = 0, socket_bytes_sent = 0, retransmitted_bytes = 0;
-  std::optional<double> bits_per_second, rtt_seconds;
-  std::vector<double> speeds;  // bits a second, of each round in which it was known
-
-  void add(const LinkEvent& event);
-  // Returns the share of the bytes on the connections that was sent again.
-  double retransmitted_share() const;
-};
-
-// A site's share of a validation, and the members of the run at that time.
-struct ValidationShare {
-  EvaluationEvent share;
-  Names members;
-};
-
-struct SiteReport {
-  explicit SiteReport(std::string name) : site(name), progress(std::move(name)) {}
-
-  std::string site;
-  RunEvent run;                 // of its newest process
-  std::vector<Record> records;  // without abandoned ones
-  SiteProgress progress;        // where it is, and what it does now
-  int64_t rounds_done = 0;      // the newest round that it has committed
-  int64_t rounds_worked = 0;    // the committed rounds in which it was there
-  int64_t steps = 0, tokens = 0;
-  int64_t merged_tokens = 0;  // of these, in rounds that it has committed
-  Traffic traffic;
-  std::map<std::string, LinkReport> links;      // by peer
-  LinkReport uplink;                            // to all peers together
-  double hidden_wan_seconds = 0;                // transfers while the site trained
-  std::optional<double> first_loss, last_loss;  // of its first and its last step
-  std::optional<EndEvent> end;  // of its newest process; empty if it runs or was killed
-  // What the report of the run is made from, in the order of the file.
-  std::vector<RoundEvent> rounds;
-  std::map<int64_t, ValidationShare> validations;  // by round; of a repeated one the last
-  std::vector<ViewEvent> views;
-  std::vector<std::size_t> milestones;  // places among `records` of runs, views and rounds
-  std::vector<SyncChangeEvent> sync_changes;
-  std::optional<PlanEvent> plan;              // the last one
-  std::optional<CheckpointEvent> checkpoint;  // the last one
-
-  // Counts the next record of the site's file. A `run` record takes back those before it that it
-  // abandons. Takes constant time, but for a `run` record, which counts all anew.
+  // Counts the next record of the file. A `run` record takes back those before it that it abandons.
+  // Takes constant time on average, but for a `run` record, which counts the recent ones anew and
+  // may have the file read again. Throws DataError if it cannot be.
   void add(Record record);
 
-  const SiteTime& time() const { return account_.time(); }
-  // Returns when the site wrote its last record, unix seconds of its own clock.
-  double last_seen() const { return records.empty() ? 0 : records.back().time; }
-  // Returns the device's description from the records, or its number.
-  std::string device_name(std::size_t device) const;
-  // Returns all of them; "server" if the site serves alone.
-  std::string devices_text() const;
-  // Returns tokens (or images) a second of the accounted time; 0 if there is none.
-  double tokens_per_second() const;
-  // Returns exposed WAN time as a share of the accounted time; 0 if there is none.
-  double exposed_wan_share() const;
+  // Calls `visitor` with each record that counts, in the order of the file; reads the file again if
+  // not all of them are in memory. Throws DataError if it cannot be read.
+  void visit_records(const std::function<void(const Record&)>& visitor) const;
 
  private:
-  void count(const Record& record, std::size_t place);
-  void take(const RunEvent& event);
-  void take(const PlanEvent& event) { plan = event; }
-  void take(const StepEvent& event);
-  void take(const SpanEvent&) {}
-  void take(const SyncEvent& event);
-  void take(const RoundEvent& event);
-  void take(const LinkEvent& event);
-  void take(const SyncChangeEvent& event) { sync_changes.push_back(event); }
-  void take(const ViewEvent& event);
-  void take(const EvaluationEvent& event);
-  void take(const CheckpointEvent& event) { checkpoint = event; }
-  void take(const EndEvent& event) { end = event; }
+  // Records of the file by their numbers, from 0.
+  struct Range {
+    int64_t begin = 0, end = 0;
+  };
 
-  TimeAccount account_;
-  RunSeconds run_seconds_;  // of all records of the file
-  Names members_;           // by the last `run` or `view` record
+  void drop_abandoned(const RunEvent& start);
+  void keep_recent(std::size_t kept);
+  void count_anew(const RunEvent& start);
+  void append(Record record, int64_t number);
+  void fold();
+  void visit_file(const std::function<bool(const Record&, int64_t number)>& visitor) const;
+
+  std::filesystem::path file_;
+  std::size_t most_recent_;
+  std::vector<Record> recent_;  // the newest that count
+  SiteFigures folded_;          // of those before
+  PastRecords past_;            // these too
+  bool has_folded_ = false;
+  std::vector<Range> kept_;  // all that count
+  int64_t read_ = 0;         // how many were added
+  RunSeconds run_seconds_;   // of all of them
 };
 
 }  // namespace farstep

@@ -125,7 +125,7 @@ Cluster prepare(const LaunchRequest& request) {
     auto& site = cluster.launched.back();
     site.arguments.insert(site.arguments.end(), request.options.begin(), request.options.end());
     // A bar of an earlier process would be full at once.
-    site.events->poll();  // skips the records of an earlier process
+    site.events->skip();  // the records of an earlier process
   }
   return cluster;
 }

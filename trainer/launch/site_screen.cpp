@@ -17,14 +17,15 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(100);
 
-std::string round_text(const SiteReport& site, const RoundEvent& round) {
+std::string round_text(const ShownSite& site, const RoundEvent& round) {
   const auto& progress = site.progress;
-  auto text = fmt::format("round {} of {} is done", round.round, site.run.rounds);
+  auto text = fmt::format("round {} of {} is done", round.round, progress.rounds());
   if (round.train_loss) {
     text += fmt::format(": loss {}, {} {}/s", loss_text(round.train_loss),
-                        short_count_text(progress.tokens_per_second()), site.run.unit);
+                        short_count_text(progress.tokens_per_second()), progress.unit());
   }
-  if (const auto use = site.time().rounds.find(round.round); use != site.time().rounds.end()) {
+  const auto& uses = site.account.time().rounds;
+  if (const auto use = uses.find(round.round); use != uses.end()) {
     text += fmt::format(", waited {:.1f} s for peers", use->second.seconds(SpanCause::kWait));
   }
   if (const auto left = progress.seconds_left(); left && progress.fraction() < 1) {
@@ -45,14 +46,21 @@ std::string validation_text(const EvaluationEvent& share) {
   return text + ", over this site's share of the examples";
 }
 
-std::string end_text(const SiteReport& site, const EndEvent& end) {
+std::string end_text(const ShownSite& site, const EndEvent& end) {
   if (end.outcome != Outcome::kDone) return "";
   return site.checkpoint ? "done: the model is in " + site.checkpoint->folder : "done";
 }
 
 }  // namespace
 
-std::string news_text(const SiteReport& site, const Record& record) {
+void ShownSite::add(const Record& record) {
+  has_records = true;
+  progress.update(record);
+  account.add(record);
+  if (const auto* saved = std::get_if<CheckpointEvent>(&record.event)) checkpoint = *saved;
+}
+
+std::string news_text(const ShownSite& site, const Record& record) {
   if (const auto* round = std::get_if<RoundEvent>(&record.event)) return round_text(site, *round);
   if (const auto* share = std::get_if<EvaluationEvent>(&record.event)) {
     return validation_text(*share);
@@ -68,7 +76,7 @@ SiteScreen::SiteScreen(const std::filesystem::path& folder, const std::string& s
       site_(site),
       board_(out, is_terminal, clock, {site}) {
   // What an earlier process did is no news.
-  events_.poll();
+  events_.skip();
   if (is_terminal_) {
     clear_before_log([this] {
       const std::lock_guard lock(mutex_);
@@ -98,7 +106,7 @@ void SiteScreen::run() {
     look();
   }
   const std::lock_guard lock(mutex_);
-  if (is_terminal_ && !site_.records.empty()) board_.finish();
+  if (is_terminal_ && site_.has_records) board_.finish();
 }
 
 // The log takes the mutex, to clear the board, so this thread does not hold it while it logs.
@@ -120,7 +128,7 @@ void SiteScreen::look() {
     if (is_terminal_) board_.update(record);
   }
   const std::lock_guard lock(mutex_);
-  if (!site_.records.empty()) board_.draw();
+  if (site_.has_records) board_.draw();
 }
 
 }  // namespace farstep

@@ -9,18 +9,35 @@
 #include <cstdio>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
-#include "trainer/account/site_report.h"
 #include "trainer/base/clock.h"
 #include "trainer/telemetry/event_log.h"
+#include "trainer/telemetry/idle.h"
 #include "trainer/telemetry/progress.h"
+#include "trainer/telemetry/site_progress.h"
 
 namespace farstep {
 
+// What the screen tells of. It grows with the rounds, by the time of each, and with nothing else:
+// the training process has it for as long as it runs.
+struct ShownSite {
+  explicit ShownSite(std::string name) : progress(std::move(name)) {}
+
+  // Counts the next record of this process.
+  void add(const Record& record);
+
+  SiteProgress progress;
+  TimeAccount account;
+  std::optional<CheckpointEvent> checkpoint;  // the last one
+  bool has_records = false;
+};
+
 // Returns the line about a record that the site has just counted; empty if it has none.
-std::string news_text(const SiteReport& site, const Record& record);
+std::string news_text(const ShownSite& site, const Record& record);
 
 class SiteScreen {
  public:
@@ -39,7 +56,7 @@ class SiteScreen {
 
   const bool is_terminal_;
   EventFollower events_;  // used by the thread only, as the next two
-  SiteReport site_;
+  ShownSite site_;
   bool has_failed_ = false;
 
   std::mutex mutex_;

@@ -15,32 +15,19 @@
 
 namespace farstep {
 
-// The kinds of activity: the causes, and computing.
-inline constexpr std::size_t kKinds = kSpanCauses + 1;
-inline constexpr std::size_t kCompute = kSpanCauses;
-
 // Returns a kind's name in style sheets: "compute" or the name of the cause.
 std::string_view class_of(std::size_t kind);
 // Returns it in words.
 std::string_view label_of_kind(std::size_t kind);
 
-struct Interval {
-  double start = 0, end = 0;
-};
-
-// One activity of a site from `start` to `end`, in the coordinator's time.
-struct Activity : Interval {
-  std::size_t kind = kCompute;
-  int64_t round = 0;
-};
-
 struct Lane {
-  std::vector<Activity> activities;
-  std::vector<Interval> processes;    // times during which a process of the site ran
-  std::map<int64_t, double> commits;  // of rounds
+  std::vector<Activity> activities = {};
+  std::vector<Stretch> stretches = {};     // older than these
+  std::vector<Interval> processes = {};    // times during which a process of the site ran
+  std::map<int64_t, double> commits = {};  // of rounds
 };
 
-// Returns what the site's records since `from` (coordinator's time) tell.
+// Returns what the site did since `from`, in the coordinator's time.
 Lane make_lane(const SiteReport& site, double from = -std::numeric_limits<double>::infinity());
 
 // Returns when each round was committed: first, as all sites commit it within moments.
@@ -49,8 +36,9 @@ std::map<int64_t, double> all_commits(const std::vector<Lane>& lanes);
 // For every column of a lane, the share of its time that each kind has.
 using Shares = std::vector<std::array<double, kKinds>>;
 
-// Lets each activity count in each column by its overlap with the column's time. `column_at`
-// returns where a time is, in columns; those outside of 0 to `columns` are left out.
+// Lets each activity count in each column by its overlap with the column's time, and a stretch as
+// if it were the same all the time. `column_at` returns where a time is, in columns; those outside
+// of 0 to `columns` are left out.
 Shares share_out(const Lane& lane, std::size_t columns,
                  const std::function<double(double time)>& column_at);
 

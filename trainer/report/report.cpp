@@ -54,7 +54,7 @@ RunReport build_report(const std::filesystem::path& run_folder) {
   if (!has_news) {
     throw DataError(fmt::format("{}: no site has recorded anything", run_folder.string()));
   }
-  return *follower.report();
+  return follower.take_report();
 }
 
 const std::vector<SyncChangeEvent>& sync_changes(const RunReport& report) {

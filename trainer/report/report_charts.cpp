@@ -23,32 +23,6 @@ std::string class_of_site(std::size_t site, std::size_t sites) {
   return sites <= kSiteColors ? fmt::format("site-{}", site) : "any-site";
 }
 
-// Returns the loss of every step of a site against the rounds done at its end. By rounds instead of
-// steps: sites take different numbers of steps, and a round ends for all at once.
-Points training_curve(const SiteReport& site) {
-  std::map<int64_t, int64_t> steps_of_round;
-  // The plan comes first; the round's own record replaces it, as a round by deadline ends
-  // elsewhere.
-  for (const auto& record : site.records) {
-    if (const auto* plan = std::get_if<PlanEvent>(&record.event)) {
-      steps_of_round[plan->round] = plan->local_steps;
-    } else if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
-      steps_of_round[round->round] = round->local_steps;
-    }
-  }
-  Points points;
-  for (const auto& record : site.records) {
-    const auto* step = std::get_if<StepEvent>(&record.event);
-    if (!step || !step->loss) continue;
-    // A round under way may have more steps than were planned, and must not pass its end.
-    const int64_t steps = std::max(steps_of_round[step->round], step->step);
-    points.emplace_back(static_cast<double>(step->round - 1) +
-                            static_cast<double>(step->step) / static_cast<double>(steps),
-                        *step->loss);
-  }
-  return points;
-}
-
 // Returns means of neighbouring points, at most kMostPoints. Means, since leaving points out would
 // show noise as if it were the curve.
 Points thinned(const Points& points) {
@@ -188,7 +162,7 @@ std::vector<LegendEntry> loss_legend(const RunReport& report) {
 std::string loss_chart(const RunReport& report) {
   Curves curves{.validation = points_of(report.validation_losses)};
   for (const auto& site : report.sites) {
-    curves.sites.push_back({site.site, thinned(training_curve(site))});
+    curves.sites.push_back({site.site, thinned(site.curve.points())});
   }
   return curve_chart("Loss by round", curves, [](double loss) { return loss_text(loss); });
 }

@@ -107,15 +107,9 @@ void draw_lane(SvgCanvas& canvas, const Shares& shares, double height, const std
 }
 
 // Draws invisible boxes whose tips describe a round.
-void draw_round_tips(SvgCanvas& canvas, const SiteReport& site, const Lane& lane,
-                     const RunTime& time, const Scale& x, double height) {
-  std::map<int64_t, Interval> extents;
-  for (const auto& activity : lane.activities) {
-    auto& extent =
-        extents.try_emplace(activity.round, Interval{activity.start, activity.end}).first->second;
-    extent = {std::min(extent.start, activity.start), std::max(extent.end, activity.end)};
-  }
-  for (const auto& [round, extent] : extents) {
+void draw_round_tips(SvgCanvas& canvas, const SiteReport& site, const RunTime& time, const Scale& x,
+                     double height) {
+  for (const auto& [round, extent] : site.timeline.rounds()) {
     const auto& use = site.time().rounds.at(round);
     std::string tip =
         fmt::format("{}, round {}\ntraining {:.2f} s", site.site, round, use.compute_seconds);
@@ -192,7 +186,7 @@ std::string timeline_chart(const RunReport& report) {
     for (const auto& tick : ticks) canvas.line(tick.first, 0, tick.first, pitch, "grid");
     canvas.rect(0, 0, 100, height, "lane");
     draw_lane(canvas, shares_of(lanes[i], time, columns), height, report.sites[i].site);
-    if (with_tips) draw_round_tips(canvas, report.sites[i], lanes[i], time, x, height);
+    if (with_tips) draw_round_tips(canvas, report.sites[i], time, x, height);
     for (const double cut : time.cuts()) canvas.line(x(cut), 0, x(cut), pitch, "cut");
     chart.add(report.sites[i].site, canvas);
   }

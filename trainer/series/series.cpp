@@ -13,10 +13,10 @@ namespace {
 class SiteSeries {
  public:
   explicit SiteSeries(const SiteReport& site) : site_(site) {
-    for (const auto& record : site.records) {
+    site.visit_records([&](const Record& record) {
       time_ = record.time + site.run.clock_offset_seconds;
       std::visit([this](const auto& event) { take(event); }, record.event);
-    }
+    });
   }
 
   void move_into(std::vector<Series>& all) {
@@ -69,9 +69,8 @@ std::map<int64_t, double> times_of_rounds(const RunReport& report) {
   std::map<int64_t, double> times;
   for (const auto& site : report.sites) {
     const double offset = site.run.clock_offset_seconds;
-    times.try_emplace(0, site.records.front().time + offset);
-    for (const auto milestone : site.milestones) {
-      const auto& record = site.records[milestone];
+    times.try_emplace(0, site.first_seen() + offset);
+    for (const auto& record : site.milestones) {
       if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
         times.try_emplace(round->round, record.time + offset);
       }

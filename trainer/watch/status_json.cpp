@@ -128,7 +128,7 @@ std::pair<double, double> extent_of(const RunReport& report) {
   double begin = seen_of(report.sites.front());
   double end = begin;
   for (const auto& site : report.sites) {
-    begin = std::min(begin, site.records.front().time + site.run.clock_offset_seconds);
+    begin = std::min(begin, site.first_seen() + site.run.clock_offset_seconds);
     end = std::max(end, seen_of(site));
   }
   return {begin, end};
@@ -241,7 +241,7 @@ Json timeline_json(const RunReport& report, double seconds, double now,
     // What goes on now has no record yet.
     const double seen = seen_of(site);
     if (const int kind = present_kind(site); kind >= 0 && !site.end && !is_gone && seen < end) {
-      lane.activities.push_back({{seen, end}, static_cast<std::size_t>(kind), 0});
+      lane.activities.push_back({{seen, end}, static_cast<std::size_t>(kind)});
     }
     json["sites"].push_back(
         {{"site", site.site}, {"runs", runs_json(share_out(lane, kColumns, column_at))}});

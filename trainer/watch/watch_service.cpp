@@ -114,10 +114,17 @@ std::string WatchService::url() const {
 
 void WatchService::run() {
   int64_t silent_looks = 0;
+  std::string failure;
   std::unique_lock lock(mutex_);
   while (!is_ending_) {
     const auto before = version_;
-    follow();
+    try {
+      follow();
+    } catch (const std::exception& error) {
+      // Training does not depend on its page, which shows what was read before.
+      if (failure != error.what()) spdlog::warn("watch: {}", error.what());
+      failure = error.what();
+    }
     silent_looks = version_ == before ? silent_looks + 1 : 0;
     std::string event;
     if (silent_looks == 0) event = sent_event("status", text_of(status()));
@@ -228,7 +235,7 @@ HttpResponse WatchService::answer_api(const HttpRequest& request) {
   }
   if (path == "/api/report") return json_response(report_json(*report));
   if (path == "/api/charts") {
-    // Drawings take time in proportion to the steps, and all readers want the same.
+    // Drawings take a while, and all readers want the same.
     if (charts_.first != version_) charts_ = {version_, text_of(charts_json(*report))};
     return {.type = kJsonType, .body = charts_.second};
   }

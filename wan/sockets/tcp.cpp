@@ -123,10 +123,12 @@ void throw_cannot_listen(int error, const std::string& message) {
   throw ConfigError(message);
 }
 
+// More than some hundred years would overflow, and be over at once.
 Deadline deadline_after(double seconds) {
+  constexpr double kMostSeconds = 1e9;
   return std::chrono::steady_clock::now() +
          std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-             std::chrono::duration<double>(seconds));
+             std::chrono::duration<double>(std::min(seconds, kMostSeconds)));
 }
 
 // Rounded up: a poll() that wakes before the deadline would spin through its last millisecond.

@@ -59,6 +59,7 @@ bool is_temporary_for_listening(int error);
 [[noreturn]] void throw_cannot_listen(int error, const std::string& message);
 
 using Deadline = std::chrono::steady_clock::time_point;
+// Returns now and `seconds`, of which more than 1e9 count as so many.
 Deadline deadline_after(double seconds);
 // Returns milliseconds until `deadline`, rounded up, 0 if it has passed; for poll(2).
 int milliseconds_until(Deadline deadline);

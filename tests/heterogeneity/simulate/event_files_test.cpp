@@ -82,13 +82,14 @@ TEST_CASE("every round's plan is recorded before its steps") {
   const auto report = build_report(folder / "run");
   for (int64_t number = 1; number <= 5; ++number) {
     for (const auto& site : simulation.next_round().sites) {
-      const PlanEvent* plan = nullptr;
-      for (const auto& record : report.sites[site.site].records) {
-        if (const auto* step = std::get_if<StepEvent>(&record.event)) {
-          if (step->round == number && step->step == 1) break;
-        }
-        if (const auto* event = std::get_if<PlanEvent>(&record.event)) plan = event;
-      }
+      std::optional<PlanEvent> plan;
+      bool has_begun = false;
+      report.sites[site.site].visit_records([&](const Record& record) {
+        const auto* step = std::get_if<StepEvent>(&record.event);
+        has_begun = has_begun || (step != nullptr && step->round == number && step->step == 1);
+        const auto* event = std::get_if<PlanEvent>(&record.event);
+        if (event != nullptr && !has_begun) plan = *event;
+      });
       REQUIRE(plan);
       CHECK(plan->round == number);
       CHECK(plan->local_steps == site.steps());

@@ -1,10 +1,18 @@
 #include "trainer/account/site_report.h"
 
+#include <malloc.h>
+
+#include <algorithm>
+#include <iterator>
 #include <random>
 
 #include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/trainer/telemetry/synthetic_run.h"
-#include "trainer/telemetry/event_log.h"
+#include "trainer/base/error.h"
+#include "trainer/report/html_report.h"
+#include "trainer/series/csv.h"
+#include "trainer/telemetry/abandoned.h"
 
 namespace farstep {
 
@@ -55,6 +63,23 @@ std::string text_of(const std::vector<Record>& records) {
   return text;
 }
 
+std::vector<Record> records_of(const SiteReport& site) {
+  std::vector<Record> records;
+  site.visit_records([&](const Record& record) { records.push_back(record); });
+  return records;
+}
+
+// All digits of the figures that a report of this site alone shows.
+std::string figures_of(const SiteReport& site) {
+  RunReport report;
+  report.sites.push_back(site);
+  report.settle();
+  auto text = report_json(report).dump() + html_report(report) + csv_text(series_of(report));
+  for (const auto& record : site.milestones) text += to_record(record).dump();
+  return text + fmt::format("{} {} {}", site.first_seen(), site.last_seen(),
+                            site.progress.activity_text());
+}
+
 }  // namespace
 
 TEST_CASE("counting record by record is counting what without_abandoned() keeps") {
@@ -69,7 +94,7 @@ TEST_CASE("counting record by record is counting what without_abandoned() keeps"
       // At each moment, not only at the end: a page shows all of them.
       if (random() % 5 != 0 && read.size() != file.size()) continue;
       const auto kept = without_abandoned(read);
-      REQUIRE(text_of(site.records) == text_of(kept));
+      REQUIRE(text_of(records_of(site)) == text_of(kept));
       const auto time = account_time(kept);
       REQUIRE(site.time().total.compute_seconds == Approx(time.total.compute_seconds));
       REQUIRE(site.time().total.idle_seconds() == Approx(time.total.idle_seconds()));
@@ -95,14 +120,91 @@ TEST_CASE("counting record by record is counting what without_abandoned() keeps"
       REQUIRE(site.progress.activity() == progress.activity());
       REQUIRE(site.progress.round() == progress.round());
       REQUIRE(site.progress.step() == progress.step());
-      for (const auto milestone : site.milestones) {
-        const auto& event = site.records.at(milestone).event;
-        REQUIRE((std::holds_alternative<RunEvent>(event) ||
-                 std::holds_alternative<ViewEvent>(event) ||
-                 std::holds_alternative<RoundEvent>(event)));
+      std::vector<Record> milestones;
+      std::ranges::copy_if(kept, std::back_inserter(milestones), [](const Record& one) {
+        return std::holds_alternative<RunEvent>(one.event) ||
+               std::holds_alternative<ViewEvent>(one.event) ||
+               std::holds_alternative<RoundEvent>(one.event);
+      });
+      REQUIRE(text_of(site.milestones) == text_of(milestones));
+    }
+  }
+}
+
+TEST_CASE("a site that forgets records has the figures of one that keeps all") {
+  const TemporaryFolder folder;
+  const auto path = folder / "node1" / "events.jsonl";
+  std::mt19937 random(11);
+  for (int trial = 0; trial < 40; ++trial) {
+    const auto file = killed_site(random, trial % 5);
+    write_events(path, file);
+    for (const std::size_t most_recent : {2, 7, 40}) {
+      SiteReport whole("node1");
+      SiteReport site("node1", path, most_recent);
+      for (std::size_t i = 0; i < file.size(); ++i) {
+        whole.add(file[i]);
+        site.add(file[i]);
+        // A resume is where they may part.
+        const bool is_start = std::holds_alternative<RunEvent>(file[i].event);
+        if (!is_start && random() % 40 != 0 && i + 1 != file.size()) continue;
+        REQUIRE(text_of(records_of(site)) == text_of(records_of(whole)));
+        REQUIRE(figures_of(site) == figures_of(whole));
       }
     }
   }
+}
+
+TEST_CASE("memory grows with the rounds and not with the steps") {
+  const auto heap_bytes = [] {
+    const auto heap = ::mallinfo2();
+    return heap.uordblks + heap.hblkhd;
+  };
+  if (heap_bytes() == 0) return;  // the heap of a sanitizer does not count itself
+  // What a site of ten rounds holds, each with so many steps.
+  const auto held_by = [&](const std::filesystem::path& file, int64_t steps) {
+    const auto before = heap_bytes();
+    SiteReport site("node1", file);
+    site.add({0, "node1", RunEvent{}});
+    double time = 0;
+    for (int64_t round = 1; round <= 10; ++round) {
+      site.add({time, "node1", PlanEvent{.round = round, .local_steps = steps}});
+      for (int64_t step = 1; step <= steps; ++step) {
+        site.add({time + 1, "node1",
+                  StepEvent{.round = round, .step = step, .start = time, .seconds = 1, .loss = 1}});
+        ++time;
+      }
+      RoundEvent done;
+      done.round = round;
+      done.local_steps = steps;
+      site.add({time, "node1", done});
+    }
+    REQUIRE(site.steps == 10 * steps);
+    return static_cast<double>(heap_bytes() - before);
+  };
+  constexpr double kMiB = 1 << 20;
+  const double few = held_by("events.jsonl", 2'000);
+  const double many = held_by("events.jsonl", 20'000);
+  CHECK(held_by("", 20'000) > 40 * kMiB);
+  CHECK(few < 8 * kMiB);
+  // The timeline's stretches grow with the logarithm.
+  CHECK(many < few + 2 * kMiB);
+}
+
+TEST_CASE("a site whose file lost records says so when it must read it again") {
+  const TemporaryFolder folder;
+  const auto path = folder / "node1" / "events.jsonl";
+  SyntheticRun run;
+  run.rounds = 2;
+  run.steps = 5;
+  const auto records = run.records(0);
+  write_events(path, records);
+  SiteReport site("node1", path, 4);
+  for (const auto& record : records) site.add(record);
+  write_events(path, {records.front()});
+  CHECK_THROWS_AS(records_of(site), DataError);
+  auto start = std::get<RunEvent>(records.front().event);
+  start.start_step = 1;
+  CHECK_THROWS_WITH(site.add({1e10, "node1", start}), Catch::Contains(path.string()));
 }
 
 TEST_CASE("a link keeps its newest speed and all that it had") {

@@ -301,3 +301,17 @@ TEST_CASE("deadlines that contradict each other are refused") {
   CHECK(refusal("deadlines.coordinator_lost_after_seconds=45").empty());
   CHECK(refusal("deadlines.lost_after_seconds=3").empty());
 }
+
+TEST_CASE("a deadline that no clock can count to is refused and the longest is none") {
+  for (const char* name : {"join", "connect", "heartbeat", "lost_after", "coordinator_lost_after",
+                           "pause", "laggard", "transfer_stall", "leave", "checkpoint"}) {
+    for (const char* value : {"1e10", "1.1e8", "1e300", "-1"}) {
+      INFO(name);
+      CHECK_THAT(
+          refusal(fmt::format("deadlines.{}_seconds={}", name, value)),
+          Contains(fmt::format("run.json: deadlines.{}_seconds: ", name)) && Contains("100000000"));
+    }
+  }
+  CHECK(refusal("deadlines.join_seconds=1e8").empty());
+  CHECK(refusal("deadlines.heartbeat_seconds=0.001").empty());
+}

@@ -4,7 +4,6 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/trainer/telemetry/synthetic_run.h"
 #include "trainer/base/error.h"
 
 namespace farstep {
@@ -19,140 +18,7 @@ void append(const std::filesystem::path& file, std::string_view text) {
   std::ofstream(file, std::ios::app | std::ios::binary) << text;
 }
 
-RunEvent start_at(int64_t round, int64_t step) {
-  RunEvent run;
-  run.version = "1";
-  run.run = "run";
-  run.start_round = round;
-  run.start_step = step;
-  return run;
-}
-
-// Events as short words: "run", "2.3" a step, "wait2" a span, "round2", "eval2", "end".
-std::string words(const std::vector<Record>& records) {
-  std::string text;
-  for (const auto& record : records) {
-    const auto& event = record.event;
-    text += text.empty() ? "" : " ";
-    if (std::holds_alternative<RunEvent>(event)) text += "run";
-    if (std::holds_alternative<EndEvent>(event)) text += "end";
-    if (std::holds_alternative<CheckpointEvent>(event)) text += "saved";
-    if (const auto* step = std::get_if<StepEvent>(&event)) {
-      text += fmt::format("{}.{}", step->round, step->step);
-    } else if (const auto* span = std::get_if<SpanEvent>(&event)) {
-      text += fmt::format("{}{}", name_of(span->cause), span->round);
-    } else if (const auto* sync = std::get_if<SyncEvent>(&event)) {
-      text += fmt::format("sync{}:{}", sync->round, sync->fragment);
-    } else if (const auto* round = std::get_if<RoundEvent>(&event)) {
-      text += fmt::format("round{}", round->round);
-    } else if (const auto* view = std::get_if<ViewEvent>(&event)) {
-      text += fmt::format("view{}", view->round);
-    } else if (const auto* evaluation = std::get_if<EvaluationEvent>(&event)) {
-      text += fmt::format("eval{}", evaluation->round);
-    }
-  }
-  return text;
-}
-
-Record step(int64_t round, int64_t step) {
-  return {0, "a", StepEvent{.round = round, .step = step}};
-}
-Record span(SpanCause cause, int64_t round) {
-  return {0, "a", SpanEvent{cause, round}};
-}
-Record run(int64_t round, int64_t step) {
-  return {0, "a", start_at(round, step)};
-}
-Record synced(int64_t round, int64_t fragment) {
-  return {0, "a", SyncEvent{.round = round, .fragment = fragment}};
-}
-Record committed(int64_t round) {
-  RoundEvent event;
-  event.round = round;
-  return {0, "a", event};
-}
-Record evaluated(int64_t round) {
-  return {0, "a", EvaluationEvent{round}};
-}
-Record saved(int64_t round) {
-  return {0, "a", CheckpointEvent{round, 0, "folder", 1}};
-}
-Record end() {
-  return {0, "a", EndEvent{Outcome::kInterrupted, ""}};
-}
-
-// Two rounds of two steps, and one step of the third.
-std::vector<Record> first_process() {
-  return {run(0, 0),
-          step(1, 1),
-          step(1, 2),
-          span(SpanCause::kWait, 1),
-          committed(1),
-          evaluated(1),
-          saved(1),
-          step(2, 1),
-          span(SpanCause::kData, 2),
-          step(2, 2),
-          span(SpanCause::kWait, 2),
-          committed(2),
-          evaluated(2),
-          step(3, 1),
-          span(SpanCause::kCheckpoint, 3),
-          saved(2),
-          end()};
-}
-
-std::string after_resume(int64_t round, int64_t steps) {
-  auto records = first_process();
-  records.push_back(run(round, steps));
-  return words(without_abandoned(records));
-}
-
 }  // namespace
-
-TEST_CASE("a site that resumes after a fragment keeps what belongs to its sync") {
-  const std::vector<Record> before = {run(0, 0),    step(1, 1),
-                                      step(1, 2),   span(SpanCause::kWan, 1),
-                                      synced(1, 0), step(1, 3),
-                                      step(1, 4),   span(SpanCause::kWan, 1),
-                                      synced(1, 1), span(SpanCause::kData, 1),
-                                      committed(1)};
-  struct Row {
-    int64_t steps, fragments;
-    std::string kept;
-  };
-  const std::vector<Row> table = {
-      {2, 0, "run 1.1 1.2 run"},
-      {2, 1, "run 1.1 1.2 wan1 sync1:0 run"},
-      {3, 1, "run 1.1 1.2 wan1 sync1:0 1.3 run"},
-      {4, 1, "run 1.1 1.2 wan1 sync1:0 1.3 1.4 run"},
-      {4, 2, "run 1.1 1.2 wan1 sync1:0 1.3 1.4 wan1 sync1:1 run"},
-  };
-  for (const auto& row : table) {
-    auto records = before;
-    auto resumed = start_at(0, row.steps);
-    resumed.start_fragments = row.fragments;
-    records.push_back({0, "a", resumed});
-    CHECK(words(without_abandoned(records)) == row.kept);
-  }
-}
-
-TEST_CASE("a resumed run keeps the links of its rounds and the change that its next round has") {
-  const std::vector<Record> before = {run(0, 0),
-                                      step(1, 1),
-                                      committed(1),
-                                      {0, "a", LinkEvent{.round = 1}},
-                                      {0, "a", SyncChangeEvent{.round = 2}},
-                                      step(2, 1),
-                                      committed(2),
-                                      {0, "a", LinkEvent{.round = 2}},
-                                      {0, "a", SyncChangeEvent{.round = 3}}};
-  for (const auto& [round, kept] : {std::pair{1, 5}, {2, 9}}) {
-    auto records = before;
-    records.push_back(run(round, 0));
-    CHECK(std::ssize(without_abandoned(records)) == kept + 1);
-  }
-}
 
 TEST_CASE("a whole file is read without a note") {
   const TemporaryFolder folder;
@@ -229,95 +95,42 @@ TEST_CASE("a follower reports a corrupt line and a file that became shorter") {
   CHECK_THROWS_AS(follower.poll(), DataError);
 }
 
-TEST_CASE("resuming at the end of a round drops what followed it") {
-  CHECK(after_resume(1, 0) == "run 1.1 1.2 wait1 round1 eval1 saved run");
-  CHECK(after_resume(2, 0) ==
-        "run 1.1 1.2 wait1 round1 eval1 saved 2.1 data2 2.2 wait2 round2 eval2 run");
-}
-
-TEST_CASE("resuming within a round keeps the steps that were done and their spans") {
-  CHECK(after_resume(1, 1) == "run 1.1 1.2 wait1 round1 eval1 saved 2.1 run");
-  // All local steps done and the sync abandoned: its wait is gone with it.
-  CHECK(after_resume(1, 2) == "run 1.1 1.2 wait1 round1 eval1 saved 2.1 data2 2.2 run");
-  CHECK(after_resume(2, 1) ==
-        "run 1.1 1.2 wait1 round1 eval1 saved 2.1 data2 2.2 wait2 round2 eval2 3.1 run");
-}
-
-TEST_CASE("resuming where nothing was abandoned drops nothing") {
-  auto records = first_process();
-  records.push_back(committed(3));
-  const auto whole = words(records);
-  records.push_back(run(3, 0));
-  CHECK(words(without_abandoned(records)) == whole + " run");
-}
-
-TEST_CASE("the round in which a site was lost does not count when it comes back") {
-  // Lost in round 3; the state that it took is that after round 5.
-  CHECK(after_resume(5, 0) ==
-        "run 1.1 1.2 wait1 round1 eval1 saved 2.1 data2 2.2 wait2 round2 eval2 run");
-  // It attended round 6, trained in 7, was lost in 8 and came back once more.
-  auto records = first_process();
-  for (const auto& record :
-       {run(5, 0), span(SpanCause::kWait, 6),
-        Record{0, "a", ViewEvent{6, 3, {"a", "b"}, std::nullopt, "a", std::nullopt}}, evaluated(6),
-        step(7, 1), committed(7), span(SpanCause::kEvaluate, 7), step(8, 1), run(11, 0)}) {
-    records.push_back(record);
+TEST_CASE("a long file comes in pieces and a line longer than a piece comes whole") {
+  const TemporaryFolder folder;
+  const auto file = folder / "events.jsonl";
+  std::string text;
+  while (text.size() < 3'000'000) text += kLine;
+  append(file, text);
+  EventFollower follower(file);
+  std::size_t found = 0;
+  std::size_t pieces = 0;
+  for (auto records = follower.poll_some(); !records.empty(); records = follower.poll_some()) {
+    CHECK(records.size() * kLine.size() <= 1 << 20);
+    found += records.size();
+    ++pieces;
   }
-  CHECK(words(without_abandoned(records)) ==
-        "run 1.1 1.2 wait1 round1 eval1 saved 2.1 data2 2.2 wait2 round2 eval2 "
-        "run wait6 view6 eval6 7.1 round7 evaluate7 run");
+  CHECK(pieces == 3);
+  CHECK(found * kLine.size() == text.size());
+  CHECK(EventFollower(file).poll().size() == found);
+
+  const auto end =
+      to_record({1, "a", EndEvent{Outcome::kFailed, std::string(2'500'000, 'x')}}).dump() + "\n";
+  append(file, end + std::string(kLine));
+  const auto rest = follower.poll();
+  REQUIRE(rest.size() == 2);
+  CHECK(std::get<EndEvent>(rest[0].event).message.size() == 2'500'000);
+  CHECK(follower.note().empty());
 }
 
-TEST_CASE("a resume before a change of the membership drops it") {
-  std::vector<Record> records = {run(0, 0), step(1, 1), committed(1)};
-  records.push_back({0, "a", ViewEvent{1, 2, {"a"}, "b", std::nullopt, "silent"}});
-  const auto whole = words(records);
-  for (const auto& record : {step(2, 1), run(1, 0)}) records.push_back(record);
-  CHECK(words(without_abandoned(records)) == whole + " run");
-  records.push_back(run(0, 1));
-  CHECK(words(without_abandoned(records)) == "run 1.1 run");
-}
-
-TEST_CASE("a fresh run in the same folder drops everything before it") {
-  CHECK(after_resume(0, 0) == "run");
-}
-
-TEST_CASE("a second resume further back drops the first one too") {
-  auto records = first_process();
-  for (const auto& record : {run(2, 0), step(3, 1), step(3, 2), committed(3), run(1, 1)}) {
-    records.push_back(record);
-  }
-  CHECK(words(without_abandoned(records)) == "run 1.1 1.2 wait1 round1 eval1 saved 2.1 run");
-}
-
-TEST_CASE("resuming at any step and redoing the rest counts every step once") {
-  SyntheticRun synthetic;
-  synthetic.step_seconds = {0.25};
-  synthetic.rounds = 3;
-  synthetic.steps = 3;
-  const auto whole = synthetic.records(0);
-  for (std::size_t stop = 1; stop < whole.size(); ++stop) {
-    for (int64_t round = 0; round < 3; ++round) {
-      for (int64_t step = 0; step < 3; ++step) {
-        // The second process redoes all from (round, step) on; a round has a plan and 12 more.
-        const auto resumed = whole.begin() + 1 + round * 13 + (step == 0 ? 0 : step + 1);
-        if (resumed - whole.begin() > std::ptrdiff_t(stop)) continue;
-        std::vector<Record> records(whole.begin(), whole.begin() + std::ptrdiff_t(stop));
-        records.push_back({0, "node1", start_at(round, step)});
-        records.insert(records.end(), resumed, whole.end());
-        const auto kept = without_abandoned(records);
-        std::string steps;
-        for (const auto& record : kept) {
-          if (!std::holds_alternative<RunEvent>(record.event)) steps += words({record}) + " ";
-        }
-        std::string expected;
-        for (const auto& record : whole) {
-          if (!std::holds_alternative<RunEvent>(record.event)) expected += words({record}) + " ";
-        }
-        CHECK(steps == expected);
-      }
-    }
-  }
+TEST_CASE("a follower that passes over lines counts them and reads what comes then") {
+  const TemporaryFolder folder;
+  const auto file = folder / "events.jsonl";
+  EventFollower follower(file);
+  follower.skip();
+  append(file, "nonsense\n" + std::string(2'500'000, 'x') + "\n" + std::string(kLine.substr(0, 9)));
+  follower.skip();
+  append(file, std::string(kLine.substr(9)) + "{}\n");
+  CHECK_THROWS_WITH(follower.poll(), Catch::Contains("events.jsonl:4: "));
 }
 
 }  // namespace farstep

@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/trainer/telemetry/synthetic_run.h"
-#include "trainer/telemetry/event_log.h"
+#include "trainer/telemetry/abandoned.h"
 
 namespace farstep {
 

@@ -140,3 +140,13 @@ TEST_CASE("to ask a broken connection for its other end is no error, and gives n
   CHECK(SocketAddress::remote_of(pair.client.fd()) == SocketAddress::local_of(pair.server.fd()));
   CHECK(::getpeername(-1, reinterpret_cast<sockaddr*>(&storage), &size) == -1);
 }
+
+TEST_CASE("a deadline of any length is later than a shorter one") {
+  const auto first = deadline_after(1e8);
+  CHECK(first > deadline_after(1));
+  for (const double seconds : {1e10, 1e18, 1e300}) {
+    CHECK(deadline_after(seconds) > first);
+    CHECK(milliseconds_until(deadline_after(seconds)) > 0);
+  }
+  CHECK(milliseconds_until(deadline_after(-1)) == 0);
+}

@@ -55,7 +55,9 @@ SocketAddress address_in(const std::vector<char>& gloo_address) {
 }  // namespace
 
 milliseconds to_milliseconds(double seconds) {
-  return std::max(milliseconds(1), milliseconds(static_cast<int64_t>(seconds * 1e3)));
+  constexpr double kMostSeconds = 1e9;
+  const double limited = std::min(seconds, kMostSeconds);
+  return std::max(milliseconds(1), milliseconds(static_cast<int64_t>(limited * 1e3)));
 }
 
 // Watchers end before the connections close: to them a closing connection would be a lost peer.

@@ -29,7 +29,8 @@
 
 namespace farstep {
 
-// Returns at least one millisecond, because Gloo reads 0 as "for ever" in some places.
+// Returns at least one millisecond, because Gloo reads 0 as "for ever" in some places, and at most
+// 1e9 seconds, because Gloo adds it to a clock that counts nanoseconds.
 std::chrono::milliseconds to_milliseconds(double seconds);
 
 // One connection with a peer. Gloo binds the listening port to the device. So each lane has a

@@ -9,6 +9,7 @@
 #include "tests/wan/transport/run_ranks.h"
 #include "tests/wan/transport/transport_contract.h"
 #include "wan/sockets/tcp.h"
+#include "wan/transport/gloo/gloo_connections.h"
 
 using namespace farstep;
 
@@ -222,4 +223,13 @@ TEST_CASE("a stranger from another address cannot reach a port that waits for it
   });
   pollfd entry{stranger.fd(), POLLOUT, 0};
   CHECK(::poll(&entry, 1, 0) == 0);  // still knocking
+}
+
+TEST_CASE("a time of any length is one that Gloo can add to its clock") {
+  using std::chrono::milliseconds;
+  CHECK(to_milliseconds(0) == milliseconds(1));
+  CHECK(to_milliseconds(1.5) == milliseconds(1500));
+  for (const double seconds : {1e9, 1e10, 1e300}) {
+    CHECK(to_milliseconds(seconds) == milliseconds(1'000'000'000'000));
+  }
 }
