@@ -25,7 +25,7 @@ namespace {
 
 // Lines come at once from a sender that has connected; a stranger is dropped after so long.
 constexpr double kLineSeconds = 5;
-constexpr std::size_t kMostVisitors = 64;  // so that strangers cannot use up the descriptors
+constexpr std::size_t kMostSenders = 64;  // so that strangers cannot use up the descriptors
 // Long enough to spare a receiver that restarts, short beside the shortest stall deadline.
 constexpr double kRetrySeconds = 0.2;
 // The kernel repeats a first packet that is lost after 1 s.
@@ -195,7 +195,7 @@ void BulkReceiver::admit() {
                                     std::strerror(errno)));
   }
   visitors_.push_back({std::move(visitor), deadline_after(kLineSeconds)});
-  if (visitors_.size() > kMostVisitors) visitors_.pop_front();
+  if (visitors_.size() > kMostSenders) visitors_.pop_front();
 }
 
 // A sender connects anew when its line has failed, of which this side may have heard nothing. What
