@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 """Takes the pictures of docs/gallery.md, from the runs of scripts/quickstart.sh and a made-up one.
 
-    take_pictures.py QUICKSTART_RUNS DOCS
-
 It needs Chromium; FARSTEP_BINARY names the program.
 """
 
+import argparse
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -53,7 +51,11 @@ def take_live(browser: Browser, run: Path, *pictures: tuple):
 
 def main():
     """The command line."""
-    runs, docs = Path(sys.argv[1]), Path(sys.argv[2])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", type=Path, help="the folder that scripts/quickstart.sh made")
+    parser.add_argument("docs", type=Path, help="where the pictures are written")
+    arguments = parser.parse_args()
+    runs, docs = arguments.runs, arguments.docs
     with Browser() as browser, tempfile.TemporaryDirectory() as folder:
         browser.call("Emulation.setScrollbarsHidden", hidden=True)
         take_report(browser, runs / "uniform", docs / "gallery" / "report_uniform.png")

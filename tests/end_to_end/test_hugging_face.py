@@ -51,7 +51,7 @@ json.dump([[each, model.encode(text), made.decode(each)] for each, text in zip(i
 # and writes it to argv[2].
 TRAIN_UNIGRAM = """
 import json, sys, sentencepiece
-sentencepiece.SentencePieceTrainer.train(input=sys.argv[1], model_prefix="unused", model_type="unigram", vocab_size=1024,
+sentencepiece.SentencePieceTrainer.train(input=sys.argv[1], model_type="unigram", vocab_size=1024,
                                          model_writer=open(sys.argv[2], "wb"), minloglevel=2, num_threads=1,
                                          **json.loads(sys.argv[3]))
 """

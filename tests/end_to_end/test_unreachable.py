@@ -133,7 +133,7 @@ class Unreachable(ClusterTest):
             holder.listen()
             self.start_third(cluster, started)
             self.assertEqual(started["node3"].wait(timeout=60), 4, cluster.log("node3"))
-            self.assertIn(f"node3 cannot listen on {ADDRESS}:{port} (Address already in use)",
+            self.assertIn(f"network.port: cannot listen on {ADDRESS}:{port} (Address already in use)",
                           cluster.log("node3"))
             self.wait_for_rounds(cluster)
             self.assertEqual(by_event(cluster, "node1", "view")[-1]["lost"], "node3")

@@ -5,9 +5,11 @@
 #include <cstdio>
 
 #include "heterogeneity/knowledge/site_profile.h"
+#include "tests/fuzz/corpus.h"
 #include "tests/fuzz/donated_run.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/journal_run.h"
+#include "tests/fuzz/record_seeds.h"
 #include "tests/support/source_folder.h"
 #include "trainer/base/system/file.h"
 #include "trainer/checkpoint/train_state.h"
@@ -17,7 +19,6 @@
 #include "trainer/data/tokens/token_dataset.h"
 #include "trainer/probe/site_note.h"
 #include "trainer/settings/load_config.h"
-#include "trainer/telemetry/event.h"
 #include "wan/lab/lab_spec.h"
 #include "wan/link/lab_file.h"
 #include "wan/membership/journal.h"
@@ -30,25 +31,6 @@
 using namespace farstep;
 
 namespace {
-
-namespace fs = std::filesystem;
-
-class Corpus {
- public:
-  explicit Corpus(fs::path root) : root_(std::move(root)) {}
-
-  fs::path folder(const std::string& target) const {
-    make_folder(root_ / target);
-    return root_ / target;
-  }
-  void add(const std::string& target, std::string_view seed) {
-    write_file(folder(target) / fmt::format("seed-{:02}", seeds_++), seed);
-  }
-
- private:
-  const fs::path root_;
-  int seeds_ = 0;
-};
 
 RunConfig small_run() {
   RunConfig run;
@@ -299,84 +281,6 @@ void add_data(Corpus& corpus) {
   add_parquet(corpus);
   corpus.add("images", std::string("\0\0\10\2\0\0\0\2\0\0\0\3abcdef", 18));
   corpus.add("images", std::string("\7") + std::string(3072, 'p'));
-}
-
-template <typename Body>
-std::string line_of(const std::string& site, Body body, double time) {
-  return to_record({time, site, std::move(body)}).dump() + "\n";
-}
-
-std::string events_of(const std::string& site, int64_t id) {
-  RunEvent run;
-  run.version = "1";
-  run.run = "run";
-  run.site_id = id;
-  run.sites = {"a", "b"};
-  run.devices = {"cpu"};
-  run.sequence_length = 8;
-  run.rounds = 2;
-  auto text = line_of(site, run, 100);
-  for (int64_t round = 1; round <= 2; ++round) {
-    const double start = 100.0 * static_cast<double>(round);
-    PlanEvent plan{round, 1, 4, 4, "equal", 1.0, 0.5};
-    text += line_of(site, plan, start);
-    StepEvent step{round, 1, start, 1, 0.1, 7.5, 1.0, 0.001, 32, {1.0}};
-    text += line_of(site, step, start + 1);
-    SpanEvent span{SpanCause::kWait, round, start + 1, 2};
-    text += line_of(site, span, start + 3);
-    SyncEvent sync;
-    sync.round = round;
-    text += line_of(site, sync, start + 3);
-    RoundEvent committed;
-    committed.round = round;
-    committed.train_loss = 7.5;
-    committed.tokens = 32;
-    text += line_of(site, committed, start + 4);
-    LinkEvent link;
-    link.round = round;
-    link.peer = site == "a" ? "b" : "a";
-    link.bits_per_second = 1e6;
-    text += line_of(site, link, start + 4);
-    EvaluationEvent evaluation;
-    evaluation.round = round;
-    evaluation.tokens = 8;
-    evaluation.loss_sum = 50;
-    text += line_of(site, evaluation, start + 5);
-  }
-  return text;
-}
-
-// Whole files in one piece, and line by line with restarts.
-void add_records(Corpus& corpus) {
-  const char next = 8, after_restart = 10;
-  std::string pieces;
-  for (const auto& text : {events_of("a", 0), events_of("b", 1)}) {
-    const char site = pieces.empty() ? 0 : 1;
-    corpus.add("records", static_cast<char>(next + site) + text);
-    for (std::size_t begin = 0, end; begin < text.size(); begin = end) {
-      end = text.find('\n', begin) + 1;
-      const bool restarts = begin > 0 && end % 3 == 0;
-      pieces += static_cast<char>((restarts ? after_restart : next) + site);
-      pieces += text.substr(begin, end - begin) + '\0';
-    }
-  }
-  corpus.add("records", pieces);
-}
-
-void add_events(Corpus& corpus) {
-  corpus.add("events", events_of("a", 0));
-  corpus.add("events", events_of("a", 0) + '\0' + events_of("b", 1));
-  auto resumed = events_of("a", 0);
-  RunEvent again;
-  again.version = "1";
-  again.run = "run";
-  again.sites = {"a"};
-  again.devices = {"cpu"};
-  again.sequence_length = 8;
-  again.start_round = 1;
-  corpus.add("events", resumed + line_of("a", again, 900) + line_of("a", SyncChangeEvent{}, 901) +
-                           line_of("a", ViewEvent{2, 2, {"a"}, "b", std::nullopt, "silent"}, 901) +
-                           line_of("a", CheckpointEvent{}, 902) + line_of("a", EndEvent{}, 903));
 }
 
 // The state after the first round, and with settings of the syncs that were chosen since.
