@@ -93,7 +93,8 @@ TEST_CASE("an unreadable file is told, and the other sites are reported without 
   const auto text = read_file(file);
   const auto parts_of_others = [&](const RunFollower& follower) {
     Json parts = Json::array();
-    for (const auto& site : report_json(*follower.report())["sites"]) {
+    const auto report = report_json(*follower.report());
+    for (const auto& site : report["sites"]) {
       if (site["site"] != "node2") parts.push_back(site);
     }
     return parts;
