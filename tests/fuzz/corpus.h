@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tests/support/write_file.h"
 #include "trainer/base/system/file.h"
 
 namespace farstep {
