@@ -55,8 +55,8 @@ class FakeHandover : public Handover {
                              .momentum = run.strategy.outer_momentum()});
       }
     }
+    meeting_.note_handover();  // before the newcomer has the state, and comes
     if (!is_slow) copy();
-    meeting_.note_handover();
   }
   void wait_for_copies() override { copy(); }
   // Copies what is not copied yet. Any thread may call it.

@@ -185,6 +185,7 @@ class Meeting {
     auto members = members_[generation_];
     members.insert(std::ranges::upper_bound(members, site), site);
     newcomers_.erase(site);
+    are_handed_over_ = !newcomers_.empty();
     members_[++generation_] = std::move(members);
     changed_.notify_all();
   }
