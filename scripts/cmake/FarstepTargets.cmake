@@ -2,7 +2,7 @@
 #
 # farstep_library(NAME SOURCES a.cpp ... [CUDA b.cu c.cpp ...] [DEPS base ...] [LINK outside::target ...]
 #                 [TORCH] [COLD] [REPLACED])
-#   COLD: no loop of its own is over values, tokens or records.
+#   COLD: has no loop over values, tokens or records, and is compiled with -O1.
 #   REPLACED: tests link other builds of some sources first, so each source is an object of its own.
 #   DEPS are other layers; TORCH gives the sources LibTorch and its precompiled header. CUDA sources
 #   are left out of a build without CUDA; a .cu may not include LibTorch's headers, nor fmt's.
@@ -19,7 +19,8 @@ function(farstep_library name)
   endif()
   farstep_link(farstep_${name} PUBLIC "${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" plain)
   if(ARG_COLD)
-    # Compiles in two thirds of the time of -O3. Such code takes no time in a run.
+    # Compiles in two thirds of the time of -O3. The linker may take an inline function that others
+    # share from here: docs/results.md has what that costs.
     target_compile_options(farstep_${name}
       PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
   endif()
