@@ -14,21 +14,27 @@ cd "$(dirname "$0")/.."
 presets=(release asan tsan fuzz)
 results=build/test-results
 mkdir -p "$results"
-rm -f "$results"/*.log
+rm -f "$results"/*.log "$results/built"
 
 fail_early() {
-  wait  # for set-up, which may go on
   printf '%s\n' "$1"
   printf '0 passed, 1 failed\n'
   exit 1
 }
 
-# build_preset PRESET: says why if it fails.
+# end_builds: what still builds ends with this script, whatever ends it.
+builds=''
+end_builds() {
+  [ -z "$builds" ] || kill -- "-$builds" 2>/dev/null
+  wait 2>/dev/null  # bash tells of an ended group after the last line else
+  rm -f "$results/built"
+}
+trap end_builds EXIT
+trap 'exit 143' INT TERM
+
+# build_preset PRESET: fails if it does not build; the text is in PRESET-build.txt.
 build_preset() {
-  cmake --preset "$1" -DFARSTEP_TESTS=ON >"$results/$1-configure.txt" 2>&1 ||
-    { cat "$results/$1-configure.txt" >&2; return 1; }
-  cmake --build --preset "$1" >"$results/$1-build.txt" 2>&1 ||
-    { tail -n 60 "$results/$1-build.txt" >&2; return 1; }
+  { cmake --preset "$1" -DFARSTEP_TESTS=ON && cmake --build --preset "$1"; } >"$results/$1-build.txt" 2>&1
 }
 
 # build_all: prints the name of each preset as soon as it is built, or "PRESET failed" and ends.
@@ -46,18 +52,24 @@ build_all() {
 scripts/setup.sh --tests || fail_early "set-up failed"
 # Tests on the release build need PyTorch, the build does not. FARSTEP_ORACLES=off leaves it out.
 scripts/setup.sh --oracles >"$results/oracles.txt" 2>&1 &
-oracles=$! num_tested=0
+oracles=$!
+mkfifo "$results/built"
+set -m  # the builds are a process group, and end as one
+build_all >"$results/built" &
+builds=$!
+set +m
+num_tested=0
 while read -r preset state <&3; do
-  [ -z "$state" ] || fail_early "the $preset build failed"
+  [ -z "$state" ] || { tail -n 60 "$results/$preset-build.txt"; fail_early "the $preset build failed"; }
   if [ -n "$oracles" ]; then
-    wait "$oracles" || { cat "$results/oracles.txt"; fail_early "set-up of the oracles failed"; }
+    wait "$oracles" || { tail -n 60 "$results/oracles.txt"; fail_early "set-up of the oracles failed"; }
     oracles=''
   fi
   num_tested=$((num_tested + 1))
   printf '\n== %s: tests\n' "$preset"
   # What fails is counted below.
   ctest --preset "$preset" --repeat until-pass:2 2>&1 3<&- | tee "$results/$preset.log"
-done 3< <(build_all)
+done 3<"$results/built"
 [ "$num_tested" = "${#presets[@]}" ] || fail_early "the builds ended after $num_tested presets"
 
 # CTest closes with "98% tests passed, 2 tests failed out of 150", which counts skipped ones as passed.

@@ -1,0 +1,88 @@
+"""How scripts/test.sh builds, tests and counts, with programs that stand in for CMake and CTest."""
+
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
+
+from stand_in import SOURCE, StandIns
+
+# A build that hangs does so until it is ended, and then says so.
+CMAKE = """
+preset=$(printf '%s\\n' "$@" | grep -A1 -x -e --preset | tail -n 1)
+echo "$1 $preset" >>"$(dirname "$0")/cmake.txt"
+[ "$1" = --build ] || exit 0
+echo "compiling $preset"
+[ "$preset" != "${BROKEN:-}" ] || { echo "$preset: no such type"; exit 1; }
+[ "$preset" != "${HANGING:-}" ] || { sleep 600 & echo $! >"$(dirname "$0")/hanging.txt"; wait; }
+"""
+CTEST = """
+[ "$2" = asan ] && echo '50% tests passed, 1 tests failed out of 2' && exit 8
+echo '100% tests passed, 0 tests failed out of 3'
+"""
+
+
+class TestScript(unittest.TestCase):
+    """A tree of nothing but the script."""
+
+    def setUp(self):
+        self.tree = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.tree)
+        scripts = self.tree / "scripts"
+        scripts.mkdir()
+        for name in ("test.sh", "script_help.sh"):
+            shutil.copy(SOURCE / "scripts" / name, scripts)
+        self.programs = StandIns(self.tree / "programs")
+        self.programs.put("cmake", CMAKE)
+        self.programs.put("ctest", CTEST)
+        self.set_up("exit 0")
+
+    def set_up(self, body: str):
+        """What scripts/setup.sh does."""
+        setup = self.tree / "scripts/setup.sh"
+        setup.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+        setup.chmod(0o755)
+
+    def run_tests(self, **environment: str) -> tuple[int, list[str]]:
+        """The script's exit status and lines."""
+        result = self.programs.run("scripts/test.sh", cwd=self.tree, **environment)
+        self.assertEqual(result.stderr, "")
+        return result.returncode, result.stdout.splitlines()
+
+    def test_it_counts_the_tests_of_all_presets(self):
+        status, lines = self.run_tests()
+        self.assertEqual(lines[-1], "10 passed, 1 failed")
+        self.assertEqual(status, 1)
+        self.assertEqual([line.split()[1] for line in lines if line.startswith("== ")],
+                         ["release:", "asan:", "tsan:", "fuzz:"])
+
+    def test_a_failed_build_is_shown_and_ends_it(self):
+        status, lines = self.run_tests(BROKEN="asan")
+        self.assertEqual(lines[-1], "0 passed, 1 failed")
+        self.assertIn("asan: no such type", lines)
+        self.assertIn("the asan build failed", lines)
+        self.assertEqual(status, 1)
+        self.assertNotIn("--build tsan", self.programs.take_lines("cmake.txt"))
+
+    def test_a_failure_ends_what_still_builds(self):
+        # The release build tells that it is done; oracles fail while the next one hangs.
+        self.set_up('[ "$1" = --tests ] && exit 0\n'
+                    "until [ -e programs/hanging.txt ]; do sleep 0.05; done\n"
+                    "echo 'no network'; exit 1")
+        status, lines = self.run_tests(HANGING="asan")
+        self.assertEqual(lines[-3:], ["no network", "set-up of the oracles failed",
+                                      "0 passed, 1 failed"])
+        self.assertEqual(status, 1)
+        process = Path("/proc") / self.programs.take_lines("hanging.txt")[0] / "stat"
+        # Ended, if nobody has asked yet how.
+        self.assertTrue(not process.exists() or process.read_text().split()[2] == "Z")
+
+    def test_failed_set_up_is_the_end(self):
+        self.set_up("exit 3")
+        status, lines = self.run_tests()
+        self.assertEqual(lines, ["set-up failed", "0 passed, 1 failed"])
+        self.assertEqual(status, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
