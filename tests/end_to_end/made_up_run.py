@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes the records of a made-up run, for looking at its pages: any number of sites and rounds.
 
-    made_up_run.py FOLDER [--sites 4] [--rounds 16] [--of 40] [--now] [--trouble]
+    made_up_run.py FOLDER [--sites 4] [--rounds 16] [--of 40] [--now [--waiting]] [--trouble]
 
-The run ends after its rounds; with --now it goes on, and its last record is of this moment. With --trouble the
+The run ends after its rounds; with --now it goes on, and its last record is of this moment: in the middle of the next
+round, or with --waiting at its end, where the sites may wait for any time without an alarm. With --trouble the
 last site is lost after half of the rounds, and the link of the second one becomes slow. The second site has a long
 name.
 """
@@ -22,12 +23,11 @@ START = 1_700_000_000
 
 
 class Site:
-    """Appends records of one site; its clock is the coordinator's."""
+    """Collects records of one site; its clock is the coordinator's."""
 
     def __init__(self, folder: Path, names: list[str], index: int, rounds: int, start: float):
         self.name, self.now = names[index], start
-        (folder / self.name).mkdir(parents=True, exist_ok=True)
-        self.file = open(folder / self.name / "events.jsonl", "w", encoding="utf-8")
+        self.file, self.records = folder / self.name / "events.jsonl", []
         self.step_seconds = 0.2 + 0.05 * (index * 7 % 5)
         self.random = random.Random(index)
         self.add("run", version="0", run="made-up", site_id=index, sites=names, devices=["NVIDIA GeForce RTX 2080 Ti"],
@@ -35,9 +35,16 @@ class Site:
                  start_step=0, start_fragments=0, trains=True, reads_data=True, clock_offset_seconds=0)
 
     def add(self, event: str, **fields: object):
-        """Writes a record of the present moment."""
-        record = {"event": event, "time": self.now, "site": self.name} | fields
-        self.file.write(json.dumps(record) + "\n")
+        """Adds a record of the present moment."""
+        self.records.append({"event": event, "time": self.now, "site": self.name} | fields)
+
+    def write(self, later_seconds: float = 0):
+        """Writes all records, each so much later."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.file, "w", encoding="utf-8") as file:
+            for record in self.records:
+                times = {field: record[field] + later_seconds for field in ("time", "start") if field in record}
+                file.write(json.dumps(record | times) + "\n")
 
     def span(self, cause: str, number: int, seconds: float):
         """Lets time pass without training."""
@@ -86,7 +93,7 @@ def loss_after(rounds_done: float, rounds: int) -> float:
 
 
 def write_run(folder: Path, sites: int = 4, rounds: int = 16, of: int | None = None, is_live: bool = False,
-              has_trouble: bool = False) -> list[str]:
+              has_trouble: bool = False, is_waiting: bool = False) -> list[str]:
     """Writes FOLDER/<site>/events.jsonl; returns the sites' names. `of` is the number of all rounds."""
     names = [*NAMES, *(f"node{number}" for number in range(5, sites + 1))][:sites]
     of = of or rounds
@@ -113,25 +120,14 @@ def write_run(folder: Path, sites: int = 4, rounds: int = 16, of: int | None = N
                 site.validate(number, of)
     for site in there:
         if is_live:
-            site.train(rounds + 1, STEPS // 2, of)
+            site.train(rounds + 1, STEPS if is_waiting else STEPS // 2, of)
         else:
             site.add("end", outcome="done", message="")
-    last = max(site.now for site in all_sites)
+    # Of all sites by the same time, so that they stay in step.
+    later_seconds = time.time() - max(site.now for site in all_sites) if is_live else 0
     for site in all_sites:
-        site.file.close()
-        if is_live:
-            move(Path(site.file.name), time.time() - last)
+        site.write(later_seconds)
     return names
-
-
-def move(file: Path, seconds: float):
-    """Lets all records be as many seconds later."""
-    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    for record in records:
-        for field in ("time", "start"):
-            if field in record:
-                record[field] += seconds
-    file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
 def main():
@@ -142,9 +138,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=16)
     parser.add_argument("--of", type=int)
     parser.add_argument("--now", action="store_true")
+    parser.add_argument("--waiting", action="store_true")
     parser.add_argument("--trouble", action="store_true")
     options = parser.parse_args()
-    write_run(options.folder, options.sites, options.rounds, options.of, options.now, options.trouble)
+    write_run(options.folder, options.sites, options.rounds, options.of, options.now, options.trouble,
+              options.waiting)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,16 @@ It needs Chromium; FARSTEP_BINARY names the program.
 """
 
 import argparse
+import select
 import subprocess
 import tempfile
 from pathlib import Path
 
 from browser import Browser
-from cluster import FARSTEP, free_port
+from cluster import FARSTEP
 from made_up_run import write_run
 
+START_SECONDS = 30
 DRAWN = "document.querySelectorAll('#idle .bars, #loss .curves, #timeline svg').length === 3"
 
 
@@ -38,13 +40,17 @@ def take_report(browser: Browser, run: Path, file: Path):
 
 def take_live(browser: Browser, run: Path, *pictures: tuple):
     """The live page of a run; a picture has the last arguments of take()."""
-    address = f"127.0.0.1:{free_port()}"
-    with subprocess.Popen([str(FARSTEP), "watch", str(run), "--listen", address], stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, text=True) as page:
+    with subprocess.Popen([str(FARSTEP), "watch", str(run), "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE,
+                          text=True) as page:
         try:
-            page.stdout.readline()  # it listens
+            # One line, when it listens: the address, with the port that it took.
+            if not select.select([page.stdout], [], [], START_SECONDS)[0]:
+                raise TimeoutError(f"farstep watch {run} has no address after {START_SECONDS} s")
+            url = page.stdout.readline().strip()
+            if not url:
+                raise RuntimeError(f"farstep watch {run} has ended, with exit code {page.wait(timeout=10)}")
             for picture in pictures:
-                take(browser, f"http://{address}/", *picture)
+                take(browser, url, *picture)
         finally:
             page.terminate()
 

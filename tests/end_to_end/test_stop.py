@@ -125,10 +125,14 @@ class Stop(ClusterTest):
     @measures_time
     def test_tokenize(self):
         """It says that it was stopped and what is left, from which the same command goes on."""
-        text = self.folder / "text.txt"
-        text.write_text(os.urandom(50_000_000).hex(" ", 8))  # two seconds of work on a quiet core
+        # One text under many names: two minutes of work on a quiet core, so that the stop finds it under way.
+        texts = self.make_folder("texts")
+        text = texts / "0.txt"
+        text.write_text(os.urandom(10_000_000).hex(" ", 8), encoding="ascii")
+        for copy in range(1, 300):
+            os.link(text, texts / f"{copy}.txt")
         output = self.folder / "tokens"
-        command = [str(FARSTEP), "tokenize", str(text), "--output", str(output),
+        command = [str(FARSTEP), "tokenize", str(texts), "--output", str(output),
                    "--tokenizer", str(DATA), "--threads", "1"]
         log = self.folder / "tokenize.txt"
         with open(log, "w", encoding="utf-8") as file:
@@ -137,6 +141,7 @@ class Stop(ClusterTest):
         partial = Path(f"{output}.partial")
         wait_until(lambda: process.poll() is not None or (partial / "unfinished.json").exists(), 60,
                    "the state of the unfinished folder")
+        self.assertIsNone(process.poll(), log.read_text())
         self.assert_stops(process, 130, log.read_text)
         said = log.read_text()
         self.assertIn(f"{partial}", said)

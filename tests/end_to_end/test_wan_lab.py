@@ -246,9 +246,8 @@ class Training(LabTest):
             rates = re.findall(r"([0-9.]+) Mbit/s (?:to|from) it", link["text"])
             self.assertEqual(len(rates), 2, link)
             for rate in rates:
-                print(link["text"])
-                self.assertGreater(float(rate), 8)  # a first window of TCP gives 2.8
-                self.assertLess(float(rate), 50)
+                self.assertGreater(float(rate), 8, link)  # a first window of TCP gives 2.8
+                self.assertLess(float(rate), 50, link)
 
     def test_a_coordinator_of_its_own_lives_in_the_lab(self):
         """Beside the first site."""

@@ -11,6 +11,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
 #include "trainer/base/error.h"
+#include "trainer/base/system/file.h"
 
 namespace farstep {
 
@@ -34,6 +35,14 @@ void accept_or_refuse(Call&& call) {
 inline const TemporaryFolder& scratch_folder() {
   static const TemporaryFolder folder;
   spdlog::set_level(spdlog::level::off);
+  return folder;
+}
+
+// Returns a folder of this name without what the input before has left in it.
+inline std::filesystem::path emptied(std::string_view name) {
+  auto folder = scratch_folder() / std::string(name);
+  remove_folder(folder);
+  make_folder(folder);
   return folder;
 }
 

@@ -33,8 +33,7 @@ void check_copy(const fs::path& file, const RecordsState& state) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   auto input = text_of(data, size);
-  const auto folder = scratch_folder() / "copies";
-  remove_folder(folder);
+  const auto folder = emptied("copies");
   std::optional<RecordsFolder> coordinator(std::in_place, folder);
   while (!input.empty()) {
     const auto message = input.substr(0, input.find('\0'));

@@ -32,8 +32,6 @@ double LinkReport::retransmitted_share() const {
 }
 
 void SiteFigures::count(const Record& record) {
-  if (!first_seen_) first_seen_ = record.time;
-  last_seen_ = record.time;
   account_.add(record);
   progress.update(record);
   curve.add(record);
@@ -43,6 +41,7 @@ void SiteFigures::count(const Record& record) {
       std::holds_alternative<ViewEvent>(record.event) ||
       std::holds_alternative<RoundEvent>(record.event)) {
     milestones.push_back(record);
+    milestones.back().time = last_seen();
   }
 }
 
@@ -87,6 +86,14 @@ void SiteFigures::take(const EvaluationEvent& event) {
   auto& validation = validations[event.round];
   validation.share = event;
   if (members_.size() > validation.members.size()) validation.members = members_;
+}
+
+double SiteFigures::first_seen() const {
+  return timeline.processes().empty() ? 0 : timeline.processes().front().start;
+}
+
+double SiteFigures::last_seen() const {
+  return timeline.processes().empty() ? 0 : timeline.processes().back().end;
 }
 
 std::string SiteFigures::device_name(std::size_t device) const {

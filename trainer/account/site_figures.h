@@ -65,7 +65,7 @@ struct SiteFigures {
   std::vector<RoundEvent> rounds;
   std::map<int64_t, ValidationShare> validations;  // by round; of a repeated one the last
   std::vector<ViewEvent> views;
-  std::vector<Record> milestones;  // those of runs, views and rounds
+  std::vector<Record> milestones;  // those of runs, views and rounds, in the coordinator's time
   std::vector<SyncChangeEvent> sync_changes;
   std::optional<PlanEvent> plan;              // the last one
   std::optional<CheckpointEvent> checkpoint;  // the last one
@@ -78,10 +78,10 @@ struct SiteFigures {
   void set_run_seconds(double seconds) { account_.set_run_seconds(seconds); }
 
   const SiteTime& time() const { return account_.time(); }
-  // Return when the site wrote its first and its last record, unix seconds of its own clock; 0 if
-  // there is none.
-  double first_seen() const { return first_seen_.value_or(0); }
-  double last_seen() const { return last_seen_; }
+  // Return when the site wrote its first and its last record, in unix seconds of the coordinator's
+  // clock: those of the sites' own clocks cannot be compared. 0 if there is none.
+  double first_seen() const;
+  double last_seen() const;
   // Returns the device's description from the records, or its number.
   std::string device_name(std::size_t device) const;
   // Returns all of them; "server" if the site serves alone.
@@ -106,8 +106,6 @@ struct SiteFigures {
   void take(const EndEvent& event) { end = event; }
 
   TimeAccount account_;
-  std::optional<double> first_seen_;
-  double last_seen_ = 0;
   Names members_;  // by the last `run` or `view` record
 };
 

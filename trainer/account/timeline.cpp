@@ -34,9 +34,9 @@ void Timeline::add(const Record& record) {
   }
 }
 
-void Timeline::add(const Activity& activity, int64_t round) {
+void Timeline::add(Activity activity, int64_t round) {
+  activity.process = processes_.size() - 1;
   recent_.push_back(activity);
-  recent_processes_.push_back(processes_.size() - 1);
   auto& extent = rounds_.try_emplace(round, Interval{activity.start, activity.end}).first->second;
   extent = {std::min(extent.start, activity.start), std::max(extent.end, activity.end)};
   if (recent_.size() > kMostRecent) move_to_older();
@@ -45,16 +45,15 @@ void Timeline::add(const Activity& activity, int64_t round) {
 void Timeline::move_to_older() {
   constexpr auto kMoved = static_cast<std::ptrdiff_t>(kMostRecent / 2);
   for (std::ptrdiff_t i = 0; i < kMoved; ++i) {
-    const auto place = static_cast<std::size_t>(i);
-    Stretch stretch{recent_[place], {}, recent_processes_[place]};
+    const auto& activity = recent_[static_cast<std::size_t>(i)];
+    Stretch stretch{activity, {}, activity.process};
     // Times of a damaged file may be anything.
     const double seconds = std::min(stretch.end - stretch.start, kMostSeconds);
-    stretch.seconds[recent_[place].kind] = static_cast<float>(seconds);
+    stretch.seconds[activity.kind] = static_cast<float>(seconds);
     // Most steps have their batch at once.
     if (stretch.end > stretch.start) older_.push_back(stretch);
   }
   recent_.erase(recent_.begin(), recent_.begin() + kMoved);
-  recent_processes_.erase(recent_processes_.begin(), recent_processes_.begin() + kMoved);
   if (older_.size() > join_at_) join_older();
 }
 

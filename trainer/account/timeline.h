@@ -26,6 +26,7 @@ struct Interval {
 // One activity of a site from `start` to `end`.
 struct Activity : Interval {
   std::size_t kind = kCompute;
+  std::size_t process = 0;  // its place among the timeline's
 };
 
 // Neighbouring activities of one process together: how long each kind was.
@@ -44,19 +45,18 @@ class Timeline {
   // Those before, likewise. A stretch of several activities is no longer than a thousandth of the
   // running time since then.
   const std::vector<Stretch>& older() const { return older_; }
-  // Times during which a process of the site ran.
+  // Times during which a process of the site ran: from its first record to its last.
   const std::vector<Interval>& processes() const { return processes_; }
   // The time of each round's activities; round 0 is before the first.
   const std::map<int64_t, Interval>& rounds() const { return rounds_; }
 
  private:
-  void add(const Activity& activity, int64_t round);
+  void add(Activity activity, int64_t round);
   void move_to_older();
   void join_older();
 
   double offset_ = 0;  // of the process's clock
   std::deque<Activity> recent_;
-  std::deque<std::size_t> recent_processes_;  // of each of them
   std::vector<Stretch> older_;
   std::size_t join_at_ = 0;  // so many are joined
   std::vector<Interval> processes_;

@@ -15,25 +15,13 @@ namespace {
 // Two hundred rows keep a page of any run below a megabyte, and show every phase of it.
 constexpr std::size_t kMostRoundRows = 200;
 
-std::string legend_item(std::string_view css_class, std::string_view label) {
-  return fmt::format("<li><i class=\"{}\"></i>{}</li>\n", css_class, escape_html(label));
-}
-
-// Only the causes that occur: a legend of all of them would name what is nowhere to be seen.
-std::string activity_legend(const RunReport& report, bool with_training) {
+// `mark` is how an entry shows its colour: as a surface, or as a "stroke".
+std::string legend(const std::vector<LegendEntry>& entries, std::string_view mark = "") {
   std::string html = "<ul class=\"legend\">\n";
-  if (with_training) html += legend_item("compute", "training");
-  const TimeUse all = report.total_time();
-  for (std::size_t i = 0; i < kSpanCauses; ++i) {
-    const auto cause = static_cast<SpanCause>(i);
-    if (all.seconds(cause) > 0) html += legend_item(name_of(cause), label_of(cause));
+  for (const auto& [css_class, label] : entries) {
+    html += fmt::format("<li><i class=\"{}{}{}\"></i>{}</li>\n", mark, mark.empty() ? "" : " ",
+                        css_class, escape_html(label));
   }
-  return html + "</ul>\n";
-}
-
-std::string curve_legend(const std::vector<LegendEntry>& entries) {
-  std::string html = "<ul class=\"legend\">\n";
-  for (const auto& [css_class, label] : entries) html += legend_item("stroke " + css_class, label);
   return html + "</ul>\n";
 }
 
@@ -97,19 +85,19 @@ std::string html_report(const RunReport& report) {
     html += (i == 0 ? "" : " &middot; ") + escape_html(sentences[i]);
   }
   html += "</p>\n" + figures(report);
-  html += section("Timeline", activity_legend(report, true) + timeline_chart(report), "chart");
+  html += section("Timeline", legend(timeline_legend(report)) + timeline_chart(report), "chart");
   if (const auto membership = membership_of(report); !membership.changes.empty()) {
     html += section("Who took part, by round", presence_chart(membership), "chart");
     html += section("Why the membership changed", paragraphs(change_lines(membership)));
   }
   html += "<div class=\"pair\">\n" +
-          section("Loss", curve_legend(loss_legend(report)) + loss_chart(report), "chart") +
-          section("Idle time", activity_legend(report, false) + idle_chart(report), "chart") +
+          section("Loss", legend(loss_legend(report), "stroke") + loss_chart(report), "chart") +
+          section("Idle time", legend(idle_legend(report)) + idle_chart(report), "chart") +
           "</div>\n";
   if (!report.validation_accuracies.empty()) {
-    const auto legend = curve_legend({{"validation", "validation, all sites"}});
+    const auto entries = legend({{"validation", "validation, all sites"}}, "stroke");
     html += "<div class=\"pair\">\n" +
-            section("Accuracy (%)", legend + accuracy_chart(report), "chart") + "</div>\n";
+            section("Accuracy (%)", entries + accuracy_chart(report), "chart") + "</div>\n";
   }
   html += table_section(idle_table(report));
   if (const auto devices = device_table(report); !devices.rows.empty()) {

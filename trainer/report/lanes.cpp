@@ -1,6 +1,7 @@
 #include "trainer/report/lanes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "trainer/telemetry/figure_text.h"
@@ -20,13 +21,9 @@ Lane make_lane(const SiteReport& site, double from) {
   const auto is_shown = [=](const Interval& interval) { return interval.end >= from; };
   std::ranges::copy_if(site.timeline.recent(), std::back_inserter(lane.activities), is_shown);
   std::ranges::copy_if(site.timeline.older(), std::back_inserter(lane.stretches), is_shown);
-  double offset = 0;
   for (const auto& record : site.milestones) {
-    if (const auto* run = std::get_if<RunEvent>(&record.event)) {
-      offset = run->clock_offset_seconds;
-    } else if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
-      if (record.time + offset >= from) lane.commits[round->round] = record.time + offset;
-    }
+    const auto* round = std::get_if<RoundEvent>(&record.event);
+    if (round != nullptr && record.time >= from) lane.commits[round->round] = record.time;
   }
   return lane;
 }
@@ -68,6 +65,22 @@ Shares share_out(const Lane& lane, std::size_t columns,
     share(activity, [&](auto& column, double overlap) { column[activity.kind] += overlap; });
   }
   return shares;
+}
+
+// Both sides of a box are rounded as sums from below, so that boxes neither overlap nor leave gaps.
+Boxes boxes_of(const std::array<double, kKinds>& shares) {
+  Boxes boxes;
+  double stacked = 0;
+  int below = 0;
+  for (std::size_t i = 0; i < kKinds; ++i) {
+    const std::size_t kind = kind_from_below(i);
+    stacked += shares[kind] * kLaneLevels;
+    // Shares of a damaged file may be anything.
+    const int top = stacked < kLaneLevels ? static_cast<int>(std::lround(stacked)) : kLaneLevels;
+    if (top > below) boxes[kind] = {below, top};
+    below = std::max(below, top);
+  }
+  return boxes;
 }
 
 }  // namespace farstep

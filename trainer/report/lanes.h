@@ -42,4 +42,24 @@ using Shares = std::vector<std::array<double, kKinds>>;
 Shares share_out(const Lane& lane, std::size_t columns,
                  const std::function<double(double time)>& column_at);
 
+// A drawn column has so many levels. Finer ones cannot be told apart, and would make neighbours
+// differ that look alike.
+inline constexpr int kLaneLevels = 24;
+
+// The levels of a column that a kind fills: none, where both are 0.
+struct Box {
+  int bottom = 0, top = 0;
+
+  bool operator==(const Box&) const = default;
+};
+using Boxes = std::array<Box, kKinds>;  // by kind
+
+// Returns the kind that is the `place`-th from below, from 0. Computing is at the bottom.
+constexpr std::size_t kind_from_below(std::size_t place) {
+  return (place + kCompute) % kKinds;
+}
+
+// Stacks a column's kinds in whole levels.
+Boxes boxes_of(const std::array<double, kKinds>& shares);
+
 }  // namespace farstep

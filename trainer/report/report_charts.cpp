@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "trainer/account/membership.h"
+#include "trainer/report/lanes.h"
 #include "trainer/report/page_style.h"
 #include "trainer/report/svg_chart.h"
 #include "trainer/telemetry/figure_text.h"
@@ -142,6 +143,26 @@ void draw_idle_bar(SvgCanvas& canvas, const SiteReport& site, const Scale& x, do
 }
 
 }  // namespace
+
+std::vector<LegendEntry> timeline_legend(const RunReport& report) {
+  std::vector<LegendEntry> entries;
+  const auto all = report.total_time();
+  for (std::size_t i = 0; i < kKinds; ++i) {
+    const std::size_t kind = kind_from_below(i);
+    const double seconds = kind == kCompute ? all.compute_seconds : all.seconds_by_cause[kind];
+    if (seconds > 0)
+      entries.push_back({std::string(class_of(kind)), std::string(label_of_kind(kind))});
+  }
+  return entries;
+}
+
+std::vector<LegendEntry> idle_legend(const RunReport& report) {
+  auto entries = timeline_legend(report);
+  std::erase_if(entries, [](const LegendEntry& entry) {
+    return entry.css_class == class_of(kCompute) || entry.css_class == name_of(SpanCause::kServe);
+  });
+  return entries;
+}
 
 std::vector<LegendEntry> loss_legend(const RunReport& report) {
   std::vector<LegendEntry> entries;

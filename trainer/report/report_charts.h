@@ -15,6 +15,11 @@ struct LegendEntry {
   std::string css_class, label;
 };
 
+// Return what the colours of timeline_chart() and of idle_chart() are: only kinds that occur, and
+// of the latter no serving, which is no idle time.
+std::vector<LegendEntry> timeline_legend(const RunReport& report);
+std::vector<LegendEntry> idle_legend(const RunReport& report);
+
 // Returns what the lines of loss_chart() are.
 std::vector<LegendEntry> loss_legend(const RunReport& report);
 

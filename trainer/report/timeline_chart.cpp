@@ -67,36 +67,24 @@ Shares shares_of(const Lane& lane, const RunTime& time, std::size_t columns) {
   return share_out(lane, columns, [&](double at) { return time(at) * columns_a_second; });
 }
 
-// Draws a lane. In each column the kinds are stacked from the bottom, in whole levels. So most
-// columns equal their neighbours, and one rectangle covers them.
+// Draws a lane. Most columns have the boxes of their neighbours, and one rectangle covers them.
 void draw_lane(SvgCanvas& canvas, const Shares& shares, double height, const std::string& site) {
-  // 24 levels on 30 pixels: finer ones cannot be told apart, and hinder the merging.
-  constexpr double kLevels = 24;
   const double column_width = SvgCanvas::kPathWidth / static_cast<double>(shares.size());
   std::array<std::string, kKinds> paths;
-  std::array<std::pair<double, double>, kKinds> open{};  // bottom and top of the open rectangle
+  Boxes open;  // of the rectangles that have no end yet
   std::array<std::size_t, kKinds> since{};
   for (std::size_t column = 0; column <= shares.size(); ++column) {
-    double stacked = 0;
-    for (std::size_t i = 0; i < kKinds; ++i) {
-      const std::size_t kind = (i + kCompute) % kKinds;  // computing is at the bottom
-      std::pair<double, double> box{0, 0};
-      if (column < shares.size()) {
-        box.first = std::min(std::round(stacked * kLevels), kLevels);
-        stacked += shares[column][kind];
-        box.second = std::min(std::round(stacked * kLevels), kLevels);
-        if (box.second == box.first) box = {0, 0};
-      }
-      if (box == open[kind]) continue;
-      if (open[kind].second > 0) {
-        const double box_height = (open[kind].second - open[kind].first) / kLevels * height;
+    const auto boxes = column < shares.size() ? boxes_of(shares[column]) : Boxes{};
+    for (std::size_t kind = 0; kind < kKinds; ++kind) {
+      if (boxes[kind] == open[kind]) continue;
+      if (const auto [bottom, top] = open[kind]; top > 0) {
+        const double level = height / kLaneLevels;
+        const auto width = pixels(static_cast<double>(column - since[kind]) * column_width);
         paths[kind] += fmt::format(
             "M{} {}h{}v{}h-{}z", pixels(static_cast<double>(since[kind]) * column_width),
-            pixels(height * (1 - open[kind].second / kLevels)),
-            pixels(static_cast<double>(column - since[kind]) * column_width), pixels(box_height),
-            pixels(static_cast<double>(column - since[kind]) * column_width));
+            pixels(height - top * level), width, pixels((top - bottom) * level), width);
       }
-      open[kind] = box;
+      open[kind] = boxes[kind];
       since[kind] = column;
     }
   }

@@ -14,7 +14,10 @@ class SiteSeries {
  public:
   explicit SiteSeries(const SiteReport& site) : site_(site) {
     site.visit_records([&](const Record& record) {
-      time_ = record.time + site.run.clock_offset_seconds;
+      // Each process of the site has measured its clock anew.
+      const auto* run = std::get_if<RunEvent>(&record.event);
+      if (run != nullptr) offset_ = run->clock_offset_seconds;
+      time_ = record.time + offset_;
       std::visit([this](const auto& event) { take(event); }, record.event);
     });
   }
@@ -60,7 +63,7 @@ class SiteSeries {
 
   const SiteReport& site_;
   std::map<std::string, std::vector<SeriesPoint>> series_;
-  double time_ = 0;
+  double offset_ = 0, time_ = 0;
   int64_t steps_ = 0;
 };
 
@@ -68,11 +71,10 @@ class SiteSeries {
 std::map<int64_t, double> times_of_rounds(const RunReport& report) {
   std::map<int64_t, double> times;
   for (const auto& site : report.sites) {
-    const double offset = site.run.clock_offset_seconds;
-    times.try_emplace(0, site.first_seen() + offset);
+    times.try_emplace(0, site.first_seen());
     for (const auto& record : site.milestones) {
       if (const auto* round = std::get_if<RoundEvent>(&record.event)) {
-        times.try_emplace(round->round, record.time + offset);
+        times.try_emplace(round->round, record.time);
       }
     }
   }

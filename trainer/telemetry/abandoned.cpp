@@ -9,42 +9,74 @@ namespace farstep {
 
 namespace {
 
+// What a record says of how far a site is.
+enum class Reach {
+  kNothing,
+  kStep,
+  kSync,
+  kWork,    // of a round, without a place in it
+  kDone,    // a round is committed
+  kChange,  // a round is synced in another way
+};
+
+struct Progress {
+  Reach reach = Reach::kNothing;
+  int64_t round = 0;
+  int64_t number = 0;  // of the step or the fragment
+};
+
+struct ProgressOf {
+  Progress operator()(const StepEvent& step) const { return {Reach::kStep, step.round, step.step}; }
+  Progress operator()(const SyncEvent& sync) const {
+    return {Reach::kSync, sync.round, sync.fragment};
+  }
+  Progress operator()(const SpanEvent& span) const { return {Reach::kWork, span.round}; }
+  Progress operator()(const PlanEvent& plan) const { return {Reach::kWork, plan.round}; }
+  Progress operator()(const ViewEvent& view) const { return {Reach::kWork, view.round}; }
+  Progress operator()(const RoundEvent& round) const { return {Reach::kDone, round.round}; }
+  Progress operator()(const LinkEvent& link) const { return {Reach::kDone, link.round}; }
+  Progress operator()(const EvaluationEvent& evaluation) const {
+    return {Reach::kDone, evaluation.round};
+  }
+  Progress operator()(const SyncChangeEvent& change) const {
+    return {Reach::kChange, change.round};
+  }
+  Progress operator()(const RunEvent&) const { return {}; }
+  Progress operator()(const CheckpointEvent&) const { return {}; }
+  Progress operator()(const EndEvent&) const { return {}; }
+};
+
+Progress progress_of(const Record& record) {
+  return std::visit(ProgressOf(), record.event);
+}
+
 // Whether a record is beyond the point of `start`. `at_point`: the record comes after the last step
 // and sync before that point.
-bool is_beyond(const Event& event, const RunEvent& start, bool at_point) {
+bool is_beyond(const Progress& progress, const RunEvent& start, bool at_point) {
   const int64_t next_round = start.start_round + 1;
-  if (const auto* step = std::get_if<StepEvent>(&event)) {
-    return step->round > next_round || (step->round == next_round && step->step > start.start_step);
-  }
-  if (const auto* sync = std::get_if<SyncEvent>(&event)) {
-    return sync->round > next_round ||
-           (sync->round == next_round && sync->fragment >= start.start_fragments);
-  }
-  if (const auto* span = std::get_if<SpanEvent>(&event)) {
-    return span->round > next_round || (span->round == next_round && at_point);
-  }
-  if (const auto* plan = std::get_if<PlanEvent>(&event)) {
-    return plan->round > next_round || (plan->round == next_round && at_point);
-  }
-  if (const auto* round = std::get_if<RoundEvent>(&event)) return round->round > start.start_round;
-  if (const auto* link = std::get_if<LinkEvent>(&event)) return link->round > start.start_round;
-  if (const auto* change = std::get_if<SyncChangeEvent>(&event)) return change->round > next_round;
-  if (const auto* view = std::get_if<ViewEvent>(&event)) {
-    return view->round > next_round || (view->round == next_round && at_point);
-  }
-  if (const auto* evaluation = std::get_if<EvaluationEvent>(&event)) {
-    return evaluation->round > start.start_round;
+  const bool is_next = progress.round == next_round;
+  switch (progress.reach) {
+    case Reach::kNothing:
+      return false;
+    case Reach::kStep:
+      return progress.round > next_round || (is_next && progress.number > start.start_step);
+    case Reach::kSync:
+      return progress.round > next_round || (is_next && progress.number >= start.start_fragments);
+    case Reach::kWork:
+      return progress.round > next_round || (is_next && at_point);
+    case Reach::kDone:
+      return progress.round > start.start_round;
+    case Reach::kChange:
+      return progress.round > next_round;
   }
   return false;
 }
 
 // Returns the round whose work a record is part of; 0 if it is none.
-int64_t round_of_work(const Event& event) {
-  if (const auto* plan = std::get_if<PlanEvent>(&event)) return plan->round;
-  if (const auto* step = std::get_if<StepEvent>(&event)) return step->round;
-  if (const auto* span = std::get_if<SpanEvent>(&event)) return span->round;
-  if (const auto* sync = std::get_if<SyncEvent>(&event)) return sync->round;
-  return 0;
+int64_t round_of_work(const Progress& progress) {
+  const bool is_work = progress.reach == Reach::kStep || progress.reach == Reach::kSync ||
+                       progress.reach == Reach::kWork;
+  return is_work ? progress.round : 0;
 }
 
 // Returns the round that a record ends, if it ends one. A site that joins ends its first round with
@@ -76,31 +108,32 @@ bool begins_anew(const RunEvent& start) {
 }
 
 void PastRecords::add(const Record& record) {
-  const auto& event = record.event;
-  if (const auto* step = std::get_if<StepEvent>(&event)) {
-    step_ = std::max(step_, Place{step->round, step->step});
-  } else if (const auto* sync = std::get_if<SyncEvent>(&event)) {
-    sync_ = std::max(sync_, Place{sync->round, sync->fragment});
-  } else if (const auto* span = std::get_if<SpanEvent>(&event)) {
-    work_round_ = std::max(work_round_, span->round);
-  } else if (const auto* plan = std::get_if<PlanEvent>(&event)) {
-    work_round_ = std::max(work_round_, plan->round);
-  } else if (const auto* view = std::get_if<ViewEvent>(&event)) {
-    work_round_ = std::max(work_round_, view->round);
-  } else if (const auto* round = std::get_if<RoundEvent>(&event)) {
-    done_round_ = std::max(done_round_, round->round);
-  } else if (const auto* link = std::get_if<LinkEvent>(&event)) {
-    done_round_ = std::max(done_round_, link->round);
-  } else if (const auto* evaluation = std::get_if<EvaluationEvent>(&event)) {
-    done_round_ = std::max(done_round_, evaluation->round);
-  } else if (const auto* change = std::get_if<SyncChangeEvent>(&event)) {
-    change_round_ = std::max(change_round_, change->round);
+  const auto progress = progress_of(record);
+  const Place place{progress.round, progress.number};
+  switch (progress.reach) {
+    case Reach::kNothing:
+      break;
+    case Reach::kStep:
+      step_ = std::max(step_, place);
+      break;
+    case Reach::kSync:
+      sync_ = std::max(sync_, place);
+      break;
+    case Reach::kWork:
+      work_round_ = std::max(work_round_, progress.round);
+      break;
+    case Reach::kDone:
+      done_round_ = std::max(done_round_, progress.round);
+      break;
+    case Reach::kChange:
+      change_round_ = std::max(change_round_, progress.round);
+      break;
   }
-  if (const auto ended = ended_by(event)) {
+  if (const auto ended = ended_by(record.event)) {
     ended_round_ = *ended;
     has_lost_ = false;
   } else {
-    has_lost_ = has_lost_ || round_of_work(event) > ended_round_;
+    has_lost_ = has_lost_ || round_of_work(progress) > ended_round_;
   }
 }
 
@@ -136,19 +169,19 @@ KeptSearch::KeptSearch(const RunEvent& start, const PastRecords& past)
 // Plans and spans have no step number. They are beyond the point once its last step and sync have
 // passed.
 void KeptSearch::add(const Record& record) {
-  const auto& event = record.event;
-  if (!beyond_ && is_beyond(event, start_, has_steps_ && has_syncs_)) beyond_ = count_;
-  if (const auto* step = std::get_if<StepEvent>(&event)) {
-    has_steps_ |= step->round == start_.start_round + 1 && step->step == start_.start_step;
-  } else if (const auto* sync = std::get_if<SyncEvent>(&event)) {
-    has_syncs_ |=
-        sync->round == start_.start_round + 1 && sync->fragment + 1 == start_.start_fragments;
+  const auto progress = progress_of(record);
+  if (!beyond_ && is_beyond(progress, start_, has_steps_ && has_syncs_)) beyond_ = count_;
+  const bool is_next = progress.round == start_.start_round + 1;
+  if (progress.reach == Reach::kStep) {
+    has_steps_ |= is_next && progress.number == start_.start_step;
+  } else if (progress.reach == Reach::kSync) {
+    has_syncs_ |= is_next && progress.number + 1 == start_.start_fragments;
   }
-  if (const auto ended = ended_by(event)) {
+  if (const auto ended = ended_by(record.event)) {
     ended_round_ = *ended;
     is_past_lost_ = false;
     lost_.reset();
-  } else if (!lost_ && !is_past_lost_ && round_of_work(event) > ended_round_) {
+  } else if (!lost_ && !is_past_lost_ && round_of_work(progress) > ended_round_) {
     lost_ = count_;
   }
   ++count_;

@@ -106,6 +106,13 @@ std::span<const std::string_view> enum_names(AlarmKind) {
   return kNames;
 }
 
+// The others have lost it, or it is silent: its own records do not tell.
+bool is_gone(const SiteReport& site, std::span<const Alarm> alarms) {
+  return !site.end && std::ranges::any_of(alarms, [&](const Alarm& alarm) {
+    return alarm.kind == AlarmKind::kSiteGone && alarm.subject == site.site;
+  });
+}
+
 bool is_over(const RunReport& report) {
   return std::ranges::all_of(report.sites, [](const auto& site) { return site.end.has_value(); });
 }

@@ -1,6 +1,7 @@
 // What needs a person's attention in a run, by its figures. A pure function; thread-safe.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,13 +22,16 @@ struct Alarm {
   bool is_same(const Alarm& other) const { return kind == other.kind && subject == other.subject; }
 };
 
-// Returns the alarms of a run at `now`, unix seconds:
+// Returns the alarms of a run at `now`, unix seconds of the coordinator's clock:
 //   - a site is gone: it failed, it lost the others, they lost it and it has not come back, or it
 //     trains and wrote nothing for a minute and ten of its steps;
 //   - a link is slow: less than half of what it usually was, in at least five rounds;
 //   - the loss rises: the mean of its last three values is 5 % above the least such mean before.
 // A run that is over has no slow links.
 std::vector<Alarm> alarms_of(const RunReport& report, double now);
+
+// Whether an alarm says that a site is gone which has not ended by itself.
+bool is_gone(const SiteReport& site, std::span<const Alarm> alarms);
 
 // Whether all sites with records here have ended.
 bool is_over(const RunReport& report);

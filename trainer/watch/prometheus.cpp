@@ -95,7 +95,7 @@ const std::vector<Metric<SiteReport>>& site_metrics() {
       {"farstep_site_wan_received_bytes_total", kCounter, "Payload received from all peers.",
        [](const SiteReport& site) { return site.traffic.wan_bytes_received; }},
       {"farstep_site_last_record_timestamp_seconds", kGauge,
-       "When the site wrote its last record, unix time.",
+       "When the site wrote its last record, unix time of the coordinator's clock.",
        [](const SiteReport& site) { return site.last_seen(); }},
       {"farstep_site_ended", kGauge, "1: the site's process has ended in good order.",
        [](const SiteReport& site) { return site.end ? 1.0 : 0.0; }}};

@@ -37,11 +37,6 @@ int present_kind(const SiteReport& site) {
   }
 }
 
-// When the site wrote its last record, in the coordinator's time.
-double seen_of(const SiteReport& site) {
-  return site.last_seen() + site.run.clock_offset_seconds;
-}
-
 Json plan_json(const SiteReport& site) {
   if (!site.plan) return nullptr;
   const auto& plan = *site.plan;
@@ -54,7 +49,7 @@ Json plan_json(const SiteReport& site) {
           {"reason", plan.reason}};
 }
 
-Json site_json(const SiteReport& site) {
+Json site_json(const SiteReport& site, std::span<const Alarm> alarms) {
   const auto& progress = site.progress;
   const auto& use = site.time().total;
   const int kind = present_kind(site);
@@ -68,7 +63,8 @@ Json site_json(const SiteReport& site) {
           {"trains", site.run.trains},
           {"activity", progress.activity_text()},
           {"kind", kind < 0 ? Json(nullptr) : Json(class_of(static_cast<std::size_t>(kind)))},
-          {"last_seen", seen_of(site)},
+          {"is_gone", is_gone(site, alarms)},
+          {"last_seen", site.last_seen()},
           {"round", std::min(progress.round(), progress.rounds())},
           {"step", progress.step()},
           {"local_steps", progress.local_steps()},
@@ -103,6 +99,14 @@ Json table_json(const Table& table) {
           {"left_columns", table.left_columns}};
 }
 
+Json legend_json(const std::vector<LegendEntry>& entries) {
+  Json legend = Json::array();
+  for (const auto& [css_class, label] : entries) {
+    legend.push_back({{"kind", css_class}, {"label", label}});
+  }
+  return legend;
+}
+
 Json figures_json(const RunReport& report) {
   Json figures = Json::array();
   for (const auto& [value, label] : headline_figures(report)) {
@@ -125,11 +129,11 @@ Json seconds_left(const RunReport& report) {
 
 // Returns when the first and the last record were written.
 std::pair<double, double> extent_of(const RunReport& report) {
-  double begin = seen_of(report.sites.front());
+  double begin = report.sites.front().first_seen();
   double end = begin;
   for (const auto& site : report.sites) {
-    begin = std::min(begin, site.first_seen() + site.run.clock_offset_seconds);
-    end = std::max(end, seen_of(site));
+    begin = std::min(begin, site.first_seen());
+    end = std::max(end, site.last_seen());
   }
   return {begin, end};
 }
@@ -137,18 +141,12 @@ std::pair<double, double> extent_of(const RunReport& report) {
 // A column as [kind, level, kind, level, ...] of those above 0.
 Json column_json(const std::array<double, kKinds>& shares) {
   Json column = Json::array();
-  double stacked = 0;
-  int below = 0;
+  const auto boxes = boxes_of(shares);
   for (std::size_t i = 0; i < kKinds; ++i) {
-    const std::size_t kind = (i + kCompute) % kKinds;  // computing is at the bottom
-    stacked += shares[kind];
-    const int top =
-        std::min(static_cast<int>(std::lround(stacked * kTimelineLevels)), kTimelineLevels);
-    if (top > below) {
-      column.push_back(kind);
-      column.push_back(top - below);
-      below = top;
-    }
+    const std::size_t kind = kind_from_below(i);
+    if (boxes[kind].top == 0) continue;
+    column.push_back(kind);
+    column.push_back(boxes[kind].top - boxes[kind].bottom);
   }
   return column;
 }
@@ -195,7 +193,7 @@ Json status_json(const RunReport& report, std::span<const Alarm> alarms, int64_t
             {"idle", table_json(idle_table(report))},
             {"notes", report.notes}};
   json["sites"] = Json::array();
-  for (const auto& site : report.sites) json["sites"].push_back(site_json(site));
+  for (const auto& site : report.sites) json["sites"].push_back(site_json(site, alarms));
   json["alarms"] = Json::array();
   for (const auto& alarm : alarms) {
     json["alarms"].push_back(
@@ -235,12 +233,10 @@ Json timeline_json(const RunReport& report, double seconds, double now,
   std::vector<Lane> lanes;
   for (const auto& site : report.sites) {
     auto& lane = lanes.emplace_back(make_lane(site, from));
-    const bool is_gone = std::ranges::any_of(alarms, [&](const Alarm& alarm) {
-      return alarm.kind == AlarmKind::kSiteGone && alarm.subject == site.site;
-    });
     // What goes on now has no record yet.
-    const double seen = seen_of(site);
-    if (const int kind = present_kind(site); kind >= 0 && !site.end && !is_gone && seen < end) {
+    const double seen = site.last_seen();
+    const int kind = present_kind(site);
+    if (kind >= 0 && !site.end && !is_gone(site, alarms) && seen < end) {
       lane.activities.push_back({{seen, end}, static_cast<std::size_t>(kind)});
     }
     json["sites"].push_back(
@@ -252,22 +248,12 @@ Json timeline_json(const RunReport& report, double seconds, double now,
 }
 
 Json charts_json(const RunReport& report) {
-  Json causes = Json::array();
-  const auto all = report.total_time();
-  for (std::size_t i = 0; i < kSpanCauses; ++i) {
-    if (!(all.seconds_by_cause[i] > 0) || static_cast<SpanCause>(i) == SpanCause::kServe) continue;
-    causes.push_back({{"kind", class_of(i)}, {"label", label_of_kind(i)}});
-  }
-  Json curves = Json::array();
-  for (const auto& [css_class, label] : loss_legend(report)) {
-    curves.push_back({{"kind", css_class}, {"label", label}});
-  }
   return {{"loss", loss_chart(report)},
-          {"curves", std::move(curves)},
+          {"curves", legend_json(loss_legend(report))},
           {"accuracy",
            report.validation_accuracies.empty() ? Json(nullptr) : Json(accuracy_chart(report))},
           {"idle", idle_chart(report)},
-          {"causes", std::move(causes)}};
+          {"causes", legend_json(idle_legend(report))}};
 }
 
 }  // namespace farstep

@@ -9,7 +9,7 @@
 namespace farstep {
 
 // Returns the state of the run, its sites and links, with the alarms: a few kB for each site.
-// `version` counts the changes. `now` is in unix seconds.
+// `version` counts the changes. `now` is in unix seconds of the coordinator's clock, as all times.
 Json status_json(const RunReport& report, std::span<const Alarm> alarms, int64_t version,
                  double now);
 
@@ -20,11 +20,10 @@ Json unreadable_json(std::span<const UnreadableFile> files);
 // over; 0 seconds: since its begin. The time is divided into columns of equal length, which begin
 // at multiples of it: {"now", "from", "column_seconds", "columns", "kinds", "labels", "rounds",
 // "sites"}. A site's "runs" are lists [columns, kind, level, kind, level, ...] of equal neighbours,
-// from left to right; levels are of kTimelineLevels. What a site does now goes on up to `now`,
+// from left to right; levels are of kLaneLevels. What a site does now goes on up to `now`,
 // unless an alarm says that it is gone.
 Json timeline_json(const RunReport& report, double seconds, double now,
                    std::span<const Alarm> alarms = {});
-inline constexpr int kTimelineLevels = 24;
 
 // Returns the drawings of loss and accuracy (null if there is none) as <svg> elements and that of
 // idle time as a <div> element, and the legends' entries: the lines, and what of the causes occurs.

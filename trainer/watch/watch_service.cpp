@@ -162,7 +162,7 @@ void WatchService::follow() {
         end_seconds + std::max(kRetrySeconds, kRetryPause * (end_seconds - begin_seconds));
   }
   if (const auto* report = follower_.report()) {
-    auto alarms = alarms_of(*report, clock_.unix_seconds());
+    auto alarms = alarms_of(*report, unix_seconds());
     const auto is_same = [](const Alarm& a, const Alarm& b) { return a.is_same(b); };
     if (!std::ranges::equal(alarms, alarms_, is_same)) has_changed = true;
     alarms_ = std::move(alarms);
@@ -179,12 +179,20 @@ std::string WatchService::error() const {
   return text;
 }
 
+// A page that has the records of one site is mostly at that site, and its machine's clock is as
+// wrong as the records say. Elsewhere it is at the coordinator, or its clock is taken to be right.
+double WatchService::unix_seconds() const {
+  const auto* report = follower_.report();
+  const bool is_at_site = report != nullptr && report->sites.size() == 1;
+  return clock_.unix_seconds() + (is_at_site ? report->sites.front().run.clock_offset_seconds : 0);
+}
+
 Json WatchService::status() const {
   Json json;
   if (const auto* report = follower_.report()) {
-    json = status_json(*report, alarms_, version_, clock_.unix_seconds());
+    json = status_json(*report, alarms_, version_, unix_seconds());
   } else {
-    json = {{"version", version_}, {"now", clock_.unix_seconds()}, {"run", nullptr}};
+    json = {{"version", version_}, {"now", unix_seconds()}, {"run", nullptr}};
   }
   const auto reason = error();
   json["error"] = reason.empty() ? Json(nullptr) : Json(reason);
@@ -246,7 +254,7 @@ HttpResponse WatchService::answer_api(const HttpRequest& request) {
         .body = fmt::format("seconds must be a whole number from {:.0f} to {:.0f}, or \"all\"\n",
                             kLeastWindow, kMostWindow)};
   }
-  return json_response(timeline_json(*report, *window, clock_.unix_seconds(), alarms_));
+  return json_response(timeline_json(*report, *window, unix_seconds(), alarms_));
 }
 
 }  // namespace farstep

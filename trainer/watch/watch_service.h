@@ -56,6 +56,8 @@ class WatchService {
   HttpResponse answer(const HttpRequest& request);
   HttpResponse answer_api(const HttpRequest& request);
   Json status() const;
+  // Returns the time by the coordinator's clock, as the records have it.
+  double unix_seconds() const;
   // Returns why nothing can be read; empty if something can, or nothing is there yet.
   std::string error() const;
 

@@ -70,6 +70,22 @@ TEST_CASE("a site that trains and writes nothing is gone and one that waits is n
   CHECK(alarms[0].text == "node1 has recorded nothing for 70 s");
 }
 
+TEST_CASE("a site whose clock is wrong is silent by the coordinator's") {
+  const auto run = watched_run();
+  for (const double behind_seconds : {300.0, -300.0}) {
+    INFO(behind_seconds);
+    auto sites = std::vector{run.records(0), run.records(1, behind_seconds)};
+    sites[0].resize(4);  // both steps: it waits
+    sites[1].resize(3);  // run, plan, one step of two
+    const auto report = report_of(sites);
+    const double last = sites[1].back().time + behind_seconds;
+    CHECK(alarms_of(report, last + 5).empty());
+    const auto alarms = alarms_of(report, last + 70);
+    REQUIRE(alarms.size() == 1);
+    CHECK(alarms[0].text == "node2 has recorded nothing for 70 s");
+  }
+}
+
 TEST_CASE("a site that the others have lost is gone until it is back") {
   auto sites = under_way(1);
   const double time = sites[0].back().time;

@@ -63,7 +63,7 @@ TEST_CASE("the metrics are in the format and have the figures of the report") {
   records.push_back(
       {records.back().time, "node1",
        LinkEvent{.round = 4, .peer = "node2", .bytes_sent = 77, .rtt_seconds = 0.25}});
-  const auto report = report_of({records, run.records(1)});
+  const auto report = report_of({records, run.records(1, 300)});
   const std::vector<Alarm> alarms = {{AlarmKind::kSlowLink, "a to b", "slow"},
                                      {AlarmKind::kSlowLink, "b to a", "slow"}};
   const auto samples = samples_of(prometheus_text(report, alarms));
@@ -81,6 +81,12 @@ TEST_CASE("the metrics are in the format and have the figures of the report") {
     CHECK(value_of(samples, "farstep_site_idle_seconds_total",
                    "{site=\"" + site.site + "\",cause=\"wait\"}") ==
           site.time().total.seconds(SpanCause::kWait));
+  }
+  // In the coordinator's time, though the second site's clock is behind it.
+  for (const char* label : {"{site=\"node1\"}", "{site=\"node2\"}"}) {
+    CHECK(value_of(samples, "farstep_site_last_record_timestamp_seconds", label) -
+              records.back().time ==
+          Approx(0).margin(1e-3));
   }
   const std::string link = "{site=\"node1\",peer=\"node2\"}";
   CHECK(value_of(samples, "farstep_link_sent_bytes_total", link) == 77);

@@ -2,6 +2,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/trainer/watch/watched_run.h"
+#include "trainer/report/html_report.h"
 #include "trainer/report/lanes.h"
 #include "trainer/report/report.h"
 #include "trainer/report/report_tables.h"
@@ -18,7 +19,7 @@ double drawn_seconds(const Json& timeline, std::size_t site, std::size_t kind) {
       if (run[i] == kind) levels += run[0].get<double>() * run[i + 1].get<double>();
     }
   }
-  return levels / kTimelineLevels * timeline["column_seconds"].get<double>();
+  return levels / kLaneLevels * timeline["column_seconds"].get<double>();
 }
 
 int64_t count_columns(const Json& timeline, std::size_t site) {
@@ -114,6 +115,19 @@ TEST_CASE("a site that is gone does nothing up to the end of the timeline") {
         Approx(0.5).margin(0.1));
 }
 
+TEST_CASE("the state says of each site whether it is gone") {
+  const auto run = watched_run();
+  auto lost = run.records(0);
+  lost.pop_back();  // its end
+  const auto report = report_of({lost, run.records(1)});
+  const std::vector<Alarm> alarms = {{AlarmKind::kSiteGone, "node1", "node1 was lost"},
+                                     {AlarmKind::kSiteGone, "node2", "node2 has ended: no memory"}};
+  const auto gone = status_json(report, alarms, 1, run.start)["sites"];
+  CHECK(gone[0]["is_gone"] == true);
+  CHECK(gone[1]["is_gone"] == false);  // it says itself how it ended
+  CHECK(status_json(report, {}, 1, run.start)["sites"][0]["is_gone"] == false);
+}
+
 TEST_CASE("rounds that the first site did not commit are on the timeline") {
   const auto run = watched_run();
   auto lost = run.records(0);
@@ -132,6 +146,22 @@ TEST_CASE("the drawings are those of the report") {
   CHECK_THAT(json["idle"].get<std::string>(), Catch::Contains("node2"));
   CHECK(json["accuracy"].is_null());
   CHECK(json["causes"][0] == Json({{"kind", "wait"}, {"label", "waiting for peers"}}));
+}
+
+TEST_CASE("a site that serves is on the timeline and not among the causes of idle time") {
+  const auto run = watched_run();
+  auto server = run.records(1);
+  for (auto& record : server) {
+    if (auto* span = std::get_if<SpanEvent>(&record.event)) span->cause = SpanCause::kServe;
+  }
+  const auto report = report_of({run.records(0), server});
+  const auto html = html_report(report);
+  const auto legend = html.find("<h2>Idle time</h2>");
+  REQUIRE(legend != html.npos);
+  const std::string serving = "<i class=\"serve\"></i>";
+  CHECK(html.find(serving) < legend);
+  CHECK(html.find(serving, legend) == html.npos);
+  for (const auto& cause : charts_json(report)["causes"]) CHECK(cause["kind"] != "serve");
 }
 
 }  // namespace farstep

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/write_file.h"
 #include "tests/trainer/watch/http_client.h"
@@ -56,6 +57,21 @@ TEST_CASE("the page shows a run that grows and its figures are those of the repo
   CHECK(Json::parse(body_of(get(server, "/api/report"))) ==
         report_json(build_report(whole.path())));
   CHECK_THAT(body_of(get(server, "/metrics")), Catch::Contains("farstep_rounds_done 4\n"));
+}
+
+TEST_CASE("a page at a site with a wrong clock tells the coordinator's time") {
+  const TemporaryFolder folder;
+  auto records = watched_run().records(0, 300);  // its clock is 300 s behind
+  records.resize(3);                             // it trains
+  write_events(folder / "node1" / "events.jsonl", records);
+  const double last = records.back().time;
+  const FakeClock clock(last + 5);
+  const WatchService page({folder.path()}, kAnyPort, clock);
+  const auto server = address_of(page);
+  const auto state = wait_for_state(server, "\"run\":\"synthetic\"");
+  CHECK(state["now"].get<double>() - last == Approx(305).margin(1e-3));
+  CHECK(state["sites"][0]["last_seen"].get<double>() - last == Approx(300).margin(1e-3));
+  CHECK(state["alarms"].empty());
 }
 
 TEST_CASE("every part of the page is served and takes nothing from elsewhere") {

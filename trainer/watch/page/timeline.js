@@ -17,11 +17,6 @@ function drawn(tag, attributes, text) {
   return made;
 }
 
-// The others have lost it, or it is silent; its own records do not tell.
-export function isGone(state, site) {
-  return !site.outcome && state.alarms.some(({kind, subject}) => kind === "site_gone" && subject === site.site);
-}
-
 function lanePath(runs, top, width, wanted) {
   let path = "", column = 0;
   for (const [count, ...stack] of runs) {
@@ -118,7 +113,7 @@ export function drawTimeline(place, timeline, state, now) {
     });
     // What the site does now goes on until the next look at it.
     const present = state.sites.find((each) => each.site === site.site);
-    if (present && present.kind && !state.is_over && !isGone(state, present)) {
+    if (present && present.kind && !state.is_over && !present.is_gone) {
       moving.append(drawn("rect", {x: x(timeline.now), y: top, width: wide / 20, height: LANE, class: present.kind}));
     }
     names.push([drawn("text", {...side, y: narrow ? top - 5 : top + LANE / 2 + 4, class: "lane-name"}), site.site]);

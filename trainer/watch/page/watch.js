@@ -3,7 +3,7 @@
 // the server has escaped, are HTML.
 "use strict";
 
-import {drawTimeline, isGone, moveTimeline} from "./timeline.js";
+import {drawTimeline, moveTimeline} from "./timeline.js";
 
 const byId = (id) => document.getElementById(id);
 
@@ -113,13 +113,12 @@ function newCard(name) {
 function showSite(site) {
   if (!siteCards.has(site.site)) siteCards.set(site.site, newCard(site.site));
   const card = siteCards.get(site.site);
-  const gone = isGone(state, site);
-  if (gone) setPill(card.pill, "lost", "gone");
+  if (site.is_gone) setPill(card.pill, "lost", "gone");
   else setPill(card.pill, site.outcome || site.kind, site.activity.replace("_", " "));
   card.bar.style.width = `${100 * site.fraction}%`;
   const step = site.outcome || !site.trains || site.local_steps === 0 ? "" : ` · step ${site.step}/${site.local_steps}`;
   setText(card.position, `round ${site.round}/${state.rounds}${step}`);
-  const knowsLeft = !site.outcome && !gone && site.seconds_left !== null;
+  const knowsLeft = !site.outcome && !site.is_gone && site.seconds_left !== null;
   setText(card.left, knowsLeft ? `${duration(site.seconds_left)} left` : "");
   setText(card.loss, site.loss_text);
   setText(card.speed, site.trains ? site.speed_text : "serves alone");
