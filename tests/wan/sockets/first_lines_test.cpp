@@ -32,7 +32,9 @@ struct Host {
       if (line == "fail") throw TcpError("it has gone");
     });
     if (entries[0].revents != 0) CHECK(visitors.admit(listener) == 0);
-    num_visitors = entries.size() - 1;
+    entries.clear();
+    visitors.begin_wait(entries);
+    num_visitors = entries.size();
   }
   Socket visit() const {
     return connect_tcp(*SocketAddress::local_of(listener.fd()), deadline_after(kPatienceSeconds));
@@ -42,7 +44,7 @@ struct Host {
   FirstLines visitors;
   std::vector<std::string> lines;
   Socket kept;
-  std::size_t num_visitors = 0;  // at the begin of the last turn
+  std::size_t num_visitors = 0;  // after the last turn
 };
 
 void say(const Socket& socket, const std::string& line) {
