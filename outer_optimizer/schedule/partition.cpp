@@ -48,6 +48,16 @@ std::vector<Range> cut_by_shares(const Range& range, std::span<const double> sha
 }
 
 // The clamp keeps the parts in order when two cuts move to the same border.
+std::string fault_of_shares(std::span<const double> shares, std::size_t num_sites) {
+  if (shares.size() != num_sites) {
+    return fmt::format("{} shares of {} members", shares.size(), num_sites);
+  }
+  if (shares.empty()) return "no shares";
+  const auto [least, most] = std::ranges::minmax(shares);
+  if (least < 0) return fmt::format("a share of {}; none may be below 0", least);
+  return most > 0 ? "" : "shares that are all 0";
+}
+
 std::vector<Range> cut_at_borders(const Range& range, std::span<const double> shares,
                                   std::span<const int64_t> borders) {
   auto parts = cut_by_shares(range, shares);

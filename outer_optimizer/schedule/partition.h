@@ -4,8 +4,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -50,6 +52,9 @@ std::vector<Range> cut_by_shares(const Range& range, std::span<const double> sha
 // is cut in two. The ends of the range stay.
 std::vector<Range> cut_at_borders(const Range& range, std::span<const double> shares,
                                   std::span<const int64_t> borders);
+
+// Returns why shares of others cannot be those of so many sites, for a message; empty if they can.
+std::string fault_of_shares(std::span<const double> shares, std::size_t num_sites);
 
 // Returns shares of a direct exchange that minimise the longest time of an uplink: site i sends 1 +
 // (N - 2) share_i times the model. Two sites get equal shares, because each uplink carries the same

@@ -53,17 +53,15 @@ int train_command(const Arguments& arguments) {
   choose_named_products(loaded.site.cpu.products);
   const Interrupt interrupt;
   const RealClock clock;
-  const std::filesystem::path output = loaded.site.output;
+  const auto own = loaded.site.folder();
   std::optional<WatchService> page;
   if (const auto how = options->watch.options()) {
     // With the coordinator here are the records of all sites.
-    const auto own = output / loaded.site.name;
     page.emplace(std::vector{loaded.site.hosted_coordinator() ? own / kCopiesFolder : own}, *how,
                  clock);
     spdlog::info("the run's page: {}", page->url());
   }
-  const SiteScreen screen(output / loaded.site.name, loaded.site.name, stderr,
-                          ::isatty(STDERR_FILENO) == 1, clock);
+  const SiteScreen screen(own, loaded.site.name, stderr, ::isatty(STDERR_FILENO) == 1, clock);
   return train_site(loaded, options->resume, interrupt.token());
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trainer/base/error.h"
+#include "trainer/config/json_fields.h"
 #include "trainer/config/json_limits.h"
 
 namespace farstep {
@@ -30,6 +31,34 @@ AnyJson parse_strictly(std::string_view text, const JsonLimits& limits = {}) {
     }
     return true;
   });
+}
+
+// Returns the text of another process as JSON. Throws DataError, which begins with `what`, if it is
+// beyond a limit, has two members of one name, or is not JSON. Pure; thread-safe.
+inline Json parse_untrusted(std::string_view text, const std::string& what,
+                            const JsonLimits& limits = {}) {
+  try {
+    return parse_strictly<Json>(text, limits);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{} is refused: {}", what, error.what()));
+  } catch (const Json::parse_error& error) {
+    // Not what(), which repeats bytes of the text.
+    throw DataError(fmt::format("{} is not JSON at byte {}", what, error.byte));
+  } catch (const Json::exception&) {
+    throw DataError(fmt::format("{} is not JSON: a number is too large", what));
+  }
+}
+
+// Returns the struct that the text of another process describes. Throws DataError as
+// parse_untrusted() does, and with the JSON path if a member does not fit.
+template <HasFields T>
+T read_untrusted(std::string_view text, const std::string& what, const JsonLimits& limits = {}) {
+  const auto json = parse_untrusted(text, what, limits);
+  try {
+    return read_json<T>(json, what);
+  } catch (const ConfigError& error) {
+    throw DataError(error.what());
+  }
 }
 
 }  // namespace farstep

@@ -20,8 +20,6 @@ namespace farstep {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 // What does not come at once over the internet does not come.
 constexpr double kAnswerSeconds = 5;
 constexpr std::string_view kNetworkCheck = "network";  // of site_checks()
@@ -137,7 +135,7 @@ class Doctor {
     std::optional<RunNeeds> needs;
     if (const auto size = parameters(); size && site_.run) {
       needs = run_needs(*size, *site_.run, loaded_.site);
-      const auto folder = fs::path(loaded_.site.output) / loaded_.site.name;
+      const auto folder = loaded_.site.folder();
       tell_(memory_finding(*needs, free_memory_bytes()));
       tell_(finding_of("disk", [&] {
         return disk_finding(*needs, site_.run->checkpoint.keep, disk_room(folder), folder);

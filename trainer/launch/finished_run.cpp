@@ -56,7 +56,7 @@ std::string FinishedRun::text() const {
 
 std::optional<FinishedRun> finished_run(const SiteConfig& site,
                                         const std::optional<RunConfig>& run) {
-  const auto listed = list_checkpoints(fs::path(site.output) / site.name / kCheckpointsFolder);
+  const auto listed = list_checkpoints(site.folder() / kCheckpointsFolder);
   if (listed.empty()) return std::nullopt;
   const auto& newest = listed.front();
   // The name tells of most runs that they go on, before a file is read.

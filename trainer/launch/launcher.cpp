@@ -111,7 +111,7 @@ Cluster prepare(const LaunchRequest& request) {
     }
     const auto loaded = load_site(file, request.overrides);
     if (loaded.run) cluster.run = run_config_from_json(*loaded.run, loaded.run_file);
-    const auto output = fs::path(loaded.site.output) / loaded.site.name;
+    const auto output = loaded.site.folder();
     make_folder(output);
     cluster.outputs.insert(loaded.site.output);
     cluster.sites.push_back(loaded.site);

@@ -1,7 +1,7 @@
 #include "trainer/peers/data_facts.h"
 
 #include "trainer/base/error.h"
-#include "trainer/config/json_limits.h"
+#include "trainer/config/strict_json.h"
 
 namespace farstep {
 
@@ -19,9 +19,8 @@ void tell_data_facts(const Json& facts, Store& store) {
 Json told_data_facts(const std::string& master, Store& store) {
   const auto text = store.get(kKey);
   try {
-    check_json_limits(text, {.depth = 8, .members = 64, .values = 100'000});
-    return Json::parse(text);
-  } catch (const std::exception& error) {
+    return parse_untrusted(text, "the message", {.depth = 8, .members = 64, .values = 100'000});
+  } catch (const DataError& error) {
     throw PeerError(
         master, fmt::format("what {} tells of its data cannot be read: {}", master, error.what()));
   }

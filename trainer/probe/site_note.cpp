@@ -2,8 +2,7 @@
 #include "trainer/probe/site_note.h"
 
 #include "trainer/base/error.h"
-#include "trainer/config/json_fields.h"
-#include "trainer/config/json_limits.h"
+#include "trainer/config/strict_json.h"
 #include "wan/sockets/stranger_log.h"
 
 namespace farstep {
@@ -26,11 +25,10 @@ void check_digest(const std::string& digest) {
 
 SiteNote read_note(const std::string& site, const std::string& text) {
   try {
-    check_json_limits(text);
-    auto note = read_json<SiteNote>(Json::parse(text), "");
+    auto note = read_untrusted<SiteNote>(text, "the note");
     check_digest(note.data_digest);
     return note;
-  } catch (const std::exception& error) {
+  } catch (const DataError& error) {
     throw PeerError(site, fmt::format("what {} tells of its links cannot be read: {}", site,
                                       printable(error.what(), kLongestReason)));
   }

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "trainer/base/error.h"
-#include "trainer/config/json_limits.h"
+#include "trainer/config/strict_json.h"
 #include "trainer/round/round_plan.h"
 #include "trainer/round/round_record.h"
 
@@ -39,10 +39,9 @@ void require_fits(const RunConfig& run, const SharedState& state) {
   const auto num_training =
       std::ranges::count_if(members, [&](const auto& site) { return run.trains(site); });
   if (num_training == 0) refuse("none of its members trains");
-  const auto num_shares = state.reduction_shares.size();
-  if (num_shares != 0 && num_shares != members.size()) {
-    refuse(fmt::format("it has {} shares of {} members", num_shares, members.size()));
-  }
+  if (state.reduction_shares.empty()) return;  // equal ones
+  const auto fault = fault_of_shares(state.reduction_shares, members.size());
+  if (!fault.empty()) refuse("reduction_shares: it has " + fault);
 }
 
 void take(Run& run, const SharedState& state) {
@@ -83,14 +82,8 @@ SharedState shared_state(const Run& run) {
 }
 
 SharedState read_shared_state(std::string_view text) {
-  try {
-    check_json_limits(text, {.depth = 64, .members = 256, .values = 1'000'000});
-    return read_json<SharedState>(Json::parse(text), "the run's state");
-  } catch (const Json::exception& error) {
-    throw DataError(fmt::format("the run's state is not JSON: {}", error.what()));
-  } catch (const ConfigError& error) {
-    throw DataError(error.what());
-  }
+  return read_untrusted<SharedState>(text, "the run's state",
+                                     {.depth = 64, .members = 256, .values = 1'000'000});
 }
 
 // If no plan can be made of it, it is the donor's fault and not that of this site's config.

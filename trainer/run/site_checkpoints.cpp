@@ -27,6 +27,16 @@ void record(Run& run, const SavedCheckpoint& saved) {
   spdlog::info("checkpoint {}", saved.entry.folder.string());
 }
 
+// The strategy knows its state, and not the file that has it.
+void restore_strategy(Strategy& strategy, const TrainProgress& progress,
+                      const CheckpointEntry& resumed) {
+  try {
+    strategy.restore(progress.strategy);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", resumed.folder.string(), error.what()));
+  }
+}
+
 // Returns the names of the sites of the run that wrote the checkpoint.
 std::vector<std::string> members_of(const Json& run_config, const CheckpointEntry& resumed) {
   std::vector<std::string> names;
@@ -135,7 +145,7 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   progress = load_progress(resumed);
   ground_.require_of_run(progress, run.config.name);
   // Before the buffers are made, as it decides which of them exist.
-  strategy.restore(progress.strategy);
+  restore_strategy(strategy, progress, resumed);
   run.position = {.rounds_done = progress.round,
                   .windows = RunWindows(progress.windows),
                   .site_sequences = progress.site_sequences,

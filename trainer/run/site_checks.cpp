@@ -232,7 +232,7 @@ Found look_at_network(CheckedSite& site) {
 }
 
 Found look_at_output(CheckedSite& site) {
-  const auto folder = fs::path(site.loaded.site.output) / site.loaded.site.name;
+  const auto folder = site.loaded.site.folder();
   auto existing = folder;
   std::error_code error;
   while (!fs::exists(existing, error) && existing.has_relative_path()) {

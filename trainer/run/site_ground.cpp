@@ -35,7 +35,7 @@ Resume resume_with(Resume wanted, const std::filesystem::path& checkpoints) {
 SiteGround::SiteGround(const LoadedSite& loaded, Resume wanted)
     : site(with_device(loaded.site)),
       cores(assign_cores(site.devices, site.pin, allowed_cores())),
-      output(std::filesystem::path(loaded.site.output) / loaded.site.name),
+      output(site.folder()),
       resume(resume_with(wanted, checkpoint_root())),
       recorder(output, loaded.site.name, clock) {
   make_folder(output);

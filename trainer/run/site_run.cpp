@@ -325,7 +325,7 @@ std::optional<FinishedRun> finished_before(const LoadedSite& loaded, Resume resu
   if (loaded.run) run = run_config_from_json(*loaded.run, loaded.run_file);
   auto finished = finished_run(loaded.site, run);
   if (!finished) return std::nullopt;
-  log_to_file(std::filesystem::path(loaded.site.output) / loaded.site.name / kLogFile);
+  log_to_file(loaded.site.folder() / kLogFile);
   if (finished->doubt.empty()) {
     spdlog::info(
         "{}; nothing to do. More outer.rounds let it go on; --resume without auto meets "

@@ -52,8 +52,8 @@ LoadedSite load_site(const fs::path& file, const std::vector<std::string>& overr
   // Paths are relative to their file, so that a program may start anywhere.
   for (auto* path : {&site.models, &site.output}) *path = absolute_under(folder, *path);
   auto& journal = site.coordinator.journal;
-  journal = journal.empty() ? (fs::path(site.output) / site.name / kJournalFile).string()
-                            : absolute_under(folder, journal);
+  journal =
+      journal.empty() ? (site.folder() / kJournalFile).string() : absolute_under(folder, journal);
   for (auto* path : {&site.data, &site.profile, &site.network.keys}) {
     if (!path->empty()) *path = absolute_under(folder, *path);
   }

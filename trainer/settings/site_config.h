@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -161,6 +162,8 @@ struct SiteConfig {
     visit("log_level", log_level, "trace, debug, info, warning or error");
   }
 
+  // Returns the folder that this site writes to: its own one in `output`.
+  std::filesystem::path folder() const { return std::filesystem::path(output) / name; }
   // Returns the folders of data, with their weights: of `data` or `mixture`, or none.
   std::vector<DataFolder> data_folders() const;
   // Returns the coordinators of the run in their order, however they are given.

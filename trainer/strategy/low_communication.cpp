@@ -36,6 +36,26 @@ std::vector<Work> redistributed(const std::vector<Work>& work, int64_t size,
   return result;
 }
 
+// A run file that was changed since is the usual cause.
+void require_fits(const SyncProgress& progress, int64_t num_fragments) {
+  const auto saved = std::ssize(progress.work);
+  if (saved != num_fragments) {
+    throw DataError(
+        fmt::format("strategy.work: is of a run whose model has {} fragments, and this run's has "
+                    "{}: set sync.fragments to {} in the run file, or begin a new run",
+                    saved, num_fragments, saved));
+  }
+  const auto applied = progress.fragments_applied;
+  if (applied >= num_fragments) {
+    throw DataError(fmt::format("strategy.fragments_applied: is {}, of {} fragments in a round",
+                                applied, num_fragments));
+  }
+  if (progress.received && progress.received->id.fragment != applied) {
+    throw DataError(fmt::format("strategy.received: is of fragment {}, and fragment {} is the next",
+                                progress.received->id.fragment, applied));
+  }
+}
+
 }  // namespace
 
 LowCommunication::LowCommunication(const StrategySettings& settings, const View& view,
@@ -274,15 +294,7 @@ Json LowCommunication::state() const {
 void LowCommunication::restore(const Json& state) {
   auto progress = read_progress<SyncProgress>(state);
   sync_.restore(progress.sync);
-  const auto& received = progress.received;
-  if (std::ssize(progress.work) != num_fragments() ||
-      progress.fragments_applied >= num_fragments() ||
-      (received && received->id.fragment != progress.fragments_applied)) {
-    throw DataError(
-        fmt::format("the checkpoint is of a run of {} fragments, {} of them applied; "
-                    "this run has {}",
-                    progress.work.size(), progress.fragments_applied, num_fragments()));
-  }
+  require_fits(progress, num_fragments());
   progress_ = std::move(progress);
   // Its generation was counted by another coordinator.
   if (progress_.received) progress_.received->generation = 0;

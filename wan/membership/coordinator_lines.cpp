@@ -22,7 +22,14 @@ std::optional<CoordinatorLines::Received> CoordinatorLines::receive() {
   for (std::size_t line = 0; line < sockets_.size(); ++line) {
     const auto received = sockets_[line]->receive();
     if (!received) continue;
-    return Received{line, decode_coordinator_message(received->frames.front())};
+    const auto place = fmt::format("coordinator at {}", names_[line]);
+    try {
+      return Received{line, decode_coordinator_message(received->frames.front())};
+    } catch (const DataError& error) {
+      throw DataError(fmt::format("{}: {}", place, error.what()));
+    } catch (const ConfigError& error) {
+      throw ConfigError(fmt::format("{}: {}", place, error.what()));
+    }
   }
   return std::nullopt;
 }

@@ -13,7 +13,7 @@
 #include "trainer/base/checksum.h"
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
-#include "trainer/config/json_limits.h"
+#include "trainer/config/strict_json.h"
 
 namespace farstep {
 
@@ -77,19 +77,22 @@ RosterState journal_state(std::string_view text, const ServedRun& run, const std
     refuse(file, "the coordinator's journal is damaged");
   }
   // A checksum is no signature, so the content may be wrong all the same.
-  try {
-    check_json_limits(body);
-    const auto content = read_json<Content>(Json::parse(body), file);
-    if (content.run != identity_of(run)) {
-      refuse(file, "the journal belongs to another run, or the run file was changed since");
+  const auto or_refuse = [&](auto&& call) {
+    try {
+      return call();
+    } catch (const DataError& error) {
+      refuse(file, error.what());
+    } catch (const ConfigError& error) {
+      refuse(file, error.what());
     }
-    content.state.require_fits(run);
-    return content.state;
-  } catch (const Json::exception&) {
-    refuse(file, "the coordinator's journal is not JSON");
-  } catch (const ConfigError& error) {
-    throw DataError(error.what());
+  };
+  const auto content =
+      or_refuse([&] { return read_untrusted<Content>(body, "the coordinator's journal"); });
+  if (content.run != identity_of(run)) {
+    refuse(file, "the journal belongs to another run, or the run file was changed since");
   }
+  or_refuse([&] { content.state.require_fits(run); });
+  return content.state;
 }
 
 Journal::Journal(std::filesystem::path file, ServedRun run)

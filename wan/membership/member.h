@@ -67,9 +67,9 @@ class Member : public Store, public Rendezvous {
   ~Member() override;
 
   // Registers and waits until all sites have registered. Returns nullopt if a stop was requested.
-  // Throws ConfigError if the coordinator refuses, and PeerError if a later try may succeed. After
-  // join_seconds it throws NotJoinedError: the coordinator was not reached, or it names the sites
-  // that have not come.
+  // Throws ConfigError if the coordinator refuses, and PeerError if a later try may succeed with
+  // nothing changed at the site (RefusedMessage::is_temporary). After join_seconds it throws
+  // NotJoinedError: the coordinator was not reached, or it names the sites that have not come.
   std::optional<Welcome> join(const JoinRequest& request, std::stop_token stop = {});
 
   // Returns when the coordinator has the value. A key is written once in a run.

@@ -138,6 +138,8 @@ RegisterMessage Member::registration_of_member() const {
   return message;
 }
 
+// The loss of the coordinator, whatever the refusal's reason: a site saves its state on a loss
+// alone. If its config is at fault, its next start says so.
 void Member::end_return(bool is_known) {
   if (!returning_ || !(returning_->answer || is_known)) return;
   const auto answer = std::move(returning_->answer);

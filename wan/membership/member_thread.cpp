@@ -49,8 +49,12 @@ void Member::run() {
 void Member::fail_by(const std::exception& error) {
   const auto* known = dynamic_cast<const Error*>(&error);
   const std::lock_guard lock(mutex_);
-  fail(known != nullptr ? known->kind() : ErrorKind::kInternal, "",
-       fmt::format("coordinator at {}: {}", coordinator_locked(), error.what()));
+  if (known != nullptr) {
+    fail(known->kind(), "", error.what());
+  } else {
+    fail(ErrorKind::kInternal, "",
+         fmt::format("site {}, at its coordinator: {}", site_, error.what()));
+  }
 }
 
 void Member::submit(std::function<void()> task) {

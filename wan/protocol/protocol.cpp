@@ -5,7 +5,7 @@
 #include <array>
 
 #include "trainer/base/error.h"
-#include "trainer/config/json_limits.h"
+#include "trainer/config/strict_json.h"
 
 namespace farstep {
 
@@ -14,20 +14,6 @@ namespace {
 // No run needs more. A stranger's frame may be 16 MiB, and a parsed value takes many times its
 // text.
 constexpr JsonLimits kMessageLimits{.depth = 64, .members = 256, .values = 1'000'000};
-
-Json parse_frame(const std::string& frame) {
-  try {
-    check_json_limits(frame, kMessageLimits);
-    return Json::parse(frame);
-  } catch (const DataError& error) {
-    throw DataError(fmt::format("a control message is refused: {}", error.what()));
-  } catch (const Json::parse_error& error) {
-    // Not what(), which repeats bytes of the message.
-    throw DataError(fmt::format("a control message is not JSON at byte {}", error.byte));
-  } catch (const Json::exception&) {
-    throw DataError("a control message is not JSON: a number is too large");
-  }
-}
 
 // Compares the type with each alternative of the variant in turn. The variant is the list of
 // messages, so no table beside it can lack one.
@@ -45,7 +31,7 @@ Variant read_message(const std::string& type, const Json& body) {
 // The version is checked before the members, so that another version gets a message about that.
 template <typename Variant>
 Variant decode(const std::string& frame) {
-  Json json = parse_frame(frame);
+  Json json = parse_untrusted(frame, "a control message", kMessageLimits);
   if (!json.is_object() || !json.contains("protocol") || !json["protocol"].is_number_integer() ||
       !json.contains("type") || !json["type"].is_string()) {
     throw DataError("a control message has no protocol version and type");

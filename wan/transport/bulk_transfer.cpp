@@ -10,7 +10,6 @@
 #include <charconv>
 #include <cstring>
 #include <functional>
-#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -25,7 +24,6 @@ namespace {
 
 // Lines come at once from a sender that has connected; a stranger is dropped after so long.
 constexpr double kLineSeconds = 5;
-constexpr std::size_t kMostSenders = 64;  // so that strangers cannot use up the descriptors
 // Long enough to spare a receiver that restarts, short beside the shortest stall deadline.
 constexpr double kRetrySeconds = 0.2;
 // The kernel repeats a first packet that is lost after 1 s.
@@ -127,7 +125,7 @@ std::optional<bool> send_rest(const Socket& socket, const BulkAddress& address,
 
 BulkReceiver::BulkReceiver(const std::string& ip, int port, double connect_seconds,
                            double stall_seconds)
-    : connect_seconds_(connect_seconds), stall_seconds_(stall_seconds) {
+    : connect_seconds_(connect_seconds), stall_seconds_(stall_seconds), visitors_(kLineSeconds) {
   const SocketAddress wanted(ip, port);
   try {
     listener_ = listen_tcp(wanted);
@@ -151,11 +149,8 @@ bool BulkReceiver::receive(std::span<std::byte> bytes, const std::stop_token& st
     // poll() ignores a sender that is not there, whose descriptor is negative.
     std::vector<pollfd> entries{
         {signal.fd(), POLLIN, 0}, {sender_.fd(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}};
-    auto wake = deadline;
-    for (const auto& visitor : visitors_) {
-      entries.push_back({visitor.socket.fd(), POLLIN, 0});
-      wake = std::min(wake, visitor.deadline);
-    }
+    const auto late = visitors_.begin_wait(entries);
+    const auto wake = late ? std::min(*late, deadline) : deadline;
     if (poll(entries.data(), entries.size(), milliseconds_until(wake)) < 0) continue;
     if (entries[0].revents != 0) return false;
     if (entries[1].revents != 0) {
@@ -164,7 +159,8 @@ bool BulkReceiver::receive(std::span<std::byte> bytes, const std::stop_token& st
         deadline = deadline_after(stall_seconds_);
       }
     }
-    hear_visitors(std::span(entries).subspan(3));
+    visitors_.hear(std::span(entries).subspan(3),
+                   [this](Socket& visitor, const std::string& line) { greet(visitor, line); });
     if (entries[2].revents != 0) admit();
     if (!bytes.empty() && milliseconds_until(deadline) == 0) {
       throw PeerError("", fmt::format("no byte of the run's state came to {} for {} s",
@@ -186,39 +182,19 @@ std::size_t BulkReceiver::take_bytes(std::span<std::byte> bytes) {
   return static_cast<std::size_t>(count);
 }
 
-// With too many visitors the oldest one goes: a stranger that connects and stays silent.
 void BulkReceiver::admit() {
-  Socket visitor(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (visitor.fd() < 0) {
-    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;  // it has gone again
+  if (const int error = visitors_.admit(listener_); error != 0) {
     throw PeerError("", fmt::format("a connection at {} cannot be taken: {}", own_address(),
-                                    std::strerror(errno)));
+                                    std::strerror(error)));
   }
-  visitors_.push_back({std::move(visitor), deadline_after(kLineSeconds)});
-  if (visitors_.size() > kMostSenders) visitors_.pop_front();
 }
 
 // A sender connects anew when its line has failed, of which this side may have heard nothing. What
 // the older connection still brings comes once more.
-void BulkReceiver::hear_visitors(std::span<const pollfd> entries) {
-  auto entry = entries.begin();
-  for (auto visitor = visitors_.begin(); visitor != visitors_.end(); ++entry) {
-    const bool is_ready = entry->revents != 0;
-    if (is_ready && greet(visitor->socket)) sender_ = std::move(visitor->socket);
-    const bool is_over = is_ready || milliseconds_until(visitor->deadline) == 0;
-    visitor = is_over ? visitors_.erase(visitor) : std::next(visitor);
-  }
-}
-
-bool BulkReceiver::greet(const Socket& visitor) const {
-  try {
-    const auto now = deadline_after(0);  // a line arrives in one piece
-    if (receive_line(visitor, now) != std::string(kGreeting) + address_.token) return false;
-    send_line(visitor, fmt::format("{}", received_), deadline_after(0));
-    return true;
-  } catch (const TcpError&) {
-    return false;  // a stranger, or a sender that will come again
-  }
+void BulkReceiver::greet(Socket& visitor, const std::string& line) {
+  if (line != std::string(kGreeting) + address_.token) return;
+  send_line(visitor, fmt::format("{}", received_), deadline_after(0));
+  sender_ = std::move(visitor);
 }
 
 void BulkReceiver::finish() {

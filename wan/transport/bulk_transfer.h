@@ -9,16 +9,14 @@
 // bytes that it has, the rest of the bytes, the receiver's line "done".
 #pragma once
 
-#include <poll.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 
+#include "wan/sockets/first_lines.h"
 #include "wan/sockets/tcp.h"
 
 namespace farstep {
@@ -53,19 +51,10 @@ class BulkReceiver {
   void finish();
 
  private:
-  // A connection that has not shown yet whose it is.
-  struct Visitor {
-    Socket socket;
-    Deadline deadline;
-  };
-
   // Takes a connection that waits, if there is one.
   void admit();
-  // Hears the visitors that poll() found ready, in their order, and drops the late ones. The one
-  // with the token becomes the sender.
-  void hear_visitors(std::span<const pollfd> entries);
-  // Returns whether the visitor has the token, and tells it then where to go on.
-  bool greet(const Socket& visitor) const;
+  // Tells a visitor with the token where to go on: it is the sender now.
+  void greet(Socket& visitor, const std::string& line);
   // Reads what has come from the sender. Returns the number of bytes.
   std::size_t take_bytes(std::span<std::byte> bytes);
   std::string own_address() const { return SocketAddress(address_.ip, address_.port).text(); }
@@ -76,7 +65,7 @@ class BulkReceiver {
   const double connect_seconds_, stall_seconds_;
   Socket listener_;
   BulkAddress address_;
-  std::list<Visitor> visitors_;  // oldest first
+  FirstLines visitors_;
   Socket sender_;
   uint64_t received_ = 0;
 };

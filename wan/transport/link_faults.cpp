@@ -10,8 +10,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
-#include "trainer/config/json_fields.h"
-#include "trainer/config/json_limits.h"
+#include "trainer/config/strict_json.h"
 
 namespace farstep {
 
@@ -91,15 +90,7 @@ std::string text_of(const std::vector<LinkFault>& faults) {
 }
 
 std::vector<LinkFault> read_link_faults(const std::string& text, int site, int size) {
-  check_json_limits(text);
-  FaultsFields fields;
-  try {
-    fields = read_json<FaultsFields>(Json::parse(text), "");
-  } catch (const Json::exception& error) {
-    throw DataError(error.what());
-  } catch (const ConfigError& error) {
-    throw DataError(error.what());
-  }
+  const auto fields = read_untrusted<FaultsFields>(text, "the list of faults");
   std::vector<LinkFault> faults;
   for (const auto& [peer, reason] : fields.faults) {
     if (peer < 0 || peer >= size || peer == site) {

@@ -6,12 +6,12 @@
 #include <poll.h>
 
 #include <future>
-#include <list>
 #include <map>
 #include <optional>
 #include <thread>
 
 #include "trainer/base/error.h"
+#include "wan/sockets/first_lines.h"
 #include "wan/sockets/process_sockets.h"
 #include "wan/sockets/random_token.h"
 #include "wan/sockets/tcp.h"
@@ -22,8 +22,6 @@ namespace farstep {
 
 namespace {
 
-// In a run of more sites than this, sites that visit at the same moment could drop each other.
-constexpr std::size_t kMostVisitors = 64;  // so that strangers cannot use up the descriptors
 // A router may break a connection at any time, and a full reception drops one.
 constexpr int kAttempts = 3;
 
@@ -36,6 +34,7 @@ class Reception {
         nonce_(std::move(nonce)),
         ranks_(std::move(ranks)),
         line_seconds_(line_seconds),
+        visitors_(line_seconds),
         thread_([this] { run(); }) {}
   ~Reception() { close(); }
 
@@ -49,55 +48,31 @@ class Reception {
   }
 
  private:
-  struct Visitor {
-    Socket socket;
-    Deadline deadline;
-  };
-
   void run() {
     while (true) {
       std::vector<pollfd> entries{{stop_.fd(), POLLIN, 0}};
       for (const auto& listener : listeners_) entries.push_back({listener.fd(), POLLIN, 0});
-      for (const auto& visitor : visitors_) entries.push_back({visitor.socket.fd(), POLLIN, 0});
-      int wait_milliseconds = -1;
-      if (!visitors_.empty()) wait_milliseconds = milliseconds_until(visitors_.front().deadline);
-      if (poll(entries.data(), entries.size(), wait_milliseconds) < 0) continue;
+      const auto late = visitors_.begin_wait(entries);
+      if (poll(entries.data(), entries.size(), late ? milliseconds_until(*late) : -1) < 0) continue;
       if (entries[0].revents != 0) return;
-      // Visitors only, in the order in which their entries were added.
-      auto entry = entries.begin() + 1 + static_cast<std::ptrdiff_t>(listeners_.size());
-      for (auto visitor = visitors_.begin(); visitor != visitors_.end(); ++entry) {
-        const bool is_ready = entry->revents != 0;
-        if (is_ready) answer(visitor->socket);
-        const bool is_over = is_ready || milliseconds_until(visitor->deadline) == 0;
-        visitor = is_over ? visitors_.erase(visitor) : std::next(visitor);
-      }
-      for (const auto& listener : listeners_) admit(listener);
+      visitors_.hear(
+          std::span(entries).subspan(1 + listeners_.size()),
+          [this](const Socket& visitor, const std::string& line) { answer(visitor, line); });
+      // In a run of more sites than FirstLines holds, sites that visit at the same moment could
+      // drop each other. A site whose visit fails tries again, and reports the failure.
+      for (const auto& listener : listeners_) visitors_.admit(listener);
     }
   }
 
-  // With too many visitors the oldest one goes: a stranger that connects and stays silent is
-  // dropped.
-  void admit(const Socket& listener) {
-    Socket socket(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (socket.fd() < 0) return;
-    visitors_.push_back({std::move(socket), deadline_after(line_seconds_)});
-    if (visitors_.size() > kMostVisitors) visitors_.pop_front();
-  }
-
-  void answer(const Socket& socket) {
-    try {
-      const auto now = deadline_after(0);  // poll() reported data, and a line arrives in one piece
-      const auto rank = ranks_.find(receive_line(socket, now));
-      if (rank == ranks_.end()) return;
-      // The data path accepts from this address alone. On a machine with several addresses it may
-      // differ from the advertised one.
-      if (const auto source = SocketAddress::remote_of(socket.fd())) {
-        sources_[rank->second] = source->ip();
-      }
-      send_line(socket, nonce_, deadline_after(line_seconds_));
-    } catch (const TcpError&) {
-      // A stranger, or a site whose own probe reports the failure.
+  void answer(const Socket& visitor, const std::string& line) {
+    const auto rank = ranks_.find(line);
+    if (rank == ranks_.end()) return;
+    // The data path accepts from this address alone. On a machine with several addresses it may
+    // differ from the advertised one.
+    if (const auto source = SocketAddress::remote_of(visitor.fd())) {
+      sources_[rank->second] = source->ip();
     }
+    send_line(visitor, nonce_, deadline_after(line_seconds_));
   }
 
   const std::vector<Socket> listeners_;
@@ -105,7 +80,7 @@ class Reception {
   const std::map<std::string, int> ranks_;
   const double line_seconds_;
   const Waker stop_;
-  std::list<Visitor> visitors_;         // oldest first; used by the thread only
+  FirstLines visitors_;                 // used by the thread only
   std::map<int, std::string> sources_;  // used by the thread only, until it is joined
   std::thread thread_;                  // the last member: it uses all others
 };

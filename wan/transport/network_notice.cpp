@@ -2,8 +2,7 @@
 // index.
 #include "wan/transport/network_notice.h"
 
-#include "trainer/config/json_fields.h"
-#include "trainer/config/json_limits.h"
+#include "trainer/config/strict_json.h"
 
 namespace farstep {
 
@@ -39,15 +38,7 @@ std::string text_of(const NetworkNotice& notice) {
 
 // A site counts on a port for each peer, and on addresses that are numbers within their range.
 NetworkNotice read_network_notice(const std::string& text, int num_sites) {
-  check_json_limits(text);
-  Fields fields;
-  try {
-    fields = read_json<Fields>(Json::parse(text), "");
-  } catch (const Json::exception& error) {
-    throw DataError(error.what());
-  } catch (const ConfigError& error) {
-    throw DataError(error.what());
-  }
+  const auto fields = read_untrusted<Fields>(text, "the notice");
   NetworkNotice notice{fields.address, fields.nonce, {}, fields.failure, fields.is_temporary};
   // A site that failed may have no ports; its reason is all that counts.
   if (!notice.failure.empty()) return notice;

@@ -127,3 +127,15 @@ TEST_CASE("shares of links without a rate are a bug") {
     REQUIRE_THROWS_AS(bandwidth_shares(std::vector<double>{1e8, rate, 1e8}), InternalError);
   }
 }
+
+TEST_CASE("shares of others are refused unless they can be cut by") {
+  const std::vector<double> good{0, 2, 1}, negative{1, -1, 2}, nothing{0, 0};
+  CHECK(fault_of_shares(good, 3).empty());
+  CHECK(cut_by_shares({0, 3}, good).size() == 3);
+  CHECK(fault_of_shares(good, 2) == "3 shares of 2 members");
+  CHECK(fault_of_shares({}, 0) == "no shares");
+  CHECK(fault_of_shares(negative, 3) == "a share of -1; none may be below 0");
+  CHECK(fault_of_shares(nothing, 2) == "shares that are all 0");
+  CHECK_THROWS_AS(cut_by_shares({0, 3}, negative), InternalError);
+  CHECK_THROWS_AS(cut_by_shares({0, 3}, nothing), InternalError);
+}

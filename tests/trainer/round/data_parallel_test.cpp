@@ -1,9 +1,11 @@
 // Rounds in which all sites take every step together, by the mean of their gradients.
+#include <chrono>
 #include <cmath>
 #include <condition_variable>
 #include <future>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 
 #include "tests/support/catch.h"
 #include "tests/trainer/round/fake_sites.h"
@@ -265,7 +267,9 @@ TEST_CASE("a step that fails at one site ends it there, and at the others with t
   // Another site's values are in the sum already, and it waits for this one's.
   sites[1].training.before_step = [&](const StepOrder& order) {
     if (order.step != 2) return;
-    first_step.get_future().wait_for(std::chrono::seconds(60));
+    if (first_step.get_future().wait_for(std::chrono::seconds(60)) != std::future_status::ready) {
+      throw std::runtime_error("the other site takes no second step");
+    }
     auto* const sums = sites[1].strategy->gradients();
     sums->begin_step();
     sums->ready(0, 10, 11);

@@ -62,6 +62,8 @@ TEST_CASE("a donor's state that does not fit the run is refused as data") {
                              {"/members", {"s0", "s0", "s1"}},
                              {"/members", {"s0", "s1", "elsewhere"}},
                              {"/reduction_shares", Json::array({1.0})},
+                             {"/reduction_shares", {1, -1, 1}},
+                             {"/reduction_shares", {0, 0, 0}},
                              {"/run_sequences", int64_t{1} << 60},
                              {"/returned_sequences", Json::parse(R"([{"begin": 5, "end": 4}])")},
                              {"/planner/sites/0/micro_batch", 0},
@@ -78,6 +80,14 @@ TEST_CASE("a donor's state that does not fit the run is refused as data") {
                              {"/strategy/sync/tuning",
                               {{"sync", {{"fragments", 1000}}}, {"shares", Json::array()}}}});
   }
+}
+
+TEST_CASE("the refusal of a donor's shares says which and what of them is wrong") {
+  Donation donation(kPlainRounds);
+  auto spoiled = donation.state;
+  spoiled["reduction_shares"] = {1, -1, 1};
+  CHECK_THROWS_WITH(take_shared_state(donation.sites[1].run, read_shared_state(spoiled.dump())),
+                    Catch::Contains("reduction_shares") && Catch::Contains("none may be below 0"));
 }
 
 TEST_CASE("a donor's state of a run with eager updates has one fragment") {

@@ -28,10 +28,12 @@ class HandedStates {
     states_[site] = std::move(state);
     changed_.notify_all();
   }
-  // Waits for the newest state of a site, and takes it.
+  // Waits for the newest state of a site, and takes it. A donor that has failed never puts it.
   State take(const std::string& site) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return states_.contains(site); });
+    const bool is_there =
+        changed_.wait_for(lock, std::chrono::seconds(60), [&] { return states_.contains(site); });
+    FARSTEP_CHECK(is_there, "nobody hands over a state to {}", site);
     return std::move(states_.extract(site).mapped());
   }
 

@@ -50,6 +50,7 @@ TEST_CASE("a site's paths are relative to its config's folder") {
   Cluster cluster;
   const auto loaded = cluster.load();
   CHECK(loaded.site.output == "/var/out");
+  CHECK(loaded.site.folder() == "/var/out/" + loaded.site.name);
   CHECK(loaded.site.data ==
         std::filesystem::path(cluster.path("../data")).lexically_normal().string());
   CHECK(loaded.site.run == cluster.path("run.json"));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -19,7 +20,8 @@
 
 namespace farstep {
 
-// All methods may be called from any thread.
+// All methods may be called from any thread. A wait for a site that has failed, and so never comes,
+// ends with an InternalError, and ends those of all other sites.
 class Meeting {
  public:
   // Of sites that are named s0, s1, ...
@@ -94,12 +96,12 @@ class Meeting {
   // Returns once a process of the site is lost, while the others go on.
   void wait_for_loss(int site) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return processes_[names_[index(site)]] > 0; });
+    wait(lock, [&] { return processes_[names_[index(site)]] > 0; });
   }
   // Returns once the site has arrived at a sync.
   void wait_for_arrival(int site, const SyncId& sync) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return arrivals_[{generation_, sync}].contains(site); });
+    wait(lock, [&] { return arrivals_[{generation_, sync}].contains(site); });
   }
 
   // `process` is the number of the site's process: one that was lost must not arrive in the place
@@ -128,9 +130,9 @@ class Meeting {
         }
         return started_.contains({generation, sync});
       };
-      if (!changed_.wait(lock, stop, [&] {
-            return has_ended_ || have_all_arrived() || generation_ > generation;
-          })) {
+      if (!wait(
+              lock, [&] { return has_ended_ || have_all_arrived() || generation_ > generation; },
+              stop)) {
         arrivals.erase(site);  // no sync may begin without it
         return std::nullopt;
       }
@@ -161,8 +163,7 @@ class Meeting {
     if (generation_ > generation) throw_lost();
     votes[site] = theta_hash;
     changed_.notify_all();
-    changed_.wait(lock,
-                  [&] { return has_ended_ || votes.size() == voters || generation_ > generation; });
+    wait(lock, [&] { return has_ended_ || votes.size() == voters || generation_ > generation; });
     // A sync that all have voted on counts, whoever is lost afterwards.
     if (votes.size() < voters) throw_lost();
     for (const auto& [id, vote] : votes) {
@@ -173,11 +174,25 @@ class Meeting {
   bool is_renewed(int64_t generation) {
     std::unique_lock lock(mutex_);
     if (!others_go_on_) return false;
-    changed_.wait(lock, [&] { return has_ended_ || generation_ > generation; });
+    wait(lock, [&] { return has_ended_ || generation_ > generation; });
     return generation_ > generation;
   }
 
  private:
+  // No site of a test takes nearly as long to come; below the time limit of a test.
+  static constexpr std::chrono::seconds kPatience{60};
+
+  // Waits until `is_over`. Returns false if a stop was requested before.
+  template <typename Condition>
+  bool wait(std::unique_lock<std::mutex>& lock, Condition is_over,
+            const std::stop_token& stop = {}) {
+    if (changed_.wait_for(lock, stop, kPatience, is_over)) return true;
+    if (stop.stop_requested()) return false;
+    has_ended_ = true;
+    newest_lost_ = "that did not come";
+    changed_.notify_all();
+    throw InternalError("a site of the test did not come to the meeting in time");
+  }
   // Begins a generation with a newcomer, unless all members have arrived. The caller holds mutex_.
   void admit(int site, const SyncId& sync) {
     if (!newcomers_.contains(site)) throw_lost();

@@ -110,7 +110,8 @@ TEST_CASE("a state that cannot be is refused even with the right checksum") {
   SECTION("generation 0") {
     run.progress.generation = 0;
   }
-  CHECK_FALSE(refusal_of(journal_text(sample.state, sample.table.run), sample.table.run).empty());
+  CHECK_THAT(refusal_of(journal_text(sample.state, sample.table.run), sample.table.run),
+             Catch::StartsWith("the file: ") && Catch::Contains("delete it"));
 }
 
 TEST_CASE("each start with a journal is a new term") {

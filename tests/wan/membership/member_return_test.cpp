@@ -178,6 +178,15 @@ TEST_CASE("a member that is left behind hears that it may join again") {
   }
 }
 
+TEST_CASE("a member whose run differs from the new coordinator's ends as with a loss") {
+  // Not as with a wrong config: it has a state to save.
+  Puppet puppet(0);
+  puppet.send(UnknownSiteMessage{"a new start"});
+  puppet.send(RefusedMessage{"another run", false});
+  CHECK_THAT(error_of<PeerError>([&] { puppet.member.arrive({}, {}, "aa", {}); }),
+             Catch::Contains("another run"));
+}
+
 TEST_CASE("a coordinator of an older term is not heard") {
   Puppet puppet(2);
   auto waiting = std::async(std::launch::async, [&] {

@@ -141,6 +141,20 @@ TEST_CASE("a malformed coordinator endpoint is a bad configuration") {
              Catch::Contains("nonsense"));
 }
 
+TEST_CASE("of several coordinators the one of another protocol version is named") {
+  RealClock clock;
+  const ControlSocket first(ControlSocket::Role::kCoordinator, kAnyPort, patient_deadlines());
+  ControlSocket other(ControlSocket::Role::kCoordinator, kAnyPort, patient_deadlines());
+  Member member({{first.endpoint(), {}}, {other.endpoint(), {}}}, "s0", patient_deadlines(), clock);
+  auto error = std::async(std::launch::async,
+                          [&] { return error_of<ConfigError>([&] { member.join({}); }); });
+  std::optional<ControlSocket::Received> request;
+  while (!(request = other.receive())) other.wait(10);
+  other.send({request->frames[0], R"({"protocol": 1, "type": "welcome"})"});
+  CHECK_THAT(error.get(), Catch::StartsWith("coordinator at " + other.endpoint()) &&
+                              Catch::Contains("use the same version of Farstep"));
+}
+
 TEST_CASE("a coordinator of another protocol version is refused") {
   RealClock clock;
   ControlSocket other(ControlSocket::Role::kCoordinator, kAnyPort, patient_deadlines());

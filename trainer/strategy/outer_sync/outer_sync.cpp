@@ -128,11 +128,8 @@ void OuterSync::require_fits(const SyncConfig& sync, std::span<const double> sha
     throw DataError(error.what());
   }
   if (shares.empty()) return;
-  if (shares.size() != view_.size() || std::ranges::min(shares) < 0 ||
-      !(std::ranges::max(shares) > 0)) {
-    throw DataError(fmt::format(
-        "strategy.sync.tuning.shares: {} shares of {} members, from {} to {}; none may be below 0",
-        shares.size(), view_.size(), std::ranges::min(shares), std::ranges::max(shares)));
+  if (const auto fault = fault_of_shares(shares, view_.size()); !fault.empty()) {
+    throw DataError("strategy.sync.tuning.shares: has " + fault);
   }
 }
 

@@ -1,0 +1,58 @@
+#include "trainer/config/strict_json.h"
+
+#include "tests/support/catch.h"
+
+namespace farstep {
+using Catch::Contains;
+using Catch::StartsWith;
+
+namespace {
+
+struct Message {
+  std::string name;
+  int64_t count = 0;
+
+  template <typename Visitor>
+  void fields(Visitor&& visit) {
+    visit("name", name, "of something", kRequired);
+    visit("count", count, "how many", in_range(0, 9));
+  }
+};
+
+Message message_of(std::string_view text) {
+  return read_untrusted<Message>(text, "the message", {.depth = 2, .members = 3, .values = 20});
+}
+
+// The error is one of data, whatever is wrong, and does not repeat the text.
+std::string refusal_of(std::string_view text) {
+  try {
+    message_of(text);
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("text of others is read into the struct that it describes") {
+  const auto message = message_of(R"({"name": "a", "count": 3})");
+  CHECK(message.name == "a");
+  CHECK(message.count == 3);
+}
+
+TEST_CASE("text of others that does not fit is refused as data, with its name and the place") {
+  CHECK_THAT(refusal_of(""), StartsWith("the message is not JSON at byte 1"));
+  CHECK_THAT(refusal_of(R"({"name": "a")"), StartsWith("the message is not JSON at byte "));
+  CHECK_THAT(refusal_of("{\"name\": \"\xff\"}"), StartsWith("the message is not JSON at byte "));
+  CHECK_THAT(refusal_of(R"({"name": "a", "count": 1e999})"), Contains("a number is too large"));
+  CHECK_THAT(refusal_of(R"({"name": [[["a"]]]})"), StartsWith("the message is refused: "));
+  CHECK_THAT(refusal_of(R"({"name": "a", "name": "b"})"), Contains("member 'name' stands twice"));
+  CHECK(refusal_of(R"({"count": 3})") == "the message: name: is missing");
+  CHECK_THAT(refusal_of(R"({"name": "a", "count": 10})"), StartsWith("the message: count: "));
+  CHECK_THAT(refusal_of(R"({"name": "a", "other": 1})"), StartsWith("the message: "));
+  CHECK_THAT(refusal_of("[]"), StartsWith("the message: "));
+  CHECK(refusal_of("\x1b[31m").find('\x1b') == std::string::npos);
+}
+
+}  // namespace farstep
