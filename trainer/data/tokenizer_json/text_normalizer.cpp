@@ -4,6 +4,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/data/text/utf8.h"
+#include "trainer/data/tokenizer_json/base64.h"
 
 namespace farstep {
 
