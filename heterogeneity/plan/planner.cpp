@@ -329,8 +329,9 @@ void Planner::restore(const Json& json) {
   for (const auto& saved : state.sites) {
     auto& work = work_of(plan_, saved.site);
     if ((work.batch > 0) != (saved.batch > 0)) {
-      throw DataError(fmt::format("the plan's state: {} has batches of {}, and {}", saved.site,
-                                  saved.batch, work.trains() ? "trains" : "serves alone"));
+      throw DataError(fmt::format("the plan's state: site {} has batches of {}, but {} here",
+                                  saved.site, saved.batch,
+                                  work.trains() ? "trains" : "serves alone"));
     }
     work.local_steps = saved.local_steps;
     work.batch = saved.batch;

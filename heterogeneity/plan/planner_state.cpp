@@ -14,9 +14,10 @@ constexpr double kMostSequencesOfRound = 1e15;  // far more than any has
 void require_work(const MemberState& member) {
   const bool serves = member.batch == 0;
   if (serves == (member.micro_batch == 0) && member.steps_before <= member.local_steps) return;
-  throw DataError(fmt::format("the plan's state: {} would get {} steps after {}, of {} in {}",
-                              member.site, member.local_steps, member.steps_before, member.batch,
-                              member.micro_batch));
+  throw DataError(fmt::format(
+      "the plan's state: site {} cannot do {} local steps, {} of them before, with "
+      "batches of {} and micro-batches of {}",
+      member.site, member.local_steps, member.steps_before, member.batch, member.micro_batch));
 }
 
 }  // namespace
@@ -30,7 +31,8 @@ PlannerState planner_state_from_json(const Json& json) {
       sequences += static_cast<double>(member.local_steps) * static_cast<double>(member.batch);
     }
     if (sequences > kMostSequencesOfRound) {
-      throw DataError(fmt::format("the plan's state: a round of {} sequences", sequences));
+      throw DataError(
+          fmt::format("the plan's state: a round of {} sequences, which is too many", sequences));
     }
     return state;
   } catch (const ConfigError& error) {

@@ -20,8 +20,14 @@ constexpr int kSmallBursts = 3;
 constexpr int64_t kFirstBurstBytes = 64 * 1024;
 // Of a transfer's rate to that of the one before, half as large. If a transfer takes a fixed time,
 // such as TCP's slow start, and its bytes at the line's rate R, a growth g leaves it at (2 - g) R.
-// So a tenth is missing at most.
+// So a tenth is missing at most. A rate that falls by more shows a loss in this transfer, not the
+// line's rate.
 constexpr double kSettledGrowth = 1.1;
+
+// Whether neither of two rates is much above the other.
+bool are_alike(double a, double b) {
+  return a < kSettledGrowth * b && b < kSettledGrowth * a;
+}
 constexpr double kPingSeconds = 5;  // for the pings of one direction on a slow link
 
 enum Phase : uint32_t { kPing, kPong, kSize, kBurst, kAck, kTurn };
@@ -95,6 +101,7 @@ class PairProbe {
     int64_t bytes = std::min(kFirstBurstBytes, probe_.most_bytes);
     int64_t sent_bytes = 0;
     double rate_before = 0;
+    double best_rate = 0;  // of the transfers that last long enough
     while (true) {
       const double seconds = burst(bytes);
       sent_bytes += bytes;
@@ -102,12 +109,15 @@ class PairProbe {
       // any speed.
       const double own_seconds = std::max(seconds - fixed_seconds, seconds / 2);
       const double rate = 8.0 * static_cast<double>(bytes) / own_seconds;
-      const bool has_settled = own_seconds >= least_seconds && rate < kSettledGrowth * rate_before;
+      const bool is_long = own_seconds >= least_seconds;
+      if (is_long) best_rate = std::max(best_rate, rate);
+      const bool has_settled = is_long && are_alike(rate, rate_before);
       const double spent_seconds = clock_.now_seconds() - begin;
       if (has_settled || sent_bytes + 2 * bytes > probe_.most_bytes ||
           spent_seconds + 2 * seconds > probe_.most_seconds()) {
         announce(0);
-        return rate;
+        // At a limit all rates are lower bounds, so the best one says most.
+        return has_settled ? rate : std::max(rate, best_rate);
       }
       rate_before = rate;
       bytes *= 2;

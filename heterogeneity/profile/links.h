@@ -25,11 +25,11 @@ struct LinkProbe {
 // Measures the links from this site to all peers, in order of rank. The round trip is the median of
 // several pings of 8 bytes. The bandwidth comes from a transfer, minus the time of one of 8 bytes.
 // Its size doubles until it lasts about `probe.seconds` and LinkMeter's round trips, and its rate
-// does not grow any more, or until a limit of the probe: then it is a lower bound. All sites call
-// it at the same time with the same probe. Pairs and directions take turns, so that no two
-// transfers share a link; a message may wait for all earlier pairs. Returns after the site's last
-// pair; the transport must stay until all sites have returned. Returns nullopt if a stop was
-// requested; the transport cannot be used then. Throws PeerError.
+// neither grows nor falls any more, or until a limit of the probe: then the best rate is a lower
+// bound. All sites call it at the same time with the same probe. Pairs and directions take turns,
+// so that no two transfers share a link; a message may wait for all earlier pairs. Returns after
+// the site's last pair; the transport must stay until all sites have returned. Returns nullopt if a
+// stop was requested; the transport cannot be used then. Throws PeerError.
 std::optional<std::vector<LinkProfile>> measure_links(Transport& transport, const LinkProbe& probe,
                                                       const Clock& clock,
                                                       const std::stop_token& stop);

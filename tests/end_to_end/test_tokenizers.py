@@ -40,12 +40,12 @@ class Tokenizers(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
         self.golden = json.loads(gzip.decompress((SOURCE / "tests/golden/tokenizers/reference.json.gz").read_bytes()))
 
-    def write_tokenizer(self, name: str) -> Path:
-        """Makes the file of a recorded kind."""
+    def write_tokenizer(self, name: str, changes: dict | None = None) -> Path:
+        """Makes the file of a recorded kind, with other members."""
         kind = next(kind for kind in self.golden["kinds"] if kind["name"] == name)
         path = self.folder / "tokenizer.json"
         model = self.golden["models"][kind["model"]] | kind["changes"]
-        path.write_text(json.dumps(kind["file"] | {"model": model}), encoding="utf-8")
+        path.write_text(json.dumps(kind["file"] | {"model": model} | (changes or {})), encoding="utf-8")
         return path
 
     def tokenize(self, text: Path, *options: object):
@@ -104,6 +104,41 @@ class Tokenizers(unittest.TestCase):
                 self.assertEqual(ids[:-1], json.loads(encoded.stdout), (name, names))
                 # The text cannot end its document.
                 self.assertEqual(ids.count(ids[-1]) == 1, names == "text", name)
+
+    def unigram(self) -> dict:
+        """A Unigram model of the pieces of the characters' model. No two ways to cut a text have one sum."""
+        random.seed(3)
+        pieces = self.golden["models"]["characters"]["vocab"]
+        by_id = sorted(pieces, key=pieces.get)
+        return {"type": "Unigram", "unk_id": pieces["<unk>"], "byte_fallback": False,
+                "vocab": [[piece, -random.uniform(3, 9) * len(piece) ** 0.5] for piece in by_id]}
+
+    def test_a_long_document_is_cut_only_where_the_normalizer_allows_it(self):
+        """Its ids are those of the whole document, of every kind of model."""
+        if not has_modules("tokenizers"):
+            return
+        random.seed(4)
+        parts = ["the", "of", "d", "caf\u00e9", "cafe\u0301", "\u0958", "\ufb01", "-", ".", "don't", "12"]
+        gaps = [" ", " ", "  ", "   ", "\n", "\n\n", " \n", ""]
+        text = self.folder / "text.txt"
+        text.write_bytes("".join(random.choice(parts) + random.choice(gaps) for _ in range(40_000)).encode())
+        normalizers = [{"type": kind} for kind in ("NFC", "NFD", "NFKC", "NFKD", "Strip")]
+        normalizers += [{"type": "Replace", "pattern": pattern, "content": content} for pattern, content in (
+            ({"Regex": " {2,}"}, " "), ({"Regex": "e\\s+t"}, "-"), ({"String": "d"}, "-"), ({"String": "\n"}, ""))]
+        space = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+        for name, changes in (("llama3", {}), ("llama2", {}), ("llama2", {"model": self.unigram()})):
+            for step in normalizers:
+                steps = [step] if name == "llama3" else [step, space]
+                whole = {"normalizer": {"type": "Sequence", "normalizers": steps}}
+                path = self.write_tokenizer(name, changes | whole)
+                end = "<|end|>" if name == "llama3" else "</s>"
+                made = self.tokenize(text, "--tokenizer", path, "--end-token", end, "--threads", 2)
+                self.assertEqual(made.returncode, 0, made.stderr)
+                encoded = subprocess.run([PYTHON, "-c", IDS_BY_TOKENIZERS, path, text, "text"], capture_output=True,
+                                         check=False, timeout=120)
+                self.assertEqual(encoded.returncode, 0, encoded.stderr)
+                self.assertEqual(shard_ids(self.folder / "data", "train")[:-1], json.loads(encoded.stdout),
+                                 (name, changes, step))
 
 
 if __name__ == "__main__":

@@ -230,7 +230,7 @@ class Training(LabTest):
 
     @measures_time
     def test_doctor_tells_the_rate_of_a_long_line(self):
-        """TCP begins slowly, so it is a lower bound: 11.7 of 50 Mbit/s over 80 ms where this was written."""
+        """Both ways, though TCP begins slowly: a first window of it gives 2.8 of 50 Mbit/s over 80 ms."""
         self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "80ms")
         coordinator = {"endpoint": f"tcp://10.77.0.1:{PORT}"}
         cluster = Cluster(self.folder, 2, sites={
@@ -246,7 +246,7 @@ class Training(LabTest):
             rates = re.findall(r"([0-9.]+) Mbit/s (?:to|from) it", link["text"])
             self.assertEqual(len(rates), 2, link)
             for rate in rates:
-                self.assertGreater(float(rate), 8, link)  # a first window of TCP gives 2.8
+                self.assertGreater(float(rate), 0.7 * 50, link)
                 self.assertLess(float(rate), 50, link)
 
     def test_a_coordinator_of_its_own_lives_in_the_lab(self):

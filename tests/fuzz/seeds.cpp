@@ -15,7 +15,7 @@
 #include "trainer/checkpoint/train_state.h"
 #include "trainer/data/tokenizer/tokenizer_files.h"
 #include "trainer/data/tokenizer/train_tokenizer.h"
-#include "trainer/data/tokenizer_json/character_map.h"
+#include "trainer/data/tokenizer_json/base64.h"
 #include "trainer/data/tokens/token_dataset.h"
 #include "trainer/probe/site_note.h"
 #include "trainer/settings/load_config.h"

@@ -4,6 +4,7 @@
 #include "trainer/checkpoint/train_state.h"
 
 #include "trainer/base/checksum.h"
+#include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/json_file.h"
@@ -74,6 +75,17 @@ TrainProgress load_progress(const CheckpointEntry& entry) {
                                 file.string(), progress.round, progress.step));
   }
   return progress;
+}
+
+void restore_progress(const CheckpointEntry& entry, const std::function<void()>& restore) {
+  try {
+    restore();
+  } catch (const DataError& error) {
+    throw DataError(fmt::format(
+        "{}: {}. Resume with the settings and the version that wrote it, or move the folder {} "
+        "away to resume from the checkpoint before it",
+        (entry.folder / kState).string(), error.what(), entry.folder.string()));
+  }
 }
 
 Json load_run_config(const CheckpointEntry& entry) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -92,6 +93,10 @@ SavedCheckpoint save_checkpoint(const std::filesystem::path& root, const TrainSt
 // Returns the site's position at the checkpoint. Throws DataError, also for a checkpoint of another
 // version of Farstep.
 TrainProgress load_progress(const CheckpointEntry& entry);
+
+// Calls `restore`, which takes a part of the checkpoint's progress. If that does not fit, throws a
+// DataError that names the file and the remedy.
+void restore_progress(const CheckpointEntry& entry, const std::function<void()>& restore);
 
 // Returns the run config of the checkpoint. Throws DataError.
 Json load_run_config(const CheckpointEntry& entry);

@@ -13,7 +13,6 @@
 #include "trainer/settings/site_config.h"
 #include "wan/link/lanes.h"
 #include "wan/secure/certificates.h"
-#include "wan/secure/credentials.h"
 #include "wan/secure/key_folder.h"
 
 namespace farstep {
@@ -158,31 +157,27 @@ void require_absent(const std::vector<ConfigFile>& files, const fs::path& keys) 
                   fmt::join(present, ", ")));
 }
 
-void require_keys_of(const std::string& run, const fs::path& site_keys, const fs::path& keys) {
-  const auto identity = Credentials::from_folder(site_keys).identity();
-  if (identity.run == run) return;
+// Before a key is made: what is refused leaves none behind.
+void require_keys_of(const std::string& run, const fs::path& keys) {
+  const auto owner = run_of_key_folder(keys);
+  if (owner.empty() || owner == run) return;
   throw ConfigError(
       fmt::format("farstep init: {} has the keys of run '{}', and this is '{}': name "
                   "another --output, or the run as its keys do",
-                  keys.string(), identity.run, run));
+                  keys.string(), owner, run));
 }
 
 void write_keys(const InitPlan& plan, const fs::path& keys) {
   constexpr int64_t kDays = 365;
   check_certified_name(plan.run);
   for (const auto& site : plan.sites) check_certified_name(site.name);
-  const auto sites = site_key_folder(keys, "");
-  if (fs::is_directory(sites) && !fs::is_empty(sites)) {
-    // Before a key is made: what is refused leaves none behind.
-    require_keys_of(plan.run, fs::directory_iterator(sites)->path(), keys);
-  }
+  require_keys_of(plan.run, keys);
   if (!fs::exists(keys / "authority.key")) make_key_folder(keys, plan.run);
   std::vector<std::string> missing;
   for (const auto& site : plan.sites) {
     if (!fs::exists(site_key_folder(keys, site.name))) missing.push_back(site.name);
   }
   if (!missing.empty()) add_site_keys(keys, missing, kDays);
-  require_keys_of(plan.run, site_key_folder(keys, plan.sites.front().name), keys);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "heterogeneity/plan/sync_choice.h"
 #include "trainer/base/error.h"
@@ -25,16 +26,6 @@ void record(Run& run, const SavedCheckpoint& saved) {
                                       .folder = saved.entry.folder.string(),
                                       .bytes = saved.bytes});
   spdlog::info("checkpoint {}", saved.entry.folder.string());
-}
-
-// The strategy knows its state, and not the file that has it.
-void restore_strategy(Strategy& strategy, const TrainProgress& progress,
-                      const CheckpointEntry& resumed) {
-  try {
-    strategy.restore(progress.strategy);
-  } catch (const DataError& error) {
-    throw DataError(fmt::format("{}: {}", resumed.folder.string(), error.what()));
-  }
 }
 
 // Returns the names of the sites of the run that wrote the checkpoint.
@@ -145,9 +136,13 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   progress = load_progress(resumed);
   ground_.require_of_run(progress, run.config.name);
   // Before the buffers are made, as it decides which of them exist.
-  restore_strategy(strategy, progress, resumed);
+  RunWindows windows;
+  restore_progress(resumed, [&] {
+    strategy.restore(progress.strategy);
+    windows = RunWindows(progress.windows);
+  });
   run.position = {.rounds_done = progress.round,
-                  .windows = RunWindows(progress.windows),
+                  .windows = std::move(windows),
                   .site_sequences = progress.site_sequences,
                   .measuring_syncs = progress.syncs - strategy.syncs_done(),
                   .unvalidated_since = progress.unvalidated_since};
@@ -180,7 +175,7 @@ void SiteCheckpoints::restore(Run& run, const CheckpointEntry& resumed) {
   }
   parameters.host_values().push();
   model_.inner->push_state();
-  run.planner.restore(progress.planner);
+  restore_progress(resumed, [&] { run.planner.restore(progress.planner); });
   // The shares as they were last decided. For other members they are decided again.
   if (same_members) {
     run.reduction_shares =

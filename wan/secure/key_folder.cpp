@@ -116,6 +116,12 @@ void make_key_folder(const fs::path& folder, const std::string& run) {
   write_private_file(folder / kAuthorityKeyFile, key_pem(authority.key.get()));
 }
 
+std::string run_of_key_folder(const fs::path& folder) {
+  const auto certificate = folder / kAuthorityFile;
+  if (!fs::exists(certificate)) return "";
+  return identity_of(read_certificate(read_file(certificate), certificate.string()).get()).run;
+}
+
 void add_site_keys(const fs::path& folder, const std::vector<std::string>& sites, int64_t days) {
   check_names(sites);
   const auto authority = read_authority(folder);

@@ -25,6 +25,10 @@ inline constexpr const char* kRevocationsFile = "revoked.crl";
 // folder has an authority already, or the name is wrong; DataError if a file cannot be written.
 void make_key_folder(const std::filesystem::path& folder, const std::string& run);
 
+// Returns the run whose authority the folder has; empty if it has none. Throws DataError if the
+// certificate is wrong.
+std::string run_of_key_folder(const std::filesystem::path& folder);
+
 // Makes keys of the sites, valid for `days`. Checks all names before it writes. Throws ConfigError
 // if a name is wrong or a site has a folder already; DataError if a file is missing or wrong.
 void add_site_keys(const std::filesystem::path& folder, const std::vector<std::string>& sites,

@@ -29,14 +29,16 @@ std::vector<Links> measure_all(const Transports& transports, const LinkProbe& pr
 // after each pause.
 enum class Begin { kAtOnce, kSlowOnce, kSlowAlways };
 
-// The end of an emulated line at a site, which sends one message at a time.
+// The end of an emulated line at a site, which sends one message at a time. After `loss_bytes` a
+// packet is lost: the message that has it takes four times as long.
 class LineEnd : public Transport {
  public:
   LineEnd(std::unique_ptr<Transport> inner, double bits_per_second, double rtt_seconds, Begin begin,
-          Clock& clock)
+          double loss_bytes, Clock& clock)
       : bits_per_second_(bits_per_second),
         rtt_seconds_(rtt_seconds),
         begin_(begin),
+        loss_bytes_(loss_bytes),
         shaped_(std::move(inner), shape(bits_per_second), {}, clock) {}
 
   ShapedTransport& shaped() { return shaped_; }
@@ -68,28 +70,33 @@ class LineEnd : public Transport {
   double sending_seconds(double bytes) {
     if (begin_ == Begin::kSlowAlways) window_bytes_ = kFirstWindowBytes;
     const double full_bytes = begin_ == Begin::kAtOnce ? 0 : bits_per_second_ / 8 * rtt_seconds_;
+    const bool has_loss = sent_bytes_ < loss_bytes_ && loss_bytes_ <= sent_bytes_ + bytes;
+    sent_bytes_ += bytes;
     double seconds = 0;
     for (; window_bytes_ < full_bytes && window_bytes_ < bytes; window_bytes_ *= 2) {
       bytes -= window_bytes_;
       seconds += rtt_seconds_;
     }
-    return seconds + 8 * bytes / bits_per_second_;
+    return (has_loss ? 4 : 1) * (seconds + 8 * bytes / bits_per_second_);
   }
 
   const double bits_per_second_, rtt_seconds_;
   const Begin begin_;
+  const double loss_bytes_;
   double window_bytes_ = kFirstWindowBytes;
+  double sent_bytes_ = 0;
   ShapedTransport shaped_;
 };
 
 // What two sites at the ends of the line measure, in a time that moves only to the next arrival.
 // One message is under way at a time, so the figures do not depend on this machine.
-std::vector<Links> measure_line(double bits_per_second, double rtt_seconds, Begin begin) {
+std::vector<Links> measure_line(double bits_per_second, double rtt_seconds, Begin begin,
+                                double loss_bytes = INFINITY) {
   FakeClock clock;
   std::vector<std::unique_ptr<LineEnd>> ends;
   for (auto& inner : memory_mesh(2)) {
-    ends.push_back(
-        std::make_unique<LineEnd>(std::move(inner), bits_per_second, rtt_seconds, begin, clock));
+    ends.push_back(std::make_unique<LineEnd>(std::move(inner), bits_per_second, rtt_seconds, begin,
+                                             loss_bytes, clock));
   }
   std::atomic<bool> is_over = false;
   std::thread mover([&] {
@@ -141,6 +148,28 @@ TEST_CASE("A rate that is told lacks a tenth at most where each transfer begins 
         CHECK(told <= 1.001 * bits_per_second);
       }
     }
+  }
+}
+
+TEST_CASE("A rate that falls by a loss is not told for the line's") {
+  for (const double loss_bytes : {0.5e6, 1e6, 3e6}) {
+    for (const auto begin : {Begin::kAtOnce, Begin::kSlowOnce}) {
+      CAPTURE(loss_bytes, static_cast<int>(begin));
+      for (const auto& links : measure_line(50e6, 0.08, begin, loss_bytes)) {
+        REQUIRE(links);
+        CHECK(links->front().bandwidth_bits_per_second.value() == Approx(50e6).epsilon(0.01));
+      }
+    }
+  }
+}
+
+TEST_CASE("After a loss at the limit the best rate before it is told") {
+  // 2 MiB take 0.5 s, and 4 MiB with the loss 3.5 s, so that 8 MiB might take too long.
+  for (const auto& links : measure_line(50e6, 0.05, Begin::kSlowAlways, 6e6)) {
+    REQUIRE(links);
+    const double told = links->front().bandwidth_bits_per_second.value();
+    CHECK(told > 0.6 * 50e6);
+    CHECK(told < 0.7 * 50e6);
   }
 }
 

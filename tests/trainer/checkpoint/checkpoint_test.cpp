@@ -194,6 +194,20 @@ TEST_CASE("a checkpoint of another layout is refused with its version") {
   }
 }
 
+TEST_CASE("progress that does not fit the run is refused with its file and what to do") {
+  const TemporaryFolder root;
+  const auto entry = save_checkpoint(root.path(), SmallState(4, 0).state).entry;
+  bool called = false;
+  restore_progress(entry, [&] { called = true; });
+  CHECK(called);
+  const auto refuse = [] { throw DataError("the plan's state: no site has work"); };
+  CHECK_THROWS_AS(restore_progress(entry, refuse), DataError);
+  CHECK_THROWS_WITH(
+      restore_progress(entry, refuse),
+      Catch::StartsWith((entry.folder / "state.json").string() + ": the plan's state: ") &&
+          Contains("move the folder " + entry.folder.string() + " away"));
+}
+
 TEST_CASE("an existing checkpoint is replaced and leftovers are cleaned up") {
   const TemporaryFolder root;
   save(root.path(), {{1, 0}});

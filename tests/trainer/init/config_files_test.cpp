@@ -11,6 +11,7 @@
 #include "trainer/settings/load_config.h"
 #include "wan/link/lanes.h"
 #include "wan/secure/credentials.h"
+#include "wan/secure/key_folder.h"
 
 namespace farstep {
 
@@ -152,6 +153,24 @@ TEST_CASE("nothing that exists is replaced without force, and keys never are") {
   plan.sites.push_back({"bergen", "192.0.2.10", std::nullopt});
   CHECK_THROWS_WITH(write_run_folder(plan, folder, true), Contains("keys of run 'mine'"));
   CHECK_FALSE(fs::exists(folder / "keys" / "sites" / "bergen"));
+}
+
+TEST_CASE(
+    "keys of another run are refused by their authority, whatever lies in the sites' folder") {
+  const TemporaryFolder temporary;
+  const auto folder = temporary / "mine";
+  auto plan = plan_of_three();
+  make_folder(folder);
+  make_key_folder(folder / "keys", "other");
+  CHECK_THROWS_WITH(write_run_folder(plan, folder, true), Contains("keys of run 'other'"));
+  CHECK(fs::is_empty(folder / "keys" / "sites"));
+  // What a call that was killed leaves, and what a file manager does.
+  write_file(folder / "keys" / "sites" / ".DS_Store", "");
+  make_folder(folder / "keys" / "sites" / ".part");
+  CHECK_THROWS_WITH(write_run_folder(plan, folder, true), Contains("keys of run 'other'"));
+  plan.run = "other";
+  write_run_folder(plan, folder, true);
+  CHECK(fs::exists(folder / "keys" / "sites" / "lyon" / "site.key"));
 }
 
 TEST_CASE("what a strict reader refuses is refused before anything is written") {

@@ -1,24 +1,21 @@
-// Byte-pair encoding of text by characters: a long text is one word, which is encoded in parts that
-// no merge can join.
+// Byte-pair encoding of text by characters. Merges only make pieces, so no merge joins two of the
+// parts in which a text is encoded.
 //
 // A const PieceEncoder is thread-safe, but for the cache.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "trainer/data/pieces/literal_set.h"
 #include "trainer/data/pieces/merges.h"
-#include "trainer/data/pieces/neighbours.h"
 #include "trainer/data/pieces/pair_table.h"
-#include "trainer/data/pieces/word_cache.h"
+#include "trainer/data/pieces/part_encoder.h"
 
 namespace farstep {
 
-class PieceEncoder {
+class PieceEncoder : public PartEncoder {
  public:
   // The symbol of a character that is no piece, and of a piece that never merges. Both lie above
   // all ids.
@@ -31,11 +28,9 @@ class PieceEncoder {
   void add_piece(std::string_view piece, int32_t id);
   // Adds a piece that is found in the text before all merges, and stays as it is.
   void add_literal(std::string_view literal, int32_t id);
-  // Sets the ids of all bytes, which stand for characters that are no pieces.
-  void set_bytes(const std::array<int32_t, 256>& ids) { bytes_ = ids; }
   // Sets the id of a character that is no piece, where bytes do not stand for it. With `fuse`,
   // neighbours share one.
-  void set_unknown(int32_t id, bool fuse);
+  void set_unknown(int32_t id, bool fuse) { set_unknown_id(id, fuse); }
   // Sets what two symbols become: ids, or characters.
   void set_merge(int32_t left, int32_t right, PairTable::Merge merge) {
     merges_.set(left, right, merge);
@@ -43,24 +38,16 @@ class PieceEncoder {
   // Returns the symbol of a character: the id of its piece, or symbol_of_character().
   int32_t symbol_of(char32_t character) const;
 
-  // Appends the ids of a valid text. Throws DataError for a character that has none.
-  void encode(std::string_view text, WordCache& cache, std::vector<int32_t>& ids) const;
-  // Whether a text may be cut between these neighbours without a change of its ids.
-  bool may_cut(char32_t before, char32_t after) const;
-
  private:
   static constexpr int32_t kCharacters = 1 << 26, kLiterals = 1 << 28;
 
-  void encode_part(std::string_view part, std::vector<int32_t>& ids) const;
+  bool is_piece(char32_t character) const override { return symbol_of(character) < kCharacters; }
+  void encode_part(std::string_view part, std::vector<int32_t>& ids) const override;
   void append(int32_t symbol, std::vector<int32_t>& ids) const;
 
   Merges merges_;
   LiteralSet literals_;
   std::vector<int32_t> characters_;  // by character, up to the last that is a piece; -1 is none
-  Neighbours neighbours_;            // within pieces
-  std::optional<std::array<int32_t, 256>> bytes_;
-  std::optional<int32_t> unknown_;
-  bool fuses_ = false;
 };
 
 }  // namespace farstep

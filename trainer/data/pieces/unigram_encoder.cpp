@@ -1,10 +1,5 @@
-// No piece crosses the border of two characters that are neighbours in none. So the best way to cut
-// a text is the best way for each part between such borders, and most parts are in the cache.
 #include "trainer/data/pieces/unigram_encoder.h"
 
-#include <algorithm>
-
-#include "trainer/base/error.h"
 #include "trainer/data/text/utf8.h"
 
 namespace farstep {
@@ -45,7 +40,7 @@ void UnigramEncoder::add_piece(std::string_view piece, int32_t id, double score)
     node = made;
   }
   nodes_[static_cast<std::size_t>(node)] = {id, score};
-  neighbours_.add(piece);
+  add_neighbours(piece);
 }
 
 void UnigramEncoder::remove_piece(std::string_view piece) {
@@ -55,39 +50,14 @@ void UnigramEncoder::remove_piece(std::string_view piece) {
 
 void UnigramEncoder::set_unknown(double score, std::optional<int32_t> id) {
   unknown_score_ = score;
-  unknown_ = id;
+  set_unknown_id(id, /*fuse=*/true);
 }
 
-bool UnigramEncoder::may_cut(char32_t before, char32_t after) const {
-  if (neighbours_.may_join(before, after)) return false;
-  if (bytes_) return true;
-  // Two unknown characters would share an id.
-  std::string character;
-  append_character(character, after);
-  const int32_t node = node_of(character);
+bool UnigramEncoder::is_piece(char32_t character) const {
+  std::string text;
+  append_character(text, character);
+  const int32_t node = node_of(text);
   return node >= 0 && nodes_[static_cast<std::size_t>(node)].id >= 0;
-}
-
-void UnigramEncoder::encode(std::string_view text, WordCache& cache,
-                            std::vector<int32_t>& ids) const {
-  const auto first_id = static_cast<std::ptrdiff_t>(ids.size());
-  std::vector<int32_t> part_ids;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const auto end = neighbours_.end_of_part(text, begin);
-    const auto part = text.substr(begin, end - begin);
-    begin = end;
-    if (const auto known = WordCache::keeps(part) ? cache.find(part) : std::nullopt) {
-      ids.insert(ids.end(), known->begin(), known->end());
-      continue;
-    }
-    part_ids.clear();
-    encode_part(part, part_ids);
-    ids.insert(ids.end(), part_ids.begin(), part_ids.end());
-    if (WordCache::keeps(part)) cache.insert(part, part_ids);
-  }
-  if (bytes_ || !unknown_) return;
-  const auto is_repeated = [&](int32_t a, int32_t b) { return a == b && a == *unknown_; };
-  ids.erase(std::unique(ids.begin() + first_id, ids.end(), is_repeated), ids.end());
 }
 
 // At each place: the best sum of what ends there, and the last piece of it.
@@ -127,19 +97,6 @@ void UnigramEncoder::encode_part(std::string_view part, std::vector<int32_t>& id
     } else {
       append_unknown(part.substr(place.begin, *end - place.begin), ids);
     }
-  }
-}
-
-void UnigramEncoder::append_unknown(std::string_view character, std::vector<int32_t>& ids) const {
-  if (bytes_) {
-    for (const char byte : character) ids.push_back((*bytes_)[static_cast<unsigned char>(byte)]);
-  } else if (unknown_) {
-    ids.push_back(*unknown_);
-  } else {
-    throw DataError(
-        fmt::format("the tokenizer has no token for U+{:04X}, none for its bytes and none for the "
-                    "unknown; take another tokenizer, or leave that character out of the text",
-                    static_cast<uint32_t>(character_at(character, 0))));
   }
 }
 

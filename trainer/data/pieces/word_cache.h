@@ -18,6 +18,19 @@ class WordCache {
   WordCache();
   // Whether a word is kept: long ones hardly come again.
   static bool keeps(std::string_view word) { return word.size() <= kMostBytes; }
+  // Appends the ids of a word: the ones that are known, else those that `encode` appends to an
+  // empty list.
+  template <typename Encode>
+  void append(std::string_view word, std::vector<int32_t>& ids, const Encode& encode) {
+    if (const auto known = keeps(word) ? find(word) : std::nullopt) {
+      ids.insert(ids.end(), known->begin(), known->end());
+      return;
+    }
+    std::vector<int32_t> fresh;
+    encode(fresh);
+    ids.insert(ids.end(), fresh.begin(), fresh.end());
+    if (keeps(word)) insert(word, fresh);
+  }
   // Returns the ids of a word; holds until the next insert().
   std::optional<std::span<const int32_t>> find(std::string_view word) const;
   // Keeps the ids of a word that find() did not find.

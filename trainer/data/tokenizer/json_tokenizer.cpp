@@ -50,9 +50,10 @@ std::array<int32_t, 256> ids_of_bytes(const Ids& vocabulary, const JsonValue& js
 }
 
 // Returns the encoder of a model whose words are characters.
-PieceEncoder encoder_of(const BytePairModel& model, const JsonValue& json) {
+std::unique_ptr<PieceEncoder> encoder_of(const BytePairModel& model, const JsonValue& json) {
   if (model.ignores_merges) json["ignore_merges"].refuse("is supported with ByteLevel only");
-  PieceEncoder encoder;
+  auto made = std::make_unique<PieceEncoder>();
+  auto& encoder = *made;
   for (const auto& [token, id] : model.vocabulary) encoder.add_piece(token, id);
   int32_t rank = 0;
   for (const auto& merge : model.merges) {
@@ -60,12 +61,14 @@ PieceEncoder encoder_of(const BytePairModel& model, const JsonValue& json) {
   }
   if (model.byte_fallback) encoder.set_bytes(ids_of_bytes(model.vocabulary, json));
   if (model.unknown) encoder.set_unknown(*model.unknown, model.fuses_unknown);
-  return encoder;
+  return made;
 }
 
 // Returns the encoder of a model with scores; `ids` are those of its pieces.
-UnigramEncoder encoder_of(const UnigramModel& model, const Ids& ids, const JsonValue& json) {
-  UnigramEncoder encoder;
+std::unique_ptr<UnigramEncoder> encoder_of(const UnigramModel& model, const Ids& ids,
+                                           const JsonValue& json) {
+  auto made = std::make_unique<UnigramEncoder>();
+  auto& encoder = *made;
   int32_t id = 0;
   for (const auto& piece : model.pieces) {
     if (!piece.text.empty()) encoder.add_piece(piece.text, id, piece.score);
@@ -73,7 +76,7 @@ UnigramEncoder encoder_of(const UnigramModel& model, const Ids& ids, const JsonV
   }
   encoder.set_unknown(model.unknown_score(), model.unknown);
   if (model.byte_fallback) encoder.set_bytes(ids_of_bytes(ids, json));
-  return encoder;
+  return made;
 }
 
 // Returns the text of a token of characters: a byte, or the token with spaces.
@@ -112,13 +115,11 @@ class JsonTokenizer : public Tokenizer {
 
   bool may_cut(std::string_view text, std::size_t place) const override {
     // A part that begins with a space gets no other one before it.
-    const bool is_place = text[place] == ' ' || (text[place] == '\n' && !prepends_);
+    const bool is_place = text[place] == ' ' || (text[place] == '\n' && words_ && !prepends_);
     if (!may_cut_ || !is_place) return false;
-    const char32_t before = character_at(text, character_before(text, place));
-    if (!is_letter(before)) return false;
-    if (words_) return true;
-    return text[place] == ' ' &&
-           (encoder_ ? encoder_->may_cut(before, space_) : unigram_->may_cut(before, space_));
+    char32_t before = character_at(text, character_before(text, place));
+    if (is_letter(before) && !normalizer_.is_identity()) before = normal_before(text, place);
+    return is_letter(before) && (words_ || encoder_->may_cut(before, space_));
   }
 
   std::string decode(std::span<const int32_t> ids) const override {
@@ -146,6 +147,8 @@ class JsonTokenizer : public Tokenizer {
     const bool is_unigram = !model["type"].is_null() && model["type"].text() == "Unigram";
     const bool byte_fallback = is_unigram ? read_unigram(model) : read_byte_pairs(model);
     list_tokens(json["added_tokens"], byte_fallback);
+    may_cut_ = added_.may_cut() && normalizer_.may_cut() && pre_tokenizer_.may_cut() &&
+               (words_ ? keeps_space() : set_space());
     facts_.digest = checksum(std::as_bytes(std::span(content)));
   }
 
@@ -154,10 +157,8 @@ class JsonTokenizer : public Tokenizer {
     BytePairModel model(json);
     if (pre_tokenizer_.by_bytes()) {
       words_.emplace(model);
-      may_cut_ = added_.may_cut() && pre_tokenizer_.may_cut();
     } else {
-      encoder_.emplace(encoder_of(model, json));
-      may_cut_ = added_.may_cut() && set_space();
+      encoder_ = encoder_of(model, json);
     }
     ids_ = std::move(model.vocabulary);
     return model.byte_fallback;
@@ -169,20 +170,38 @@ class JsonTokenizer : public Tokenizer {
       ids_[piece.text] = static_cast<int32_t>(&piece - model.pieces.data());
     }
     ids_.erase("");  // it can be nowhere
-    unigram_.emplace(encoder_of(model, ids_, json));
-    may_cut_ = added_.may_cut() && normalizer_.may_cut() && !pre_tokenizer_.has_expressions() &&
-               set_space();
+    auto encoder = encoder_of(model, ids_, json);
+    unigram_ = encoder.get();
+    encoder_ = std::move(encoder);
     return model.byte_fallback;
   }
 
-  // A Unigram vocabulary has the names of special tokens among its pieces.
+  // A Unigram vocabulary has the names of special tokens among its pieces. Text of a longer piece
+  // is cut in other ways without it. A character that is a piece like others, and that the user
+  // takes for an end token, stays: without it the text would have no token there.
   void remove_special_pieces() {
-    if (!unigram_) return;
+    if (unigram_ == nullptr) return;
+    const auto& added = added_.all();
     for (const auto& [token, id] : ids_) {
-      if (is_special_[static_cast<std::size_t>(id)] && !token.empty()) {
-        unigram_->remove_piece(token);
-      }
+      if (!is_special_[static_cast<std::size_t>(id)]) continue;
+      const bool is_declared = std::ranges::any_of(
+          added, [&, own = id](const auto& each) { return each.special && each.id == own; });
+      if (is_declared || token.size() > character_bytes(token[0])) unigram_->remove_piece(token);
     }
+  }
+
+  // Returns what the character before a cut has become; 0 if it has become nothing. It depends on
+  // its word at most.
+  char32_t normal_before(std::string_view text, std::size_t place) const {
+    const auto space = text.find_last_of(" \n", place - 1);
+    const auto begin = space == text.npos ? 0 : space + 1;
+    const auto word = normalizer_(text.substr(begin, place - begin), false);
+    return word.empty() ? U'\0' : character_at(word, character_before(word, word.size()));
+  }
+
+  // Whether the places of cuts by bytes are in the normalised text too.
+  bool keeps_space() const {
+    return normalizer_(" ", false) == " " && normalizer_("\n", false) == "\n";
   }
 
   // Sets the character that a space becomes; returns false if it becomes several.
@@ -209,7 +228,7 @@ class JsonTokenizer : public Tokenizer {
     }
     int32_t last = -1;
     for (const auto& [token, id] : ids_) last = std::max(last, id);
-    // Of a file of a few bytes the list would take as many as its largest id.
+    // A file of a few bytes could otherwise ask for a list of any length.
     if (static_cast<std::size_t>(last) > 64 * ids_.size() + 4096) {
       added.refuse(fmt::format("the id {} is far beyond the {} tokens", last, ids_.size()));
     }
@@ -252,10 +271,8 @@ class JsonTokenizer : public Tokenizer {
         for (const auto word : words.words) {
           if (words_) {
             words_->encode(word, *cache, ids);
-          } else if (encoder_) {
-            encoder_->encode(word, *cache, ids);
           } else {
-            unigram_->encode(word, *cache, ids);
+            encoder_->encode(word, *cache, ids);
           }
         }
       }
@@ -268,10 +285,10 @@ class JsonTokenizer : public Tokenizer {
   AddedTokens added_;
   SpecialTokens specials_;
   bool prepends_;
-  // One of the three models.
+  // One of the two encodes.
   std::optional<ByteWords> words_;
-  std::optional<PieceEncoder> encoder_;
-  std::optional<UnigramEncoder> unigram_;
+  std::unique_ptr<PartEncoder> encoder_;
+  UnigramEncoder* unigram_ = nullptr;  // the encoder, if it is one
   bool may_cut_ = false;
   char32_t space_ = U' ';  // what a space becomes
   Ids ids_;

@@ -122,8 +122,8 @@ bool is_one_character(const std::string& text) {
 }
 
 bool SentencePieceFile::is_plain() const {
-  return model_type == kBytePairs && character_map.empty() && !removes_whitespace &&
-         escapes_whitespace && !whitespace_is_suffix && has_usual_pieces();
+  return is_byte_pairs() && character_map.empty() && !removes_whitespace && escapes_whitespace &&
+         !whitespace_is_suffix && has_usual_pieces();
 }
 
 bool SentencePieceFile::has_usual_pieces() const {

@@ -32,6 +32,8 @@ struct SentencePieceFile {
   bool removes_whitespace = true;
   bool escapes_whitespace = true;  // as U+2581
 
+  bool is_unigram() const { return model_type == kUnigram; }
+  bool is_byte_pairs() const { return model_type == kBytePairs; }
   // Whether merges of characters give the library's result. What is left out are kinds of models
   // that nobody trains for this, or that no merges describe.
   bool is_plain() const;

@@ -1,5 +1,5 @@
-// What changes a text before pieces are found becomes steps of the normalizer, which SentencePiece
-// has as flags: rules, then white space, then the space before the text.
+// SentencePiece has flags that change a text before pieces are found. They become steps of the
+// normalizer: first rules, then white space, then the space before the text.
 #include "trainer/data/tokenizer/sentencepiece_json.h"
 
 #include <fmt/format.h>
@@ -18,6 +18,7 @@
 #include "trainer/data/tokenizer/sentencepiece_file.h"
 #include "trainer/data/tokenizer/sentencepiece_tokenizer.h"
 #include "trainer/data/tokenizer/tokenizer_files.h"
+#include "trainer/data/tokenizer_json/base64.h"
 #include "trainer/data/tokenizer_json/character_map.h"
 
 namespace farstep {
@@ -28,13 +29,9 @@ using FileJson = nlohmann::json;
 
 constexpr const char* kSpaceText = "\xe2\x96\x81";  // U+2581, which stands for a space
 
-bool is_unigram(const SentencePieceFile& file) {
-  return file.model_type == SentencePieceFile::kUnigram;
-}
-
 // What tokenizer.json has no words for; empty if there is nothing of it.
 std::string fault_of(const SentencePieceFile& file) {
-  if (!is_unigram(file) && file.model_type != SentencePieceFile::kBytePairs) {
+  if (!file.is_unigram() && !file.is_byte_pairs()) {
     return "it is no byte-pair and no Unigram model";
   }
   if (!file.escapes_whitespace || file.whitespace_is_suffix) {
@@ -44,14 +41,14 @@ std::string fault_of(const SentencePieceFile& file) {
   if (!file.has_usual_pieces() || !std::ranges::all_of(file.pieces, is_finite)) {
     return "it has unusual pieces";
   }
-  if (!is_unigram(file) && !file.is_plain()) return "it changes text before it finds pieces";
+  if (!file.is_unigram() && !file.is_plain()) return "it changes text before it finds pieces";
   if (file.byte_fallback && !file.byte_ids()) return "it lacks pieces of bytes";
   std::set<std::string_view> texts;
   for (const auto& piece : file.pieces) texts.insert(piece.text);
   if (texts.size() != file.pieces.size()) return "two of its pieces have one text";
   const auto is_fixed = [](const auto& piece) { return piece.type == PieceType::kUserDefined; };
   if (std::ranges::none_of(file.pieces, is_fixed)) return "";
-  if (!is_unigram(file) && file.adds_prefix) {
+  if (!file.is_unigram() && file.adds_prefix) {
     return "it puts a space before a text and has fixed pieces, which would get one too";
   }
   if (!file.character_map.empty() || file.removes_whitespace) {
@@ -104,7 +101,7 @@ FileJson json_of(const SentencePieceFile& file, ModelJson model) {
     // A Unigram model finds its fixed pieces by their scores.
     const bool is_found_first =
         piece.type == PieceType::kUserDefined
-            ? !is_unigram(file)
+            ? !file.is_unigram()
             : piece.type != PieceType::kNormal && piece.type != PieceType::kByte;
     if (is_found_first) added.push_back(added_token(piece, id));
   }
@@ -128,7 +125,7 @@ bool are_equally_likely(const SentencePieceFile& file, const std::vector<int32_t
     for (const int32_t id : ids) sum += file.pieces[static_cast<std::size_t>(id)].score;
     return sum;
   };
-  return is_unigram(file) && std::abs(sum(some) - sum(others)) <= kRounding * std::abs(sum(some));
+  return file.is_unigram() && std::abs(sum(some) - sum(others)) <= kRounding * std::abs(sum(some));
 }
 
 // Returns what differs between the two; empty if nothing does. Where `map` gives the two another
@@ -178,7 +175,7 @@ MadeTokenizerJson make_tokenizer_json(const std::string& model, const std::strin
   const auto file = read_sentencepiece_file(model);
   if (!file) return refusal("its file has an unusual form");
   if (auto fault = fault_of(*file); !fault.empty()) return refusal(std::move(fault));
-  auto parts = is_unigram(*file) ? unigram_json(*file) : byte_pair_json(*file);
+  auto parts = file->is_unigram() ? unigram_json(*file) : byte_pair_json(*file);
   if (!parts.fault.empty()) return refusal(std::move(parts.fault));
   auto content = json_of(*file, std::move(parts)).dump(1) + "\n";
   try {

@@ -59,8 +59,8 @@ std::string expression_of(std::span<const char32_t> characters) {
 }
 
 // Returns an expression that finds where to cut a text, so that no name with an unknown character
-// is left whole; empty if there is no such name. Without bytes neighbours that are unknown share an
-// id, so the cut is between a known and an unknown one then.
+// is left whole; empty if there is no such name. Without bytes, unknown neighbours share an id.
+// Then the cut is between a known and an unknown character.
 std::string cuts_in_names(const SentencePieceFile& file, const Characters& known) {
   Characters unknown;
   std::string borders;

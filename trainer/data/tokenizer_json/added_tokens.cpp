@@ -36,14 +36,32 @@ std::size_t end_of_space(std::string_view text, std::size_t begin) {
   return begin;
 }
 
-bool is_cut(char byte) {
-  return byte == ' ' || byte == '\n';
+// Whether no match of the token, which is looked for as `text`, changes where another text is cut
+// between a letter and one of `cuts`.
+bool allows(const AddedToken& token, std::string_view text, const std::vector<std::string>& cuts) {
+  const auto begins_with_cut = [&](std::string_view rest) {
+    return std::ranges::any_of(
+        cuts, [&](const auto& cut) { return !cut.empty() && rest.starts_with(cut); });
+  };
+  if (token.rstrip && ends_with_word(text)) return false;
+  if (token.single_word && (begins_with_cut(text) || std::ranges::any_of(cuts, starts_with_word))) {
+    return false;
+  }
+  for (std::size_t place = 1; place < text.size(); ++place) {
+    if (begins_with_cut(text.substr(place)) &&
+        is_letter(character_at(text, character_before(text, place)))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
 
 AddedTokens::AddedTokens(const JsonValue& json, const TextNormalizer& normalizer) {
   if (json.is_null()) return;
+  const std::vector<std::string> cuts = {" ", "\n"};
+  const std::vector<std::string> normal_cuts = {normalizer(" ", false), normalizer("\n", false)};
   for (std::size_t i = 0; i < json.size(); ++i) {
     const auto entry = json.at(i);
     AddedToken token;
@@ -59,8 +77,10 @@ AddedTokens::AddedTokens(const JsonValue& json, const TextNormalizer& normalizer
     if (token.normalized) {
       const auto content = normalizer(token.content, true);
       if (!content.empty()) normalized_.add(content, index);
+      may_cut_ &= allows(token, content, normal_cuts);
     } else {
       as_it_is_.add(token.content, index);
+      may_cut_ &= allows(token, token.content, cuts);
     }
     tokens_.push_back(std::move(token));
   }
@@ -74,8 +94,8 @@ void AddedTokens::leave(int32_t id) {
   for (auto& token : tokens_) token.is_left |= token.id == id;
 }
 
-// A token that is refused here, as a part of a word say, hides others that begin within it: so it
-// is in the library whose tokens these are.
+// A token that is refused here, as a part of a word say, still hides others that begin within it.
+// Hugging Face's library does the same.
 int64_t AddedTokens::split(std::string_view text, bool normalized,
                            std::vector<TextPart>& parts) const {
   parts.clear();
@@ -102,20 +122,6 @@ int64_t AddedTokens::split(std::string_view text, bool normalized,
   }
   if (done < text.size()) parts.push_back({text.substr(done)});
   return left;
-}
-
-bool AddedTokens::may_cut() const {
-  return std::all_of(tokens_.begin(), tokens_.end(), [](const AddedToken& token) {
-    const std::string_view text = token.content;
-    if (token.rstrip && ends_with_word(text)) return false;
-    if (token.single_word && is_cut(text[0])) return false;
-    for (std::size_t place = 1; place < text.size(); ++place) {
-      if (is_cut(text[place]) && is_letter(character_at(text, character_before(text, place)))) {
-        return false;
-      }
-    }
-    return true;
-  });
 }
 
 }  // namespace farstep

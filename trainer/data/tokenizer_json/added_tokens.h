@@ -48,12 +48,13 @@ class AddedTokens {
   // not. Returns how many names were left in the text.
   int64_t split(std::string_view text, bool normalized, std::vector<TextPart>& parts) const;
   // Whether a text may be cut between a letter and a space or newline without a change of its
-  // tokens.
-  bool may_cut() const;
+  // tokens. It must be a letter in the normalised text too.
+  bool may_cut() const { return may_cut_; }
 
  private:
   std::vector<AddedToken> tokens_;
   LiteralSet as_it_is_, normalized_;  // by index in tokens_
+  bool may_cut_ = true;
 };
 
 }  // namespace farstep

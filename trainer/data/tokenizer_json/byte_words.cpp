@@ -54,14 +54,7 @@ ByteWords::ByteWords(const BytePairModel& model)
 }
 
 void ByteWords::encode(std::string_view word, WordCache& cache, std::vector<int32_t>& ids) const {
-  if (const auto known = WordCache::keeps(word) ? cache.find(word) : std::nullopt) {
-    ids.insert(ids.end(), known->begin(), known->end());
-    return;
-  }
-  std::vector<int32_t> symbols;
-  encode_new(word, symbols);
-  ids.insert(ids.end(), symbols.begin(), symbols.end());
-  if (WordCache::keeps(word)) cache.insert(word, symbols);
+  cache.append(word, ids, [&](std::vector<int32_t>& fresh) { encode_new(word, fresh); });
 }
 
 void ByteWords::encode_new(std::string_view word, std::vector<int32_t>& ids) const {

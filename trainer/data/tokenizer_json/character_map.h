@@ -48,8 +48,4 @@ class CharacterMap {
   std::string values_;
 };
 
-// Base64 of RFC 4648, with padding. base64_bytes() returns nullopt for text that is none.
-std::string base64_text(std::string_view bytes);
-std::optional<std::string> base64_bytes(std::string_view text);
-
 }  // namespace farstep

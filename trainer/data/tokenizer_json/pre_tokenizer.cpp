@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trainer/base/error.h"
+#include "trainer/data/text/utf8.h"
 
 namespace farstep {
 
@@ -50,13 +51,15 @@ bool PreTokenizer::prepends() const {
   });
 }
 
-bool PreTokenizer::has_expressions() const {
-  return std::any_of(steps_.begin(), steps_.end(),
-                     [](const auto& step) { return std::holds_alternative<Split>(step); });
+bool PreTokenizer::may_cut() const {
+  if (by_bytes_) return may_cut_bytes();
+  return std::ranges::all_of(steps_, [](const auto& step) {
+    const auto* const split = std::get_if<Split>(&step);
+    return split == nullptr || split->is_local;
+  });
 }
 
-bool PreTokenizer::may_cut() const {
-  if (!by_bytes_) return false;
+bool PreTokenizer::may_cut_bytes() const {
   bool cuts = false;  // at words, which digits alone do not
   for (const auto& step : steps_) {
     if (std::holds_alternative<SpacePrefix>(step)) continue;
@@ -83,14 +86,14 @@ void PreTokenizer::add(const JsonValue& json, bool is_last, int depth) {
   } else if (type == "Digits") {
     const bool single = json["individual_digits"].flag(false);
     steps_.emplace_back(
-        Split{RegularExpression(single ? "\\p{N}" : "\\p{N}+"), Behavior::kIsolated, false});
+        Split{RegularExpression(single ? "\\p{N}" : "\\p{N}+"), Behavior::kIsolated, false, true});
   } else if (type == "Metaspace") {
     add_metaspace(json);
   } else if (type == "ByteLevel") {
     if (!is_last) json.refuse("ByteLevel is supported at the end of the sequence only");
     if (json["add_prefix_space"].flag(true)) steps_.emplace_back(SpacePrefix{});
     if (json["use_regex"].flag(true)) {
-      steps_.emplace_back(Split{RegularExpression(kGpt2), Behavior::kIsolated, false});
+      steps_.emplace_back(Split{RegularExpression(kGpt2), Behavior::kIsolated, false, false});
     }
     by_bytes_ = true;
   } else {
@@ -107,11 +110,13 @@ void PreTokenizer::add_split(const JsonValue& json) {
     json["behavior"].refuse(fmt::format("{} is not supported", name));
   }
   const auto pattern = json["pattern"];
+  const bool is_literal = pattern["Regex"].is_null();
+  const auto text = pattern[is_literal ? "String" : "Regex"].text();
   try {
     steps_.emplace_back(
-        Split{pattern["Regex"].is_null() ? RegularExpression::literal(pattern["String"].text())
-                                         : RegularExpression(pattern["Regex"].text()),
-              static_cast<Behavior>(behavior - kBehaviors.begin()), json["invert"].flag(false)});
+        Split{is_literal ? RegularExpression::literal(text) : RegularExpression(text),
+              static_cast<Behavior>(behavior - kBehaviors.begin()), json["invert"].flag(false),
+              is_literal && !text.empty() && text.size() == character_bytes(text[0])});
   } catch (const DataError& error) {
     pattern.refuse(error.what());
   }

@@ -32,11 +32,11 @@ class PreTokenizer {
   bool by_bytes() const { return by_bytes_; }
   // Whether words begin with a space that the text does not have.
   bool prepends() const;
-  // Whether a text of bytes may be cut between a letter and a space or newline without a change of
-  // its words. That holds for the expressions that are known here.
+  // Whether a text may be cut between a letter and a space or newline without a change of its
+  // words. By bytes that holds for the expressions that are known here. By characters words may end
+  // at the cut, where no token goes on; others may not change. That holds where only digits and
+  // single characters are looked for.
   bool may_cut() const;
-  // Whether it looks for expressions in the text.
-  bool has_expressions() const;
   // Replaces `words.words` by those of a valid text, which is not empty and begins the whole text
   // or not. They hold as long as the text, and until the next call.
   void split(std::string_view text, bool begins_text, Words& words) const;
@@ -48,6 +48,7 @@ class PreTokenizer {
     RegularExpression expression;
     Behavior behavior;
     bool invert;
+    bool is_local;  // a match depends on nothing around it but more digits
   };
   struct SpacePrefix {};  // of every word that has none
   struct Metaspace {
@@ -58,6 +59,7 @@ class PreTokenizer {
 
   void add(const JsonValue& json, bool is_last, int depth);
   void add_split(const JsonValue& json);
+  bool may_cut_bytes() const;
   void add_metaspace(const JsonValue& json);
   static void apply(const Split& step, std::string_view word, bool begins_text, Words& words);
   static void apply(const SpacePrefix& step, std::string_view word, bool begins_text, Words& words);

@@ -4,6 +4,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/data/text/utf8.h"
+#include "trainer/data/tokenizer_json/base64.h"
 
 namespace farstep {
 
@@ -100,11 +101,16 @@ void TextNormalizer::add_replace(const JsonValue& json) {
   }
 }
 
+// Nothing is joined with a space or newline behind it in a normal form. That need not hold for what
+// an earlier step has put in their place.
 bool TextNormalizer::may_cut() const {
-  return std::all_of(steps_.begin(), steps_.end(), [](const auto& step) {
+  bool keeps_space = true;
+  return std::all_of(steps_.begin(), steps_.end(), [&](const auto& step) {
+    if (std::holds_alternative<NormalForm>(step)) return keeps_space;
     const auto* const replace = std::get_if<Replace>(&step);
-    return std::holds_alternative<Prepend>(step) ||
-           (replace != nullptr && replace->from.size() == character_bytes(replace->from[0]));
+    if (replace == nullptr) return std::holds_alternative<Prepend>(step);
+    keeps_space &= replace->from != " " && replace->from != "\n";
+    return replace->from.size() == character_bytes(replace->from[0]);
   });
 }
 

@@ -23,7 +23,9 @@ class TextNormalizer {
   explicit TextNormalizer(const JsonValue& json);
 
   bool is_identity() const { return steps_.empty(); }
-  // Whether each part of a text becomes the same as in the whole text, wherever that is cut.
+  // Whether a text may be cut between a letter and a space or newline: what its parts become makes
+  // what the whole becomes. Normal forms allow it there, and so do replacements of one character.
+  // Strip, Precompiled and expressions look at what lies on both sides, or at a text's ends.
   bool may_cut() const;
   // Whether it puts something before each text.
   bool prepends() const;

@@ -1,5 +1,5 @@
-// Text is cut into pieces that threads encode apart. Pieces end only where the tokenizer has no
-// token that goes on, so the tokens are those of the whole text.
+// Text is cut into pieces that threads encode apart. A piece ends only where the tokenizer allows a
+// cut, so the tokens are those of the whole text.
 #include "trainer/data/tokens/corpus.h"
 
 #include <glob.h>
@@ -55,8 +55,8 @@ std::vector<fs::path> files_below(const fs::path& folder) {
   return files;
 }
 
-// Returns what fits a pattern, in order of the names. A shell that gets the pattern in quotes, or
-// finds too many files for a command line, leaves it to its programs.
+// Returns what fits a pattern, in order of the names. A shell passes a pattern on that is in
+// quotes; users quote one that fits more files than a command line takes.
 std::vector<fs::path> names_like(const std::string& pattern) {
   ::glob_t found{};
   const int error = ::glob(pattern.c_str(), 0, nullptr, &found);

@@ -98,8 +98,8 @@ StagingFolder::StagingFolder(const fs::path& output)
                     output_.string()));
   }
   make_folder(staging_);
-  // The kernel ends the lock with the process, however that ends. A file system without locks is
-  // none's mistake, and goes without.
+  // The kernel ends the lock with the process, however that ends. On a file system without locks
+  // there is none, and the work goes on.
   lock_ = ::open(staging_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ >= 0 && ::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(lock_);

@@ -46,7 +46,7 @@ class Faults {
   // Whether nothing is to be written any more.
   bool ended() const { return count_ > 0 && rule_ == BadText::kRefuse; }
 
-  // Throws DataError with the faults, if they are refused. Says how many were left out else.
+  // Throws DataError with the faults if they are refused. Otherwise logs how many were left out.
   void finish() const {
     const auto unnamed = count_ - static_cast<int64_t>(named_.size());
     if (rule_ == BadText::kSkip) {
@@ -139,7 +139,7 @@ std::unique_ptr<const Tokenizer> prepare_tokenizer(const TokenizeOptions& option
 }
 
 // Returns all that decides the dataset's bytes. A file counts as the same by its size and the time
-// of its last change, because reading all of them would take as long as much of the work.
+// of its last change: to read all files would take much of the time of the work itself.
 Json work_of(const TokenizeOptions& options, const std::vector<InputFile>& files) {
   Json inputs = Json::array(), tokenizer = Json::array();
   for (const auto& file : files) {
@@ -177,8 +177,8 @@ Json facts_of(const TokenizeResult& result, const TokenizeOptions& options,
           {"sources", sources}};
 }
 
-// Appends the ids of a token file. A file that is not named as one to validate with has its
-// validation part at its end, as a text has.
+// Appends the ids of a token file. If its name says so, all of it validates. Otherwise the end of
+// it does, as with a text.
 void copy_tokens(const InputFile& file, double validation_fraction, const Tokenizer& tokenizer,
                  SplitWriter& train, SplitWriter& validation) {
   constexpr std::size_t kMostTokens = std::size_t{1} << 20;
@@ -282,6 +282,8 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress
       : unfinished                               ? given_tokenizer(options)
                    : prepare_tokenizer(options, files, staging.path(), progress, stop);
   warn_of_common_end(options, *tokenizer);
+  // That looked at the end token's own name, which no text has had yet.
+  const auto names_before = tokenizer->names_left_as_text();
   const auto open_split = [&](std::string_view split) {
     return SplitWriter(staging.path(), split, tokenizer->vocabulary(), tokenizer->eos(),
                        options.shard_tokens);
@@ -314,7 +316,7 @@ TokenizeResult tokenize(const TokenizeOptions& options, const Progress& progress
     throw;
   }
 
-  if (const auto names = tokenizer->names_left_as_text(); names > 0) {
+  if (const auto names = tokenizer->names_left_as_text() - names_before; names > 0) {
     spdlog::warn(
         "names of special tokens, as the end token's, are text like any other in {} places; "
         "--special-tokens tokens makes tokens of them, if you trust the texts",

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "trainer/base/checksum.h"
+#include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 #include "trainer/data/tokenizer/tokenizer_files.h"
 
@@ -14,8 +15,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A killed process loses so much at most. Saving flushes the shards to the disk: of a slow disk's
-// time it takes a twentieth.
+// A killed process loses the work of that time. Saving flushes the shards to the disk. On a slow
+// disk it comes more rarely, so that it takes a twentieth of the time.
 constexpr double kSecondsBetween = 0.5;
 constexpr double kLeastRatio = 20;
 
@@ -37,7 +38,7 @@ std::string differences(const Json& saved, const Json& work) {
 }  // namespace
 
 std::optional<TokenizeState> unfinished_state(const fs::path& folder, const Json& work) {
-  const auto anew = [&](const std::string& why) {
+  const auto anew = [&](const std::string& why) -> std::optional<TokenizeState> {
     spdlog::warn("{} is unfinished work, but {}: begins anew", folder.string(), why);
     return std::nullopt;
   };
@@ -52,11 +53,13 @@ std::optional<TokenizeState> unfinished_state(const fs::path& folder, const Json
   if (const auto names = differences(json["work"], work); !names.empty()) {
     return anew(fmt::format("of other {}", names));
   }
-  auto state = read_json<TokenizeState>(json, file.string());
-  if (!has_tokenizer(folder) || tokenizer_checksum(folder) != state.tokenizer) {
-    return anew("its tokenizer is damaged");
+  try {
+    auto state = read_json<TokenizeState>(json, file.string());
+    if (has_tokenizer(folder) && tokenizer_checksum(folder) == state.tokenizer) return state;
+  } catch (const ConfigError& error) {
+    return anew(error.what());
   }
-  return state;
+  return anew("its tokenizer is damaged");
 }
 
 StateKeeper::StateKeeper(const fs::path& folder, const Json& work, SplitWriter& train,

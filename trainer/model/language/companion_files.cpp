@@ -67,7 +67,7 @@ void name_general_class(std::string& config_text) {
 
 bool is_unigram(const std::string& model) {
   const auto file = read_sentencepiece_file(model);
-  return file && file->model_type == SentencePieceFile::kUnigram;
+  return file && file->is_unigram();
 }
 
 // Counts ids only: how the tokenizer cuts text is the business of the program that uses it.

@@ -1,6 +1,8 @@
 #include "trainer/data/tokenizer/json_tokenizer.h"
 
+#include <algorithm>
 #include <future>
+#include <random>
 
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
@@ -30,6 +32,85 @@ FileJson small_file() {
   return {{"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", {"t h", "th e"}}}},
           {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
           {"added_tokens", {{{"id", 510}, {"content", "<|endoftext|>"}, {"special", true}}}}};
+}
+
+// The same with Llama 3's expression, which takes newlines behind what is no letter.
+FileJson llama3_file() {
+  auto file = small_file();
+  const char* const expression =
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+  const FileJson split = {
+      {"type", "Split"}, {"pattern", {{"Regex", expression}}}, {"behavior", "Isolated"}};
+  const FileJson bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  file["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {split, bytes}}};
+  // Of a newline and the last byte of U+0301.
+  auto& model = file["model"];
+  model["vocab"]["\u0123\u010a"] = 502;
+  model["merges"].push_back("\u0123 \u010a");
+  return file;
+}
+
+// A tokenizer of characters and some longer pieces.
+FileJson character_file(const std::string& type) {
+  FileJson vocabulary, scores = FileJson::array();
+  for (const std::string piece :
+       {"<unk>", "</s>", "t", "h", "e", "d", "x", "\u00e9", "\u0301", "\u2581", " ", "\n", "th",
+        "the", "ed", "dx", "\u2581t", "\u2581\u2581", "h\u2581"}) {
+    vocabulary[piece] = scores.size();
+    const auto rank = static_cast<double>(scores.size());
+    scores.push_back({piece, piece.starts_with('<') ? 0.0 : -1.0 - 0.25 * rank});
+  }
+  FileJson model = {{"type", type}, {"fuse_unk", true}};
+  if (type == "BPE") {
+    model["unk_token"] = "<unk>";
+    model["vocab"] = vocabulary;
+    model["merges"] = {"t h", "th e", "e d", "d x", "\u2581 t", "\u2581 \u2581", "h \u2581"};
+  } else {
+    model["unk_id"] = 0;
+    model["vocab"] = scores;
+  }
+  return {{"model", model},
+          {"added_tokens", {{{"id", 1}, {"content", "</s>"}, {"special", true}}}}};
+}
+
+FileJson replacement(const std::string& kind, const std::string& from, const std::string& to) {
+  return {{"type", "Replace"}, {"pattern", {{kind, from}}}, {"content", to}};
+}
+
+FileJson sequence(const std::vector<FileJson>& steps) {
+  return {{"type", "Sequence"}, {"normalizers", steps}};
+}
+
+// Checks a text that is cut wherever it may be, or at random: the parts have the ids of the whole.
+void check_cuts(const std::string& name, FileJson file, const FileJson& normalizer, bool is_cut) {
+  TemporaryFolder folder;
+  file["normalizer"] = normalizer;
+  write_file(folder / "tokenizer.json", file.dump());
+  const auto tokenizer = Tokenizer::load(folder.path());
+  const std::string kParts[] = {"the",    "th",     "e",    "x",      "d",       " ",
+                                "  ",     "\n",     "\n\n", "\u00e9", "e\u0301", "\u0301",
+                                "\ufb01", "\u0958", "-",    " t",     "</s>"};
+  std::mt19937 random(7);
+  std::string text;
+  while (text.size() < 20'000) text += kParts[random() % std::size(kParts)];
+  const auto whole = tokenizer->encode(text);
+  std::size_t cuts = 0;
+  for (const unsigned share : {1, 3}) {
+    std::vector<int32_t> ids;
+    std::size_t begin = 0;
+    for (std::size_t place = 1; place < text.size(); ++place) {
+      const bool is_character = (text[place] & 0xc0) != 0x80;
+      if (!is_character || !tokenizer->may_cut(text, place) || random() % share != 0) continue;
+      tokenizer->encode_part(std::string_view(text).substr(begin, place - begin), begin == 0, ids);
+      begin = place;
+      ++cuts;
+    }
+    tokenizer->encode_part(std::string_view(text).substr(begin), begin == 0, ids);
+    INFO(name);
+    CHECK((ids == whole));
+  }
+  CHECK((cuts > 100) == is_cut);
+  CHECK((cuts == 0) != is_cut);
 }
 
 void refuse(const TemporaryFolder& folder, const FileJson& file, const std::string& part) {
@@ -104,6 +185,59 @@ TEST_CASE("a file that is broken or not supported is refused with its name and p
   file["pre_tokenizer"] = nullptr;
   file["model"]["byte_fallback"] = true;
   refuse(folder, file, "the vocabulary has no <0x00>");
+}
+
+TEST_CASE("a long document has the ids of its parts, whatever the normalizer does") {
+  const FileJson space_sign = replacement("String", " ", "\u2581");
+  const FileJson none, prepend = {{"type", "Prepend"}, {"prepend", "\u2581"}};
+  struct Case {
+    std::string name;
+    FileJson normalizer;
+    bool is_cut;
+  };
+  // By bytes a space must stay one.
+  const Case by_bytes[] = {{"none", none, true},
+                           {"NFC", {{"type", "NFC"}}, true},
+                           {"NFD", {{"type", "NFD"}}, true},
+                           {"NFKC", {{"type", "NFKC"}}, true},
+                           {"of a letter", replacement("String", "d", "-"), true},
+                           {"of newlines", replacement("String", "\n", ""), false},
+                           {"Strip", {{"type", "Strip"}}, false},
+                           {"expression", replacement("Regex", " +\\z", "-"), false},
+                           {"spaces", replacement("Regex", "\\A +| {2,}", ""), false}};
+  const Case by_characters[] = {
+      {"none", none, true},
+      {"llama", sequence({prepend, space_sign}), true},
+      {"NFC", sequence({{{"type", "NFC"}}, space_sign}), true},
+      {"NFKD", sequence({{{"type", "NFKD"}}, space_sign}), true},
+      {"of a letter", sequence({replacement("String", "d", "h"), space_sign}), true},
+      {"Strip", sequence({{{"type", "Strip"}}, space_sign}), false},
+      {"expression", sequence({replacement("Regex", " +\\z|e(?= )", ""), space_sign}), false}};
+  for (const auto& each : by_bytes)
+    check_cuts(each.name, llama3_file(), each.normalizer, each.is_cut);
+  for (const auto& each : by_characters) {
+    check_cuts(each.name, character_file("BPE"), each.normalizer, each.is_cut);
+    check_cuts(each.name, character_file("Unigram"), each.normalizer, each.is_cut);
+  }
+}
+
+TEST_CASE("an end token of one character keeps its piece for the text, and a longer one does not") {
+  TemporaryFolder folder;
+  write_file(folder / "tokenizer.json", character_file("Unigram").dump());
+  const auto usual = Tokenizer::load(folder.path());
+  const auto text = usual->encode("the th");
+  const auto by_character = Tokenizer::load(folder.path(), "e");
+  CHECK(by_character->encode("e")[0] == by_character->eos());
+  CHECK(by_character->encode("the th") == text);
+  const auto by_piece = Tokenizer::load(folder.path(), "the");
+  CHECK(std::ranges::count(text, by_piece->eos()) == 1);
+  CHECK(std::ranges::count(by_piece->encode("the th"), by_piece->eos()) == 0);
+  // A character that the file itself names as special has no token in a text.
+  auto file = character_file("Unigram");
+  const auto id = usual->encode("d")[0];
+  file["added_tokens"].push_back({{"id", id}, {"content", "d"}, {"special", true}});
+  write_file(folder / "tokenizer.json", file.dump());
+  CHECK(std::ranges::count(Tokenizer::load(folder.path())->encode("xdx"), id) == 0);
 }
 
 TEST_CASE("many threads encode with one tokenizer") {

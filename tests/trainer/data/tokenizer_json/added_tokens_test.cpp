@@ -49,6 +49,22 @@ TEST_CASE("tokens that reach over a space between words forbid cuts there") {
   CHECK_FALSE(may_cut(R"("content": " x", "single_word": true)"));
 }
 
+TEST_CASE("tokens of the normalised text forbid cuts at what a space becomes") {
+  const auto normalizer =
+      nlohmann::json::parse(R"({"type": "Replace", "pattern": {"String": " "}, "content": "_"})");
+  const auto may_cut = [&](const std::string& token) {
+    const auto json = nlohmann::json::parse(R"([{"id": 1, "normalized": true, )" + token + "}]");
+    return AddedTokens(JsonValue(json, "added_tokens"),
+                       TextNormalizer(JsonValue(normalizer, "normalizer")))
+        .may_cut();
+  };
+  CHECK(may_cut(R"("content": "_token")"));
+  CHECK_FALSE(may_cut(R"("content": "two words")"));
+  CHECK_FALSE(may_cut(R"("content": "two_words")"));
+  // What follows it is a part of a word, unless the text is cut there.
+  CHECK_FALSE(may_cut(R"("content": "word", "single_word": true)"));
+}
+
 TEST_CASE("an entry with a wrong member is refused with its place") {
   CHECK_THROWS_WITH(parsed(R"([{"id": -1, "content": "x"}])"),
                     Catch::Contains("added_tokens[0].id"));

@@ -60,9 +60,20 @@ TEST_CASE("a text is cut only by expressions that are known to allow it") {
   };
   CHECK(parsed(R"({"type": "ByteLevel"})").may_cut());
   CHECK_FALSE(parsed(bytes).may_cut());
-  CHECK_FALSE(parsed("null").may_cut());
   CHECK_FALSE(parsed(sequence(R"({"type": "Digits", "individual_digits": true})")).may_cut());
   CHECK_FALSE(parsed(sequence(split_json("Isolated", false))).may_cut());
+}
+
+TEST_CASE("a text of characters is cut where only digits and single characters are looked for") {
+  CHECK(parsed("null").may_cut());
+  CHECK(parsed(R"({"type": "Metaspace", "replacement": "_"})").may_cut());
+  CHECK(parsed(R"({"type": "Digits", "individual_digits": false})").may_cut());
+  const auto split = [](const std::string& pattern) {
+    return R"({"type": "Split", "behavior": "MergedWithPrevious", "pattern": {)" + pattern + "}}";
+  };
+  CHECK(parsed(split(R"("String": "\u2581")")).may_cut());
+  CHECK_FALSE(parsed(split(R"("String": "a ")")).may_cut());
+  CHECK_FALSE(parsed(split(R"("Regex": " ")")).may_cut());
 }
 
 TEST_CASE("what is not supported is refused by name and place") {

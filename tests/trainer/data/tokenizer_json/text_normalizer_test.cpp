@@ -30,11 +30,41 @@ TEST_CASE("white space is stripped at the ends, and matches are replaced") {
       R"({"type": "Sequence", "normalizers": [{"type": "Strip", "strip_left": false, "strip_right": true},
       {"type": "Replace", "pattern": {"Regex": "\\A +| {2,}|x*\\z"}, "content": "-"}]})");
   CHECK(spaces("  a b   cxx \n\u3000", true) == "-a b-c-");
-  CHECK_FALSE(spaces.may_cut());
   CHECK(parsed(R"({"type": "Strip"})")(" \t a ", true) == "a");
   CHECK(parsed(R"({"type": "Strip"})")(" ", true).empty());
-  CHECK(parsed(R"({"type": "Prepend", "prepend": "_"})").may_cut());
-  CHECK_FALSE(parsed(R"({"type": "NFC"})").may_cut());
+}
+
+// What each kind of step makes of a text that begins, and whether texts may be cut with it.
+TEST_CASE("the rules of each step") {
+  struct Case {
+    std::string steps, text, expected;
+    bool may_cut;
+  };
+  const std::string space_away =
+      R"({"type": "Replace", "pattern": {"String": " "}, "content": "\u0301"})";
+  const Case cases[] = {
+      {"", " a\n", " a\n", true},
+      {R"({"type": "NFC"})", "e\u0301 \ufb01", "\u00e9 \ufb01", true},
+      {R"({"type": "NFD"})", "\u00e9 \ufb01", "e\u0301 \ufb01", true},
+      {R"({"type": "NFKC"})", "e\u0301 \ufb01", "\u00e9 fi", true},
+      {R"({"type": "NFKD"})", "\u00e9 \ufb01", "e\u0301 fi", true},
+      {R"({"type": "Prepend", "prepend": "_"})", "a", "_a", true},
+      {R"({"type": "Replace", "pattern": {"String": "\u00e9"}, "content": "ee"})", "\u00e9a", "eea",
+       true},
+      {R"({"type": "Replace", "pattern": {"String": "aa"}, "content": "b"})", "aaa", "ba", false},
+      {R"({"type": "Replace", "pattern": {"Regex": "a"}, "content": "b"})", "aa", "bb", false},
+      {R"({"type": "Strip"})", " a ", "a", false},
+      {R"({"type": "Strip", "strip_left": false, "strip_right": false})", " a ", " a ", false},
+      {R"({"type": "NFC"}, )" + space_away, "a b", "a\u0301b", true},
+      // The form joins what is in the space's place with the letter before it.
+      {space_away + R"(, {"type": "NFC"})", "a b", "\u00e1b", false},
+  };
+  for (const auto& each : cases) {
+    const auto steps = parsed(R"({"type": "Sequence", "normalizers": [)" + each.steps + "]}");
+    CAPTURE(each.steps);
+    CHECK(steps(each.text, true) == each.expected);
+    CHECK(steps.may_cut() == each.may_cut);
+  }
 }
 
 TEST_CASE("other normalizers are refused by name") {

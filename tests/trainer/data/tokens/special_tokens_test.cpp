@@ -82,6 +82,18 @@ TEST_CASE("a text that names the end token ends no document, unless the user wan
   CHECK(decoded(options) == "one<end>two\n<end>three<end>\n<end>");
 }
 
+TEST_CASE("an end token that the user names is no name in a text") {
+  TemporaryFolder folder;
+  make_folder(folder / "text");
+  write_file(folder / "text/a.txt", "one two\n");
+  write_tokenizer_json(folder / "tokenizer.json");
+  auto options = options_in(folder);
+  options.end_token = "</s>";
+  const LogCapture log;
+  made(options);
+  CHECK(log.text() == "");
+}
+
 TEST_CASE("an end token that texts have anyway is told") {
   TemporaryFolder folder;
   make_folder(folder / "text");

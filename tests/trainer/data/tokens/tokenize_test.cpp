@@ -376,6 +376,13 @@ TEST_CASE("a call with other inputs or settings begins anew, and says so") {
   stop_early();
   write_file(options.output + ".partial/unfinished.json", "{");
   CHECK_THAT(said(), Catch::Contains("unfinished.json cannot be read: begins anew"));
+  stop_early();
+  const std::filesystem::path state_file = options.output + ".partial/unfinished.json";
+  auto state = Json::parse(read_file(state_file));
+  state["done"]["files"] = -1;
+  write_file(state_file, state.dump());
+  CHECK_THAT(said(),
+             Catch::Contains("unfinished.json: done.files") && Catch::Contains("begins anew"));
   std::filesystem::create_directory(options.output + ".partial");
   write_file(options.output + ".partial/train-00000.tokens", "old");
   CHECK_THAT(said(), Catch::Contains("nothing was saved of it: begins anew"));
