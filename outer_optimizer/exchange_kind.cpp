@@ -5,7 +5,7 @@
 #include "trainer/base/error.h"
 #include "trainer/config/fields.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 namespace {
 
@@ -41,4 +41,4 @@ const ExchangeTraits& traits_of(ExchangeKind kind) {
   return *row;
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 enum class ExchangeKind { kDirect, kParameterServer, kRing };
 inline std::span<const std::string_view> enum_names(ExchangeKind) {
@@ -31,4 +31,4 @@ struct ExchangeTraits {
 
 const ExchangeTraits& traits_of(ExchangeKind kind);
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

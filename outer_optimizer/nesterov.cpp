@@ -5,7 +5,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 // All is fp32: bf16 would lose deltas that are small beside their weights. The learning rate
 // multiplies last, as in torch.optim.SGD, so the momentum does not depend on it.
@@ -39,4 +39,4 @@ void checksum_nesterov_step(const NesterovSettings& settings, std::span<const fl
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -10,7 +10,7 @@
 
 #include "trainer/base/checksum.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 struct NesterovSettings {
   float learning_rate = 0.7F;  // eta
@@ -27,4 +27,4 @@ void checksum_nesterov_step(const NesterovSettings& settings, std::span<const fl
                             std::span<const float> theta, std::span<const float> momentum,
                             StreamingChecksum& checksum);
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

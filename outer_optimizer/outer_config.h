@@ -6,7 +6,7 @@
 #include "outer_optimizer/schedule/averaging.h"
 #include "trainer/config/fields.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 struct OuterConfig {
   int64_t rounds = 10;
@@ -23,4 +23,4 @@ struct OuterConfig {
   }
 };
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

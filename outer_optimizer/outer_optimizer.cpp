@@ -8,7 +8,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 namespace {
 
@@ -68,4 +68,4 @@ void OuterOptimizer::merge(const Range& range, float alpha, std::span<float> the
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -16,7 +16,7 @@
 #include "outer_optimizer/nesterov.h"
 #include "outer_optimizer/schedule/partition.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 class OuterOptimizer {
  public:
@@ -52,4 +52,4 @@ class OuterOptimizer {
   std::vector<float> momentum_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -4,7 +4,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 namespace {
 
@@ -50,4 +50,4 @@ void complete_exchange(SyncConfig& sync, StrategyKind kind, const Json& document
   if (!is_given) sync.exchange = traits_of(kind).exchange;
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

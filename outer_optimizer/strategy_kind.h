@@ -15,7 +15,7 @@
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 enum class StrategyKind {
   kLowCommunication,
@@ -83,4 +83,4 @@ struct StrategyConfig {
 // it out.
 void complete_exchange(SyncConfig& sync, StrategyKind kind, const Json& document);
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

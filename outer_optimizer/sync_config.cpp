@@ -7,7 +7,7 @@
 #include "outer_optimizer/codec/make_codec.h"
 #include "outer_optimizer/schedule/fragment_schedule.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
   const int64_t steps = std::max<int64_t>(1, delay_steps);  // of a fragment
@@ -43,4 +43,4 @@ void SyncConfig::require_room(const JsonPath& steps, int64_t local_steps,
       local_steps, fragments * each, fragments, each));
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -15,7 +15,7 @@
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 enum class SharesRule { kEqual, kBandwidth };
 inline std::span<const std::string_view> enum_names(SharesRule) {
@@ -74,4 +74,4 @@ struct SyncConfig {
   void require_room(const JsonPath& steps, int64_t local_steps, int64_t base_steps) const;
 };
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 std::vector<double> configured_shares(const SyncConfig& sync, const View& view) {
   if (traits_of(sync.exchange).servers != ServersUse::kAddUp) {
@@ -22,4 +22,4 @@ std::vector<Range> cut(const Range& range, PartitionRule rule, std::span<const d
                                        : cut_at_borders(range, shares, borders);
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

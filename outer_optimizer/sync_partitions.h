@@ -11,7 +11,7 @@
 #include "outer_optimizer/sync_config.h"
 #include "trainer/base/view.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 // Returns each member's share of the reduction, by place. With servers, each server has share 1 and
 // any other member 0: the first member serves if none is named or all of them are lost. Without
@@ -23,4 +23,4 @@ std::vector<double> configured_shares(const SyncConfig& sync, const View& view);
 std::vector<Range> cut(const Range& range, PartitionRule rule, std::span<const double> shares,
                        std::span<const int64_t> borders);
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the house rules that a compiler does not: who may include whom, who may see LibTorch and
-the settings of a whole run, how many units a folder has, and how long files are.
+the settings of a whole run, whose namespace a name is in, how many units a folder has, and how long
+files are.
 
 Prints every violation as FILE:LINE with what mends it, and exits 1 if there is one. Standard library
 only.
@@ -126,9 +127,10 @@ MAY_SEE_LIBTORCH = ("trainer/model", "trainer/tasks", "trainer/inner", "trainer/
                     "trainer/doctor", "trainer/commands", "docs/examples/")
 
 # Components that can be used without the trainer: each states its own settings, so they see nothing
-# of the folder that puts those of a whole run together.
+# of the folder that puts those of a whole run together, and has the namespace of its own name.
 OWN_LIBRARIES = ("wan", "outer_optimizer", "heterogeneity")
 SETTINGS = "trainer/settings"
+OPENED = re.compile(r"^namespace (farstep(?:::\w+)*) \{")
 
 # A unit is a header with its source. Folders with more or fewer, and how many they may have.
 UNITS = (3, 10)
@@ -223,6 +225,22 @@ def check_ways(source: Path) -> list[str]:
     return found
 
 
+def check_namespaces(source: Path) -> list[str]:
+    """Where a header opens a namespace of the project with something in it that is not its own."""
+    library = source.parts[0]
+    own = f"farstep::{library}" if library in OWN_LIBRARIES else "farstep"
+    found = []
+    for number, line in enumerate(lines_of(source), 1):
+        opened = OPENED.match(line)
+        if not opened or (opened.group(1) + "::").startswith(own + "::"):
+            continue
+        block = lines_of(source)[number:]
+        block = block[:next((end for end, text in enumerate(block) if text.startswith("}")), 0)]
+        if not all(re.fullmatch(r"((class|struct) \w+;)?", text) for text in block):
+            found.append(f"{source}:{number}: declares names in {opened.group(1)}: the folder's are in {own}")
+    return found
+
+
 def check_file(source: Path) -> list[str]:
     """All violations of one file."""
     folder = str(source.parent)
@@ -242,7 +260,7 @@ def check_file(source: Path) -> list[str]:
         for pattern, places in ONLY_IN.items():
             if re.search(pattern, lines[number - 1]) and not str(source).startswith(places):
                 found.append(f"{source}:{number}: only {' and '.join(places)} may include {target}: go through them")
-    return found if is_test(source) else found + check_ways(source)
+    return found if is_test(source) else found + check_ways(source) + check_namespaces(source)
 
 
 def check_rows() -> list[str]:

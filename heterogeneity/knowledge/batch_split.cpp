@@ -8,7 +8,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -68,4 +68,4 @@ std::vector<int64_t> split_batch(int64_t batch, std::span<const DeviceCost> devi
   return shares;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // The time of one device for its part of a step.
 struct DeviceCost {
@@ -20,4 +20,4 @@ struct DeviceCost {
 // remainder goes to the first ones. `devices` is not empty, `batch` at least 0.
 std::vector<int64_t> split_batch(int64_t batch, std::span<const DeviceCost> devices);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

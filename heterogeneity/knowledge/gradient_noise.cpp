@@ -5,7 +5,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -68,4 +68,4 @@ GradientNoise noise_after(const GradientNoise& before, const GradientNoise& roun
   return after += round;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

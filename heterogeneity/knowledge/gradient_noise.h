@@ -25,7 +25,7 @@
 
 #include "trainer/config/fields.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // The mean gradient of some examples.
 struct MeanGradient {
@@ -72,4 +72,4 @@ std::optional<GradientNoise> noise_of_step(std::span<const MeanGradient> parts,
 // the noise scale grows during a run.
 GradientNoise noise_after(const GradientNoise& before, const GradientNoise& round);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -6,7 +6,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -56,4 +56,4 @@ bool has_room_for_step(double round_seconds, double elapsed_seconds, double step
   return elapsed_seconds + step_seconds <= round_seconds + slack_seconds;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -10,7 +10,7 @@
 #include "heterogeneity/knowledge/gradient_noise.h"
 #include "trainer/config/fields.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // One site's round so far. Every site gets to know it of every other one.
 struct RoundTiming {
@@ -64,4 +64,4 @@ double measured_step_seconds(std::span<const double> steps);
 bool has_room_for_step(double round_seconds, double elapsed_seconds, double step_seconds,
                        double slack_seconds);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -4,7 +4,7 @@
 
 #include "heterogeneity/knowledge/batch_split.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -138,4 +138,4 @@ std::optional<double> total_tflops(const SiteKnowledge& site) {
   return sum;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -13,7 +13,7 @@
 #include "heterogeneity/knowledge/site_profile.h"
 #include "heterogeneity/knowledge/step_time.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // A step time measured in the run; it takes precedence over the profile.
 struct SeenStep {
@@ -97,4 +97,4 @@ std::optional<int64_t> most_micro_batch(const SiteKnowledge& site);
 // Returns the sum of the devices' tflops(); nullopt if one is unknown.
 std::optional<double> total_tflops(const SiteKnowledge& site);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

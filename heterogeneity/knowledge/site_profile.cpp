@@ -8,7 +8,7 @@
 
 #include "trainer/config/config_file.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 std::string text_of(const ProfiledModel& model) {
   return fmt::format("{} parameters, sequences of {}, {}", model.parameters, model.sequence_length,
@@ -72,4 +72,4 @@ std::vector<SiteProfile> read_site_profiles(const std::vector<std::filesystem::p
   return profiles;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

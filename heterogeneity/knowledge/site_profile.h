@@ -13,7 +13,7 @@
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // An inner step of one device.
 struct StepTime {
@@ -113,4 +113,4 @@ SiteProfile site_profile_from_json(const Json& json, const std::string& file);
 // one site or of different models.
 std::vector<SiteProfile> read_site_profiles(const std::vector<std::filesystem::path>& files);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

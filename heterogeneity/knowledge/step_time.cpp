@@ -9,7 +9,7 @@
 #include <limits>
 #include <map>
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -243,4 +243,4 @@ std::optional<StepTimeFit> fit_step_time(std::span<const StepTime> measured) {
   return fit;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

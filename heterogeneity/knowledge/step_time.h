@@ -12,7 +12,7 @@
 
 #include "heterogeneity/knowledge/site_profile.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // The time of a forward and backward of `sequences`.
 struct PassTime {
@@ -48,4 +48,4 @@ struct StepTimeFit {
 // So no unmeasured speed is promised. Returns nullopt without measurements.
 std::optional<StepTimeFit> fit_step_time(std::span<const StepTime> measured);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

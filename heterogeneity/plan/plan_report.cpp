@@ -6,12 +6,12 @@
 
 #include "outer_optimizer/schedule/averaging.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
-std::vector<double> averaging_weights(AveragingRule rule, const RoundPlan& plan) {
-  std::vector<Work> works;
+std::vector<double> averaging_weights(outer_optimizer::AveragingRule rule, const RoundPlan& plan) {
+  std::vector<outer_optimizer::Work> works;
   for (const auto& site : plan.sites) {
     // A sequence counts as one token: the coefficients depend on ratios only.
     const int64_t steps = site.trains() ? site.local_steps : 0;
@@ -27,7 +27,7 @@ std::string seconds_text(const std::optional<double>& seconds) {
 }  // namespace
 
 // A figure that cannot be predicted is null, so that every site has the same members.
-Json plan_json(Policy policy, AveragingRule rule, const RoundPlan& plan) {
+Json plan_json(Policy policy, outer_optimizer::AveragingRule rule, const RoundPlan& plan) {
   const auto weights = averaging_weights(rule, plan);
   Json sites = Json::array();
   for (std::size_t place = 0; place < plan.sites.size(); ++place) {
@@ -47,7 +47,7 @@ Json plan_json(Policy policy, AveragingRule rule, const RoundPlan& plan) {
 }
 
 // Reasons come below the table, because their lines are long.
-std::string plan_text(Policy policy, AveragingRule rule, const RoundPlan& plan) {
+std::string plan_text(Policy policy, outer_optimizer::AveragingRule rule, const RoundPlan& plan) {
   const auto weights = averaging_weights(rule, plan);
   std::size_t width = std::string_view("site").size();
   for (const auto& site : plan.sites) width = std::max(width, site.site.size());
@@ -88,4 +88,4 @@ Json sync_json(const SyncPlan& plan) {
           {"reason", plan.reason}};
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

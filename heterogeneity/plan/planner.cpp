@@ -13,7 +13,7 @@
 #include "heterogeneity/plan/planner_state.h"
 #include "heterogeneity/policy/batch_growth.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -159,7 +159,7 @@ PlanConfig Planner::present_config() const {
 }
 
 double Planner::learning_rate_factor() const {
-  return farstep::learning_rate_factor(config_, base_batch_);
+  return heterogeneity::learning_rate_factor(config_, base_batch_);
 }
 
 RoundPlan Planner::fresh_plan(const Members& members) const {
@@ -342,4 +342,4 @@ void Planner::restore(const Json& json) {
   plan_ = predicted_anew(present_config(), members.sites, members.predictors, std::move(plan_));
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

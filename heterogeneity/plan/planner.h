@@ -17,7 +17,7 @@
 #include "trainer/base/view.h"
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 class Planner {
  public:
@@ -111,4 +111,4 @@ class Planner {
   RoundPlan plan_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

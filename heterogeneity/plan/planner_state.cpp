@@ -5,7 +5,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -64,4 +64,4 @@ SiteKnowledge with_learned(SiteKnowledge known, const LearnedState& state) {
   return known;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

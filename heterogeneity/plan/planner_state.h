@@ -15,7 +15,7 @@
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // Larger times and rates are mistakes, and plans of them would not be finite.
 inline constexpr double kMostSeconds = 1e9, kMostBits = 1e18;
@@ -95,4 +95,4 @@ LearnedState learned_state(const SiteKnowledge& known);
 // Returns `known` with the figures of `state` instead of its own; the profile and pins stay.
 SiteKnowledge with_learned(SiteKnowledge known, const LearnedState& state);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

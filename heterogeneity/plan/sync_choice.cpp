@@ -5,23 +5,24 @@
 #include "heterogeneity/plan/sync_plan.h"
 #include "outer_optimizer/schedule/partition.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
-std::vector<double> shares_by_uplinks(SharesRule rule, std::span<const SiteKnowledge> sites) {
+std::vector<double> shares_by_uplinks(outer_optimizer::SharesRule rule,
+                                      std::span<const SiteKnowledge> sites) {
   // With two sites the uplinks carry the same bytes for all shares.
-  if (rule != SharesRule::kBandwidth || sites.size() < 3) return {};
+  if (rule != outer_optimizer::SharesRule::kBandwidth || sites.size() < 3) return {};
   std::vector<double> uplinks;
   for (const auto& site : sites) {
     const auto uplink = uplink_bits_per_second(site);
     if (!uplink) return {};
     uplinks.push_back(*uplink);
   }
-  return bandwidth_shares(uplinks);
+  return outer_optimizer::bandwidth_shares(uplinks);
 }
 
-std::optional<SyncChange> change_of_sync(const PlanConfig& config, SharesRule rule,
+std::optional<SyncChange> change_of_sync(const PlanConfig& config, outer_optimizer::SharesRule rule,
                                          std::span<const SiteKnowledge> sites, int64_t parameters,
-                                         const SyncConfig& now,
+                                         const outer_optimizer::SyncConfig& now,
                                          const std::vector<double>& shares_now) {
   SyncChange change{.sync = now, .shares = shares_by_uplinks(rule, sites), .reason = {}};
   std::vector<std::string> reasons;
@@ -44,4 +45,4 @@ std::optional<SyncChange> change_of_sync(const PlanConfig& config, SharesRule ru
   return change;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

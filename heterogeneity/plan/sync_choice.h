@@ -14,23 +14,24 @@
 #include "heterogeneity/policy/plan_config.h"
 #include "outer_optimizer/sync_config.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 struct SyncChange {
-  SyncConfig sync;
+  outer_optimizer::SyncConfig sync;
   std::vector<double> shares;  // of the reduction, by site; empty: as the run's config says
   std::string reason;          // in words
 };
 
 // Returns shares in proportion to the uplinks, if `rule` says so, there are at least three sites
 // and all uplinks are known; else empty.
-std::vector<double> shares_by_uplinks(SharesRule rule, std::span<const SiteKnowledge> sites);
+std::vector<double> shares_by_uplinks(outer_optimizer::SharesRule rule,
+                                      std::span<const SiteKnowledge> sites);
 
 // Returns the change from `now` and `shares_now` for a model of `parameters` values; nullopt if
 // nothing changes.
-std::optional<SyncChange> change_of_sync(const PlanConfig& config, SharesRule rule,
+std::optional<SyncChange> change_of_sync(const PlanConfig& config, outer_optimizer::SharesRule rule,
                                          std::span<const SiteKnowledge> sites, int64_t parameters,
-                                         const SyncConfig& now,
+                                         const outer_optimizer::SyncConfig& now,
                                          const std::vector<double>& shares_now);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

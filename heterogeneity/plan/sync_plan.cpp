@@ -12,7 +12,7 @@
 #include "wan/link/lanes.h"
 #include "wan/link/link_time.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -22,12 +22,13 @@ namespace {
 // fp32 than a seed's spread and only needs a rank. Others are not chosen: fp16 and bf16 take more
 // bytes than int8, int2 cost 0.04 with Muon, and the cost of top_k is unknown.
 struct PlannedCodec {
-  CodecKind kind;
+  outer_optimizer::CodecKind kind;
   double loss;
 };
-constexpr std::array kCodecs{PlannedCodec{CodecKind::kFp32, 0},
-                             PlannedCodec{CodecKind::kInt8, 1e-5},
-                             PlannedCodec{CodecKind::kInt4, 1e-3}};  // in order of loss and bytes
+constexpr std::array kCodecs{
+    PlannedCodec{outer_optimizer::CodecKind::kFp32, 0},
+    PlannedCodec{outer_optimizer::CodecKind::kInt8, 1e-5},
+    PlannedCodec{outer_optimizer::CodecKind::kInt4, 1e-3}};  // in order of loss and bytes
 constexpr std::array<int64_t, 7> kFragments{1, 2, 4, 8, 16, 32, 64};
 
 // The speed that a line is planned for, as a share of the measured one. Then the shares of loss or
@@ -40,13 +41,13 @@ constexpr double kCarefulSpeed = 0.8, kHalfTheLoss = 0.5, kLessExposed = 0.8;
 // is of small models, measured outside this project.
 constexpr double kLossOfDelay = 0.1;
 
-double bytes_of(CodecKind codec) {
+double bytes_of(outer_optimizer::CodecKind codec) {
   constexpr int64_t kValues = 1 << 20;  // many blocks, so that a last one does not count
-  return static_cast<double>(make_codec({.kind = codec})->encoded_bytes(kValues));
+  return static_cast<double>(outer_optimizer::make_codec({.kind = codec})->encoded_bytes(kValues));
 }
 
 // A codec that is not chosen counts as the first one that takes no more bytes.
-double loss_of(CodecKind codec) {
+double loss_of(outer_optimizer::CodecKind codec) {
   const auto row = std::ranges::find_if(kCodecs, [bytes = bytes_of(codec)](const auto& planned) {
     return bytes_of(planned.kind) <= bytes;
   });
@@ -79,24 +80,25 @@ std::optional<LinkFacts> link_facts(std::span<const SiteKnowledge> sites) {
   return facts;
 }
 
-double sync_seconds(const SyncFacts& facts, const CodecConfig& codec, int64_t fragments) {
+double sync_seconds(const SyncFacts& facts, const outer_optimizer::CodecConfig& codec,
+                    int64_t fragments) {
   if (facts.num_sites < 2) return 0;
   const auto parts = static_cast<double>(fragments);
   const auto encoded_bytes =
-      static_cast<double>(make_codec(codec)->encoded_bytes(facts.parameters));
+      static_cast<double>(outer_optimizer::make_codec(codec)->encoded_bytes(facts.parameters));
   // Arrival and Go are a round trip, and so are vote and commit.
   const double control_seconds = 2 * facts.rtt_seconds;
   const double work_seconds = kWorkSecondsPerValue * static_cast<double>(facts.parameters);
   return control_seconds + work_seconds / parts +
-         reduce_gather_seconds(encoded_bytes / parts, facts.num_sites, facts.uplink_bits_per_second,
-                               facts.rtt_seconds / 2);
+         wan::reduce_gather_seconds(encoded_bytes / parts, facts.num_sites,
+                                    facts.uplink_bits_per_second, facts.rtt_seconds / 2);
 }
 
-SyncPlan sync_with(const SyncFacts& facts, const CodecConfig& codec, int64_t fragments,
-                   int64_t delay_steps) {
+SyncPlan sync_with(const SyncFacts& facts, const outer_optimizer::CodecConfig& codec,
+                   int64_t fragments, int64_t delay_steps) {
   SyncPlan plan{
       .codec = codec.kind,
-      .lanes = lanes_for(facts.num_sites, facts.uplink_bits_per_second, facts.rtt_seconds),
+      .lanes = wan::lanes_for(facts.num_sites, facts.uplink_bits_per_second, facts.rtt_seconds),
       .fragments = fragments,
       .delay_steps = delay_steps,
       .sync_seconds = sync_seconds(facts, codec, fragments)};
@@ -176,10 +178,11 @@ std::optional<SyncFacts> sync_facts(std::span<const SiteKnowledge> sites, const 
 std::optional<int64_t> lanes_for(std::span<const SiteKnowledge> sites) {
   const auto links = link_facts(sites);
   if (!links || sites.size() < 2) return std::nullopt;
-  return lanes_for(std::ssize(sites), links->uplink_bits_per_second, links->rtt_seconds);
+  return wan::lanes_for(std::ssize(sites), links->uplink_bits_per_second, links->rtt_seconds);
 }
 
-double fragment_sync_seconds(const SyncFacts& facts, CodecKind codec, int64_t fragments) {
+double fragment_sync_seconds(const SyncFacts& facts, outer_optimizer::CodecKind codec,
+                             int64_t fragments) {
   return sync_seconds(facts, {.kind = codec}, fragments);
 }
 
@@ -209,7 +212,7 @@ SyncPlan plan_sync(const SyncFacts& facts, double target_share) {
 }
 
 std::optional<SyncPlan> better_sync(const SyncFacts& facts, double target_share,
-                                    const SyncConfig& now) {
+                                    const outer_optimizer::SyncConfig& now) {
   const auto current = sync_with(facts, now.codec, now.fragments, now.delay_steps);
   auto careful = facts;
   careful.uplink_bits_per_second *= kCarefulSpeed;
@@ -233,7 +236,8 @@ std::optional<SyncPlan> better_sync(const SyncFacts& facts, double target_share,
   return fresh;
 }
 
-SyncConfig changed_to(const SyncConfig& now, const SyncPlan& plan) {
+outer_optimizer::SyncConfig changed_to(const outer_optimizer::SyncConfig& now,
+                                       const SyncPlan& plan) {
   auto sync = now;
   if (plan.codec != now.codec.kind) {
     sync.codec.kind = plan.codec;
@@ -245,4 +249,4 @@ SyncConfig changed_to(const SyncConfig& now, const SyncPlan& plan) {
   return sync;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -13,7 +13,7 @@
 #include "heterogeneity/policy/plan_config.h"
 #include "outer_optimizer/sync_config.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // The input of the choice.
 struct SyncFacts {
@@ -26,7 +26,7 @@ struct SyncFacts {
 };
 
 struct SyncPlan {
-  CodecKind codec = CodecKind::kFp32;
+  outer_optimizer::CodecKind codec = outer_optimizer::CodecKind::kFp32;
   int64_t lanes = 1, fragments = 1, delay_steps = 0;
   double sync_seconds = 0;     // of one fragment, from the first delta sent to the mean applied
   double exposed_seconds = 0;  // of a round: the time that training cannot hide
@@ -59,14 +59,16 @@ std::optional<int64_t> lanes_for(std::span<const SiteKnowledge> sites);
 // figures must change by more than a fifth before a choice is replaced and then restored. A codec
 // that plan_sync() does not use counts with the loss of the next coarser one.
 std::optional<SyncPlan> better_sync(const SyncFacts& facts, double target_share,
-                                    const SyncConfig& now);
+                                    const outer_optimizer::SyncConfig& now);
 
 // Returns `now` with the plan's codec, fragments and delay.
-SyncConfig changed_to(const SyncConfig& now, const SyncPlan& plan);
+outer_optimizer::SyncConfig changed_to(const outer_optimizer::SyncConfig& now,
+                                       const SyncPlan& plan);
 
 // Returns the time of a fragment's sync: two round trips to the coordinator, a reduce-scatter and
 // all-gather over links like the worst ones (wan/link/link_time.h), and some passes over its values
 // in memory.
-double fragment_sync_seconds(const SyncFacts& facts, CodecKind codec, int64_t fragments);
+double fragment_sync_seconds(const SyncFacts& facts, outer_optimizer::CodecKind codec,
+                             int64_t fragments);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

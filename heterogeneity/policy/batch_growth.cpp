@@ -7,7 +7,7 @@
 
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 int64_t grown_batch(const PlanConfig& config, int64_t base_batch, int64_t batch_of_all,
                     std::optional<double> noise_scale) {
@@ -62,4 +62,4 @@ void check_batch_growth(const PlanConfig& config, std::span<const RunSite> sites
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -16,7 +16,7 @@
 
 #include "heterogeneity/policy/plan_config.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // Returns the base batch of the next round, at least `base_batch`, that of the present one. With it
 // the sites' batches add up to `batch_of_all` sequences. It stays while the noise scale is not
@@ -32,4 +32,4 @@ double learning_rate_factor(const PlanConfig& config, int64_t base_batch);
 void check_batch_growth(const PlanConfig& config, std::span<const RunSite> sites,
                         const std::string& file);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -10,7 +10,7 @@
 #include "heterogeneity/policy/round_length.h"
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -339,4 +339,4 @@ void explain_hybrid(const PlanConfig& config, std::span<const SiteKnowledge> sit
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -12,7 +12,7 @@
 #include "heterogeneity/policy/plan.h"
 #include "heterogeneity/policy/plan_config.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // Returns batch, micro-batch and local steps of the sites. The batch is base_batch, doubled within
 // critical_batch and memory as long as that raises the tokens a second. A site of unknown speed
@@ -27,4 +27,4 @@ RoundPlan hybrid_work(const PlanConfig& config, std::span<const SiteKnowledge> s
 void explain_hybrid(const PlanConfig& config, std::span<const SiteKnowledge> sites,
                     std::span<const StepPredictor> predictors, RoundPlan& plan);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -4,7 +4,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // The round ends for all with the slowest site. One unknown site makes the round's end unknown.
 void predict_round(RoundPlan& plan, std::span<const double> overhead_seconds) {
@@ -56,4 +56,4 @@ int64_t total_sequences(const RoundPlan& plan) {
   return range_begin(plan, plan.sites.size());
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // The largest number of steps, and of sequences of a step, in a plan; larger figures are errors.
 inline constexpr int64_t kMostWork = 1'000'000'000;
@@ -61,4 +61,4 @@ int64_t range_begin(const RoundPlan& plan, std::size_t place);
 // Returns the sequences of all sites in the round.
 int64_t total_sequences(const RoundPlan& plan);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -11,7 +11,7 @@
 
 #include "trainer/config/fields.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 enum class Policy { kUniform, kBatchByTflops, kBatchByMemory, kStepsByTflops, kHybrid };
 inline std::span<const std::string_view> enum_names(Policy) {
@@ -110,4 +110,4 @@ struct RunSite {
   }
 };
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -8,7 +8,7 @@
 #include "heterogeneity/policy/hybrid.h"
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -358,4 +358,4 @@ bool learns(Policy policy) {
   return row_of(policy).learns;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -18,7 +18,7 @@
 #include "heterogeneity/policy/plan.h"
 #include "heterogeneity/policy/plan_config.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // Returns the run's sites with their pins, in their order, and no other knowledge.
 std::vector<SiteKnowledge> sites_of(std::span<const RunSite> sites);
@@ -41,4 +41,4 @@ RoundPlan predicted_anew(const PlanConfig& config, std::span<const SiteKnowledge
 // Returns whether the policy plans by step times, so that a round's figures change the next plan.
 bool learns(Policy policy);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -6,7 +6,7 @@
 
 #include "heterogeneity/policy/plan.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -95,4 +95,4 @@ std::vector<int64_t> steps_to_meet(std::span<const Pace> paces, double target_se
   return steps;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

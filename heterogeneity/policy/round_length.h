@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // A round may differ from its target length by this share, if that reduces the idle time.
 inline constexpr double kRoundTolerance = 0.05;
@@ -23,4 +23,4 @@ struct Pace {
 // step. Of equally good lengths it takes the one nearest to the target.
 std::vector<int64_t> steps_to_meet(std::span<const Pace> paces, double target_seconds);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

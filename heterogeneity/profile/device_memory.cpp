@@ -17,7 +17,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/memory/out_of_memory.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -159,4 +159,4 @@ std::unique_ptr<DeviceMemory> open_heap_memory(DeviceHeap heap, std::optional<in
   return std::make_unique<HeapMemory>(std::move(heap), bytes);
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

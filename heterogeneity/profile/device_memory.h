@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // The share of the memory that must stay free during a step.
 inline constexpr double kMemoryHeadRoom = 0.01;
@@ -53,4 +53,4 @@ struct DeviceHeap {
 // steps, which then run out of memory or not.
 std::unique_ptr<DeviceMemory> open_heap_memory(DeviceHeap heap, std::optional<int64_t> bytes);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

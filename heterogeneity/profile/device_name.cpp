@@ -6,7 +6,7 @@
 #include <array>
 #include <fstream>
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -43,4 +43,4 @@ std::string gpu_name(int index) {
   return found ? std::string(name.data()) : unnamed;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

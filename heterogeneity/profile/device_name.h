@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // The processor's model, "cpu" where the system does not say it, and the slice's threads.
 std::string cpu_name(int64_t threads);
@@ -13,4 +13,4 @@ std::string cpu_name(int64_t threads);
 // The GPU has been opened.
 std::string gpu_name(int index);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

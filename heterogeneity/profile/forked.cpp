@@ -16,7 +16,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -146,4 +146,4 @@ ForkEnd run_forked(const std::function<void(const Tell& tell)>& work, const Tell
   return stop.stop_requested() ? ForkEnd::kStopped : ForkEnd::kKilled;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

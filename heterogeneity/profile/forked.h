@@ -9,7 +9,7 @@
 #include <stop_token>
 #include <string>
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // Sends a text to the original process.
 using Tell = std::function<void(const std::string& text)>;
@@ -26,4 +26,4 @@ enum class ForkEnd {
 ForkEnd run_forked(const std::function<void(const Tell& tell)>& work, const Tell& receive,
                    const std::stop_token& stop = {});
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

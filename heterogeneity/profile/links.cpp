@@ -10,7 +10,7 @@
 #include "trainer/base/error.h"
 #include "wan/transport/link_meter.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -37,7 +37,7 @@ using Word = std::array<std::byte, sizeof(int64_t)>;
 // One site's part in the measurement with one peer.
 class PairProbe {
  public:
-  PairProbe(Transport& transport, int peer, const LinkProbe& probe, const Clock& clock)
+  PairProbe(wan::Transport& transport, int peer, const LinkProbe& probe, const Clock& clock)
       : transport_(transport), peer_(peer), probe_(probe), clock_(clock) {}
 
   LinkProfile measure() {
@@ -54,10 +54,10 @@ class PairProbe {
   }
 
  private:
-  std::unique_ptr<Transfer> start_send(Phase phase, std::span<const std::byte> bytes) {
+  std::unique_ptr<wan::Transfer> start_send(Phase phase, std::span<const std::byte> bytes) {
     return transport_.send(peer_, {.phase = phase}, bytes);
   }
-  std::unique_ptr<Transfer> start_receive(Phase phase, std::span<std::byte> bytes) {
+  std::unique_ptr<wan::Transfer> start_receive(Phase phase, std::span<std::byte> bytes) {
     return transport_.receive(peer_, {.phase = phase}, bytes);
   }
 
@@ -97,7 +97,7 @@ class PairProbe {
     for (int i = 0; i < kSmallBursts; ++i) small.push_back(burst(sizeof(Word)));
     const double fixed_seconds = median(small);
     const double least_seconds =
-        std::max(probe_.seconds / 2, LinkMeter::kTrustedRoundTrips * rtt_seconds);
+        std::max(probe_.seconds / 2, wan::LinkMeter::kTrustedRoundTrips * rtt_seconds);
     int64_t bytes = std::min(kFirstBurstBytes, probe_.most_bytes);
     int64_t sent_bytes = 0;
     double rate_before = 0;
@@ -161,7 +161,7 @@ class PairProbe {
     }
   }
 
-  Transport& transport_;
+  wan::Transport& transport_;
   const int peer_;
   const LinkProbe probe_;
   const Clock& clock_;
@@ -172,11 +172,11 @@ class PairProbe {
 
 // Each site measures with all sites after it and then passes the turn to the next one. Pairs that
 // measure at the same time would share an uplink and each see a part of it.
-std::optional<std::vector<LinkProfile>> measure_links(Transport& transport, const LinkProbe& probe,
-                                                      const Clock& clock,
+std::optional<std::vector<LinkProfile>> measure_links(wan::Transport& transport,
+                                                      const LinkProbe& probe, const Clock& clock,
                                                       const std::stop_token& stop) {
   const int rank = transport.rank();
-  const Tag turn_tag{.phase = kTurn};
+  const wan::Tag turn_tag{.phase = kTurn};
   std::array<std::byte, 1> turn{};
   std::vector<LinkProfile> links;
   for (int peer = 0; peer < transport.size(); ++peer) {
@@ -202,4 +202,4 @@ double longest_turn_seconds(int num_sites, const LinkProbe& probe) {
   return num_pairs * 2 * (kPingSeconds + 2 * probe.most_seconds());
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -10,7 +10,7 @@
 #include "trainer/base/clock.h"
 #include "wan/transport/transport.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 struct LinkProbe {
   double seconds = 1;  // about how long the transfer lasts that counts
@@ -30,11 +30,11 @@ struct LinkProbe {
 // so that no two transfers share a link; a message may wait for all earlier pairs. Returns after
 // the site's last pair; the transport must stay until all sites have returned. Returns nullopt if a
 // stop was requested; the transport cannot be used then. Throws PeerError.
-std::optional<std::vector<LinkProfile>> measure_links(Transport& transport, const LinkProbe& probe,
-                                                      const Clock& clock,
+std::optional<std::vector<LinkProfile>> measure_links(wan::Transport& transport,
+                                                      const LinkProbe& probe, const Clock& clock,
                                                       const std::stop_token& stop);
 
 // Returns how long a message of measure_links() among `num_sites` may wait for its turn.
 double longest_turn_seconds(int num_sites, const LinkProbe& probe);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -6,7 +6,7 @@
 
 #include "heterogeneity/profile/medians.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -72,4 +72,4 @@ double measure_tflops(const ProductProbe& probe, const Clock& clock) {
   return total_flops(probe.products, rows) / pass_seconds / 1e12;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

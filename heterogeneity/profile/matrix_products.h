@@ -13,7 +13,7 @@
 
 #include "trainer/base/clock.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // (rows, inner) times (inner, columns), `times` times in a forward pass.
 struct MatrixProduct {
@@ -39,4 +39,4 @@ struct ProductProbe {
 // Measured TFLOPS. What the probe's functions throw passes through.
 double measure_tflops(const ProductProbe& probe, const Clock& clock);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

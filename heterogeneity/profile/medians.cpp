@@ -4,7 +4,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // A median, because disturbed times are always longer, and a mean follows them.
 double median(std::vector<double> values) {
@@ -29,4 +29,4 @@ std::vector<double> medians_in_turn(std::size_t num_cases,
   return medians;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -9,7 +9,7 @@
 
 #include "trainer/base/clock.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // The number of repetitions: at least `least`, then until `seconds` have passed, at most `most`.
 struct Repeats {
@@ -28,4 +28,4 @@ std::vector<double> medians_in_turn(std::size_t num_cases,
                                     const std::function<double(std::size_t)>& timed,
                                     const Repeats& repeats, const Clock& clock);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -5,7 +5,7 @@
 #include "heterogeneity/profile/medians.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // The accumulated step separates the cost of an update from that of a pass; other sizes give the
 // shape over the micro-batch.
@@ -44,4 +44,4 @@ std::vector<StepTime> measure_step_times(std::vector<StepTime> steps,
   return steps;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

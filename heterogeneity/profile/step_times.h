@@ -10,7 +10,7 @@
 #include "heterogeneity/knowledge/site_profile.h"
 #include "trainer/base/clock.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // Returns the steps to time, for a run with `micro_batch` on a device that fits `max_micro_batch`
 // (both at least 1). They are: that micro-batch or the largest that fits; four of them accumulated;
@@ -29,4 +29,4 @@ std::vector<StepTime> measure_step_times(std::vector<StepTime> steps,
                                          const std::function<double(int64_t, int64_t)>& timed,
                                          double seconds, const Clock& clock);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -10,7 +10,7 @@
 #include "trainer/base/system/file.h"
 #include "trainer/telemetry/recorder.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -170,4 +170,4 @@ void EventFiles::write(const SimulatedRound& round) {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -11,7 +11,7 @@
 
 #include "heterogeneity/simulate/simulation.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 class EventFiles {
  public:
@@ -33,4 +33,4 @@ class EventFiles {
   std::vector<bool> has_begun_;     // likewise
 };
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

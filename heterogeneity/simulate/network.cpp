@@ -10,7 +10,7 @@
 #include "trainer/base/view.h"
 #include "wan/link/link_time.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // Of each pair only one way may be known, and of a thousand sites few pairs have figures. So
 // figures are looked up from the most specific to the most general, and nothing is stored for all
@@ -19,8 +19,8 @@ Network::Network(const Scenario& scenario)
     : sync_(scenario.sync),
       own_ways_(scenario.sites.size()),
       default_way_{scenario.link.rtt_seconds, scenario.link.bandwidth_bits_per_second},
-      uplinks_bits_per_second_(scenario.sites.size(), kUnlimitedRate),
-      codec_(make_codec(scenario.sync.codec)) {
+      uplinks_bits_per_second_(scenario.sites.size(), wan::kUnlimitedRate),
+      codec_(outer_optimizer::make_codec(scenario.sync.codec)) {
   std::map<std::string, std::size_t> ids;
   // Sites without a region are in the one of the empty name.
   std::map<std::string, std::size_t> region_ids;
@@ -72,7 +72,7 @@ double Network::rtt_seconds(std::size_t from, std::size_t to) const {
 }
 
 double Network::bandwidth_bits_per_second(std::size_t from, std::size_t to) const {
-  return figure(from, to, &Way::bandwidth_bits_per_second).value_or(kUnlimitedRate);
+  return figure(from, to, &Way::bandwidth_bits_per_second).value_or(wan::kUnlimitedRate);
 }
 
 // A site enters the second phase when the first is over for it, not for all: the real exchange is a
@@ -81,10 +81,10 @@ std::vector<double> Network::phase_ends(Phase phase, std::span<const std::size_t
                                         std::span<const double> start,
                                         std::span<const int64_t> part_bytes) const {
   std::vector<double> ends(start.begin(), start.end());
-  std::vector<OutgoingMessage> messages(present.size());
+  std::vector<wan::OutgoingMessage> messages(present.size());
   // All that a site receives shares its downlink, from the first byte on.
   struct Incoming {
-    double bytes = 0, first_seconds = kUnlimitedRate;
+    double bytes = 0, first_seconds = wan::kUnlimitedRate;
   };
   std::vector<Incoming> incoming(present.size());
   for (std::size_t i = 0; i < present.size(); ++i) {
@@ -112,9 +112,9 @@ std::vector<double> Network::phase_ends(Phase phase, std::span<const std::size_t
   }
   for (std::size_t j = 0; j < present.size(); ++j) {
     if (incoming[j].bytes == 0) continue;
-    ends[j] =
-        std::max(ends[j], message_seconds(incoming[j].bytes, uplinks_bits_per_second_[present[j]],
-                                          incoming[j].first_seconds));
+    ends[j] = std::max(ends[j],
+                       wan::message_seconds(incoming[j].bytes, uplinks_bits_per_second_[present[j]],
+                                            incoming[j].first_seconds));
   }
   return ends;
 }
@@ -125,7 +125,8 @@ SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values
   const auto num_sites = static_cast<int>(present.size());
   View view;
   for (const auto id : present) view.members.push_back(names_[id]);
-  for (const auto& part : cut_by_shares({0, values}, configured_shares(sync_, view))) {
+  for (const auto& part :
+       outer_optimizer::cut_by_shares({0, values}, configured_shares(sync_, view))) {
     part_bytes.push_back(codec_->encoded_bytes(part.size()));
   }
   const int64_t all_bytes = std::accumulate(part_bytes.begin(), part_bytes.end(), int64_t{0});
@@ -140,7 +141,8 @@ SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values
     cost.control_seconds.push_back(
         present[i] == coordinator_ ? 0 : rtt_seconds(present[i], coordinator_) / 2);
   }
-  if (sync_.exchange == ExchangeKind::kRing) return ring_cost(present, std::move(cost), values);
+  if (sync_.exchange == outer_optimizer::ExchangeKind::kRing)
+    return ring_cost(present, std::move(cost), values);
   const auto reduced = phase_ends(Phase::kReduceScatter, present, cost.control_seconds, part_bytes);
   cost.exchange_seconds = phase_ends(Phase::kAllGather, present, reduced, part_bytes);
   for (std::size_t i = 0; i < present.size(); ++i) {
@@ -151,11 +153,11 @@ SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values
 }
 
 ScatterCost Network::scatter_cost(std::size_t from, std::span<const int64_t> bytes) const {
-  std::vector<OutgoingMessage> messages;
+  std::vector<wan::OutgoingMessage> messages;
   for (std::size_t to = 0; to < bytes.size(); ++to) {
-    messages.push_back(
-        {.bytes = static_cast<double>(bytes[to]),
-         .bits_per_second = to == from ? kUnlimitedRate : bandwidth_bits_per_second(from, to)});
+    messages.push_back({.bytes = static_cast<double>(bytes[to]),
+                        .bits_per_second = to == from ? wan::kUnlimitedRate
+                                                      : bandwidth_bits_per_second(from, to)});
   }
   const auto left = leave_seconds(uplinks_bits_per_second_[from], messages);
   ScatterCost cost;
@@ -167,9 +169,9 @@ ScatterCost Network::scatter_cost(std::size_t from, std::span<const int64_t> byt
     const double delay_seconds = rtt_seconds(from, to) / 2;
     cost.left_seconds = std::max(cost.left_seconds, left[to]);
     // The receiver's line may be slower than the sender's.
-    cost.arrival_seconds.push_back(
-        std::max(left[to] + delay_seconds,
-                 message_seconds(messages[to].bytes, uplinks_bits_per_second_[to], delay_seconds)));
+    cost.arrival_seconds.push_back(std::max(
+        left[to] + delay_seconds,
+        wan::message_seconds(messages[to].bytes, uplinks_bits_per_second_[to], delay_seconds)));
   }
   return cost;
 }
@@ -179,13 +181,13 @@ SyncCost Network::ring_cost(std::span<const std::size_t> present, SyncCost cost,
                             int64_t values) const {
   const auto num_sites = static_cast<int>(present.size());
   const auto part_bytes = static_cast<double>(
-      codec_->encoded_bytes(equal_part(values, num_sites - 1, num_sites).size()));
+      codec_->encoded_bytes(outer_optimizer::equal_part(values, num_sites - 1, num_sites).size()));
   double hop_seconds = 0;
   for (std::size_t i = 0; num_sites > 1 && i < present.size(); ++i) {
     const auto from = present[i], to = present[(i + 1) % present.size()];
     hop_seconds =
-        std::max(hop_seconds, message_seconds(part_bytes, bandwidth_bits_per_second(from, to),
-                                              rtt_seconds(from, to) / 2));
+        std::max(hop_seconds, wan::message_seconds(part_bytes, bandwidth_bits_per_second(from, to),
+                                                   rtt_seconds(from, to) / 2));
   }
   // The last Go sets the ring in motion.
   const double begun = *std::ranges::max_element(cost.control_seconds);
@@ -197,4 +199,4 @@ SyncCost Network::ring_cost(std::span<const std::size_t> present, SyncCost cost,
   return cost;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -18,7 +18,7 @@
 #include "heterogeneity/simulate/scenario.h"
 #include "outer_optimizer/codec/codec.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // A sync's cost for each of the sites that take part, in their order.
 struct SyncCost {
@@ -76,7 +76,7 @@ class Network {
 
   SyncCost ring_cost(std::span<const std::size_t> present, SyncCost cost, int64_t values) const;
 
-  const SyncConfig sync_;
+  const outer_optimizer::SyncConfig sync_;
   std::vector<std::string> names_;                    // by site id
   std::vector<bool> trains_;                          // by site id
   std::vector<std::map<std::size_t, Way>> own_ways_;  // by site id, then by peer's
@@ -85,7 +85,7 @@ class Network {
   Way default_way_;
   std::vector<double> uplinks_bits_per_second_;
   std::size_t coordinator_ = 0;
-  std::unique_ptr<const Codec> codec_;
+  std::unique_ptr<const outer_optimizer::Codec> codec_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 ScatteredSteps::ScatteredSteps(const Scenario& scenario, const Network& network)
     : scenario_(scenario),
@@ -34,4 +34,4 @@ int64_t ScatteredSteps::sent_bytes(std::size_t site) const {
   return site == master_ ? std::accumulate(bytes_.begin(), bytes_.end(), int64_t{0}) : 0;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -12,7 +12,7 @@
 #include "heterogeneity/simulate/network.h"
 #include "heterogeneity/simulate/scenario.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 class ScatteredSteps {
  public:
@@ -41,4 +41,4 @@ class ScatteredSteps {
   double sent_seconds_ = 0, line_free_seconds_ = 0;
 };
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

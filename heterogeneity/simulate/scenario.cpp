@@ -9,7 +9,7 @@
 #include "heterogeneity/policy/policy.h"
 #include "trainer/config/config_file.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -148,7 +148,8 @@ void check_servers(const Scenario& scenario, const std::string& file) {
   for (const auto& site : scenario.sites) {
     if (site.trains) continue;
     const bool is_server = std::ranges::count(scenario.sync.servers, site.name) > 0;
-    if (is_server && scenario.strategy.kind == StrategyKind::kParameterServer) continue;
+    if (is_server && scenario.strategy.kind == outer_optimizer::StrategyKind::kParameterServer)
+      continue;
     sites.fail(
         fmt::format("{} does not train: that needs strategy.kind parameter_server, and its "
                     "name in sync.servers",
@@ -165,10 +166,11 @@ void check_sync(const Scenario& scenario, const std::string& file) {
     if (!is_unknown) return;
     JsonPath{file, "sync"}.member(member).fail("is not simulated: only equal parts are");
   };
-  refuse(sync.shares != SharesRule::kEqual, "shares");
-  refuse(sync.partition != PartitionRule::kBytes, "partition");
+  refuse(sync.shares != outer_optimizer::SharesRule::kEqual, "shares");
+  refuse(sync.partition != outer_optimizer::PartitionRule::kBytes, "partition");
   const JsonPath strategy{file, "strategy.kind"};
-  if (scenario.strategy.kind == StrategyKind::kEagerUpdates) strategy.fail("is not simulated");
+  if (scenario.strategy.kind == outer_optimizer::StrategyKind::kEagerUpdates)
+    strategy.fail("is not simulated");
   const bool joins =
       std::ranges::any_of(scenario.sites, [](const auto& site) { return site.joins_at_round > 1; });
   if (!scenario.plan.equal_steps) return;
@@ -193,7 +195,8 @@ void complete(Scenario& scenario, const Json& json) {
   scenario.plan.equal_steps = traits_of(kind).steps_together;
   // The master alone adds up.
   auto& servers = scenario.sync.servers;
-  if (kind == StrategyKind::kDataParallelMaster && servers.size() > 1) servers.resize(1);
+  if (kind == outer_optimizer::StrategyKind::kDataParallelMaster && servers.size() > 1)
+    servers.resize(1);
 }
 
 }  // namespace
@@ -248,4 +251,4 @@ Scenario scenario_from_json(const Json& json, const std::string& file, const fs:
   return scenario;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -18,7 +18,7 @@
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // A change of a site's speed, relative to its profile, from a round on.
 struct RoundSpeed {
@@ -111,9 +111,9 @@ struct Scenario {
   std::string name;
   int64_t rounds = 10, seed = 1;
   PlanConfig plan;
-  AveragingRule averaging = OuterConfig{}.averaging;
-  StrategyConfig strategy;
-  SyncConfig sync;
+  outer_optimizer::AveragingRule averaging = outer_optimizer::OuterConfig{}.averaging;
+  outer_optimizer::StrategyConfig strategy;
+  outer_optimizer::SyncConfig sync;
   std::optional<int64_t> parameters, sequence_length, example_bytes;
   double outer_seconds = 0;
   std::string coordinator;
@@ -159,4 +159,4 @@ struct Scenario {
 Scenario scenario_from_json(const Json& json, const std::string& file,
                             const std::filesystem::path& folder);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

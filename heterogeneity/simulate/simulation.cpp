@@ -9,7 +9,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/mix.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -315,8 +315,8 @@ bool Simulation::has_room(double elapsed_seconds, double step_seconds) const {
 
 // Fragments differ by a value at most, so there are two sizes, and 1,000 sites have a million ways.
 const SyncCost& Simulation::cost_of(int64_t fragment) {
-  const auto range = equal_part(*scenario_.parameters, static_cast<int>(fragment),
-                                static_cast<int>(scenario_.sync.fragments));
+  const auto range = outer_optimizer::equal_part(*scenario_.parameters, static_cast<int>(fragment),
+                                                 static_cast<int>(scenario_.sync.fragments));
   auto found = costs_.find(range.size());
   if (found == costs_.end()) {
     found = costs_.emplace(range.size(), network_.sync_cost(present_, range.size())).first;
@@ -325,7 +325,7 @@ const SyncCost& Simulation::cost_of(int64_t fragment) {
 }
 
 std::vector<double> Simulation::coefficients(int64_t fragment) const {
-  std::vector<Work> works;
+  std::vector<outer_optimizer::Work> works;
   for (std::size_t i = 0; i < present_.size(); ++i) {
     const auto& state = states_[present_[i]];
     const auto& before = state.applied[static_cast<std::size_t>(fragment)];
@@ -394,4 +394,4 @@ void Simulation::learn() {
   planner_->observe(view_, timings);
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

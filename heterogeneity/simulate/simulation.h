@@ -41,7 +41,7 @@
 #include "outer_optimizer/schedule/fragment_schedule.h"
 #include "trainer/base/view.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 struct SimulatedRound {
   int64_t round = 0;       // from 1
@@ -77,7 +77,7 @@ class Simulation {
     Trained trained;
     std::vector<Trained> applied;  // by fragment: what it had trained when the mean was applied
     // Of its round:
-    std::optional<FragmentSchedule> schedule;
+    std::optional<outer_optimizer::FragmentSchedule> schedule;
     double longest_step_seconds = 0;
   };
 
@@ -121,4 +121,4 @@ class Simulation {
   SimulatedRound round_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

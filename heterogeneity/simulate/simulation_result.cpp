@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -112,4 +112,4 @@ std::string simulation_text(const Scenario& scenario, const SimulationResult& re
   return text + "\n";
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -9,7 +9,7 @@
 #include "heterogeneity/simulate/simulation.h"
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 struct SimulatedSite {
   std::string site;
@@ -44,4 +44,4 @@ Json simulation_json(const SimulationResult& result);
 // Long runs and many sites are shortened.
 std::string simulation_text(const Scenario& scenario, const SimulationResult& result);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 TimeUse SiteRound::time() const {
   TimeUse use;
@@ -23,4 +23,4 @@ TimeUse SiteRound::time() const {
   return use;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

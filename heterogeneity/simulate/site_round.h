@@ -13,7 +13,7 @@
 #include "heterogeneity/simulate/site_sync.h"
 #include "trainer/telemetry/idle.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // One site's actions in a round, in their order.
 struct SiteRound {
@@ -32,4 +32,4 @@ struct SiteRound {
   TimeUse time() const;
 };
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

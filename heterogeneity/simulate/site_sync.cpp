@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // Training hides the parts of a sync in the order in which they happen.
 SyncSeconds exposed_part(const SyncSeconds& all, double hidden_seconds) {
@@ -15,4 +15,4 @@ SyncSeconds exposed_part(const SyncSeconds& all, double hidden_seconds) {
   return left;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

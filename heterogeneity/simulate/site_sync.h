@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // The consecutive parts of a sync, from the delta on.
 struct SyncSeconds {
@@ -29,4 +29,4 @@ struct SiteSync {
   int64_t sent_bytes = 0, received_bytes = 0;
 };
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

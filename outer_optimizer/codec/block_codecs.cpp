@@ -8,7 +8,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/processor/vector_dispatch.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 namespace {
 
@@ -99,4 +99,4 @@ template class BlockCodec<Int8Format>;
 template class BlockCodec<Int4Format>;
 template class BlockCodec<Int2Format>;
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

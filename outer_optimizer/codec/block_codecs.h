@@ -24,7 +24,7 @@
 
 #include "outer_optimizer/codec/codec.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 struct Int8Format;
 struct Int4Format;
@@ -51,4 +51,4 @@ using Int8Codec = BlockCodec<Int8Format>;  // blocks of 256 by default
 using Int4Codec = BlockCodec<Int4Format>;  // blocks of 160 by default
 using Int2Codec = BlockCodec<Int2Format>;  // blocks of 512 by default
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

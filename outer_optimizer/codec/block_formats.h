@@ -18,7 +18,7 @@
 
 #include "trainer/base/processor/host_device.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 // Half a warp of a GPU, and the floats of an AVX-512 vector.
 inline constexpr int kLanes = 16;
@@ -253,4 +253,4 @@ FARSTEP_HOST_DEVICE void decode_block(const Lanes& lanes, const std::byte* bytes
   });
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -8,7 +8,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/processor/vector_dispatch.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 static_assert(std::endian::native == std::endian::little,
               "bytes are written as they lie in memory");
@@ -62,4 +62,4 @@ void Fp32Codec::decode(std::span<const std::byte> bytes, std::span<float> values
   if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

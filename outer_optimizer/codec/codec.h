@@ -12,7 +12,7 @@
 #include <span>
 #include <string_view>
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 // The largest block of any codec, so that offsets in a block fit 16 bits.
 inline constexpr int64_t kLargestBlock = 65536;
@@ -56,4 +56,4 @@ class Fp32Codec : public Codec {
   void decode(std::span<const std::byte> bytes, std::span<float> values) const override;
 };
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -9,7 +9,7 @@
 
 #include "trainer/config/fields.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 enum class CodecKind { kFp32, kFp16, kBf16, kInt8, kInt4, kInt2, kTopK };
 inline std::span<const std::string_view> enum_names(CodecKind) {
@@ -36,4 +36,4 @@ struct CodecConfig {
   }
 };
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -4,7 +4,7 @@
 
 #include "outer_optimizer/codec/device_kernels.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 namespace {
 
@@ -49,4 +49,4 @@ std::unique_ptr<DeviceCodec> make_device_codec(const Codec& codec) {
       "sync.codec.kind: {} cannot be encoded on a GPU; fp16, bf16, int8, int4 and int2 can", name));
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

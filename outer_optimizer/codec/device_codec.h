@@ -17,7 +17,7 @@
 #include "outer_optimizer/codec/codec.h"
 #include "trainer/cuda/cuda_check.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 class DeviceCodec {
  public:
@@ -41,4 +41,4 @@ class DeviceCodec {
 // there is none.
 std::unique_ptr<DeviceCodec> make_device_codec(const Codec& codec);
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

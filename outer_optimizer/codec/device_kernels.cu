@@ -1,6 +1,6 @@
 #include "outer_optimizer/codec/device_kernels.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 namespace {
 
@@ -185,4 +185,4 @@ template struct DeviceKernels<Int8Format>;
 template struct DeviceKernels<Int4Format>;
 template struct DeviceKernels<Int2Format>;
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

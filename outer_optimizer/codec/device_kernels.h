@@ -12,7 +12,7 @@
 #include "outer_optimizer/codec/block_formats.h"
 #include "outer_optimizer/codec/float_formats.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 template <typename Format>
 struct DeviceKernels {
@@ -31,4 +31,4 @@ extern template struct DeviceKernels<Int8Format>;
 extern template struct DeviceKernels<Int4Format>;
 extern template struct DeviceKernels<Int2Format>;
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -5,7 +5,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 // Error feedback: what rounding loses of a delta is added to the next one. Piece by piece: the
 // values are encoded, copied and decoded while they are in the cache.
@@ -28,4 +28,4 @@ void encode_with_feedback(const Codec& codec, std::span<const float> values,
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -7,7 +7,7 @@
 
 #include "outer_optimizer/codec/codec.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 // Encodes `values` into `bytes` as codec.encode() does, and sets residual_out[k] = values[k] -
 // decoded[k]. Sizes are those of encode(); `residual_out` may be `values`. The residual of values
@@ -15,4 +15,4 @@ namespace farstep {
 void encode_with_feedback(const Codec& codec, std::span<const float> values,
                           std::span<std::byte> bytes, std::span<float> residual_out);
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -7,7 +7,7 @@
 #include "outer_optimizer/codec/float_formats.h"
 #include "trainer/base/processor/vector_dispatch.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 namespace {
 
@@ -51,4 +51,4 @@ void FloatCodec<Format>::decode(std::span<const std::byte> bytes, std::span<floa
 template class FloatCodec<Fp16Format>;
 template class FloatCodec<Bf16Format>;
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -6,7 +6,7 @@
 
 #include "outer_optimizer/codec/codec.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 struct Fp16Format;
 struct Bf16Format;
@@ -29,4 +29,4 @@ using Fp16Codec = FloatCodec<Fp16Format>;
 // The upper half of a binary32. Error at most |x| / 2^8 for |x| >= 2^-126, and 2^-134 below.
 using Bf16Codec = FloatCodec<Bf16Format>;
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -9,7 +9,7 @@
 
 #include "trainer/base/processor/host_device.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 struct Fp16Format {
   static constexpr std::string_view kName = "fp16";
@@ -71,4 +71,4 @@ struct Bf16Format {
   }
 };
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

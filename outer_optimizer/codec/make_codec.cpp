@@ -8,7 +8,7 @@
 #include "outer_optimizer/codec/top_k_codec.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 namespace {
 
@@ -50,4 +50,4 @@ std::unique_ptr<Codec> make_codec(const CodecConfig& config) {
   return row->make(config);
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

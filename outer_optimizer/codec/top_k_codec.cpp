@@ -11,7 +11,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 namespace {
 
@@ -111,4 +111,4 @@ void TopKCodec::decode(std::span<const std::byte> bytes, std::span<float> values
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -12,7 +12,7 @@
 
 #include "outer_optimizer/codec/codec.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 class TopKCodec : public Codec {
  public:
@@ -35,4 +35,4 @@ class TopKCodec : public Codec {
   int64_t block_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

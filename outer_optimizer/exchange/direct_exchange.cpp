@@ -7,7 +7,7 @@
 #include "outer_optimizer/codec/feedback.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 namespace {
 
@@ -23,10 +23,10 @@ struct ChunkedPart {
 };
 
 // Supplies the pipeline with the values, chunk by chunk, one part after the other.
-class ChunkedValues : public ReduceGatherValues {
+class ChunkedValues : public wan::ReduceGatherValues {
  public:
   ChunkedValues(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
-                FinalParts* source, const Transport& transport, std::span<float> values,
+                FinalParts* source, const wan::Transport& transport, std::span<float> values,
                 const ResidualSpans& residuals)
       : codec_(*point.codec),
         point_(point),
@@ -143,19 +143,20 @@ class ChunkedValues : public ReduceGatherValues {
     return {begin, std::min(whole.end, begin + of_chunk)};
   }
   std::span<float> part(std::span<float> values, int site, int64_t chunk) const {
-    return farstep::part(values, range(site, chunk));
+    return outer_optimizer::part(values, range(site, chunk));
   }
   std::span<float> residual_of_mean(int64_t chunk) const {
     if (residuals_.of_mean.empty()) return {};
     const auto of_chunk = range(transport_.rank(), chunk);
     const int64_t begin = parts_.front().ranges[transport_.rank()].begin;  // there is one part
-    return farstep::part(residuals_.of_mean, {of_chunk.begin - begin, of_chunk.end - begin});
+    return outer_optimizer::part(residuals_.of_mean,
+                                 {of_chunk.begin - begin, of_chunk.end - begin});
   }
 
   const Codec& codec_;
   const SyncPoint& point_;
   FinalParts* const source_;  // null: all values are final
-  const Transport& transport_;
+  const wan::Transport& transport_;
   const std::span<float> values_;
   const ResidualSpans residuals_;
   std::vector<ChunkedPart> parts_;
@@ -196,7 +197,7 @@ void DirectExchange::run(const SyncPoint& point, std::span<const std::vector<Ran
                          const ResidualSpans& residuals) {
   const auto num_sites = static_cast<std::size_t>(transport_.size());
   FARSTEP_CHECK(point.codec != nullptr, "no codec to exchange with");
-  FARSTEP_CHECK(point.coefficients.size() == num_sites || point.hops == Hops::kBack,
+  FARSTEP_CHECK(point.coefficients.size() == num_sites || point.hops == wan::Hops::kBack,
                 "{} coefficients for {} sites", point.coefficients.size(), num_sites);
   const int64_t covered = covered_values(partitions, num_sites);
   FARSTEP_CHECK(covered == std::ssize(values), "partitions of {} values for {}", covered,
@@ -218,4 +219,4 @@ void DirectExchange::run(const SyncPoint& point, std::span<const std::vector<Ran
                 chunks, point.hops);
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

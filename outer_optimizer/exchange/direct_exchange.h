@@ -16,14 +16,14 @@
 #include "wan/collective/reduce_gather.h"
 #include "wan/transport/transport.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 class DirectExchange : public Exchange {
  public:
   static constexpr std::size_t kWindowBytes = 64 << 20;
 
   // `window_bytes` bounds the buffers. The transport must outlive the exchange.
-  explicit DirectExchange(Transport& transport, std::size_t window_bytes = kWindowBytes)
+  explicit DirectExchange(wan::Transport& transport, std::size_t window_bytes = kWindowBytes)
       : transport_(transport), pipeline_(transport, window_bytes) {}
   void average(const SyncPoint& point, std::span<float> values,
                const ResidualSpans& residuals = {}) override;
@@ -34,8 +34,8 @@ class DirectExchange : public Exchange {
   void run(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
            FinalParts* source, std::span<float> values, const ResidualSpans& residuals);
 
-  Transport& transport_;
-  ReduceGather pipeline_;
+  wan::Transport& transport_;
+  wan::ReduceGather pipeline_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -15,7 +15,7 @@
 #include "wan/collective/reduce_gather.h"
 #include "wan/transport/transport.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 // The values on which all sites agree before an exchange.
 struct SyncPoint {
@@ -25,8 +25,8 @@ struct SyncPoint {
   std::vector<double> coefficients = {};  // of the sites' deltas, by rank
   // The range that each site reduces, by rank; together they cover the values.
   std::vector<Range> partitions = {};
-  const Codec* codec = nullptr;  // encodes the deltas and their mean
-  Hops hops = Hops::kThereBack;  // with one of them alone, see Exchange::average_parts()
+  const Codec* codec = nullptr;            // encodes the deltas and their mean
+  wan::Hops hops = wan::Hops::kThereBack;  // with one of them alone, see Exchange::average_parts()
 };
 
 // The residuals of an exchange's encodings; empty without error feedback.
@@ -83,7 +83,7 @@ class Exchanges {
   // site if it cannot take part for now; and ConfigError if it cannot until its config is changed.
   virtual Exchange& among(const View& view) = 0;
   // Returns the connections of `view`, which among() has made, for messages beside its exchange.
-  virtual Transport& connections(const View& view) = 0;
+  virtual wan::Transport& connections(const View& view) = 0;
 };
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -2,7 +2,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 // The ring only adds, so each site multiplies by its coefficient before. All sites get the same
 // bits, because each part of the sum is added up in one place and copied.
@@ -10,7 +10,7 @@ void RingExchange::average(const SyncPoint& point, std::span<float> values,
                            const ResidualSpans& residuals) {
   FARSTEP_CHECK(residuals.of_delta.empty() && residuals.of_mean.empty(),
                 "a ring exchange in fp32 has no residuals");
-  FARSTEP_CHECK(point.hops == Hops::kThereBack, "a ring has no owners of values");
+  FARSTEP_CHECK(point.hops == wan::Hops::kThereBack, "a ring has no owners of values");
   const auto coefficient =
       static_cast<float>(point.coefficients.at(static_cast<std::size_t>(rank_)));
   for (auto& value : values) value *= coefficient;
@@ -27,4 +27,4 @@ void RingExchange::average_parts(const SyncPoint& point,
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

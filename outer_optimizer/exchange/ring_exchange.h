@@ -6,12 +6,12 @@
 #include "outer_optimizer/exchange/exchange.h"
 #include "wan/transport/gloo/gloo_ring.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 class RingExchange : public Exchange {
  public:
   // For site `rank`. The ring must outlive the exchange.
-  RingExchange(GlooRing& ring, int rank) : ring_(ring), rank_(rank) {}
+  RingExchange(wan::GlooRing& ring, int rank) : ring_(ring), rank_(rank) {}
   // fp32 has no residuals: `residuals` must be empty.
   void average(const SyncPoint& point, std::span<float> values,
                const ResidualSpans& residuals = {}) override;
@@ -20,8 +20,8 @@ class RingExchange : public Exchange {
                      FinalParts& source, std::span<float> values) override;
 
  private:
-  GlooRing& ring_;
+  wan::GlooRing& ring_;
   const int rank_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

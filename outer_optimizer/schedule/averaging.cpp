@@ -4,7 +4,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 namespace {
 
@@ -59,4 +59,4 @@ std::vector<double> averaging_coefficients(AveragingRule rule, std::span<const W
   return coefficients;
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -12,7 +12,7 @@
 
 #include "outer_optimizer/schedule/work.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 enum class AveragingRule { kUniform, kTokens, kBatch, kFedNova, kTokensSquaredPerStep };
 inline std::span<const std::string_view> enum_names(AveragingRule) {
@@ -36,4 +36,4 @@ inline std::span<const std::string_view> enum_names(AveragingRule) {
 // missing steps has the share of its weight that it has done of its planned steps.
 std::vector<double> averaging_coefficients(AveragingRule rule, std::span<const Work> works);
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

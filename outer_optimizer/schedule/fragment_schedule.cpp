@@ -4,7 +4,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 // Streaming DiLoCo (Douillard et al. 2025) counts steps, which are equal at all its sites. Here a
 // fragment is due at a share of the site's own steps, so that sites of unequal speed meet at the
@@ -35,4 +35,4 @@ int64_t FragmentSchedule::apply_step(int64_t fragment) const {
   return std::max<int64_t>(1, part.end);  // before the first step there is no delta
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

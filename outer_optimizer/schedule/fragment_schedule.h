@@ -11,7 +11,7 @@
 
 #include "outer_optimizer/schedule/partition.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 class FragmentSchedule {
  public:
@@ -36,4 +36,4 @@ class FragmentSchedule {
   int64_t delay_steps_;  // of this site
 };
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

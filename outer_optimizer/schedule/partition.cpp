@@ -6,7 +6,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 namespace {
 
@@ -98,4 +98,4 @@ std::vector<double> bandwidth_shares(std::span<const double> uplink_bits_per_sec
   return shares;
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -13,7 +13,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 // How a range is cut among the sites: kBytes by cut_by_shares(), kLayer by cut_at_borders().
 enum class PartitionRule { kBytes, kLayer };
@@ -61,4 +61,4 @@ std::string fault_of_shares(std::span<const double> shares, std::size_t num_site
 // for all shares. Shares sum to 1. Throws InternalError unless all rates are finite and above 0.
 std::vector<double> bandwidth_shares(std::span<const double> uplink_bits_per_second);
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -5,7 +5,7 @@
 
 #include "trainer/config/fields.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 struct Work {
   int64_t steps = 0;   // inner steps since the last sync; 0 for a joiner that brings nothing
@@ -25,4 +25,4 @@ struct Work {
   bool operator==(const Work&) const = default;
 };
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -55,7 +55,7 @@ double best_seconds(int repeats, const Action& action) {
   return best;
 }
 
-double relative_error(const Codec& codec, const std::vector<float>& values,
+double relative_error(const outer_optimizer::Codec& codec, const std::vector<float>& values,
                       std::vector<std::byte>& bytes, std::vector<float>& decoded) {
   codec.encode(values, bytes);
   codec.decode(bytes, decoded);
@@ -68,7 +68,7 @@ double relative_error(const Codec& codec, const std::vector<float>& values,
   return std::sqrt(error / norm);
 }
 
-void measure(const std::string& label, const Codec& codec, int repeats,
+void measure(const std::string& label, const outer_optimizer::Codec& codec, int repeats,
              const std::vector<float>& gaussian, const std::vector<float>& heavy) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(codec.encoded_bytes(kValues)));
   std::vector<float> decoded(gaussian.size());
@@ -95,20 +95,24 @@ int main(int argc, char** argv) {
   const auto heavy = random_values(true);
   fmt::print("{:12} {:>8} {:>8} {:>8} {:>8} {:>8} {:>10} {:>10}\n", "codec", "encode", "decode",
              "add", "both", "bits", "gaussian", "heavy");
-  measure("fp32", Fp32Codec(), repeats, gaussian, heavy);
-  measure("fp16", Fp16Codec(), repeats, gaussian, heavy);
-  measure("bf16", Bf16Codec(), repeats, gaussian, heavy);
+  measure("fp32", outer_optimizer::Fp32Codec(), repeats, gaussian, heavy);
+  measure("fp16", outer_optimizer::Fp16Codec(), repeats, gaussian, heavy);
+  measure("bf16", outer_optimizer::Bf16Codec(), repeats, gaussian, heavy);
   for (const int64_t block : {256, 64}) {
-    measure(fmt::format("int8/{}", block), Int8Codec(block), repeats, gaussian, heavy);
+    measure(fmt::format("int8/{}", block), outer_optimizer::Int8Codec(block), repeats, gaussian,
+            heavy);
   }
   for (const int64_t block : {512, 160, 32}) {
-    measure(fmt::format("int4/{}", block), Int4Codec(block), repeats, gaussian, heavy);
+    measure(fmt::format("int4/{}", block), outer_optimizer::Int4Codec(block), repeats, gaussian,
+            heavy);
   }
   for (const int64_t block : {512, 128, 32}) {
-    measure(fmt::format("int2/{}", block), Int2Codec(block), repeats, gaussian, heavy);
+    measure(fmt::format("int2/{}", block), outer_optimizer::Int2Codec(block), repeats, gaussian,
+            heavy);
   }
   for (const double fraction : {0.1, 0.01}) {
-    measure(fmt::format("top_k {}", fraction), TopKCodec(fraction), repeats, gaussian, heavy);
+    measure(fmt::format("top_k {}", fraction), outer_optimizer::TopKCodec(fraction), repeats,
+            gaussian, heavy);
   }
   return 0;
 }

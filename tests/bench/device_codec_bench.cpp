@@ -46,7 +46,7 @@ double best_seconds(int repeats, const std::function<void()>& launch) {
   return best_milliseconds / 1e3;
 }
 
-void measure(const Codec& codec, int repeats, double copy_bytes_per_second,
+void measure(const outer_optimizer::Codec& codec, int repeats, double copy_bytes_per_second,
              const DeviceArray<float>& values, DeviceArray<float>& other) {
   const auto device = make_device_codec(codec);
   const auto size_bytes = codec.encoded_bytes(kValues);
@@ -83,11 +83,11 @@ void run(int repeats) {
   });
   const double copy_bytes_per_second = 2 * kBytes / copy;
   fmt::print("result: copy {:.0f} GB/s, read and written\n", copy_bytes_per_second / 1e9);
-  measure(Fp16Codec(), repeats, copy_bytes_per_second, values, other);
-  measure(Bf16Codec(), repeats, copy_bytes_per_second, values, other);
-  measure(Int8Codec(), repeats, copy_bytes_per_second, values, other);
-  measure(Int4Codec(), repeats, copy_bytes_per_second, values, other);
-  measure(Int2Codec(), repeats, copy_bytes_per_second, values, other);
+  measure(outer_optimizer::Fp16Codec(), repeats, copy_bytes_per_second, values, other);
+  measure(outer_optimizer::Bf16Codec(), repeats, copy_bytes_per_second, values, other);
+  measure(outer_optimizer::Int8Codec(), repeats, copy_bytes_per_second, values, other);
+  measure(outer_optimizer::Int4Codec(), repeats, copy_bytes_per_second, values, other);
+  measure(outer_optimizer::Int2Codec(), repeats, copy_bytes_per_second, values, other);
 }
 
 }  // namespace

@@ -48,14 +48,14 @@ struct Measured {
   }
 };
 
-CodecKind codec_kind(const std::string& name) {
-  const auto names = enum_names(CodecKind{});
+outer_optimizer::CodecKind codec_kind(const std::string& name) {
+  const auto names = enum_names(outer_optimizer::CodecKind{});
   const auto found = std::ranges::find(names, name);
   if (found == names.end()) throw ConfigError("--codec " + name + " is none");
-  return static_cast<CodecKind>(found - names.begin());
+  return static_cast<outer_optimizer::CodecKind>(found - names.begin());
 }
 
-int64_t payload_bytes(const Transport& transport) {
+int64_t payload_bytes(const wan::Transport& transport) {
   int64_t sum = 0;
   for (int peer = 0; peer < transport.size(); ++peer) {
     if (peer != transport.rank()) sum += static_cast<int64_t>(transport.link(peer).sent_bytes);
@@ -63,9 +63,9 @@ int64_t payload_bytes(const Transport& transport) {
   return sum;
 }
 
-std::string run_site(const Options& options, const std::optional<LabFile>& lab, int rank,
-                     Store& store) {
-  MeshOptions mesh;
+std::string run_site(const Options& options, const std::optional<wan::LabFile>& lab, int rank,
+                     wan::Store& store) {
+  wan::MeshOptions mesh;
   mesh.rank = rank;
   mesh.sites = options.site_names();
   mesh.address = enter_site(lab, rank);
@@ -73,18 +73,18 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
   mesh.lanes = options.lanes();
   mesh.congestion_control = options.congestion_control;
   mesh.uplink_bits_per_second = options.uplink;
-  const auto codec = make_codec({.kind = codec_kind(options.codec)});
-  std::unique_ptr<GlooTransport> transport;
-  std::unique_ptr<GlooRing> ring;
-  std::unique_ptr<Exchange> exchange;
+  const auto codec = outer_optimizer::make_codec({.kind = codec_kind(options.codec)});
+  std::unique_ptr<wan::GlooTransport> transport;
+  std::unique_ptr<wan::GlooRing> ring;
+  std::unique_ptr<outer_optimizer::Exchange> exchange;
   if (options.ring) {
-    ring = std::make_unique<GlooRing>(mesh, kDeadlineSeconds, store);
-    exchange = std::make_unique<RingExchange>(*ring, rank);
+    ring = std::make_unique<wan::GlooRing>(mesh, kDeadlineSeconds, store);
+    exchange = std::make_unique<outer_optimizer::RingExchange>(*ring, rank);
   } else {
-    transport =
-        std::make_unique<GlooTransport>(mesh, std::vector<PeerLink>{}, kDeadlineSeconds, store);
-    exchange = std::make_unique<DirectExchange>(*transport,
-                                                static_cast<std::size_t>(options.window_mib) << 20);
+    transport = std::make_unique<wan::GlooTransport>(mesh, std::vector<wan::PeerLink>{},
+                                                     kDeadlineSeconds, store);
+    exchange = std::make_unique<outer_optimizer::DirectExchange>(
+        *transport, static_cast<std::size_t>(options.window_mib) << 20);
   }
   const auto sent_bytes = [&] {
     return static_cast<int64_t>(ring ? ring->socket_bytes().sent
@@ -94,10 +94,11 @@ std::string run_site(const Options& options, const std::optional<LabFile>& lab, 
   for (int site = options.servers; options.servers > 0 && site < options.sites; ++site) {
     shares[static_cast<std::size_t>(site)] = 0;
   }
-  SyncPoint point{.generation = 1,
-                  .coefficients = std::vector<double>(shares.size(), 1.0 / options.sites),
-                  .partitions = cut_by_shares({0, options.values}, shares),
-                  .codec = codec.get()};
+  outer_optimizer::SyncPoint point{
+      .generation = 1,
+      .coefficients = std::vector<double>(shares.size(), 1.0 / options.sites),
+      .partitions = outer_optimizer::cut_by_shares({0, options.values}, shares),
+      .codec = codec.get()};
   std::vector<float> values(static_cast<std::size_t>(options.values));
   RealClock clock;
   Measured measured;
@@ -172,8 +173,9 @@ int main(int argc, char** argv) {
   app.add_option("--congestion-control", options.congestion_control);
   CLI11_PARSE(app, argc, argv);
   const auto lab = lab_at(options.lab);
-  const auto reports = run_hosts(
-      options.sites, [&](int rank, Store& store) { return run_site(options, lab, rank, store); },
+  const auto reports = wan::run_hosts(
+      options.sites,
+      [&](int rank, wan::Store& store) { return run_site(options, lab, rank, store); },
       kDeadlineSeconds);
   const auto sites = read_reports<Measured>(reports);
   if (!sites) return 1;

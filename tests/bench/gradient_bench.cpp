@@ -58,16 +58,16 @@ struct Measured {
 };
 
 // The exchange over the transport, or Gloo's ring beside it.
-class BenchExchanges : public Exchanges {
+class BenchExchanges : public outer_optimizer::Exchanges {
  public:
-  BenchExchanges(Exchange& exchange, Transport& transport)
+  BenchExchanges(outer_optimizer::Exchange& exchange, wan::Transport& transport)
       : exchange_(exchange), transport_(transport) {}
-  Exchange& among(const View&) override { return exchange_; }
-  Transport& connections(const View&) override { return transport_; }
+  outer_optimizer::Exchange& among(const View&) override { return exchange_; }
+  wan::Transport& connections(const View&) override { return transport_; }
 
  private:
-  Exchange& exchange_;
-  Transport& transport_;
+  outer_optimizer::Exchange& exchange_;
+  wan::Transport& transport_;
 };
 
 // The first element of each tensor.
@@ -79,11 +79,11 @@ std::vector<int64_t> borders_of(const Options& options) {
   return borders;
 }
 
-SyncConfig sync_of(const Options& options, const std::vector<std::string>& sites) {
-  SyncConfig sync;
-  if (options.layer) sync.partition = PartitionRule::kLayer;
+outer_optimizer::SyncConfig sync_of(const Options& options, const std::vector<std::string>& sites) {
+  outer_optimizer::SyncConfig sync;
+  if (options.layer) sync.partition = outer_optimizer::PartitionRule::kLayer;
   if (options.servers > 0) {
-    sync.exchange = ExchangeKind::kParameterServer;
+    sync.exchange = outer_optimizer::ExchangeKind::kParameterServer;
     sync.servers = {sites.begin(), sites.begin() + options.servers};
   }
   return sync;
@@ -92,7 +92,7 @@ SyncConfig sync_of(const Options& options, const std::vector<std::string>& sites
 // The largest part of the gradient that one site adds up, as a share.
 double largest_part(const Options& options) {
   const auto sites = options.site_names();
-  const SyncConfig sync = sync_of(options, sites);
+  const outer_optimizer::SyncConfig sync = sync_of(options, sites);
   const auto shares = configured_shares(sync, {.generation = 1, .members = sites, .self = 0});
   int64_t largest = 0;
   for (const auto& range : cut({0, options.values}, sync.partition, shares, borders_of(options))) {
@@ -112,23 +112,23 @@ double take_step(GradientSums& sums, Clock& clock, int64_t size, double seconds)
   return step.waited_seconds();
 }
 
-std::string run_site(const Options& options, const std::optional<LabFile>& lab, int rank,
-                     Store& store) {
-  MeshOptions mesh;
+std::string run_site(const Options& options, const std::optional<wan::LabFile>& lab, int rank,
+                     wan::Store& store) {
+  wan::MeshOptions mesh;
   mesh.rank = rank;
   mesh.sites = options.site_names();
   mesh.address = enter_site(lab, rank);
   mesh.generation = 1;
   mesh.lanes = options.lanes();
-  GlooTransport transport(mesh, {}, kDeadlineSeconds, store);
-  std::unique_ptr<GlooRing> ring;
-  std::unique_ptr<Exchange> exchange;
+  wan::GlooTransport transport(mesh, {}, kDeadlineSeconds, store);
+  std::unique_ptr<wan::GlooRing> ring;
+  std::unique_ptr<outer_optimizer::Exchange> exchange;
   if (options.ring) {
-    ring = std::make_unique<GlooRing>(mesh, kDeadlineSeconds, store);
-    exchange = std::make_unique<RingExchange>(*ring, rank);
+    ring = std::make_unique<wan::GlooRing>(mesh, kDeadlineSeconds, store);
+    exchange = std::make_unique<outer_optimizer::RingExchange>(*ring, rank);
   } else {
-    exchange = std::make_unique<DirectExchange>(transport,
-                                                static_cast<std::size_t>(options.window_mib) << 20);
+    exchange = std::make_unique<outer_optimizer::DirectExchange>(
+        transport, static_cast<std::size_t>(options.window_mib) << 20);
   }
   BenchExchanges exchanges(*exchange, transport);
   const TemporaryFolder folder;
@@ -182,8 +182,9 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto lab = lab_at(options.lab);
-  const auto reports = run_hosts(
-      options.sites, [&](int rank, Store& store) { return run_site(options, lab, rank, store); },
+  const auto reports = wan::run_hosts(
+      options.sites,
+      [&](int rank, wan::Store& store) { return run_site(options, lab, rank, store); },
       kDeadlineSeconds);
   double alone = 0, exposed = 0;
   const auto sites = read_reports<Measured>(reports);

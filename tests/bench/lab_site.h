@@ -35,7 +35,7 @@ struct SiteOptions {
         ->check(CLI::Range(1, 64));
     app.add_option("--lab", lab, "lab.json of a running lab")->envname("FARSTEP_LAB");
   }
-  int lanes() const { return given_lanes.value_or(static_cast<int>(lanes_for(sites))); }
+  int lanes() const { return given_lanes.value_or(static_cast<int>(wan::lanes_for(sites))); }
   std::vector<std::string> site_names() const {
     std::vector<std::string> names;
     for (int site = 0; site < sites; ++site) names.push_back(fmt::format("site{}", site));
@@ -44,13 +44,13 @@ struct SiteOptions {
 };
 
 // The lab that `path` describes; nothing if it is empty.
-inline std::optional<LabFile> lab_at(const std::string& path) {
+inline std::optional<wan::LabFile> lab_at(const std::string& path) {
   if (path.empty()) return std::nullopt;
-  return read_json<LabFile>(load_json(path), path);
+  return read_json<wan::LabFile>(load_json(path), path);
 }
 
 // Moves this process into site `rank` of the lab, if there is one; returns its address there.
-inline std::string enter_site(const std::optional<LabFile>& lab, int rank) {
+inline std::string enter_site(const std::optional<wan::LabFile>& lab, int rank) {
   if (!lab) return "127.0.0.1";
   const auto& site = lab->sites.at(static_cast<std::size_t>(rank));
   const int fd = open(fmt::format("/proc/{}/ns/net", site.pid).c_str(), O_RDONLY | O_CLOEXEC);
@@ -60,7 +60,7 @@ inline std::string enter_site(const std::optional<LabFile>& lab, int rank) {
 }
 
 // Returns when all sites have called it with the same `where`.
-inline void meet(Store& store, const std::string& where, int rank, int num_sites) {
+inline void meet(wan::Store& store, const std::string& where, int rank, int num_sites) {
   store.put(fmt::format("{}/{}", where, rank), "");
   for (int site = 0; site < num_sites; ++site) store.get(fmt::format("{}/{}", where, site));
 }

@@ -61,13 +61,15 @@ struct Measured {
 class FakeTheta : public LocalTheta {
  public:
   explicit FakeTheta(std::size_t size) : values_(size, 1.0F) {}
-  std::span<float> pull(const Range& range) override { return part(values_, range); }
-  void start_pull(const Range& range) override {
+  std::span<float> pull(const outer_optimizer::Range& range) override {
+    return part(values_, range);
+  }
+  void start_pull(const outer_optimizer::Range& range) override {
     const auto values = pull(range);
     pulled_.assign(values.begin(), values.end());
   }
   std::span<float> finish_pull() override { return pulled_; }
-  void push(const Range& range, std::span<const float> values) override {
+  void push(const outer_optimizer::Range& range, std::span<const float> values) override {
     if (values.data() != part(values_, range).data()) {
       std::ranges::copy(values, part(values_, range).begin());
     }
@@ -84,21 +86,21 @@ class FakeTheta : public LocalTheta {
   std::vector<float> pulled_;
 };
 
-SyncConfig sync_of(const Options& options) {
+outer_optimizer::SyncConfig sync_of(const Options& options) {
   if (options.blocking) return {};
-  const auto plan = plan_sync({.parameters = options.values,
-                               .num_sites = options.sites,
-                               .uplink_bits_per_second = 1e6 * options.mbit,
-                               .rtt_seconds = 1e-3 * options.rtt_ms,
-                               .step_seconds = options.step_seconds,
-                               .base_steps = options.local_steps},
-                              options.wan_target);
+  const auto plan = heterogeneity::plan_sync({.parameters = options.values,
+                                              .num_sites = options.sites,
+                                              .uplink_bits_per_second = 1e6 * options.mbit,
+                                              .rtt_seconds = 1e-3 * options.rtt_ms,
+                                              .step_seconds = options.step_seconds,
+                                              .base_steps = options.local_steps},
+                                             options.wan_target);
   fmt::print("{}\n", plan.reason);
   std::fflush(stdout);  // before the sites are forked
   return changed_to({}, plan);
 }
 
-RunConfig run_of(const Options& options, const SyncConfig& sync) {
+RunConfig run_of(const Options& options, const outer_optimizer::SyncConfig& sync) {
   RunConfig run;
   run.name = "overlap";
   for (const auto& name : options.site_names()) run.sites.emplace_back().name = name;
@@ -112,7 +114,7 @@ Round run_round(const Options& options, const RoundStart& start, LowCommunicatio
                 FakeTheta& theta, Clock& clock) {
   Round round;
   const double began = clock.now_seconds();
-  RoundTiming so_far{.steps = 0, .batch = 1, .micro_batch = 1};
+  heterogeneity::RoundTiming so_far{.steps = 0, .batch = 1, .micro_batch = 1};
   const auto count = [&](const Synced& synced) {
     for (const auto& record : synced.applied) {
       round.exposed_wan_seconds += record.exposed_wan_seconds + record.exposed_wait_seconds;
@@ -133,27 +135,27 @@ Round run_round(const Options& options, const RoundStart& start, LowCommunicatio
 }
 
 std::string run_site(const Options& options, const RunConfig& run,
-                     const std::optional<LabFile>& lab, int rank, Store& store) {
+                     const std::optional<wan::LabFile>& lab, int rank, wan::Store& store) {
   const auto address = enter_site(lab, rank);
   const TemporaryFolder folder;
   RealClock clock;
-  std::unique_ptr<Coordinator> coordinator;
+  std::unique_ptr<wan::Coordinator> coordinator;
   if (rank == 0) {
-    coordinator = std::make_unique<Coordinator>(fmt::format("tcp://{}:*", address), served_run(run),
-                                                run.deadlines, clock);
+    coordinator = std::make_unique<wan::Coordinator>(fmt::format("tcp://{}:*", address),
+                                                     served_run(run), run.deadlines, clock);
     store.put("coordinator", coordinator->endpoint());
   }
   const auto& name = run.sites[static_cast<std::size_t>(rank)].name;
-  Member member(store.get("coordinator"), name, run.deadlines, clock);
+  wan::Member member(store.get("coordinator"), name, run.deadlines, clock);
   const auto welcome = member.join({});
-  MeshOptions mesh;
+  wan::MeshOptions mesh;
   mesh.rank = rank;
   mesh.sites = welcome->sites;
   mesh.address = address;
   mesh.lanes = options.lanes();
   mesh.generation = static_cast<uint64_t>(welcome->generation);
-  GlooTransport transport(mesh, {}, run.deadlines.transfer_stall_seconds, member);
-  DirectExchange exchange(transport);
+  wan::GlooTransport transport(mesh, {}, run.deadlines.transfer_stall_seconds, member);
+  outer_optimizer::DirectExchange exchange(transport);
   OneExchange exchanges(exchange);
   Recorder recorder(folder.path(), name, clock);
   FakeTheta theta(static_cast<std::size_t>(options.values));
@@ -201,9 +203,9 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   const auto lab = lab_at(options.lab);
   const auto run = run_of(options, sync_of(options));
-  const auto reports = run_hosts(
+  const auto reports = wan::run_hosts(
       options.sites,
-      [&](int rank, Store& store) { return run_site(options, run, lab, rank, store); },
+      [&](int rank, wan::Store& store) { return run_site(options, run, lab, rank, store); },
       kDeadlineSeconds);
   const double trained_seconds = static_cast<double>(options.local_steps) * options.step_seconds;
   const auto sites = read_reports<Measured>(reports);

@@ -21,10 +21,10 @@ int main(int argc, char** argv) {
   const double began = clock.now_seconds();
   auto json = load_json(argv[1]);
   json["rounds"] = std::atol(argv[2]);
-  const auto scenario =
-      scenario_from_json(json, argv[1], std::filesystem::path(argv[1]).parent_path());
-  Simulation simulation(scenario, argv[1]);
-  SimulationResult result(scenario);
+  const auto scenario = heterogeneity::scenario_from_json(
+      json, argv[1], std::filesystem::path(argv[1]).parent_path());
+  heterogeneity::Simulation simulation(scenario, argv[1]);
+  heterogeneity::SimulationResult result(scenario);
   for (int64_t round = 0; round < scenario.rounds; ++round) result.add(simulation.next_round());
   fmt::print("{} sites, {} rounds: {:.2f} s\n", scenario.sites.size(), scenario.rounds,
              clock.now_seconds() - began);

@@ -57,12 +57,12 @@ struct Options {
   double progress_from = 0, progress_to = 1;
 };
 
-RoundPlan plan_of(const RunConfig& run) {
-  RoundPlan plan;
+heterogeneity::RoundPlan plan_of(const RunConfig& run) {
+  heterogeneity::RoundPlan plan;
   for (const auto& site : run.sites) {
     const int64_t steps = site.local_steps.value_or(run.plan.base_steps);
     const int64_t batch = site.batch.value_or(run.plan.base_batch);
-    SitePlan& plan_of_site = plan.sites.emplace_back();
+    heterogeneity::SitePlan& plan_of_site = plan.sites.emplace_back();
     plan_of_site.site = site.name;
     plan_of_site.local_steps = plan_of_site.most_steps = steps;
     plan_of_site.batch = batch;
@@ -81,7 +81,7 @@ View view_of(const RunConfig& run, std::size_t self) {
 struct Common {
   Options options;
   RunConfig run;
-  RoundPlan plan;
+  heterogeneity::RoundPlan plan;
   LanguageTask task;
   std::mutex turn;  // of the site that computes
   Meeting meeting;
@@ -97,7 +97,8 @@ struct Common {
 // One site, all of whose methods are called by one thread.
 class Site {
  public:
-  Site(Common& common, std::size_t id, Transport& transport, const std::filesystem::path& folder)
+  Site(Common& common, std::size_t id, wan::Transport& transport,
+       const std::filesystem::path& folder)
       : common_(common),
         id_(id),
         view_(view_of(common.run, id)),
@@ -155,7 +156,7 @@ class Site {
 
  private:
   const RunConfig& run() const { return common_.run; }
-  const SitePlan& plan() const { return common_.plan.sites[id_]; }
+  const heterogeneity::SitePlan& plan() const { return common_.plan.sites[id_]; }
   Parameters& parameters() { return model_->parameters(); }
 
   void train_round(int64_t round) {
@@ -189,7 +190,7 @@ class Site {
     inner_->run(batch.view, plan().micro_batch, progress);
   }
 
-  RoundTiming so_far(int64_t steps) const {
+  heterogeneity::RoundTiming so_far(int64_t steps) const {
     return {.steps = steps, .batch = plan().batch, .micro_batch = plan().micro_batch};
   }
 
@@ -274,8 +275,8 @@ class Site {
   const View view_;
   RealClock clock_;
   Recorder recorder_;
-  std::unique_ptr<Rendezvous> seat_;
-  DirectExchange exchange_;
+  std::unique_ptr<wan::Rendezvous> seat_;
+  outer_optimizer::DirectExchange exchange_;
   OneExchange exchanges_{exchange_};
   int64_t run_sequences_ = 0, site_sequences_ = 0;  // in the rounds done
   double averaging_weight_ = 0;

@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
     return clock.now_seconds() - began;
   };
 
-  auto steps = steps_to_time(micro_batch, 4 * micro_batch);
+  auto steps = heterogeneity::steps_to_time(micro_batch, 4 * micro_batch);
   const std::size_t num_profiled = steps.size();
   const std::pair<int64_t, std::vector<int64_t>> more[]{{micro_batch, {2, 3, 6}},
                                                         {micro_batch * 3 / 2, {2}},
@@ -66,7 +66,8 @@ int main(int argc, char** argv) {
       steps.push_back({.micro_batch = micro, .batch = passes * micro, .seconds = 0});
     }
   }
-  steps = measure_step_times(std::move(steps), step, step, std::atof(argv[6]), clock);
+  steps =
+      heterogeneity::measure_step_times(std::move(steps), step, step, std::atof(argv[6]), clock);
 
   const auto fit = fit_step_time(std::span(steps).first(num_profiled));
   fmt::print("{:>11} {:>5} {:>9} {:>9} {:>7} {:>9} {:>7}\n", "micro-batch", "batch", "took",

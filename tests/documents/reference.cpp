@@ -103,7 +103,7 @@ std::string config_page() {
          config_section<SiteConfig>("Site's config: `farstep train --config`, `farstep profile`") +
          config_section<RunConfig>("Run file: `run` in a site's config") +
          config_section<CoordinatorConfig>("Coordinator alone: `farstep coordinator --config`") +
-         config_section<Scenario>("Scenario: `farstep simulate --scenario`");
+         config_section<heterogeneity::Scenario>("Scenario: `farstep simulate --scenario`");
 }
 
 std::string library_page() {

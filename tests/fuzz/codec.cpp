@@ -9,9 +9,10 @@ using namespace farstep;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
-  CodecConfig config;
-  config.kind = static_cast<CodecKind>(data[0] % enum_names(CodecKind{}).size());
-  const auto codec = make_codec(config);
+  outer_optimizer::CodecConfig config;
+  config.kind = static_cast<outer_optimizer::CodecKind>(
+      data[0] % enum_names(outer_optimizer::CodecKind{}).size());
+  const auto codec = outer_optimizer::make_codec(config);
   std::vector<float> values(data[1]);
   // As many bytes as the receiver asks for; the input is repeated.
   std::vector<std::byte> bytes(static_cast<std::size_t>(codec->encoded_bytes(std::ssize(values))));

@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     const auto message = decode_coordinator_message(std::string(text_of(data, size)));
     const auto frame = encode(message);
     FARSTEP_CHECK(encode(decode_coordinator_message(frame)) == frame, "{}", frame);
-    if (const auto* welcome = std::get_if<Welcome>(&message)) {
+    if (const auto* welcome = std::get_if<wan::Welcome>(&message)) {
       run_config_from_json(welcome->run, "the coordinator's run");
     }
   });

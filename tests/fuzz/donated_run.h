@@ -18,10 +18,10 @@ namespace farstep {
 inline std::array<RunConfig, 3> donated_configs() {
   auto whole = strategy_run(3, 1, 0, 0, 12);
   auto in_fragments = strategy_run(3, 3, 2, 0.5, 12);
-  in_fragments.sync.codec.kind = CodecKind::kInt8;
-  in_fragments.plan.policy = Policy::kHybrid;
+  in_fragments.sync.codec.kind = outer_optimizer::CodecKind::kInt8;
+  in_fragments.plan.policy = heterogeneity::Policy::kHybrid;
   auto eager = whole;
-  eager.strategy.kind = StrategyKind::kEagerUpdates;
+  eager.strategy.kind = outer_optimizer::StrategyKind::kEagerUpdates;
   return {whole, in_fragments, eager};
 }
 
@@ -58,26 +58,26 @@ class DonatedRun {
  private:
   [[noreturn]] static void refuse() { throw std::logic_error("no round begins"); }
 
-  struct Nobody : Rendezvous {
-    std::optional<Go> arrive(const SyncId&, const Contribution&, const std::string&,
-                             std::stop_token) override {
+  struct Nobody : wan::Rendezvous {
+    std::optional<wan::Go> arrive(const wan::SyncId&, const wan::Contribution&, const std::string&,
+                                  std::stop_token) override {
       refuse();
     }
-    bool vote(const SyncId&, const std::string&, std::stop_token) override { refuse(); }
+    bool vote(const wan::SyncId&, const std::string&, std::stop_token) override { refuse(); }
     bool is_renewed(int64_t, const std::string&, std::stop_token) override { refuse(); }
   };
   struct OwnView : Peers {
     const View& view() const override { return own; }
     bool adopt(int64_t, const std::vector<std::string>&) override { refuse(); }
-    std::vector<ViewMessage> take_new_views() override { refuse(); }
-    std::vector<DonateMessage> take_state_requests(int64_t) override { refuse(); }
-    Rendezvous& rendezvous() override { refuse(); }
-    Exchanges& exchanges() override { refuse(); }
+    std::vector<wan::ViewMessage> take_new_views() override { refuse(); }
+    std::vector<wan::DonateMessage> take_state_requests(int64_t) override { refuse(); }
+    wan::Rendezvous& rendezvous() override { refuse(); }
+    outer_optimizer::Exchanges& exchanges() override { refuse(); }
     LinkUse uplink() const override { return {}; }
     std::vector<LinkUse> links() const override { return {}; }
     void measure_links() override {}
     void set_activity(int64_t, int64_t, const std::string&) override {}
-    void report(const MetricsMessage&) override {}
+    void report(const wan::MetricsMessage&) override {}
     bool has_failed() const override { return false; }
     void throw_if_failed() const override {}
 
@@ -88,7 +88,7 @@ class DonatedRun {
     void collect(Run&) override { refuse(); }
     void finish(Run&) override { refuse(); }
     bool run_if_due(Run&, int64_t, const std::stop_token&) override { refuse(); }
-    void begin(Run&, int64_t, std::span<const Newcomer>) override { refuse(); }
+    void begin(Run&, int64_t, std::span<const wan::Newcomer>) override { refuse(); }
     void wait_for_copies() override { refuse(); }
     std::optional<double> expected_seconds(const Run&) const override { refuse(); }
   };
@@ -99,7 +99,7 @@ class DonatedRun {
   Nobody nobody_;
   OwnView peers_;
   Nothing nothing_;
-  Planner planner_;
+  heterogeneity::Planner planner_;
   const std::unique_ptr<Strategy> strategy_;
   SiteTrainer site_;
 

@@ -16,13 +16,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   accept_or_refuse([&] {
     const auto body = input.substr(std::min(input.find('\n'), size - 1) + 1);
     const auto state = journal_state(checked_journal(body), run, "journal");
-    Roster roster(run, Deadlines{}, state, 0);
+    wan::Roster roster(run, wan::Deadlines{}, state, 0);
     // What it goes on with is what it would write.
     journal_state(journal_text(roster.state(), run), run, "journal");
     for (const auto* connection : {"a", "b", "c"}) {
-      roster.receive(connection, HeartbeatMessage{0, 0, 0, "", 1, 1}, 1);
-      roster.receive(connection, ArriveMessage{1, 1, 0, {}, "aa"}, 1);
-      roster.receive(connection, VoteMessage{1, 1, 0, "bb"}, 1);
+      roster.receive(connection, wan::HeartbeatMessage{0, 0, 0, "", 1, 1}, 1);
+      roster.receive(connection, wan::ArriveMessage{1, 1, 0, {}, "aa"}, 1);
+      roster.receive(connection, wan::VoteMessage{1, 1, 0, "bb"}, 1);
     }
     for (const auto& [connection, message] : roster.tick(1000)) encode(message);
     roster.is_over();

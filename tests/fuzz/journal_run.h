@@ -5,7 +5,7 @@
 
 namespace farstep {
 
-inline ServedRun journal_run() {
+inline wan::ServedRun journal_run() {
   return {.config = {{"name", "run"}}, .sites = {"a", "b"}, .fragments = 1, .min_sites = 1};
 }
 

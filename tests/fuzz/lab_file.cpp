@@ -10,6 +10,6 @@ using namespace farstep;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   const auto file = file_with(text_of(data, size));
   accept_or_refuse([&] { const LabPlaces places(file, 1); });
-  accept_or_refuse([&] { read_json<LabSpec>(load_json(file), "spec.json"); });
+  accept_or_refuse([&] { read_json<wan::LabSpec>(load_json(file), "spec.json"); });
   return 0;
 }

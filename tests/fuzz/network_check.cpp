@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   const auto input = text_of(data, size);
   accept_or_refuse([&] {
     const auto notice = read_network_notice(std::string(input), 2);
-    if (notice.failure.empty()) SocketAddress(notice.address, notice.ports.at(1));
+    if (notice.failure.empty()) wan::SocketAddress(notice.address, notice.ports.at(1));
   });
   accept_or_refuse([&] {
     for (const auto& fault : read_link_faults(std::string(input), 0, 3)) {
@@ -27,15 +27,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   std::array<int, 2> ends{};
   FARSTEP_CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) == 0, "errno {}",
                 errno);
-  const Socket ours(ends[0]);
+  const wan::Socket ours(ends[0]);
   {
-    const Socket theirs(ends[1]);
+    const wan::Socket theirs(ends[1]);
     static_cast<void>(::send(theirs.fd(), input.data(), std::min(size, std::size_t{4096}), 0));
   }
   try {
-    const auto line = receive_line(ours, deadline_after(1));
-    FARSTEP_CHECK(line.size() <= kLongestLine, "a line of {}", line.size());
-  } catch (const TcpError&) {
+    const auto line = receive_line(ours, wan::deadline_after(1));
+    FARSTEP_CHECK(line.size() <= wan::kLongestLine, "a line of {}", line.size());
+  } catch (const wan::TcpError&) {
   }
   return 0;
 }

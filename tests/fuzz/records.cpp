@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // A copy is what its state says: so many bytes, of whole lines.
-void check_copy(const fs::path& file, const RecordsState& state) {
+void check_copy(const fs::path& file, const wan::RecordsState& state) {
   std::error_code absent;
   const auto size = fs::file_size(file, absent);
   const auto bytes = absent ? 0 : static_cast<int64_t>(size);
@@ -34,7 +34,7 @@ void check_copy(const fs::path& file, const RecordsState& state) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   auto input = text_of(data, size);
   const auto folder = emptied("copies");
-  std::optional<RecordsFolder> coordinator(std::in_place, folder);
+  std::optional<wan::RecordsFolder> coordinator(std::in_place, folder);
   while (!input.empty()) {
     const auto message = input.substr(0, input.find('\0'));
     input.remove_prefix(std::min(message.size() + 1, input.size()));

@@ -19,32 +19,32 @@ class Sender {
  public:
   explicit Sender(FuzzedDataProvider& input) : input_(input) {}
 
-  SiteMessage message() {
+  wan::SiteMessage message() {
     switch (input_.ConsumeIntegralInRange<int>(0, 10)) {
       case 0:
         return registration();
       case 1:
-        return PutMessage{text(), text()};
+        return wan::PutMessage{text(), text()};
       case 2:
-        return GetMessage{text()};
+        return wan::GetMessage{text()};
       case 3:
-        return HeartbeatMessage{seconds(), number(), number(), text(), number(), number()};
+        return wan::HeartbeatMessage{seconds(), number(), number(), text(), number(), number()};
       case 4:
-        return ArriveMessage{number(), number(), number(), contribution(), text()};
+        return wan::ArriveMessage{number(), number(), number(), contribution(), text()};
       case 5:
-        return VoteMessage{number(), number(), number(), text()};
+        return wan::VoteMessage{number(), number(), number(), text()};
       case 6:
-        return MetricsMessage{number(), seconds(), number(), seconds(), seconds()};
+        return wan::MetricsMessage{number(), seconds(), number(), seconds(), seconds()};
       case 7:
-        return SuspectMessage{number(), text()};
+        return wan::SuspectMessage{number(), text()};
       case 8:
-        return FetchMessage{"10.0.0.1", number(), text()};
+        return wan::FetchMessage{"10.0.0.1", number(), text()};
       case 9:
-        return OfferMessage{text(), number(), seconds(), text()};
+        return wan::OfferMessage{text(), number(), seconds(), text()};
       default:
-        return LeaveMessage{static_cast<Outcome>(input_.ConsumeIntegralInRange<std::size_t>(
-                                0, enum_names(Outcome{}).size() - 1)),
-                            text()};
+        return wan::LeaveMessage{static_cast<Outcome>(input_.ConsumeIntegralInRange<std::size_t>(
+                                     0, enum_names(Outcome{}).size() - 1)),
+                                 text()};
     }
   }
   std::string text() {
@@ -65,21 +65,22 @@ class Sender {
                                     std::numeric_limits<int64_t>::max(),
                                     std::numeric_limits<int64_t>::min()});
   }
-  RegisterMessage registration() {
-    RegisterMessage message;
+  wan::RegisterMessage registration() {
+    wan::RegisterMessage message;
     message.site = text();
     message.term = number();
     message.generation = number();
     message.committed_round = number();
     message.committed_fragment = number();
-    message.resume = input_.PickValueInArray({Resume::kNever, Resume::kAlways, Resume::kAuto});
+    message.resume =
+        input_.PickValueInArray({wan::Resume::kNever, wan::Resume::kAlways, wan::Resume::kAuto});
     while (input_.ConsumeBool()) message.resumable_syncs.push_back(number());
     if (input_.ConsumeBool()) message.facts["data"] = text();
     if (input_.ConsumeBool()) message.run = Json{{"name", text()}};
     return message;
   }
-  Contribution contribution() {
-    Contribution contribution;
+  wan::Contribution contribution() {
+    wan::Contribution contribution;
     contribution.work = {number(), number(), number()};
     contribution.fragments = number();
     return contribution;
@@ -93,23 +94,23 @@ class Sender {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   FuzzedDataProvider input(data, size);
   Sender sender(input);
-  ServedRun run{.config = {{"name", "a"}}, .sites = {"a", "b"}, .fragments = 1};
+  wan::ServedRun run{.config = {{"name", "a"}}, .sites = {"a", "b"}, .fragments = 1};
   if (input.ConsumeBool()) run.min_sites = 1;  // then one goes on without the other
-  auto roster = std::make_unique<Roster>(run, Deadlines{});
+  auto roster = std::make_unique<wan::Roster>(run, wan::Deadlines{});
   double now_seconds = 0;
   // Enough for several rounds of all sites; more messages would only make a run of the input slow.
   for (int i = 0; i < 100 && input.remaining_bytes() > 0; ++i) {
-    std::vector<Outgoing> outgoing;
+    std::vector<wan::Outgoing> outgoing;
     const auto what = input.ConsumeIntegralInRange<int>(0, 31);
     if (what <= 1) {
       // A clock that no message sets: it stays in range.
       now_seconds += std::clamp(sender.seconds(), 0.0, 1e9);
       outgoing = roster->tick(now_seconds);
     } else if (what == 2) {
-      auto state = read_json<RosterState>(to_json(roster->state()), "the state");
+      auto state = read_json<wan::RosterState>(to_json(roster->state()), "the state");
       state.require_fits(run);
       ++state.term;
-      roster = std::make_unique<Roster>(run, Deadlines{}, state, now_seconds);
+      roster = std::make_unique<wan::Roster>(run, wan::Deadlines{}, state, now_seconds);
     } else {
       const auto connection = sender.connection();
       // As a message comes in: what the decoder refuses never reaches the roster.

@@ -36,7 +36,7 @@ RunConfig small_run() {
   RunConfig run;
   run.name = "run";
   for (const auto* name : {"a", "b"}) {
-    RunSite site;
+    heterogeneity::RunSite site;
     site.name = name;
     run.sites.push_back(site);
   }
@@ -58,10 +58,10 @@ void add_configs(Corpus& corpus) {
   coordinator.run = "run.json";
   coordinator.endpoint = "tcp://127.0.0.1:1";
   corpus.add("site_config", to_json(coordinator).dump());
-  SiteProfile profile;
+  heterogeneity::SiteProfile profile;
   profile.site = "a";
-  profile.model = ProfiledModel{1000, 64, "bf16"};
-  DeviceProfile device;
+  profile.model = heterogeneity::ProfiledModel{1000, 64, "bf16"};
+  heterogeneity::DeviceProfile device;
   device.name = "cpu";
   device.bf16_tflops = 1;
   device.max_micro_batch = 8;
@@ -69,8 +69,8 @@ void add_configs(Corpus& corpus) {
   profile.devices = {device};
   profile.links = {{"b", 0.1, 1e6}};
   corpus.add("site_profile", to_json(profile).dump());
-  corpus.add("lab_file", to_json(LabFile{{{1, "10.77.0.1", "eth0"}}, "control"}).dump());
-  LabSpec spec;
+  corpus.add("lab_file", to_json(wan::LabFile{{{1, "10.77.0.1", "eth0"}}, "control"}).dump());
+  wan::LabSpec spec;
   spec.sites.emplace_back();
   corpus.add("lab_file", to_json(spec).dump());
 }
@@ -86,25 +86,25 @@ void add_messages(Corpus& corpus, const std::string& target) {
 
 // While sites join, in the exchange of the first sync, and while a site comes back in mid-round.
 void add_journals(Corpus& corpus) {
-  Roster roster(journal_run(), Deadlines{});
+  wan::Roster roster(journal_run(), wan::Deadlines{});
   corpus.add("journal", journal_text(roster.state(), journal_run()));
   for (const auto* site : {"a", "b"}) {
-    RegisterMessage request;
+    wan::RegisterMessage request;
     request.site = site;
     roster.receive(site, request, 0);
   }
-  roster.receive("a", PutMessage{"key", "00"}, 0);
+  roster.receive("a", wan::PutMessage{"key", "00"}, 0);
   for (const auto* site : {"a", "b"})
-    roster.receive(site, ArriveMessage{1, 1, 0, {{1, 1, 1}}, "aa"}, 0);
+    roster.receive(site, wan::ArriveMessage{1, 1, 0, {{1, 1, 1}}, "aa"}, 0);
   corpus.add("journal", journal_text(roster.state(), journal_run()));
-  for (const auto* site : {"a", "b"}) roster.receive(site, VoteMessage{1, 1, 0, "bb"}, 0);
-  roster.receive("b", LeaveMessage{Outcome::kInterrupted, ""}, 0);
-  RegisterMessage again;
+  for (const auto* site : {"a", "b"}) roster.receive(site, wan::VoteMessage{1, 1, 0, "bb"}, 0);
+  roster.receive("b", wan::LeaveMessage{Outcome::kInterrupted, ""}, 0);
+  wan::RegisterMessage again;
   again.site = "b";
   roster.receive("b2", again, 0);
-  roster.receive("b2", FetchMessage{"10.0.0.2", 4000, "token"}, 0);
+  roster.receive("b2", wan::FetchMessage{"10.0.0.2", 4000, "token"}, 0);
   corpus.add("journal", journal_text(roster.state(), journal_run()));
-  roster.receive("a", LeaveMessage{Outcome::kFailed, "a full disk"}, 0);
+  roster.receive("a", wan::LeaveMessage{Outcome::kFailed, "a full disk"}, 0);
   corpus.add("journal", journal_text(roster.state(), journal_run()));
 }
 
@@ -113,40 +113,41 @@ void add_frames(Corpus& corpus) {
   const auto bytes_of = [](std::string_view text) { return std::as_bytes(std::span(text)); };
   std::string frames;
   for (const auto& frame :
-       {encode({FrameKind::kOpen, 1, 0, bytes_of("gloo")}),
-        encode({FrameKind::kData, 1, 1, bytes_of("some bytes")}), encode_credit(1, 2, 100),
-        encode({FrameKind::kAck, 0, 1}), encode({FrameKind::kKeepAlive}),
-        encode({FrameKind::kFinish, 1, 3}), encode({FrameKind::kReset, 2, 4})}) {
+       {encode({wan::FrameKind::kOpen, 1, 0, bytes_of("gloo")}),
+        encode({wan::FrameKind::kData, 1, 1, bytes_of("some bytes")}), encode_credit(1, 2, 100),
+        encode({wan::FrameKind::kAck, 0, 1}), encode({wan::FrameKind::kKeepAlive}),
+        encode({wan::FrameKind::kFinish, 1, 3}), encode({wan::FrameKind::kReset, 2, 4})}) {
     frames.append(reinterpret_cast<const char*>(frame.data()), frame.size());
   }
   corpus.add("tunnel", frames);
-  const auto hello = encode(Hello{1, 0, 0, 1'000});
+  const auto hello = encode(wan::Hello{1, 0, 0, 1'000});
   corpus.add("tunnel",
              std::string(reinterpret_cast<const char*>(hello.data()), hello.size()) + frames);
 }
 
 void add_network(Corpus& corpus) {
-  add_messages<SiteMessage>(corpus, "site_message");
-  RegisterMessage registration;
+  add_messages<wan::SiteMessage>(corpus, "site_message");
+  wan::RegisterMessage registration;
   registration.site = "a";
   registration.run = to_json(small_run());
   registration.resumable_syncs = {1, 2};
   registration.facts["digest"] = "aa";
-  corpus.add("site_message", encode(SiteMessage(registration)));
-  add_messages<CoordinatorMessage>(corpus, "coordinator_message");
-  Welcome welcome;
+  corpus.add("site_message", encode(wan::SiteMessage(registration)));
+  add_messages<wan::CoordinatorMessage>(corpus, "coordinator_message");
+  wan::Welcome welcome;
   welcome.run = to_json(small_run());
   welcome.sites = {"a", "b"};
   welcome.first_sites = {{"a", Json()}, {"b", Json()}};
-  corpus.add("coordinator_message", encode(CoordinatorMessage(welcome)));
-  corpus.add("network_check", text_of(NetworkNotice{"127.0.0.1", "00ff", {0, 4000}, ""}));
-  corpus.add("network_check", text_of(NetworkNotice{"::1", "00ff", {}, "cannot listen"}));
+  corpus.add("coordinator_message", encode(wan::CoordinatorMessage(welcome)));
+  corpus.add("network_check", text_of(wan::NetworkNotice{"127.0.0.1", "00ff", {0, 4000}, ""}));
+  corpus.add("network_check", text_of(wan::NetworkNotice{"::1", "00ff", {}, "cannot listen"}));
   const SiteNote note{
       .links = {{.peer = "a", .rtt_seconds = 0.02, .bandwidth_bits_per_second = 4e7}},
       .clock_offset_seconds = -0.4,
       .data_digest = "0123456789abcdef"};
   corpus.add("site_note", to_json(note).dump());
-  corpus.add("network_check", text_of(std::vector<LinkFault>{{0, 1, "no way"}, {0, 2, "late"}}));
+  corpus.add("network_check",
+             text_of(std::vector<wan::LinkFault>{{0, 1, "no way"}, {0, 2, "late"}}));
   corpus.add("network_check", "0123456789abcdef0123456789abcdef\n");
   add_frames(corpus);
   corpus.add("roster", std::string(512, '\0'));

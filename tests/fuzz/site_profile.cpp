@@ -6,6 +6,6 @@
 using namespace farstep;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
-  accept_or_refuse([&] { read_site_profiles({file_with(text_of(data, size))}); });
+  accept_or_refuse([&] { heterogeneity::read_site_profiles({file_with(text_of(data, size))}); });
   return 0;
 }

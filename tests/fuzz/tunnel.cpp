@@ -9,16 +9,16 @@ using namespace farstep;
 
 namespace {
 
-constexpr TunnelLimits kLimits{
+constexpr wan::TunnelLimits kLimits{
     .resend_bytes = 4'000, .window_bytes = 1'000, .ack_bytes = 100, .streams = 4};
 
 // Reads what comes, answers with as many bytes, and opens a stream for each one that ends.
-class Answerer : public StreamEvents {
+class Answerer : public wan::StreamEvents {
  public:
   Answerer() : end(false, kLimits, *this) {}
 
   void on_open(uint32_t stream, const std::string& name) override {
-    FARSTEP_CHECK(is_port_name(name), "{}", name);
+    FARSTEP_CHECK(wan::is_port_name(name), "{}", name);
     last = stream;
   }
   void on_data(uint32_t stream, std::span<const std::byte> bytes) override {
@@ -32,12 +32,12 @@ class Answerer : public StreamEvents {
     if (end.is_connected() && !end.is_full()) end.open("gloo");
   }
 
-  TunnelEnd end;
+  wan::TunnelEnd end;
   uint32_t last = 0;
 };
 
 // Sends all that the end has to send.
-void drain(TunnelEnd& end) {
+void drain(wan::TunnelEnd& end) {
   while (!end.output().empty()) end.sent(end.output().size());
 }
 
@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     end.open("gloo");
     end.begin_connection();
     drain(end);
-    const auto hello = encode(Hello{1, 0, 0, 1'000});
+    const auto hello = encode(wan::Hello{1, 0, 0, 1'000});
     std::vector<std::byte> bytes;
     if (has_hello) bytes = hello;
     bytes.insert(bytes.end(), input.begin(), input.end());
@@ -67,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
         at += count;
       }
       FARSTEP_CHECK(end.streams() <= kLimits.streams, "{} streams", end.streams());
-    } catch (const WrongFrame&) {
+    } catch (const wan::WrongFrame&) {
       end.restart();
       FARSTEP_CHECK(end.streams() == 0 && end.kept_bytes() == 0, "{} bytes", end.kept_bytes());
     }

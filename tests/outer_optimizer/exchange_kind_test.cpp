@@ -5,6 +5,7 @@
 #include "trainer/base/error.h"
 
 using namespace farstep;
+using namespace farstep::outer_optimizer;
 
 TEST_CASE("every kind of exchange has its row, and a sync asks only what the row has") {
   for (std::size_t i = 0; i < enum_names(ExchangeKind{}).size(); ++i) {

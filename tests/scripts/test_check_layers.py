@@ -58,6 +58,18 @@ class CheckLayers(unittest.TestCase):
         self.assertIn("sees trainer/settings through wan/sockets/tcp.h -> trainer/settings/run_config.h", found[0])
         self.assertIn("own settings", found[0])
 
+    def test_an_own_library_has_its_namespace(self):
+        """It may declare a class of another one, and define nothing there."""
+        path = self.folder / "wan/sockets/tcp.h"
+        path.parent.mkdir(parents=True)
+        opened = ["#pragma once", "namespace farstep {", "class Clock;", "}  // namespace farstep"]
+        path.write_text("\n".join([*opened, "namespace farstep::wan {", "int f();", "}"]), encoding="utf-8")
+        self.assertEqual(self.violations("wan/sockets/tcp.h"), [])
+        path.write_text("\n".join([*opened, "namespace farstep {", "int f();", "}"]), encoding="utf-8")
+        found = self.violations("wan/sockets/tcp.h")
+        self.assertEqual(len(found), 1)
+        self.assertIn("wan/sockets/tcp.h:5: declares names in farstep: the folder's are in farstep::wan", found[0])
+
     def test_libtorch_is_seen_in_few_folders(self):
         """The rounds are not among them."""
         self.write("trainer/model/device.h", "<ATen/ATen.h>")

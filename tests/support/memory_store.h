@@ -11,7 +11,7 @@
 namespace farstep {
 
 // put() throws InternalError for a second value. Thread-safe.
-class MemoryStore : public Store {
+class MemoryStore : public wan::Store {
  public:
   // get() waits at most `deadline_seconds`.
   explicit MemoryStore(double deadline_seconds) : deadline_seconds_(deadline_seconds) {}

@@ -19,7 +19,7 @@ struct Message {
   int owner;
   int peer;
   bool is_send;
-  Tag tag;
+  wan::Tag tag;
   std::byte* data;  // only read if is_send
   std::size_t bytes;
   bool done = false;
@@ -95,7 +95,7 @@ class Hub {
     tell_peers(rank);
   }
 
-  LinkState link(int rank, int peer) {
+  wan::LinkState link(int rank, int peer) {
     const std::lock_guard lock(mutex_);
     return endpoints_[rank].links[peer];
   }
@@ -103,7 +103,7 @@ class Hub {
  private:
   struct Endpoint {
     std::optional<PeerError> failure;
-    std::map<int, LinkState> links;  // by peer
+    std::map<int, wan::LinkState> links;  // by peer
   };
 
   // The caller of each function below holds mutex_.
@@ -134,10 +134,10 @@ class Hub {
   std::vector<Endpoint> endpoints_;
   // Messages whose other side is missing, by route. All messages of one route have the same
   // direction.
-  std::map<std::tuple<int, int, Tag>, std::deque<std::shared_ptr<Message>>> waiting_;
+  std::map<std::tuple<int, int, wan::Tag>, std::deque<std::shared_ptr<Message>>> waiting_;
 };
 
-class MemoryTransfer : public Transfer {
+class MemoryTransfer : public wan::Transfer {
  public:
   MemoryTransfer(std::shared_ptr<Hub> hub, const Message& message)
       : hub_(std::move(hub)), message_(std::make_shared<Message>(message)) {
@@ -152,7 +152,7 @@ class MemoryTransfer : public Transfer {
   const std::shared_ptr<Message> message_;
 };
 
-class MemoryTransport : public Transport {
+class MemoryTransport : public wan::Transport {
  public:
   MemoryTransport(std::shared_ptr<Hub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
   ~MemoryTransport() override { hub_->leave(rank_); }
@@ -161,17 +161,18 @@ class MemoryTransport : public Transport {
   int size() const override { return static_cast<int>(hub_->sites().size()); }
   const std::string& site(int rank) const override { return hub_->sites().at(rank); }
 
-  std::unique_ptr<Transfer> send(int peer, const Tag& tag,
-                                 std::span<const std::byte> bytes) override {
+  std::unique_ptr<wan::Transfer> send(int peer, const wan::Tag& tag,
+                                      std::span<const std::byte> bytes) override {
     return start(peer, tag, true, {const_cast<std::byte*>(bytes.data()), bytes.size()});
   }
-  std::unique_ptr<Transfer> receive(int peer, const Tag& tag, std::span<std::byte> bytes) override {
+  std::unique_ptr<wan::Transfer> receive(int peer, const wan::Tag& tag,
+                                         std::span<std::byte> bytes) override {
     return start(peer, tag, false, bytes);
   }
   void abort(const std::string& site, const std::string& reason) override {
     hub_->abort(rank_, site, reason);
   }
-  LinkState link(int peer) const override {
+  wan::LinkState link(int peer) const override {
     check_peer(peer);
     return hub_->link(rank_, peer);
   }
@@ -180,8 +181,8 @@ class MemoryTransport : public Transport {
   void check_peer(int peer) const {
     FARSTEP_CHECK(peer >= 0 && peer < size() && peer != rank_, "no peer with rank {}", peer);
   }
-  std::unique_ptr<Transfer> start(int peer, const Tag& tag, bool is_send,
-                                  std::span<std::byte> bytes) {
+  std::unique_ptr<wan::Transfer> start(int peer, const wan::Tag& tag, bool is_send,
+                                       std::span<std::byte> bytes) {
     check_peer(peer);
     return std::make_unique<MemoryTransfer>(
         hub_, Message{rank_, peer, is_send, tag, bytes.data(), bytes.size()});
@@ -193,10 +194,10 @@ class MemoryTransport : public Transport {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Transport>> connect_in_memory(const std::vector<std::string>& sites,
-                                                          double stall_seconds) {
+std::vector<std::unique_ptr<wan::Transport>> connect_in_memory(
+    const std::vector<std::string>& sites, double stall_seconds) {
   const auto hub = std::make_shared<Hub>(sites, stall_seconds);
-  std::vector<std::unique_ptr<Transport>> transports;
+  std::vector<std::unique_ptr<wan::Transport>> transports;
   for (int rank = 0; rank < static_cast<int>(sites.size()); ++rank) {
     transports.push_back(std::make_unique<MemoryTransport>(hub, rank));
   }

@@ -12,7 +12,7 @@ namespace farstep {
 // Returns one connected transport for each site, in order of ranks. A transfer fails if the other
 // side does not appear within `stall_seconds` of its wait(). A message is copied once, when both
 // sides are present. Throws InternalError if their sizes differ.
-std::vector<std::unique_ptr<Transport>> connect_in_memory(const std::vector<std::string>& sites,
-                                                          double stall_seconds);
+std::vector<std::unique_ptr<wan::Transport>> connect_in_memory(
+    const std::vector<std::string>& sites, double stall_seconds);
 
 }  // namespace farstep

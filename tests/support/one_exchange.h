@@ -8,25 +8,26 @@
 namespace farstep {
 
 // An exchange for strategies that average whole deltas.
-class DeltaExchange : public Exchange {
+class DeltaExchange : public outer_optimizer::Exchange {
  public:
-  void average_parts(const SyncPoint&, std::span<const std::vector<Range>>, FinalParts&,
-                     std::span<float>) override {
+  void average_parts(const outer_optimizer::SyncPoint&,
+                     std::span<const std::vector<outer_optimizer::Range>>,
+                     outer_optimizer::FinalParts&, std::span<float>) override {
     throw std::logic_error("this exchange averages whole deltas");
   }
 };
 
-class OneExchange : public Exchanges {
+class OneExchange : public outer_optimizer::Exchanges {
  public:
   // `exchange` must outlive this.
-  explicit OneExchange(Exchange& exchange) : exchange_(exchange) {}
-  Exchange& among(const View& /*view*/) override { return exchange_; }
-  Transport& connections(const View& /*view*/) override {
+  explicit OneExchange(outer_optimizer::Exchange& exchange) : exchange_(exchange) {}
+  outer_optimizer::Exchange& among(const View& /*view*/) override { return exchange_; }
+  wan::Transport& connections(const View& /*view*/) override {
     throw std::logic_error("this exchange has no connections");
   }
 
  private:
-  Exchange& exchange_;
+  outer_optimizer::Exchange& exchange_;
 };
 
 }  // namespace farstep

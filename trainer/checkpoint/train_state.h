@@ -37,7 +37,7 @@ struct TrainProgress {
   std::string theta_hash;
   double round_seconds = 0;
   std::vector<double> step_seconds = {};
-  GradientNoise noise = {};
+  heterogeneity::GradientNoise noise = {};
   Json planner = {};
   Json strategy = {};
   Json products = {};

@@ -68,13 +68,13 @@ int coordinator_command(const Arguments& arguments) {
   const auto run = run_config_from_json(loaded.run, config.run);
   std::optional<SecurePort> secure_port;
   if (!config.keys.empty()) {
-    const auto [host, port] = parse_endpoint("endpoint", config.endpoint);
-    secure_port.emplace(config.keys, SocketAddress(ip_of_host("endpoint", host), port),
+    const auto [host, port] = wan::parse_endpoint("endpoint", config.endpoint);
+    secure_port.emplace(config.keys, wan::SocketAddress(wan::ip_of_host("endpoint", host), port),
                         std::nullopt, clock);
   }
-  Coordinator coordinator(secure_port ? kBehindSecurePort : config.endpoint,
-                          served_run(run, config.place), run.deadlines, clock, config.journal,
-                          secure_port ? secure_port->visitors("") : nullptr, copies);
+  wan::Coordinator coordinator(secure_port ? kBehindSecurePort : config.endpoint,
+                               served_run(run, config.place), run.deadlines, clock, config.journal,
+                               secure_port ? secure_port->visitors("") : nullptr, copies);
   if (secure_port) secure_port->offer_coordinator(coordinator.endpoint());
   // The coordinator has a thread of its own; this one only waits for its end or a signal.
   while (!coordinator.wait_until_over(kLookSeconds)) {

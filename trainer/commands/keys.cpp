@@ -28,7 +28,7 @@ struct KeysOptions {
 void print_what_to_copy(const std::string& folder, const std::vector<std::string>& sites) {
   fmt::print("Copy to each site its own folder, and nothing else of {}:\n", folder);
   for (const auto& site : sites) {
-    const auto place = site_key_folder(folder, site).string();
+    const auto place = wan::site_key_folder(folder, site).string();
     fmt::print("  scp -rp {} USER@{}:farstep-keys\n", place, site);
   }
   fmt::print(
@@ -50,13 +50,13 @@ int keys_command(const Arguments& arguments) {
     throw ConfigError("farstep keys: --revoke takes the authority that is there; leave out --run");
   }
   if (!revoked.empty()) {
-    revoke_site_keys(folder, revoked);
+    wan::revoke_site_keys(folder, revoked);
     fmt::print("Revoked. Copy {}/revoked.crl to every other site, over its revoked.crl.\n", folder);
     return 0;
   }
   // The authority first: without it there is nothing to sign with.
-  if (!run.empty()) make_key_folder(folder, run);
-  add_site_keys(folder, sites, days);
+  if (!run.empty()) wan::make_key_folder(folder, run);
+  wan::add_site_keys(folder, sites, days);
   print_what_to_copy(folder, sites);
   return 0;
 }

@@ -12,7 +12,7 @@ namespace {
 struct LaunchOptions {
   std::string folder;
   std::vector<std::string> set;
-  Resume resume = Resume::kNever;
+  wan::Resume resume = wan::Resume::kNever;
   std::string lab;
   WatchRequest watch;
 
@@ -40,8 +40,8 @@ int launch_command(const Arguments& arguments) {
   for (const auto& text : options->set) {
     request.options.insert(request.options.end(), {"--set", text});
   }
-  if (options->resume == Resume::kAlways) request.options.emplace_back("--resume");
-  request.resumes_if_possible = options->resume == Resume::kAuto;
+  if (options->resume == wan::Resume::kAlways) request.options.emplace_back("--resume");
+  request.resumes_if_possible = options->resume == wan::Resume::kAuto;
   const Interrupt interrupt;
   return launch(request, interrupt.token());
 }

@@ -108,7 +108,7 @@ ProgramHelp program_help() {
           config_help<RunConfig>("farstep-run", "the run file: what all sites of a run share"),
           config_help<CoordinatorConfig>("farstep-coordinator",
                                          "the config file of a coordinator outside any site"),
-          config_help<Scenario>("farstep-scenario", "what `farstep simulate` plays"),
+          config_help<heterogeneity::Scenario>("farstep-scenario", "what `farstep simulate` plays"),
           event_help(Event{})}};
   for (const auto& command : commands()) program.commands.push_back(help_of(command));
   return program;

@@ -17,12 +17,12 @@ namespace {
 
 struct PlanOptions {
   std::vector<std::string> profiles;
-  Policy policy = Policy::kHybrid;
-  int64_t base_steps = PlanConfig{}.base_steps;
-  int64_t base_batch = PlanConfig{}.base_batch;
+  heterogeneity::Policy policy = heterogeneity::Policy::kHybrid;
+  int64_t base_steps = heterogeneity::PlanConfig{}.base_steps;
+  int64_t base_batch = heterogeneity::PlanConfig{}.base_batch;
   std::optional<int64_t> micro_batch, critical_batch;
-  AveragingRule averaging = OuterConfig{}.averaging;
-  StrategyKind strategy = StrategyConfig{}.kind;
+  outer_optimizer::AveragingRule averaging = outer_optimizer::OuterConfig{}.averaging;
+  outer_optimizer::StrategyKind strategy = outer_optimizer::StrategyConfig{}.kind;
   std::vector<std::string> servers;
   bool scatter = false;
   std::optional<int64_t> example_bytes;
@@ -65,28 +65,30 @@ void check_steps_together(const PlanOptions& options) {
     throw ConfigError(fmt::format("{} {}; with --strategy {} all sites take every step together",
                                   option, what, name_of(options.strategy)));
   };
-  if (options.policy == Policy::kStepsByTflops) {
+  if (options.policy == heterogeneity::Policy::kStepsByTflops) {
     refuse("--policy steps_by_tflops", "gives the sites different numbers of steps");
   }
   if (options.wan_target) refuse("--wan-target", "chooses how to sync the deltas of rounds");
 }
 
 // Returns what is known of the sites. Throws ConfigError.
-std::vector<SiteKnowledge> sites_of(const PlanOptions& options) {
-  if (!options.servers.empty() && options.strategy != StrategyKind::kParameterServer) {
+std::vector<heterogeneity::SiteKnowledge> sites_of(const PlanOptions& options) {
+  if (!options.servers.empty() &&
+      options.strategy != outer_optimizer::StrategyKind::kParameterServer) {
     throw ConfigError(
         fmt::format("--servers: with --strategy {} no site serves alone; take "
                     "parameter_server, or leave it out",
                     name_of(options.strategy)));
   }
-  std::vector<SiteKnowledge> sites;
-  for (auto& profile : read_site_profiles({options.profiles.begin(), options.profiles.end()})) {
+  std::vector<heterogeneity::SiteKnowledge> sites;
+  for (auto& profile :
+       heterogeneity::read_site_profiles({options.profiles.begin(), options.profiles.end()})) {
     auto& site = sites.emplace_back();
     site.site = profile.site;
     site.profile = std::move(profile);
   }
   for (const auto& server : options.servers) {
-    if (std::ranges::count(sites, server, &SiteKnowledge::site) > 0) {
+    if (std::ranges::count(sites, server, &heterogeneity::SiteKnowledge::site) > 0) {
       throw ConfigError(fmt::format("--servers: {} stands twice, or has a profile", server));
     }
     auto& site = sites.emplace_back();
@@ -103,8 +105,9 @@ struct ScatteredBytes {
 };
 
 // Throws ConfigError if nobody knows the size of an example.
-ScatteredBytes scattered_bytes(const PlanOptions& options, std::span<const SiteKnowledge> sites,
-                               const RoundPlan& plan) {
+ScatteredBytes scattered_bytes(const PlanOptions& options,
+                               std::span<const heterogeneity::SiteKnowledge> sites,
+                               const heterogeneity::RoundPlan& plan) {
   const auto& model = sites.front().profile->model;
   auto example_bytes = options.example_bytes;
   if (!example_bytes && model) {
@@ -121,8 +124,8 @@ ScatteredBytes scattered_bytes(const PlanOptions& options, std::span<const SiteK
 }
 
 // Plans the sync from the profiles' links. Throws ConfigError if the profiles lack figures.
-SyncPlan choose_sync(std::span<const SiteKnowledge> sites, const PlanConfig& config,
-                     double target) {
+heterogeneity::SyncPlan choose_sync(std::span<const heterogeneity::SiteKnowledge> sites,
+                                    const heterogeneity::PlanConfig& config, double target) {
   const auto& model = sites.front().profile->model;
   const auto facts = model ? sync_facts(sites, config, model->parameters) : std::nullopt;
   if (!facts) {
@@ -130,7 +133,7 @@ SyncPlan choose_sync(std::span<const SiteKnowledge> sites, const PlanConfig& con
         "--wan-target needs profiles with a model, step times and links: measure "
         "with `farstep profile --links` at all sites at once");
   }
-  return plan_sync(*facts, target);
+  return heterogeneity::plan_sync(*facts, target);
 }
 
 }  // namespace
@@ -139,7 +142,7 @@ int plan_command(const Arguments& arguments) {
   const auto options = parse_command_line<PlanOptions>("plan", arguments);
   if (!options) return 0;
   const auto sites = sites_of(*options);
-  PlanConfig config;
+  heterogeneity::PlanConfig config;
   config.policy = options->policy;
   config.base_steps = options->base_steps;
   config.base_batch = options->base_batch;
@@ -157,7 +160,7 @@ int plan_command(const Arguments& arguments) {
   const auto plan = in_file("farstep plan", [&] { return make_plan(config, sites); });
   std::optional<ScatteredBytes> scattered;
   if (options->scatter) scattered = scattered_bytes(*options, sites, plan);
-  std::optional<SyncPlan> sync;
+  std::optional<heterogeneity::SyncPlan> sync;
   if (options->wan_target) sync = choose_sync(sites, config, *options->wan_target);
   if (options->json) {
     auto json = plan_json(config.policy, options->averaging, plan);

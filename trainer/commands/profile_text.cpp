@@ -16,7 +16,7 @@ std::string tflops_text(const std::optional<double>& tflops) {
   return tflops ? fmt::format("{:.4g}", *tflops) : "-";
 }
 
-Table device_table(const SiteProfile& profile) {
+Table device_table(const heterogeneity::SiteProfile& profile) {
   Table table{
       .title = "Devices of " + profile.site + ": TFLOPS, memory and what fits into it",
       .header = {"device", "instructions", "FP16", "BF16", "TF32", "FP32", "memory", "micro-batch"},
@@ -34,7 +34,8 @@ Table device_table(const SiteProfile& profile) {
 
 // The fit stands beside the measurements, so that a reader sees how far to trust the planner's
 // line.
-std::string step_text(const DeviceProfile& device, const StepTimeFit& fit) {
+std::string step_text(const heterogeneity::DeviceProfile& device,
+                      const heterogeneity::StepTimeFit& fit) {
   Table table{.title = "Steps of " + device.name,
               .header = {"batch", "micro-batch", "seconds", "fitted"},
               .rows = {}};
@@ -52,7 +53,7 @@ std::string step_text(const DeviceProfile& device, const StepTimeFit& fit) {
              100 * fit.relative_error);
 }
 
-Table link_table(const SiteProfile& profile) {
+Table link_table(const heterogeneity::SiteProfile& profile) {
   Table table{
       .title = "Links of " + profile.site, .header = {"to", "round trip ms", "Mbit/s"}, .rows = {}};
   for (const auto& link : profile.links) {
@@ -65,7 +66,7 @@ Table link_table(const SiteProfile& profile) {
 
 }  // namespace
 
-std::string profile_text(const SiteProfile& profile) {
+std::string profile_text(const heterogeneity::SiteProfile& profile) {
   std::string text = table_text(device_table(profile), kReportColumns);
   for (const auto& device : profile.devices) {
     // An interrupted probe may have no step times.

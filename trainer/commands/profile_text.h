@@ -9,6 +9,6 @@ namespace farstep {
 
 // Returns tables of the devices' TFLOPS and memory, of each one's step times beside the fitted
 // ones, and of the links.
-std::string profile_text(const SiteProfile& profile);
+std::string profile_text(const heterogeneity::SiteProfile& profile);
 
 }  // namespace farstep

@@ -10,8 +10,8 @@ inline constexpr const char* kResumeDoc =
     "no site has one, and ends at once where the site has the last round";
 
 // --resume alone (see command_line.h).
-inline Resume value_without_text(Resume /*type*/) {
-  return Resume::kAlways;
+inline wan::Resume value_without_text(wan::Resume /*type*/) {
+  return wan::Resume::kAlways;
 }
 
 }  // namespace farstep

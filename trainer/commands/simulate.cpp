@@ -15,17 +15,17 @@ struct SimulateOptions {
   std::vector<std::string> profiles;
   std::string scenario;
   std::optional<int64_t> rounds, seed;
-  std::optional<AveragingRule> averaging;
-  std::optional<Policy> policy;
+  std::optional<outer_optimizer::AveragingRule> averaging;
+  std::optional<heterogeneity::Policy> policy;
   std::optional<int64_t> base_steps, base_batch, micro_batch, critical_batch;
   std::optional<bool> replan;
-  std::optional<RoundEnd> round_end;
+  std::optional<heterogeneity::RoundEnd> round_end;
   std::optional<double> slack_fraction;
-  std::optional<StrategyKind> strategy;
+  std::optional<outer_optimizer::StrategyKind> strategy;
   std::optional<bool> scatter;
   std::optional<int64_t> example_bytes;
   std::optional<int64_t> fragments, delay_steps;
-  std::optional<CodecKind> codec;
+  std::optional<outer_optimizer::CodecKind> codec;
   std::string out;
   bool json = false;
 
@@ -56,7 +56,7 @@ struct SimulateOptions {
   }
 };
 
-Scenario read_scenario(const SimulateOptions& options, const std::string& source) {
+heterogeneity::Scenario read_scenario(const SimulateOptions& options, const std::string& source) {
   if (options.profiles.empty() == options.scenario.empty()) {
     throw ConfigError("farstep simulate: give either --profiles or --scenario");
   }
@@ -81,20 +81,22 @@ Scenario read_scenario(const SimulateOptions& options, const std::string& source
   replace("strategy.kind", "strategy");
   replace("strategy.scatter", "scatter");
   replace("sync.codec.kind", "codec");
-  return scenario_from_json(json, source, std::filesystem::path(options.scenario).parent_path());
+  return heterogeneity::scenario_from_json(json, source,
+                                           std::filesystem::path(options.scenario).parent_path());
 }
 
 }  // namespace
 
 int simulate_command(const Arguments& arguments) {
   const auto options = parse_command_line<SimulateOptions>(
-      "simulate", arguments, {config_section<Scenario>("Scenario file", "farstep-scenario(5)")});
+      "simulate", arguments,
+      {config_section<heterogeneity::Scenario>("Scenario file", "farstep-scenario(5)")});
   if (!options) return 0;
   const auto source = options->scenario.empty() ? "farstep simulate" : options->scenario;
   const auto scenario = read_scenario(*options, source);
-  Simulation simulation(scenario, source);
-  SimulationResult result(scenario);
-  std::optional<EventFiles> files;
+  heterogeneity::Simulation simulation(scenario, source);
+  heterogeneity::SimulationResult result(scenario);
+  std::optional<heterogeneity::EventFiles> files;
   if (!options->out.empty()) files.emplace(options->out, scenario, FARSTEP_VERSION);
   // Round by round, so that a run of a thousand sites needs the memory of one round.
   for (int64_t round = 0; round < scenario.rounds; ++round) {

@@ -25,7 +25,7 @@ namespace {
 struct TrainOptions {
   std::string config;
   std::vector<std::string> set;
-  Resume resume = Resume::kNever;
+  wan::Resume resume = wan::Resume::kNever;
   WatchRequest watch;
 
   template <typename Visitor>

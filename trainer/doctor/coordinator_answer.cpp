@@ -33,12 +33,13 @@ Finding of_silence(const std::string& endpoint, const std::string& reason) {
 }
 
 // Without keys a coordinator greets whoever connects.
-Finding plain_answer(const std::string& endpoint, const SocketAddress& address, Deadline deadline) {
+Finding plain_answer(const std::string& endpoint, const wan::SocketAddress& address,
+                     wan::Deadline deadline) {
   try {
     const auto socket = connect_tcp(address, deadline);
     pollfd entry{socket.fd(), POLLIN, 0};
     unsigned char first = 0;
-    if (::poll(&entry, 1, milliseconds_until(deadline)) == 1 &&
+    if (::poll(&entry, 1, wan::milliseconds_until(deadline)) == 1 &&
         ::recv(socket.fd(), &first, 1, 0) == 1 && first == kGreeting) {
       return ok(kAnswer, fmt::format("a coordinator answers at {}", endpoint));
     }
@@ -46,7 +47,7 @@ Finding plain_answer(const std::string& endpoint, const SocketAddress& address, 
                  fmt::format("{}: who listens there is no coordinator without keys: is the port "
                              "right, and do all sites have network.keys, or none?",
                              endpoint));
-  } catch (const TcpError& error) {
+  } catch (const wan::TcpError& error) {
     if (error.error() == ECONNREFUSED) return of_refusal(endpoint);
     return of_silence(endpoint, error.what());
   }
@@ -55,16 +56,17 @@ Finding plain_answer(const std::string& endpoint, const SocketAddress& address, 
 // With keys the tunnel of the run is made, from a free port of this machine: the site's own may be
 // in use by the run itself.
 Finding secure_answer(const SiteConfig& site, const CoordinatorPlace& coordinator,
-                      const SocketAddress& address, Deadline deadline, const Clock& clock) {
+                      const wan::SocketAddress& address, wan::Deadline deadline,
+                      const Clock& clock) {
   try {
     connect_tcp(address, deadline);
-  } catch (const TcpError& error) {
+  } catch (const wan::TcpError& error) {
     if (error.error() == ECONNREFUSED) return of_refusal(coordinator.endpoint);
     return of_silence(coordinator.endpoint, error.what());
   }
-  SecurePort port(site.network.keys, SocketAddress("127.0.0.1", 0), std::nullopt, clock);
+  SecurePort port(site.network.keys, wan::SocketAddress("127.0.0.1", 0), std::nullopt, clock);
   port.way_to_coordinator(coordinator);
-  const auto reason = port.gateway().connect(coordinator.site, kControlLane, deadline);
+  const auto reason = port.gateway().connect(coordinator.site, wan::kControlLane, deadline);
   if (reason.empty()) {
     return ok(kAnswer, fmt::format("site {} answers at {}, and the keys of both are good",
                                    coordinator.site, coordinator.endpoint));
@@ -80,9 +82,9 @@ Finding secure_answer(const SiteConfig& site, const CoordinatorPlace& coordinato
 Finding coordinator_answer(const SiteConfig& site, const CoordinatorPlace& coordinator,
                            double patience_seconds, const Clock& clock) {
   return finding_of(kAnswer, [&] {
-    const auto [host, number] = parse_endpoint(kField, coordinator.endpoint);
-    const SocketAddress address(ip_of_host(kField, host), number);
-    const auto deadline = deadline_after(patience_seconds);
+    const auto [host, number] = wan::parse_endpoint(kField, coordinator.endpoint);
+    const wan::SocketAddress address(wan::ip_of_host(kField, host), number);
+    const auto deadline = wan::deadline_after(patience_seconds);
     return site.network.keys.empty() ? plain_answer(coordinator.endpoint, address, deadline)
                                      : secure_answer(site, coordinator, address, deadline, clock);
   });

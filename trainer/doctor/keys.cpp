@@ -23,7 +23,7 @@ Finding key_finding(const SiteConfig& site, const std::optional<RunConfig>& run)
               "makes keys");
   }
   return finding_of(kKeys, [&] {
-    const auto credentials = Credentials::from_folder(folder);
+    const auto credentials = wan::Credentials::from_folder(folder);
     const auto& identity = credentials.identity();
     const double days = credentials.own_days_left();
     const auto text = fmt::format("{}: of site {} of run '{}', valid for {:.0f} days", folder,

@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kMegabit = 1e6;
 
-const LinkProfile* link_to(const SiteNote& note, const std::string& peer) {
-  const auto found = std::ranges::find(note.links, peer, &LinkProfile::peer);
+const heterogeneity::LinkProfile* link_to(const SiteNote& note, const std::string& peer) {
+  const auto found = std::ranges::find(note.links, peer, &heterogeneity::LinkProfile::peer);
   return found == note.links.end() ? nullptr : &*found;
 }
 

@@ -11,19 +11,19 @@ constexpr int64_t kChunkBytes = int64_t{64} << 20;  // under way at most
 // Whether theta_local differs from theta_global between two rounds, so that a checkpoint has both.
 bool keeps_own_weights(const RunConfig& run) {
   return run.sync.fragments > 1 || run.sync.delay_steps > 0 || run.sync.alpha > 0 ||
-         run.strategy.kind == StrategyKind::kEagerUpdates;
+         run.strategy.kind == outer_optimizer::StrategyKind::kEagerUpdates;
 }
 
 }  // namespace
 
 RunNeeds run_needs(int64_t num_parameters, const RunConfig& run, const SiteConfig& site) {
   const int64_t model = 4 * num_parameters;
-  const bool is_eager = run.strategy.kind == StrategyKind::kEagerUpdates;
+  const bool is_eager = run.strategy.kind == outer_optimizer::StrategyKind::kEagerUpdates;
   const int64_t fragments = is_eager ? 1 : run.sync.fragments;
   const int64_t fragment = model / fragments;
   const int64_t own_sites = std::max<int64_t>(1, run.most_sites());
   const bool has_residuals =
-      run.sync.codec.kind != CodecKind::kFp32 && run.sync.codec.error_feedback;
+      run.sync.codec.kind != outer_optimizer::CodecKind::kFp32 && run.sync.codec.error_feedback;
   const int64_t residuals = has_residuals ? model + model / own_sites : 0;
   const int64_t snapshot = (keeps_own_weights(run) ? 3 : 2) * model;
 

@@ -17,9 +17,9 @@ namespace farstep {
 
 // The outer step, as in a run file, but for the number of rounds: the program decides when it ends.
 struct OuterStepConfig {
-  double learning_rate = OuterConfig{}.learning_rate;
-  double momentum = OuterConfig{}.momentum;
-  AveragingRule averaging = OuterConfig{}.averaging;
+  double learning_rate = outer_optimizer::OuterConfig{}.learning_rate;
+  double momentum = outer_optimizer::OuterConfig{}.momentum;
+  outer_optimizer::AveragingRule averaging = outer_optimizer::OuterConfig{}.averaging;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -32,7 +32,7 @@ struct OuterStepConfig {
 // What crosses the network in a sync, by the exchange `direct` of a run file.
 struct OuterSyncConfig {
   int64_t fragments = 1;
-  CodecConfig codec;
+  outer_optimizer::CodecConfig codec;
   std::optional<int64_t> lanes;
 
   template <typename Visitor>
@@ -54,7 +54,7 @@ struct OuterRunConfig {
   std::optional<int64_t> min_sites;
   OuterStepConfig outer;
   OuterSyncConfig sync;
-  Deadlines deadlines = without_pause();
+  wan::Deadlines deadlines = without_pause();
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -70,8 +70,8 @@ struct OuterRunConfig {
   }
 
   // The others would wait for nobody: a site whose process has ended does not come back.
-  static Deadlines without_pause() {
-    Deadlines deadlines;
+  static wan::Deadlines without_pause() {
+    wan::Deadlines deadlines;
     deadlines.pause_seconds = 0;
     return deadlines;
   }

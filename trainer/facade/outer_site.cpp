@@ -26,7 +26,7 @@ OuterSite::OuterSite(std::string_view run, std::string_view site, std::span<cons
   if (start.empty()) throw ConfigError("there are no values to train");
   const auto settings = read_outer_settings(run, site, std::ssize(start));
   set_up_log(settings.loaded.site.name, settings.log_level);
-  JoinRequest request;
+  wan::JoinRequest request;
   request.run = settings.loaded.run;
   peers_ = SitePeers::join(settings.loaded, request, clock_, {});
   peers_->telling_failure([&] {
@@ -52,7 +52,8 @@ void OuterSite::set_momentum(std::span<const float> momentum) {
   std::ranges::copy(momentum, sync_->outer().mutable_momentum().begin());
 }
 
-std::optional<SyncRecord> OuterSite::sync(std::span<float> values, const Work& work) {
+std::optional<SyncRecord> OuterSite::sync(std::span<float> values,
+                                          const outer_optimizer::Work& work) {
   if (has_left_) throw ConfigError("this site has left its run: it takes part in no sync any more");
   if (std::ssize(values) != size()) {
     throw ConfigError(
@@ -80,12 +81,13 @@ std::optional<SyncRecord> OuterSite::sync(std::span<float> values, const Work& w
   }
 }
 
-std::optional<SyncRecord> OuterSite::exchange(std::span<const float> values, const Work& work) {
+std::optional<SyncRecord> OuterSite::exchange(std::span<const float> values,
+                                              const outer_optimizer::Work& work) {
   const auto fragments = sync_->config().fragments;
   peers_->set_activity(rounds_done_ + 1, work.steps, "at the sync");
   std::optional<SyncRecord> newest;
   for (int64_t fragment = 0; fragment < fragments; ++fragment) {
-    const SyncId id{.round = rounds_done_ + 1, .fragment = fragment};
+    const wan::SyncId id{.round = rounds_done_ + 1, .fragment = fragment};
     const auto range = sync_->fragment_range(fragment);
     // A sync that loses a site takes the delta once more.
     const auto take_delta = [=, this](std::span<float> delta) {

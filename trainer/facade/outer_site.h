@@ -47,7 +47,7 @@ class OuterSite {
   // the last fragment, with the times of all. Returns nullopt if stop() was called. `values` are
   // unchanged unless a record is returned. Throws DivergenceError if a value is not finite,
   // PeerError, and InternalError if the sites' values differ. After an exception the site has left.
-  std::optional<SyncRecord> sync(std::span<float> values, const Work& work);
+  std::optional<SyncRecord> sync(std::span<float> values, const outer_optimizer::Work& work);
 
   // Ends the wait of a sync, present or future, that not all sites have begun. Any thread may call
   // it.
@@ -60,7 +60,8 @@ class OuterSite {
 
  private:
   // Exchanges all fragments; returns as sync() does.
-  std::optional<SyncRecord> exchange(std::span<const float> values, const Work& work);
+  std::optional<SyncRecord> exchange(std::span<const float> values,
+                                     const outer_optimizer::Work& work);
   void leave_as(Outcome outcome, const std::string& message);
 
   RealClock clock_;

@@ -44,7 +44,7 @@ int64_t most_link_ports(int64_t sites) {
   const auto lanes = RunConfig{}.sync.lanes;
   int64_t most = 0;
   for (int64_t left = 1; left <= sites; ++left) {
-    most = std::max(most, left * lanes.value_or(lanes_for(left)));
+    most = std::max(most, left * lanes.value_or(wan::lanes_for(left)));
   }
   return most;
 }
@@ -159,7 +159,7 @@ void require_absent(const std::vector<ConfigFile>& files, const fs::path& keys) 
 
 // Before a key is made: what is refused leaves none behind.
 void require_keys_of(const std::string& run, const fs::path& keys) {
-  const auto owner = run_of_key_folder(keys);
+  const auto owner = wan::run_of_key_folder(keys);
   if (owner.empty() || owner == run) return;
   throw ConfigError(
       fmt::format("farstep init: {} has the keys of run '{}', and this is '{}': name "
@@ -169,15 +169,15 @@ void require_keys_of(const std::string& run, const fs::path& keys) {
 
 void write_keys(const InitPlan& plan, const fs::path& keys) {
   constexpr int64_t kDays = 365;
-  check_certified_name(plan.run);
-  for (const auto& site : plan.sites) check_certified_name(site.name);
+  wan::check_certified_name(plan.run);
+  for (const auto& site : plan.sites) wan::check_certified_name(site.name);
   require_keys_of(plan.run, keys);
-  if (!fs::exists(keys / "authority.key")) make_key_folder(keys, plan.run);
+  if (!fs::exists(keys / "authority.key")) wan::make_key_folder(keys, plan.run);
   std::vector<std::string> missing;
   for (const auto& site : plan.sites) {
-    if (!fs::exists(site_key_folder(keys, site.name))) missing.push_back(site.name);
+    if (!fs::exists(wan::site_key_folder(keys, site.name))) missing.push_back(site.name);
   }
-  if (!missing.empty()) add_site_keys(keys, missing, kDays);
+  if (!missing.empty()) wan::add_site_keys(keys, missing, kDays);
 }
 
 }  // namespace

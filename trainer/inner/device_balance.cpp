@@ -19,7 +19,8 @@ constexpr double kWeightOfNewest = 0.3;
 // percent without a cause, and each new split allocates new buffers.
 constexpr double kLeastGain = 0.03;
 
-double step_seconds(std::span<const int64_t> shares, std::span<const DeviceCost> costs) {
+double step_seconds(std::span<const int64_t> shares,
+                    std::span<const heterogeneity::DeviceCost> costs) {
   double longest = 0;
   for (std::size_t device = 0; device < shares.size(); ++device) {
     longest =
@@ -52,12 +53,12 @@ void DeviceBalance::observe(std::span<const double> device_seconds) {
 }
 
 // A device without a measurement counts as the fastest, so that it gets a share and is measured.
-std::vector<DeviceCost> DeviceBalance::costs() const {
+std::vector<heterogeneity::DeviceCost> DeviceBalance::costs() const {
   std::optional<double> fastest;
   for (const auto& seconds : sequence_seconds_) {
     if (seconds) fastest = std::min(*seconds, fastest.value_or(*seconds));
   }
-  std::vector<DeviceCost> costs;
+  std::vector<heterogeneity::DeviceCost> costs;
   for (const auto& seconds : sequence_seconds_) {
     costs.push_back({.sequence_seconds = seconds.value_or(fastest.value_or(1))});
   }

@@ -30,7 +30,7 @@ class DeviceBalance {
 
  private:
   // Returns the cost by device. A device without a measured time counts as fast as the fastest.
-  std::vector<DeviceCost> costs() const;
+  std::vector<heterogeneity::DeviceCost> costs() const;
 
   std::vector<std::optional<double>> sequence_seconds_;  // moving average
   std::vector<int64_t> shares_;

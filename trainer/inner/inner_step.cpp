@@ -73,15 +73,15 @@ struct InnerStep::Step {
   }
   // Returns what the norms show, of which the sum counts `coefficient` of its parts in the gradient
   // of the update.
-  std::optional<GradientNoise> noise(double coefficient) const {
-    std::vector<MeanGradient> parts;
+  std::optional<heterogeneity::GradientNoise> noise(double coefficient) const {
+    std::vector<heterogeneity::MeanGradient> parts;
     for (const auto& one : done) {
       if (one.part) parts.push_back(*one.part);
     }
     // Without the sum of all sites there is no whole.
     if (parts.empty() || coefficient <= 0) return std::nullopt;
     const auto examples = static_cast<double>(batch.examples);
-    const MeanGradient whole{examples / coefficient, norms.front() * norms.front()};
+    const heterogeneity::MeanGradient whole{examples / coefficient, norms.front() * norms.front()};
     return noise_of_step(parts, whole, examples);
   }
   // All updating devices have summed the same gradients, so the first norm is everybody's.

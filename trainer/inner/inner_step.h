@@ -57,7 +57,7 @@ struct StepResult {
   double across_seconds = 0;  // the step's wait for other sites' gradients
   // Of the first micro-batch of each device against the gradient of the update; nullopt if that is
   // all there is, or nothing was measured.
-  std::optional<GradientNoise> noise = {};
+  std::optional<heterogeneity::GradientNoise> noise = {};
 };
 
 class InnerStep {

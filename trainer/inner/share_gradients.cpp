@@ -46,7 +46,8 @@ class SquaredNorm {
 
 // Returns the mean gradient of `examples` of the batch, whose part of the batch's mean has this
 // squared norm.
-MeanGradient mean_of_part(int64_t examples, double squared_norm, const BatchView& batch) {
+heterogeneity::MeanGradient mean_of_part(int64_t examples, double squared_norm,
+                                         const BatchView& batch) {
   const double share = static_cast<double>(examples) / static_cast<double>(batch.examples);
   return {static_cast<double>(examples), squared_norm / (share * share)};
 }

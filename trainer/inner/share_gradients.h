@@ -26,7 +26,7 @@ struct ShareResult {
   double loss = 0;     // the share's part of the batch's mean
   double seconds = 0;  // without those spent in `ready`
   // With measures_noise, of the first micro-batch; nullopt for an empty share.
-  std::optional<MeanGradient> part = {};
+  std::optional<heterogeneity::MeanGradient> part = {};
 };
 
 // Writes the gradient of the share's part of the batch's mean loss to the model's gradients; zeros

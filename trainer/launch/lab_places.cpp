@@ -28,14 +28,14 @@ int open_namespace(int64_t pid) {
   return -1;
 }
 
-LabFile read_lab(const fs::path& file) {
+wan::LabFile read_lab(const fs::path& file) {
   if (!fs::exists(file)) {
     throw ConfigError(
         fmt::format("--lab {}: no such file: start a lab with scripts/wan_lab and give the "
                     "lab.json of its folder",
                     file.string()));
   }
-  return read_json<LabFile>(load_json(file), file.string());
+  return read_json<wan::LabFile>(load_json(file), file.string());
 }
 
 }  // namespace

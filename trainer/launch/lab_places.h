@@ -25,7 +25,7 @@ class LabPlaces {
   int network_namespace(std::size_t site) const { return namespaces_[site]; }
 
  private:
-  LabFile lab_;
+  wan::LabFile lab_;
   std::vector<int> namespaces_;
 };
 

@@ -264,7 +264,7 @@ bool goes_on(const std::vector<Launched>& launched, const std::optional<int64_t>
 // Until when the others may run after a process has failed.
 struct Grace {
   // A loss is noticed after lost_after_seconds and a heartbeat.
-  explicit Grace(const Deadlines& run)
+  explicit Grace(const wan::Deadlines& run)
       : pauses(run.pause_seconds > 0),
         notice_seconds(run.lost_after_seconds + run.heartbeat_seconds),
         end_seconds(notice_seconds + run.checkpoint_seconds + run.leave_seconds) {}
@@ -340,7 +340,7 @@ int launch(const LaunchRequest& request, const std::stop_token& stop) {
     fmt::print(stderr, "the run's page: {}\n", page->url());
   }
   start(launched);
-  const Grace grace(cluster.run ? cluster.run->deadlines : Deadlines{});
+  const Grace grace(cluster.run ? cluster.run->deadlines : wan::Deadlines{});
   const auto min_sites = cluster.run ? cluster.run->min_sites : std::nullopt;
   const auto* failed = watch(launched, grace, min_sites, stop);
   if (failed == nullptr) return 0;

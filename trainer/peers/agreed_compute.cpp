@@ -29,13 +29,14 @@ ComputeType own_compute(ComputeType asked, const SiteConfig& site) {
 }
 
 ComputeType agreed_compute(ComputeType asked, const SiteConfig& own, const View& view,
-                           Store& store) {
+                           wan::Store& store) {
   if (asked != ComputeType::kAuto) return asked;
   store.put(key_of(own.name), std::string(name_of(own_compute(asked, own))));
   return known_compute(asked, view.members, store);
 }
 
-ComputeType known_compute(ComputeType asked, const std::vector<std::string>& sites, Store& store) {
+ComputeType known_compute(ComputeType asked, const std::vector<std::string>& sites,
+                          wan::Store& store) {
   if (asked != ComputeType::kAuto) return asked;
   const bool gpu_somewhere = std::ranges::any_of(sites, [&](const std::string& site) {
     return store.get(key_of(site)) == name_of(ComputeType::kBF16);

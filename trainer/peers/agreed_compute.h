@@ -16,10 +16,11 @@ ComputeType own_compute(ComputeType asked, const SiteConfig& site);
 // fp32. All members must call it; they exchange their own types through `store`. Throws PeerError
 // as `store` does.
 ComputeType agreed_compute(ComputeType asked, const SiteConfig& own, const View& view,
-                           Store& store);
+                           wan::Store& store);
 
 // Returns the type on which `sites` agreed when the run began, for a site that joins later.
-ComputeType known_compute(ComputeType asked, const std::vector<std::string>& sites, Store& store);
+ComputeType known_compute(ComputeType asked, const std::vector<std::string>& sites,
+                          wan::Store& store);
 
 // Returns whether the site has a GPU and computes in fp32, which leaves most of its speed unused.
 // kSlowComputeText is the warning for this case.

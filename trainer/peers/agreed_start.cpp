@@ -12,7 +12,7 @@
 namespace farstep {
 
 void require_same_start(const std::string& theta_hash, const std::string& remedy, const View& view,
-                        Store& store) {
+                        wan::Store& store) {
   const auto key = [&](const std::string& site) {
     return fmt::format("{}/start/{}", view.generation, site);
   };

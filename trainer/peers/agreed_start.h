@@ -12,6 +12,6 @@ namespace farstep {
 // call it; they exchange their checksums through `store`. Otherwise throws a DataError with each
 // site's checksum and `remedy`, at all members. Throws PeerError as `store` does.
 void require_same_start(const std::string& theta_hash, const std::string& remedy, const View& view,
-                        Store& store);
+                        wan::Store& store);
 
 }  // namespace farstep

@@ -16,12 +16,12 @@ namespace {
 class OverLinks : public ConnectedExchange {
  public:
   explicit OverLinks(const ExchangeGround& ground) : exchange_(ground.links) {}
-  Exchange& exchange() override { return exchange_; }
-  SocketBytes own_bytes() override { return {}; }
+  outer_optimizer::Exchange& exchange() override { return exchange_; }
+  wan::SocketBytes own_bytes() override { return {}; }
   void abort(const std::string& /*site*/, const std::string& /*reason*/) override {}
 
  private:
-  DirectExchange exchange_;
+  outer_optimizer::DirectExchange exchange_;
 };
 
 class OverRing : public ConnectedExchange {
@@ -29,15 +29,15 @@ class OverRing : public ConnectedExchange {
   explicit OverRing(const ExchangeGround& ground)
       : ring_(ground.mesh, ground.stall_seconds, ground.store),
         exchange_(ring_, ground.mesh.rank) {}
-  Exchange& exchange() override { return exchange_; }
-  SocketBytes own_bytes() override { return ring_.socket_bytes(); }
+  outer_optimizer::Exchange& exchange() override { return exchange_; }
+  wan::SocketBytes own_bytes() override { return ring_.socket_bytes(); }
   void abort(const std::string& site, const std::string& reason) override {
     ring_.abort(site, reason);
   }
 
  private:
-  GlooRing ring_;
-  RingExchange exchange_;
+  wan::GlooRing ring_;
+  outer_optimizer::RingExchange exchange_;
 };
 
 template <typename Kind>
@@ -46,20 +46,21 @@ std::unique_ptr<ConnectedExchange> make(const ExchangeGround& ground) {
 }
 
 struct ExchangeRow {
-  ExchangeKind kind;
+  outer_optimizer::ExchangeKind kind;
   std::unique_ptr<ConnectedExchange> (*make)(const ExchangeGround& ground);
 };
 
 // Parameter servers are the direct exchange with partitions for the servers only.
 constexpr std::array kExchanges{
-    ExchangeRow{ExchangeKind::kDirect, make<OverLinks>},
-    ExchangeRow{ExchangeKind::kParameterServer, make<OverLinks>},
-    ExchangeRow{ExchangeKind::kRing, make<OverRing>},
+    ExchangeRow{outer_optimizer::ExchangeKind::kDirect, make<OverLinks>},
+    ExchangeRow{outer_optimizer::ExchangeKind::kParameterServer, make<OverLinks>},
+    ExchangeRow{outer_optimizer::ExchangeKind::kRing, make<OverRing>},
 };
 
 }  // namespace
 
-std::unique_ptr<ConnectedExchange> make_exchange(ExchangeKind kind, const ExchangeGround& ground) {
+std::unique_ptr<ConnectedExchange> make_exchange(outer_optimizer::ExchangeKind kind,
+                                                 const ExchangeGround& ground) {
   const auto row = std::ranges::find(kExchanges, kind, &ExchangeRow::kind);
   FARSTEP_CHECK(row != kExchanges.end(), "exchange {} has no row", name_of(kind));
   return row->make(ground);

@@ -16,9 +16,9 @@ namespace farstep {
 class ConnectedExchange {
  public:
   virtual ~ConnectedExchange() = default;
-  virtual Exchange& exchange() = 0;
+  virtual outer_optimizer::Exchange& exchange() = 0;
   // Returns the kernel's byte counts of the connections besides the links.
-  virtual SocketBytes own_bytes() = 0;
+  virtual wan::SocketBytes own_bytes() = 0;
   // Makes every transfer over these connections, present or future, fail with PeerError(site,
   // reason). Thread-safe.
   virtual void abort(const std::string& site, const std::string& reason) = 0;
@@ -26,13 +26,14 @@ class ConnectedExchange {
 
 // The members' connections, from which an exchange is made. Both references must outlive it.
 struct ExchangeGround {
-  Transport& links;
-  const MeshOptions& mesh;
+  wan::Transport& links;
+  const wan::MeshOptions& mesh;
   double stall_seconds = 60;
-  Store& store;
+  wan::Store& store;
 };
 
 // Makes the exchange of this kind. All members must call it at the same time. Throws PeerError.
-std::unique_ptr<ConnectedExchange> make_exchange(ExchangeKind kind, const ExchangeGround& ground);
+std::unique_ptr<ConnectedExchange> make_exchange(outer_optimizer::ExchangeKind kind,
+                                                 const ExchangeGround& ground);
 
 }  // namespace farstep

@@ -12,11 +12,11 @@ constexpr const char* kKey = "data_facts";
 
 }  // namespace
 
-void tell_data_facts(const Json& facts, Store& store) {
+void tell_data_facts(const Json& facts, wan::Store& store) {
   store.put(kKey, facts.dump());
 }
 
-Json told_data_facts(const std::string& master, Store& store) {
+Json told_data_facts(const std::string& master, wan::Store& store) {
   const auto text = store.get(kKey);
   try {
     return parse_untrusted(text, "the message", {.depth = 8, .members = 64, .values = 100'000});

@@ -10,10 +10,10 @@
 namespace farstep {
 
 // Tells the other sites. Throws PeerError as `store` does.
-void tell_data_facts(const Json& facts, Store& store);
+void tell_data_facts(const Json& facts, wan::Store& store);
 
 // Waits for what `master` tells, and returns it. Throws PeerError as `store` does, or if it is not
 // JSON.
-Json told_data_facts(const std::string& master, Store& store);
+Json told_data_facts(const std::string& master, wan::Store& store);
 
 }  // namespace farstep

@@ -14,7 +14,7 @@ namespace farstep {
 
 Json own_profile(const SiteConfig& site) {
   if (site.profile.empty()) return nullptr;
-  const auto profile = site_profile_from_json(load_json(site.profile), site.profile);
+  const auto profile = heterogeneity::site_profile_from_json(load_json(site.profile), site.profile);
   if (profile.site != site.name) {
     JsonPath{site.profile, "site"}.fail(
         fmt::format("is '{}'; this site is '{}'", profile.site, site.name));
@@ -24,20 +24,21 @@ Json own_profile(const SiteConfig& site) {
 
 namespace {
 
-std::string source_of(const SiteKnowledge& site) {
+std::string source_of(const heterogeneity::SiteKnowledge& site) {
   return "the profile of site " + site.site;
 }
 
-std::vector<SiteKnowledge> profiled_sites(const RunConfig& run, const Welcome& welcome) {
+std::vector<heterogeneity::SiteKnowledge> profiled_sites(const RunConfig& run,
+                                                         const wan::Welcome& welcome) {
   auto sites = sites_of(run.sites);
   for (const auto& first : welcome.first_sites) {
-    auto site = std::ranges::find(sites, first.site, &SiteKnowledge::site);
+    auto site = std::ranges::find(sites, first.site, &heterogeneity::SiteKnowledge::site);
     if (site == sites.end()) {
-      site = sites.insert(site, SiteKnowledge{});
+      site = sites.insert(site, heterogeneity::SiteKnowledge{});
       site->site = first.site;
     }
     if (!first.profile.is_null()) {
-      site->profile = site_profile_from_json(first.profile, source_of(*site));
+      site->profile = heterogeneity::site_profile_from_json(first.profile, source_of(*site));
     }
   }
   return sites;
@@ -45,8 +46,9 @@ std::vector<SiteKnowledge> profiled_sites(const RunConfig& run, const Welcome& w
 
 }  // namespace
 
-std::vector<SiteKnowledge> known_sites(const RunConfig& run, const Welcome& welcome,
-                                       const ProfiledModel& model) {
+std::vector<heterogeneity::SiteKnowledge> known_sites(const RunConfig& run,
+                                                      const wan::Welcome& welcome,
+                                                      const heterogeneity::ProfiledModel& model) {
   auto sites = profiled_sites(run, welcome);
   // Figures of another model would give a wrong plan, and nobody would see why.
   for (const auto& site : sites) {
@@ -59,13 +61,13 @@ std::vector<SiteKnowledge> known_sites(const RunConfig& run, const Welcome& welc
   return sites;
 }
 
-std::optional<int64_t> planned_lanes(const RunConfig& run, const Welcome& welcome) {
+std::optional<int64_t> planned_lanes(const RunConfig& run, const wan::Welcome& welcome) {
   if (!run.plan.wan_target) return std::nullopt;
   return lanes_for(profiled_sites(run, welcome));
 }
 
-std::vector<std::optional<double>> known_sequence_seconds(const std::optional<SiteProfile>& profile,
-                                                          std::size_t num_devices) {
+std::vector<std::optional<double>> known_sequence_seconds(
+    const std::optional<heterogeneity::SiteProfile>& profile, std::size_t num_devices) {
   std::vector<std::optional<double>> seconds(num_devices);
   if (!profile) return seconds;
   for (std::size_t i = 0; i < std::min(num_devices, profile->devices.size()); ++i) {

@@ -17,14 +17,15 @@ namespace farstep {
 
 namespace {
 
-MeshOptions mesh_of(const View& view, const LinkOptions& options) {
+wan::MeshOptions mesh_of(const View& view, const LinkOptions& options) {
   const auto& network = options.network;
   auto* secure_port = options.secure_port;
   const auto rank = static_cast<int>(view.self);
   return {.rank = rank,
           .sites = view.members,
-          .address = secure_port != nullptr ? loopback_ip(rank)
-                                            : resolve_address(network.address, network.interface),
+          .address = secure_port != nullptr
+                         ? wan::loopback_ip(rank)
+                         : wan::resolve_address(network.address, network.interface),
           .port = secure_port != nullptr ? 0 : static_cast<int>(network.port),
           .lanes = options.lanes,
           .congestion_control = network.congestion_control,
@@ -34,49 +35,50 @@ MeshOptions mesh_of(const View& view, const LinkOptions& options) {
           .relay = secure_port != nullptr ? &secure_port->gateway() : nullptr};
 }
 
-NetworkFindings check(const MeshOptions& mesh, SecurePort* secure_port, Member& member) {
+wan::NetworkFindings check(const wan::MeshOptions& mesh, SecurePort* secure_port,
+                           wan::Member& member) {
   if (secure_port == nullptr) return check_network(mesh, member);
   return check_tunnels(mesh, secure_port->reached_at(), secure_port->gateway(), member);
 }
 
 // Returns the ways to the peers. A member's error may end in another try, and so in no message.
-std::vector<PeerLink> ways_to_peers(const MeshOptions& mesh, const LinkOptions& options,
-                                    Member& member) {
+std::vector<wan::PeerLink> ways_to_peers(const wan::MeshOptions& mesh, const LinkOptions& options,
+                                         wan::Member& member) {
   const auto found = check(mesh, options.secure_port, member);
-  if (options.stage == LinkStage::kRun) {
+  if (options.stage == wan::LinkStage::kRun) {
     for (const auto& fault : found.faults) spdlog::warn("{}", fault.text);
   }
   require_links(found.faults, mesh, options.stage);
   return found.links;
 }
 
-std::unique_ptr<Transport> emulate_links(std::unique_ptr<Transport> inner,
-                                         const LinkOptions& options, Clock& clock) {
+std::unique_ptr<wan::Transport> emulate_links(std::unique_ptr<wan::Transport> inner,
+                                              const LinkOptions& options, Clock& clock) {
   const auto& emulate = options.network.emulate;
   if (!emulate) return inner;
   constexpr double kUnlimited = std::numeric_limits<double>::infinity();
   spdlog::info("links are emulated: {}", to_json(*emulate).dump());
   // A link has no rate of its own here: the config states what the site sends to all peers
   // together.
-  const LinkShape shape{.rate_bits_per_second = kUnlimited,
-                        .delay_seconds = emulate->delay_seconds,
-                        .loss = emulate->loss};
-  const ShapedTransport::Options shaped{
+  const wan::LinkShape shape{.rate_bits_per_second = kUnlimited,
+                             .delay_seconds = emulate->delay_seconds,
+                             .loss = emulate->loss};
+  const wan::ShapedTransport::Options shaped{
       .uplink_bits_per_second = emulate->rate_bits_per_second.value_or(kUnlimited),
       .stall_seconds = options.stall_seconds,
       .seed = options.seed};
-  return std::make_unique<ShapedTransport>(std::move(inner), shape, shaped, clock);
+  return std::make_unique<wan::ShapedTransport>(std::move(inner), shape, shaped, clock);
 }
 
 }  // namespace
 
-Links::Links(const View& view, const LinkOptions& options, Member& member, Clock& clock)
+Links::Links(const View& view, const LinkOptions& options, wan::Member& member, Clock& clock)
     : member_(member), stall_seconds_(options.stall_seconds), mesh_(mesh_of(view, options)) {
   // Before Gloo connects, because Gloo's errors name neither the site nor a remedy.
   const auto found = ways_to_peers(mesh_, options, member_);
-  transport_ = emulate_links(std::make_unique<GlooTransport>(mesh_, found, stall_seconds_, member_),
-                             options, clock);
-  meters_ = std::make_unique<LinkMeters>(*transport_);
+  transport_ = emulate_links(
+      std::make_unique<wan::GlooTransport>(mesh_, found, stall_seconds_, member_), options, clock);
+  meters_ = std::make_unique<wan::LinkMeters>(*transport_);
   // Only now, because the listener uses the transport.
   abort_when_a_peer_is_lost();
   for (std::size_t peer = 0; peer < found.size(); ++peer) {
@@ -90,7 +92,7 @@ Links::~Links() {
   member_.on_peer_lost(0, {});  // the listener aborts transport_, which ends here
 }
 
-void Links::make_exchange(ExchangeKind kind) {
+void Links::make_exchange(outer_optimizer::ExchangeKind kind) {
   // The listener runs on the member's thread.
   member_.on_peer_lost(0, {});  // the listener reads exchange_, which is being made
   exchange_ = farstep::make_exchange(

@@ -26,7 +26,7 @@ class SecurePort;
 
 // The settings of the links of a view.
 struct LinkOptions {
-  LinkStage stage = LinkStage::kStart;
+  wan::LinkStage stage = wan::LinkStage::kStart;
   NetworkConfig network;              // of this site
   int lanes = 1;                      // connections between two sites
   SecurePort* secure_port = nullptr;  // null: plain TCP
@@ -40,19 +40,19 @@ class Links {
   // Checks that all members can reach each other, then connects to them. The links are emulated if
   // the site's config says so. All members must call it at the same time. `member` and `clock` must
   // outlive this. Throws PeerError, and as require_links() says a ConfigError.
-  Links(const View& view, const LinkOptions& options, Member& member, Clock& clock);
+  Links(const View& view, const LinkOptions& options, wan::Member& member, Clock& clock);
   ~Links();
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
 
   // Makes the exchange of this kind: over the links, or over connections of its own. All members
   // must call it at the same time, once. Throws PeerError.
-  void make_exchange(ExchangeKind kind);
+  void make_exchange(outer_optimizer::ExchangeKind kind);
   // Valid after make_exchange().
-  Exchange& exchange() { return exchange_->exchange(); }
+  outer_optimizer::Exchange& exchange() { return exchange_->exchange(); }
 
   // The transport of the links, for other messages than the exchange's.
-  Transport& transport() { return *transport_; }
+  wan::Transport& transport() { return *transport_; }
 
   // As in Peers. Of connections besides the links the kernel's byte counts are taken as payload.
   LinkUse uplink() const;
@@ -65,11 +65,11 @@ class Links {
  private:
   void abort_when_a_peer_is_lost();
 
-  Member& member_;
+  wan::Member& member_;
   const double stall_seconds_;
-  const MeshOptions mesh_;
-  std::unique_ptr<Transport> transport_;
-  std::unique_ptr<LinkMeters> meters_;
+  const wan::MeshOptions mesh_;
+  std::unique_ptr<wan::Transport> transport_;
+  std::unique_ptr<wan::LinkMeters> meters_;
   std::unique_ptr<ConnectedExchange> exchange_;
   bool over_links_ = true;  // exchange_'s bytes are the links'
 };

@@ -19,7 +19,7 @@ namespace farstep {
 
 // The use of a link or of the uplink since it was made, and the measured speed of its messages.
 struct LinkUse {
-  LinkState state;
+  wan::LinkState state;
   std::optional<double> bits_per_second;  // nullopt until a measurement exists
 };
 
@@ -33,13 +33,13 @@ class Peers {
   // whether it is. Called between two rounds.
   virtual bool adopt(int64_t generation, const std::vector<std::string>& members) = 0;
   // Returns the views that have begun up to the present one, oldest first, each once.
-  virtual std::vector<ViewMessage> take_new_views() = 0;
+  virtual std::vector<wan::ViewMessage> take_new_views() = 0;
   // Returns the coordinator's requests to hand over the state after `round`. Drops those for an
   // older one, and keeps those for a newer one. A request that no offer follows comes again.
-  virtual std::vector<DonateMessage> take_state_requests(int64_t round) = 0;
-  virtual Rendezvous& rendezvous() = 0;
+  virtual std::vector<wan::DonateMessage> take_state_requests(int64_t round) = 0;
+  virtual wan::Rendezvous& rendezvous() = 0;
   // The exchanges by which members average their deltas.
-  virtual Exchanges& exchanges() = 0;
+  virtual outer_optimizer::Exchanges& exchanges() = 0;
 
   // The use of all links together.
   virtual LinkUse uplink() const = 0;
@@ -52,7 +52,7 @@ class Peers {
   // Sets the activity that the next heartbeats report.
   virtual void set_activity(int64_t round, int64_t step, const std::string& text) = 0;
   // Sends a round's figures to the coordinator; does not wait.
-  virtual void report(const MetricsMessage& metrics) = 0;
+  virtual void report(const wan::MetricsMessage& metrics) = 0;
   // Returns whether the run cannot continue with this view; does not wait.
   virtual bool has_failed() const = 0;
   // Throws PeerError or InternalError if has_failed().

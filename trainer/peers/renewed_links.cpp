@@ -10,7 +10,7 @@
 
 namespace farstep {
 
-Exchange& RenewedLinks::among(const View& view) {
+outer_optimizer::Exchange& RenewedLinks::among(const View& view) {
   {
     const std::lock_guard lock(mutex_);
     if (links_ && view == view_) return links_->exchange();
@@ -25,7 +25,7 @@ Exchange& RenewedLinks::among(const View& view) {
   return links_->exchange();
 }
 
-Transport& RenewedLinks::connections(const View& view) {
+wan::Transport& RenewedLinks::connections(const View& view) {
   const std::lock_guard lock(mutex_);
   FARSTEP_CHECK(links_ && view == view_, "no links of generation {}", view.generation);
   return links_->transport();

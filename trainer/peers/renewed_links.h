@@ -18,7 +18,7 @@
 
 namespace farstep {
 
-class RenewedLinks : public Exchanges {
+class RenewedLinks : public outer_optimizer::Exchanges {
  public:
   // Makes the links of a view, with their exchange. Throws as Links().
   using Connect = std::function<std::unique_ptr<Links>(const View&)>;
@@ -28,8 +28,8 @@ class RenewedLinks : public Exchanges {
 
   // Makes the links of `view` if there are none yet. Closes the links of an older view before it
   // makes those of `view`. If that fails, there are no links until the next call.
-  Exchange& among(const View& view) override;
-  Transport& connections(const View& view) override;
+  outer_optimizer::Exchange& among(const View& view) override;
+  wan::Transport& connections(const View& view) override;
 
   // As in Peers, since the first view. links() is for the members of `view`, by place.
   LinkUse uplink() const;
@@ -43,11 +43,11 @@ class RenewedLinks : public Exchanges {
 
   const Connect connect_;
   mutable std::mutex mutex_;
-  View view_;                                // guarded by mutex_, as are all members below
-  std::unique_ptr<Links> links_;             // of view_; null while others are being made
-  bool has_links_of_pairs_ = false;          // of the newest links
-  LinkState closed_uplink_;                  // of all links that were closed
-  std::map<std::string, LinkState> closed_;  // the same by site
+  View view_;                                     // guarded by mutex_, as are all members below
+  std::unique_ptr<Links> links_;                  // of view_; null while others are being made
+  bool has_links_of_pairs_ = false;               // of the newest links
+  wan::LinkState closed_uplink_;                  // of all links that were closed
+  std::map<std::string, wan::LinkState> closed_;  // the same by site
 };
 
 }  // namespace farstep

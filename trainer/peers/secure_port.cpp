@@ -14,14 +14,14 @@ namespace {
 constexpr const char* kControlService = "control";
 constexpr const char* kEndpointField = "coordinator.endpoint";
 
-SocketAddress address_of(const std::string& endpoint) {
-  const auto [host, port] = parse_endpoint(kEndpointField, endpoint);
-  return {ip_of_host(kEndpointField, host), port};
+wan::SocketAddress address_of(const std::string& endpoint) {
+  const auto [host, port] = wan::parse_endpoint(kEndpointField, endpoint);
+  return {wan::ip_of_host(kEndpointField, host), port};
 }
 
 void warn_of_plain_links(const SiteConfig& site) {
-  const auto ip = resolve_address(site.network.address, site.network.interface);
-  if (SocketAddress(ip, 0).is_loopback()) return;
+  const auto ip = wan::resolve_address(site.network.address, site.network.interface);
+  if (wan::SocketAddress(ip, 0).is_loopback()) return;
   spdlog::warn(
       "network.keys is not set: all traffic is plain TCP, and whoever reaches the ports can take "
       "part or read the model. That is for private networks only; `farstep keys` makes keys");
@@ -32,13 +32,14 @@ std::optional<std::string> reached_ip(const NetworkConfig& network) {
   if (network.address.empty() && network.interface.empty()) return std::nullopt;
   // Behind a router it is not an address of this machine.
   if (!network.listen.empty() && network.interface.empty()) {
-    return ip_of_host("network.address", network.address);
+    return wan::ip_of_host("network.address", network.address);
   }
-  return resolve_address(network.address, network.interface);
+  return wan::resolve_address(network.address, network.interface);
 }
 
 // A site that hosts the coordinator has its endpoint's port, so that there is one.
-SocketAddress listening_address(const SiteConfig& site, const std::optional<std::string>& reached) {
+wan::SocketAddress listening_address(const SiteConfig& site,
+                                     const std::optional<std::string>& reached) {
   const auto& network = site.network;
   const auto port = static_cast<int>(network.port);
   if (const auto hosted = site.hosted_coordinator()) {
@@ -50,15 +51,15 @@ SocketAddress listening_address(const SiteConfig& site, const std::optional<std:
           port, endpoint.port()));
     }
     if (network.listen.empty()) return endpoint;
-    return {ip_of_host("network.listen", network.listen), endpoint.port()};
+    return {wan::ip_of_host("network.listen", network.listen), endpoint.port()};
   }
-  if (!network.listen.empty()) return {ip_of_host("network.listen", network.listen), port};
+  if (!network.listen.empty()) return {wan::ip_of_host("network.listen", network.listen), port};
   return {reached.value_or("127.0.0.1"), port};
 }
 
 void require_own_keys(const SiteConfig& site) {
   const auto& folder = site.network.keys;
-  const auto named = Credentials::from_folder(folder).identity().site;
+  const auto named = wan::Credentials::from_folder(folder).identity().site;
   if (named == site.name) return;
   throw ConfigError(fmt::format("network.keys: {} has the keys of site {}, and this is site {}",
                                 folder, named, site.name));
@@ -66,14 +67,14 @@ void require_own_keys(const SiteConfig& site) {
 
 }  // namespace
 
-SocketAddress proven_secure_address(const SiteConfig& site) {
+wan::SocketAddress proven_secure_address(const SiteConfig& site) {
   require_own_keys(site);
   const auto address = listening_address(site, reached_ip(site.network));
   const auto hosted = site.hosted_coordinator();
   try {
-    listen_tcp(address);
-  } catch (const TcpError& error) {
-    throw_cannot_listen(
+    wan::listen_tcp(address);
+  } catch (const wan::TcpError& error) {
+    wan::throw_cannot_listen(
         error.error(),
         fmt::format("{}: cannot listen on {} ({}): choose another port, or end the process that "
                     "listens there",
@@ -95,9 +96,9 @@ std::unique_ptr<SecurePort> SecurePort::open(const SiteConfig& site, const Clock
                                       clock);
 }
 
-SecurePort::SecurePort(const std::filesystem::path& keys, const SocketAddress& address,
+SecurePort::SecurePort(const std::filesystem::path& keys, const wan::SocketAddress& address,
                        const std::optional<std::string>& reached_ip, const Clock& clock)
-    : gateway_(address, Credentials::from_folder(keys), clock) {
+    : gateway_(address, wan::Credentials::from_folder(keys), clock) {
   if (reached_ip) reached_at_.emplace(*reached_ip, gateway_.port());
 }
 
@@ -105,7 +106,7 @@ void SecurePort::offer_coordinator(const std::string& endpoint) {
   offer_ = gateway_.offer_to_all(kControlService, address_of(endpoint));
 }
 
-ControlSocket::Visitors SecurePort::visitors(const std::string& own) {
+wan::ControlSocket::Visitors SecurePort::visitors(const std::string& own) {
   return [this, own](const std::string& ip) -> std::optional<std::string> {
     if (ip == "127.0.0.1" && !own.empty()) return own;
     return gateway_.visitor(ip);
@@ -113,13 +114,13 @@ ControlSocket::Visitors SecurePort::visitors(const std::string& own) {
 }
 
 std::string SecurePort::failure(const std::string& site) {
-  return gateway_.connect(site, kControlLane, deadline_after(0));
+  return gateway_.connect(site, wan::kControlLane, wan::deadline_after(0));
 }
 
 std::string SecurePort::way_to_coordinator(const CoordinatorPlace& coordinator) {
   const auto& [endpoint, site] = coordinator;
-  gateway_.know_for_lane(site, kControlLane, address_of(endpoint));
-  ways_.push_back(gateway_.way_to(site, kControlLane, kControlService, "127.0.0.1"));
+  gateway_.know_for_lane(site, wan::kControlLane, address_of(endpoint));
+  ways_.push_back(gateway_.way_to(site, wan::kControlLane, kControlService, "127.0.0.1"));
   return "tcp://" + ways_.back().address.text();
 }
 

@@ -25,28 +25,28 @@ class SecurePort {
 
   // Listens at `address` with the keys of a folder. Peers connect to `reached_ip` and the same
   // port; nullopt: they cannot.
-  SecurePort(const std::filesystem::path& keys, const SocketAddress& address,
+  SecurePort(const std::filesystem::path& keys, const wan::SocketAddress& address,
              const std::optional<std::string>& reached_ip, const Clock& clock);
 
-  Gateway& gateway() { return gateway_; }
+  wan::Gateway& gateway() { return gateway_; }
   // Where peers can connect to this site; nullopt: nowhere.
-  const std::optional<SocketAddress>& reached_at() const { return reached_at_; }
+  const std::optional<wan::SocketAddress>& reached_at() const { return reached_at_; }
 
   // Lets the sites of the run reach the coordinator that listens at `endpoint` on this machine.
   void offer_coordinator(const std::string& endpoint);
   // Tells a coordinator whose connection comes from an address. `own`: the site in this process,
   // which connects from 127.0.0.1; empty if there is none.
-  ControlSocket::Visitors visitors(const std::string& own);
+  wan::ControlSocket::Visitors visitors(const std::string& own);
   // Returns why a coordinator cannot be reached; empty if it can, or that is not known.
   std::string failure(const std::string& site);
   // Returns the endpoint on this machine that leads to a coordinator elsewhere.
   std::string way_to_coordinator(const CoordinatorPlace& coordinator);
 
  private:
-  Gateway gateway_;
-  std::optional<SocketAddress> reached_at_;
+  wan::Gateway gateway_;
+  std::optional<wan::SocketAddress> reached_at_;
   std::shared_ptr<const void> offer_;  // of the coordinator, where it is hosted
-  std::vector<Way> ways_;              // to coordinators elsewhere
+  std::vector<wan::Way> ways_;         // to coordinators elsewhere
 };
 
 // Where a coordinator behind a secure port listens.
@@ -54,6 +54,6 @@ inline constexpr const char* kBehindSecurePort = "tcp://127.0.0.1:0";
 
 // Returns where a site with network.keys would listen, after a proof that it can: its keys are
 // whole and its own, and the port is free. Throws ConfigError, DataError and PeerError.
-SocketAddress proven_secure_address(const SiteConfig& site);
+wan::SocketAddress proven_secure_address(const SiteConfig& site);
 
 }  // namespace farstep

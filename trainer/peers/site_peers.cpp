@@ -21,7 +21,7 @@ RunConfig own_run(const LoadedSite& loaded) {
   return loaded.run ? run_config_from_json(*loaded.run, loaded.run_file) : RunConfig{};
 }
 
-std::vector<std::string> names_of(const std::vector<FirstSite>& sites) {
+std::vector<std::string> names_of(const std::vector<wan::FirstSite>& sites) {
   std::vector<std::string> names;
   for (const auto& site : sites) names.push_back(site.site);
   return names;
@@ -46,8 +46,9 @@ void require_links_fit(const RunConfig& run, const SiteConfig& site) {
                   name_of(exchange)));
 }
 
-std::unique_ptr<SitePeers> SitePeers::join(const LoadedSite& loaded, const JoinRequest& request,
-                                           Clock& clock, const std::stop_token& stop,
+std::unique_ptr<SitePeers> SitePeers::join(const LoadedSite& loaded,
+                                           const wan::JoinRequest& request, Clock& clock,
+                                           const std::stop_token& stop,
                                            const MembershipFiles& files,
                                            std::optional<double> wait_seconds) {
   std::unique_ptr<SitePeers> peers(new SitePeers(loaded, clock, files, wait_seconds));
@@ -58,8 +59,8 @@ std::unique_ptr<SitePeers> SitePeers::join(const LoadedSite& loaded, const JoinR
 }
 
 // Adds what may keep the coordinator from answering.
-std::optional<Welcome> SitePeers::register_site(const JoinRequest& request,
-                                                const std::stop_token& stop) {
+std::optional<wan::Welcome> SitePeers::register_site(const wan::JoinRequest& request,
+                                                     const std::stop_token& stop) {
   try {
     return member_->join(request, stop);
   } catch (const PeerError& error) {
@@ -72,7 +73,7 @@ std::optional<Welcome> SitePeers::register_site(const JoinRequest& request,
   }
 }
 
-void SitePeers::begin(const Welcome& welcome) {
+void SitePeers::begin(const wan::Welcome& welcome) {
   welcome_ = welcome;
   // From here on only the coordinator's copy of the run counts; the site's own file has been
   // compared to it.
@@ -94,8 +95,8 @@ SitePeers::SitePeers(const LoadedSite& loaded, Clock& clock, const MembershipFil
   if (site_.hosted_coordinator()) start_coordinator(own, files);
   auto deadlines = own.deadlines;
   if (wait_seconds) deadlines.join_seconds = *wait_seconds;
-  member_ =
-      std::make_unique<Member>(endpoints_of_member(), site_.name, deadlines, clock, files.term);
+  member_ = std::make_unique<wan::Member>(endpoints_of_member(), site_.name, deadlines, clock,
+                                          files.term);
   if (!files.records.empty()) member_->send_records(files.records);
 }
 
@@ -104,19 +105,19 @@ void SitePeers::start_coordinator(const RunConfig& run, const MembershipFiles& f
   const auto own = *site_.hosted_coordinator();
   const auto place = has_stand_bys() ? std::optional<int64_t>(own) : std::nullopt;
   if (!secure_port_) {
-    coordinator_ = std::make_unique<Coordinator>(coordinators[own].endpoint, served_run(run, place),
-                                                 run.deadlines, clock_, files.journal,
-                                                 ControlSocket::Visitors{}, files.copies);
+    coordinator_ = std::make_unique<wan::Coordinator>(
+        coordinators[own].endpoint, served_run(run, place), run.deadlines, clock_, files.journal,
+        wan::ControlSocket::Visitors{}, files.copies);
     return;
   }
-  coordinator_ = std::make_unique<Coordinator>(kBehindSecurePort, served_run(run, place),
-                                               run.deadlines, clock_, files.journal,
-                                               secure_port_->visitors(site_.name), files.copies);
+  coordinator_ = std::make_unique<wan::Coordinator>(
+      kBehindSecurePort, served_run(run, place), run.deadlines, clock_, files.journal,
+      secure_port_->visitors(site_.name), files.copies);
   secure_port_->offer_coordinator(coordinator_->endpoint());
 }
 
-std::vector<CoordinatorEndpoint> SitePeers::endpoints_of_member() {
-  std::vector<CoordinatorEndpoint> endpoints;
+std::vector<wan::CoordinatorEndpoint> SitePeers::endpoints_of_member() {
+  std::vector<wan::CoordinatorEndpoint> endpoints;
   const auto own = site_.hosted_coordinator();
   for (const auto& coordinator : site_.coordinators()) {
     endpoints.push_back({.endpoint = coordinator.endpoint, .shown = coordinator.endpoint});
@@ -144,10 +145,11 @@ int SitePeers::lanes(std::size_t members) const {
   if (!traits_of(run_.sync.exchange).over_links) return 1;
   if (run_.sync.lanes) return static_cast<int>(*run_.sync.lanes);
   const auto planned = planned_lanes(run_, welcome_);
-  return static_cast<int>(planned.value_or(lanes_for(static_cast<int64_t>(members))));
+  return static_cast<int>(planned.value_or(wan::lanes_for(static_cast<int64_t>(members))));
 }
 
-std::unique_ptr<Links> SitePeers::connect(const View& view, double stall_seconds, LinkStage stage) {
+std::unique_ptr<Links> SitePeers::connect(const View& view, double stall_seconds,
+                                          wan::LinkStage stage) {
   // Sites with one seed would lose the same packets at the same time.
   const LinkOptions options{.stage = stage,
                             .network = site_.network,
@@ -160,7 +162,7 @@ std::unique_ptr<Links> SitePeers::connect(const View& view, double stall_seconds
 }
 
 void SitePeers::open_exchanges() {
-  auto stage = is_newcomer() ? LinkStage::kJoin : LinkStage::kStart;
+  auto stage = is_newcomer() ? wan::LinkStage::kJoin : wan::LinkStage::kStart;
   links_ = std::make_unique<RenewedLinks>([this, stage](const View& view) mutable {
     const auto& deadlines = run_.deadlines;
     // A site that serves alone waits for the others' whole step, and one without data for the
@@ -170,7 +172,8 @@ void SitePeers::open_exchanges() {
             ? deadlines.transfer_stall_seconds
             : std::max(deadlines.transfer_stall_seconds, deadlines.laggard_seconds);
     auto links = connect(view, stall_seconds, stage);
-    stage = LinkStage::kRun;  // the site has been reached: what fails from here on may come back
+    stage =
+        wan::LinkStage::kRun;  // the site has been reached: what fails from here on may come back
     links->make_exchange(run_.sync.exchange);
     return links;
   });

@@ -44,7 +44,7 @@ class SitePeers : public Peers {
   // Returns null if a stop was requested before all had joined. `wait_seconds`: how long to wait
   // for the others, if not join_seconds of the own run file; then it throws NotJoinedError. `clock`
   // must outlive this. Throws ConfigError, DataError or PeerError.
-  static std::unique_ptr<SitePeers> join(const LoadedSite& loaded, const JoinRequest& request,
+  static std::unique_ptr<SitePeers> join(const LoadedSite& loaded, const wan::JoinRequest& request,
                                          Clock& clock, const std::stop_token& stop,
                                          const MembershipFiles& files = {},
                                          std::optional<double> wait_seconds = {});
@@ -55,7 +55,7 @@ class SitePeers : public Peers {
   // Makes links to the members of `view`, without an exchange. A transfer fails after
   // `stall_seconds` without progress. All members must call it at the same time. Throws as Links().
   std::unique_ptr<Links> connect(const View& view, double stall_seconds,
-                                 LinkStage stage = LinkStage::kStart);
+                                 wan::LinkStage stage = wan::LinkStage::kStart);
   // Makes links and exchange of the present view, and from here on those of each newer one. Called
   // as connect(), before exchanges and figures of links are used. A newcomer's first links are
   // those of the view in which it becomes a member. Throws as Links() at the start.
@@ -63,41 +63,42 @@ class SitePeers : public Peers {
 
   const View& view() const override { return view_; }
   bool adopt(int64_t generation, const std::vector<std::string>& members) override;
-  std::vector<ViewMessage> take_new_views() override {
+  std::vector<wan::ViewMessage> take_new_views() override {
     return member_->take_views(view_.generation);
   }
-  std::vector<DonateMessage> take_state_requests(int64_t round) override {
+  std::vector<wan::DonateMessage> take_state_requests(int64_t round) override {
     return member_->take_state_requests(round);
   }
-  Rendezvous& rendezvous() override { return *member_; }
-  Exchanges& exchanges() override { return *links_; }
+  wan::Rendezvous& rendezvous() override { return *member_; }
+  outer_optimizer::Exchanges& exchanges() override { return *links_; }
   LinkUse uplink() const override { return links_->uplink(); }
   std::vector<LinkUse> links() const override { return links_->links(view_); }
   void measure_links() override { links_->measure(); }
   void set_activity(int64_t round, int64_t step, const std::string& text) override {
     member_->set_activity(round, step, text);
   }
-  void report(const MetricsMessage& metrics) override { member_->report(metrics); }
+  void report(const wan::MetricsMessage& metrics) override { member_->report(metrics); }
   bool has_failed() const override { return member_->has_failed(); }
   void throw_if_failed() const override { member_->throw_if_failed(); }
 
   // The run config from the coordinator; inner.compute is the type that the sites agreed on.
   const RunConfig& run() const { return run_; }
-  const Welcome& welcome() const { return welcome_; }
+  const wan::Welcome& welcome() const { return welcome_; }
   // Whether this site has joined a run that goes on.
   bool is_newcomer() const { return welcome_.is_newcomer; }
   // Of a newcomer: Member::fetch().
-  std::optional<HandoverMessage> fetch(const FetchMessage& request, const std::stop_token& stop) {
+  std::optional<wan::HandoverMessage> fetch(const wan::FetchMessage& request,
+                                            const std::stop_token& stop) {
     return member_->fetch(request, stop);
   }
   // Of a donor: Member::offer_state(). Any thread may call it.
-  bool offer_state(const OfferMessage& offer, const std::stop_token& stop) {
+  bool offer_state(const wan::OfferMessage& offer, const std::stop_token& stop) {
     return member_->offer_state(offer, stop);
   }
   // The port of secure links; null if they are plain.
   SecurePort* secure_port() { return secure_port_.get(); }
   // The store through which the members exchange values.
-  Store& store() { return *member_; }
+  wan::Store& store() { return *member_; }
   double clock_offset_seconds() const { return member_->clock_offset_seconds(); }
   // Whether the run waits for lost sites, by the coordinator's last answer.
   bool is_paused() const { return member_->is_paused(); }
@@ -125,19 +126,20 @@ class SitePeers : public Peers {
   bool has_stand_bys() const { return site_.coordinators().size() > 1; }
   void start_coordinator(const RunConfig& run, const MembershipFiles& files);
   // Returns where this site's member finds the coordinators.
-  std::vector<CoordinatorEndpoint> endpoints_of_member();
-  std::optional<Welcome> register_site(const JoinRequest& request, const std::stop_token& stop);
+  std::vector<wan::CoordinatorEndpoint> endpoints_of_member();
+  std::optional<wan::Welcome> register_site(const wan::JoinRequest& request,
+                                            const std::stop_token& stop);
   // Takes over the run and the view that the coordinator handed out.
-  void begin(const Welcome& welcome);
+  void begin(const wan::Welcome& welcome);
   // Returns the number of connections between two sites, of which there are `members`.
   int lanes(std::size_t members) const;
 
   const SiteConfig site_;
   Clock& clock_;
-  std::unique_ptr<SecurePort> secure_port_;   // null in plain mode; outlives what uses it
-  std::unique_ptr<Coordinator> coordinator_;  // null unless this site hosts it
-  std::unique_ptr<Member> member_;
-  Welcome welcome_;
+  std::unique_ptr<SecurePort> secure_port_;        // null in plain mode; outlives what uses it
+  std::unique_ptr<wan::Coordinator> coordinator_;  // null unless this site hosts it
+  std::unique_ptr<wan::Member> member_;
+  wan::Welcome welcome_;
   RunConfig run_;
   View view_;
   std::unique_ptr<RenewedLinks> links_;  // null before open_exchanges()

@@ -8,7 +8,7 @@
 
 namespace farstep {
 
-DeviceHeap heap_of(at::Device gpu) {
+heterogeneity::DeviceHeap heap_of(at::Device gpu) {
   at::empty({1}, at::TensorOptions(gpu));  // initialises LibTorch's allocator
   auto* const allocator = at::getDeviceAllocator(gpu.type());
   return {.free_bytes =

@@ -8,6 +8,6 @@
 namespace farstep {
 
 // Returns the heap of a GPU that has been opened. Called by the thread that owns the device.
-DeviceHeap heap_of(at::Device gpu);
+heterogeneity::DeviceHeap heap_of(at::Device gpu);
 
 }  // namespace farstep

@@ -46,7 +46,8 @@ struct Factors {
   at::Tensor x, weight;
 };
 
-RunProducts prepare_products(const DeviceProducts& wanted, ProductType type, int64_t rows) {
+heterogeneity::RunProducts prepare_products(const DeviceProducts& wanted, ProductType type,
+                                            int64_t rows) {
   const auto options = at::TensorOptions(wanted.device).dtype(scalar_type(type));
   std::vector<Factors> factors;
   for (const auto& product : wanted.products) {
@@ -69,11 +70,11 @@ std::optional<double> measure_tflops(const DeviceProducts& wanted, ProductType t
   if (wanted.device.is_cpu() && type == ProductType::kTF32) return std::nullopt;
   const TF32Setting setting(type == ProductType::kTF32);
   const auto prepare = [&](int64_t rows) { return prepare_products(wanted, type, rows); };
-  return measure_tflops({.products = wanted.products,
-                         .rows = wanted.rows,
-                         .seconds = wanted.seconds,
-                         .prepare = prepare},
-                        clock);
+  return heterogeneity::measure_tflops({.products = wanted.products,
+                                        .rows = wanted.rows,
+                                        .seconds = wanted.seconds,
+                                        .prepare = prepare},
+                                       clock);
 } catch (const c10::Error& error) {
   if (!is_unsupported(error)) throw;
   return std::nullopt;

@@ -17,7 +17,7 @@ enum class ProductType { kFP16, kBF16, kTF32, kFP32 };
 
 struct DeviceProducts {
   at::Device device = at::kCPU;
-  std::vector<MatrixProduct> products;
+  std::vector<heterogeneity::MatrixProduct> products;
   int64_t rows = 1;    // as in ProductProbe
   double seconds = 1;  // likewise
 };

@@ -13,7 +13,7 @@ std::optional<Meeting> meet(SitePeers& peers, const SiteConfig& own, const Meeti
                             Clock& clock, const std::stop_token& stop) {
   const auto& members = peers.view().members;
   const auto& deadlines = peers.run().deadlines;
-  const LinkProbe probe{.seconds = request.seconds};
+  const heterogeneity::LinkProbe probe{.seconds = request.seconds};
   const double turn_seconds = longest_turn_seconds(static_cast<int>(members.size()), probe);
   const auto connected =
       peers.connect(peers.view(), turn_seconds + deadlines.transfer_stall_seconds);
@@ -44,7 +44,7 @@ std::optional<Meeting> meet(SitePeers& peers, const SiteConfig& own, const Meeti
 
 std::optional<Meeting> meet_sites(const LoadedSite& loaded, const MeetingRequest& request,
                                   Clock& clock, const std::stop_token& stop) {
-  JoinRequest join;
+  wan::JoinRequest join;
   join.run = loaded.run;
   join.facts["command"] = request.command;
   const auto peers = SitePeers::join(loaded, join, clock, stop, {}, request.wait_seconds);

@@ -38,7 +38,7 @@ class ProbedLanguage : public ProbedModel {
     return {.view = *batch, .memory = batch};
   }
   // In the proportions of a model's step, so that the mean rate is that of a step.
-  std::vector<MatrixProduct> products() const override {
+  std::vector<heterogeneity::MatrixProduct> products() const override {
     const int64_t query_width = shape_.heads * shape_.head_size();
     const int64_t key_width = shape_.kv_heads * shape_.head_size();
     return {{shape_.hidden, query_width, 2 * shape_.layers},          // query, output
@@ -78,8 +78,8 @@ class ProbedConvNet : public ProbedModel {
     return {.view = batch->view(), .memory = batch};
   }
   // A convolution multiplies a row for each pixel of its result.
-  std::vector<MatrixProduct> products() const override {
-    std::vector<MatrixProduct> products;
+  std::vector<heterogeneity::MatrixProduct> products() const override {
+    std::vector<heterogeneity::MatrixProduct> products;
     for (const auto& [inner, columns, positions] : net_.products) {
       products.push_back({.inner = inner, .columns = columns, .times = positions});
     }

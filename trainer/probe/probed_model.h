@@ -31,7 +31,7 @@ class ProbedModel {
   virtual Batch random_batch(int64_t examples, std::minstd_rand& random) const = 0;
   // Returns the matrix products of a forward pass, each as often as it multiplies one row, and how
   // many rows an example has at most.
-  virtual std::vector<MatrixProduct> products() const = 0;
+  virtual std::vector<heterogeneity::MatrixProduct> products() const = 0;
   virtual int64_t rows_per_example() const = 0;
 };
 

@@ -63,14 +63,15 @@ class ProbeTraining {
 class DeviceProbe {
  public:
   DeviceProbe(const Workload& workload, const DeviceConfig& config, Clock& clock,
-              DeviceProfile& profile)
+              heterogeneity::DeviceProfile& profile)
       : workload_(workload),
         config_(config),
         clock_(clock),
         device_(open_device(config)),
         training_(std::in_place, workload, device_, config.recompute),
         profile_(profile) {
-    profile_.name = device_.is_cpu() ? cpu_name(config.threads) : gpu_name(device_.index());
+    profile_.name = device_.is_cpu() ? heterogeneity::cpu_name(config.threads)
+                                     : heterogeneity::gpu_name(device_.index());
     if (config.kind != DeviceKind::kCpu) return;
     profile_.instructions = instruction_set();
     choose_products_once(workload.products, workload.run.inner.compute);
@@ -81,9 +82,9 @@ class DeviceProbe {
   // First, while the device is empty. The search ends at a micro-batch whose trial takes longer
   // than a probe may, but not before twice the planned one.
   void measure_memory() {
-    const auto memory = device_.is_cpu()
-                            ? open_cpu_memory(config_.memory_bytes, workload_.cpu_slices)
-                            : open_heap_memory(heap_of(device_), config_.memory_bytes);
+    const auto memory = device_.is_cpu() ? heterogeneity::open_cpu_memory(config_.memory_bytes,
+                                                                          workload_.cpu_slices)
+                                         : open_heap_memory(heap_of(device_), config_.memory_bytes);
     int64_t most = kMostSequences;
     const auto fits = [&](int64_t sequences) {
       if (sequences > most) return false;
@@ -93,7 +94,7 @@ class DeviceProbe {
       if (held && is_long && sequences >= 2 * workload_.micro_batch) most = sequences;
       return held;
     };
-    const auto found = largest_that_fits(fits, kMostSequences);
+    const auto found = heterogeneity::largest_that_fits(fits, kMostSequences);
     spdlog::info("micro-batch: {}{} fit into {} MiB", found == most ? "at least " : "", found,
                  memory->bytes() >> 20);
     profile_.memory_bytes = memory->bytes();
@@ -115,9 +116,9 @@ class DeviceProbe {
       clock_.sleep_until(begin + speed.step_lasts(clock_.now_seconds() - begin, batch));
       return clock_.now_seconds() - begin;
     };
-    profile_.step_seconds =
-        measure_step_times(steps_to_time(workload_.micro_batch, *profile_.max_micro_batch), untimed,
-                           timed, workload_.seconds, clock_);
+    profile_.step_seconds = heterogeneity::measure_step_times(
+        heterogeneity::steps_to_time(workload_.micro_batch, *profile_.max_micro_batch), untimed,
+        timed, workload_.seconds, clock_);
   }
 
   // Last: the model is destroyed first to free its memory.
@@ -148,14 +149,14 @@ class DeviceProbe {
   Clock& clock_;
   const at::Device device_;
   std::optional<ProbeTraining> training_;
-  DeviceProfile& profile_;
+  heterogeneity::DeviceProfile& profile_;
 };
 
 }  // namespace
 
 void profile_device(const Workload& workload, const DeviceConfig& config, Clock& clock,
-                    const std::function<void(const DeviceProfile&)>& hand_over) {
-  DeviceProfile profile;
+                    const std::function<void(const heterogeneity::DeviceProfile&)>& hand_over) {
+  heterogeneity::DeviceProfile profile;
   DeviceProbe probe(workload, config, clock, profile);
   probe.measure_memory();
   hand_over(profile);

@@ -29,6 +29,6 @@ struct Workload {
 // forked copy of the process. Throws ConfigError if there is no such device; passes LibTorch's
 // errors through.
 void profile_device(const Workload& workload, const DeviceConfig& config, Clock& clock,
-                    const std::function<void(const DeviceProfile&)>& hand_over);
+                    const std::function<void(const heterogeneity::DeviceProfile&)>& hand_over);
 
 }  // namespace farstep

@@ -38,18 +38,19 @@ Workload workload_of(const LoadedSite& loaded, const RunConfig& run, const std::
 // Returns the device's profile as far as it was measured, in a copy of the process that leaves no
 // state on the device. Returns nullopt if a stop was requested before the first figure.
 struct ProfiledDevice {
-  std::optional<DeviceProfile> profile;
-  ForkEnd end = ForkEnd::kDone;
+  std::optional<heterogeneity::DeviceProfile> profile;
+  heterogeneity::ForkEnd end = heterogeneity::ForkEnd::kDone;
 };
 
 ProfiledDevice profile_apart(const Workload& workload, const DeviceConfig& config,
                              const std::string& name, Clock& clock, const std::stop_token& stop) {
   ProfiledDevice result;
-  result.end = run_forked(
-      [&](const Tell& tell) {
+  result.end = heterogeneity::run_forked(
+      [&](const heterogeneity::Tell& tell) {
         try {
-          profile_device(workload, config, clock,
-                         [&](const DeviceProfile& profile) { tell(to_json(profile).dump()); });
+          profile_device(workload, config, clock, [&](const heterogeneity::DeviceProfile& profile) {
+            tell(to_json(profile).dump());
+          });
           // LibTorch's messages carry a backtrace, which hides the reason at their beginning.
         } catch (const c10::Error& error) {
           throw ConfigError(
@@ -57,10 +58,10 @@ ProfiledDevice profile_apart(const Workload& workload, const DeviceConfig& confi
         }
       },
       [&](const std::string& text) {
-        result.profile = read_json<DeviceProfile>(Json::parse(text), name);
+        result.profile = read_json<heterogeneity::DeviceProfile>(Json::parse(text), name);
       },
       stop);
-  if (result.end == ForkEnd::kKilled) {
+  if (result.end == heterogeneity::ForkEnd::kKilled) {
     throw ConfigError(
         fmt::format("{}: its probe was killed, as a rule by the system for want of memory; give "
                     "the device less memory_bytes",
@@ -97,16 +98,17 @@ ProfiledSite profile_site(const LoadedSite& loaded, const ProfileRequest& reques
   }
   FARSTEP_CHECK(known, "a profile without a run");
   const auto& workload = *known;
-  profile.model = ProfiledModel{.parameters = workload.model->num_parameters(),
-                                .sequence_length = workload.run.targets_per_example(),
-                                .compute = std::string(name_of(workload.run.inner.compute))};
+  profile.model =
+      heterogeneity::ProfiledModel{.parameters = workload.model->num_parameters(),
+                                   .sequence_length = workload.run.targets_per_example(),
+                                   .compute = std::string(name_of(workload.run.inner.compute))};
   const auto& devices = loaded.site.devices;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     spdlog::info("device {} of {}", i + 1, devices.size());
     const auto name = fmt::format("site {}: devices[{}]", loaded.site.name, i);
     const auto device = profile_apart(workload, devices[i], name, clock, stop);
     if (device.profile) profile.devices.push_back(*device.profile);
-    if (device.end == ForkEnd::kStopped) return result;
+    if (device.end == heterogeneity::ForkEnd::kStopped) return result;
   }
   result.is_complete = true;
   return result;

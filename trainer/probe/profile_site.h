@@ -17,7 +17,7 @@ struct ProfileRequest {
 };
 
 struct ProfiledSite {
-  SiteProfile profile;
+  heterogeneity::SiteProfile profile;
   bool is_complete = false;  // false: stopped, with the figures measured until then
   std::string lost_links;    // why the links were not measured; empty if they were, or need not be
 };

@@ -30,7 +30,7 @@ SiteNote read_note(const std::string& site, const std::string& text) {
     return note;
   } catch (const DataError& error) {
     throw PeerError(site, fmt::format("what {} tells of its links cannot be read: {}", site,
-                                      printable(error.what(), kLongestReason)));
+                                      wan::printable(error.what(), kLongestReason)));
   }
 }
 

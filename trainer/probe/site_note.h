@@ -11,7 +11,7 @@
 namespace farstep {
 
 struct SiteNote {
-  std::vector<LinkProfile> links;
+  std::vector<heterogeneity::LinkProfile> links;
   double clock_offset_seconds = 0;
   std::string data_digest;
 

@@ -52,7 +52,7 @@ class Handover {
   // `round` is the newest one whose syncs the state has, and no sync may have begun since. Does
   // nothing for a newcomer to which this state is sent already. A failure is logged: the newcomer
   // asks again.
-  virtual void begin(Run& run, int64_t round, std::span<const Newcomer> newcomers) = 0;
+  virtual void begin(Run& run, int64_t round, std::span<const wan::Newcomer> newcomers) = 0;
   // Returns when theta_global and momentum are not read any more: all states are copied. Whoever
   // changes them calls it first, after begin(). Any thread may call it.
   virtual void wait_for_copies() = 0;

@@ -40,7 +40,7 @@ void require_fits(const RunConfig& run, const SharedState& state) {
       std::ranges::count_if(members, [&](const auto& site) { return run.trains(site); });
   if (num_training == 0) refuse("none of its members trains");
   if (state.reduction_shares.empty()) return;  // equal ones
-  const auto fault = fault_of_shares(state.reduction_shares, members.size());
+  const auto fault = outer_optimizer::fault_of_shares(state.reduction_shares, members.size());
   if (!fault.empty()) refuse("reduction_shares: it has " + fault);
 }
 
@@ -52,7 +52,7 @@ void take(Run& run, const SharedState& state) {
     throw DataError("the run's state is of the middle of a round");
   }
   // What the donor's own weights still have to bring is the donor's.
-  const Range all{0, std::ssize(strategy.theta_global())};
+  const outer_optimizer::Range all{0, std::ssize(strategy.theta_global())};
   auto& theta = run.site.theta();
   const auto local = theta.pull(all);
   strategy.drop_steps(local);

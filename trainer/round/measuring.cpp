@@ -26,7 +26,7 @@ bool plan_rest_of_round(Run& run, RoundRecord& record, const std::stop_token& st
   auto span =
       run.recorder.span(run.own_plan().trains() ? SpanCause::kWait : SpanCause::kServe, round);
   const auto go = agree(
-      run.peers.rendezvous(), kMeasuringSync, {.timing = timing}, theta_hash, theta_hash,
+      run.peers.rendezvous(), wan::kMeasuringSync, {.timing = timing}, theta_hash, theta_hash,
       [](const auto&) {}, stop);
   run.site.timer().add_wait(span.finish());
   if (!go) return false;

@@ -15,7 +15,7 @@ bool has_state_of_start(const Run& run) {
          run.own_plan().steps_before == 0;
 }
 
-bool is_served(const Run& run, const DonateMessage& request) {
+bool is_served(const Run& run, const wan::DonateMessage& request) {
   if (!has_state_of_start(run)) return false;
   // The measured time of a late transfer is better than the donor's estimate. A line without any
   // figure is usually too fast to be measured.
@@ -50,7 +50,7 @@ bool is_worth_sending(double transfer_seconds, double rest_seconds, double round
 
 void hand_over_in_mid_round(Run& run) {
   if (run.site.timer().steps().empty()) return;  // a request waits until a step is timed
-  std::vector<Newcomer> newcomers;
+  std::vector<wan::Newcomer> newcomers;
   for (const auto& request : run.peers.take_state_requests(run.position.rounds_done)) {
     if (is_served(run, request)) newcomers.push_back(request.newcomer);
   }

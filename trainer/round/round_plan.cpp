@@ -49,7 +49,7 @@ SiteWork site_work(const Run& run) {
                 .is_measuring = plan.measuring_steps > 0};
   work.learning_rate_factor = run.planner.learning_rate_factor();
   // Without predicted times there is no deadline, and the round ends by steps.
-  if (config.round_end == RoundEnd::kDeadline && plan.round_seconds) {
+  if (config.round_end == heterogeneity::RoundEnd::kDeadline && plan.round_seconds) {
     work.deadline_seconds = plan.round_seconds;
     work.slack_seconds = config.slack_fraction * *plan.round_seconds;
   }
@@ -75,7 +75,7 @@ std::string reason_of_work(const Run& run) {
   return fmt::format("{}; the base batch has grown from {} to {}", reason, first, base_batch);
 }
 
-ViewEvent view_event(int64_t round, const ViewMessage& view) {
+ViewEvent view_event(int64_t round, const wan::ViewMessage& view) {
   ViewEvent event{.round = round, .generation = view.generation, .members = view.sites};
   // The message repeats the last loss when a site joins.
   if (view.lost_generation == view.generation) {
@@ -96,26 +96,27 @@ std::map<std::string, int64_t> merged_steps(const Run& run, const SyncRecord& sy
   for (std::size_t place = 0; place < sync.members.size(); ++place) {
     const auto& timing = sync.contributions[place].timing;
     const bool is_known = is_whole || timing.is_leaving || timing.steps == 0;
-    steps[sync.members[place]] = is_known ? timing.steps : kMostWork;
+    steps[sync.members[place]] = is_known ? timing.steps : heterogeneity::kMostWork;
   }
   return steps;
 }
 
 }  // namespace
 
-std::vector<PlannedWork> planned_work(const RunConfig& config, const RoundPlan& plan) {
+std::vector<PlannedWork> planned_work(const RunConfig& config,
+                                      const heterogeneity::RoundPlan& plan) {
   std::vector<PlannedWork> planned;
   for (const auto& site : plan.sites) {
     planned.push_back({.site = site.site,
                        .batch = site.batch,
                        .local_steps = site.local_steps,
                        .most_steps = site.most_steps,
-                       .ends_by_steps = config.plan.round_end == RoundEnd::kSteps});
+                       .ends_by_steps = config.plan.round_end == heterogeneity::RoundEnd::kSteps});
   }
   return planned;
 }
 
-RoundTiming timing_of(const Run& run) {
+heterogeneity::RoundTiming timing_of(const Run& run) {
   auto timing = run.site.timing();
   const auto uplink = run.peers.uplink();
   timing.uplink_bits_per_second = uplink.bits_per_second.value_or(0);
@@ -136,7 +137,7 @@ bool begin_round(Run& run, RoundRecord& record, const std::stop_token& stop) {
   return record.add(run.strategy.begin(round_start(run), timing_of(run), stop));
 }
 
-void reserve_windows(Run& run, const RoundPlan& plan) {
+void reserve_windows(Run& run, const heterogeneity::RoundPlan& plan) {
   for (const auto& site : plan.sites) {
     if (!site.trains()) continue;
     run.position.windows.reserve(run.position.round(), site.site, site.steps_before, site.batch,
@@ -208,8 +209,9 @@ void retune(Run& run) {
   spdlog::info("from round {} on the sites sync otherwise: {}", round, change->reason);
 }
 
-std::vector<RoundTiming> timings_of(std::span<const Contribution> contributions) {
-  std::vector<RoundTiming> timings;
+std::vector<heterogeneity::RoundTiming> timings_of(
+    std::span<const wan::Contribution> contributions) {
+  std::vector<heterogeneity::RoundTiming> timings;
   for (const auto& contribution : contributions) timings.push_back(contribution.timing);
   return timings;
 }

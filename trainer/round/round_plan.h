@@ -13,7 +13,7 @@ namespace farstep {
 
 // Returns the timing of the site's round so far, with its link figures, as the other sites receive
 // it.
-RoundTiming timing_of(const Run& run);
+heterogeneity::RoundTiming timing_of(const Run& run);
 
 // Begins a round by the present plan, at the site and at the strategy. Also continues a round after
 // a resume or after a new plan for its rest. Returns false if a stop was requested before the due
@@ -28,7 +28,8 @@ void plan_next_round(Run& run, std::span<const SyncRecord> syncs);
 void plan_after_round(Run& run, std::span<const SyncRecord> syncs);
 
 // Returns a plan as the strategy checks it.
-std::vector<PlannedWork> planned_work(const RunConfig& config, const RoundPlan& plan);
+std::vector<PlannedWork> planned_work(const RunConfig& config,
+                                      const heterogeneity::RoundPlan& plan);
 
 // Plans for the members of the view that a committed sync of `round` has found, if that is newer.
 // Records it, and the views between it and the last one.
@@ -36,7 +37,7 @@ void adopt_view(Run& run, int64_t round, int64_t generation,
                 const std::vector<std::string>& members);
 
 // Reserves the windows of a plan, that of the present round, for its sites.
-void reserve_windows(Run& run, const RoundPlan& plan);
+void reserve_windows(Run& run, const heterogeneity::RoundPlan& plan);
 
 // Does the same for the present plan, and counts this site's own sequences.
 void count_sequences(Run& run);
@@ -46,6 +47,7 @@ void count_sequences(Run& run);
 void retune(Run& run);
 
 // Returns the timings of a sync's contributions, in the order of the view.
-std::vector<RoundTiming> timings_of(std::span<const Contribution> contributions);
+std::vector<heterogeneity::RoundTiming> timings_of(
+    std::span<const wan::Contribution> contributions);
 
 }  // namespace farstep

@@ -66,7 +66,8 @@ void RoundRecord::finish() {
   const bool trains = plan.trains();
   const auto* newest = newest_sync();  // null: with eager updates a round may end without one
   // The planner learns the same from them when the round is recorded.
-  const auto timings = newest ? timings_of(newest->contributions) : std::vector<RoundTiming>();
+  const auto timings =
+      newest ? timings_of(newest->contributions) : std::vector<heterogeneity::RoundTiming>();
   const auto round_noise = noise_of_round(timings);
   run_.recorder.record(RoundEvent{
       .round = run_.position.round(),
@@ -99,7 +100,7 @@ std::string RoundRecord::hash_of_theta_global() const {
 }
 
 void RoundRecord::record_links() {
-  const auto record = [&](std::optional<std::string> peer, const LinkState& before,
+  const auto record = [&](std::optional<std::string> peer, const wan::LinkState& before,
                           const LinkUse& now) {
     const auto link = since(before, now.state);
     run_.recorder.record(LinkEvent{

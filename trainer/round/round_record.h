@@ -34,9 +34,9 @@ class RoundRecord {
   void record_links();
 
   Run& run_;
-  const LinkUse uplink_before_;                    // at the round's begin
-  std::map<std::string, LinkState> links_before_;  // by site
-  uint64_t sent_bytes_;                            // up to the newest sync
+  const LinkUse uplink_before_;                         // at the round's begin
+  std::map<std::string, wan::LinkState> links_before_;  // by site
+  uint64_t sent_bytes_;                                 // up to the newest sync
   std::vector<SyncRecord> syncs_;
 };
 

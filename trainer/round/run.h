@@ -65,7 +65,7 @@ struct Run {
   const RunConfig& config;
   int64_t parameters = 0;  // of the model
   Peers& peers;
-  Planner& planner;
+  heterogeneity::Planner& planner;
   SiteTrainer& site;
   Strategy& strategy;
   Checkpoints& checkpoints;
@@ -77,15 +77,15 @@ struct Run {
   std::vector<double> reduction_shares = {};  // of the members, as of the last retune()
 
   // Returns the present plan of the view's members.
-  const RoundPlan& plan() const { return planner.plan(peers.view()); }
+  const heterogeneity::RoundPlan& plan() const { return planner.plan(peers.view()); }
   // Returns this site's part of it.
-  const SitePlan& own_plan() const { return plan().sites[peers.view().self]; }
+  const heterogeneity::SitePlan& own_plan() const { return plan().sites[peers.view().self]; }
 };
 
 // Returns this site's place among the members that train; it must be one of them.
 inline int64_t training_place(const Run& run) {
   const auto before = std::span(run.plan().sites).first(run.peers.view().self);
-  return std::ranges::count_if(before, &SitePlan::trains);
+  return std::ranges::count_if(before, &heterogeneity::SitePlan::trains);
 }
 
 }  // namespace farstep

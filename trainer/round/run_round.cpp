@@ -57,7 +57,7 @@ bool ends_here(Run& run, const std::stop_token& stop) {
 
 // Hands the state after this sync to the newcomers of whom this site is the donor.
 void hand_over(Run& run, const SyncRecord& sync) {
-  std::vector<Newcomer> own;
+  std::vector<wan::Newcomer> own;
   std::ranges::copy_if(sync.newcomers, std::back_inserter(own), [&](const auto& newcomer) {
     return newcomer.donor == run.peers.view().own_name();
   });

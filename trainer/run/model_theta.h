@@ -13,10 +13,10 @@ class ModelTheta : public LocalTheta {
   // `mirror` must outlive this.
   explicit ModelTheta(HostMirror& mirror) : mirror_(mirror) {}
 
-  std::span<float> pull(const Range& range) override;
-  void start_pull(const Range& range) override;
+  std::span<float> pull(const outer_optimizer::Range& range) override;
+  void start_pull(const outer_optimizer::Range& range) override;
   std::span<float> finish_pull() override;
-  void push(const Range& range, std::span<const float> values) override;
+  void push(const outer_optimizer::Range& range, std::span<const float> values) override;
 
  private:
   HostMirror& mirror_;

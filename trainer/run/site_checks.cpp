@@ -141,7 +141,7 @@ auto in_site_file(const CheckedSite& site, Call&& call) {
 // The IP address of the coordinator's host.
 std::string ip_of_coordinator(const std::string& endpoint) {
   constexpr const char* kField = "coordinator.endpoint";
-  return ip_of_host(kField, parse_endpoint(kField, endpoint).host);
+  return wan::ip_of_host(kField, wan::parse_endpoint(kField, endpoint).host);
 }
 
 std::string found_of_coordinator(const std::string& endpoint, bool is_own, bool is_secure) {
@@ -150,7 +150,7 @@ std::string found_of_coordinator(const std::string& endpoint, bool is_own, bool 
   }
   if (is_own) {
     // Listening is the proof; the coordinator itself listens when the site joins.
-    const ControlSocket proof(ControlSocket::Role::kCoordinator, endpoint, {});
+    const wan::ControlSocket proof(wan::ControlSocket::Role::kCoordinator, endpoint, {});
     return fmt::format("can listen at {}", endpoint);
   }
   return fmt::format("{} is {}; whether it answers shows when the site joins", endpoint,
@@ -172,12 +172,12 @@ Found look_at_coordinator(CheckedSite& site) {
 
 // The ports on which peers will connect. Without a run only the first is known.
 void require_ports(const CheckedSite& site, const std::string& ip) {
-  MeshOptions mesh;
+  wan::MeshOptions mesh;
   mesh.port = static_cast<int>(site.loaded.site.network.port);
   std::vector<int> ports{mesh.port};
   if (const auto& run = site.run) {
     const auto sites = static_cast<int>(run->most_sites());
-    mesh.lanes = static_cast<int>(run->sync.lanes.value_or(lanes_for(sites)));
+    mesh.lanes = static_cast<int>(run->sync.lanes.value_or(wan::lanes_for(sites)));
     // Of an open run the own place is known later, and so all ports have to be free.
     const auto own = run->is_open() ? sites : static_cast<int>(run->site_id(site.loaded.site.name));
     ports.clear();
@@ -188,11 +188,11 @@ void require_ports(const CheckedSite& site, const std::string& ip) {
     }
   }
   for (const int port : ports) {
-    const SocketAddress address(ip, port);
+    const wan::SocketAddress address(ip, port);
     try {
-      listen_tcp(address);
-    } catch (const TcpError& error) {
-      throw_cannot_listen(
+      wan::listen_tcp(address);
+    } catch (const wan::TcpError& error) {
+      wan::throw_cannot_listen(
           error.error(), fmt::format("network.port: cannot listen on {} ({}): choose another port, "
                                      "or end the process that listens there",
                                      address.text(), error.what()));
@@ -205,7 +205,7 @@ void require_own_coordinators(const SiteConfig& config, const std::string& ip) {
   if (config.coordinator.host) return;
   for (const auto& [endpoint, site] : config.coordinators()) {
     const auto coordinator = ip_of_coordinator(endpoint);
-    if (is_own_address(coordinator)) continue;
+    if (wan::is_own_address(coordinator)) continue;
     throw ConfigError(fmt::format(
         "network.address: {} is reached from this machine only, and the coordinator is at {}: "
         "set it to an address of this machine that the other sites can reach",
@@ -221,8 +221,8 @@ Found look_at_network(CheckedSite& site) {
       return fmt::format("the keys are this site's, and the secure port can be {}",
                          address.port() != 0 ? address.text() : "a free one of " + address.ip());
     }
-    const auto ip = resolve_address(config.network.address, config.network.interface);
-    if (SocketAddress(ip, 0).is_loopback()) require_own_coordinators(config, ip);
+    const auto ip = wan::resolve_address(config.network.address, config.network.interface);
+    if (wan::SocketAddress(ip, 0).is_loopback()) require_own_coordinators(config, ip);
     require_ports(site, ip);
     return config.network.port == 0
                ? fmt::format("{} is an address of this machine", ip)

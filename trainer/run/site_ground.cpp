@@ -25,14 +25,15 @@ SiteConfig with_device(SiteConfig site) {
 
 // A folder with checkpoints holds a run, even if none of them is whole: beginning anew would lose
 // it without a word.
-Resume resume_with(Resume wanted, const std::filesystem::path& checkpoints) {
-  return wanted == Resume::kAuto && !list_checkpoints(checkpoints).empty() ? Resume::kAlways
-                                                                           : wanted;
+wan::Resume resume_with(wan::Resume wanted, const std::filesystem::path& checkpoints) {
+  return wanted == wan::Resume::kAuto && !list_checkpoints(checkpoints).empty()
+             ? wan::Resume::kAlways
+             : wanted;
 }
 
 }  // namespace
 
-SiteGround::SiteGround(const LoadedSite& loaded, Resume wanted)
+SiteGround::SiteGround(const LoadedSite& loaded, wan::Resume wanted)
     : site(with_device(loaded.site)),
       cores(assign_cores(site.devices, site.pin, allowed_cores())),
       output(site.folder()),
@@ -41,7 +42,7 @@ SiteGround::SiteGround(const LoadedSite& loaded, Resume wanted)
   make_folder(output);
   log_to_file(output / kLogFile);
   // A new run would mix its events and checkpoints with the old ones.
-  if (resume == Resume::kNever && !list_checkpoints(checkpoint_root()).empty()) {
+  if (resume == wan::Resume::kNever && !list_checkpoints(checkpoint_root()).empty()) {
     throw ConfigError(fmt::format(
         "output: {} holds a run already: --resume continues it; for a new run give another output "
         "or remove it",
@@ -49,12 +50,12 @@ SiteGround::SiteGround(const LoadedSite& loaded, Resume wanted)
   }
 }
 
-JoinRequest SiteGround::join_request(const LoadedSite& loaded,
-                                     std::optional<uint64_t> data_digest) const {
-  JoinRequest request;
+wan::JoinRequest SiteGround::join_request(const LoadedSite& loaded,
+                                          std::optional<uint64_t> data_digest) const {
+  wan::JoinRequest request;
   request.run = loaded.run;
   request.resume = resume;
-  if (resume == Resume::kAlways) {
+  if (resume == wan::Resume::kAlways) {
     for (const auto& entry : resumable_checkpoints(checkpoint_root())) {
       const auto progress = load_progress(entry);
       if (loaded.run) require_of_run(progress, loaded.run->at("name").get<std::string>());
@@ -79,7 +80,7 @@ void SiteGround::require_of_run(const TrainProgress& progress, const std::string
 }
 
 std::optional<CheckpointEntry> SiteGround::newest_checkpoint() const {
-  if (resume == Resume::kNever) return std::nullopt;
+  if (resume == wan::Resume::kNever) return std::nullopt;
   const auto offered = resumable_checkpoints(checkpoint_root());
   const auto newest = std::ranges::max_element(
       offered, {}, [](const auto& entry) { return std::pair(entry.round, entry.step); });
@@ -87,10 +88,10 @@ std::optional<CheckpointEntry> SiteGround::newest_checkpoint() const {
 }
 
 std::optional<CheckpointEntry> SiteGround::checkpoint_after(int64_t syncs) const {
-  if (resume == Resume::kNever) return std::nullopt;
+  if (resume == wan::Resume::kNever) return std::nullopt;
   const auto offered = resumable_checkpoints(checkpoint_root());
   if (offered.empty() && syncs == 0) {
-    spdlog::log(resume == Resume::kAuto ? spdlog::level::info : spdlog::level::warn,
+    spdlog::log(resume == wan::Resume::kAuto ? spdlog::level::info : spdlog::level::warn,
                 "no checkpoint is in {}: this site begins anew, as no site has done a sync",
                 checkpoint_root().string());
     return std::nullopt;

@@ -23,13 +23,14 @@ inline constexpr std::string_view kLogFile = "log.txt";  // in the site's folder
 struct SiteGround {
   // Makes the site's folder, and writes the log there from now on. Throws ConfigError or DataError.
   // A folder that already holds a run is a ConfigError if the site never resumes.
-  SiteGround(const LoadedSite& loaded, Resume wanted);
+  SiteGround(const LoadedSite& loaded, wan::Resume wanted);
   SiteGround(const SiteGround&) = delete;
 
   std::filesystem::path checkpoint_root() const { return output / kCheckpointsFolder; }
   // Returns the site's request to join the run with data of that digest; nullopt: it has none.
   // Throws ConfigError if the checkpoints are of another run than the site's run file.
-  JoinRequest join_request(const LoadedSite& loaded, std::optional<uint64_t> data_digest) const;
+  wan::JoinRequest join_request(const LoadedSite& loaded,
+                                std::optional<uint64_t> data_digest) const;
   // Returns the newest checkpoint after `syncs` syncs, from which all sites resume. Returns nullopt
   // if this site never resumes, or has none and begins anew, which it can before the first sync.
   // Throws DataError.
@@ -44,7 +45,7 @@ struct SiteGround {
   const SiteConfig site;               // without devices: with one thread of the processor
   const std::vector<Cores> cores;      // by device
   const std::filesystem::path output;  // the site's own folder
-  const Resume resume;                 // kAuto only without any checkpoint
+  const wan::Resume resume;            // kAuto only without any checkpoint
   RealClock clock;
   Recorder recorder;
 };

@@ -70,8 +70,8 @@ class SiteHandover::Copy {
 SiteHandover::SiteHandover(SitePeers& peers, const NetworkConfig& network)
     : peers_(peers), network_(network) {}
 
-void SiteHandover::begin(Run& run, int64_t round, std::span<const Newcomer> newcomers) {
-  std::vector<Newcomer> unserved;
+void SiteHandover::begin(Run& run, int64_t round, std::span<const wan::Newcomer> newcomers) {
+  std::vector<wan::Newcomer> unserved;
   std::ranges::copy_if(newcomers, std::back_inserter(unserved),
                        [&](const auto& newcomer) { return !is_sent(newcomer, round); });
   if (unserved.empty()) return;
@@ -105,7 +105,7 @@ void SiteHandover::send(const Transfer& transfer, const std::stop_token& stop) {
     if (!peers_.offer_state(offer, stop)) return;
     spdlog::info("the state after round {}, {} values, goes to site {}", offer.round,
                  state->num_values(), site);
-    const BulkAddress address{way.address.ip(), way.address.port(), offer.token};
+    const wan::BulkAddress address{way.address.ip(), way.address.port(), offer.token};
     if (!send_bulk(address, state->parts(), limits, stop)) return;
     spdlog::info("site {} has the run's state", site);
   } catch (const std::exception& error) {
@@ -114,7 +114,7 @@ void SiteHandover::send(const Transfer& transfer, const std::stop_token& stop) {
   }
 }
 
-bool SiteHandover::is_sent(const Newcomer& newcomer, int64_t round) const {
+bool SiteHandover::is_sent(const wan::Newcomer& newcomer, int64_t round) const {
   const auto known = senders_.find(newcomer.site);
   return known != senders_.end() && known->second.request == newcomer.request &&
          known->second.round == round;
@@ -149,8 +149,8 @@ void SiteHandover::end() {
   wait_for_copies();
 }
 
-BulkLimits SiteHandover::limits_of(const Run& run) const {
-  BulkLimits limits{.stall_seconds = run.config.deadlines.transfer_stall_seconds};
+wan::BulkLimits SiteHandover::limits_of(const Run& run) const {
+  wan::BulkLimits limits{.stall_seconds = run.config.deadlines.transfer_stall_seconds};
   if (network_.uplink_bits_per_second) {
     limits.bits_per_second = kShareOfUplink * *network_.uplink_bits_per_second;
   }
@@ -170,15 +170,15 @@ std::optional<double> SiteHandover::expected_seconds(const Run& run) const {
   return 8 * sizeof(float) * num_values / *bits_per_second;
 }
 
-Way SiteHandover::way_to(const Newcomer& newcomer) const {
+wan::Way SiteHandover::way_to(const wan::Newcomer& newcomer) const {
   const auto& request = newcomer.request;
   const auto port = static_cast<int>(request.port);
   auto* secure_port = peers_.secure_port();
-  if (secure_port == nullptr) return {SocketAddress(request.ip, port), nullptr};
+  if (secure_port == nullptr) return {wan::SocketAddress(request.ip, port), nullptr};
   if (port != 0) {
-    secure_port->gateway().know_for_lane(newcomer.site, kStateLane, {request.ip, port});
+    secure_port->gateway().know_for_lane(newcomer.site, wan::kStateLane, {request.ip, port});
   }
-  return secure_port->gateway().way_to(newcomer.site, kStateLane, service_of(request.token),
+  return secure_port->gateway().way_to(newcomer.site, wan::kStateLane, service_of(request.token),
                                        "127.0.0.1");
 }
 
@@ -193,8 +193,8 @@ void SiteHandover::connect_to(const std::string& donor, const std::string& endpo
     throw PeerError(donor, fmt::format("neither site {} nor this one can be connected to", donor));
   }
   try {
-    const auto [host, port] = parse_endpoint("the donor's address", endpoint);
-    peers_.secure_port()->gateway().know_for_lane(donor, kStateLane, {host, port});
+    const auto [host, port] = wan::parse_endpoint("the donor's address", endpoint);
+    peers_.secure_port()->gateway().know_for_lane(donor, wan::kStateLane, {host, port});
   } catch (const ConfigError& error) {
     throw PeerError(donor, error.what());
   }
@@ -225,8 +225,9 @@ bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
 SiteHandover::Door SiteHandover::listen(const Run& run) const {
   auto* secure_port = peers_.secure_port();
   const auto& deadlines = run.config.deadlines;
-  const auto ip = secure_port != nullptr ? std::string("127.0.0.1")
-                                         : resolve_address(network_.address, network_.interface);
+  const auto ip = secure_port != nullptr
+                      ? std::string("127.0.0.1")
+                      : wan::resolve_address(network_.address, network_.interface);
   const auto port = secure_port != nullptr ? 0 : static_cast<int>(network_.port);
   Door door{.receiver = {ip, port, deadlines.connect_seconds, deadlines.transfer_stall_seconds},
             .request = {},
@@ -234,8 +235,8 @@ SiteHandover::Door SiteHandover::listen(const Run& run) const {
   const auto& own = door.receiver.address();
   door.request = {.ip = own.ip, .port = own.port, .token = own.token};
   if (secure_port == nullptr) return door;
-  door.offer =
-      secure_port->gateway().offer_to_all(service_of(own.token), SocketAddress(own.ip, own.port));
+  door.offer = secure_port->gateway().offer_to_all(service_of(own.token),
+                                                   wan::SocketAddress(own.ip, own.port));
   const auto& reached_at = secure_port->reached_at();
   door.request.ip = reached_at ? reached_at->ip() : "";
   door.request.port = reached_at ? reached_at->port() : 0;

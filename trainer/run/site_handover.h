@@ -33,7 +33,7 @@ class SiteHandover : public Handover {
 
   // Copies theta_global and momentum behind training. Gives up an older state that is still being
   // sent to one of these newcomers, and does not wait for the end of that.
-  void begin(Run& run, int64_t round, std::span<const Newcomer> newcomers) override;
+  void begin(Run& run, int64_t round, std::span<const wan::Newcomer> newcomers) override;
   // By the rate to which the transfer is limited, or else the measured one of the uplink.
   std::optional<double> expected_seconds(const Run& run) const override;
   void wait_for_copies() override;
@@ -50,8 +50,8 @@ class SiteHandover : public Handover {
  private:
   // Where a newcomer waits for a donor.
   struct Door {
-    BulkReceiver receiver;
-    FetchMessage request;               // names it to the donor
+    wan::BulkReceiver receiver;
+    wan::FetchMessage request;          // names it to the donor
     std::shared_ptr<const void> offer;  // with secure links
   };
   class Copy;
@@ -59,28 +59,28 @@ class SiteHandover : public Handover {
   // The state's way to a newcomer.
   struct Transfer {
     std::string site;
-    OfferMessage offer;
-    Way way;
-    BulkLimits limits;
+    wan::OfferMessage offer;
+    wan::Way way;
+    wan::BulkLimits limits;
     CopyUnderWay copy;
   };
   struct Sender {
-    FetchMessage request = {};
+    wan::FetchMessage request = {};
     int64_t round = 0;
     NewestTask task = {};
   };
 
   // Returns whether this state is sent to the newcomer already.
-  bool is_sent(const Newcomer& newcomer, int64_t round) const;
+  bool is_sent(const wan::Newcomer& newcomer, int64_t round) const;
   CopyUnderWay begin_copy(Run& run);
   // Offers the state and sends it. Logs a failure.
   void send(const Transfer& transfer, const std::stop_token& stop);
-  BulkLimits limits_of(const Run& run) const;
+  wan::BulkLimits limits_of(const Run& run) const;
   Door listen(const Run& run) const;
   // Fetches the state once and makes it the run's. Returns nullopt if a stop was requested.
   std::optional<SharedState> fetch(Run& run, Door& door, const std::stop_token& stop);
   // Returns where the donor, this site, reaches a newcomer.
-  Way way_to(const Newcomer& newcomer) const;
+  wan::Way way_to(const wan::Newcomer& newcomer) const;
   // Returns where a newcomer that nobody can connect to reaches this site; empty: nowhere.
   std::string own_endpoint() const;
   // Lets such a newcomer's secure port connect to the donor.

@@ -78,7 +78,7 @@ void log_failure(std::string_view text, Save&& save) {
 
 }  // namespace
 
-std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, Resume resume,
+std::unique_ptr<SiteRun> SiteRun::open(const LoadedSite& loaded, wan::Resume resume,
                                        const std::stop_token& stop,
                                        std::optional<double> wait_seconds) {
   in_file(loaded.file, [&] { load_gpu_library(loaded.site.devices); });
@@ -150,12 +150,13 @@ SiteRun::~SiteRun() {
   peers_->abort_links();
 }
 
-Planner SiteRun::make_planner() const {
-  const ProfiledModel model{.parameters = model_.model->parameters().size(),
-                            .sequence_length = config_.targets_per_example(),
-                            .compute = std::string(name_of(config_.inner.compute))};
+heterogeneity::Planner SiteRun::make_planner() const {
+  const heterogeneity::ProfiledModel model{.parameters = model_.model->parameters().size(),
+                                           .sequence_length = config_.targets_per_example(),
+                                           .compute = std::string(name_of(config_.inner.compute))};
   return in_file(std::string(kRunSource), [&] {
-    return Planner(config_.plan, known_sites(config_, peers_->welcome(), model), peers_->view());
+    return heterogeneity::Planner(config_.plan, known_sites(config_, peers_->welcome(), model),
+                                  peers_->view());
   });
 }
 
@@ -246,8 +247,8 @@ void SiteRun::log_plan() const {
   spdlog::info("run '{}' as site {} of {}: {} parameters, {} steps of {} examples a round: {}",
                config_.name, view.self + 1, view.size(), run_.parameters, plan.local_steps,
                plan.batch, plan.reason);
-  const FragmentSchedule schedule(plan.local_steps, config_.sync.fragments,
-                                  config_.sync.delay_steps, config_.plan.base_steps);
+  const outer_optimizer::FragmentSchedule schedule(
+      plan.local_steps, config_.sync.fragments, config_.sync.delay_steps, config_.plan.base_steps);
   if (schedule.delay_steps() == config_.sync.delay_steps) return;
   spdlog::info("sync.delay_steps: {} of plan.base_steps = {} are {} of this site's {} steps",
                config_.sync.delay_steps, config_.plan.base_steps, schedule.delay_steps(),
@@ -319,8 +320,8 @@ void SiteRun::leave(Outcome outcome, const std::string& message) {
 namespace {
 
 // Returns the run if this site resumes it if it can, and has all of it.
-std::optional<FinishedRun> finished_before(const LoadedSite& loaded, Resume resume) {
-  if (resume != Resume::kAuto) return std::nullopt;
+std::optional<FinishedRun> finished_before(const LoadedSite& loaded, wan::Resume resume) {
+  if (resume != wan::Resume::kAuto) return std::nullopt;
   std::optional<RunConfig> run;
   if (loaded.run) run = run_config_from_json(*loaded.run, loaded.run_file);
   auto finished = finished_run(loaded.site, run);
@@ -342,7 +343,7 @@ std::optional<FinishedRun> finished_before(const LoadedSite& loaded, Resume resu
 // The process stays, but all of the run's parts are made anew, and take the path that a site has
 // which is started again. A coordinator that this site hosts ends with them, and the run with it if
 // there is no stand-by.
-int train_site(const LoadedSite& loaded, Resume resume, const std::stop_token& stop) {
+int train_site(const LoadedSite& loaded, wan::Resume resume, const std::stop_token& stop) {
   auto finished = finished_before(loaded, resume);
   if (finished && finished->doubt.empty()) return 0;
   const auto wait_seconds = finished ? std::optional(finished->join_seconds) : std::nullopt;
@@ -361,7 +362,7 @@ int train_site(const LoadedSite& loaded, Resume resume, const std::stop_token& s
       spdlog::warn("{}; this site joins again", error.what());
       finished.reset();  // the run goes on
     }
-    resume = Resume::kAuto;
+    resume = wan::Resume::kAuto;
     stay_on_cores(cores);  // of its threads, as before the run pinned them
   }
 }

@@ -34,7 +34,7 @@ class SiteRun {
   // checkpoints. If the run goes on already, train() takes the other sites' state. Returns null if
   // a stop was requested before all sites had joined. `wait_seconds` is as in SitePeers::join().
   // Throws ConfigError, DataError or PeerError.
-  static std::unique_ptr<SiteRun> open(const LoadedSite& loaded, Resume resume,
+  static std::unique_ptr<SiteRun> open(const LoadedSite& loaded, wan::Resume resume,
                                        const std::stop_token& stop,
                                        std::optional<double> wait_seconds = {});
   // Aborts all transfers on the links.
@@ -50,7 +50,7 @@ class SiteRun {
  private:
   SiteRun(std::shared_ptr<SiteGround> ground, std::shared_ptr<SitePeers> peers,
           std::unique_ptr<Task> task);
-  Planner make_planner() const;
+  heterogeneity::Planner make_planner() const;
   std::unique_ptr<Strategy> make_strategy();
   std::unique_ptr<InnerTraining> make_training();
   std::unique_ptr<BatchSource> make_source() const;
@@ -74,7 +74,7 @@ class SiteRun {
   const std::optional<CheckpointEntry> resumed_;
   const std::unique_ptr<Task> task_;
   SiteModel model_;
-  Planner planner_;
+  heterogeneity::Planner planner_;
   SiteCheckpoints checkpoints_;
   SiteHandover handover_;
   const std::unique_ptr<Strategy> strategy_;  // its worker waits for who reads its state
@@ -88,6 +88,6 @@ class SiteRun {
 // silent for too long takes the state of those who went on, and joins them again. With kAuto, a
 // site that has all rounds of the run ends at once; if that is in doubt (FinishedRun), when the
 // others have not come. Throws as SiteRun does.
-int train_site(const LoadedSite& loaded, Resume resume, const std::stop_token& stop);
+int train_site(const LoadedSite& loaded, wan::Resume resume, const std::stop_token& stop);
 
 }  // namespace farstep

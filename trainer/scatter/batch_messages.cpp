@@ -11,17 +11,18 @@ namespace farstep {
 
 namespace {
 
-Tag tag_of(const BatchStep& step, std::size_t part) {
+wan::Tag tag_of(const BatchStep& step, std::size_t part) {
   return {.generation = static_cast<uint64_t>(step.generation),
           .round = static_cast<uint64_t>(step.round),
           .fragment = static_cast<uint32_t>(step.step),
-          .phase = kBatchPhase,
+          .phase = outer_optimizer::kBatchPhase,
           .chunk = static_cast<uint32_t>(part)};
 }
 
 }  // namespace
 
-Transfers send_batch(Transport& transport, int to, const BatchStep& step, const BatchView& batch) {
+Transfers send_batch(wan::Transport& transport, int to, const BatchStep& step,
+                     const BatchView& batch) {
   Transfers transfers;
   for (std::size_t part = 0; part < batch.parts.size(); ++part) {
     transfers.push_back(transport.send(to, tag_of(step, part), batch.parts[part].bytes));
@@ -29,7 +30,7 @@ Transfers send_batch(Transport& transport, int to, const BatchStep& step, const 
   return transfers;
 }
 
-IncomingBatch::IncomingBatch(Transport& transport, int from, const BatchStep& step,
+IncomingBatch::IncomingBatch(wan::Transport& transport, int from, const BatchStep& step,
                              const ExampleForm& form, int64_t examples)
     : transport_(transport),
       from_(from),

@@ -20,17 +20,18 @@ struct BatchStep {
   int64_t step = 1;  // of the round
 };
 
-using Transfers = std::vector<std::unique_ptr<Transfer>>;
+using Transfers = std::vector<std::unique_ptr<wan::Transfer>>;
 
 // Starts to send a batch to the site with rank `to`. Its memory belongs to the transport until the
 // transfers have been waited for. Throws PeerError.
-Transfers send_batch(Transport& transport, int to, const BatchStep& step, const BatchView& batch);
+Transfers send_batch(wan::Transport& transport, int to, const BatchStep& step,
+                     const BatchView& batch);
 
 // A batch that is being received. Belongs to one thread; the transport must outlive it.
 class IncomingBatch {
  public:
   // Starts to receive `examples` of this form from the site with rank `from`. Throws PeerError.
-  IncomingBatch(Transport& transport, int from, const BatchStep& step, const ExampleForm& form,
+  IncomingBatch(wan::Transport& transport, int from, const BatchStep& step, const ExampleForm& form,
                 int64_t examples);
 
   // Waits for the batch, and returns it; once. Throws PeerError that names the step if it does not
@@ -38,7 +39,7 @@ class IncomingBatch {
   Batch wait();
 
  private:
-  Transport& transport_;
+  wan::Transport& transport_;
   const int from_;
   const BatchStep step_;
   const ExampleForm form_;

@@ -24,7 +24,8 @@ struct StepBatches {
 
 }  // namespace
 
-BatchScatter::BatchScatter(const Examples& examples, const Sampler& sampler, Exchanges& exchanges)
+BatchScatter::BatchScatter(const Examples& examples, const Sampler& sampler,
+                           outer_optimizer::Exchanges& exchanges)
     : examples_(examples), sampler_(sampler), exchanges_(exchanges) {}
 
 void BatchScatter::begin(const StepDraws& draws) {

@@ -25,7 +25,8 @@ namespace farstep {
 class BatchScatter : public BatchSource {
  public:
   // `examples` and `exchanges` must outlive this.
-  BatchScatter(const Examples& examples, const Sampler& sampler, Exchanges& exchanges);
+  BatchScatter(const Examples& examples, const Sampler& sampler,
+               outer_optimizer::Exchanges& exchanges);
 
   // Also connects to the members of a view that is new: all of them call it at the same time.
   void begin(const StepDraws& draws) override;
@@ -37,13 +38,13 @@ class BatchScatter : public BatchSource {
 
   const Examples& examples_;
   const Sampler sampler_;
-  Exchanges& exchanges_;
+  outer_optimizer::Exchanges& exchanges_;
   StepDraws draws_;
-  Transport* connections_ = nullptr;  // of the view
-  int64_t num_asked_ = 0;             // steps of draws_ whose batches the worker was asked for
-  std::future<Batch> own_;            // this site's for the newest of them
-  std::future<void> sending_, sent_;  // the others' for that one, and for the one before
-  Worker worker_;                     // the last member: its tasks use the others
+  wan::Transport* connections_ = nullptr;  // of the view
+  int64_t num_asked_ = 0;                  // steps of draws_ whose batches the worker was asked for
+  std::future<Batch> own_;                 // this site's for the newest of them
+  std::future<void> sending_, sent_;       // the others' for that one, and for the one before
+  Worker worker_;                          // the last member: its tasks use the others
 };
 
 }  // namespace farstep

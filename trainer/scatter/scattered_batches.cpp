@@ -7,7 +7,8 @@
 
 namespace farstep {
 
-ScatteredBatches::ScatteredBatches(ExampleForm form, std::string master, Exchanges& exchanges)
+ScatteredBatches::ScatteredBatches(ExampleForm form, std::string master,
+                                   outer_optimizer::Exchanges& exchanges)
     : form_(std::move(form)), master_(std::move(master)), exchanges_(exchanges) {}
 
 void ScatteredBatches::begin(const StepDraws& draws) {

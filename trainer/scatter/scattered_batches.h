@@ -20,7 +20,7 @@ namespace farstep {
 class ScatteredBatches : public BatchSource {
  public:
   // Takes examples of this form from the site `master`. `exchanges` must outlive this.
-  ScatteredBatches(ExampleForm form, std::string master, Exchanges& exchanges);
+  ScatteredBatches(ExampleForm form, std::string master, outer_optimizer::Exchanges& exchanges);
 
   // Also connects to the members of a view that is new: all of them call it at the same time.
   void begin(const StepDraws& draws) override;
@@ -33,7 +33,7 @@ class ScatteredBatches : public BatchSource {
 
   const ExampleForm form_;
   const std::string master_;
-  Exchanges& exchanges_;
+  outer_optimizer::Exchanges& exchanges_;
   StepDraws draws_;
   int64_t num_asked_ = 0;                  // steps of draws_ whose batches have been asked for
   std::optional<IncomingBatch> incoming_;  // of the newest of them

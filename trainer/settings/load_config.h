@@ -53,7 +53,7 @@ struct CoordinatorConfig {
     visit("place", place,
           "if the run has stand-by coordinators: which one this is in the sites' "
           "coordinator.endpoints, from 0; null: it is the only one",
-          in_range(0, kMostCoordinators - 1));
+          in_range(0, wan::kMostCoordinators - 1));
     visit("log_level", log_level, "trace, debug, info, warning or error");
   }
 };

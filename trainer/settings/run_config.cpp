@@ -20,11 +20,11 @@ std::size_t RunConfig::site_id(const std::string& site) const {
                                 name, listed.empty() ? "not named" : listed));
 }
 
-RunSite RunConfig::site(const std::string& site) const {
-  const auto found = std::ranges::find(sites, site, &RunSite::name);
+heterogeneity::RunSite RunConfig::site(const std::string& site) const {
+  const auto found = std::ranges::find(sites, site, &heterogeneity::RunSite::name);
   if (found != sites.end()) return *found;
-  if (!is_open() || !is_site_name(site)) return sites[site_id(site)];
-  RunSite unnamed;
+  if (!is_open() || !wan::is_site_name(site)) return sites[site_id(site)];
+  heterogeneity::RunSite unnamed;
   unnamed.name = site;
   return unnamed;
 }
@@ -75,8 +75,8 @@ void check_numbers(const RunConfig& run, const std::string& file) {
         fmt::format("is {}; the run has {} sites", *run.min_sites, run.most_sites()));
   }
   // The others must be able to plan for a site of which they know nothing.
-  const bool needs_profiles =
-      run.plan.policy != Policy::kUniform && !(learns(run.plan.policy) && run.plan.replan);
+  const bool needs_profiles = run.plan.policy != heterogeneity::Policy::kUniform &&
+                              !(learns(run.plan.policy) && run.plan.replan);
   if (run.is_open() && needs_profiles) {
     max_sites.fail(fmt::format(
         "is more than `sites` has, and plan.policy {} needs the profile of every site: take "
@@ -116,10 +116,10 @@ void check_steps_together(const RunConfig& run, const std::string& file) {
   if (run.deadlines.pause_seconds > 0) {
     refuse("deadlines.pause_seconds", "is above 0: the sites would wait for one that is lost");
   }
-  if (run.plan.policy == Policy::kStepsByTflops) {
+  if (run.plan.policy == heterogeneity::Policy::kStepsByTflops) {
     refuse("plan.policy", "gives the sites different numbers of steps");
   }
-  if (run.plan.round_end == RoundEnd::kDeadline) {
+  if (run.plan.round_end == heterogeneity::RoundEnd::kDeadline) {
     refuse("plan.round_end", "lets the sites take different numbers of steps");
   }
   for (std::size_t id = 0; id < run.sites.size(); ++id) {
@@ -151,7 +151,7 @@ void check_servers(const RunConfig& run, const std::string& file) {
     const auto& site = run.sites[id];
     if (site.trains) continue;
     const auto path = sites.element(id);
-    if (run.strategy.kind != StrategyKind::kParameterServer) {
+    if (run.strategy.kind != outer_optimizer::StrategyKind::kParameterServer) {
       path.member("trains").fail(
           fmt::format("is false, and strategy.kind is {}: only with parameter_server can a site "
                       "serve alone",
@@ -169,7 +169,8 @@ void check_servers(const RunConfig& run, const std::string& file) {
                                             : nullptr;
     if (pinned) path.member(pinned).fail("is given, and `trains` is false: leave it out");
   }
-  if (!run.sites.empty() && !run.is_open() && std::ranges::none_of(run.sites, &RunSite::trains)) {
+  if (!run.sites.empty() && !run.is_open() &&
+      std::ranges::none_of(run.sites, &heterogeneity::RunSite::trains)) {
     sites.fail("has no site that trains");
   }
 }
@@ -191,7 +192,7 @@ RunConfig run_config_from_json(const Json& json, const std::string& file) {
   for (std::size_t id = 0; id < run.sites.size(); ++id) {
     // Names become folders, and parts of keys at the coordinator.
     const auto& name = run.sites[id].name;
-    if (!is_site_name(name)) {
+    if (!wan::is_site_name(name)) {
       sites.element(id).member("name").fail(
           "'" + name +
           "' is empty, too long, or has characters other than letters, digits, - and _");
@@ -242,13 +243,13 @@ void require_majority(const RunConfig& run, const std::string& file) {
       *run.min_sites, least));
 }
 
-ServedRun served_run(const RunConfig& run, std::optional<int64_t> place) {
-  ServedRun served{.config = to_json(run),
-                   .sites = {},
-                   .fragments = run.sync.fragments,
-                   .min_sites = run.min_sites,
-                   .max_sites = run.max_sites,
-                   .place = place};
+wan::ServedRun served_run(const RunConfig& run, std::optional<int64_t> place) {
+  wan::ServedRun served{.config = to_json(run),
+                        .sites = {},
+                        .fragments = run.sync.fragments,
+                        .min_sites = run.min_sites,
+                        .max_sites = run.max_sites,
+                        .place = place};
   for (const auto& site : run.sites) served.sites.push_back(site.name);
   return served;
 }

@@ -46,18 +46,18 @@ struct EvaluateConfig {
 struct RunConfig {
   std::string name;
   int64_t seed = 1;
-  std::vector<RunSite> sites;
+  std::vector<heterogeneity::RunSite> sites;
   std::optional<int64_t> min_sites, max_sites;
   ModelConfig model;
   DataConfig data;
   InnerConfig inner;
-  StrategyConfig strategy;
-  OuterConfig outer;
-  SyncConfig sync;
-  PlanConfig plan;
+  outer_optimizer::StrategyConfig strategy;
+  outer_optimizer::OuterConfig outer;
+  outer_optimizer::SyncConfig sync;
+  heterogeneity::PlanConfig plan;
   EvaluateConfig evaluate;
   CheckpointConfig checkpoint;
-  Deadlines deadlines;
+  wan::Deadlines deadlines;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -93,7 +93,7 @@ struct RunConfig {
   std::size_t site_id(const std::string& site) const;
   // Returns the site's settings: those of `sites`, or in an open run the defaults. Throws
   // ConfigError if it does not take part.
-  RunSite site(const std::string& site) const;
+  heterogeneity::RunSite site(const std::string& site) const;
   // Returns whether the site trains. Otherwise it serves alone.
   bool trains(const std::string& name_of_site) const { return site(name_of_site).trains; }
   // Returns the site that adds up and updates for all, where the strategy has one.
@@ -121,6 +121,6 @@ void require_majority(const RunConfig& run, const std::string& file);
 
 // Returns the settings that a coordinator of the run uses. `place`: among several; nullopt: it is
 // the only one.
-ServedRun served_run(const RunConfig& run, std::optional<int64_t> place = {});
+wan::ServedRun served_run(const RunConfig& run, std::optional<int64_t> place = {});
 
 }  // namespace farstep

@@ -82,8 +82,8 @@ void check_coordinators(const SiteConfig& site, const JsonPath& path) {
         .fail("is for endpoint: with endpoints, set the site of each");
   }
   const auto list = path.member("endpoints");
-  if (std::ssize(endpoints) > kMostCoordinators) {
-    list.fail(fmt::format("has {}; must be at most {}", endpoints.size(), kMostCoordinators));
+  if (std::ssize(endpoints) > wan::kMostCoordinators) {
+    list.fail(fmt::format("has {}; must be at most {}", endpoints.size(), wan::kMostCoordinators));
   }
   std::set<std::string> names, addresses;
   for (std::size_t i = 0; i < endpoints.size(); ++i) {

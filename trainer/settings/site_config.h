@@ -62,7 +62,7 @@ struct NetworkConfig {
   std::string listen;
   std::string congestion_control;
   std::optional<double> uplink_bits_per_second;
-  std::optional<EmulatedLink> emulate;
+  std::optional<wan::EmulatedLink> emulate;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {

@@ -29,7 +29,7 @@ struct StepDone {
   StepEvent event;
   double held_seconds = 0;    // its wait for a checkpoint's copy, after event.seconds
   double waited_seconds = 0;  // its wait for a batch of another site, before event.start
-  std::optional<GradientNoise> noise = {};  // what it showed; nullopt: nothing
+  std::optional<heterogeneity::GradientNoise> noise = {};  // what it showed; nullopt: nothing
 };
 
 class InnerTraining {

@@ -48,11 +48,11 @@ double RoundTimer::compute_seconds() const {
 }
 
 double RoundTimer::measured_step_seconds() const {
-  return steps_.size() < 2 ? 0 : farstep::measured_step_seconds(steps_);
+  return steps_.size() < 2 ? 0 : heterogeneity::measured_step_seconds(steps_);
 }
 
 double RoundTimer::step_seconds() const {
-  return steps_.empty() ? 0 : typical_step_seconds(steps_);
+  return steps_.empty() ? 0 : heterogeneity::typical_step_seconds(steps_);
 }
 
 }  // namespace farstep

@@ -35,8 +35,8 @@ bool SiteTrainer::wants_step() const {
   // A step under way has only begun, so its time is added as an estimate.
   const double spent_seconds =
       timer_.elapsed_seconds() + (inner_.is_step_under_way() ? step_seconds : 0);
-  return has_room_for_step(*work_.deadline_seconds, spent_seconds, step_seconds,
-                           work_.slack_seconds);
+  return heterogeneity::has_room_for_step(*work_.deadline_seconds, spent_seconds, step_seconds,
+                                          work_.slack_seconds);
 }
 
 void SiteTrainer::step(SiteReduction* gradients, const std::stop_token& stop) {
@@ -84,7 +84,7 @@ void SiteTrainer::record(const std::optional<StepDone>& done) {
   recorder_.record(event);
 }
 
-RoundTiming SiteTrainer::timing() const {
+heterogeneity::RoundTiming SiteTrainer::timing() const {
   return {.steps = steps_done_,
           .batch = work_.plan.batch,
           .micro_batch = work_.plan.micro_batch,
@@ -101,7 +101,8 @@ void SiteTrainer::end_round(double own_seconds) {
 }
 
 void SiteTrainer::resume(int64_t steps, double loss_sum, double spent_seconds,
-                         std::vector<double> step_seconds, const GradientNoise& noise) {
+                         std::vector<double> step_seconds,
+                         const heterogeneity::GradientNoise& noise) {
   steps_done_ = steps;
   loss_sum_ = loss_sum;
   noise_ = noise;

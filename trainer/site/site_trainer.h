@@ -17,7 +17,7 @@ namespace farstep {
 struct SiteWork {
   int64_t round = 1;   // from 1
   int64_t rounds = 1;  // of the run
-  SitePlan plan;
+  heterogeneity::SitePlan plan;
   StepDraws draws;            // the data of the steps that follow
   bool is_measuring = false;  // the rest is planned after a few steps, which the caller counts
   // The round ends by this deadline, and after plan.most_steps at the latest. nullopt: it ends
@@ -42,11 +42,13 @@ class SiteTrainer {
   // Waits for the step under way, if there is one, and records it.
   void finish();
 
-  int64_t steps_done() const { return steps_done_; }     // of the round
-  double loss_sum() const { return loss_sum_; }          // of the recorded steps
-  const GradientNoise& noise() const { return noise_; }  // of those that were measured
+  int64_t steps_done() const { return steps_done_; }  // of the round
+  double loss_sum() const { return loss_sum_; }       // of the recorded steps
+  const heterogeneity::GradientNoise& noise() const {
+    return noise_;
+  }  // of those that were measured
   // Returns the timing of the round so far, without link figures.
-  RoundTiming timing() const;
+  heterogeneity::RoundTiming timing() const;
   RoundTimer& timer() { return timer_; }
   const RoundTimer& timer() const { return timer_; }
   LocalTheta& theta() { return inner_.theta(); }
@@ -58,7 +60,7 @@ class SiteTrainer {
   // Continues an interrupted round. The site had done `steps`, with this sum of losses and this
   // noise, and had spent `spent_seconds` in all and `step_seconds` in its steps.
   void resume(int64_t steps, double loss_sum, double spent_seconds,
-              std::vector<double> step_seconds, const GradientNoise& noise = {});
+              std::vector<double> step_seconds, const heterogeneity::GradientNoise& noise = {});
 
  private:
   void record(const std::optional<StepDone>& done);
@@ -69,7 +71,7 @@ class SiteTrainer {
   SiteWork work_;
   int64_t steps_done_ = 0;
   double loss_sum_ = 0;
-  GradientNoise noise_;
+  heterogeneity::GradientNoise noise_;
 };
 
 }  // namespace farstep

@@ -4,10 +4,11 @@
 
 namespace farstep {
 
-std::optional<Go> agree(Rendezvous& rendezvous, const SyncId& sync,
-                        const Contribution& contribution, const std::string& hash_before,
-                        const std::string& hash_after, const std::function<void(const Go&)>& check,
-                        const std::stop_token& stop) {
+std::optional<wan::Go> agree(wan::Rendezvous& rendezvous, const wan::SyncId& sync,
+                             const wan::Contribution& contribution, const std::string& hash_before,
+                             const std::string& hash_after,
+                             const std::function<void(const wan::Go&)>& check,
+                             const std::stop_token& stop) {
   auto go = rendezvous.arrive(sync, contribution, hash_before, stop);
   while (go) {
     check(*go);

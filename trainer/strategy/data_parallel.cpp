@@ -15,7 +15,7 @@ namespace farstep {
 namespace {
 
 // Values that are all there.
-class AllFinal : public FinalParts {
+class AllFinal : public outer_optimizer::FinalParts {
  public:
   bool is_final(std::size_t /*part*/) const override { return true; }
   void wait_until_final(std::size_t /*part*/) override {}
@@ -33,13 +33,15 @@ std::string hash_of(std::span<const float> values) {
 
 // Rounding each value is as exact as the gradient itself in bf16. Coarser codecs would lose what
 // they leave out, as gradients have no residuals.
-bool suits_gradients(CodecKind codec) {
-  constexpr std::array kKinds{CodecKind::kFp32, CodecKind::kFp16, CodecKind::kBf16};
+bool suits_gradients(outer_optimizer::CodecKind codec) {
+  constexpr std::array kKinds{outer_optimizer::CodecKind::kFp32, outer_optimizer::CodecKind::kFp16,
+                              outer_optimizer::CodecKind::kBf16};
   return std::ranges::count(kKinds, codec) > 0;
 }
 
 // The master is the only one that adds up.
-SyncConfig with_one_server(SyncConfig sync, DataParallel::Update update) {
+outer_optimizer::SyncConfig with_one_server(outer_optimizer::SyncConfig sync,
+                                            DataParallel::Update update) {
   if (update == DataParallel::Update::kAtMaster && sync.servers.size() > 1) sync.servers.resize(1);
   return sync;
 }
@@ -60,18 +62,19 @@ DataParallel::DataParallel(Update update, const StrategySettings& settings, cons
 
 void DataParallel::check(const StrategySettings& settings, const JsonPath& path) {
   const auto& sync = settings.sync;
-  const char* const unfit = sync.fragments > 1                  ? "sync.fragments of 1"
-                            : sync.delay_steps > 0              ? "sync.delay_steps of 0"
-                            : sync.alpha > 0                    ? "sync.alpha of 0"
-                            : sync.shares != SharesRule::kEqual ? "equal sync.shares"
-                            : !suits_gradients(sync.codec.kind)
-                                ? "a sync.codec of fp32, fp16 or bf16"
-                                : nullptr;
+  const char* const unfit =
+      sync.fragments > 1                                   ? "sync.fragments of 1"
+      : sync.delay_steps > 0                               ? "sync.delay_steps of 0"
+      : sync.alpha > 0                                     ? "sync.alpha of 0"
+      : sync.shares != outer_optimizer::SharesRule::kEqual ? "equal sync.shares"
+      : !suits_gradients(sync.codec.kind)                  ? "a sync.codec of fp32, fp16 or bf16"
+                                                           : nullptr;
   if (unfit == nullptr) return;
   path.member("kind").fail(fmt::format("sums whole gradients in every step, and needs {}", unfit));
 }
 
-void DataParallel::retune(const SyncConfig& /*sync*/, std::span<const double> /*shares*/) {
+void DataParallel::retune(const outer_optimizer::SyncConfig& /*sync*/,
+                          std::span<const double> /*shares*/) {
   throw InternalError("the syncs of data parallelism are not tuned");
 }
 
@@ -82,11 +85,11 @@ SumPlan DataParallel::sum_plan(int64_t steps_done) const {
   for (const auto& site : start_->planned) {
     plan.coefficients.push_back(static_cast<double>(site.batch) / batches);
   }
-  if (update_ == Update::kAtMaster) plan.hops = Hops::kThere;
+  if (update_ == Update::kAtMaster) plan.hops = wan::Hops::kThere;
   return plan;
 }
 
-Synced DataParallel::begin(const RoundStart& start, const RoundTiming& so_far,
+Synced DataParallel::begin(const RoundStart& start, const heterogeneity::RoundTiming& so_far,
                            const std::stop_token& /*stop*/) {
   const auto steps = start.planned.front().local_steps;
   FARSTEP_CHECK(std::ranges::all_of(start.planned,
@@ -97,7 +100,8 @@ Synced DataParallel::begin(const RoundStart& start, const RoundTiming& so_far,
   return {};
 }
 
-Synced DataParallel::after_step(const RoundTiming& /*so_far*/, const std::stop_token& /*stop*/) {
+Synced DataParallel::after_step(const heterogeneity::RoundTiming& /*so_far*/,
+                                const std::stop_token& /*stop*/) {
   FARSTEP_CHECK(start_, "no round has begun");
   ++progress_.syncs_done;
   ++progress_.work.steps;
@@ -112,29 +116,30 @@ double DataParallel::hand_out_values() {
   auto span = outside_.recorder.span(SpanCause::kWan, start_->round);
   const auto& view = start_->view;
   const auto values = theta().pull(whole());
-  const std::array partitions{cut_by_shares(whole(), configured_shares(sync_, view))};
-  const Fp32Codec codec;
+  const std::array partitions{
+      outer_optimizer::cut_by_shares(whole(), configured_shares(sync_, view))};
+  const outer_optimizer::Fp32Codec codec;
   AllFinal all;
   start_->exchanges->among(view).average_parts(
       {.generation = view.generation,
        .round = start_->round,
        .fragment = static_cast<int64_t>(progress_.work.steps),
        .codec = &codec,
-       .hops = Hops::kBack},
+       .hops = wan::Hops::kBack},
       partitions, all, values);
   theta().push(whole(), values);
   return span.finish();
 }
 
-void DataParallel::check_work(const Go& go) const {
+void DataParallel::check_work(const wan::Go& go) const {
   check_planned(go, start_->planned, [](const PlannedWork& plan) { return plan.local_steps; });
 }
 
-Synced DataParallel::end(const RoundTiming& so_far, const std::stop_token& stop) {
+Synced DataParallel::end(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) {
   FARSTEP_CHECK(start_, "no round has begun");
   // The checkpoint under way still reads theta_global.
   outside_.finish_checkpoint();
-  Contribution contribution{.work = progress_.work, .timing = so_far, .fragments = 1};
+  wan::Contribution contribution{.work = progress_.work, .timing = so_far, .fragments = 1};
   contribution.work.batch = so_far.batch;
   const auto values = theta().pull(whole());
   SyncRecord record;
@@ -145,7 +150,7 @@ Synced DataParallel::end(const RoundTiming& so_far, const std::stop_token& stop)
       outside_.recorder.span(weight > 0 ? SpanCause::kWait : SpanCause::kServe, start_->round);
   auto go = agree(
       outside_.rendezvous, record.id, contribution, hash_of(theta_global_), record.theta_hash,
-      [this](const Go& all) { check_work(all); }, stop);
+      [this](const wan::Go& all) { check_work(all); }, stop);
   record.wait_seconds = record.exposed_wait_seconds = span.finish();
   Synced synced;
   synced.is_stopped = !go;

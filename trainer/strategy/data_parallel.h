@@ -43,13 +43,13 @@ class DataParallel : public Strategy {
   std::span<float> theta_global() override { return theta_global_; }
   std::span<float> outer_momentum() override { return momentum_; }
   // Throws InternalError: there is nothing to choose.
-  void retune(const SyncConfig& sync, std::span<const double> shares) override;
-  const SyncConfig& sync_config() const override { return sync_; }
-  Synced begin(const RoundStart& start, const RoundTiming& so_far,
+  void retune(const outer_optimizer::SyncConfig& sync, std::span<const double> shares) override;
+  const outer_optimizer::SyncConfig& sync_config() const override { return sync_; }
+  Synced begin(const RoundStart& start, const heterogeneity::RoundTiming& so_far,
                const std::stop_token& stop) override;
   SiteReduction* gradients() override { return &sums_; }
-  Synced after_step(const RoundTiming& so_far, const std::stop_token& stop) override;
-  Synced end(const RoundTiming& so_far, const std::stop_token& stop) override;
+  Synced after_step(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) override;
+  Synced end(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) override;
   // Throws PeerError: a newcomer would lack the moments of the others.
   Synced attend(const RoundStart& start, const std::stop_token& stop) override;
   void settle() override {}
@@ -66,14 +66,14 @@ class DataParallel : public Strategy {
 
  private:
   LocalTheta& theta() const { return *start_->theta; }
-  Range whole() const { return {0, std::ssize(theta_global_)}; }
+  outer_optimizer::Range whole() const { return {0, std::ssize(theta_global_)}; }
   SumPlan sum_plan(int64_t steps_done) const;
   // Gives all sites the master's values, and returns how long that took.
   double hand_out_values();
-  void check_work(const Go& go) const;
+  void check_work(const wan::Go& go) const;
 
   const Update update_;
-  const SyncConfig sync_;
+  const outer_optimizer::SyncConfig sync_;
   const Surroundings outside_;
   std::vector<float> theta_global_, momentum_;
   std::optional<RoundStart> start_;  // the round under way; null between two rounds

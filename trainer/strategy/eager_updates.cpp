@@ -16,7 +16,7 @@ namespace {
 
 // With several fragments or a delay there would be two ways to hide a sync. alpha would mix
 // theta_local with a theta_global that lacks its newest delta.
-bool is_eager(const SyncConfig& sync) {
+bool is_eager(const outer_optimizer::SyncConfig& sync) {
   return sync.fragments == 1 && sync.delay_steps == 0 && sync.alpha == 0;
 }
 
@@ -42,13 +42,13 @@ void EagerUpdates::check(const StrategySettings& settings, const JsonPath& path)
       "sync.delay_steps and sync.alpha 0");
 }
 
-void EagerUpdates::retune(const SyncConfig& sync, std::span<const double> shares) {
+void EagerUpdates::retune(const outer_optimizer::SyncConfig& sync, std::span<const double> shares) {
   FARSTEP_CHECK(!start_, "a round is under way");
   FARSTEP_CHECK(is_eager(sync), "this run is eager");
   sync_.retune(sync, shares);
 }
 
-Synced EagerUpdates::begin(const RoundStart& start, const RoundTiming& /*so_far*/,
+Synced EagerUpdates::begin(const RoundStart& start, const heterogeneity::RoundTiming& /*so_far*/,
                            const std::stop_token& stop) {
   start_ = start;
   sync_.meet(start.view, *start.exchanges);
@@ -57,14 +57,15 @@ Synced EagerUpdates::begin(const RoundStart& start, const RoundTiming& /*so_far*
   return {.applied = {}, .is_stopped = !start.is_measuring && !send_if_due(stop)};
 }
 
-Synced EagerUpdates::after_step(const RoundTiming& /*so_far*/, const std::stop_token& /*stop*/) {
+Synced EagerUpdates::after_step(const heterogeneity::RoundTiming& /*so_far*/,
+                                const std::stop_token& /*stop*/) {
   FARSTEP_CHECK(start_, "no round has begun");
   ++progress_.work.steps;
   progress_.work.tokens += start_->tokens_per_step;
   return {};
 }
 
-Synced EagerUpdates::end(const RoundTiming& so_far, const std::stop_token& stop) {
+Synced EagerUpdates::end(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) {
   FARSTEP_CHECK(start_, "no round has begun");
   Synced synced{.applied = {}, .is_stopped = true};
   if (!send_if_due(stop)) return synced;  // again, if settle() gave it up
@@ -99,12 +100,12 @@ void EagerUpdates::send() {
   auto span = recorder_.span(SpanCause::kOuter, start_->round);
   // theta_global changes only at the round's end, so the sync's hash covers the theta_global that
   // this round's deltas refer to.
-  const SyncId id{.round = progress_.sent_round, .fragment = 0};
+  const wan::SyncId id{.round = progress_.sent_round, .fragment = 0};
   sync_.send(id, *progress_.sent,
              {.take_delta =
                   [this](std::span<float> delta) { std::ranges::copy(sent_delta_, delta.begin()); },
               .check_plan =
-                  [planned = sent_plan_](const Go& go) {
+                  [planned = sent_plan_](const wan::Go& go) {
                     if (planned.empty()) return;  // unknown after a resume
                     check_planned(go, planned,
                                   [](const PlannedWork& plan) { return plan.local_steps; });
@@ -120,7 +121,7 @@ bool EagerUpdates::receive(const std::stop_token& stop) {
   return true;
 }
 
-void EagerUpdates::step(const RoundTiming& so_far) {
+void EagerUpdates::step(const heterogeneity::RoundTiming& so_far) {
   auto span = recorder_.span(SpanCause::kOuter, start_->round);
   const auto global = theta_global();
   // All values are checked before any state changes. The checkpoint of the failing site then has
@@ -151,7 +152,7 @@ void EagerUpdates::step(const RoundTiming& so_far) {
   theta().push(whole(), local);
 
   progress_.work.batch = so_far.batch;
-  progress_.sent = Contribution{.work = progress_.work, .timing = so_far, .fragments = 1};
+  progress_.sent = wan::Contribution{.work = progress_.work, .timing = so_far, .fragments = 1};
   progress_.sent_round = start_->round;
   sent_plan_ = start_->planned;
   progress_.work = {};
@@ -206,7 +207,7 @@ Synced EagerUpdates::attend(const RoundStart& start, const std::stop_token& stop
 }
 
 void EagerUpdates::bring_nothing(int64_t round) {
-  progress_.sent = Contribution{.work = {}, .timing = {}, .fragments = 1};
+  progress_.sent = wan::Contribution{.work = {}, .timing = {}, .fragments = 1};
   progress_.sent_round = round;
 }
 

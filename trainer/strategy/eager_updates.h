@@ -39,16 +39,16 @@ class EagerUpdates : public Strategy {
   std::span<float> theta_global() override { return sync_.outer().mutable_theta_global(); }
   std::span<float> outer_momentum() override { return sync_.outer().mutable_momentum(); }
   // Takes effect for the delta of the round before, which begin() sends later.
-  void retune(const SyncConfig& sync, std::span<const double> shares) override;
-  const SyncConfig& sync_config() const override { return sync_.config(); }
+  void retune(const outer_optimizer::SyncConfig& sync, std::span<const double> shares) override;
+  const outer_optimizer::SyncConfig& sync_config() const override { return sync_.config(); }
   // Sends the delta of the round before.
-  Synced begin(const RoundStart& start, const RoundTiming& so_far,
+  Synced begin(const RoundStart& start, const heterogeneity::RoundTiming& so_far,
                const std::stop_token& stop) override;
-  Synced after_step(const RoundTiming& so_far, const std::stop_token& stop) override;
+  Synced after_step(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) override;
   // Applies the sync of the round before; at the end of the run's last round, that one's as well.
   // A site that is leaving also waits for this round's sync, while it has time: its delta is part
   // of the mean that the others apply a round later.
-  Synced end(const RoundTiming& so_far, const std::stop_token& stop) override;
+  Synced end(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) override;
   // Attends the sync of the round before, and brings nothing to that of this round.
   Synced attend(const RoundStart& start, const std::stop_token& stop) override;
   // Keeps the mean of a committed sync, to apply it after a resume.
@@ -65,7 +65,7 @@ class EagerUpdates : public Strategy {
   void drop_steps(std::span<float> theta_local) override;
 
  private:
-  Range whole() const { return sync_.fragment_range(0); }
+  outer_optimizer::Range whole() const { return sync_.fragment_range(0); }
   bool has_sent() const { return progress_.sent.has_value(); }
   LocalTheta& theta() const { return *start_->theta; }
   // Sends the delta of the round before, unless that was done. Returns false if a stop was
@@ -75,7 +75,7 @@ class EagerUpdates : public Strategy {
   // Waits for the mean of the delta that was sent; returns false if the sync was given up.
   bool receive(const std::stop_token& stop);
   // Ends the round: computes its delta, and takes the outer step by delta~.
-  void step(const RoundTiming& so_far);
+  void step(const heterogeneity::RoundTiming& so_far);
   // Waits until the others have this round's delta, or a stop is requested: then it is still to be
   // sent after a resume.
   void hand_in(const std::stop_token& stop);
@@ -89,7 +89,7 @@ class EagerUpdates : public Strategy {
   void begin_anew();
 
   const int64_t rounds_;
-  const NesterovSettings settings_;
+  const outer_optimizer::NesterovSettings settings_;
   Recorder& recorder_;
   std::optional<RoundStart> start_;  // the round under way; null between two rounds
   // The plan of the round whose delta was sent. Empty before the first round, and for a delta from

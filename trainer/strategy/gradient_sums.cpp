@@ -14,16 +14,16 @@ namespace {
 
 // Returns what each member reduces of each bucket. Equal bytes: every bucket is cut, so that all
 // servers work all the time. By layer: a tensor is one server's, in whichever bucket it lies.
-std::vector<std::vector<Range>> partitions_of(const SyncConfig& sync, const View& view,
-                                              const GradientBuckets& buckets, int64_t size,
-                                              std::span<const int64_t> borders) {
+std::vector<std::vector<outer_optimizer::Range>> partitions_of(
+    const outer_optimizer::SyncConfig& sync, const View& view, const GradientBuckets& buckets,
+    int64_t size, std::span<const int64_t> borders) {
   const auto shares = configured_shares(sync, view);
   const auto of_all = cut({0, size}, sync.partition, shares, borders);
-  std::vector<std::vector<Range>> partitions;
+  std::vector<std::vector<outer_optimizer::Range>> partitions;
   for (std::size_t number = 0; number < buckets.count(); ++number) {
     const auto [begin, end] = buckets.bucket(number);
-    if (sync.partition == PartitionRule::kBytes) {
-      partitions.push_back(cut_by_shares({begin, end}, shares));
+    if (sync.partition == outer_optimizer::PartitionRule::kBytes) {
+      partitions.push_back(outer_optimizer::cut_by_shares({begin, end}, shares));
       continue;
     }
     auto& ranges = partitions.emplace_back();
@@ -36,20 +36,21 @@ std::vector<std::vector<Range>> partitions_of(const SyncConfig& sync, const View
 
 }  // namespace
 
-GradientSums::GradientSums(const SyncConfig& sync, int64_t bucket_bytes,
+GradientSums::GradientSums(const outer_optimizer::SyncConfig& sync, int64_t bucket_bytes,
                            std::vector<int64_t> borders, Recorder& recorder, const Clock& clock)
     : sync_(sync),
       bucket_bytes_(bucket_bytes),
       borders_(std::move(borders)),
       recorder_(recorder),
       clock_(clock),
-      codec_(make_codec(sync.codec)) {}
+      codec_(outer_optimizer::make_codec(sync.codec)) {}
 
 GradientSums::~GradientSums() {
   abandon();
 }
 
-void GradientSums::meet(const SumPlan& plan, Exchanges& exchanges, std::span<float> gradients) {
+void GradientSums::meet(const SumPlan& plan, outer_optimizer::Exchanges& exchanges,
+                        std::span<float> gradients) {
   FARSTEP_CHECK(!sum_.valid(), "a step is under way");
   FARSTEP_CHECK(plan.coefficients.size() == plan.view.size(), "{} coefficients for {} sites",
                 plan.coefficients.size(), plan.view.size());
@@ -130,7 +131,7 @@ void GradientSums::abandon() {
 
 double GradientSums::coefficient() const {
   const bool has_sum =
-      plan_.hops != Hops::kThere || configured_shares(sync_, plan_.view)[plan_.view.self] > 0;
+      plan_.hops != wan::Hops::kThere || configured_shares(sync_, plan_.view)[plan_.view.self] > 0;
   return has_sum ? plan_.coefficients[plan_.view.self] : 0;
 }
 
@@ -140,13 +141,13 @@ void GradientSums::wait_for_backward_of_all() {
   const auto& view = plan_.view;
   if (view.size() < 2) return;
   auto& transport = exchanges_->connections(view);
-  const Tag tag{.generation = static_cast<uint64_t>(view.generation),
-                .round = static_cast<uint64_t>(plan_.round),
-                .fragment = step_,
-                .phase = kEndOfBackwardPhase};
+  const wan::Tag tag{.generation = static_cast<uint64_t>(view.generation),
+                     .round = static_cast<uint64_t>(plan_.round),
+                     .fragment = step_,
+                     .phase = outer_optimizer::kEndOfBackwardPhase};
   const std::array<std::byte, 1> mark{};
   std::vector<std::byte> marks(view.size());
-  std::vector<std::unique_ptr<Transfer>> transfers;
+  std::vector<std::unique_ptr<wan::Transfer>> transfers;
   for (std::size_t place = 0; place < view.size(); ++place) {
     if (place == view.self) continue;
     const auto peer = static_cast<int>(place);

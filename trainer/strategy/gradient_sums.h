@@ -40,27 +40,27 @@ namespace farstep {
 struct SumPlan {
   View view;
   int64_t round = 1;
-  int64_t steps_done = 0;                 // of the round
-  std::vector<double> coefficients = {};  // of the members' gradients, by place
-  Hops hops = Hops::kThereBack;           // kThere: only the servers get the sum
+  int64_t steps_done = 0;                  // of the round
+  std::vector<double> coefficients = {};   // of the members' gradients, by place
+  wan::Hops hops = wan::Hops::kThereBack;  // kThere: only the servers get the sum
 
   // Whether this site has gradients. Otherwise it serves alone, and neither waits nor sends: its
   // caller records its time.
   bool trains() const { return coefficients[view.self] > 0; }
 };
 
-class GradientSums : public SiteReduction, private FinalParts {
+class GradientSums : public SiteReduction, private outer_optimizer::FinalParts {
  public:
   // `borders` are the tensors' first elements, ascending. `recorder` and `clock` must outlive this.
-  GradientSums(const SyncConfig& sync, int64_t bucket_bytes, std::vector<int64_t> borders,
-               Recorder& recorder, const Clock& clock);
+  GradientSums(const outer_optimizer::SyncConfig& sync, int64_t bucket_bytes,
+               std::vector<int64_t> borders, Recorder& recorder, const Clock& clock);
   // Ends an exchange that is under way: its transport is dead afterwards.
   ~GradientSums() override;
 
   // Sets how the next steps are summed, in `gradients`, and makes the links of the plan's view if
   // there are none yet. No step may be under way. `exchanges` and the memory of `gradients` must
   // outlive the steps. All members must call it at the same time for a new view. Throws PeerError.
-  void meet(const SumPlan& plan, Exchanges& exchanges, std::span<float> gradients);
+  void meet(const SumPlan& plan, outer_optimizer::Exchanges& exchanges, std::span<float> gradients);
 
   void begin_step() override;
   // There is one device, number 0: a site's own sum.
@@ -79,20 +79,20 @@ class GradientSums : public SiteReduction, private FinalParts {
   // Waits until all members have ended their backward, as this site has.
   void wait_for_backward_of_all();
 
-  const SyncConfig sync_;
+  const outer_optimizer::SyncConfig sync_;
   const int64_t bucket_bytes_;
   const std::vector<int64_t> borders_;
   Recorder& recorder_;
   const Clock& clock_;
-  const std::unique_ptr<Codec> codec_;
+  const std::unique_ptr<outer_optimizer::Codec> codec_;
 
   SumPlan plan_;
-  Exchanges* exchanges_ = nullptr;
+  outer_optimizer::Exchanges* exchanges_ = nullptr;
   std::span<float> gradients_;
-  std::vector<std::vector<Range>> partitions_;  // of each bucket
-  uint32_t step_ = 0;                           // of the round; the same at all sites
-  double waited_seconds_ = 0;                   // of the last step
-  std::future<void> sum_;                       // of the step under way
+  std::vector<std::vector<outer_optimizer::Range>> partitions_;  // of each bucket
+  uint32_t step_ = 0;          // of the round; the same at all sites
+  double waited_seconds_ = 0;  // of the last step
+  std::future<void> sum_;      // of the step under way
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -16,14 +16,16 @@ namespace {
 // Spreads the work of the old fragments over `num_fragments` equal fragments of `size` elements in
 // all. Each gets the mean of the work over its elements. Fragments that were applied early in the
 // round have trained since, and a new fragment overlaps several of them.
-std::vector<Work> redistributed(const std::vector<Work>& work, int64_t size,
-                                int64_t num_fragments) {
-  std::vector<Work> result;
+std::vector<outer_optimizer::Work> redistributed(const std::vector<outer_optimizer::Work>& work,
+                                                 int64_t size, int64_t num_fragments) {
+  std::vector<outer_optimizer::Work> result;
   for (int64_t to = 0; to < num_fragments; ++to) {
-    const auto range = equal_part(size, static_cast<int>(to), static_cast<int>(num_fragments));
+    const auto range =
+        outer_optimizer::equal_part(size, static_cast<int>(to), static_cast<int>(num_fragments));
     double steps = 0, tokens = 0;
     for (std::size_t from = 0; from < work.size(); ++from) {
-      const auto other = equal_part(size, static_cast<int>(from), static_cast<int>(work.size()));
+      const auto other =
+          outer_optimizer::equal_part(size, static_cast<int>(from), static_cast<int>(work.size()));
       const auto common = static_cast<double>(std::max<int64_t>(
           0, std::min(range.end, other.end) - std::max(range.begin, other.begin)));
       steps += common * static_cast<double>(work[from].steps);
@@ -42,7 +44,7 @@ void require_fits(const SyncProgress& progress, int64_t num_fragments) {
   if (saved != num_fragments) {
     throw DataError(
         fmt::format("strategy.work: is of a run whose model has {} fragments, and this run's has "
-                    "{}: set sync.fragments to {} in the run file, or begin a new run",
+                    "{}: set sync.fragments to {} in the run file",
                     saved, num_fragments, saved));
   }
   const auto applied = progress.fragments_applied;
@@ -66,19 +68,21 @@ LowCommunication::LowCommunication(const StrategySettings& settings, const View&
   progress_.work.resize(static_cast<std::size_t>(num_fragments()));
 }
 
-void LowCommunication::retune(const SyncConfig& sync, std::span<const double> shares) {
+void LowCommunication::retune(const outer_optimizer::SyncConfig& sync,
+                              std::span<const double> shares) {
   FARSTEP_CHECK(!start_ && progress_.fragments_applied == 0 && !progress_.sent,
                 "a round is under way");
   sync_.retune(sync, shares);
   progress_.work = redistributed(progress_.work, std::ssize(theta_global()), num_fragments());
 }
 
-FragmentSchedule LowCommunication::schedule_of(int64_t local_steps) const {
+outer_optimizer::FragmentSchedule LowCommunication::schedule_of(int64_t local_steps) const {
   const auto& config = sync_.config();
-  return FragmentSchedule(local_steps, config.fragments, config.delay_steps, base_steps_);
+  return outer_optimizer::FragmentSchedule(local_steps, config.fragments, config.delay_steps,
+                                           base_steps_);
 }
 
-Synced LowCommunication::begin(const RoundStart& start, const RoundTiming& so_far,
+Synced LowCommunication::begin(const RoundStart& start, const heterogeneity::RoundTiming& so_far,
                                const std::stop_token& stop) {
   FARSTEP_CHECK(start.is_measuring || start.view.self < start.planned.size(),
                 "no plan for place {}: there are {} plans", start.view.self, start.planned.size());
@@ -87,7 +91,8 @@ Synced LowCommunication::begin(const RoundStart& start, const RoundTiming& so_fa
   return sync(so_far, false, stop);
 }
 
-Synced LowCommunication::after_step(const RoundTiming& so_far, const std::stop_token& stop) {
+Synced LowCommunication::after_step(const heterogeneity::RoundTiming& so_far,
+                                    const std::stop_token& stop) {
   FARSTEP_CHECK(start_, "no round has begun");
   // Counted by fragment, since fragments are applied at different steps.
   for (auto& work : progress_.work) {
@@ -97,12 +102,13 @@ Synced LowCommunication::after_step(const RoundTiming& so_far, const std::stop_t
   return sync(so_far, false, stop);
 }
 
-Synced LowCommunication::end(const RoundTiming& so_far, const std::stop_token& stop) {
+Synced LowCommunication::end(const heterogeneity::RoundTiming& so_far,
+                             const std::stop_token& stop) {
   FARSTEP_CHECK(start_, "no round has begun");
   return sync(so_far, true, stop);
 }
 
-Synced LowCommunication::sync(const RoundTiming& so_far, bool round_ends,
+Synced LowCommunication::sync(const heterogeneity::RoundTiming& so_far, bool round_ends,
                               const std::stop_token& stop) {
   Synced synced;
   if (start_->is_measuring) return synced;
@@ -139,15 +145,15 @@ Synced LowCommunication::sync(const RoundTiming& so_far, bool round_ends,
   return synced;
 }
 
-void LowCommunication::send(const RoundTiming& so_far) {
+void LowCommunication::send(const heterogeneity::RoundTiming& so_far) {
   auto span = recorder_.span(SpanCause::kOuter, start_->round);
-  const SyncId id{.round = start_->round, .fragment = progress_.fragments_applied};
+  const wan::SyncId id{.round = start_->round, .fragment = progress_.fragments_applied};
   const auto range = sync_.fragment_range(id.fragment);
   const bool is_delayed = sync_.config().delay_steps > 0;
   const bool is_taken = progress_.sent.has_value();  // before an interruption
   // With a delay training changes theta_local while the worker reads, hence the copy. Without one
   // the training thread waits, and the memory is saved.
-  Contribution contribution;
+  wan::Contribution contribution;
   std::span<const float> local;
   if (is_taken) {
     contribution = *progress_.sent;
@@ -181,7 +187,7 @@ void LowCommunication::send(const RoundTiming& so_far) {
         sync_.outer().delta(range, is_delayed ? std::span<const float>(sent_theta_) : local, delta);
     if (bad >= 0) sync_.refuse_delta(id, bad);
   };
-  const auto check_plan = [=, this](const Go& go) { check_work(go, id.fragment); };
+  const auto check_plan = [=, this](const wan::Go& go) { check_work(go, id.fragment); };
   const auto apply_mean = [this, range](std::span<const float> mean) {
     sync_.outer().apply(range, mean);
   };
@@ -226,10 +232,10 @@ Synced LowCommunication::attend(const RoundStart& start, const std::stop_token& 
 Synced LowCommunication::attend_syncs(const std::stop_token& stop) {
   Synced synced;
   while (progress_.fragments_applied < num_fragments()) {
-    const SyncId id{.round = start_->round, .fragment = progress_.fragments_applied};
+    const wan::SyncId id{.round = start_->round, .fragment = progress_.fragments_applied};
     const auto range = sync_.fragment_range(id.fragment);
     const auto take_delta = [](std::span<float> delta) { std::ranges::fill(delta, 0.0F); };
-    const auto check_plan = [=, this](const Go& go) { check_work(go, id.fragment); };
+    const auto check_plan = [=, this](const wan::Go& go) { check_work(go, id.fragment); };
     const auto apply_mean = [this, range](std::span<const float> mean) {
       sync_.outer().apply(range, mean);
     };
@@ -244,7 +250,7 @@ Synced LowCommunication::attend_syncs(const std::stop_token& stop) {
   return synced;
 }
 
-void LowCommunication::check_work(const Go& go, int64_t fragment) const {
+void LowCommunication::check_work(const wan::Go& go, int64_t fragment) const {
   check_planned(go, start_->planned, [&](const PlannedWork& plan) {
     return schedule_of(plan.local_steps).send_step(fragment);
   });
@@ -313,7 +319,7 @@ NamedBuffers LowCommunication::own_buffers() {
 
 void LowCommunication::drop_steps(std::span<float> theta_local) {
   FARSTEP_CHECK(!start_, "a round is under way");
-  std::ranges::fill(progress_.work, Work{});
+  std::ranges::fill(progress_.work, outer_optimizer::Work{});
   progress_.is_mixed = false;
   progress_.sent.reset();
   sent_theta_.clear();

@@ -26,12 +26,12 @@ class LowCommunication : public Strategy {
 
   std::span<float> theta_global() override { return sync_.outer().mutable_theta_global(); }
   std::span<float> outer_momentum() override { return sync_.outer().mutable_momentum(); }
-  void retune(const SyncConfig& sync, std::span<const double> shares) override;
-  const SyncConfig& sync_config() const override { return sync_.config(); }
-  Synced begin(const RoundStart& start, const RoundTiming& so_far,
+  void retune(const outer_optimizer::SyncConfig& sync, std::span<const double> shares) override;
+  const outer_optimizer::SyncConfig& sync_config() const override { return sync_.config(); }
+  Synced begin(const RoundStart& start, const heterogeneity::RoundTiming& so_far,
                const std::stop_token& stop) override;
-  Synced after_step(const RoundTiming& so_far, const std::stop_token& stop) override;
-  Synced end(const RoundTiming& so_far, const std::stop_token& stop) override;
+  Synced after_step(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) override;
+  Synced end(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) override;
   Synced attend(const RoundStart& start, const std::stop_token& stop) override;
   void settle() override;
   int64_t syncs_of_round() const override { return progress_.fragments_applied; }
@@ -47,14 +47,15 @@ class LowCommunication : public Strategy {
   int64_t num_fragments() const { return sync_.config().fragments; }
   LocalTheta& theta() const { return *start_->theta; }
   // Returns the schedule of the fragments at a site that plans `local_steps` steps.
-  FragmentSchedule schedule_of(int64_t local_steps) const;
+  outer_optimizer::FragmentSchedule schedule_of(int64_t local_steps) const;
   // Sends and applies the fragments that are due; with `round_ends` all that are left.
-  Synced sync(const RoundTiming& so_far, bool round_ends, const std::stop_token& stop);
-  void send(const RoundTiming& so_far);
+  Synced sync(const heterogeneity::RoundTiming& so_far, bool round_ends,
+              const std::stop_token& stop);
+  void send(const heterogeneity::RoundTiming& so_far);
   // Does the syncs of a round that is attended without work.
   Synced attend_syncs(const std::stop_token& stop);
   // Throws if a member did not train by the round's plan.
-  void check_work(const Go& go, int64_t fragment) const;
+  void check_work(const wan::Go& go, int64_t fragment) const;
   // Waits for the sync under way, which then counts. Returns false if it was given up. Returns true
   // at once for a sync that counts but is not applied.
   bool receive(const std::stop_token& stop);

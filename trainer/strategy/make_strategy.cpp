@@ -40,7 +40,7 @@ void accept(const StrategySettings& /*settings*/, const JsonPath& /*path*/) {}
 // One strategy's functions. A new strategy adds a row to this table, and one to that of its
 // properties (outer_optimizer/strategy_kind.cpp).
 struct StrategyRow {
-  StrategyKind kind;
+  outer_optimizer::StrategyKind kind;
   std::unique_ptr<Strategy> (*make)(const StrategySettings& settings, const View& view,
                                     StartValues start, const Surroundings& surroundings);
   void (*check)(const StrategySettings& settings, const JsonPath& path);
@@ -50,15 +50,19 @@ constexpr auto make_everywhere = make_data_parallel<DataParallel::Update::kEvery
 constexpr auto make_at_master = make_data_parallel<DataParallel::Update::kAtMaster>;
 
 constexpr std::array kStrategies{
-    StrategyRow{StrategyKind::kLowCommunication, make<LowCommunication>, accept},
-    StrategyRow{StrategyKind::kEagerUpdates, make<EagerUpdates>, EagerUpdates::check},
-    StrategyRow{StrategyKind::kLocalSgd, make_local_sgd, accept},
-    StrategyRow{StrategyKind::kRingAllReduce, make_everywhere, DataParallel::check},
-    StrategyRow{StrategyKind::kParameterServer, make_everywhere, DataParallel::check},
-    StrategyRow{StrategyKind::kDataParallelMaster, make_at_master, DataParallel::check},
+    StrategyRow{outer_optimizer::StrategyKind::kLowCommunication, make<LowCommunication>, accept},
+    StrategyRow{outer_optimizer::StrategyKind::kEagerUpdates, make<EagerUpdates>,
+                EagerUpdates::check},
+    StrategyRow{outer_optimizer::StrategyKind::kLocalSgd, make_local_sgd, accept},
+    StrategyRow{outer_optimizer::StrategyKind::kRingAllReduce, make_everywhere,
+                DataParallel::check},
+    StrategyRow{outer_optimizer::StrategyKind::kParameterServer, make_everywhere,
+                DataParallel::check},
+    StrategyRow{outer_optimizer::StrategyKind::kDataParallelMaster, make_at_master,
+                DataParallel::check},
 };
 
-const StrategyRow& row_of(StrategyKind kind) {
+const StrategyRow& row_of(outer_optimizer::StrategyKind kind) {
   const auto row = std::ranges::find(kStrategies, kind, &StrategyRow::kind);
   FARSTEP_CHECK(row != kStrategies.end(), "strategy {} has no row", name_of(kind));
   return *row;
@@ -66,13 +70,14 @@ const StrategyRow& row_of(StrategyKind kind) {
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const StrategySettings& settings,
-                                        const View& view, StartValues start,
-                                        const Surroundings& surroundings) {
+std::unique_ptr<Strategy> make_strategy(outer_optimizer::StrategyKind kind,
+                                        const StrategySettings& settings, const View& view,
+                                        StartValues start, const Surroundings& surroundings) {
   return row_of(kind).make(settings, view, std::move(start), surroundings);
 }
 
-void check_strategy(StrategyKind kind, const StrategySettings& settings, const JsonPath& path) {
+void check_strategy(outer_optimizer::StrategyKind kind, const StrategySettings& settings,
+                    const JsonPath& path) {
   const auto& traits = traits_of(kind);
   const auto exchange = settings.sync.exchange;
   if (traits.steps_together && exchange != traits.exchange && exchange != traits.other_exchange) {

@@ -12,12 +12,13 @@
 namespace farstep {
 
 // Returns a strategy for the members of `view` that starts from `start`.
-std::unique_ptr<Strategy> make_strategy(StrategyKind kind, const StrategySettings& settings,
-                                        const View& view, StartValues start,
-                                        const Surroundings& surroundings);
+std::unique_ptr<Strategy> make_strategy(outer_optimizer::StrategyKind kind,
+                                        const StrategySettings& settings, const View& view,
+                                        StartValues start, const Surroundings& surroundings);
 
 // Throws ConfigError, with the member under `path`, if the strategy does not accept these settings
 // of a run.
-void check_strategy(StrategyKind kind, const StrategySettings& settings, const JsonPath& path);
+void check_strategy(outer_optimizer::StrategyKind kind, const StrategySettings& settings,
+                    const JsonPath& path);
 
 }  // namespace farstep

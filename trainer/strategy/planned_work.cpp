@@ -8,14 +8,14 @@ namespace farstep {
 
 // Each site plans for itself, so a disagreement would show in nothing but wrong averaging weights
 // and overlapping data.
-void check_planned(const Go& go, std::span<const PlannedWork> planned,
+void check_planned(const wan::Go& go, std::span<const PlannedWork> planned,
                    const std::function<int64_t(const PlannedWork&)>& least_steps) {
   FARSTEP_CHECK(go.sites.size() == go.contributions.size(), "{} sites sent {} contributions",
                 go.sites.size(), go.contributions.size());
   for (std::size_t place = 0; place < go.sites.size(); ++place) {
     const auto& contribution = go.contributions[place];
     // A newcomer takes the mean and brings nothing. The plan may be older than its absence.
-    if (contribution.work == Work{} && contribution.timing.steps == 0) continue;
+    if (contribution.work == outer_optimizer::Work{} && contribution.timing.steps == 0) continue;
     const auto found = std::ranges::find(planned, go.sites[place], &PlannedWork::site);
     FARSTEP_CHECK(found != planned.end(), "site {} took part in round {}, which was not planned",
                   go.sites[place], go.round);

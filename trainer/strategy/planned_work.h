@@ -27,7 +27,7 @@ struct PlannedWork {
 // only where rounds end by steps, and not to a site that is leaving, which ends its round early.
 // Planned sites may be missing: they were lost since.
 // A site that is not planned may have joined since: then it has done no work.
-void check_planned(const Go& go, std::span<const PlannedWork> planned,
+void check_planned(const wan::Go& go, std::span<const PlannedWork> planned,
                    const std::function<int64_t(const PlannedWork&)>& least_steps);
 
 }  // namespace farstep

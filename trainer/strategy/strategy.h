@@ -29,13 +29,13 @@ class LocalTheta {
   virtual ~LocalTheta() = default;
   // Returns the range's present values in host memory, which is writable and valid until the next
   // call. Written values reach theta_local by push() at the latest.
-  virtual std::span<float> pull(const Range& range) = 0;
+  virtual std::span<float> pull(const outer_optimizer::Range& range) = 0;
   // The same in two calls, so that training can go on: finish_pull() waits for the values as they
   // were at start_pull(). Any thread may call finish_pull(). Only one pull at a time.
-  virtual void start_pull(const Range& range) = 0;
+  virtual void start_pull(const outer_optimizer::Range& range) = 0;
   virtual std::span<float> finish_pull() = 0;
   // Writes `values` to the range. They may be the memory that pull() returned.
-  virtual void push(const Range& range, std::span<const float> values) = 0;
+  virtual void push(const outer_optimizer::Range& range, std::span<const float> values) = 0;
 };
 
 // The syncs that one call of a strategy applied.
@@ -56,7 +56,7 @@ struct RoundStart {
   // The round's first steps measure the sites. Nothing is synced until begin() is called once more,
   // with the plan for the rest of the round.
   bool is_measuring = false;
-  Exchanges* exchanges = nullptr;
+  outer_optimizer::Exchanges* exchanges = nullptr;
   LocalTheta* theta = nullptr;
   // The memory in which Strategy::gradients() sums a step's gradient: flat, of the host.
   std::span<float> gradients = {};
@@ -75,9 +75,9 @@ class Strategy {
   // the run's. The member at place i reduces a part in proportion to shares[i]; empty shares mean
   // those of the run's config. Called between two rounds, with the same arguments at every site.
   // Residuals are kept as long as a codec can still send them.
-  virtual void retune(const SyncConfig& sync, std::span<const double> shares) = 0;
+  virtual void retune(const outer_optimizer::SyncConfig& sync, std::span<const double> shares) = 0;
   // Returns the present settings of the syncs.
-  virtual const SyncConfig& sync_config() const = 0;
+  virtual const outer_optimizer::SyncConfig& sync_config() const = 0;
 
   // Each of the three calls of a round sends and applies the syncs that are due. `so_far` is the
   // site's round; its link figures and step times go to the other sites unchanged. If members of
@@ -87,15 +87,16 @@ class Strategy {
   // finite.
   //
   // begin(): the round begins, or continues after a resume with the steps of `so_far`.
-  virtual Synced begin(const RoundStart& start, const RoundTiming& so_far,
+  virtual Synced begin(const RoundStart& start, const heterogeneity::RoundTiming& so_far,
                        const std::stop_token& stop) = 0;
   // Returns the reduction that sums a step's gradients with other sites' during backward; null if
   // the strategy does not change gradients.
   virtual SiteReduction* gradients() { return nullptr; }
   // after_step(): one more inner step is done.
-  virtual Synced after_step(const RoundTiming& so_far, const std::stop_token& stop) = 0;
+  virtual Synced after_step(const heterogeneity::RoundTiming& so_far,
+                            const std::stop_token& stop) = 0;
   // end(): the round's last step is done. Sends and applies all syncs that are left.
-  virtual Synced end(const RoundTiming& so_far, const std::stop_token& stop) = 0;
+  virtual Synced end(const heterogeneity::RoundTiming& so_far, const std::stop_token& stop) = 0;
 
   // Takes part in a round without inner steps, as a site that joins the run in it: brings no work
   // to its syncs and applies their means. theta_local equals theta_global then. `start` is as for

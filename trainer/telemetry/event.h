@@ -256,7 +256,7 @@ struct SyncChangeEvent {
   static constexpr std::string_view kName = "sync_change";
   static constexpr std::string_view kDoc = "the sites change how they sync";
   int64_t round = 0;
-  CodecKind codec = CodecKind::kFp32;
+  outer_optimizer::CodecKind codec = outer_optimizer::CodecKind::kFp32;
   int64_t fragments = 1, delay_steps = 0;
   std::vector<double> shares = {};
   std::string reason = {};

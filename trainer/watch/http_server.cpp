@@ -68,7 +68,7 @@ class HttpServer::Daemon {
   using SteadyClock = std::chrono::steady_clock;
 
  public:
-  Daemon(const SocketAddress& address, Handler handler, const HttpLimits& limits)
+  Daemon(const wan::SocketAddress& address, Handler handler, const HttpLimits& limits)
       : handler_(std::move(handler)), limits_(limits) {
     const auto listening = listen_on(address);
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
@@ -95,9 +95,9 @@ class HttpServer::Daemon {
     MHD_stop_daemon(daemon_);
   }
 
-  SocketAddress address() const {
+  wan::SocketAddress address() const {
     const auto* info = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_LISTEN_FD);
-    return *SocketAddress::local_of(info->listen_fd);
+    return *wan::SocketAddress::local_of(info->listen_fd);
   }
 
   void publish(const std::string& event) {
@@ -142,14 +142,14 @@ class HttpServer::Daemon {
     }
   };
 
-  static Socket listen_on(const SocketAddress& address) {
+  static wan::Socket listen_on(const wan::SocketAddress& address) {
     try {
-      return listen_tcp(address);
-    } catch (const TcpError& error) {
-      throw_cannot_listen(error.error(),
-                          fmt::format("the page cannot be served at {}: {}; choose another "
-                                      "address or port with --listen",
-                                      address.text(), error.what()));
+      return wan::listen_tcp(address);
+    } catch (const wan::TcpError& error) {
+      wan::throw_cannot_listen(error.error(),
+                               fmt::format("the page cannot be served at {}: {}; choose another "
+                                           "address or port with --listen",
+                                           address.text(), error.what()));
     }
   }
 
@@ -267,12 +267,12 @@ class HttpServer::Daemon {
   MHD_Daemon* daemon_ = nullptr;
 };
 
-HttpServer::HttpServer(const SocketAddress& address, Handler handler, const HttpLimits& limits)
+HttpServer::HttpServer(const wan::SocketAddress& address, Handler handler, const HttpLimits& limits)
     : daemon_(std::make_unique<Daemon>(address, std::move(handler), limits)) {}
 
 HttpServer::~HttpServer() = default;
 
-SocketAddress HttpServer::address() const {
+wan::SocketAddress HttpServer::address() const {
   return daemon_->address();
 }
 

@@ -53,13 +53,13 @@ class HttpServer {
 
   // Listens at once; port 0 takes a free one. Throws what throw_cannot_listen() does. The handler
   // may throw: that is answered with 500.
-  HttpServer(const SocketAddress& address, Handler handler, const HttpLimits& limits = {});
+  HttpServer(const wan::SocketAddress& address, Handler handler, const HttpLimits& limits = {});
   // Ends all connections.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  SocketAddress address() const;
+  wan::SocketAddress address() const;
   // Sends an event to every stream. A client that has not taken the one before gets the newest
   // only.
   void publish(const std::string& event);

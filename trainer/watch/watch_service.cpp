@@ -31,7 +31,7 @@ constexpr double kLeastWindow = 10, kMostWindow = 86'400;  // of the timeline, s
 constexpr const char* kJsonType = "application/json";
 
 // "127.0.0.1:8377" or "[::1]:8377".
-SocketAddress address_of(const std::string& listen) {
+wan::SocketAddress address_of(const std::string& listen) {
   const auto colon = listen.rfind(':');
   int port = -1;
   if (colon != listen.npos) {

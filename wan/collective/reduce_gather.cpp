@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -199,4 +199,4 @@ ReduceGather::Step& ReduceGather::step(int64_t chunk) {
   return *steps_[static_cast<std::size_t>(chunk) % steps_.size()];
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

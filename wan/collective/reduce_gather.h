@@ -20,7 +20,7 @@
 
 #include "wan/transport/transport.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // What a run does with the bytes: both hops, or one of them.
 enum class Hops {
@@ -80,4 +80,4 @@ class ReduceGather {
   std::vector<std::unique_ptr<Step>> steps_;  // chunk c uses element c modulo their number
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -9,7 +9,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -275,4 +275,4 @@ void ShapedTransport::die(int peer, const std::string& reason) {
   changed_.notify_all();
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -29,7 +29,7 @@
 #include "wan/link/uplink.h"
 #include "wan/transport/transport.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class ShapedTransport : public Transport {
  public:
@@ -117,4 +117,4 @@ class ShapedTransport : public Transport {
   std::thread thread_;  // starts when all else is ready
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

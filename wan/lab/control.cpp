@@ -12,7 +12,7 @@
 #include "trainer/base/error.h"
 #include "trainer/config/strict_json.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -138,4 +138,4 @@ void LabControl::serve(Router& router) {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -11,7 +11,7 @@
 #include "trainer/config/fields.h"
 #include "wan/lab/router.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 enum class ControlCommand { kSet, kCut, kHeal, kCounters };
 std::span<const std::string_view> enum_names(ControlCommand);
@@ -57,4 +57,4 @@ class LabControl {
   int listener_ = -1;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -6,7 +6,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -53,4 +53,4 @@ std::string ipv4_text(uint32_t address) {
   return text;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

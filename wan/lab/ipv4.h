@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-namespace farstep {
+namespace farstep::wan {
 
 // Returns the destination of an IPv4 packet, in host order. Returns nullopt if `packet` is not a
 // complete one: IPv6, a truncated header, or a wrong length.
@@ -20,4 +20,4 @@ uint32_t parse_subnet(const std::string& text);
 // Returns the text, such as "10.77.0.1", of an address in host order.
 std::string ipv4_text(uint32_t address);
 
-}  // namespace farstep
+}  // namespace farstep::wan

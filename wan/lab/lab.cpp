@@ -31,7 +31,7 @@
 #include "wan/lab/site_namespace.h"
 #include "wan/link/lab_file.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -203,4 +203,4 @@ int run_lab(const LabRequest& request) {
   return exit_code;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -11,7 +11,7 @@
 
 #include "wan/lab/lab_spec.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 struct LabRequest {
   LabSpec spec;
@@ -28,4 +28,4 @@ struct LabRequest {
 // lab, or a lab runs in the folder already; InternalError if a site's holder dies.
 int run_lab(const LabRequest& request);
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -32,4 +32,4 @@ std::string counters_table(const LabCounters& counters) {
   return text;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

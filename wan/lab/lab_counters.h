@@ -8,7 +8,7 @@
 #include "trainer/config/fields.h"
 #include "wan/lab/packet_link.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 struct SiteCounters {
   int64_t site = 0;  // from 1
@@ -39,4 +39,4 @@ struct LabCounters {
 // Returns a table with a heading and one row per link.
 std::string counters_table(const LabCounters& counters);
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -10,7 +10,7 @@
 #include "trainer/config/fields.h"
 #include "wan/link/link_shape.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 inline constexpr std::string_view kLabSpecFile = "spec.json";
 inline constexpr int64_t kMostLabSites = 254;  // a /24 network has no more addresses
@@ -31,4 +31,4 @@ struct LabSpec {
   }
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -15,13 +15,13 @@ int main(int argc, char** argv) {
       throw ConfigError(
           fmt::format("usage: wan_lab FOLDER [COMMAND...], where FOLDER/{} describes the lab; "
                       "scripts/wan_lab writes it. Its fields:\n{}",
-                      kLabSpecFile, help_text(list_fields<LabSpec>())));
+                      wan::kLabSpecFile, help_text(list_fields<wan::LabSpec>())));
     }
     const auto folder = std::filesystem::absolute(argv[1]);
-    const auto file = folder / kLabSpecFile;
-    return run_lab({.spec = read_json<LabSpec>(load_json(file), file.string()),
-                    .folder = folder,
-                    .command = {argv + 2, argv + argc}});
+    const auto file = folder / wan::kLabSpecFile;
+    return wan::run_lab({.spec = read_json<wan::LabSpec>(load_json(file), file.string()),
+                         .folder = folder,
+                         .command = {argv + 2, argv + argc}});
   } catch (const Error& error) {
     spdlog::error("{}", error.what());
     return error.exit_code();

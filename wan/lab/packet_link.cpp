@@ -3,7 +3,7 @@
 
 #include "trainer/base/mix.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 PacketLink::PacketLink(const LinkShape& shape, uint64_t seed) : model_(shape, mix(seed)) {}
 
@@ -24,4 +24,4 @@ PacketTransit PacketLink::enter(double now_seconds, int64_t bytes) {
   return {model_.send(start_seconds, bytes), is_lost ? Fate::kLost : Fate::kArrives};
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

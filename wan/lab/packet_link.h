@@ -10,7 +10,7 @@
 #include "trainer/config/fields.h"
 #include "wan/link/link_model.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // The outcome for a packet.
 enum class Fate {
@@ -77,4 +77,4 @@ class PacketLink {
   PacketCounters counters_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

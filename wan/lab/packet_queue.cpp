@@ -2,7 +2,7 @@
 // must stay exact.
 #include "wan/lab/packet_queue.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -49,4 +49,4 @@ Packet* PacketQueue::pop() {
   return packet;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace farstep {
+namespace farstep::wan {
 
 struct Packet {
   Packet* next = nullptr;
@@ -50,4 +50,4 @@ class PacketQueue {
   Packet* last_ = nullptr;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -8,7 +8,7 @@
 #include "trainer/base/mix.h"
 #include "wan/lab/ipv4.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 Router::Router(const LabSpec& spec)
     : subnet_(parse_subnet(spec.subnet)),
@@ -115,4 +115,4 @@ LabCounters Router::counters() const {
   return counters;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -17,7 +17,7 @@
 #include "wan/lab/packet_link.h"
 #include "wan/lab/packet_queue.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class Router {
  public:
@@ -71,4 +71,4 @@ class Router {
   Packet* blank_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -21,7 +21,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -178,4 +178,4 @@ void SiteNamespace::write_packet(std::span<const std::byte> packet) {
                 kSiteInterface, std::strerror(errno));
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

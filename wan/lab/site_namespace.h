@@ -14,7 +14,7 @@
 #include <span>
 #include <string>
 
-namespace farstep {
+namespace farstep::wan {
 
 inline constexpr const char* kSiteInterface = "wan0";
 
@@ -41,4 +41,4 @@ class SiteNamespace {
   pid_t holder_ = -1;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

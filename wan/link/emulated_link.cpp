@@ -2,7 +2,7 @@
 // fast line.
 #include "wan/link/emulated_link.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 void EmulatedLink::validate(const JsonPath& path) const {
   if (!rate_bits_per_second && delay_seconds == 0) {
@@ -13,4 +13,4 @@ void EmulatedLink::validate(const JsonPath& path) const {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -6,7 +6,7 @@
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Delays the messages that a site sends, to emulate a WAN on one machine.
 struct EmulatedLink {
@@ -26,4 +26,4 @@ struct EmulatedLink {
   void validate(const JsonPath& path) const;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -9,7 +9,7 @@
 
 #include "trainer/config/fields.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 inline constexpr std::string_view kLabFile = "lab.json";  // in the lab's folder
 
@@ -37,4 +37,4 @@ struct LabFile {
   }
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -33,4 +33,4 @@ int64_t lanes_for(int64_t num_sites, double uplink_bits_per_second, double rtt_s
   return static_cast<int64_t>(std::clamp(needed, usual, kMost));
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -2,7 +2,7 @@
 
 #include "trainer/base/mix.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 Transit LinkModel::send(double start_seconds, int64_t bytes, double most_bits_per_second,
                         double pause_seconds) {
@@ -28,4 +28,4 @@ void LinkModel::set_shape(const LinkShape& shape, double from_seconds) {
   free_seconds_ = std::max(free_seconds_, from_seconds);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -21,7 +21,7 @@
 
 #include "wan/link/link_shape.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 struct Transit {
   double leave_seconds = 0;   // when the last bit is sent
@@ -61,4 +61,4 @@ class LinkModel {
   double last_arrival_seconds_ = 0;  // nothing arrives earlier, even if the delay was shortened
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -5,7 +5,7 @@
 
 #include "trainer/config/fields.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 inline constexpr double kBitsPerByte = 8;
 
@@ -31,4 +31,4 @@ struct LinkShape {
   bool operator==(const LinkShape&) const = default;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

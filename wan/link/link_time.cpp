@@ -5,7 +5,7 @@
 
 #include "wan/link/link_shape.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -98,4 +98,4 @@ double reduce_gather_seconds(double bytes, int64_t num_sites, double uplink_bits
   return 2 * message_seconds(phase_bytes, uplink_bits_per_second, delay_seconds);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

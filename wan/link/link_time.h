@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace farstep {
+namespace farstep::wan {
 
 inline constexpr double kUnlimitedRate = std::numeric_limits<double>::infinity();
 
@@ -35,4 +35,4 @@ std::vector<double> leave_seconds(double uplink_bits_per_second,
 double reduce_gather_seconds(double bytes, int64_t num_sites, double uplink_bits_per_second,
                              double delay_seconds);
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -4,7 +4,7 @@
 
 #include "trainer/base/mix.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 Uplink::Uplink(double bits_per_second, std::size_t num_links, const LinkShape& shape, uint64_t seed)
     : bits_per_second_(bits_per_second),
@@ -61,4 +61,4 @@ bool Uplink::loses_any(Link& link, std::size_t bytes) {
   return link.lost_packets > lost_before;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

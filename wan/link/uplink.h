@@ -16,7 +16,7 @@
 
 #include "wan/link/link_model.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class Uplink {
  public:
@@ -70,4 +70,4 @@ class Uplink {
   uint64_t turns_ = 0;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

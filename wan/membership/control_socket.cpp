@@ -17,7 +17,7 @@
 #include "trainer/base/error.h"
 #include "wan/sockets/tcp.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -265,4 +265,4 @@ void ControlSocket::send(const Frames& frames) {
   send_to(socket_, frames);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -20,7 +20,7 @@
 #include "wan/protocol/deadlines.h"
 #include "wan/sockets/waker.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class ControlSocket {
  public:
@@ -91,4 +91,4 @@ class ControlSocket {
   int newest_ = -1;                        // the descriptor over which the newest message came
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -9,7 +9,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -280,4 +280,4 @@ void Coordinator::publish() {
   changed_.notify_all();
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -26,7 +26,7 @@
 #include "wan/roster/served_run.h"
 #include "wan/sockets/stranger_log.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class Coordinator {
  public:
@@ -101,4 +101,4 @@ class Coordinator {
   std::thread thread_;  // the last member: it uses all others
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -2,7 +2,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 CoordinatorLines::CoordinatorLines(const std::vector<CoordinatorEndpoint>& endpoints,
                                    const Deadlines& deadlines) {
@@ -43,4 +43,4 @@ void CoordinatorLines::send_to_all(const SiteMessage& message) {
   for (const auto& socket : sockets_) socket->send({frame});
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -12,7 +12,7 @@
 #include "wan/membership/control_socket.h"
 #include "wan/protocol/protocol.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Where a site reaches a coordinator, which need not run yet.
 struct CoordinatorEndpoint {
@@ -48,4 +48,4 @@ class CoordinatorLines {
   std::vector<std::string> names_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

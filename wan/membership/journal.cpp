@@ -15,7 +15,7 @@
 #include "trainer/base/system/file.h"
 #include "trainer/config/strict_json.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -138,4 +138,4 @@ void Journal::remove() {
   remove_file_durably(file_);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -11,7 +11,7 @@
 #include "wan/roster/roster_state.h"
 #include "wan/roster/served_run.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Returns the content of a journal of `run`.
 std::string journal_text(const RosterState& state, const ServedRun& run);
@@ -46,4 +46,4 @@ class Journal {
   std::string written_;  // the content of the file
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

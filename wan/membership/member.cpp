@@ -10,7 +10,7 @@
 #include <utility>
 #include <variant>
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -397,4 +397,4 @@ std::string Member::obstacle_to_joining() const {
                      fmt::join(missing_, ", "));
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -46,7 +46,7 @@
 #include "wan/protocol/rendezvous.h"
 #include "wan/transport/store.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class Member : public Store, public Rendezvous {
  public:
@@ -272,4 +272,4 @@ class Member : public Store, public Rendezvous {
   std::thread thread_;               // the last member: it uses all others
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -9,7 +9,7 @@
 #include "trainer/config/config_file.h"
 #include "wan/membership/member.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -166,4 +166,4 @@ bool Member::was_away_since(double seconds) const {
   return is_coordinator_silent() || back_seconds_ >= seconds;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

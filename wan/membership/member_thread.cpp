@@ -10,7 +10,7 @@
 
 #include "wan/membership/member.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -323,4 +323,4 @@ void Member::tell_listener() {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -12,7 +12,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -140,4 +140,4 @@ RecordsFolder::Copy* RecordsFolder::copy_of(const std::string& site) {
   return &copy;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -13,7 +13,7 @@
 
 #include "wan/protocol/site_messages.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // How much the coordinator has of a site's file: its bytes, and a checksum of its first line, by
 // which another file of that name is known; -1: it keeps no records.
@@ -69,4 +69,4 @@ class RecordsFolder {
   std::map<std::string, Copy> copies_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -10,7 +10,7 @@
 
 #include "wan/protocol/site_messages.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 struct WaitingMessage {
   static constexpr std::string_view kType = "waiting";
@@ -330,4 +330,4 @@ using CoordinatorMessage =
                  HandoverMessage, LateMessage, ViewMessage, PeerLostMessage, StopMessage,
                  UnknownSiteMessage, ErrorMessage, GoodbyeMessage>;
 
-}  // namespace farstep
+}  // namespace farstep::wan

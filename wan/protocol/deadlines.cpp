@@ -4,7 +4,7 @@
 
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 void Deadlines::validate(const std::string& file) const {
   const JsonPath path{file, "deadlines"};
@@ -36,4 +36,4 @@ void Deadlines::validate(const std::string& file) const {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -6,7 +6,7 @@
 
 #include "trainer/config/fields.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 struct Deadlines {
   // A clock that counts nanoseconds cannot add more than some hundred years.
@@ -64,4 +64,4 @@ struct Deadlines {
   void validate(const std::string& file) const;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

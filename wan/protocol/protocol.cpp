@@ -7,7 +7,7 @@
 #include "trainer/base/error.h"
 #include "trainer/config/strict_json.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -164,4 +164,4 @@ std::string from_hex(std::string_view digits) {
   return bytes;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

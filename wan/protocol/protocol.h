@@ -12,7 +12,7 @@
 #include "wan/protocol/coordinator_messages.h"
 #include "wan/protocol/site_messages.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 inline constexpr int64_t kProtocolVersion = 14;
 
@@ -32,4 +32,4 @@ bool answers(const CoordinatorMessage& answer, const SiteMessage& request);
 std::string to_hex(std::string_view bytes);
 std::string from_hex(std::string_view digits);
 
-}  // namespace farstep
+}  // namespace farstep::wan

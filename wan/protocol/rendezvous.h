@@ -14,7 +14,7 @@
 
 #include "wan/protocol/protocol.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class Rendezvous {
  public:
@@ -40,4 +40,4 @@ class Rendezvous {
   virtual bool is_renewed(int64_t generation, const std::string& suspect, std::stop_token stop) = 0;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

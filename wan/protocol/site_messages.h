@@ -17,7 +17,7 @@
 #include "trainer/config/fields.h"
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // The most that any count of a message may be: far beyond every run, and sums of it stay in range.
 inline constexpr double kMostCount = 1e15;
@@ -187,8 +187,8 @@ struct HeartbeatMessage {
 // its round, for the next plan. Membership hands both on. It reads only who goes on, and who has
 // the fastest uplink.
 struct Contribution {
-  Work work = {};
-  RoundTiming timing = {};
+  outer_optimizer::Work work = {};
+  heterogeneity::RoundTiming timing = {};
   int64_t fragments = 1;
 
   // Whether the site has trained in the round, and goes on after it.
@@ -330,4 +330,4 @@ using SiteMessage = std::variant<RegisterMessage, PutMessage, GetMessage, FetchM
                                  HeartbeatMessage, ArriveMessage, VoteMessage, MetricsMessage,
                                  RecordsMessage, SuspectMessage, OfferMessage, LeaveMessage>;
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -9,7 +9,7 @@
 
 #include "trainer/config/config_file.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -120,4 +120,4 @@ std::string no_common_start_text(const std::vector<RegisterMessage>& sites, std:
       unit, fmt::join(parts, ", "), source.site, fmt::join(lacking, " and of "));
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -8,7 +8,7 @@
 
 #include "wan/protocol/protocol.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Returns why the site's own copy of the run differs from the coordinator's, with the JSON path of
 // the first difference. Returns nullopt if they are equal or the site brought no copy.
@@ -36,4 +36,4 @@ std::optional<int64_t> start_syncs_of(const std::vector<RegisterMessage>& sites)
 // what the sites count, such as "rounds".
 std::string no_common_start_text(const std::vector<RegisterMessage>& sites, std::string_view unit);
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -56,4 +56,4 @@ std::optional<double> ArrivalHistory::limit_seconds(const std::string& site,
   return *half + usual + std::clamp(std::max(round, usual), least_seconds_, most_seconds_);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace farstep {
+namespace farstep::wan {
 
 class ArrivalHistory {
  public:
@@ -44,4 +44,4 @@ class ArrivalHistory {
   std::map<std::string, std::deque<double>> late_seconds_;  // of the last syncs, by site
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -10,7 +10,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -86,4 +86,4 @@ Go OpenSync::go() const {
   return message;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

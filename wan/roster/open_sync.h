@@ -9,7 +9,7 @@
 
 #include "wan/protocol/protocol.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class OpenSync {
  public:
@@ -59,4 +59,4 @@ class OpenSync {
   bool has_started_ = false;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -10,7 +10,7 @@
 #include "trainer/base/error.h"
 #include "wan/roster/admission.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -340,4 +340,4 @@ void Roster::send_to_members(const CoordinatorMessage& message) {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

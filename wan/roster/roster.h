@@ -50,7 +50,7 @@
 #include "wan/roster/roster_state.h"
 #include "wan/roster/served_run.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // A message to the holder of a connection.
 struct Outgoing {
@@ -336,4 +336,4 @@ class Roster {
   std::vector<Outgoing> outbox_;  // of the call that runs
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

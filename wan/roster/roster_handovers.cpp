@@ -5,7 +5,7 @@
 
 #include "wan/roster/roster.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -138,4 +138,4 @@ bool Roster::waits_for_newcomer() const {
   });
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

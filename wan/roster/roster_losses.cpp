@@ -6,7 +6,7 @@
 
 #include "wan/roster/roster.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // One at a time: with every one that goes, fewer are left.
 void Roster::leave_laggard_behind() {
@@ -220,4 +220,4 @@ void Roster::on(Seat& seat, const LeaveMessage& message) {
        message.outcome == Outcome::kInterrupted || seat.is_on_trial);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

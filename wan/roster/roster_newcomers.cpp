@@ -1,7 +1,7 @@
 // The roster's part in taking in sites of a run that has begun.
 #include "wan/roster/roster.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 void Roster::admit_newcomer(Seat& seat, const std::string& connection,
                             const RegisterMessage& message) {
@@ -98,4 +98,4 @@ void Roster::dismiss_newcomers() {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

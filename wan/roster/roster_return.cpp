@@ -7,7 +7,7 @@
 #include "trainer/base/error.h"
 #include "wan/roster/roster.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -160,4 +160,4 @@ std::vector<Outgoing> Roster::end(const std::string& reason) {
   return std::exchange(outbox_, {});
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -5,7 +5,7 @@
 
 #include "wan/roster/roster.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Sites that the run names come first, in the run's order, and keep their seats. Others follow by
 // name.
@@ -87,4 +87,4 @@ std::vector<std::string> Roster::missing_sites() const {
   return missing;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

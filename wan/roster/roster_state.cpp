@@ -8,7 +8,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -52,4 +52,4 @@ void RosterState::require_fits(const ServedRun& served) const {
   if (!run->verdict.empty()) decode_coordinator_message(run->verdict);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

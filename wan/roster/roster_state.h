@@ -13,7 +13,7 @@
 #include "wan/protocol/protocol.h"
 #include "wan/roster/served_run.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 enum class Presence { kExpected, kPresent, kLeft, kLost };
 std::span<const std::string_view> enum_names(Presence);
@@ -159,4 +159,4 @@ struct RosterState {
   void require_fits(const ServedRun& served) const;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

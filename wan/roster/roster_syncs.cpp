@@ -4,7 +4,7 @@
 #include "trainer/base/error.h"
 #include "wan/roster/roster.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 void Roster::on(Seat& seat, const PutMessage& message) {
   // A repeated request writes the same value again.
@@ -198,4 +198,4 @@ void Roster::on(Seat& seat, const MetricsMessage& message) {
                                seconds > 0 ? 100 * idle_seconds / seconds : 0);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -8,7 +8,7 @@
 #include "wan/roster/admission.h"
 #include "wan/roster/roster.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -235,4 +235,4 @@ void Roster::learn(const RegisterMessage& message) {
   if (!progress_.last_sync || *progress_.last_sync < committed) progress_.last_sync = committed;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

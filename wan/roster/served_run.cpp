@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farstep {
+namespace farstep::wan {
 
 int64_t ServedRun::term_after(int64_t term) const {
   if (!place) return term + 1;
@@ -22,4 +22,4 @@ bool is_site_name(std::string_view name) {
          name.find_first_not_of(kCharacters) == std::string_view::npos;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

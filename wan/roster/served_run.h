@@ -9,7 +9,7 @@
 
 #include "trainer/config/json_fields.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 inline constexpr int64_t kMostCoordinators = 16;  // of one run
 
@@ -37,4 +37,4 @@ struct ServedRun {
   int64_t most_sites() const { return max_sites.value_or(std::ssize(sites)); }
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -12,7 +12,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -252,4 +252,4 @@ RevocationsHandle read_revocations(std::string_view pem, const std::string& plac
   });
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -11,7 +11,7 @@
 
 #include "wan/secure/openssl_handles.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 struct Identity {
   std::string run, site;
@@ -54,4 +54,4 @@ KeyHandle read_key(std::string_view pem, const std::string& place);
 CertificateHandle read_certificate(std::string_view pem, const std::string& place);
 RevocationsHandle read_revocations(std::string_view pem, const std::string& place);
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -9,7 +9,7 @@
 #include "trainer/base/system/file.h"
 #include "wan/secure/key_folder.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -119,4 +119,4 @@ std::optional<std::string> Credentials::reason_to_refuse(const SSL* ssl) const {
   return std::nullopt;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

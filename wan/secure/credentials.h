@@ -14,7 +14,7 @@
 #include "wan/secure/certificates.h"
 #include "wan/secure/revocations.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class Credentials {
  public:
@@ -46,4 +46,4 @@ class Credentials {
   std::unique_ptr<Revocations> revocations_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

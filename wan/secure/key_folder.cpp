@@ -14,7 +14,7 @@
 #include "trainer/base/system/file.h"
 #include "wan/secure/certificates.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -177,4 +177,4 @@ void revoke_site_keys(const fs::path& folder, const std::vector<std::string>& si
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace farstep {
+namespace farstep::wan {
 
 // What a site's folder has.
 inline constexpr const char* kSiteKeyFile = "site.key";
@@ -41,4 +41,4 @@ void revoke_site_keys(const std::filesystem::path& folder, const std::vector<std
 // Returns the folder of a site's files.
 std::filesystem::path site_key_folder(const std::filesystem::path& folder, const std::string& site);
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -4,7 +4,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 std::string take_openssl_errors() {
   std::string text;
@@ -22,4 +22,4 @@ void check_openssl(bool succeeded, const char* what) {
   if (!succeeded) throw InternalError(fmt::format("OpenSSL: {}: {}", what, take_openssl_errors()));
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

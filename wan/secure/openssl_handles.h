@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace detail {
 template <auto kFree>
@@ -33,4 +33,4 @@ std::string take_openssl_errors();
 // only if memory is short or the program is wrong.
 void check_openssl(bool succeeded, const char* what);
 
-}  // namespace farstep
+}  // namespace farstep::wan

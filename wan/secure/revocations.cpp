@@ -10,7 +10,7 @@
 #include "trainer/base/system/file.h"
 #include "wan/secure/certificates.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -64,4 +64,4 @@ void Revocations::add(const X509_CRL* list) {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -11,7 +11,7 @@
 
 #include "wan/secure/openssl_handles.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class Revocations {
  public:
@@ -43,4 +43,4 @@ class Revocations {
   std::set<std::string> serials_;        // of the revoked certificates
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

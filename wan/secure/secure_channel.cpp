@@ -12,7 +12,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -184,4 +184,4 @@ void SecureChannel::renew_key() {
   bytes_under_key_ = kBytesOfAKey;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -13,7 +13,7 @@
 #include "wan/secure/credentials.h"
 #include "wan/sockets/tcp.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class SecureChannel {
  public:
@@ -77,4 +77,4 @@ inline constexpr std::string_view kWelcome = "farstep 1\n";
 // deadline.
 bool wait_for_ssl(int fd, int wanted, Deadline deadline);
 
-}  // namespace farstep
+}  // namespace farstep::wan

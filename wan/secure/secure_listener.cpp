@@ -15,7 +15,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -160,4 +160,4 @@ SecureListener::Progress SecureListener::refuse(const Visitor& visitor, std::str
   return Progress::kGone;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

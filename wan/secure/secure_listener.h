@@ -15,7 +15,7 @@
 
 #include "wan/secure/secure_channel.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 struct ListenerLimits {
   std::size_t visitors = 64;
@@ -69,4 +69,4 @@ class SecureListener {
   std::list<Visitor> visitors_;  // the oldest first
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -8,7 +8,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 int FirstLines::admit(const Socket& listener) {
   Socket visitor(accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -47,4 +47,4 @@ void FirstLines::hear(std::span<const pollfd> entries, const Heard& heard) {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

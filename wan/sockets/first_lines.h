@@ -18,7 +18,7 @@
 
 #include "wan/sockets/tcp.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class FirstLines {
  public:
@@ -50,4 +50,4 @@ class FirstLines {
   std::list<Visitor> visitors_;  // oldest first
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

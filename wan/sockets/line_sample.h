@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace farstep {
+namespace farstep::wan {
 
 struct LineSample {
   double now_seconds = 0;
@@ -36,4 +36,4 @@ struct LineSample {
   static constexpr double kStretched = 1.25;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

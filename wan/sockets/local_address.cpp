@@ -17,7 +17,7 @@
 #include "trainer/base/error.h"
 #include "wan/sockets/tcp.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -142,4 +142,4 @@ bool is_own_address(const std::string& ip) {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

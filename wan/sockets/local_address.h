@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace farstep {
+namespace farstep::wan {
 
 // Returns the address for network.address or network.interface; one of the two is empty. Checks
 // that an address belongs to this machine. Looks an interface up: IPv4 before IPv6, no link-local
@@ -27,4 +27,4 @@ HostAndPort parse_endpoint(const std::string& field, const std::string& endpoint
 // Whether this machine has the IP address.
 bool is_own_address(const std::string& ip);
 
-}  // namespace farstep
+}  // namespace farstep::wan

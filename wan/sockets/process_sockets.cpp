@@ -16,7 +16,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -150,11 +150,11 @@ SocketCounter::SocketCounter(int fd)
 }
 
 void SocketCounter::limit_pace(double bits_per_second) {
-  if (is_open()) farstep::limit_pace(fd_, bits_per_second);
+  if (is_open()) wan::limit_pace(fd_, bits_per_second);
 }
 
 void SocketCounter::pace_with(const std::string& congestion_control) {
-  if (is_open()) farstep::pace_with(fd_, congestion_control);
+  if (is_open()) wan::pace_with(fd_, congestion_control);
 }
 
 // An error is ignored on purpose: the connection has ended by itself then.
@@ -194,4 +194,4 @@ SocketFacts SocketCounter::facts() {
   return facts_;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

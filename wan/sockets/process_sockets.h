@@ -12,7 +12,7 @@
 #include "wan/sockets/line_sample.h"
 #include "wan/sockets/tcp.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Returns the descriptor of a socket whose addresses satisfy `wanted`, or -1. `remote` is empty if
 // the socket is not connected.
@@ -103,4 +103,4 @@ class SocketCounter : public Line {
   uint32_t delivered_segments_ = 0;  // as the kernel counted them at the last call
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

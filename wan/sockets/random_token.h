@@ -4,9 +4,9 @@
 
 #include <string>
 
-namespace farstep {
+namespace farstep::wan {
 
 // Returns 128 random bits as 32 hexadecimal digits. Thread-safe.
 std::string random_token();
 
-}  // namespace farstep
+}  // namespace farstep::wan

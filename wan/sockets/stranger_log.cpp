@@ -4,7 +4,7 @@
 
 #include <spdlog/spdlog.h>
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -57,4 +57,4 @@ void StrangerLog::tick() {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -13,7 +13,7 @@
 
 #include "trainer/base/clock.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Returns `text` with every byte that is no printable ASCII as \xNN, cut to `most` characters.
 std::string printable(std::string_view text, std::size_t most);
@@ -40,4 +40,4 @@ class StrangerLog {
   std::map<std::string, Kind, std::less<>> kinds_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -15,7 +15,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -202,7 +202,7 @@ std::string receive_line(const Socket& socket, Deadline deadline) {
   return line;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan
 
 // Gloo asks for the address of the other end as soon as a connection exists. If that is gone
 // already, the call fails, and Gloo throws in a thread of its own, where nobody can catch it. So

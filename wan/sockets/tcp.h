@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace farstep {
+namespace farstep::wan {
 
 // An IPv4 or IPv6 address with a port.
 class SocketAddress {
@@ -102,4 +102,4 @@ void send_line(const Socket& socket, const std::string& line, Deadline deadline)
 std::string receive_line(const Socket& socket, Deadline deadline);
 inline constexpr std::size_t kLongestLine = 256;
 
-}  // namespace farstep
+}  // namespace farstep::wan

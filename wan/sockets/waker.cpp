@@ -7,7 +7,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // poll() ignores a descriptor that is none. So a thread without one would wait for ever.
 Waker::Waker() : event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -26,4 +26,4 @@ void Waker::clear() const {
   ::eventfd_read(event_.fd(), &ignored);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -5,7 +5,7 @@
 
 #include "wan/sockets/tcp.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class Waker {
  public:
@@ -21,4 +21,4 @@ class Waker {
   const Socket event_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -18,7 +18,7 @@
 #include "wan/sockets/random_token.h"
 #include "wan/sockets/waker.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -238,4 +238,4 @@ bool send_bulk(const BulkAddress& address, std::span<const std::span<const std::
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

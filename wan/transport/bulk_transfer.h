@@ -19,7 +19,7 @@
 #include "wan/sockets/first_lines.h"
 #include "wan/sockets/tcp.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Where a receiver waits.
 struct BulkAddress {
@@ -75,4 +75,4 @@ class BulkReceiver {
 bool send_bulk(const BulkAddress& address, std::span<const std::span<const std::byte>> parts,
                const BulkLimits& limits, const std::stop_token& stop);
 
-}  // namespace farstep
+}  // namespace farstep::wan

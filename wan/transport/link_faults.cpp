@@ -12,7 +12,7 @@
 #include "trainer/base/error.h"
 #include "trainer/config/strict_json.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -134,4 +134,4 @@ void require_links(const std::vector<LinkFault>& faults, const MeshOptions& mesh
   throw PeerError(peer ? mesh.sites[*peer] : "", text);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -10,7 +10,7 @@
 #include "wan/transport/mesh.h"
 #include "wan/transport/store.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // A link that could not be made. Of a site that cannot take part at all, `peer` is the site itself.
 struct LinkFault {
@@ -50,4 +50,4 @@ enum class LinkStage {
 // one that lacks most links. It names nobody if all links of this site are whole.
 void require_links(const std::vector<LinkFault>& faults, const MeshOptions& mesh, LinkStage stage);
 
-}  // namespace farstep
+}  // namespace farstep::wan

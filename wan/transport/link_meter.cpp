@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farstep {
+namespace farstep::wan {
 
 // The round trip is a state and no sum: the newest one stands for both.
 LinkState since(const LinkState& before, const LinkState& now) {
@@ -51,4 +51,4 @@ void LinkMeters::look() {
   uplink_.observe(transport_.uplink());
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -15,7 +15,7 @@
 
 #include "wan/transport/transport.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Returns the difference of two states of a link, with the round trip of the second.
 LinkState since(const LinkState& before, const LinkState& now);
@@ -57,4 +57,4 @@ class LinkMeters {
   LinkMeter uplink_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace farstep {
+namespace farstep::wan {
 
 class Relay;
 
@@ -38,4 +38,4 @@ struct PeerLink {
   double rtt_seconds = 0;      // least round trip that the kernel saw
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

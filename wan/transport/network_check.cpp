@@ -18,7 +18,7 @@
 #include "wan/sockets/waker.h"
 #include "wan/transport/network_notice.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -263,4 +263,4 @@ NetworkFindings check_network(const MeshOptions& mesh, Store& store) {
   return NetworkCheck(mesh, store).run();
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

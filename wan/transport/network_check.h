@@ -5,7 +5,7 @@
 #include "wan/transport/mesh.h"
 #include "wan/transport/store.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Listens on the ports of the data path, publishes address, ports and a nonce through `store`, and
 // connects to all peers. The nonce distinguishes a peer from another machine that answers. Ignores
@@ -14,4 +14,4 @@ namespace farstep {
 // PeerError if a site does not take part.
 NetworkFindings check_network(const MeshOptions& mesh, Store& store);
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -4,7 +4,7 @@
 
 #include "trainer/config/strict_json.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -52,4 +52,4 @@ NetworkNotice read_network_notice(const std::string& text, int num_sites) {
   return notice;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

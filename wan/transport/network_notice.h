@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace farstep {
+namespace farstep::wan {
 
 struct NetworkNotice {
   std::string address, nonce;
@@ -20,4 +20,4 @@ std::string text_of(const NetworkNotice& notice);
 // one of the sites.
 NetworkNotice read_network_notice(const std::string& text, int num_sites);
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace farstep {
+namespace farstep::wan {
 
 // Outside 127.0.0.0/16, where most programs listen.
 std::string loopback_ip(int number) {
@@ -10,4 +10,4 @@ std::string loopback_ip(int number) {
   return fmt::format("127.77.{}.{}", place / 256 % 256, place % 256);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -10,7 +10,7 @@
 #include "wan/sockets/process_sockets.h"
 #include "wan/sockets/tcp.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // A loopback address that stands for a peer: 127.77.0.1 for number 0, and so on. Gloo compares the
 // addresses of two sites to decide which one dials, so both must number the sites alike.
@@ -44,4 +44,4 @@ inline constexpr int kControlLane = 0;
 inline constexpr int kStateLane = 1;
 inline constexpr int kFirstDataLane = 2;
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -4,7 +4,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 void wait_until_all_know(Store& store, const std::string& key, int self, int size) {
   const auto key_of = [&](int site) { return fmt::format("{}/{}", key, site); };
@@ -16,4 +16,4 @@ void wait_until_all_know(Store& store, const std::string& key, int self, int siz
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

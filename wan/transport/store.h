@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace farstep {
+namespace farstep::wan {
 
 class Store {
  public:
@@ -22,4 +22,4 @@ class Store {
 // have learned the same failure call it before they end: one of them may take the store along.
 void wait_until_all_know(Store& store, const std::string& key, int self, int size);
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace farstep {
+namespace farstep::wan {
 
 // Bytes add up; times overlap, so the longest is that of all links.
 LinkState Transport::uplink() const {
@@ -21,4 +21,4 @@ LinkState Transport::uplink() const {
   return sum;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

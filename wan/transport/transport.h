@@ -20,7 +20,7 @@
 #include <span>
 #include <string>
 
-namespace farstep {
+namespace farstep::wan {
 
 // A message under way.
 class Transfer {
@@ -86,4 +86,4 @@ class Transport {
   virtual LinkState uplink() const;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -10,7 +10,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -174,4 +174,4 @@ std::optional<Frame> FrameReader::next() {
   return frame;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-namespace farstep {
+namespace farstep::wan {
 
 enum class FrameKind : uint8_t {
   kHello = 1,      // the first frame of a connection
@@ -97,4 +97,4 @@ class FrameReader {
   std::size_t begin_ = 0, end_ = 0;  // the bytes that are not read yet
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -9,7 +9,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -182,4 +182,4 @@ std::shared_ptr<Line> Gateway::line(const std::string& peer, int lane) {
   return std::make_shared<LineFromNow>(tunnel(peer, lane));
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -25,7 +25,7 @@
 #include "wan/tunnel/services.h"
 #include "wan/tunnel/tunnel.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class Gateway : public Relay {
  public:
@@ -87,4 +87,4 @@ class Gateway : public Relay {
   std::thread thread_;  // the last member: it uses all others
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -12,7 +12,7 @@
 
 #include "wan/sockets/process_sockets.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -177,4 +177,4 @@ bool LocalStreams::is_drained() const {
          std::ranges::all_of(locals_, [](const auto& entry) { return entry.second.has_read_all; });
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

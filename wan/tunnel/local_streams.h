@@ -17,7 +17,7 @@
 #include "wan/tunnel/services.h"
 #include "wan/tunnel/tunnel_end.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class LocalStreams : public StreamEvents {
  public:
@@ -66,4 +66,4 @@ class LocalStreams : public StreamEvents {
   std::vector<std::byte> scratch_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

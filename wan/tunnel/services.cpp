@@ -4,7 +4,7 @@
 
 #include "wan/transport/relay.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -56,4 +56,4 @@ std::optional<std::string> Services::visitor(const std::string& ip) const {
   return found == visitors_.end() ? std::nullopt : std::optional(found->second);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

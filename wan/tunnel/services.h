@@ -11,7 +11,7 @@
 
 #include "wan/sockets/tcp.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 struct Service {
   SocketAddress address;
@@ -38,4 +38,4 @@ class Services {
   std::map<std::string, std::string> visitors_;  // peers by address
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

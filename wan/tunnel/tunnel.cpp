@@ -16,7 +16,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -381,4 +381,4 @@ void Tunnel::pace_with(const std::string& congestion_control) {
   if (counter_) counter_->pace_with(congestion_control);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -24,7 +24,7 @@
 #include "wan/tunnel/local_streams.h"
 #include "wan/tunnel/services.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class Tunnel : public Line {
  public:
@@ -110,4 +110,4 @@ class Tunnel : public Line {
   std::thread thread_;  // the last member: it uses all others
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -7,7 +7,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -92,4 +92,4 @@ NetworkFindings check_tunnels(const MeshOptions& mesh, const std::optional<Socke
   return {.links = std::move(found), .faults = std::move(faults)};
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -10,7 +10,7 @@
 #include "wan/transport/store.h"
 #include "wan/tunnel/gateway.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Publishes where this site can be reached through `store` (nullopt: nowhere, it connects to the
 // others), and connects to all peers, within connect_seconds. All sites call it at the same time,
@@ -19,4 +19,4 @@ namespace farstep {
 NetworkFindings check_tunnels(const MeshOptions& mesh, const std::optional<SocketAddress>& own,
                               Gateway& gateway, Store& store);
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -11,7 +11,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -298,4 +298,4 @@ void TunnelEnd::restart() {
   forget_streams();
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -24,7 +24,7 @@
 
 #include "wan/tunnel/frame.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 struct TunnelLimits {
   // Bounds the speed over a long way: so many bytes a round trip, of all streams and of one.
@@ -145,4 +145,4 @@ class TunnelEnd {
   uint32_t opened_here_ = 0, opened_there_ = 0;  // streams since the tunnel began
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -8,6 +8,7 @@
 #include "trainer/base/error.h"
 
 using namespace farstep;
+using namespace farstep::heterogeneity;
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "heterogeneity/knowledge/round_timing.h"
 #include "tests/support/catch.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 namespace {
 
 double expected_square(double squared_norm, double variance, double examples) {
@@ -162,4 +162,4 @@ TEST_CASE("rounds before count less, and a round without figures changes no aver
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

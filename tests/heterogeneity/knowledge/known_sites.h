@@ -6,7 +6,7 @@
 
 #include "heterogeneity/knowledge/site_knowledge.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 inline DeviceProfile device_of(std::optional<double> tflops, std::optional<int64_t> max_micro_batch,
                                std::vector<StepTime> steps = {}) {
@@ -63,4 +63,4 @@ inline std::vector<SiteKnowledge> unknown_sites(std::size_t count) {
   return sites;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -7,6 +7,7 @@
 #include "trainer/base/error.h"
 
 using namespace farstep;
+using namespace farstep::heterogeneity;
 
 TEST_CASE("equal steps of any number take what each takes") {
   for (const std::size_t count : {1, 2, 3, 4, 5, 100, 1001}) {

@@ -4,6 +4,7 @@
 #include "tests/support/catch.h"
 
 using namespace farstep;
+using namespace farstep::heterogeneity;
 
 TEST_CASE("a step of four devices lasts as long as the slowest one's share") {
   for (const auto& site : paper_sites()) {

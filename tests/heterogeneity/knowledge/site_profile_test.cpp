@@ -5,6 +5,7 @@
 #include "trainer/base/system/file.h"
 
 using namespace farstep;
+using namespace farstep::heterogeneity;
 using Catch::Contains;
 
 namespace {

@@ -8,7 +8,7 @@
 #include "tests/heterogeneity/knowledge/known_sites.h"
 #include "tests/heterogeneity/policy/known_plans.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // The view of these sites at one of them.
 inline View view_of_sites(std::span<const SiteKnowledge> sites) {
@@ -48,4 +48,4 @@ inline std::vector<RoundTiming> timings_of(const RoundPlan& plan,
   return timings;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -5,11 +5,13 @@
 #include "tests/support/catch.h"
 
 using namespace farstep;
+using namespace farstep::heterogeneity;
 using Catch::Contains;
 
 TEST_CASE("the JSON of a plan has the members that scripts rely on") {
   const auto plan = make_plan(plan_config(Policy::kStepsByTflops), paper_sites());
-  const auto json = plan_json(Policy::kStepsByTflops, AveragingRule::kTokens, plan);
+  const auto json =
+      plan_json(Policy::kStepsByTflops, outer_optimizer::AveragingRule::kTokens, plan);
   REQUIRE(json["policy"] == "steps_by_tflops");
   REQUIRE(json["sites"].size() == 4);
   double weights = 0;
@@ -31,16 +33,17 @@ TEST_CASE("the JSON of a plan has the members that scripts rely on") {
 
 TEST_CASE("seconds that are not known are null and a dash") {
   const auto plan = make_plan(plan_config(Policy::kUniform), std::vector{unknown_site("alone")});
-  const auto json = plan_json(Policy::kUniform, AveragingRule::kUniform, plan);
+  const auto json = plan_json(Policy::kUniform, outer_optimizer::AveragingRule::kUniform, plan);
   REQUIRE(json["sites"][0]["predicted_compute_seconds"].is_null());
   REQUIRE(json["sites"][0]["predicted_idle_seconds"].is_null());
   REQUIRE(json["predicted_total_idle_seconds"].is_null());
-  REQUIRE_THAT(plan_text(Policy::kUniform, AveragingRule::kUniform, plan), Contains("not known"));
+  REQUIRE_THAT(plan_text(Policy::kUniform, outer_optimizer::AveragingRule::kUniform, plan),
+               Contains("not known"));
 }
 
 TEST_CASE("the table has a line a site and a line that says why") {
   const auto plan = make_plan(plan_config(Policy::kHybrid), paper_sites());
-  const auto text = plan_text(Policy::kHybrid, AveragingRule::kBatch, plan);
+  const auto text = plan_text(Policy::kHybrid, outer_optimizer::AveragingRule::kBatch, plan);
   for (const auto& site : plan.sites) {
     REQUIRE_THAT(text,
                  Contains("\n" + site.site + "  ") && Contains(site.site + "  " + site.reason));
@@ -50,12 +53,12 @@ TEST_CASE("the table has a line a site and a line that says why") {
 
 TEST_CASE("a sync's plan has the names of the run file") {
   SyncPlan plan;
-  plan.codec = CodecKind::kInt4;
+  plan.codec = outer_optimizer::CodecKind::kInt4;
   plan.fragments = 4;
   const auto json = sync_json(plan);
   CHECK(json.at("codec").at("kind") == "int4");
   CHECK(json.at("fragments") == 4);
-  SyncConfig config;
+  outer_optimizer::SyncConfig config;
   for (const auto* name : {"codec", "lanes", "fragments", "delay_steps"}) {
     CHECK(to_json(config).contains(name));
     CHECK(json.contains(name));

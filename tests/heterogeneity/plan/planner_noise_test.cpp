@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 namespace {
 
 PlanConfig growing(Policy policy, int64_t most_batch = 1000) {
@@ -127,4 +127,4 @@ TEST_CASE("a restored planner has the grown batch, also for other members") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

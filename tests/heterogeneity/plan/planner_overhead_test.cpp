@@ -4,6 +4,7 @@
 #include "tests/support/catch.h"
 
 using namespace farstep;
+using namespace farstep::heterogeneity;
 
 TEST_CASE("time besides the steps is learned and its mean is planned with") {
   FixedPlanner planner(plan_config(Policy::kHybrid), unknown_sites(2));

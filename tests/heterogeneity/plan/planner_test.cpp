@@ -8,6 +8,7 @@
 #include "tests/support/catch.h"
 
 using namespace farstep;
+using namespace farstep::heterogeneity;
 using Catch::Contains;
 
 namespace {

@@ -5,6 +5,7 @@
 #include "tests/support/catch.h"
 
 using namespace farstep;
+using namespace farstep::heterogeneity;
 using Catch::Contains;
 
 namespace {
@@ -25,10 +26,11 @@ std::vector<SiteKnowledge> sites(const std::vector<double>& mbits) {
 
 struct Run {
   PlanConfig plan;
-  SyncConfig sync;
+  outer_optimizer::SyncConfig sync;
 };
 
-Run run_of(std::optional<double> target, SharesRule shares = SharesRule::kEqual) {
+Run run_of(std::optional<double> target,
+           outer_optimizer::SharesRule shares = outer_optimizer::SharesRule::kEqual) {
   Run run;
   run.plan.base_steps = 50;
   run.plan.wan_target = target;
@@ -60,7 +62,7 @@ TEST_CASE("a slow line gets a sync that keeps the target") {
 }
 
 TEST_CASE("what is not known changes nothing") {
-  const auto run = run_of(0.05, SharesRule::kBandwidth);
+  const auto run = run_of(0.05, outer_optimizer::SharesRule::kBandwidth);
   CHECK_FALSE(
       change_of_sync(run.plan, run.sync.shares, sites({100, 0, 3}), kParameters, run.sync, {}));
   auto untimed = sites({1, 1, 1});
@@ -72,9 +74,9 @@ TEST_CASE("what is not known changes nothing") {
 }
 
 TEST_CASE("shares follow the uplinks of three sites or more") {
-  const auto run = run_of(std::nullopt, SharesRule::kBandwidth);
+  const auto run = run_of(std::nullopt, outer_optimizer::SharesRule::kBandwidth);
   CHECK(shares_by_uplinks(run.sync.shares, sites({1, 10})).empty());
-  CHECK(shares_by_uplinks(SharesRule::kEqual, sites({1, 10, 10})).empty());
+  CHECK(shares_by_uplinks(outer_optimizer::SharesRule::kEqual, sites({1, 10, 10})).empty());
   const auto known = sites({100, 20, 100, 100});
   const auto change = change_of_sync(run.plan, run.sync.shares, known, kParameters, run.sync, {});
   REQUIRE(change);

@@ -7,6 +7,7 @@
 #include "wan/link/lanes.h"
 
 using namespace farstep;
+using namespace farstep::heterogeneity;
 
 namespace {
 
@@ -36,18 +37,18 @@ SiteKnowledge site(const std::string& name, std::vector<LinkProfile> links,
 TEST_CASE("a sync takes its bytes through the uplink and three round trips and some memory") {
   // 2 * 3/4 of 859.93472 MB at 200 Mbit/s, and 5 ns a value.
   constexpr double kWork = 5e-9 * 214'983'680;
-  CHECK(fragment_sync_seconds(facts(200, 0.08), CodecKind::kFp32, 1) ==
+  CHECK(fragment_sync_seconds(facts(200, 0.08), outer_optimizer::CodecKind::kFp32, 1) ==
         Approx(1.5 * 859.93472 / 25 + 0.24 + kWork));
-  CHECK(fragment_sync_seconds(facts(200, 0), CodecKind::kFp32, 4) ==
+  CHECK(fragment_sync_seconds(facts(200, 0), outer_optimizer::CodecKind::kFp32, 4) ==
         Approx((1.5 * 859.93472 / 25 + kWork) / 4));
   auto alone = facts(200, 0.08);
   alone.num_sites = 1;
-  CHECK(fragment_sync_seconds(alone, CodecKind::kFp32, 1) == 0);
+  CHECK(fragment_sync_seconds(alone, outer_optimizer::CodecKind::kFp32, 1) == 0);
 }
 
 TEST_CASE("a fast network needs nothing") {
   const auto plan = plan_sync(facts(1e6, 0.0001, 1), 0.05);
-  CHECK(plan.codec == CodecKind::kFp32);
+  CHECK(plan.codec == outer_optimizer::CodecKind::kFp32);
   CHECK(plan.fragments == 1);
   CHECK(plan.delay_steps == 0);
   CHECK(plan.exposed_share <= 0.05);
@@ -56,7 +57,7 @@ TEST_CASE("a fast network needs nothing") {
 TEST_CASE("a slower one gets a smaller codec and then a delay") {
   // int8 alone: 13 s of a round of 1000 s at 200 Mbit/s; fp32 would take 52 s.
   const auto coded = plan_sync(facts(200, 0.08, 1, 1000), 0.02);
-  CHECK(coded.codec == CodecKind::kInt8);
+  CHECK(coded.codec == outer_optimizer::CodecKind::kInt8);
   CHECK(coded.delay_steps == 0);
   const auto delayed = plan_sync(facts(150, 0.1), 0.03);
   CHECK(delayed.delay_steps > 0);
@@ -68,7 +69,7 @@ TEST_CASE("a slower one gets a smaller codec and then a delay") {
 TEST_CASE("what cannot be reached is said") {
   const auto plan = plan_sync(facts(1, 0.3), 0.01);
   CHECK(plan.exposed_share > 0.01);
-  CHECK(plan.codec == CodecKind::kInt4);
+  CHECK(plan.codec == outer_optimizer::CodecKind::kInt4);
   CHECK_THAT(plan.reason, Catch::Contains("more than the 1.0 % asked for"));
 }
 
@@ -78,13 +79,13 @@ TEST_CASE("one site and one step get a plan") {
   small.num_sites = 1;
   const auto alone = plan_sync(small, 0.01);
   CHECK(alone.exposed_seconds == 0);
-  CHECK(alone.codec == CodecKind::kFp32);
+  CHECK(alone.codec == outer_optimizer::CodecKind::kFp32);
   CHECK(alone.reason == "one site sends its delta to no other");
 }
 
 TEST_CASE("a plan has the connections that its links need") {
-  CHECK(plan_sync(facts(200, 0.01), 0.05).lanes == lanes_for(4, 2e8, 0.01));
-  CHECK(plan_sync(facts(1000, 0.2), 0.05).lanes == lanes_for(4, 1e9, 0.2));
+  CHECK(plan_sync(facts(200, 0.01), 0.05).lanes == wan::lanes_for(4, 2e8, 0.01));
+  CHECK(plan_sync(facts(1000, 0.2), 0.05).lanes == wan::lanes_for(4, 1e9, 0.2));
 }
 
 TEST_CASE("facts come from the slowest step and uplink and the longest way") {
@@ -158,8 +159,8 @@ TEST_CASE("a sync that misses the target is replaced by one that keeps it on a s
 
 TEST_CASE("figures that vary by less than a fifth never make a choice go and come back") {
   for (const double mbit : {5.0, 20.0, 80.0, 130.0, 200.0, 320.0, 500.0, 2000.0}) {
-    SyncConfig now;
-    std::set<std::tuple<CodecKind, int64_t, int64_t>> had;
+    outer_optimizer::SyncConfig now;
+    std::set<std::tuple<outer_optimizer::CodecKind, int64_t, int64_t>> had;
     CAPTURE(mbit);
     for (int round = 0; round < 40; ++round) {
       const double factor = 1 + 0.1 * ((round * 7) % 5 - 2) / 2.0;  // from 0.9 to 1.1
@@ -181,22 +182,23 @@ TEST_CASE("a line that became fast gets back what was given up for a slow one") 
   const auto fast = better_sync(facts(100e3, 0.001, 0.5), 0.05, now);
   REQUIRE(fast);
   CHECK(fast->delay_steps == 0);
-  CHECK(fast->codec == CodecKind::kFp32);
+  CHECK(fast->codec == outer_optimizer::CodecKind::kFp32);
 }
 
 TEST_CASE("a change leaves everything else of the sync alone") {
-  SyncConfig now;
-  now.codec = {.kind = CodecKind::kInt8, .block = 64, .error_feedback = false};
+  outer_optimizer::SyncConfig now;
+  now.codec = {.kind = outer_optimizer::CodecKind::kInt8, .block = 64, .error_feedback = false};
   now.alpha = 0.25;
   now.lanes = 3;
-  const auto same = changed_to(now, {.codec = CodecKind::kInt8, .fragments = 4, .delay_steps = 5});
+  const auto same = changed_to(
+      now, {.codec = outer_optimizer::CodecKind::kInt8, .fragments = 4, .delay_steps = 5});
   CHECK(same.codec.block == 64);
   CHECK(same.fragments == 4);
   CHECK(same.delay_steps == 5);
   CHECK(same.alpha == 0.25);
   CHECK(same.lanes == 3);
-  const auto other = changed_to(now, {.codec = CodecKind::kInt4});
-  CHECK(other.codec.kind == CodecKind::kInt4);
+  const auto other = changed_to(now, {.codec = outer_optimizer::CodecKind::kInt4});
+  CHECK(other.codec.kind == outer_optimizer::CodecKind::kInt4);
   CHECK_FALSE(other.codec.block);
   CHECK_FALSE(other.codec.error_feedback);
 }

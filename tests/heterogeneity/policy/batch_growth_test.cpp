@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 namespace {
 
 using Catch::Matchers::Contains;
@@ -100,4 +100,4 @@ TEST_CASE("a run whose batch cannot grow is refused with the path and the remedy
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

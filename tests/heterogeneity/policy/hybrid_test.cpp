@@ -6,6 +6,7 @@
 #include "tests/support/catch.h"
 
 using namespace farstep;
+using namespace farstep::heterogeneity;
 using Catch::Contains;
 
 namespace {

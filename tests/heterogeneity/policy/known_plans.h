@@ -6,7 +6,7 @@
 
 #include "heterogeneity/policy/policy.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 inline PlanConfig plan_config(Policy policy) {
   PlanConfig config;
@@ -26,4 +26,4 @@ inline double idle_share(const RoundPlan& plan) {
          (plan.round_seconds.value_or(NAN) * static_cast<double>(plan.sites.size()));
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

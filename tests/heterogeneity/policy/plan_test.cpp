@@ -4,6 +4,7 @@
 #include "tests/support/catch.h"
 
 using namespace farstep;
+using namespace farstep::heterogeneity;
 
 namespace {
 

@@ -7,6 +7,7 @@
 #include "tests/support/catch.h"
 
 using namespace farstep;
+using namespace farstep::heterogeneity;
 
 TEST_CASE("sites reach the sync within a step of each other and within the round's bounds") {
   std::mt19937 random(11);

@@ -10,7 +10,7 @@
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -143,4 +143,4 @@ TEST_CASE("On a heap steps have what training may use and no more") {
                   std::invalid_argument);
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

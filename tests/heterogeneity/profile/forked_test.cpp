@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -105,4 +105,4 @@ TEST_CASE("Copies of copies end with their parents") {
   CHECK(inner > 0);  // and the pipe, which it held open as well, was closed
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -11,16 +11,16 @@
 #include "tests/wan/transport/run_ranks.h"
 #include "wan/emulate/shaped_transport.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
 using Links = std::optional<std::vector<LinkProfile>>;
 
-std::vector<Links> measure_all(const Transports& transports, const LinkProbe& probe,
+std::vector<Links> measure_all(const wan::Transports& transports, const LinkProbe& probe,
                                const std::stop_token& stop = {}) {
   const RealClock clock;
-  return run_ranks(static_cast<int>(transports.size()), [&](int rank) {
+  return wan::run_ranks(static_cast<int>(transports.size()), [&](int rank) {
     return measure_links(*transports[static_cast<std::size_t>(rank)], probe, clock, stop);
   });
 }
@@ -31,38 +31,39 @@ enum class Begin { kAtOnce, kSlowOnce, kSlowAlways };
 
 // The end of an emulated line at a site, which sends one message at a time. After `loss_bytes` a
 // packet is lost: the message that has it takes four times as long.
-class LineEnd : public Transport {
+class LineEnd : public wan::Transport {
  public:
-  LineEnd(std::unique_ptr<Transport> inner, double bits_per_second, double rtt_seconds, Begin begin,
-          double loss_bytes, Clock& clock)
+  LineEnd(std::unique_ptr<wan::Transport> inner, double bits_per_second, double rtt_seconds,
+          Begin begin, double loss_bytes, Clock& clock)
       : bits_per_second_(bits_per_second),
         rtt_seconds_(rtt_seconds),
         begin_(begin),
         loss_bytes_(loss_bytes),
         shaped_(std::move(inner), shape(bits_per_second), {}, clock) {}
 
-  ShapedTransport& shaped() { return shaped_; }
+  wan::ShapedTransport& shaped() { return shaped_; }
   int rank() const override { return shaped_.rank(); }
   int size() const override { return shaped_.size(); }
   const std::string& site(int rank) const override { return shaped_.site(rank); }
-  std::unique_ptr<Transfer> send(int peer, const Tag& tag,
-                                 std::span<const std::byte> bytes) override {
+  std::unique_ptr<wan::Transfer> send(int peer, const wan::Tag& tag,
+                                      std::span<const std::byte> bytes) override {
     const auto size = static_cast<double>(bytes.size());
     shaped_.set_shape(peer, shape(8 * size / sending_seconds(size)));
     return shaped_.send(peer, tag, bytes);
   }
-  std::unique_ptr<Transfer> receive(int peer, const Tag& tag, std::span<std::byte> bytes) override {
+  std::unique_ptr<wan::Transfer> receive(int peer, const wan::Tag& tag,
+                                         std::span<std::byte> bytes) override {
     return shaped_.receive(peer, tag, bytes);
   }
   void abort(const std::string& site, const std::string& reason) override {
     shaped_.abort(site, reason);
   }
-  LinkState link(int peer) const override { return shaped_.link(peer); }
+  wan::LinkState link(int peer) const override { return shaped_.link(peer); }
 
  private:
   static constexpr double kFirstWindowBytes = 14'600;  // ten packets, as Linux begins
 
-  LinkShape shape(double bits_per_second) const {
+  wan::LinkShape shape(double bits_per_second) const {
     return {.rate_bits_per_second = bits_per_second, .delay_seconds = rtt_seconds_ / 2};
   }
 
@@ -85,7 +86,7 @@ class LineEnd : public Transport {
   const double loss_bytes_;
   double window_bytes_ = kFirstWindowBytes;
   double sent_bytes_ = 0;
-  ShapedTransport shaped_;
+  wan::ShapedTransport shaped_;
 };
 
 // What two sites at the ends of the line measure, in a time that moves only to the next arrival.
@@ -94,7 +95,7 @@ std::vector<Links> measure_line(double bits_per_second, double rtt_seconds, Begi
                                 double loss_bytes = INFINITY) {
   FakeClock clock;
   std::vector<std::unique_ptr<LineEnd>> ends;
-  for (auto& inner : memory_mesh(2)) {
+  for (auto& inner : wan::memory_mesh(2)) {
     ends.push_back(std::make_unique<LineEnd>(std::move(inner), bits_per_second, rtt_seconds, begin,
                                              loss_bytes, clock));
   }
@@ -107,7 +108,7 @@ std::vector<Links> measure_line(double bits_per_second, double rtt_seconds, Begi
       std::this_thread::yield();
     }
   });
-  auto links = run_ranks(2, [&](int rank) -> Links {
+  auto links = wan::run_ranks(2, [&](int rank) -> Links {
     try {
       return measure_links(*ends[static_cast<std::size_t>(rank)], {}, clock, {});
     } catch (const PeerError&) {
@@ -175,10 +176,10 @@ TEST_CASE("After a loss at the limit the best rate before it is told") {
 
 TEST_CASE("Every site measures the way to every other") {
   for (const int n : {1, 2, 3, 5}) {
-    const auto transports = memory_mesh(n);
+    const auto transports = wan::memory_mesh(n);
     const auto links = measure_all(transports, {.seconds = 0.02, .most_bytes = 1 << 20});
     for (int rank = 0; rank < n; ++rank) {
-      auto peers = site_names(n);
+      auto peers = wan::site_names(n);
       peers.erase(peers.begin() + rank);
       const auto& own = links[static_cast<std::size_t>(rank)];
       REQUIRE(own);
@@ -196,7 +197,7 @@ TEST_CASE("Every site measures the way to every other") {
 
 TEST_CASE("A transfer stays within the bytes allowed") {
   for (const int64_t most : {int64_t{1}, int64_t{1000}, int64_t{1} << 16, int64_t{3} << 20}) {
-    const auto transports = memory_mesh(2);
+    const auto transports = wan::memory_mesh(2);
     const auto links = measure_all(transports, {.seconds = 100, .most_bytes = most});
     CHECK(links[0]->front().bandwidth_bits_per_second.value() > 0);
     const auto sent = transports[0]->link(1).sent_bytes;
@@ -208,13 +209,13 @@ TEST_CASE("A transfer stays within the bytes allowed") {
 TEST_CASE("A measurement of links ends at a stop and names a peer that is lost") {
   std::stop_source source;
   source.request_stop();
-  const auto stopped = memory_mesh(2);
+  const auto stopped = wan::memory_mesh(2);
   for (const auto& links : measure_all(stopped, {}, source.get_token())) CHECK(!links);
 
-  const auto transports = memory_mesh(3);
+  const auto transports = wan::memory_mesh(3);
   transports[2]->abort("node3", "node3 is gone");
   const RealClock clock;
-  CHECK(peer_error([&] { measure_links(*transports[0], {}, clock, {}); }) ==
+  CHECK(wan::peer_error([&] { measure_links(*transports[0], {}, clock, {}); }) ==
         "node3: node3 is gone");
 }
 
@@ -225,4 +226,4 @@ TEST_CASE("The time to wait for a turn grows with the pairs") {
   CHECK(longest_turn_seconds(4, {.seconds = 1}) == Approx(6 * pair));
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_clock.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -71,4 +71,4 @@ TEST_CASE("What a device throws passes through") {
   CHECK_THROWS_AS(measure_tflops(probe, device.clock), std::invalid_argument);
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

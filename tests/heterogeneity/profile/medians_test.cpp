@@ -4,7 +4,7 @@
 #include "tests/support/fake_clock.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 TEST_CASE("The median is the middle value or the mean of the two in the middle") {
   CHECK(median({3}) == 3);
@@ -43,4 +43,4 @@ TEST_CASE("Repeats end when the time is up but not before the least number") {
   CHECK(runs == 7);
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

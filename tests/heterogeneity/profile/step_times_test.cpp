@@ -7,7 +7,7 @@
 #include "tests/support/fake_clock.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 TEST_CASE("Steps to time fit the device and tell all costs apart") {
   for (int64_t most = 1; most <= 20; ++most) {
@@ -59,4 +59,4 @@ TEST_CASE("Step times are the medians of steps that follow one of their own micr
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -7,7 +7,7 @@
 #include "trainer/base/system/file.h"
 #include "trainer/report/report.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -125,4 +125,4 @@ TEST_CASE("a folder that holds something is not written to") {
   CHECK_THROWS_WITH(simulate_to(folder / "a", busy_scenario(1)), Catch::Contains("is not empty"));
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -5,7 +5,7 @@
 #include "tests/heterogeneity/simulate/scenarios.h"
 #include "tests/support/catch.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -36,8 +36,10 @@ double exposed_wan(const Json& json) {
 
 // Of a fragment, from Go at the coordinator's site to the commit there: bytes and two hops, of
 // which the first begins a hop late, and the other site's vote.
-double sync_seconds(int64_t fragments, CodecKind codec = CodecKind::kFp32) {
-  const auto bytes = make_codec({.kind = codec})->encoded_bytes(kParameters / fragments / 2);
+double sync_seconds(int64_t fragments,
+                    outer_optimizer::CodecKind codec = outer_optimizer::CodecKind::kFp32) {
+  const auto bytes =
+      outer_optimizer::make_codec({.kind = codec})->encoded_bytes(kParameters / fragments / 2);
   return 2 * (8 * static_cast<double>(bytes) / kBandwidth + kRtt / 2) + kRtt;
 }
 
@@ -66,7 +68,7 @@ TEST_CASE("a delay hides as much of every sync as its steps last") {
       const auto json = slow_link_json(fragments, delay_steps);
       CAPTURE(fragments, delay_steps);
       Simulation simulation(scenario_of(json), "test.json");
-      const FragmentSchedule schedule(kSteps, fragments, delay_steps, kSteps);
+      const outer_optimizer::FragmentSchedule schedule(kSteps, fragments, delay_steps, kSteps);
       for (const auto& site : simulation.next_round().sites) {
         for (const auto& sync : site.syncs) {
           const auto steps = schedule.apply_step(sync.fragment) - schedule.send_step(sync.fragment);
@@ -82,7 +84,8 @@ TEST_CASE("a delay hides as much of every sync as its steps last") {
 }
 
 TEST_CASE("a smaller codec exposes less") {
-  CHECK(exposed_wan(slow_link_json(1, 0, "int8")) == Approx(sync_seconds(1, CodecKind::kInt8)));
+  CHECK(exposed_wan(slow_link_json(1, 0, "int8")) ==
+        Approx(sync_seconds(1, outer_optimizer::CodecKind::kInt8)));
   CHECK(exposed_wan(slow_link_json(4, 3, "int4")) == Approx(0).margin(1e-9));
 }
 
@@ -93,7 +96,7 @@ TEST_CASE("fragments are sent and applied at the steps of the schedule at every 
   Simulation simulation(scenario_of(json), "test.json");
   for (int round = 1; round <= 2; ++round) {
     for (const auto& site : simulation.next_round().sites) {
-      const FragmentSchedule schedule(site.plan.local_steps, 4, 3, kSteps);
+      const outer_optimizer::FragmentSchedule schedule(site.plan.local_steps, 4, 3, kSteps);
       REQUIRE(site.syncs.size() == 4);
       for (const auto& sync : site.syncs) {
         CHECK(sync.applied_after == schedule.apply_step(sync.fragment));
@@ -141,4 +144,4 @@ TEST_CASE("a site has its round behind it when the last fragment is applied") {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

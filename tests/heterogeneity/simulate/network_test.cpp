@@ -7,7 +7,7 @@
 #include "tests/heterogeneity/simulate/scenarios.h"
 #include "tests/support/catch.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -152,9 +152,9 @@ TEST_CASE("a codec sends its own bytes") {
     json["sync"] = {{"codec", {{"kind", codec}}}};
     const auto scenario = scenario_of(json);
     const auto cost = Network(scenario).sync_cost(first_sites(2), 100'000);
-    const auto part_bytes = make_codec(scenario.sync.codec)->encoded_bytes(50'000);
+    const auto part_bytes = outer_optimizer::make_codec(scenario.sync.codec)->encoded_bytes(50'000);
     CHECK(cost.sent_bytes == std::vector<int64_t>(2, 2 * part_bytes));
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 namespace {
 
 // Steps of 0.3 s at equal sites; the first is the master. Its values, 32e6 bits, take 0.032 s to
@@ -101,4 +101,4 @@ TEST_CASE("only a run with a master scatters") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

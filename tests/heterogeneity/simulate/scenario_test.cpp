@@ -7,7 +7,7 @@
 #include "tests/support/temporary_folder.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -164,4 +164,4 @@ TEST_CASE("a scenario that cannot be simulated is refused by file and path") {
   CHECK_THAT(refusal(json), Catch::Contains(expected));
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

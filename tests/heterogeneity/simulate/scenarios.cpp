@@ -2,7 +2,7 @@
 
 #include "trainer/config/config_file.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 Json site_json(const std::string& name, double step_seconds) {
   const Json device{
@@ -38,4 +38,4 @@ SimulationResult simulate(const Scenario& scenario) {
   return result;
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

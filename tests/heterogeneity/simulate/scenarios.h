@@ -6,7 +6,7 @@
 
 #include "heterogeneity/simulate/simulation_result.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 // A site with one device that takes `step_seconds` for a batch of 4.
 Json site_json(const std::string& name, double step_seconds);
@@ -24,4 +24,4 @@ Scenario shipped_scenario(const Json& json);
 // All rounds of the scenario.
 SimulationResult simulate(const Scenario& scenario);
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

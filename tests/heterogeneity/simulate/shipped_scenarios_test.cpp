@@ -5,7 +5,7 @@
 #include "tests/heterogeneity/simulate/scenarios.h"
 #include "tests/support/catch.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -72,4 +72,4 @@ TEST_CASE("after a site slows to half all are busy again within two rounds") {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

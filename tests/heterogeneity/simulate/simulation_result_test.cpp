@@ -5,7 +5,7 @@
 #include "tests/heterogeneity/simulate/scenarios.h"
 #include "tests/support/catch.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 TEST_CASE("the JSON has means a round and their total over the sites") {
   auto json = scenario_json({0.1, 0.2, 0.4}, "uniform");
@@ -43,4 +43,4 @@ TEST_CASE("the table has a line a site and stays short for many sites and rounds
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

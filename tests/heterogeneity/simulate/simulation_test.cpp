@@ -7,7 +7,7 @@
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 namespace {
 
@@ -280,4 +280,4 @@ TEST_CASE("a site that gets faster within a round by deadline takes more steps a
   CHECK(waited(second.sites[1]) < 0.02 * total(second.sites[1]));
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

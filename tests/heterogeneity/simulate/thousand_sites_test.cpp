@@ -1,7 +1,7 @@
 #include "tests/heterogeneity/simulate/scenarios.h"
 #include "tests/support/catch.h"
 
-namespace farstep {
+namespace farstep::heterogeneity {
 
 TEST_CASE("a thousand sites over five continents are planned within a few rounds") {
   auto json = shipped_json("five_continents.json");
@@ -14,4 +14,4 @@ TEST_CASE("a thousand sites over five continents are planned within a few rounds
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::heterogeneity

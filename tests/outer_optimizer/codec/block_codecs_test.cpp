@@ -11,6 +11,7 @@
 #include "trainer/base/error.h"
 
 using namespace farstep;
+using namespace farstep::outer_optimizer;
 
 namespace {
 

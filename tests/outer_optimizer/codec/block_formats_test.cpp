@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/every_instruction_set.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 namespace {
 
 // The lanes of a GPU, one after another: each does its own part, and in its own order.
@@ -98,4 +98,4 @@ TEST_CASE("a block that is not finite has a scale of fixed bits and codes of zer
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

@@ -7,7 +7,7 @@
 #include "trainer/base/error.h"
 #include "trainer/cuda/device_array.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 namespace {
 
 // The codecs that GPUs have, with blocks of many sizes.
@@ -107,4 +107,4 @@ TEST_CASE("a GPU takes bytes from an odd address and ten million values", "[gpu]
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

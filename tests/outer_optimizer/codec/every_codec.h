@@ -16,7 +16,7 @@
 #include "outer_optimizer/codec/float_codecs.h"
 #include "outer_optimizer/codec/top_k_codec.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 
 using Codecs = std::vector<std::unique_ptr<Codec>>;
 
@@ -158,4 +158,4 @@ inline double squared_norm(std::span<const float> values) {
   return squared_distance(values, std::vector<float>(values.size()));
 }
 
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

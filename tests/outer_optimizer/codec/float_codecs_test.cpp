@@ -11,6 +11,7 @@
 #include "tests/support/every_instruction_set.h"
 
 using namespace farstep;
+using namespace farstep::outer_optimizer;
 
 namespace {
 

@@ -6,6 +6,7 @@
 #include "trainer/base/error.h"
 
 using namespace farstep;
+using namespace farstep::outer_optimizer;
 
 TEST_CASE("every kind of the config makes the codec of its name") {
   const auto names = enum_names(CodecKind{});

@@ -11,6 +11,7 @@
 #include "trainer/base/error.h"
 
 using namespace farstep;
+using namespace farstep::outer_optimizer;
 
 TEST_CASE("top_k keeps the values of largest magnitude") {
   FARSTEP_AT_EVERY_INSTRUCTION_SET();

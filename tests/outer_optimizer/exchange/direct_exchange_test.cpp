@@ -13,6 +13,7 @@
 #include "trainer/base/error.h"
 
 using namespace farstep;
+using namespace farstep::outer_optimizer;
 
 namespace {
 
@@ -28,7 +29,7 @@ std::vector<Values> random_deltas(int num_sites, std::size_t size) {
   return deltas;
 }
 
-std::vector<std::unique_ptr<Transport>> connect(int num_sites) {
+std::vector<std::unique_ptr<wan::Transport>> connect(int num_sites) {
   std::vector<std::string> names;
   for (int site = 0; site < num_sites; ++site) names.push_back("node" + std::to_string(site));
   return connect_in_memory(names, 10);
@@ -40,14 +41,14 @@ std::vector<Range> equal_partitions(std::size_t size, int num_sites) {
 }
 
 // The mean that each site gets for its delta; with equal partitions unless the point has others.
-std::vector<Values> average(const std::vector<std::unique_ptr<Transport>>& transports,
+std::vector<Values> average(const std::vector<std::unique_ptr<wan::Transport>>& transports,
                             const std::vector<Values>& deltas, SyncPoint point,
                             const Codec& codec = Fp32Codec(),
                             std::size_t window_bytes = DirectExchange::kWindowBytes) {
   const int num_sites = static_cast<int>(deltas.size());
   point.codec = &codec;
   if (point.partitions.empty()) point.partitions = equal_partitions(deltas[0].size(), num_sites);
-  return run_ranks(num_sites, [&](int rank) {
+  return wan::run_ranks(num_sites, [&](int rank) {
     DirectExchange exchange(*transports[static_cast<std::size_t>(rank)], window_bytes);
     Values values = deltas[static_cast<std::size_t>(rank)];
     exchange.average(point, values);
@@ -107,7 +108,7 @@ TEST_CASE("a site sends the formula's bytes and no more") {
 
 TEST_CASE("an aborted exchange names the lost site at every other") {
   const auto transports = connect(3);
-  const auto errors = run_ranks(3, [&](int rank) -> std::string {
+  const auto errors = wan::run_ranks(3, [&](int rank) -> std::string {
     auto& transport = *transports[static_cast<std::size_t>(rank)];
     if (rank == 2) {  // never exchanges; the control plane tells the others
       transports[0]->abort("node2", "no heartbeat");
@@ -174,7 +175,7 @@ TEST_CASE("what a site sent and its residual are its delta") {
   const auto deltas = random_deltas(2, size);
   const auto transports = connect(2);
   // The second site's delta counts nothing, so the mean is what the first one sent, encoded again.
-  const auto residuals = run_ranks(2, [&](int rank) {
+  const auto residuals = wan::run_ranks(2, [&](int rank) {
     DirectExchange exchange(*transports[static_cast<std::size_t>(rank)]);
     auto values = deltas[static_cast<std::size_t>(rank)];
     Values residual(size);
@@ -210,7 +211,7 @@ TEST_CASE("the means and what their encoding left out are the sum of what the si
   for (unsigned round = 0; round < 5; ++round) {
     auto deltas = random_deltas(3, kSize);
     for (auto& delta : deltas) std::ranges::rotate(delta, delta.begin() + 7 * round);
-    const auto sent = run_ranks(3, [&](int rank) {
+    const auto sent = wan::run_ranks(3, [&](int rank) {
       const auto site = static_cast<std::size_t>(rank);
       DirectExchange exchange(*transports[site]);
       auto values = deltas[site];
@@ -272,7 +273,7 @@ TEST_CASE(
         }
         const auto transports = connect(num_sites);
         const Fp32Codec codec;
-        const auto sums = run_ranks(num_sites, [&](int rank) {
+        const auto sums = wan::run_ranks(num_sites, [&](int rank) {
           Growing source;
           const std::jthread maker([&] {
             for (std::size_t part = 0; part < parts.size(); ++part) source.add();
@@ -299,7 +300,7 @@ TEST_CASE("values that will never be final end the exchange at all sites") {
   auto transports = connect(2);
   const std::vector<std::vector<Range>> parts{equal_partitions(8, 2), {{8, 8}, {8, 16}}};
   const Fp32Codec codec;
-  const auto errors = run_ranks(2, [&](int rank) -> std::string {
+  const auto errors = wan::run_ranks(2, [&](int rank) -> std::string {
     class All : public FinalParts {
       bool is_final(std::size_t) const override { return true; }
       void wait_until_final(std::size_t) override {}

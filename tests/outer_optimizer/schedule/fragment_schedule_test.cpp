@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::outer_optimizer {
 namespace {
 
 TEST_CASE("two fragments of a round of six steps are synced every third step") {
@@ -69,4 +69,4 @@ TEST_CASE("a schedule of nothing is a defect") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::outer_optimizer

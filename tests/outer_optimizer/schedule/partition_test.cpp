@@ -8,6 +8,7 @@
 #include "trainer/base/error.h"
 
 using namespace farstep;
+using namespace farstep::outer_optimizer;
 
 TEST_CASE("equal parts cover every element once and differ by one at most") {
   for (const int64_t n : {0, 1, 2, 7, 64, 1001, 214'983'680}) {

@@ -19,21 +19,22 @@ Finding answer(const SiteConfig& site, const CoordinatorPlace& place, double pat
   return coordinator_answer(site, place, patience, clock);
 }
 
-std::string endpoint_of(const Socket& listener) {
-  return "tcp://" + SocketAddress::local_of(listener.fd())->text();
+std::string endpoint_of(const wan::Socket& listener) {
+  return "tcp://" + wan::SocketAddress::local_of(listener.fd())->text();
 }
 
 }  // namespace
 
 TEST_CASE("a coordinator that listens is heard, and whom the port belongs to else is not") {
-  const ControlSocket coordinator(ControlSocket::Role::kCoordinator, "tcp://127.0.0.1:0", {});
+  const wan::ControlSocket coordinator(wan::ControlSocket::Role::kCoordinator, "tcp://127.0.0.1:0",
+                                       {});
   const auto good = answer({}, {.endpoint = coordinator.endpoint(), .site = ""});
   INFO(good.text);
   CHECK(good.grade == Grade::kOk);
 
   std::string free_endpoint;
   {
-    const auto listener = listen_tcp(SocketAddress("127.0.0.1", 0));
+    const auto listener = wan::listen_tcp(wan::SocketAddress("127.0.0.1", 0));
     const auto silent = answer({}, {.endpoint = endpoint_of(listener), .site = ""}, kShortPatience);
     CHECK(silent.exit_code == 4);
     CHECK_THAT(silent.text, Contains("is no coordinator"));
@@ -52,22 +53,22 @@ TEST_CASE("an endpoint that no host has is a fault of the config") {
 
 TEST_CASE("with keys the coordinator's site has to let this one in") {
   const TemporaryFolder folder;
-  make_key_folder(folder / "keys", "mine");
-  add_site_keys(folder / "keys", {"a", "b"}, 1);
-  make_key_folder(folder / "others", "mine");
-  add_site_keys(folder / "others", {"b"}, 1);
+  wan::make_key_folder(folder / "keys", "mine");
+  wan::add_site_keys(folder / "keys", {"a", "b"}, 1);
+  wan::make_key_folder(folder / "others", "mine");
+  wan::add_site_keys(folder / "others", {"b"}, 1);
   const RealClock clock;
-  SecurePort host(site_key_folder(folder / "keys", "a"), SocketAddress("127.0.0.1", 0),
+  SecurePort host(wan::site_key_folder(folder / "keys", "a"), wan::SocketAddress("127.0.0.1", 0),
                   std::nullopt, clock);
   SiteConfig site;
   site.name = "b";
   const CoordinatorPlace place{.endpoint = fmt::format("tcp://127.0.0.1:{}", host.gateway().port()),
                                .site = "a"};
-  site.network.keys = site_key_folder(folder / "keys", "b").string();
+  site.network.keys = wan::site_key_folder(folder / "keys", "b").string();
   const auto good = answer(site, place);
   INFO(good.text);
   CHECK(good.grade == Grade::kOk);
-  site.network.keys = site_key_folder(folder / "others", "b").string();
+  site.network.keys = wan::site_key_folder(folder / "others", "b").string();
   const auto stranger = answer(site, place, 1);
   CHECK(stranger.exit_code == 4);
   CHECK_THAT(stranger.text, Contains("no secure link to site a") && Contains("one authority"));

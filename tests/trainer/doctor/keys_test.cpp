@@ -17,11 +17,11 @@ namespace fs = std::filesystem;
 class Keys {
  public:
   explicit Keys(int64_t days = 365) : folder_(temporary_ / "keys") {
-    make_key_folder(folder_, "mine");
-    add_site_keys(folder_, {"a", "b"}, days);
+    wan::make_key_folder(folder_, "mine");
+    wan::add_site_keys(folder_, {"a", "b"}, days);
   }
   const fs::path& folder() const { return folder_; }
-  fs::path of(const std::string& site) const { return site_key_folder(folder_, site); }
+  fs::path of(const std::string& site) const { return wan::site_key_folder(folder_, site); }
   Finding finding(const std::string& of_site = "a", const std::string& run_name = "mine") const {
     SiteConfig site;
     site.name = "a";
@@ -60,14 +60,14 @@ TEST_CASE("keys of another site, of another run, readable by others, revoked or 
   CHECK_THAT(keys.finding().text, Contains("can make a key of any site"));
   fs::remove(keys.of("a") / "authority.key");
 
-  const auto key = keys.of("a") / kSiteKeyFile;
+  const auto key = keys.of("a") / wan::kSiteKeyFile;
   fs::permissions(key, fs::perms::others_read, fs::perm_options::add);
   CHECK(keys.finding().exit_code == 3);
   CHECK_THAT(keys.finding().text, Contains("chmod 600"));
   fs::permissions(key, fs::perms::owner_read | fs::perms::owner_write);
   CHECK(keys.finding().grade == Grade::kOk);
 
-  revoke_site_keys(keys.folder(), {"a"});
+  wan::revoke_site_keys(keys.folder(), {"a"});
   CHECK(keys.finding().exit_code == 3);
   CHECK_THAT(keys.finding().text, Contains("revoked"));
 }

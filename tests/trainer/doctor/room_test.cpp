@@ -39,7 +39,7 @@ TEST_CASE("the needs of a run are the sum of the table's terms") {
   auto run = run_of_two();
   run.sync.fragments = 4;
   run.sync.delay_steps = 5;
-  run.sync.codec.kind = CodecKind::kInt8;
+  run.sync.codec.kind = outer_optimizer::CodecKind::kInt8;
   const auto streamed = run_needs(kParameters, run, cpu);
   // 2; 1/4; copies 3; under way 2/4; residuals 1 + 1/2, and those of the sync under way a quarter
   // of that; 4.
@@ -48,7 +48,7 @@ TEST_CASE("the needs of a run are the sum of the table's terms") {
   CHECK(streamed.checkpoint_bytes == 5 * kModel + 3 * kModel / 2);
 
   run = run_of_two();
-  run.strategy.kind = StrategyKind::kEagerUpdates;
+  run.strategy.kind = outer_optimizer::StrategyKind::kEagerUpdates;
   CHECK(run_needs(kParameters, run, cpu).host_bytes == kChunks + (2 + 1 + 3 + 3 + 4) * kModel);
 }
 

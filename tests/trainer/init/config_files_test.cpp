@@ -96,7 +96,7 @@ TEST_CASE("sites of one machine have ports apart, however many sites are left") 
       };
       const int64_t room = port(i + 1) - port(i);
       for (int64_t left = 1; left <= static_cast<int64_t>(sites); ++left) {
-        CHECK(room >= left * lanes_for(left));
+        CHECK(room >= left * wan::lanes_for(left));
       }
     }
   }
@@ -124,8 +124,8 @@ TEST_CASE("written files load as the sites will load them, and the keys are the 
     const auto loaded = load_site(folder / (site.name + ".json"), {});
     REQUIRE(loaded.run);
     CHECK(run_config_from_json(*loaded.run, loaded.run_file).sites.size() == 3);
-    const auto identity = Credentials::from_folder(loaded.site.network.keys).identity();
-    CHECK(identity == Identity{"mine", site.name});
+    const auto identity = wan::Credentials::from_folder(loaded.site.network.keys).identity();
+    CHECK(identity == wan::Identity{"mine", site.name});
   }
 }
 
@@ -161,7 +161,7 @@ TEST_CASE(
   const auto folder = temporary / "mine";
   auto plan = plan_of_three();
   make_folder(folder);
-  make_key_folder(folder / "keys", "other");
+  wan::make_key_folder(folder / "keys", "other");
   CHECK_THROWS_WITH(write_run_folder(plan, folder, true), Contains("keys of run 'other'"));
   CHECK(fs::is_empty(folder / "keys" / "sites"));
   // What a call that was killed leaves, and what a file manager does.

@@ -41,9 +41,9 @@ struct QuadraticSite {
 using Shares = std::vector<int64_t>;
 
 // The first micro-batches of devices with these shares, from example `first` on.
-std::vector<MeanGradient> true_parts(const TokenBatch& batch, const Shares& shares,
-                                     int64_t micro_batch, int64_t first = 0) {
-  std::vector<MeanGradient> parts;
+std::vector<heterogeneity::MeanGradient> true_parts(const TokenBatch& batch, const Shares& shares,
+                                                    int64_t micro_batch, int64_t first = 0) {
+  std::vector<heterogeneity::MeanGradient> parts;
   for (const int64_t share : shares) {
     const int64_t size = std::min(share, micro_batch);
     if (size > 0) {
@@ -54,11 +54,12 @@ std::vector<MeanGradient> true_parts(const TokenBatch& batch, const Shares& shar
   return parts;
 }
 
-MeanGradient true_whole(const TokenBatch& batch) {
+heterogeneity::MeanGradient true_whole(const TokenBatch& batch) {
   return {static_cast<double>(batch.sequences), squared_norm_at_zero(batch, 0, batch.sequences)};
 }
 
-void check_equal(const GradientNoise& found, const GradientNoise& wanted) {
+void check_equal(const heterogeneity::GradientNoise& found,
+                 const heterogeneity::GradientNoise& wanted) {
   CHECK(found.examples == wanted.examples);
   CHECK(found.squared_norm == Approx(wanted.squared_norm).epsilon(1e-4));
   CHECK(found.variance == Approx(wanted.variance).epsilon(1e-4));

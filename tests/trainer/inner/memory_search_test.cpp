@@ -33,11 +33,11 @@ TEST_CASE("the search for the largest micro-batch goes on where an inner step fi
   for (const int64_t room : {0, 1, 5}) {
     Roomy model(room);
     InnerStep step(model, inner_config());
-    const auto memory = open_cpu_memory(int64_t{1} << 30, 1);
+    const auto memory = heterogeneity::open_cpu_memory(int64_t{1} << 30, 1);
     const auto fits = [&](int64_t sequences) {
       return memory->holds(sequences, [&] { step.run(some_batch(sequences, 9, 1), sequences, 0); });
     };
-    CHECK(largest_that_fits(fits, 100) == room);
+    CHECK(heterogeneity::largest_that_fits(fits, 100) == room);
   }
 }
 

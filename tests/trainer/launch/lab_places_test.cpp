@@ -20,7 +20,7 @@ using Catch::Contains;
 namespace {
 
 std::string lab_of(const std::vector<int64_t>& pids) {
-  LabFile lab{.sites = {}, .control = "none"};
+  wan::LabFile lab{.sites = {}, .control = "none"};
   for (const auto pid : pids) {
     lab.sites.push_back({.pid = pid,
                          .address = fmt::format("10.77.0.{}", lab.sites.size() + 1),

@@ -9,7 +9,8 @@ namespace farstep {
 
 namespace {
 
-const ProfiledModel kModel{.parameters = 1000, .sequence_length = 64, .compute = "bf16"};
+const heterogeneity::ProfiledModel kModel{
+    .parameters = 1000, .sequence_length = 64, .compute = "bf16"};
 
 Json profile_of(const std::string& site) {
   return {{"site", site},
@@ -25,8 +26,8 @@ RunConfig two_sites() {
       Json::parse(R"({"name":"r","sites":[{"name":"a","local_steps":7},{"name":"b"}]})"), "run");
 }
 
-Welcome welcome_to_a_and_b() {
-  Welcome welcome;
+wan::Welcome welcome_to_a_and_b() {
+  wan::Welcome welcome;
   welcome.sites = {"a", "b"};
   return welcome;
 }
@@ -45,7 +46,7 @@ TEST_CASE("a run's sites are known by what they brought") {
 }
 
 TEST_CASE("profiles are of the sites with which the run began, whoever is a member") {
-  Welcome welcome;
+  wan::Welcome welcome;
   welcome.sites = {"b"};
   welcome.first_sites = {{"a", nullptr}, {"b", profile_of("b")}};
   const auto sites = known_sites(two_sites(), welcome, kModel);
@@ -94,7 +95,7 @@ TEST_CASE("a run that is to choose its sync connects as profiled links need") {
 }
 
 TEST_CASE("devices that were timed are known by their seconds a sequence") {
-  const auto profile = site_profile_from_json(profile_of("b"), "b.json");
+  const auto profile = heterogeneity::site_profile_from_json(profile_of("b"), "b.json");
   const auto seconds = known_sequence_seconds(profile, 3);
   REQUIRE(seconds.size() == 3);
   CHECK(*seconds[0] == Approx(0.1));

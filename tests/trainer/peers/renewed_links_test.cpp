@@ -20,19 +20,21 @@ using Texts = std::vector<std::string>;
 class ThreeSites {
  public:
   // `stages`: where each site stands when it makes its first links.
-  explicit ThreeSites(const std::array<LinkStage, 3>& stages) : party_(3, patient_deadlines(), 1) {
-    make_key_folder(folder_ / "keys", "mine");
-    add_site_keys(folder_ / "keys", {"s0", "s1", "s2"}, 30);
+  explicit ThreeSites(const std::array<wan::LinkStage, 3>& stages)
+      : party_(3, wan::patient_deadlines(), 1) {
+    wan::make_key_folder(folder_ / "keys", "mine");
+    wan::add_site_keys(folder_ / "keys", {"s0", "s1", "s2"}, 30);
     for (int site = 0; site < 3; ++site) {
       ports_.push_back(std::make_unique<SecurePort>(
-          site_key_folder(folder_ / "keys", name_of_site(site)), SocketAddress("127.0.0.1", 0),
+          wan::site_key_folder(folder_ / "keys", wan::name_of_site(site)),
+          wan::SocketAddress("127.0.0.1", 0),
           site == 0 ? std::optional<std::string>("127.0.0.1") : std::nullopt, party_.clock));
       links_.push_back(std::make_unique<RenewedLinks>([this, site,
                                                        stage = stages[site]](const View& view) {
         const LinkOptions options{
             .stage = stage, .network = {}, .secure_port = ports_[site].get(), .connect_seconds = 2};
         auto links = std::make_unique<Links>(view, options, *party_.members[site], party_.clock);
-        links->make_exchange(ExchangeKind::kDirect);
+        links->make_exchange(outer_optimizer::ExchangeKind::kDirect);
         return links;
       }));
     }
@@ -40,9 +42,9 @@ class ThreeSites {
 
   // What becomes of the first `n` sites, in their order, in a view with them.
   Texts outcomes(int64_t generation, int n) {
-    return run_ranks(n, [&](int site) -> std::string {
+    return wan::run_ranks(n, [&](int site) -> std::string {
       View view{.generation = generation, .members = {}, .self = static_cast<std::size_t>(site)};
-      for (int i = 0; i < n; ++i) view.members.push_back(name_of_site(i));
+      for (int i = 0; i < n; ++i) view.members.push_back(wan::name_of_site(i));
       try {
         links_[site]->among(view);
         return heard_from_others(view, links_[site]->connections(view));
@@ -55,10 +57,10 @@ class ThreeSites {
   }
 
  private:
-  static std::string heard_from_others(const View& view, Transport& transport) {
+  static std::string heard_from_others(const View& view, wan::Transport& transport) {
     const std::array own{static_cast<std::byte>(view.self + 1)};
     std::vector<std::byte> heard(view.size());
-    std::vector<std::unique_ptr<Transfer>> transfers;
+    std::vector<std::unique_ptr<wan::Transfer>> transfers;
     for (std::size_t place = 0; place < view.size(); ++place) {
       if (place == view.self) continue;
       const auto peer = static_cast<int>(place);
@@ -74,7 +76,7 @@ class ThreeSites {
   }
 
   const TemporaryFolder folder_;
-  Party party_;
+  wan::Party party_;
   std::vector<std::unique_ptr<SecurePort>> ports_;
   std::vector<std::unique_ptr<RenewedLinks>> links_;
 };
@@ -82,7 +84,7 @@ class ThreeSites {
 constexpr const char* kNoLink = "network.address: s1 and s2 have none, so neither can connect";
 
 TEST_CASE("at the start of a run one pair without a link ends all sites") {
-  ThreeSites sites({LinkStage::kStart, LinkStage::kStart, LinkStage::kStart});
+  ThreeSites sites({wan::LinkStage::kStart, wan::LinkStage::kStart, wan::LinkStage::kStart});
   const auto outcomes = sites.outcomes(1, 3);
   CHECK_THAT(outcomes[0], Catch::StartsWith(kNoLink));
   CHECK(outcomes[1] == outcomes[0]);
@@ -91,7 +93,7 @@ TEST_CASE("at the start of a run one pair without a link ends all sites") {
 
 // It was the end of the run: each new generation repeated the check of the start.
 TEST_CASE("a newcomer that one member cannot reach ends alone, and the members go on") {
-  ThreeSites sites({LinkStage::kRun, LinkStage::kRun, LinkStage::kJoin});
+  ThreeSites sites({wan::LinkStage::kRun, wan::LinkStage::kRun, wan::LinkStage::kJoin});
   CHECK(sites.outcomes(1, 2) == Texts{"s1", "s0"});
   const auto outcomes = sites.outcomes(2, 3);
   CHECK(outcomes[0] == "lost ");
@@ -101,7 +103,7 @@ TEST_CASE("a newcomer that one member cannot reach ends alone, and the members g
 }
 
 TEST_CASE("two members that lose each other are lost peers to each other, and to nobody else") {
-  ThreeSites sites({LinkStage::kRun, LinkStage::kRun, LinkStage::kRun});
+  ThreeSites sites({wan::LinkStage::kRun, wan::LinkStage::kRun, wan::LinkStage::kRun});
   CHECK(sites.outcomes(1, 3) == Texts{"lost ", "lost s2", "lost s1"});
 }
 

@@ -173,7 +173,8 @@ TEST_CASE("links are summed up over the rounds and known as they were last") {
         add(LinkEvent{round, peer, 1000, 500, 2000, 30, 0.25, known, 0.08});
       }
     }
-    add(SyncChangeEvent{3, CodecKind::kInt4, 4, 12, {}, "int4 in 4 fragments: a slow line"});
+    add(SyncChangeEvent{
+        3, outer_optimizer::CodecKind::kInt4, 4, 12, {}, "int4 in 4 fragments: a slow line"});
     records.push_back(end);
     write_events(folder / run.site_name(site) / "events.jsonl", records);
   }

@@ -9,24 +9,24 @@ namespace farstep {
 namespace {
 
 struct GrowingRun {
-  StrategyKind strategy = StrategyKind::kLowCommunication;
+  outer_optimizer::StrategyKind strategy = outer_optimizer::StrategyKind::kLowCommunication;
   int64_t fragments = 1, delay_steps = 0;
-  Policy policy = Policy::kUniform;
+  heterogeneity::Policy policy = heterogeneity::Policy::kUniform;
 };
 
 const std::vector<GrowingRun> kGrowingRuns{{},
                                            {.fragments = 3, .delay_steps = 2},
-                                           {.policy = Policy::kHybrid},
-                                           {StrategyKind::kEagerUpdates},
-                                           {StrategyKind::kRingAllReduce},
-                                           {StrategyKind::kDataParallelMaster}};
+                                           {.policy = heterogeneity::Policy::kHybrid},
+                                           {outer_optimizer::StrategyKind::kEagerUpdates},
+                                           {outer_optimizer::StrategyKind::kRingAllReduce},
+                                           {outer_optimizer::StrategyKind::kDataParallelMaster}};
 
 RunConfig run_of(const GrowingRun& kind) {
   auto run = strategy_run(2, kind.fragments, kind.delay_steps, 0, 12);
   run.strategy.kind = kind.strategy;
   run.plan.equal_steps = traits_of(kind.strategy).steps_together;
-  if (kind.strategy == StrategyKind::kDataParallelMaster) {
-    run.sync.exchange = ExchangeKind::kParameterServer;
+  if (kind.strategy == outer_optimizer::StrategyKind::kDataParallelMaster) {
+    run.sync.exchange = outer_optimizer::ExchangeKind::kParameterServer;
   }
   run.plan.policy = kind.policy;
   run.plan.base_batch = 4;
@@ -41,7 +41,8 @@ void measure(FakeSites& sites) {
     const auto site = static_cast<double>(place);
     sites[place].training.noise_of = [site](const StepOrder& order) {
       const auto examples = static_cast<double>(order.batch);
-      return GradientNoise{examples, examples * (2 + 4 * site), examples * (100 + 40 * site)};
+      return heterogeneity::GradientNoise{examples, examples * (2 + 4 * site),
+                                          examples * (100 + 40 * site)};
     };
   }
 }
@@ -66,7 +67,7 @@ TEST_CASE("all sites record one noise scale, of the steps of all") {
       CHECK(rounds[i].gradient_squared_norm == others[i].gradient_squared_norm);
       CHECK(rounds[i].gradient_variance == others[i].gradient_variance);
       // With eager updates the first round's figures come with the second's sync.
-      const bool is_known = i > 0 || kind.strategy != StrategyKind::kEagerUpdates;
+      const bool is_known = i > 0 || kind.strategy != outer_optimizer::StrategyKind::kEagerUpdates;
       REQUIRE(rounds[i].noise_scale.has_value() == is_known);
       if (!is_known) continue;
       CHECK(*rounds[i].gradient_squared_norm == Approx(4));
@@ -78,7 +79,7 @@ TEST_CASE("all sites record one noise scale, of the steps of all") {
 
 TEST_CASE("sites whose steps measure nothing record no noise scale, and their batch stays") {
   auto run = run_of({});
-  run.plan.batch_growth = BatchGrowth{.most_batch = 64};
+  run.plan.batch_growth = heterogeneity::BatchGrowth{.most_batch = 64};
   FakeSites sites(run, {0.5, 0.5});
   REQUIRE(sites.run() == std::vector<bool>(2, true));
   for (const auto& round : sites[0].events<RoundEvent>()) {
@@ -92,14 +93,16 @@ TEST_CASE("the batch of all sites grows to the noise scale, and the learning rat
   for (const auto& kind : kGrowingRuns) {
     INFO(name_of(kind.strategy) << " of " << kind.fragments << " fragments");
     auto run = run_of(kind);
-    run.plan.batch_growth = BatchGrowth{.most_batch = 64, .learning_rate = LearningRateRule::kSqrt};
+    run.plan.batch_growth = heterogeneity::BatchGrowth{
+        .most_batch = 64, .learning_rate = heterogeneity::LearningRateRule::kSqrt};
     FakeSites sites(run, {0.5, 0.5});
     measure(sites);
     REQUIRE(sites.run() == std::vector<bool>(2, true));
     // Two sites of 14 are the most of whole micro-batches below 30, and a round doubles at most.
     std::vector<int64_t> expected{4, 8, 14, 14, 14};
-    if (kind.strategy == StrategyKind::kEagerUpdates) expected = {4, 4, 8, 14, 14};
-    const bool is_measured = kind.policy == Policy::kHybrid;  // round 1 is planned twice
+    if (kind.strategy == outer_optimizer::StrategyKind::kEagerUpdates) expected = {4, 4, 8, 14, 14};
+    const bool is_measured =
+        kind.policy == heterogeneity::Policy::kHybrid;  // round 1 is planned twice
     if (is_measured) expected.insert(expected.begin(), 4);
     CHECK(batches_of(sites[0]) == expected);
     CHECK(batches_of(sites[1]) == expected);
@@ -112,7 +115,7 @@ TEST_CASE("the batch of all sites grows to the noise scale, and the learning rat
       CHECK(step.tokens == batch);
       const double progress =
           (static_cast<double>(step.round - 1) + static_cast<double>(step.step - 1) / 12) / 5;
-      if (kind.policy != Policy::kUniform) continue;
+      if (kind.policy != heterogeneity::Policy::kUniform) continue;
       CHECK(*step.learning_rate == Approx(progress * std::sqrt(static_cast<double>(batch) / 4)));
     }
     CHECK(sites[0].training.values.size() == sites[1].training.values.size());
@@ -125,7 +128,7 @@ TEST_CASE("a run whose batch grows goes on after a stop as if there had been non
     // Sites that step together cannot be stopped apart: test_batch_growth.py stops real ones.
     if (traits_of(kind.strategy).steps_together) continue;
     auto run = run_of(kind);
-    run.plan.batch_growth = BatchGrowth{.most_batch = 64};
+    run.plan.batch_growth = heterogeneity::BatchGrowth{.most_batch = 64};
     FakeSites whole(run, {1, 0.5});
     measure(whole);
     REQUIRE(whole.run() == std::vector<bool>(2, true));

@@ -15,22 +15,22 @@ namespace farstep {
 namespace {
 
 struct Kind {
-  StrategyKind strategy = StrategyKind::kRingAllReduce;
-  ExchangeKind exchange = ExchangeKind::kDirect;
-  PartitionRule partition = PartitionRule::kBytes;
+  outer_optimizer::StrategyKind strategy = outer_optimizer::StrategyKind::kRingAllReduce;
+  outer_optimizer::ExchangeKind exchange = outer_optimizer::ExchangeKind::kDirect;
+  outer_optimizer::PartitionRule partition = outer_optimizer::PartitionRule::kBytes;
   int num_servers = 0;
   int64_t bucket_bytes = 12;
   bool serve_alone = false;
   bool scatter = false;
 };
 
-const Kind kServers{.strategy = StrategyKind::kParameterServer,
-                    .exchange = ExchangeKind::kParameterServer,
+const Kind kServers{.strategy = outer_optimizer::StrategyKind::kParameterServer,
+                    .exchange = outer_optimizer::ExchangeKind::kParameterServer,
                     .num_servers = 2,
                     .serve_alone = true};
 
-const Kind kScatter{.strategy = StrategyKind::kDataParallelMaster,
-                    .exchange = ExchangeKind::kParameterServer,
+const Kind kScatter{.strategy = outer_optimizer::StrategyKind::kDataParallelMaster,
+                    .exchange = outer_optimizer::ExchangeKind::kParameterServer,
                     .scatter = true};
 
 // A ring needs Gloo: end-to-end tests have it.
@@ -38,11 +38,16 @@ const std::vector<Kind> kKinds{
     {},
     {.bucket_bytes = 4},
     {.bucket_bytes = 1 << 20},
-    {StrategyKind::kParameterServer, ExchangeKind::kParameterServer},
-    {StrategyKind::kParameterServer, ExchangeKind::kParameterServer, PartitionRule::kBytes, 2},
-    {StrategyKind::kParameterServer, ExchangeKind::kParameterServer, PartitionRule::kLayer, 2},
-    {StrategyKind::kParameterServer, ExchangeKind::kParameterServer, PartitionRule::kLayer, 3},
-    {StrategyKind::kDataParallelMaster, ExchangeKind::kParameterServer},
+    {outer_optimizer::StrategyKind::kParameterServer,
+     outer_optimizer::ExchangeKind::kParameterServer},
+    {outer_optimizer::StrategyKind::kParameterServer,
+     outer_optimizer::ExchangeKind::kParameterServer, outer_optimizer::PartitionRule::kBytes, 2},
+    {outer_optimizer::StrategyKind::kParameterServer,
+     outer_optimizer::ExchangeKind::kParameterServer, outer_optimizer::PartitionRule::kLayer, 2},
+    {outer_optimizer::StrategyKind::kParameterServer,
+     outer_optimizer::ExchangeKind::kParameterServer, outer_optimizer::PartitionRule::kLayer, 3},
+    {outer_optimizer::StrategyKind::kDataParallelMaster,
+     outer_optimizer::ExchangeKind::kParameterServer},
     kScatter,
     kServers,
 };
@@ -121,7 +126,8 @@ TEST_CASE("sites that step together follow one device with the whole batch") {
 TEST_CASE("sites that serve alone let the others follow one device with the whole batch") {
   for (const int num_servers : {1, 2, 3}) {
     for (const int num_workers : {1, 2, 3}) {
-      for (const auto partition : {PartitionRule::kBytes, PartitionRule::kLayer}) {
+      for (const auto partition :
+           {outer_optimizer::PartitionRule::kBytes, outer_optimizer::PartitionRule::kLayer}) {
         INFO(num_servers << " servers of " << num_workers << ", " << name_of(partition));
         auto kind = kServers;
         kind.num_servers = num_servers;
@@ -179,7 +185,7 @@ void run_to_stop(FakeSites& sites, int64_t step) {
       changed.notify_all();
     };
   }
-  run_ranks(static_cast<int>(num_sites), [&](int place) {
+  wan::run_ranks(static_cast<int>(num_sites), [&](int place) {
     const auto self = static_cast<std::size_t>(place);
     auto& site = sites[self];
     try {
@@ -236,7 +242,7 @@ TEST_CASE("a site that is lost in a step ends the others, at that step or the on
     sites[1].training.before_step = [](const StepOrder& order) {
       if (order.round == 2 && order.step == 3) throw Death();
     };
-    const auto messages = run_ranks(3, [&](int place) -> std::string {
+    const auto messages = wan::run_ranks(3, [&](int place) -> std::string {
       try {
         run_rounds(sites[static_cast<std::size_t>(place)].run, {});
       } catch (const Death&) {
@@ -276,7 +282,7 @@ TEST_CASE("a step that fails at one site ends it there, and at the others with t
     sums->abandon();
     throw Failure();
   };
-  const auto ends = run_ranks(2, [&](int place) -> std::string {
+  const auto ends = wan::run_ranks(2, [&](int place) -> std::string {
     try {
       run_rounds(sites[static_cast<std::size_t>(place)].run, {});
     } catch (const Failure&) {
@@ -293,7 +299,7 @@ TEST_CASE("a step that fails at one site ends it there, and at the others with t
 
 TEST_CASE("hybrid gives sites that step together unequal batches, and keeps their sum") {
   auto run = run_of({}, 4, 24);
-  run.plan.policy = Policy::kHybrid;
+  run.plan.policy = heterogeneity::Policy::kHybrid;
   run.plan.base_batch = 8;
   run.outer.rounds = 5;
   FakeSites sites(run, {1, 1, 1, 1});
@@ -328,7 +334,7 @@ TEST_CASE("the tokens of a measured first round are those that were trained") {
     auto kind = serve_alone ? kServers : Kind{};
     kind.num_servers = serve_alone ? 1 : 0;
     auto run = run_of(kind, 4, 24);
-    run.plan.policy = Policy::kHybrid;
+    run.plan.policy = heterogeneity::Policy::kHybrid;
     run.plan.base_batch = 8;
     FakeSites sites(run, {1, 1, 1, 1});
     const std::vector<double> sequence_seconds{0.1, 0.3, 0.1, 0.2};
@@ -361,11 +367,11 @@ TEST_CASE("local SGD takes the plain mean of the models") {
   run.data.sequence_length = 8;
   run.outer.learning_rate = 0.3;  // not used
   run.outer.momentum = 0.8;
-  run.strategy.kind = StrategyKind::kLocalSgd;
+  run.strategy.kind = outer_optimizer::StrategyKind::kLocalSgd;
   FakeSites sites(run, {1, 1, 1});
   CHECK(sites.run() == std::vector<bool>(3, true));
   auto plain = run;
-  plain.strategy.kind = StrategyKind::kLowCommunication;
+  plain.strategy.kind = outer_optimizer::StrategyKind::kLowCommunication;
   plain.outer.learning_rate = 1;
   plain.outer.momentum = 0;
   FakeSites low(plain, {1, 1, 1});

@@ -47,7 +47,7 @@ class FakeHandover : public Handover {
  public:
   FakeHandover(HandedStates& states, Meeting& meeting) : states_(states), meeting_(meeting) {}
   std::optional<double> expected_seconds(const Run&) const override { return seconds; }
-  void begin(Run& run, int64_t /*round*/, std::span<const Newcomer> newcomers) override {
+  void begin(Run& run, int64_t /*round*/, std::span<const wan::Newcomer> newcomers) override {
     {
       const std::lock_guard lock(mutex_);
       for (const auto& newcomer : newcomers) {

@@ -33,12 +33,12 @@
 
 namespace farstep {
 
-class FakePeers : public Peers, public Exchanges {
+class FakePeers : public Peers, public outer_optimizer::Exchanges {
  public:
   // Returns this site's transport among the members of a later view.
-  using Renew = std::function<Transport&(const View&)>;
+  using Renew = std::function<wan::Transport&(const View&)>;
 
-  FakePeers(View view, Meeting& meeting, Transport& transport, Renew renew = {})
+  FakePeers(View view, Meeting& meeting, wan::Transport& transport, Renew renew = {})
       : view_(std::move(view)),
         renew_(std::move(renew)),
         meeting_(meeting),
@@ -55,7 +55,7 @@ class FakePeers : public Peers, public Exchanges {
     // As the coordinator tells it, except that several changes in one sync become one.
     const auto is_gone = [&](const auto& site) { return std::ranges::count(members, site) == 0; };
     const auto lost = std::ranges::find_if(view_.members, is_gone);
-    ViewMessage message{generation, members, "", "", 0};
+    wan::ViewMessage message{generation, members, "", "", 0};
     if (lost != view_.members.end()) {
       message.lost = *lost;
       message.lost_generation = generation;
@@ -69,13 +69,13 @@ class FakePeers : public Peers, public Exchanges {
     view_ = {generation, members, static_cast<std::size_t>(self)};
     return true;
   }
-  std::vector<ViewMessage> take_new_views() override { return std::exchange(new_views_, {}); }
-  std::vector<DonateMessage> take_state_requests(int64_t round) override {
+  std::vector<wan::ViewMessage> take_new_views() override { return std::exchange(new_views_, {}); }
+  std::vector<wan::DonateMessage> take_state_requests(int64_t round) override {
     return meeting_.take_state_requests(site_, round);
   }
-  Rendezvous& rendezvous() override { return *seat_; }
-  Exchanges& exchanges() override { return *this; }
-  Exchange& among(const View& view) override {
+  wan::Rendezvous& rendezvous() override { return *seat_; }
+  outer_optimizer::Exchanges& exchanges() override { return *this; }
+  outer_optimizer::Exchange& among(const View& view) override {
     if (view.generation == generation_) return *exchange_;
     auto& transport = renew_(view);
     const std::lock_guard lock(mutex_);
@@ -84,7 +84,7 @@ class FakePeers : public Peers, public Exchanges {
     transport_ = &transport;
     return exchange_.emplace(transport);
   }
-  Transport& connections(const View&) override {
+  wan::Transport& connections(const View&) override {
     const std::lock_guard lock(mutex_);
     return *transport_;
   }
@@ -95,25 +95,25 @@ class FakePeers : public Peers, public Exchanges {
   std::vector<LinkUse> links() const override { return {}; }
   void measure_links() override {}
   void set_activity(int64_t, int64_t, const std::string& text) override { activity = text; }
-  void report(const MetricsMessage& metrics) override { reports.push_back(metrics); }
+  void report(const wan::MetricsMessage& metrics) override { reports.push_back(metrics); }
   bool has_failed() const override { return meeting_.has_lost(); }
   void throw_if_failed() const override { meeting_.throw_if_lost(); }
 
   std::string activity;
-  std::vector<MetricsMessage> reports;
+  std::vector<wan::MetricsMessage> reports;
 
  private:
   View view_;
-  std::vector<ViewMessage> new_views_;
+  std::vector<wan::ViewMessage> new_views_;
   const Renew renew_;
   Meeting& meeting_;
   const int site_;  // in the meeting
-  const std::unique_ptr<Rendezvous> seat_;
+  const std::unique_ptr<wan::Rendezvous> seat_;
   int64_t generation_;  // of the exchange
   mutable std::mutex mutex_;
-  LinkState closed_;      // guarded by mutex_: of the transports before
-  Transport* transport_;  // guarded by mutex_
-  std::optional<DirectExchange> exchange_;
+  wan::LinkState closed_;      // guarded by mutex_: of the transports before
+  wan::Transport* transport_;  // guarded by mutex_
+  std::optional<outer_optimizer::DirectExchange> exchange_;
 };
 
 // The state of a site that a checkpoint saves.
@@ -122,7 +122,7 @@ struct SavedRun {
   int64_t steps = 0;
   double loss_sum = 0, round_seconds = 0;
   std::vector<double> step_seconds;
-  GradientNoise noise;
+  heterogeneity::GradientNoise noise;
   std::vector<float> theta, global, momentum;
   Json planner, strategy;
   std::vector<std::vector<std::byte>> buffers;
@@ -183,8 +183,8 @@ class CountedValidation : public Validator {
 class FakeSite {
  public:
   FakeSite(const RunConfig& config, std::size_t site, std::vector<float> start, double step_seconds,
-           Meeting& meeting, Transport& transport, FakePeers::Renew renew, HandedStates& handed,
-           const std::filesystem::path& folder)
+           Meeting& meeting, wan::Transport& transport, FakePeers::Renew renew,
+           HandedStates& handed, const std::filesystem::path& folder)
       : folder_(folder / config.sites[site].name),
         recorder_(folder_, config.sites[site].name, clock_),
         peers(view_of(config, site), meeting, transport, std::move(renew)),
@@ -269,7 +269,7 @@ class FakeSite {
   KeptCheckpoints checkpoints;
   CountedValidation validation;
   FakeHandover handover;
-  Planner planner;
+  heterogeneity::Planner planner;
   const std::unique_ptr<Strategy> strategy;
   SiteTrainer trainer;
   Run run;
@@ -289,7 +289,7 @@ class FakeSites {
       sites.push_back(std::make_unique<FakeSite>(
           configs_[site], site, start_values(11), step_seconds[site], meeting,
           transport({.generation = 1, .members = names, .self = site}),
-          [this](const View& view) -> Transport& { return transport(view); }, handed,
+          [this](const View& view) -> wan::Transport& { return transport(view); }, handed,
           folder_.path()));
     }
   }
@@ -301,7 +301,7 @@ class FakeSites {
         configs_[site], site, std::vector<float>(11), sites[site]->training.step_seconds, meeting,
         transport(
             {.generation = -static_cast<int64_t>(site), .members = view.members, .self = site}),
-        [this](const View& newer) -> Transport& { return transport(newer); }, handed,
+        [this](const View& newer) -> wan::Transport& { return transport(newer); }, handed,
         folder_.path() / "renewed");
   }
 
@@ -320,7 +320,7 @@ class FakeSites {
 
   // Runs all sites until the end or the stop. Returns the results of their run_rounds().
   std::vector<bool> run(const std::stop_token& stop = {}) {
-    const auto done = run_ranks(static_cast<int>(sites.size()), [&](int site) {
+    const auto done = wan::run_ranks(static_cast<int>(sites.size()), [&](int site) {
       return static_cast<int>(run_rounds(sites[static_cast<std::size_t>(site)]->run, stop));
     });
     return {done.begin(), done.end()};
@@ -328,7 +328,7 @@ class FakeSites {
 
  private:
   // Returns the transport of the view's own place, among its members.
-  Transport& transport(const View& view) {
+  wan::Transport& transport(const View& view) {
     const std::lock_guard lock(mutex_);
     auto& transports = transports_[view.generation];
     if (transports.empty()) transports = connect_in_memory(view.members, 10);
@@ -338,7 +338,7 @@ class FakeSites {
   const std::vector<RunConfig> configs_;
   const TemporaryFolder folder_;
   std::mutex mutex_;
-  std::map<int64_t, std::vector<std::unique_ptr<Transport>>> transports_;  // by generation
+  std::map<int64_t, std::vector<std::unique_ptr<wan::Transport>>> transports_;  // by generation
 
  public:
   Meeting meeting;

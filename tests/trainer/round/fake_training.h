@@ -126,7 +126,8 @@ class FakeTraining : public InnerTraining {
   bool is_late = false;            // a step is done when the next one is asked for
   bool is_stopped_within = false;  // else a step that has begun ends
   std::function<void(const StepOrder&)> before_step;
-  std::function<GradientNoise(const StepOrder&)> noise_of;  // unless empty, of a measured step
+  std::function<heterogeneity::GradientNoise(const StepOrder&)>
+      noise_of;  // unless empty, of a measured step
   std::vector<TrainedStep> steps;
   std::unique_ptr<BatchSource> source;  // unless null, of the batches
   double batch_seconds = 0;             // that one of another site is waited for

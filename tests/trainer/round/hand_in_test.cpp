@@ -26,7 +26,7 @@ void ask_in(FakeSite& site, Order& order, int64_t round, int64_t step) {
 
 // Runs all sites, each with its own stop. A site that leaves is lost to the others.
 std::vector<std::string> outcomes_of(FakeSites& sites, std::vector<Order>& orders) {
-  return run_ranks(static_cast<int>(sites.sites.size()), [&](int rank) {
+  return wan::run_ranks(static_cast<int>(sites.sites.size()), [&](int rank) {
     const auto site = static_cast<std::size_t>(rank);
     const auto outcome =
         outcome_of([&] { return run_rounds(sites[site].run, orders[site].stop()); });
@@ -67,7 +67,7 @@ TEST_CASE("what is handed in counts as if the site had planned just these steps"
       for (const int64_t done : {1, 5, 7, 11}) {
         INFO(fragments << " fragments, delay " << delay_steps << ", stopped after " << done);
         auto run = run_of(kPlainRounds, 3, 1);
-        run.outer.averaging = AveragingRule::kTokens;
+        run.outer.averaging = outer_optimizer::AveragingRule::kTokens;
         run.sync.fragments = fragments;
         run.sync.delay_steps = delay_steps;
         run.sync.alpha = delay_steps > 0 ? 0.5 : 0;
@@ -83,15 +83,15 @@ TEST_CASE("what is handed in counts as if the site had planned just these steps"
         REQUIRE(rounds.size() == 1);
         CHECK(rounds[0].local_steps == done);
         CHECK(rounds[0].averaging_weight > 0);
-        const FragmentSchedule schedule(kSteps, fragments, delay_steps, kSteps);
+        const outer_optimizer::FragmentSchedule schedule(kSteps, fragments, delay_steps, kSteps);
         for (int64_t fragment = 0; fragment < fragments; ++fragment) {
           const int64_t sent = schedule.send_step(fragment);
           auto alone = run_of(kPlainRounds, 3, 1);
           alone.outer.averaging = run.outer.averaging;
           FakeSites planned(with_steps(alone, {sent, std::min(sent, done), sent}), {1, 1, 1});
           planned.run();
-          const auto range =
-              equal_part(11, static_cast<int>(fragment), static_cast<int>(fragments));
+          const auto range = outer_optimizer::equal_part(11, static_cast<int>(fragment),
+                                                         static_cast<int>(fragments));
           for (const auto& site : sites.sites) {
             auto& other = *planned[0].strategy;
             CHECK(std::ranges::equal(part(site->strategy->theta_global(), range),
@@ -106,7 +106,8 @@ TEST_CASE("what is handed in counts as if the site had planned just these steps"
 }
 
 TEST_CASE("by a rule that counts no steps a part of a round has that part of the weight") {
-  for (const auto rule : {AveragingRule::kBatch, AveragingRule::kUniform}) {
+  for (const auto rule :
+       {outer_optimizer::AveragingRule::kBatch, outer_optimizer::AveragingRule::kUniform}) {
     for (const int64_t fragments : {1, 3}) {
       auto run = run_of(kPlainRounds, 3, 1);
       run.outer.averaging = rule;
@@ -154,7 +155,7 @@ TEST_CASE("the others go on without the site that has handed in") {
 TEST_CASE("with eager updates the others apply a round later what a site has handed in") {
   for (const int64_t stopped_round : {1, 2}) {
     auto run = run_of(kEagerRounds, 3, 4);
-    run.outer.averaging = AveragingRule::kTokens;
+    run.outer.averaging = outer_optimizer::AveragingRule::kTokens;
     FakeSites sites(run, {1, 1, 1});
     sites.meeting.let_others_go_on();
     std::vector<Order> orders(3);
@@ -204,13 +205,13 @@ TEST_CASE("with eager updates a delta that comes too late is kept for a resume")
 TEST_CASE("all hand in at once, and go on together from between two rounds") {
   for (const auto& kind : {kPlainRounds, kFragmentedRounds, kDelayedRounds}) {
     auto run = run_of(kind, 3, 3);
-    run.plan.policy = Policy::kUniform;
-    run.outer.averaging = AveragingRule::kTokens;
+    run.plan.policy = heterogeneity::Policy::kUniform;
+    run.outer.averaging = outer_optimizer::AveragingRule::kTokens;
     const std::vector<int64_t> done{5, 3, 11};
     FakeSites stopped(run, {1, 1, 1});
     std::vector<Order> orders(3);
     for (const std::size_t site : {0, 1, 2}) ask_in(stopped[site], orders[site], 2, done[site] + 1);
-    const auto outcomes = run_ranks(3, [&](int site) {
+    const auto outcomes = wan::run_ranks(3, [&](int site) {
       const auto place = static_cast<std::size_t>(site);
       return static_cast<int>(run_rounds(stopped[place].run, orders[place].stop()));
     });
@@ -255,7 +256,7 @@ TEST_CASE("all hand in at once, and go on together from between two rounds") {
 TEST_CASE("a site whose time runs out leaves in the middle of the round and loses no step") {
   for (const auto& kind : {kPlainRounds, kFragmentedRounds, kDelayedRounds}) {
     auto run = run_of(kind, 2, 2);
-    run.plan.policy = Policy::kUniform;
+    run.plan.policy = heterogeneity::Policy::kUniform;
     FakeSites whole(run, {1, 1});
     whole.run();
     FakeSites sites(run, {1, 1});
@@ -331,7 +332,7 @@ TEST_CASE("a stop in the wait for the sync leaves the round as it is") {
 
 TEST_CASE("a site hands in a round that ends by its deadline") {
   auto run = run_of(kHybridRounds, 3, 4);
-  run.plan.round_end = RoundEnd::kDeadline;
+  run.plan.round_end = heterogeneity::RoundEnd::kDeadline;
   FakeSites sites(run, {1, 0.5, 1});
   sites.meeting.let_others_go_on();
   std::vector<Order> orders(3);

@@ -12,14 +12,14 @@ struct InterruptedRun {
   int64_t fragments, delay_steps;
   double alpha;
   bool eager;
-  Policy policy;
-  RoundEnd round_end = RoundEnd::kSteps;
+  heterogeneity::Policy policy;
+  heterogeneity::RoundEnd round_end = heterogeneity::RoundEnd::kSteps;
 };
 
 RunConfig run_of(const InterruptedRun& kind) {
   auto run = strategy_run(2, kind.fragments, kind.delay_steps, kind.alpha, 12);
-  if (kind.eager) run.strategy.kind = StrategyKind::kEagerUpdates;
-  run.sync.codec.kind = CodecKind::kInt8;
+  if (kind.eager) run.strategy.kind = outer_optimizer::StrategyKind::kEagerUpdates;
+  run.sync.codec.kind = outer_optimizer::CodecKind::kInt8;
   run.outer.rounds = 3;
   run.plan.policy = kind.policy;
   run.plan.round_end = kind.round_end;
@@ -27,12 +27,12 @@ RunConfig run_of(const InterruptedRun& kind) {
 }
 
 const std::vector<InterruptedRun> kInterruptedRuns{
-    {1, 0, 0, false, Policy::kUniform},
-    {3, 2, 0.25, false, Policy::kUniform},
-    {1, 0, 0, true, Policy::kUniform},
-    {2, 1, 0, false, Policy::kHybrid},
-    {1, 0, 0, false, Policy::kHybrid, RoundEnd::kDeadline},
-    {1, 0, 0, true, Policy::kHybrid, RoundEnd::kDeadline}};
+    {1, 0, 0, false, heterogeneity::Policy::kUniform},
+    {3, 2, 0.25, false, heterogeneity::Policy::kUniform},
+    {1, 0, 0, true, heterogeneity::Policy::kUniform},
+    {2, 1, 0, false, heterogeneity::Policy::kHybrid},
+    {1, 0, 0, false, heterogeneity::Policy::kHybrid, heterogeneity::RoundEnd::kDeadline},
+    {1, 0, 0, true, heterogeneity::Policy::kHybrid, heterogeneity::RoundEnd::kDeadline}};
 
 // Runs until both sites have stopped after step `step` of round `round`, or within it, then saves
 // them.
@@ -123,7 +123,7 @@ TEST_CASE("a lost peer ends the round with its name and costs no step") {
       sites.lose("s1");
       throw Death();
     };
-    const auto outcomes = run_ranks(2, [&](int site) -> std::string {
+    const auto outcomes = wan::run_ranks(2, [&](int site) -> std::string {
       try {
         run_rounds(sites[static_cast<std::size_t>(site)].run, {});
       } catch (const PeerError& error) {

@@ -13,17 +13,25 @@ namespace farstep {
 struct RoundKind {
   int64_t fragments, delay_steps;
   double alpha;
-  CodecKind codec;
-  Policy policy;
-  StrategyKind strategy = StrategyKind::kLowCommunication;
+  outer_optimizer::CodecKind codec;
+  heterogeneity::Policy policy;
+  outer_optimizer::StrategyKind strategy = outer_optimizer::StrategyKind::kLowCommunication;
 };
 
-inline const RoundKind kPlainRounds = {1, 0, 0, CodecKind::kFp32, Policy::kUniform};
-inline const RoundKind kHybridRounds = {1, 0, 0, CodecKind::kInt8, Policy::kHybrid};
-inline const RoundKind kDelayedRounds = {3, 2, 0.5, CodecKind::kInt8, Policy::kUniform};
-inline const RoundKind kFragmentedRounds = {3, 0, 0, CodecKind::kFp32, Policy::kHybrid};
-inline const RoundKind kEagerRounds = {
-    1, 0, 0, CodecKind::kInt8, Policy::kUniform, StrategyKind::kEagerUpdates};
+inline const RoundKind kPlainRounds = {1, 0, 0, outer_optimizer::CodecKind::kFp32,
+                                       heterogeneity::Policy::kUniform};
+inline const RoundKind kHybridRounds = {1, 0, 0, outer_optimizer::CodecKind::kInt8,
+                                        heterogeneity::Policy::kHybrid};
+inline const RoundKind kDelayedRounds = {3, 2, 0.5, outer_optimizer::CodecKind::kInt8,
+                                         heterogeneity::Policy::kUniform};
+inline const RoundKind kFragmentedRounds = {3, 0, 0, outer_optimizer::CodecKind::kFp32,
+                                            heterogeneity::Policy::kHybrid};
+inline const RoundKind kEagerRounds = {1,
+                                       0,
+                                       0,
+                                       outer_optimizer::CodecKind::kInt8,
+                                       heterogeneity::Policy::kUniform,
+                                       outer_optimizer::StrategyKind::kEagerUpdates};
 
 inline RunConfig run_of(const RoundKind& kind, int num_sites, int64_t rounds) {
   auto run = strategy_run(num_sites, kind.fragments, kind.delay_steps, kind.alpha, 12);
@@ -62,7 +70,7 @@ std::string outcome_of(Function function) {
 
 // Runs all sites. Returns what became of each.
 inline std::vector<std::string> outcomes_of(FakeSites& sites) {
-  return run_ranks(static_cast<int>(sites.sites.size()), [&](int site) {
+  return wan::run_ranks(static_cast<int>(sites.sites.size()), [&](int site) {
     return outcome_of([&] { return run_rounds(sites[static_cast<std::size_t>(site)].run, {}); });
   });
 }

@@ -32,7 +32,7 @@ TEST_CASE("a site that comes back has the others' state, and trains with them to
       const auto name = "s" + std::to_string(victim);
       CHECK(seen[0].lost == name);
       // A view is told with the sync that found it, which eager updates apply a round later.
-      const int64_t lag = kind.strategy == StrategyKind::kEagerUpdates ? 1 : 0;
+      const int64_t lag = kind.strategy == outer_optimizer::StrategyKind::kEagerUpdates ? 1 : 0;
       CHECK((seen[0].round == 2 || seen[0].round == 2 - lag));
       CHECK(seen[0].members.size() == 2);
       // It trained again, on windows that nobody else had, and its deltas counted. What it had
@@ -51,7 +51,7 @@ TEST_CASE("a site that comes back has the others' state, and trains with them to
 
 TEST_CASE("a site that comes back for the last round alone ends with the others' theta_global") {
   for (const auto& kind : {kPlainRounds, kEagerRounds}) {
-    const int64_t rounds = kind.strategy == StrategyKind::kEagerUpdates ? 3 : 2;
+    const int64_t rounds = kind.strategy == outer_optimizer::StrategyKind::kEagerUpdates ? 3 : 2;
     FakeSites sites(run_of(kind, 3, rounds), {1, 0.5, 1});
     let_die(sites, 1, 1, 5, true);
     CHECK(outcomes_with_returns(sites) == std::vector<std::string>(3, "done"));

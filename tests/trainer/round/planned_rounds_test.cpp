@@ -9,7 +9,7 @@ RunConfig planned_run(int num_sites) {
   auto run = strategy_run(num_sites, 1, 0, 0, 20);
   run.outer.rounds = 4;
   run.data.sequence_length = 8;
-  run.plan.policy = Policy::kHybrid;
+  run.plan.policy = heterogeneity::Policy::kHybrid;
   run.plan.base_batch = 1;
   return run;
 }
@@ -55,7 +55,7 @@ TEST_CASE("all sites plan the same") {
 
 TEST_CASE("a round by deadline ends when its time is up whatever the steps take") {
   auto run = planned_run(2);
-  run.plan.round_end = RoundEnd::kDeadline;
+  run.plan.round_end = heterogeneity::RoundEnd::kDeadline;
   FakeSites sites(run, {1, 1});
   auto& slow = sites[1].training;
   slow.before_step = [&](const StepOrder& order) {
@@ -71,11 +71,11 @@ TEST_CASE("a round by deadline ends when its time is up whatever the steps take"
 
 TEST_CASE("a site that trained by another plan is named") {
   auto run = planned_run(2);
-  run.plan.policy = Policy::kUniform;
+  run.plan.policy = heterogeneity::Policy::kUniform;
   auto other = run;
   other.plan.base_batch = 2;
   FakeSites sites(std::vector{run, other}, {1, 1});
-  const auto outcomes = run_ranks(2, [&](int site) -> std::string {
+  const auto outcomes = wan::run_ranks(2, [&](int site) -> std::string {
     try {
       run_rounds(sites[static_cast<std::size_t>(site)].run, {});
     } catch (const std::exception& error) {

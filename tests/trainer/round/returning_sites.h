@@ -23,7 +23,7 @@ inline bool come_back(FakeSites& sites, std::size_t site) {
 
 // Runs all sites; one that dies comes back. Returns what became of each.
 inline std::vector<std::string> outcomes_with_returns(FakeSites& sites) {
-  return run_ranks(static_cast<int>(sites.sites.size()), [&](int rank) -> std::string {
+  return wan::run_ranks(static_cast<int>(sites.sites.size()), [&](int rank) -> std::string {
     const auto site = static_cast<std::size_t>(rank);
     const auto outcome = outcome_of([&] { return run_rounds(sites[site].run, {}); });
     return outcome == "died" ? outcome_of([&] { return come_back(sites, site); }) : outcome;

@@ -73,7 +73,7 @@ TEST_CASE("every kind of sync leaves one theta_global and the same records every
     run.sync.fragments = row.fragments;
     run.sync.delay_steps = row.delay_steps;
     run.sync.alpha = row.alpha;
-    if (row.eager) run.strategy.kind = StrategyKind::kEagerUpdates;
+    if (row.eager) run.strategy.kind = outer_optimizer::StrategyKind::kEagerUpdates;
     run.sites[1].local_steps = 20;
     FakeSites sites(run, {1, 0.6, 1});
     CHECK(sites.run() == std::vector<bool>(3, true));

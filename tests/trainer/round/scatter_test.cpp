@@ -8,10 +8,10 @@ namespace {
 
 RunConfig scattered_run(int num_sites, int64_t base_steps = 6) {
   auto run = strategy_run(num_sites, 1, 0, 0, base_steps);
-  run.strategy.kind = StrategyKind::kDataParallelMaster;
+  run.strategy.kind = outer_optimizer::StrategyKind::kDataParallelMaster;
   run.strategy.scatter = true;
   run.strategy.bucket_bytes = 12;
-  run.sync.exchange = ExchangeKind::kParameterServer;
+  run.sync.exchange = outer_optimizer::ExchangeKind::kParameterServer;
   run.plan.equal_steps = true;
   run.outer.rounds = 3;
   run.data.sequence_length = 8;
@@ -28,7 +28,7 @@ std::unique_ptr<FakeSites> unscattered(RunConfig run, const std::vector<double>&
 
 // Runs all sites until `dying` ends with an exception, and the others by its loss. Returns how.
 std::vector<std::string> ends_of(FakeSites& sites, int dying) {
-  return run_ranks(static_cast<int>(sites.sites.size()), [&](int place) -> std::string {
+  return wan::run_ranks(static_cast<int>(sites.sites.size()), [&](int place) -> std::string {
     auto& site = sites[static_cast<std::size_t>(place)];
     try {
       run_rounds(site.run, {});
@@ -66,7 +66,7 @@ TEST_CASE("scattered batches are those that the sites would read, and so is all 
 
 TEST_CASE("a round that is planned anew goes on with the batches of its new plan") {
   auto run = scattered_run(3, 24);
-  run.plan.policy = Policy::kHybrid;
+  run.plan.policy = heterogeneity::Policy::kHybrid;
   run.plan.base_batch = 8;
   FakeSites sites(run, {1, 1, 1});
   const auto own = unscattered(run, {1, 1, 1});
@@ -115,7 +115,7 @@ TEST_CASE("the batches count on the links, at the master and at the sites that g
 
 TEST_CASE("the wait for a batch is recorded as such, and makes no plan slower") {
   auto run = scattered_run(2, 12);
-  run.plan.policy = Policy::kHybrid;
+  run.plan.policy = heterogeneity::Policy::kHybrid;
   run.plan.base_batch = 8;
   FakeSites sites(run, {1, 1});
   for (auto& site : sites.sites) {

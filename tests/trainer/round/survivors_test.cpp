@@ -13,8 +13,8 @@ TEST_CASE("the sites that are left go on together, and lose none of their steps"
        {kPlainRounds, kHybridRounds, kDelayedRounds, kFragmentedRounds, kEagerRounds}) {
     for (const int64_t step : {1, 6, 12}) {
       INFO(kind.fragments << " fragments, delay " << kind.delay_steps << ", eager "
-                          << (kind.strategy == StrategyKind::kEagerUpdates) << ", died in step "
-                          << step);
+                          << (kind.strategy == outer_optimizer::StrategyKind::kEagerUpdates)
+                          << ", died in step " << step);
       FakeSites sites(run_of(kind, 3, kRounds), {1, 0.5, 1});
       let_die(sites, 1, 2, step);
       CHECK(outcomes_of(sites) == std::vector<std::string>{"done", "died", "done"});
@@ -33,7 +33,7 @@ TEST_CASE("the sites that are left go on together, and lose none of their steps"
       // With a delay the lost site had sent its last delta. If that counts, all of its range does.
       if (kind.delay_steps > 0 && step == 12) continue;
       // An eager site's delta of the round before may still be on its way.
-      const bool is_eager = kind.strategy == StrategyKind::kEagerUpdates;
+      const bool is_eager = kind.strategy == outer_optimizer::StrategyKind::kEagerUpdates;
       CHECK(
           (are_windows_whole(sites, {{1, 1}}) || (is_eager && are_windows_whole(sites, {{1, 0}}))));
     }

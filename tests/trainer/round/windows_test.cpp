@@ -35,8 +35,8 @@ TEST_CASE("the others train on a lost site's windows in the next round, before a
 // A run of rounds by deadline whose sites become slower and faster within them.
 std::unique_ptr<FakeSites> deadline_sites(const RoundKind& kind) {
   auto run = run_of(kind, 3, 6);
-  run.plan.policy = Policy::kHybrid;
-  run.plan.round_end = RoundEnd::kDeadline;
+  run.plan.policy = heterogeneity::Policy::kHybrid;
+  run.plan.round_end = heterogeneity::RoundEnd::kDeadline;
   auto sites = std::make_unique<FakeSites>(run, std::vector<double>{1, 0.5, 0.7});
   for (std::size_t site = 0; site < 3; ++site) {
     auto& training = (*sites)[site].training;
@@ -58,7 +58,7 @@ TEST_CASE("rounds by deadline leave no window out, also when they lose a site") 
     let_die(*sites, 1, 3, 2);
     CHECK(outcomes_of(*sites) == std::vector<std::string>{"done", "died", "done"});
     // An eager site's delta of the round before may still be on its way.
-    const bool is_eager = kind.strategy == StrategyKind::kEagerUpdates;
+    const bool is_eager = kind.strategy == outer_optimizer::StrategyKind::kEagerUpdates;
     CHECK(
         (are_windows_whole(*sites, {{1, 2}}) || (is_eager && are_windows_whole(*sites, {{1, 1}}))));
   }

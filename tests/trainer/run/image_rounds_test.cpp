@@ -32,7 +32,7 @@ class NoValidation : public Validator {
 
 class NoHandover : public Handover {
  public:
-  void begin(Run&, int64_t, std::span<const Newcomer>) override { FAIL("no site joins"); }
+  void begin(Run&, int64_t, std::span<const wan::Newcomer>) override { FAIL("no site joins"); }
   void wait_for_copies() override {}
   std::optional<double> expected_seconds(const Run&) const override { return std::nullopt; }
 };
@@ -41,7 +41,7 @@ class NoHandover : public Handover {
 class ImageSite {
  public:
   ImageSite(const RunConfig& config, const Task& task, std::size_t site, Meeting& meeting,
-            Transport& transport, const std::filesystem::path& folder)
+            wan::Transport& transport, const std::filesystem::path& folder)
       : recorder_(folder, config.sites[site].name, clock_),
         model(fresh_model(task, config)),
         inner_(*model, config.inner),
@@ -92,7 +92,7 @@ class ImageSite {
   NoCheckpoints checkpoints_;
   NoValidation validation_;
   NoHandover handover_;
-  Planner planner_;
+  heterogeneity::Planner planner_;
 
  public:
   const std::unique_ptr<Strategy> strategy;
@@ -132,8 +132,8 @@ void check_that_sites_learn(const RunConfig& run) {
     sites.push_back(std::make_unique<ImageSite>(run, task, site, meeting, *transports[site],
                                                 folder / std::to_string(site)));
   }
-  const auto done =
-      run_ranks(2, [&](int site) { return int{sites[static_cast<std::size_t>(site)]->train()}; });
+  const auto done = wan::run_ranks(
+      2, [&](int site) { return int{sites[static_cast<std::size_t>(site)]->train()}; });
   CHECK(done == std::vector<int>{1, 1});
   const auto theta = sites[0]->strategy->theta_global();
   CHECK(std::ranges::equal(theta, sites[1]->strategy->theta_global()));
@@ -153,19 +153,19 @@ TEST_CASE("two sites learn to classify images by fragments that are synced behin
   auto run = image_run();
   run.sync.fragments = 4;
   run.sync.delay_steps = 5;
-  run.sync.codec.kind = CodecKind::kInt8;
+  run.sync.codec.kind = outer_optimizer::CodecKind::kInt8;
   check_that_sites_learn(run);
 }
 
 TEST_CASE("two sites learn to classify images by eager updates") {
   auto run = image_run();
-  run.strategy.kind = StrategyKind::kEagerUpdates;
+  run.strategy.kind = outer_optimizer::StrategyKind::kEagerUpdates;
   check_that_sites_learn(run);
 }
 
 TEST_CASE("two sites learn to classify images by the mean gradient of every step") {
   auto run = image_run();
-  run.strategy.kind = StrategyKind::kRingAllReduce;
+  run.strategy.kind = outer_optimizer::StrategyKind::kRingAllReduce;
   run.plan.equal_steps = true;
   check_that_sites_learn(run);
 }

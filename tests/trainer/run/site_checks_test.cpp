@@ -79,8 +79,8 @@ TEST_CASE("a site that is in order passes every check and nothing of it changes"
 
 TEST_CASE("each mistake of a site is told by one check with file and remedy") {
   const Folder folder;
-  const auto taken = listen_tcp(SocketAddress("127.0.0.1", 0));
-  const int port = SocketAddress::local_of(taken.fd())->port();
+  const auto taken = wan::listen_tcp(wan::SocketAddress("127.0.0.1", 0));
+  const int port = wan::SocketAddress::local_of(taken.fd())->port();
   struct Row {
     std::vector<std::string> overrides;
     std::string begin, remedy;

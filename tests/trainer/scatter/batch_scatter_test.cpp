@@ -37,24 +37,26 @@ class CountedSequences : public Examples {
 };
 
 // One site's connections, without an exchange.
-class OnlyConnections : public Exchanges {
+class OnlyConnections : public outer_optimizer::Exchanges {
  public:
-  explicit OnlyConnections(Transport& transport) : transport_(transport) {}
-  Exchange& among(const View& view) override {
+  explicit OnlyConnections(wan::Transport& transport) : transport_(transport) {}
+  outer_optimizer::Exchange& among(const View& view) override {
     ++views[view.generation];
     return none_;
   }
-  Transport& connections(const View&) override { return transport_; }
+  wan::Transport& connections(const View&) override { return transport_; }
 
   std::map<int64_t, int> views;  // that were asked for, by generation
 
  private:
-  class None : public Exchange {
-    void average(const SyncPoint&, std::span<float>, const ResidualSpans&) override {}
-    void average_parts(const SyncPoint&, std::span<const std::vector<Range>>, FinalParts&,
-                       std::span<float>) override {}
+  class None : public outer_optimizer::Exchange {
+    void average(const outer_optimizer::SyncPoint&, std::span<float>,
+                 const outer_optimizer::ResidualSpans&) override {}
+    void average_parts(const outer_optimizer::SyncPoint&,
+                       std::span<const std::vector<outer_optimizer::Range>>,
+                       outer_optimizer::FinalParts&, std::span<float>) override {}
   };
-  Transport& transport_;
+  wan::Transport& transport_;
   None none_;
 };
 
@@ -100,10 +102,10 @@ class Sites {
     }
   }
   BatchSource& operator[](int site) { return *sources[static_cast<std::size_t>(site)]; }
-  Transport& transport(int site) { return *transports_[static_cast<std::size_t>(site)]; }
+  wan::Transport& transport(int site) { return *transports_[static_cast<std::size_t>(site)]; }
 
  private:
-  std::vector<std::unique_ptr<Transport>> transports_;
+  std::vector<std::unique_ptr<wan::Transport>> transports_;
 
  public:
   std::vector<std::unique_ptr<OnlyConnections>> exchanges;
@@ -124,7 +126,7 @@ TEST_CASE("every site gets the batches that it would read, whoever the master is
     INFO(num_sites << " sites, master " << master);
     Sites sites(num_sites, master);
     constexpr int64_t kSteps = 4;
-    const auto got = run_ranks(num_sites, [&](int site) {
+    const auto got = wan::run_ranks(num_sites, [&](int site) {
       std::vector<Batch> batches;
       // Two parts of a round, as when it is planned anew.
       for (const int64_t done : {int64_t{0}, kSteps}) {

@@ -119,17 +119,18 @@ TEST_CASE("who still sets sync.eager reads what has come for it") {
 }
 
 TEST_CASE("strategy.kind alone decides how replicas stay together") {
-  for (const auto& [kind, exchange] : std::vector<std::pair<std::string, ExchangeKind>>{
-           {"low_communication", ExchangeKind::kDirect},
-           {"local_sgd", ExchangeKind::kDirect},
-           {"ring_all_reduce", ExchangeKind::kRing},
-           {"parameter_server", ExchangeKind::kParameterServer},
-           {"data_parallel_master", ExchangeKind::kParameterServer}}) {
+  for (const auto& [kind, exchange] :
+       std::vector<std::pair<std::string, outer_optimizer::ExchangeKind>>{
+           {"low_communication", outer_optimizer::ExchangeKind::kDirect},
+           {"local_sgd", outer_optimizer::ExchangeKind::kDirect},
+           {"ring_all_reduce", outer_optimizer::ExchangeKind::kRing},
+           {"parameter_server", outer_optimizer::ExchangeKind::kParameterServer},
+           {"data_parallel_master", outer_optimizer::ExchangeKind::kParameterServer}}) {
     CAPTURE(kind);
     auto json = smallest_run();
     apply_override(json, "strategy.kind=" + kind);
     const auto run = run_config_from_json(json, "run.json");
-    const bool together = exchange != ExchangeKind::kDirect;
+    const bool together = exchange != outer_optimizer::ExchangeKind::kDirect;
     CHECK(run.sync.exchange == exchange);
     CHECK(run.plan.equal_steps == together);
     CHECK((run.deadlines.pause_seconds == 0) == together);
@@ -141,7 +142,8 @@ TEST_CASE("strategy.kind alone decides how replicas stay together") {
   auto json = smallest_run();
   apply_override(json, "strategy.kind=ring_all_reduce");
   apply_override(json, "sync.exchange=direct");
-  CHECK(run_config_from_json(json, "run.json").sync.exchange == ExchangeKind::kDirect);
+  CHECK(run_config_from_json(json, "run.json").sync.exchange ==
+        outer_optimizer::ExchangeKind::kDirect);
   CHECK_THAT(refusal_of_all({"strategy.kind=parameter_server", "sync.exchange=ring"}),
              Contains("run.json: strategy.kind: parameter_server needs sync.exchange "
                       "parameter_server"));

@@ -22,13 +22,13 @@ TEST_CASE("after every sync all sites hold one theta_global") {
   }
   for (const auto& row : rows) {
     auto run = strategy_run(row.num_sites, row.fragments, row.delay_steps, row.alpha, 15);
-    run.sync.codec.kind = CodecKind::kInt4;
+    run.sync.codec.kind = outer_optimizer::CodecKind::kInt4;
     run.sync.codec.block = 4;
     Sites sites(run, start_values(23));
     // Of every site, what it voted for after each sync; then whether theta_global is that where a
     // round has ended, and no other sync changes it.
     using Seen = std::pair<std::vector<std::string>, bool>;
-    const auto seen = run_ranks(row.num_sites, [&](int site) {
+    const auto seen = wan::run_ranks(row.num_sites, [&](int site) {
       auto& replica = *sites.replicas[static_cast<std::size_t>(site)];
       Seen own{{}, true};
       const auto look = [&](const std::vector<SyncRecord>& applied) {

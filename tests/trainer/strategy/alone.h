@@ -13,8 +13,8 @@ namespace farstep {
 // A single site's exchange, which records its calls and fails if the test says so.
 class ScriptedExchange : public DeltaExchange {
  public:
-  void average(const SyncPoint& point, std::span<float> values,
-               const ResidualSpans& residuals) override {
+  void average(const outer_optimizer::SyncPoint& point, std::span<float> values,
+               const outer_optimizer::ResidualSpans& residuals) override {
     points.push_back(point);
     codecs.emplace_back(point.codec->name());
     std::ranges::fill(residuals.of_delta, 0.25F);
@@ -24,7 +24,7 @@ class ScriptedExchange : public DeltaExchange {
     throw PeerError("s9", "site s9: the line went dead");
   }
   bool fails = false;
-  std::vector<SyncPoint> points;
+  std::vector<outer_optimizer::SyncPoint> points;
   std::vector<std::string> codecs;
 };
 
@@ -36,7 +36,7 @@ struct Alone {
         replica(run, 0, std::move(start), *seat, exchange, folder.path(), 1) {}
   TemporaryFolder folder;
   Meeting meeting;
-  std::unique_ptr<Rendezvous> seat;
+  std::unique_ptr<wan::Rendezvous> seat;
   ScriptedExchange exchange;
   Replica replica;
 };

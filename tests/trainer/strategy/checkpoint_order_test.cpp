@@ -26,15 +26,15 @@ class Journal {
 };
 
 // The other sites never come.
-class EmptyMeeting : public Rendezvous {
+class EmptyMeeting : public wan::Rendezvous {
  public:
   explicit EmptyMeeting(Journal& journal) : journal_(journal) {}
-  std::optional<Go> arrive(const SyncId&, const Contribution&, const std::string&,
-                           std::stop_token) override {
+  std::optional<wan::Go> arrive(const wan::SyncId&, const wan::Contribution&, const std::string&,
+                                std::stop_token) override {
     journal_.add("arrives");
     return std::nullopt;
   }
-  bool vote(const SyncId&, const std::string&, std::stop_token) override {
+  bool vote(const wan::SyncId&, const std::string&, std::stop_token) override {
     journal_.add("votes");
     return true;
   }
@@ -46,7 +46,8 @@ class EmptyMeeting : public Rendezvous {
 
 class NoExchange : public DeltaExchange {
  public:
-  void average(const SyncPoint&, std::span<float>, const ResidualSpans&) override {
+  void average(const outer_optimizer::SyncPoint&, std::span<float>,
+               const outer_optimizer::ResidualSpans&) override {
     throw InternalError("nobody is there");
   }
 };
@@ -66,7 +67,7 @@ struct LonelySite {
 
   Synced end_round(int64_t round) {
     VectorTheta local(theta);
-    const RoundTiming done{.steps = 1, .batch = 1, .micro_batch = 1};
+    const heterogeneity::RoundTiming done{.steps = 1, .batch = 1, .micro_batch = 1};
     const PlannedWork planned{.site = "s", .batch = 1, .local_steps = 1, .most_steps = 1};
     strategy.begin({.round = round,
                     .view = {.generation = 1, .members = {"s0", "s1"}, .self = 0},
@@ -101,7 +102,7 @@ TEST_CASE("a site arrives after its checkpoint is whole and the owner has finish
 
 TEST_CASE("an eager site arrives after its checkpoint is whole") {
   auto run = strategy_run(2, 1, 0, 0, 2);
-  run.strategy.kind = StrategyKind::kEagerUpdates;
+  run.strategy.kind = outer_optimizer::StrategyKind::kEagerUpdates;
   run.outer.rounds = 3;
   Journal* journal = nullptr;
   LonelySite<EagerUpdates> site(run, [&] { journal->add("whole"); });

@@ -11,11 +11,11 @@ constexpr int64_t kRounds = 6;
 
 RunConfig eager_run(int num_sites) {
   auto run = strategy_run(num_sites, 1, 0, 0, 4);
-  run.strategy.kind = StrategyKind::kEagerUpdates;
+  run.strategy.kind = outer_optimizer::StrategyKind::kEagerUpdates;
   run.outer.rounds = kRounds;
   run.outer.learning_rate = 0.6;
   run.outer.momentum = 0.7;
-  run.outer.averaging = AveragingRule::kTokens;
+  run.outer.averaging = outer_optimizer::AveragingRule::kTokens;
   return run;
 }
 
@@ -78,7 +78,7 @@ Expected replay(int num_sites, int value) {
 TEST_CASE("eager updates follow the formula of the paper") {
   for (const int num_sites : {1, 2, 3}) {
     EagerSites sites(eager_run(num_sites), std::vector<float>(kEagerValues, 1));
-    const auto traces = run_ranks(num_sites, [&](int rank) {
+    const auto traces = wan::run_ranks(num_sites, [&](int rank) {
       auto& replica = *sites.replicas[static_cast<std::size_t>(rank)];
       std::vector<std::vector<float>> trace;
       for (int64_t round = 1; round <= kRounds; ++round) {
@@ -106,7 +106,7 @@ TEST_CASE("eager updates follow the formula of the paper") {
 TEST_CASE("one eager site goes the way of one that waits") {
   auto run = eager_run(1);
   EagerSites eager(run, start_values(23));
-  run.strategy.kind = StrategyKind::kLowCommunication;
+  run.strategy.kind = outer_optimizer::StrategyKind::kLowCommunication;
   Sites plain(run, start_values(23));
   for (int64_t round = 1; round <= kRounds; ++round) {
     const auto move = [](auto& theta) { wander(theta, 0); };
@@ -134,9 +134,9 @@ TEST_CASE("an eager round begins with a sync, and so does not keep the state of 
 
 TEST_CASE("eager sites hold one theta_global after every round and tell of the sync before") {
   auto run = eager_run(3);
-  run.sync.codec = {.kind = CodecKind::kInt4, .block = 4};
+  run.sync.codec = {.kind = outer_optimizer::CodecKind::kInt4, .block = 4};
   EagerSites sites(run, start_values(23));
-  const auto seen = run_ranks(3, [&](int rank) {
+  const auto seen = wan::run_ranks(3, [&](int rank) {
     auto& replica = *sites.replicas[static_cast<std::size_t>(rank)];
     std::vector<std::string> hashes;
     std::vector<int64_t> rounds;

@@ -14,33 +14,33 @@ namespace farstep {
 namespace {
 
 // A site's links, which among() makes for a new view, as those over the network.
-class NewLinks : public Exchanges {
+class NewLinks : public outer_optimizer::Exchanges {
  public:
-  explicit NewLinks(std::vector<Transport*> transports) : transports_(std::move(transports)) {}
-  Exchange& among(const View& view) override {
+  explicit NewLinks(std::vector<wan::Transport*> transports) : transports_(std::move(transports)) {}
+  outer_optimizer::Exchange& among(const View& view) override {
     if (generation_ != view.generation) {
       generation_ = view.generation;
       exchange_.emplace(*transports_.at(static_cast<std::size_t>(view.generation - 1)));
     }
     return *exchange_;
   }
-  Transport& connections(const View& view) override {
+  wan::Transport& connections(const View& view) override {
     FARSTEP_CHECK(has(view), "no links of generation {}", view.generation);
     return *transports_.at(static_cast<std::size_t>(view.generation - 1));
   }
   bool has(const View& view) const { return generation_ == view.generation; }
 
  private:
-  const std::vector<Transport*> transports_;  // by generation, from 1
+  const std::vector<wan::Transport*> transports_;  // by generation, from 1
   int64_t generation_ = 0;
-  std::optional<DirectExchange> exchange_;
+  std::optional<outer_optimizer::DirectExchange> exchange_;
 };
 
 TEST_CASE("the links of a new view are there before its first step") {
   const std::vector<std::string> members{"s0", "s1"};
   const auto first = connect_in_memory(members, 10), second = connect_in_memory(members, 10);
   const TemporaryFolder folder;
-  const auto results = run_ranks(2, [&](int rank) {
+  const auto results = wan::run_ranks(2, [&](int rank) {
     const auto place = static_cast<std::size_t>(rank);
     FakeClock clock;
     Recorder recorder(folder / members[place], members[place], clock);

@@ -14,7 +14,7 @@ std::string hash_of_start(const std::vector<float>& theta) {
 }
 
 // What a site brings that the test stands for.
-const Contribution kOther{.work = {.steps = 1}, .timing = {.steps = 1, .batch = 1}};
+const wan::Contribution kOther{.work = {.steps = 1}, .timing = {.steps = 1, .batch = 1}};
 
 // A site of two that has sent its first fragment; the test stands for the other one.
 struct Sent {

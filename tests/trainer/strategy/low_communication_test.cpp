@@ -81,7 +81,7 @@ TEST_CASE("until its first sync is sent a round has the shared state of its star
 TEST_CASE("a sync that fails changes nothing and can be done again") {
   for (const int64_t delay : {0, 2}) {
     auto run = strategy_run(1, 3, delay, 0.5, 12);
-    run.sync.codec.kind = CodecKind::kInt8;
+    run.sync.codec.kind = outer_optimizer::CodecKind::kInt8;
     Alone alone(run);
     auto& replica = alone.replica;
     replica.run_round(1, 12, [](auto& theta) { wander(theta, 0); });
@@ -157,20 +157,21 @@ TEST_CASE("a fragment is cut among those who add as the run says") {
     alone.replica.run_round(1, 2, [](auto& theta) { wander(theta, 0); });
     return alone.exchange.points[0].partitions;
   };
-  using Parts = std::vector<Range>;
+  using Parts = std::vector<outer_optimizer::Range>;
   CHECK(cut() == Parts{{0, 2}, {2, 4}, {4, 6}});
-  run.sync.partition = PartitionRule::kLayer;  // tensors begin at 0 and 3
+  run.sync.partition = outer_optimizer::PartitionRule::kLayer;  // tensors begin at 0 and 3
   CHECK(cut() == Parts{{0, 3}, {3, 3}, {3, 6}});
-  run.sync.exchange = ExchangeKind::kParameterServer;
+  run.sync.exchange = outer_optimizer::ExchangeKind::kParameterServer;
   CHECK(cut() == Parts{{0, 6}, {6, 6}, {6, 6}});
-  run.sync.partition = PartitionRule::kBytes;
+  run.sync.partition = outer_optimizer::PartitionRule::kBytes;
   run.sync.servers = {"s2", "s1"};
   CHECK(cut() == Parts{{0, 0}, {0, 3}, {3, 6}});
 }
 
 TEST_CASE("the next round is among the members of its own view") {
   auto run = strategy_run(3, 1, 0, 0, 2);
-  run.sync.codec = {.kind = CodecKind::kInt8, .block = 4};  // which leaves residuals
+  run.sync.codec = {.kind = outer_optimizer::CodecKind::kInt8,
+                    .block = 4};  // which leaves residuals
   const TemporaryFolder folder;
   RealClock clock;
   Recorder recorder(folder.path(), "s0", clock);
@@ -182,7 +183,7 @@ TEST_CASE("the next round is among the members of its own view") {
   LowCommunication strategy(settings_of(run), view, {theta, {{"all", 0}}},
                             {*seat, recorder, clock});
   strategy.retune(run.sync, std::vector<double>{1, 2, 3});
-  const auto round = [&](int64_t number, Exchange& exchange) {
+  const auto round = [&](int64_t number, outer_optimizer::Exchange& exchange) {
     OneExchange exchanges(exchange);
     const PlannedWork planned{.site = "s0", .batch = 1, .local_steps = 1, .most_steps = 1};
     strategy.begin({.round = number,
@@ -193,11 +194,11 @@ TEST_CASE("the next round is among the members of its own view") {
                     .theta = &local},
                    {}, {});
     wander(theta, 0);
-    const RoundTiming done{.steps = 1, .batch = 1, .micro_batch = 1};
+    const heterogeneity::RoundTiming done{.steps = 1, .batch = 1, .micro_batch = 1};
     strategy.after_step(done, {});
     CHECK(strategy.end(done, {}).applied.size() == 1);
   };
-  using Parts = std::vector<Range>;
+  using Parts = std::vector<outer_optimizer::Range>;
   ScriptedExchange of_three, of_two;
   round(1, of_three);
   CHECK(of_three.points[0].partitions == Parts{{0, 2}, {2, 6}, {6, 12}});

@@ -31,7 +31,7 @@ class Meeting {
   }
 
   // Returns the rendezvous of the site with this id; the meeting must outlive it.
-  std::unique_ptr<Rendezvous> seat(int site);
+  std::unique_ptr<wan::Rendezvous> seat(int site);
 
   // From here on the others go on in a new generation when a site is lost.
   void let_others_go_on() { others_go_on_ = true; }
@@ -39,15 +39,15 @@ class Meeting {
   // Asks `donor` for the state after `round`, for a site that lose() has announced.
   void ask(int donor, int site, int64_t round) {
     const std::lock_guard lock(mutex_);
-    const Newcomer newcomer{names_[index(site)], {}, names_[index(donor)]};
+    const wan::Newcomer newcomer{names_[index(site)], {}, names_[index(donor)]};
     requests_[donor] = {.round = round, .newcomer = newcomer};
   }
   // As Peers::take_state_requests(). A request is taken once.
-  std::vector<DonateMessage> take_state_requests(int donor, int64_t round) {
+  std::vector<wan::DonateMessage> take_state_requests(int donor, int64_t round) {
     const std::lock_guard lock(mutex_);
     const auto found = requests_.find(donor);
     if (found == requests_.end() || found->second.round != round) return {};
-    const std::vector<DonateMessage> taken{found->second};
+    const std::vector<wan::DonateMessage> taken{found->second};
     requests_.erase(found);
     return taken;
   }
@@ -99,16 +99,16 @@ class Meeting {
     wait(lock, [&] { return processes_[names_[index(site)]] > 0; });
   }
   // Returns once the site has arrived at a sync.
-  void wait_for_arrival(int site, const SyncId& sync) {
+  void wait_for_arrival(int site, const wan::SyncId& sync) {
     std::unique_lock lock(mutex_);
     wait(lock, [&] { return arrivals_[{generation_, sync}].contains(site); });
   }
 
   // `process` is the number of the site's process: one that was lost must not arrive in the place
   // of the one that follows it.
-  std::optional<Go> arrive(int site, int process, const SyncId& sync,
-                           const Contribution& contribution, const std::string& theta_hash,
-                           std::stop_token stop) {
+  std::optional<wan::Go> arrive(int site, int process, const wan::SyncId& sync,
+                                const wan::Contribution& contribution,
+                                const std::string& theta_hash, std::stop_token stop) {
     std::unique_lock lock(mutex_);
     while (true) {
       if (process != processes_[names_[index(site)]]) throw_lost();
@@ -139,10 +139,10 @@ class Meeting {
       if (has_ended_) throw_lost();
       if (!have_all_arrived()) continue;
       generation_of_sync_[site] = generation;
-      Go go{.generation = generation,
-            .round = sync.round,
-            .fragment = sync.fragment,
-            .contributions = {}};
+      wan::Go go{.generation = generation,
+                 .round = sync.round,
+                 .fragment = sync.fragment,
+                 .contributions = {}};
       for (const int member : members) {
         const auto& arrival = arrivals[member];
         FARSTEP_CHECK(arrival.second == theta_hash, "theta_global differs before the sync");
@@ -154,7 +154,7 @@ class Meeting {
     }
   }
 
-  void vote(int site, const SyncId& sync, const std::string& theta_hash) {
+  void vote(int site, const wan::SyncId& sync, const std::string& theta_hash) {
     std::unique_lock lock(mutex_);
     const int64_t generation = generation_of_sync_[site];
     const std::size_t voters = members_[generation].size();
@@ -194,7 +194,7 @@ class Meeting {
     throw InternalError("a site of the test did not come to the meeting in time");
   }
   // Begins a generation with a newcomer, unless all members have arrived. The caller holds mutex_.
-  void admit(int site, const SyncId& sync) {
+  void admit(int site, const wan::SyncId& sync) {
     if (!newcomers_.contains(site)) throw_lost();
     FARSTEP_CHECK(are_handed_over_ && sync.fragment == 0, "a newcomer in the middle of a round");
     auto members = members_[generation_];
@@ -206,10 +206,10 @@ class Meeting {
   }
   // Returns the same to all members of a sync. The first member is the donor. The caller holds
   // mutex_.
-  const std::vector<Newcomer>& newcomers_of(int64_t generation, const SyncId& sync) {
+  const std::vector<wan::Newcomer>& newcomers_of(int64_t generation, const wan::SyncId& sync) {
     const auto [entry, is_new] = handed_over_.try_emplace({generation, sync});
     const auto& arrival = arrivals_[{generation, sync}].begin()->second.first;
-    if (!is_new || sync == kMeasuringSync || sync.fragment + 1 < arrival.fragments) {
+    if (!is_new || sync == wan::kMeasuringSync || sync.fragment + 1 < arrival.fragments) {
       return entry->second;
     }
     are_handed_over_ = !newcomers_.empty();
@@ -222,7 +222,8 @@ class Meeting {
   }
 
   template <typename Value>
-  using BySync = std::map<std::pair<int64_t, SyncId>, std::map<int, Value>>;  // by generation, site
+  using BySync =
+      std::map<std::pair<int64_t, wan::SyncId>, std::map<int, Value>>;  // by generation, site
 
   static std::vector<std::string> names(int num_sites) {
     std::vector<std::string> names;
@@ -246,23 +247,23 @@ class Meeting {
   std::map<int, int64_t> generation_of_sync_;    // the newest, by site
   std::set<int> newcomers_;                      // that are no members yet
   bool are_handed_over_ = false;                 // the newcomers have the newest shared state
-  std::map<int, DonateMessage> requests_;        // by donor
-  std::map<std::pair<int64_t, SyncId>, std::vector<Newcomer>> handed_over_;
-  std::set<std::pair<int64_t, SyncId>> started_;
-  BySync<std::pair<Contribution, std::string>> arrivals_;
+  std::map<int, wan::DonateMessage> requests_;   // by donor
+  std::map<std::pair<int64_t, wan::SyncId>, std::vector<wan::Newcomer>> handed_over_;
+  std::set<std::pair<int64_t, wan::SyncId>> started_;
+  BySync<std::pair<wan::Contribution, std::string>> arrivals_;
   BySync<std::string> votes_;
 };
 
-inline std::unique_ptr<Rendezvous> Meeting::seat(int site) {
-  class Seat : public Rendezvous {
+inline std::unique_ptr<wan::Rendezvous> Meeting::seat(int site) {
+  class Seat : public wan::Rendezvous {
    public:
     Seat(Meeting& meeting, int site, int process)
         : meeting_(meeting), site_(site), process_(process) {}
-    std::optional<Go> arrive(const SyncId& sync, const Contribution& contribution,
-                             const std::string& theta_hash, std::stop_token stop) override {
+    std::optional<wan::Go> arrive(const wan::SyncId& sync, const wan::Contribution& contribution,
+                                  const std::string& theta_hash, std::stop_token stop) override {
       return meeting_.arrive(site_, process_, sync, contribution, theta_hash, std::move(stop));
     }
-    bool vote(const SyncId& sync, const std::string& theta_hash, std::stop_token) override {
+    bool vote(const wan::SyncId& sync, const std::string& theta_hash, std::stop_token) override {
       meeting_.vote(site_, sync, theta_hash);
       return true;
     }

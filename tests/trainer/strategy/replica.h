@@ -27,8 +27,9 @@ class BasicReplica {
 
   // Starts from theta = `start`; records its events in `folder`. `present` of the run's sites
   // really take part.
-  BasicReplica(const RunConfig& run, int site, std::vector<float> start, Rendezvous& rendezvous,
-               Exchange& exchange, const std::filesystem::path& folder, std::size_t present)
+  BasicReplica(const RunConfig& run, int site, std::vector<float> start,
+               wan::Rendezvous& rendezvous, outer_optimizer::Exchange& exchange,
+               const std::filesystem::path& folder, std::size_t present)
       : view_(view_of(run, static_cast<std::size_t>(site))),
         exchanges_(exchange),
         present_(present),
@@ -85,7 +86,9 @@ class BasicReplica {
   }
 
  private:
-  RoundTiming so_far() const { return {.steps = steps_done, .batch = 1, .micro_batch = 1}; }
+  heterogeneity::RoundTiming so_far() const {
+    return {.steps = steps_done, .batch = 1, .micro_batch = 1};
+  }
 
   const View view_;
   OneExchange exchanges_;
@@ -118,7 +121,7 @@ class BasicSites {
     transports = connect_in_memory(names, 10);
     for (std::size_t site = 0; site < names.size(); ++site) {
       seats_.push_back(meeting.seat(static_cast<int>(site)));
-      exchanges_.push_back(std::make_unique<DirectExchange>(*transports[site]));
+      exchanges_.push_back(std::make_unique<outer_optimizer::DirectExchange>(*transports[site]));
       replicas.push_back(std::make_unique<Replica>(run, static_cast<int>(site), start,
                                                    *seats_[site], *exchanges_[site], folder_.path(),
                                                    names.size()));
@@ -130,11 +133,11 @@ class BasicSites {
 
  public:
   Meeting meeting;
-  std::vector<std::unique_ptr<Transport>> transports;
+  std::vector<std::unique_ptr<wan::Transport>> transports;
 
  private:
-  std::vector<std::unique_ptr<Rendezvous>> seats_;
-  std::vector<std::unique_ptr<DirectExchange>> exchanges_;
+  std::vector<std::unique_ptr<wan::Rendezvous>> seats_;
+  std::vector<std::unique_ptr<outer_optimizer::DirectExchange>> exchanges_;
 
  public:
   std::vector<std::unique_ptr<Replica>> replicas;  // last: end before what they use

@@ -11,7 +11,7 @@ namespace {
 
 RunConfig feedback_run() {
   auto run = strategy_run(2, 3, 2, 0.25, 12);
-  run.sync.codec.kind = CodecKind::kInt8;
+  run.sync.codec.kind = outer_optimizer::CodecKind::kInt8;
   run.sync.codec.block = 8;
   return run;
 }
@@ -22,7 +22,9 @@ void retune(Strategy& strategy, int64_t round) {
   sync.fragments = 2 + round;
   sync.delay_steps = round == 2 ? 1 : 2;
   sync.alpha = round == 2 ? 0 : 0.5;
-  sync.codec = {.kind = round == 2 ? CodecKind::kInt4 : CodecKind::kInt8, .block = 4};
+  sync.codec = {
+      .kind = round == 2 ? outer_optimizer::CodecKind::kInt4 : outer_optimizer::CodecKind::kInt8,
+      .block = 4};
   strategy.retune(sync, std::vector<double>{1, static_cast<double>(round)});
 }
 
@@ -111,7 +113,7 @@ void check_resuming(const RunConfig& run, bool retunes) {
   Saved begin;
   begin.theta = start;
   Sites whole(run, start);
-  const auto expected = run_ranks(2, [&](int site) {
+  const auto expected = wan::run_ranks(2, [&](int site) {
     return train(*whole.replicas[static_cast<std::size_t>(site)], site, begin, retunes);
   });
   int given_up = 0;
@@ -121,7 +123,7 @@ void check_resuming(const RunConfig& run, bool retunes) {
       INFO("ends after " << end_step << " of 12 steps of round 2, lag " << lag);
       Sites first(run, start);
       std::barrier all(2);
-      const auto saved = run_ranks(2, [&](int site) {
+      const auto saved = wan::run_ranks(2, [&](int site) {
         const int64_t even = end_step * steps_of_round(site) / steps_of_round(0);
         const int64_t own_step = std::max<int64_t>(0, even - lag * site);
         return train(*first.replicas[static_cast<std::size_t>(site)], site, begin, retunes,
@@ -129,12 +131,12 @@ void check_resuming(const RunConfig& run, bool retunes) {
       });
       REQUIRE(saved[0].state["syncs_done"] == saved[1].state["syncs_done"]);
       // Of eager sites one may keep a mean that the other has applied.
-      if (run.strategy.kind != StrategyKind::kEagerUpdates)
+      if (run.strategy.kind != outer_optimizer::StrategyKind::kEagerUpdates)
         REQUIRE(saved[0].global == saved[1].global);
       given_up += saved[0].state["sent"].is_null() ? 0 : 1;
       Sites second(run, start);
       for (const std::size_t site : {0, 1}) load(*second.replicas[site], saved[site]);
-      const auto found = run_ranks(2, [&](int site) {
+      const auto found = wan::run_ranks(2, [&](int site) {
         const auto index = static_cast<std::size_t>(site);
         return train(*second.replicas[index], site, saved[index], retunes);
       });
@@ -163,7 +165,7 @@ TEST_CASE("eager sites that end between any two steps go on as if they had not")
   run.sync.fragments = 1;
   run.sync.delay_steps = 0;
   run.sync.alpha = 0;
-  run.strategy.kind = StrategyKind::kEagerUpdates;
+  run.strategy.kind = outer_optimizer::StrategyKind::kEagerUpdates;
   run.outer.rounds = kRounds;
   check_resuming<EagerSites>(run, false);
 }

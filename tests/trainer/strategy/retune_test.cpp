@@ -9,16 +9,16 @@ namespace {
 TEST_CASE("after a change of everything all sites hold one theta_global") {
   auto run = strategy_run(3, 1, 0, 0, 12);
   Sites sites(run, start_values(23));
-  std::vector<SyncConfig> rounds(5, run.sync);
+  std::vector<outer_optimizer::SyncConfig> rounds(5, run.sync);
   rounds[1].fragments = 3;
-  rounds[1].codec.kind = CodecKind::kInt4;
+  rounds[1].codec.kind = outer_optimizer::CodecKind::kInt4;
   rounds[2].fragments = 2;
   rounds[2].delay_steps = 2;
-  rounds[2].codec = {.kind = CodecKind::kInt8, .block = 4};
+  rounds[2].codec = {.kind = outer_optimizer::CodecKind::kInt8, .block = 4};
   rounds[3].alpha = 0.5;
-  rounds[3].codec.kind = CodecKind::kBf16;
+  rounds[3].codec.kind = outer_optimizer::CodecKind::kBf16;
   const std::vector<double> shares{1, 0, 3};
-  const auto hashes = run_ranks(3, [&](int site) {
+  const auto hashes = wan::run_ranks(3, [&](int site) {
     auto& replica = *sites.replicas[static_cast<std::size_t>(site)];
     std::vector<std::string> seen;
     for (std::size_t round = 0; round < rounds.size(); ++round) {
@@ -43,7 +43,7 @@ TEST_CASE("shares end with their generation, even if the next has the same membe
   const std::vector<double> shares{1, 0, 3};
   for (const int64_t generation : {1, 2}) {
     sites.meeting.set_generation(generation);
-    run_ranks(3, [&](int site) {
+    wan::run_ranks(3, [&](int site) {
       auto& replica = *sites.replicas[static_cast<std::size_t>(site)];
       if (generation == 1) replica.strategy.retune(run.sync, shares);
       return static_cast<int>(
@@ -68,11 +68,11 @@ TEST_CASE("a change reaches the exchange in the next round") {
     alone.replica.run_round(1, 4, [](auto& theta) { wander(theta, 0); });
     return alone.exchange.points.front().partitions;
   };
-  using Parts = std::vector<Range>;
+  using Parts = std::vector<outer_optimizer::Range>;
   CHECK(asked({}) == Parts{{0, 6}, {6, 12}});
   CHECK(alone.exchange.codecs == std::vector<std::string>{"fp32"});
   sync.fragments = 2;
-  sync.codec.kind = CodecKind::kInt4;
+  sync.codec.kind = outer_optimizer::CodecKind::kInt4;
   CHECK(asked({1, 2}) == Parts{{0, 2}, {2, 6}});
   CHECK(alone.exchange.codecs == std::vector<std::string>{"int4", "int4"});
   CHECK(asked({}) == Parts{{0, 3}, {3, 6}});
@@ -113,7 +113,7 @@ TEST_CASE("what lossy codecs left out travels when one without loss follows") {
   auto run = strategy_run(1, 1, 0, 0, 4);
   run.outer.learning_rate = 1;
   run.outer.momentum = 0;
-  run.sync.codec = {.kind = CodecKind::kInt4, .block = 8};
+  run.sync.codec = {.kind = outer_optimizer::CodecKind::kInt4, .block = 8};
   Sites sites(run, start_values(37));
   auto& replica = *sites.replicas[0];
   auto moved = start_values(37);  // as if every step's move had reached theta_global
@@ -134,8 +134,10 @@ TEST_CASE("what lossy codecs left out travels when one without loss follows") {
   };
   const auto num_residuals = [&] { return replica.strategy.own_buffers().size(); };
   auto sync = run.sync;
-  for (const auto& [kind, fragments] : std::vector<std::pair<CodecKind, int64_t>>{
-           {CodecKind::kInt4, 1}, {CodecKind::kInt2, 1}, {CodecKind::kInt4, 1}}) {
+  for (const auto& [kind, fragments] : std::vector<std::pair<outer_optimizer::CodecKind, int64_t>>{
+           {outer_optimizer::CodecKind::kInt4, 1},
+           {outer_optimizer::CodecKind::kInt2, 1},
+           {outer_optimizer::CodecKind::kInt4, 1}}) {
     sync.codec.kind = kind;
     sync.fragments = fragments;
     replica.strategy.retune(sync, {});
@@ -143,7 +145,7 @@ TEST_CASE("what lossy codecs left out travels when one without loss follows") {
     CHECK(worst() > 1e-3F);
     CHECK(num_residuals() > 0);
   }
-  sync.codec.kind = CodecKind::kFp32;
+  sync.codec.kind = outer_optimizer::CodecKind::kFp32;
   replica.strategy.retune(sync, {});
   CHECK(num_residuals() > 0);
   run_round();
@@ -153,7 +155,7 @@ TEST_CASE("what lossy codecs left out travels when one without loss follows") {
 
 TEST_CASE("without feedback nothing that was left out stays") {
   auto run = strategy_run(1, 1, 0, 0, 4);
-  run.sync.codec = {.kind = CodecKind::kInt4, .block = 8};
+  run.sync.codec = {.kind = outer_optimizer::CodecKind::kInt4, .block = 8};
   Sites sites(run, start_values(37));
   auto& replica = *sites.replicas[0];
   replica.run_round(1, 4, [](auto& theta) { wander(theta, 0); });
@@ -170,7 +172,7 @@ TEST_CASE("a change is refused in a round and where it concerns the whole run") 
   auto& strategy = alone.replica.strategy;
   const auto sync = strategy.sync_config();
   auto other = sync;
-  other.exchange = ExchangeKind::kParameterServer;
+  other.exchange = outer_optimizer::ExchangeKind::kParameterServer;
   CHECK_THROWS_AS(strategy.retune(other, {}), InternalError);
   other = sync;
   other.lanes = 7;

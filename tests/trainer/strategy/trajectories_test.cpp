@@ -19,7 +19,7 @@ std::vector<Trajectory> run_two_equal_sites(int64_t delay_steps, double alpha) {
   run.outer.learning_rate = 2;
   run.outer.momentum = 0;
   Sites sites(run, {1, 1});
-  const auto traces = run_ranks(2, [&](int site) {
+  const auto traces = wan::run_ranks(2, [&](int site) {
     auto& replica = *sites.replicas[static_cast<std::size_t>(site)];
     std::vector<Trajectory> trace{{1}, {1}};
     for (int64_t round = 1; round <= 3; ++round) {
@@ -132,9 +132,9 @@ std::vector<Trajectory> run_really(const Case& c) {
   auto run = strategy_run(num_sites, c.fragments, c.delay_steps, c.alpha, c.base_steps);
   run.outer.learning_rate = c.eta;
   run.outer.momentum = c.mu;
-  run.outer.averaging = AveragingRule::kTokens;
+  run.outer.averaging = outer_optimizer::AveragingRule::kTokens;
   Sites sites(run, std::vector<float>(kValues, 1));
-  run_ranks(num_sites, [&](int rank) {
+  wan::run_ranks(num_sites, [&](int rank) {
     const auto site = static_cast<std::size_t>(rank);
     for (int64_t round = 1; round <= c.rounds; ++round) {
       sites.replicas[site]->run_round(round, c.local_steps[site], [&](std::vector<float>& theta) {

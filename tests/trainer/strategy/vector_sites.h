@@ -18,16 +18,16 @@ namespace farstep {
 class VectorTheta : public LocalTheta {
  public:
   explicit VectorTheta(std::vector<float>& values) : values_(values) {}
-  std::span<float> pull(const Range& range) override {
+  std::span<float> pull(const outer_optimizer::Range& range) override {
     return std::span(values_).subspan(static_cast<std::size_t>(range.begin),
                                       static_cast<std::size_t>(range.size()));
   }
-  void start_pull(const Range& range) override {
+  void start_pull(const outer_optimizer::Range& range) override {
     const auto values = pull(range);
     pulled_.assign(values.begin(), values.end());
   }
   std::span<float> finish_pull() override { return pulled_; }
-  void push(const Range& range, std::span<const float> values) override {
+  void push(const outer_optimizer::Range& range, std::span<const float> values) override {
     if (values.data() != pull(range).data()) std::ranges::copy(values, pull(range).begin());
   }
 

@@ -30,7 +30,7 @@ std::vector<Event> one_of_each() {
           RoundEvent{3, 1, 25, 4, 2, 51200, 0.25, "00112233445566ff", 1, 2, 3, 4, 6.5, -0.5, 8, 16},
           LinkEvent{3, "node1", 1, 2, 3, 4, 0.5, 8e6, 0.08},
           LinkEvent{3, std::nullopt, 1, 2, 3, 4, 0.5, 8e6, 0.08},
-          SyncChangeEvent{3, CodecKind::kInt4, 8, 12, {0.25, 0.75}, "a slow line"},
+          SyncChangeEvent{3, outer_optimizer::CodecKind::kInt4, 8, 12, {0.25, 0.75}, "a slow line"},
           ViewEvent{3, 2, {"node1", "node2"}, "node3", std::nullopt, "silent for 5 s"},
           ViewEvent{4, 3, {"node1", "node2", "node3"}, std::nullopt, "node3", std::nullopt},
           EvaluationEvent{3, 1234.5, 99, 42},

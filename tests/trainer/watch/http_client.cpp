@@ -9,15 +9,16 @@ namespace {
 
 constexpr double kSeconds = 10;
 
-void wait_for(const Socket& socket, short events, Deadline deadline) {
+void wait_for(const wan::Socket& socket, short events, wan::Deadline deadline) {
   pollfd entry{.fd = socket.fd(), .events = events, .revents = 0};
-  if (::poll(&entry, 1, milliseconds_until(deadline)) == 0) throw TcpError("no answer in time");
+  if (::poll(&entry, 1, wan::milliseconds_until(deadline)) == 0)
+    throw wan::TcpError("no answer in time");
 }
 
 }  // namespace
 
-Socket send_to(const SocketAddress& server, const std::string& text) {
-  const auto deadline = deadline_after(kSeconds);
+wan::Socket send_to(const wan::SocketAddress& server, const std::string& text) {
+  const auto deadline = wan::deadline_after(kSeconds);
   auto socket = connect_tcp(server, deadline);
   for (std::size_t sent = 0; sent < text.size();) {
     wait_for(socket, POLLOUT, deadline);
@@ -28,8 +29,8 @@ Socket send_to(const SocketAddress& server, const std::string& text) {
   return socket;
 }
 
-std::string receive_from(const Socket& socket, const std::string& enough) {
-  const auto deadline = deadline_after(kSeconds);
+std::string receive_from(const wan::Socket& socket, const std::string& enough) {
+  const auto deadline = wan::deadline_after(kSeconds);
   std::string answer;
   char buffer[4096];
   while (answer.find(enough) == answer.npos) {
@@ -41,11 +42,13 @@ std::string receive_from(const Socket& socket, const std::string& enough) {
   return answer;
 }
 
-std::string ask(const SocketAddress& server, const std::string& text, const std::string& enough) {
+std::string ask(const wan::SocketAddress& server, const std::string& text,
+                const std::string& enough) {
   return receive_from(send_to(server, text), enough);
 }
 
-std::string get(const SocketAddress& server, const std::string& path, const std::string& headers) {
+std::string get(const wan::SocketAddress& server, const std::string& path,
+                const std::string& headers) {
   return ask(server, fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", path, headers));
 }
 

@@ -9,16 +9,16 @@ namespace farstep {
 
 // Sends `text` to the server and returns all that comes back until it closes the connection, or
 // until `enough` is in it. Throws TcpError after ten seconds without either.
-std::string ask(const SocketAddress& server, const std::string& text,
+std::string ask(const wan::SocketAddress& server, const std::string& text,
                 const std::string& enough = "\n\n\n");
 
 // The same in two parts: a connection that sends, and one read from it.
-Socket send_to(const SocketAddress& server, const std::string& text);
-std::string receive_from(const Socket& socket, const std::string& enough);
+wan::Socket send_to(const wan::SocketAddress& server, const std::string& text);
+std::string receive_from(const wan::Socket& socket, const std::string& enough);
 
 // Returns the answer to a GET of `path` by a client that names this machine, with `headers` (each
 // ended by "\r\n").
-std::string get(const SocketAddress& server, const std::string& path,
+std::string get(const wan::SocketAddress& server, const std::string& path,
                 const std::string& headers = "");
 
 // Returns what follows an answer's header.

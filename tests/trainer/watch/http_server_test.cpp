@@ -11,7 +11,7 @@ namespace farstep {
 
 namespace {
 
-const SocketAddress kAnyPort("127.0.0.1", 0);
+const wan::SocketAddress kAnyPort("127.0.0.1", 0);
 
 HttpResponse echo(const HttpRequest& request) {
   if (request.path == "/stream") {
@@ -82,7 +82,7 @@ TEST_CASE("a request that comes too slowly ends with an answer") {
 
 TEST_CASE("slow connections up to the limit keep nobody from an answer") {
   HttpServer server(kAnyPort, echo, {.connections = 64});
-  std::vector<Socket> slow;
+  std::vector<wan::Socket> slow;
   for (int i = 0; i < 60; ++i) slow.push_back(send_to(server.address(), "GET / HTTP/1.1\r\nA"));
   CHECK(body_of(get(server.address(), "/x")) == "/x|||");
 }
@@ -90,7 +90,7 @@ TEST_CASE("slow connections up to the limit keep nobody from an answer") {
 TEST_CASE("every reader of a stream gets the events and a late one the newest") {
   HttpServer server(kAnyPort, echo);
   const std::string request = "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
-  std::vector<Socket> readers;
+  std::vector<wan::Socket> readers;
   for (int i = 0; i < 5; ++i) readers.push_back(send_to(server.address(), request));
   for (const auto& reader : readers) {
     CHECK_THAT(receive_from(reader, "data: 0\n\n"), Catch::Contains("text/event-stream"));
@@ -112,7 +112,7 @@ TEST_CASE("every reader of a stream gets the events and a late one the newest") 
 }
 
 TEST_CASE("a server ends also while streams wait for news") {
-  std::vector<Socket> readers;
+  std::vector<wan::Socket> readers;
   {
     HttpServer server(kAnyPort, echo);
     const std::string request = "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";

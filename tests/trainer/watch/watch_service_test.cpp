@@ -17,13 +17,13 @@ namespace farstep {
 
 namespace {
 
-SocketAddress address_of(const WatchService& page) {
+wan::SocketAddress address_of(const WatchService& page) {
   const auto url = page.url();
   return {"127.0.0.1", std::stoi(url.substr(url.rfind(':') + 1))};
 }
 
 // Waits, by the stream, until the page has read as many records as lead to this state.
-Json wait_for_state(const SocketAddress& server, const std::string& enough) {
+Json wait_for_state(const wan::SocketAddress& server, const std::string& enough) {
   const auto stream = send_to(server, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
   receive_from(stream, enough);
   return Json::parse(body_of(get(server, "/api/status")));

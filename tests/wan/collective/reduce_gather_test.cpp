@@ -11,6 +11,7 @@
 #include "tests/wan/transport/run_ranks.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

@@ -14,6 +14,7 @@
 #include "wan/link/link_time.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 
@@ -90,7 +91,7 @@ double packets_seconds(int64_t bytes, const Way& way) {
 
 // From Go at a site until it has the mean of fp32 values, among equal sites of a simulation.
 double simulated_exchange_seconds(int num_sites, const Way& way) {
-  Scenario scenario;
+  heterogeneity::Scenario scenario;
   scenario.link = {.rtt_seconds = 2 * way.delay_seconds,
                    .bandwidth_bits_per_second = way.bits_per_second};
   for (int i = 0; i < num_sites; ++i) {
@@ -101,19 +102,19 @@ double simulated_exchange_seconds(int num_sites, const Way& way) {
   scenario.coordinator = "site0";
   std::vector<std::size_t> present(static_cast<std::size_t>(num_sites));
   std::iota(present.begin(), present.end(), std::size_t{0});
-  return Network(scenario).sync_cost(present, kParameters).exchange_seconds.back();
+  return heterogeneity::Network(scenario).sync_cost(present, kParameters).exchange_seconds.back();
 }
 
 // The planner's time of a sync without what it adds to the exchange.
 double planned_exchange_seconds(int num_sites, const Way& way) {
-  SyncFacts facts{.parameters = kParameters,
-                  .num_sites = num_sites,
-                  .uplink_bits_per_second = way.bits_per_second,
-                  .rtt_seconds = 2 * way.delay_seconds};
-  const double all = fragment_sync_seconds(facts, CodecKind::kFp32, 1);
+  heterogeneity::SyncFacts facts{.parameters = kParameters,
+                                 .num_sites = num_sites,
+                                 .uplink_bits_per_second = way.bits_per_second,
+                                 .rtt_seconds = 2 * way.delay_seconds};
+  const double all = fragment_sync_seconds(facts, outer_optimizer::CodecKind::kFp32, 1);
   facts.uplink_bits_per_second = kUnlimitedRate;
   const double hops = 2 * way.delay_seconds;
-  return all - fragment_sync_seconds(facts, CodecKind::kFp32, 1) + hops;
+  return all - fragment_sync_seconds(facts, outer_optimizer::CodecKind::kFp32, 1) + hops;
 }
 
 }  // namespace
@@ -147,7 +148,8 @@ TEST_CASE("a reduce-scatter and all-gather takes the same time for all who use t
 
       EmulatedSites sites(num_sites, way);
       const auto part_of = [&](int site) {
-        return static_cast<std::size_t>(4 * equal_part(kParameters, site, num_sites).size());
+        return static_cast<std::size_t>(
+            4 * outer_optimizer::equal_part(kParameters, site, num_sites).size());
       };
       for (const bool gathers : {false, true}) {
         for (int from = 0; from < num_sites; ++from) {

@@ -5,6 +5,7 @@
 #include "wan/emulate/shaped_transport.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

@@ -12,6 +12,7 @@
 #include "tests/wan/transport/meshes.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 using Catch::Contains;
 using Catch::StartsWith;
 

@@ -12,6 +12,7 @@
 #include "trainer/config/json_fields.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 using Catch::Contains;
 
 namespace {

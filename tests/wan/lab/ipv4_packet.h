@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace farstep {
+namespace farstep::wan {
 
 // A packet of `bytes` (20 at least) to `destination` (host order), its payload filled with `fill`.
 inline std::vector<std::byte> ipv4_packet(uint32_t destination, std::size_t bytes, int fill = 0) {
@@ -17,4 +17,4 @@ inline std::vector<std::byte> ipv4_packet(uint32_t destination, std::size_t byte
   return packet;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

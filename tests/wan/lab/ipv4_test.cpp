@@ -5,6 +5,7 @@
 #include "trainer/base/error.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 TEST_CASE("the destination of an IPv4 packet is read") {
   for (const std::size_t bytes : {20, 21, 1500, 65535}) {

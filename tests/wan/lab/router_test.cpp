@@ -10,6 +10,7 @@
 #include "wan/lab/lab_counters.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

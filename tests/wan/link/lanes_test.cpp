@@ -3,6 +3,7 @@
 #include "tests/support/catch.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 TEST_CASE("the usual connections are two with each of a few peers and one with each of many") {
   for (const int num_sites : {1, 2, 3, 4}) CHECK(lanes_for(num_sites) == 2);

@@ -8,6 +8,7 @@
 #include "trainer/config/json_fields.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

@@ -11,6 +11,7 @@
 #include "wan/link/uplink.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

@@ -3,6 +3,7 @@
 #include "tests/support/catch.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

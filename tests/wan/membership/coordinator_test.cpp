@@ -13,7 +13,7 @@
 #include "tests/wan/transport/run_ranks.h"
 #include "wan/sockets/tcp.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 // A peer that speaks ZeroMQ and says what it likes.
@@ -266,4 +266,4 @@ TEST_CASE("a coordinator whose sites are lost is over and tells whom it lost") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

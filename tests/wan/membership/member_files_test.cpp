@@ -13,7 +13,7 @@
 #include "trainer/base/system/file.h"
 #include "wan/sockets/tcp.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 // A file that whoever opens it waits for, as on a disk that hangs, until release().
@@ -124,4 +124,4 @@ TEST_CASE("heartbeats go on while the term cannot be written and a promise waits
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -5,7 +5,7 @@
 #include "tests/wan/membership/parties.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 const SyncId kFirst{.round = 1};
@@ -126,4 +126,4 @@ TEST_CASE("a listener of a generation hears of its loss, one of the next does no
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -4,7 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/wan/membership/puppet.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 DonateMessage request_of(const std::string& site, int64_t round) {
@@ -58,4 +58,4 @@ TEST_CASE("a donor sends a state only to a newcomer that still wants it") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -8,7 +8,7 @@
 #include "tests/wan/membership/puppet.h"
 #include "trainer/base/system/file.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 // Sites whose coordinator can be ended without a word and started again.
@@ -230,4 +230,4 @@ TEST_CASE("a site that starts again still knows the newest term") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

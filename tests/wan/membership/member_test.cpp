@@ -9,7 +9,7 @@
 #include "tests/wan/transport/cuttable_link.h"
 #include "tests/wan/transport/run_ranks.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 // What a site does in a run of three rounds; the sum of all steps it is told of.
@@ -295,4 +295,4 @@ TEST_CASE("the clock offset is the coordinator's time minus the site's") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

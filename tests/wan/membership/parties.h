@@ -13,7 +13,7 @@
 #include "wan/membership/coordinator.h"
 #include "wan/membership/member.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // The log is made before any thread: ThreadSanitizer does not see how spdlog guards its own start.
 inline const auto kLog = spdlog::default_logger();
@@ -85,4 +85,4 @@ struct Party {
   std::vector<std::unique_ptr<Member>> members;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -9,7 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/wan/membership/parties.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // A process of a test that takes the part of a coordinator or of a site.
 struct Actor {
@@ -62,4 +62,4 @@ struct Puppet {
   std::string connection;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -11,7 +11,7 @@
 #include "tests/support/write_file.h"
 #include "trainer/base/system/file.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -183,4 +183,4 @@ TEST_CASE("a folder that cannot be written ends the copies of the site and nothi
   CHECK_THAT(log.text(), Catch::Contains("the records of a are not copied"));
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -5,7 +5,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/wan/membership/parties.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 // Lost members are noticed soon, and are waited for.
@@ -167,4 +167,4 @@ TEST_CASE("a run begins at the first coordinator alone") {
   CHECK_THAT(error_of<PeerError>([&] { late.join({}); }), Catch::Contains("stands by, and a run"));
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -7,7 +7,7 @@
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 // Calls `check` with a default message of every alternative of a variant.
@@ -243,4 +243,4 @@ TEST_CASE("the protocol document names every message and every field") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

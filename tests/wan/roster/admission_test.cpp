@@ -4,7 +4,7 @@
 
 #include "tests/support/catch.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 RegisterMessage site(const std::string& name, Resume resume, std::vector<int64_t> rounds) {
@@ -134,4 +134,4 @@ TEST_CASE("sites without a common checkpoint are told whose to copy") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

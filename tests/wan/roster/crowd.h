@@ -10,7 +10,7 @@
 #include "tests/support/catch.h"
 #include "tests/wan/roster/table.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // The registration of a member of generation 3 of the sites a, b and c.
 inline RegisterMessage returning(const std::string& site, int64_t committed_round,
@@ -83,4 +83,4 @@ inline Table stand_by(int64_t place, int64_t min_sites) {
   return Table(kAll, 1, min_sites, {.lost_after_seconds = 20, .pause_seconds = 60}, place);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -5,7 +5,7 @@
 
 #include "tests/wan/roster/model_world.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -315,4 +315,4 @@ void ModelWorld::check_end() const {
   require(!failure.empty() || was_completed(), "a run that does not fail is completed");
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -5,7 +5,7 @@
 
 #include "tests/wan/roster/model_world.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 bool ModelWorld::is_stale(std::size_t place) const {
   return has_stand_bys() && coordinators_[place].roster->term() < serving_term_;
@@ -201,4 +201,4 @@ void ModelWorld::notice_new_run() {
       !has_member || (roster.has_begun() && roster.state().run->progress.generation == 1);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

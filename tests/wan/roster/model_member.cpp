@@ -5,7 +5,7 @@
 #include "tests/wan/roster/model_site.h"
 #include "tests/wan/roster/model_world.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -187,4 +187,4 @@ void ModelSite::receive(std::size_t coordinator, const CoordinatorMessage& messa
   if (takes_part() && std::holds_alternative<PeerLostMessage>(message)) leave(Outcome::kPeerLost);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

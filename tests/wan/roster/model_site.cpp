@@ -5,7 +5,7 @@
 
 #include "tests/wan/roster/model_world.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -330,4 +330,4 @@ void ModelSite::apply() {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

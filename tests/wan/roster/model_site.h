@@ -12,7 +12,7 @@
 
 #include "wan/protocol/protocol.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class ModelWorld;
 
@@ -164,4 +164,4 @@ class ModelSite {
   std::optional<ModelState> state_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

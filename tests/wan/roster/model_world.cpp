@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -320,4 +320,4 @@ void ModelWorld::hand_over(const ModelSite& donor, const Newcomer& newcomer,
   });
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -24,7 +24,7 @@
 #include "tests/wan/roster/model_site.h"
 #include "wan/roster/roster.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 inline constexpr double kTickSeconds = 0.5;  // of every state machine
 
@@ -220,4 +220,4 @@ class ModelWorld {
           num_takeovers_ = 0;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

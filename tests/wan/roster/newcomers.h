@@ -4,7 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/wan/roster/table.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Sites a and b in round 1 of generation 2, without c, which was lost in it.
 inline Table without_c(int64_t fragments = 1) {
@@ -35,4 +35,4 @@ inline VoteMessage ballot_of(int64_t round, int64_t fragment = 0) {
   return message;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

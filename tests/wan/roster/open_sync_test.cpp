@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 OpenSync sync_with_hashes(const std::vector<std::string>& hashes) {
@@ -80,4 +80,4 @@ TEST_CASE("an arrival that is repeated counts once") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

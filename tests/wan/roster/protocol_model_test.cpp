@@ -7,6 +7,7 @@
 #include "tests/wan/roster/model_world.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

@@ -1,6 +1,6 @@
 #include "tests/wan/roster/table.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 TEST_CASE("fragments follow each other in a round and rounds when all fragments are committed") {
@@ -88,4 +88,4 @@ TEST_CASE("sites resume in the middle of a round from the newest sync that all h
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -3,6 +3,7 @@
 #include "tests/wan/roster/table.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

@@ -3,6 +3,7 @@
 #include "tests/wan/roster/table.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 using Catch::Matchers::Contains;
 
 namespace {

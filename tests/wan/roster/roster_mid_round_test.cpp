@@ -2,6 +2,7 @@
 #include "tests/wan/roster/newcomers.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

@@ -2,6 +2,7 @@
 #include "tests/wan/roster/newcomers.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 TEST_CASE("a newcomer gets the state after a round, and is a member from the next sync") {
   auto table = without_c();

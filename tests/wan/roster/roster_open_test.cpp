@@ -1,7 +1,7 @@
 // Runs that sites may join whose names they do not know.
 #include "tests/wan/roster/crowd.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 using Catch::Contains;
@@ -133,4 +133,4 @@ TEST_CASE("a coordinator without a state goes on with sites that the run does no
   CHECK(welcome.first_sites[1].profile == Json{{"of", "y"}});
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -4,6 +4,7 @@
 #include "wan/protocol/protocol.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

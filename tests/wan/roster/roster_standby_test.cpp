@@ -5,6 +5,7 @@
 #include "tests/wan/roster/crowd.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 TEST_CASE("coordinators have terms of their own") {
   std::set<int64_t> seen;

@@ -3,6 +3,7 @@
 #include "tests/wan/roster/crowd.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 using Catch::Matchers::Contains;
 
 TEST_CASE("when all members have come, a coordinator goes on with their run") {

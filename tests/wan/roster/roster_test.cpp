@@ -3,7 +3,7 @@
 #include "tests/wan/roster/table.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 TEST_CASE("sites wait for each other and are welcomed together") {
@@ -382,4 +382,4 @@ TEST_CASE("strangers are told that they are unknown and change nothing") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

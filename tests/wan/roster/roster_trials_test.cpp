@@ -1,7 +1,7 @@
 // Newcomers that fail before a sync is committed with them.
 #include "tests/wan/roster/newcomers.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 // Site c's new process is a member of generation 3, in whose first sync all exchange.
@@ -60,4 +60,4 @@ TEST_CASE("a run that paused before a newcomer failed in its first sync pauses a
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

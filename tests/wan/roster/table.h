@@ -7,7 +7,7 @@
 #include "tests/support/catch.h"
 #include "wan/roster/roster.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 inline Json run_of(const std::vector<std::string>& sites) {
   return {{"name", "test"}, {"sites", sites}, {"outer", {{"rounds", 10}}}};
@@ -115,4 +115,4 @@ using Names = std::vector<std::string>;
 
 inline const Names kAll = {"a", "b", "c"};
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -10,7 +10,7 @@
 #include "trainer/base/system/file.h"
 #include "wan/secure/certificates.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 using Catch::Contains;
@@ -123,4 +123,4 @@ TEST_CASE("a missing or damaged authority is refused by name") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

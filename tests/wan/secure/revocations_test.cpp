@@ -6,7 +6,7 @@
 #include "tests/wan/secure/sites.h"
 #include "wan/secure/certificates.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 std::string list_of(const KeyPair& authority, const std::vector<const X509*>& revoked) {
@@ -54,4 +54,4 @@ TEST_CASE("without a file the first list counts") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

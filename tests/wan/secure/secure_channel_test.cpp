@@ -13,7 +13,7 @@
 #include "wan/secure/key_folder.h"
 #include "wan/secure/secure_listener.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 using Catch::Contains;
@@ -163,4 +163,4 @@ TEST_CASE("credentials that the peers would refuse are refused at the start") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -9,7 +9,7 @@
 #include "tests/wan/secure/sites.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 using Catch::Contains;
@@ -184,4 +184,4 @@ TEST_CASE("of 500 connections held open, few are kept, and a site still gets in"
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

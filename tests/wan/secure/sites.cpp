@@ -4,7 +4,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -77,4 +77,4 @@ std::string visit(int port, const KeyPair* shown, int version) {
   return answer;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

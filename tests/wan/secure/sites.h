@@ -8,7 +8,7 @@
 
 #include "wan/secure/secure_channel.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 inline const SocketAddress kAnyPort{"127.0.0.1", 0};
 inline constexpr double kLong = 60;  // seconds, more than any wait takes
@@ -51,4 +51,4 @@ std::size_t receive_some(SecureChannel& channel, std::span<std::byte> bytes);
 // `version`, trusting everybody, and sends bytes. Returns all that the listener answered.
 std::string visit(int port, const KeyPair* shown, int version = TLS1_3_VERSION);
 
-}  // namespace farstep
+}  // namespace farstep::wan

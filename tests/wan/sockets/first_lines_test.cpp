@@ -8,7 +8,7 @@
 
 #include "tests/support/catch.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 constexpr double kPatienceSeconds = 30;
@@ -130,4 +130,4 @@ TEST_CASE("a process that can take no connection is told why") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -4,6 +4,7 @@
 #include "trainer/base/error.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 TEST_CASE("an address of this machine is taken as it is") {
   CHECK(resolve_address("127.0.0.1", "") == "127.0.0.1");

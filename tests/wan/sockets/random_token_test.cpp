@@ -6,7 +6,7 @@
 
 #include "tests/support/catch.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 TEST_CASE("tokens have 32 hexadecimal digits, and no two are equal") {
@@ -21,4 +21,4 @@ TEST_CASE("tokens have 32 hexadecimal digits, and no two are equal") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -6,7 +6,7 @@
 #include "tests/support/fake_clock.h"
 #include "tests/support/log_capture.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 int64_t lines_of(const std::string& text) {
@@ -74,4 +74,4 @@ TEST_CASE("a stranger's text is printed in printable characters and cut") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -9,6 +9,7 @@
 #include "trainer/base/error.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 // A loaded machine may hold up a thread for seconds. What fails does so at this limit; what works
@@ -302,4 +302,4 @@ TEST_CASE("a limited transfer takes its time") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

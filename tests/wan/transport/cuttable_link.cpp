@@ -6,7 +6,7 @@
 
 #include <array>
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -89,4 +89,4 @@ void CuttableLink::run() {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

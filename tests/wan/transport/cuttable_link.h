@@ -10,7 +10,7 @@
 #include "wan/sockets/tcp.h"
 #include "wan/sockets/waker.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class CuttableLink {
  public:
@@ -44,4 +44,4 @@ class CuttableLink {
   std::thread thread_;  // last: starts when all else is ready
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -11,7 +11,7 @@
 #include "tests/support/memory_store.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -114,4 +114,4 @@ std::vector<std::string> run_hosts(
   return reports;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

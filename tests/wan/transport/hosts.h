@@ -9,7 +9,7 @@
 
 #include "wan/transport/store.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 using Host = std::function<std::string(int rank, Store& store)>;
 
@@ -21,4 +21,4 @@ std::vector<std::string> run_hosts(
     int n, const Host& host, double store_seconds,
     const std::function<void(Store& store, const std::vector<pid_t>& pids)>& meanwhile = {});
 
-}  // namespace farstep
+}  // namespace farstep::wan

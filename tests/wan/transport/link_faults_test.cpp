@@ -5,7 +5,7 @@
 #include "tests/wan/transport/meshes.h"
 #include "tests/wan/transport/run_ranks.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 // A link that `site` has not made to `peer`.
@@ -115,4 +115,4 @@ TEST_CASE("faults of no peer, and what is no list of faults, are refused with th
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -4,6 +4,7 @@
 #include "tests/wan/transport/meshes.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

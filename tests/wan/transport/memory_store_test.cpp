@@ -5,6 +5,7 @@
 #include "trainer/base/error.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 TEST_CASE("a store delivers values to those who ask before and after they are put") {
   MemoryStore store(5);

@@ -4,6 +4,7 @@
 #include "tests/wan/transport/transport_contract.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 TEST_CASE("memory transport delivers every size between all ranks") {
   for (int n = 1; n <= 8; ++n) {

@@ -4,7 +4,7 @@
 #include "tests/support/memory_transport.h"
 #include "tests/wan/transport/run_ranks.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 std::vector<std::string> site_names(int n) {
   std::vector<std::string> names;
@@ -46,4 +46,4 @@ std::vector<std::byte> pattern(int from, int to, std::size_t bytes, int salt) {
   return content;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -10,7 +10,7 @@
 #include "wan/transport/gloo/gloo_transport.h"
 #include "wan/transport/transport.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 using Transports = std::vector<std::unique_ptr<Transport>>;
 
@@ -37,4 +37,4 @@ std::string peer_error(Action action) {
   return "";
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -10,6 +10,7 @@
 #include "wan/sockets/tcp.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

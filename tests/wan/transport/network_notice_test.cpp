@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 using Catch::Contains;
 
@@ -36,4 +36,4 @@ TEST_CASE("a network notice without a valid port for every site is refused") {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace farstep {
+namespace farstep::wan {
 
 // Results of fn(0) .. fn(n - 1), each run on a thread of its own. Waits for all of them, then
 // rethrows the exception of the lowest rank that threw. Catch2's assertions are not thread-safe:
@@ -27,4 +27,4 @@ auto run_ranks(int n, Function fn) {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

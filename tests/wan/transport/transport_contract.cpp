@@ -7,7 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/wan/transport/run_ranks.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -202,4 +202,4 @@ void check_size_mismatch(const MakeMesh& make) {
   CHECK(failed == std::vector<bool>{true, true});
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -5,7 +5,7 @@
 
 #include "tests/wan/transport/meshes.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 using MakeMesh = std::function<Transports(int n, double stall_seconds)>;
 
@@ -28,4 +28,4 @@ void check_given_up(const MakeMesh& make);
 // Sides that disagree on a message's size fail with an Error; nobody's process dies.
 void check_size_mismatch(const MakeMesh& make);
 
-}  // namespace farstep
+}  // namespace farstep::wan

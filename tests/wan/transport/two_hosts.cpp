@@ -7,7 +7,7 @@
 
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -63,4 +63,4 @@ std::string run_two_hosts(const Host& host) {
   return fmt::format("0: {}\n1: {}\n", said[0], said[1]);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -5,7 +5,7 @@
 
 #include "tests/wan/transport/hosts.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Why two hosts cannot be had here (they need root and iproute2), or "".
 std::string two_hosts_obstacle();
@@ -15,4 +15,4 @@ std::string two_hosts_obstacle();
 // 1>\n". The namespaces and the cable end with the processes.
 std::string run_two_hosts(const Host& host);
 
-}  // namespace farstep
+}  // namespace farstep::wan

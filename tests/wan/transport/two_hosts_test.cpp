@@ -8,6 +8,7 @@
 #include "wan/transport/network_check.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "tests/wan/tunnel/two_ends.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 using Catch::Contains;
@@ -113,4 +113,4 @@ TEST_CASE("a frame with a wrong field is refused by its header alone") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

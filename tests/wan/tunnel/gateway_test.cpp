@@ -16,7 +16,7 @@
 #include "trainer/base/system/file.h"
 #include "wan/secure/key_folder.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -292,4 +292,4 @@ TEST_CASE("who cannot be connected is named with the reason") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -8,7 +8,7 @@
 #include "tests/wan/transport/cuttable_link.h"
 #include "trainer/base/error.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 using Catch::Contains;
@@ -123,4 +123,4 @@ TEST_CASE(
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/wan/tunnel/two_ends.h"
 
-namespace farstep {
+namespace farstep::wan {
 namespace {
 
 using Catch::Contains;
@@ -279,4 +279,4 @@ TEST_CASE("an ack of frames that this connection has not carried is refused") {
 }
 
 }  // namespace
-}  // namespace farstep
+}  // namespace farstep::wan

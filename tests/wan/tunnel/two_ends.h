@@ -7,7 +7,7 @@
 
 #include "wan/tunnel/tunnel_end.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 using Bytes = std::vector<std::byte>;
 
@@ -72,4 +72,4 @@ inline Bytes bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

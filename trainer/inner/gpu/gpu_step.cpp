@@ -114,14 +114,16 @@ class KernelStep : public GpuStep {
     GpuEvent begin, end;
   };
 
-  static std::optional<GradientNoise> noise_of(const Step& step, const UpdateOutcome& outcome) {
+  static std::optional<heterogeneity::GradientNoise> noise_of(const Step& step,
+                                                              const UpdateOutcome& outcome) {
     if (step.first_part == step.examples || !outcome.taken) return std::nullopt;
     const auto examples = static_cast<double>(step.examples);
     const auto first = static_cast<double>(step.first_part);
     // The part's gradient was divided by the size of the whole batch.
     const double norm = outcome.part_norm * examples / first;
-    const MeanGradient part{first, norm * norm};
-    const MeanGradient whole{examples, outcome.gradient_norm * outcome.gradient_norm};
+    const heterogeneity::MeanGradient part{first, norm * norm};
+    const heterogeneity::MeanGradient whole{examples,
+                                            outcome.gradient_norm * outcome.gradient_norm};
     return noise_of_step({&part, 1}, whole, examples);
   }
 

@@ -30,8 +30,8 @@ class GpuStep {
     StepSettings settings;
     int64_t tokens = 0;  // targets of the batch
     UpdateOutcome update;
-    double seconds = 0;                  // on the GPU, from the step's beginning to its end
-    std::optional<GradientNoise> noise;  // nullopt for one micro-batch
+    double seconds = 0;  // on the GPU, from the step's beginning to its end
+    std::optional<heterogeneity::GradientNoise> noise;  // nullopt for one micro-batch
   };
 
   virtual ~GpuStep() = default;

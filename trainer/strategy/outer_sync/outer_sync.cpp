@@ -34,7 +34,7 @@ OuterSync::~OuterSync() {
   if (flight_) flight_->give_up.request_stop();
 }
 
-void OuterSync::retune(const SyncConfig& sync, std::span<const double> shares) {
+void OuterSync::retune(const outer_optimizer::SyncConfig& sync, std::span<const double> shares) {
   FARSTEP_CHECK(!flight_, "a sync is under way");
   // Connections were made once, for this exchange and these lanes.
   FARSTEP_CHECK(sync.exchange == sync_.exchange && sync.lanes == sync_.lanes,
@@ -46,7 +46,7 @@ void OuterSync::retune(const SyncConfig& sync, std::span<const double> shares) {
   apply_config();
 }
 
-void OuterSync::meet(const View& view, Exchanges& exchanges) {
+void OuterSync::meet(const View& view, outer_optimizer::Exchanges& exchanges) {
   FARSTEP_CHECK(!flight_, "a sync is under way");
   exchanges_ = &exchanges;
   // A sync may have found a newer view than the one of the round.
@@ -69,7 +69,7 @@ std::vector<double> OuterSync::shares() const {
 }
 
 void OuterSync::apply_config() {
-  codec_ = make_codec(sync_.codec);
+  codec_ = outer_optimizer::make_codec(sync_.codec);
   // The last fragment of equal_part is the largest.
   values_.resize(static_cast<std::size_t>(fragment_range(sync_.fragments - 1).size()));
   make_room_for_residuals();
@@ -85,7 +85,7 @@ void OuterSync::make_room_for_residuals() {
 }
 
 void OuterSync::keep_residuals() {
-  std::vector<Range> fragments, own;
+  std::vector<outer_optimizer::Range> fragments, own;
   for (int64_t fragment = 0; fragment < sync_.fragments; ++fragment) {
     const auto range = fragment_range(fragment);
     const auto part = partitions(range)[view_.self];
@@ -121,14 +121,15 @@ void OuterSync::restore(const OuterSyncState& state) {
   if (state.has_residuals) keep_residuals();
 }
 
-void OuterSync::require_fits(const SyncConfig& sync, std::span<const double> shares) const {
+void OuterSync::require_fits(const outer_optimizer::SyncConfig& sync,
+                             std::span<const double> shares) const {
   try {
     sync.validate({"strategy", "sync.tuning.sync"}, base_steps_);
   } catch (const ConfigError& error) {
     throw DataError(error.what());
   }
   if (shares.empty()) return;
-  if (const auto fault = fault_of_shares(shares, view_.size()); !fault.empty()) {
+  if (const auto fault = outer_optimizer::fault_of_shares(shares, view_.size()); !fault.empty()) {
     throw DataError("strategy.sync.tuning.shares: has " + fault);
   }
 }
@@ -137,16 +138,17 @@ void OuterSync::drop_spent_residuals() {
   if (!codec_->is_lossy()) residuals_.drop();
 }
 
-Range OuterSync::fragment_range(int64_t fragment) const {
-  return equal_part(std::ssize(outer_.theta_global()), static_cast<int>(fragment),
-                    static_cast<int>(sync_.fragments));
+outer_optimizer::Range OuterSync::fragment_range(int64_t fragment) const {
+  return outer_optimizer::equal_part(std::ssize(outer_.theta_global()), static_cast<int>(fragment),
+                                     static_cast<int>(sync_.fragments));
 }
 
 std::span<float> OuterSync::values(int64_t fragment) {
-  return part(values_, {0, fragment_range(fragment).size()});
+  return outer_optimizer::part(values_, {0, fragment_range(fragment).size()});
 }
 
-std::vector<Range> OuterSync::partitions(const Range& fragment) const {
+std::vector<outer_optimizer::Range> OuterSync::partitions(
+    const outer_optimizer::Range& fragment) const {
   std::vector<int64_t> borders;
   for (const auto& tensor : tensors_) borders.push_back(tensor.begin);
   auto parts = cut(fragment, sync_.partition, shares(), borders);
@@ -154,7 +156,7 @@ std::vector<Range> OuterSync::partitions(const Range& fragment) const {
   return parts;
 }
 
-void OuterSync::refuse_delta(const SyncId& id, int64_t index) const {
+void OuterSync::refuse_delta(const wan::SyncId& id, int64_t index) const {
   const auto after = std::ranges::upper_bound(tensors_, index, {}, &TensorStart::begin);
   throw DivergenceError(
       fmt::format("{}: the delta of {} is not finite at element {} of the model; it is not sent. A "
@@ -162,7 +164,7 @@ void OuterSync::refuse_delta(const SyncId& id, int64_t index) const {
                   text_of(id, sync_.fragments), std::prev(after)->name, index));
 }
 
-void OuterSync::send(const SyncId& id, const Contribution& contribution, Steps steps) {
+void OuterSync::send(const wan::SyncId& id, const wan::Contribution& contribution, Steps steps) {
   FARSTEP_CHECK(exchanges_, "no round has begun");
   FARSTEP_CHECK(!flight_, "a sync is under way");
   flight_.emplace(Flight{.id = id, .give_up = {}, .arrival = {}, .outcome = {}});
@@ -234,7 +236,7 @@ bool OuterSync::try_give_up() {
 
 // The sync follows DiLoCo (Douillard et al. 2023): delta, mean, Nesterov. Arrival and vote are
 // added, so that unequal theta_global is found at once instead of spoiling the mean.
-OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contribution,
+OuterSync::Arrival OuterSync::arrive(const wan::SyncId& id, const wan::Contribution& contribution,
                                      const Steps& steps, std::stop_token give_up) {
   const auto delta = values(id.fragment);
   steps.take_delta(delta);
@@ -250,8 +252,8 @@ OuterSync::Arrival OuterSync::arrive(const SyncId& id, const Contribution& contr
 
 // No state has changed when an exchange fails, and theta_local still has the delta. So the members
 // that are left do the same sync again.
-OuterSync::Outcome OuterSync::finish(const SyncId& id, std::optional<Go> go,
-                                     const Contribution& contribution, const Steps& steps,
+OuterSync::Outcome OuterSync::finish(const wan::SyncId& id, std::optional<wan::Go> go,
+                                     const wan::Contribution& contribution, const Steps& steps,
                                      const std::stop_token& give_up) {
   const double began = outside_.clock.now_seconds();
   while (go) {
@@ -269,7 +271,7 @@ OuterSync::Outcome OuterSync::finish(const SyncId& id, std::optional<Go> go,
   return {};
 }
 
-OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Steps& steps,
+OuterSync::Outcome OuterSync::exchange(const wan::SyncId& id, const wan::Go& go, const Steps& steps,
                                        const std::stop_token& give_up) {
   // Before the exchange, so that a failure changes no state.
   steps.check_plan(go);
@@ -283,7 +285,7 @@ OuterSync::Outcome OuterSync::exchange(const SyncId& id, const Go& go, const Ste
   }
   const auto range = fragment_range(id.fragment);
   const auto mean = values(id.fragment);
-  std::vector<Work> works;
+  std::vector<outer_optimizer::Work> works;
   for (const auto& sent : go.contributions) works.push_back(sent.work);
   const auto coefficients = averaging_coefficients(averaging_, works);
   exchanges_->among(view_).average({.generation = go.generation,

@@ -48,23 +48,23 @@ class OuterSync {
   // deadlines.
   ~OuterSync();
 
-  OuterOptimizer& outer() { return outer_; }
-  const OuterOptimizer& outer() const { return outer_; }
-  const SyncConfig& config() const { return sync_; }
+  outer_optimizer::OuterOptimizer& outer() { return outer_; }
+  const outer_optimizer::OuterOptimizer& outer() const { return outer_; }
+  const outer_optimizer::SyncConfig& config() const { return sync_; }
 
   // Does the part of Strategy::retune() that concerns one sync.
-  void retune(const SyncConfig& sync, std::span<const double> shares);
+  void retune(const outer_optimizer::SyncConfig& sync, std::span<const double> shares);
   // Makes the following syncs run over `exchanges`, which must outlive them: among the members of
   // `view`, or of a later view that a sync finds. No sync may be under way.
-  void meet(const View& view, Exchanges& exchanges);
+  void meet(const View& view, outer_optimizer::Exchanges& exchanges);
 
-  Range fragment_range(int64_t fragment) const;
+  outer_optimizer::Range fragment_range(int64_t fragment) const;
   // Returns a fragment's mean, after receive().
   std::span<float> values(int64_t fragment);
 
   // Throws DivergenceError: the delta is not finite at element `index` of the model. The message
   // names the tensor.
-  [[noreturn]] void refuse_delta(const SyncId& id, int64_t index) const;
+  [[noreturn]] void refuse_delta(const wan::SyncId& id, int64_t index) const;
 
   // The strategy's part of a sync, called by the worker.
   struct Steps {
@@ -72,12 +72,12 @@ class OuterSync {
     // this function.
     std::function<void(std::span<float> delta)> take_delta;
     // Throws if one of the sites did not train by the plan. Called when all have arrived.
-    std::function<void(const Go&)> check_plan = [](const auto&) {};
+    std::function<void(const wan::Go&)> check_plan = [](const auto&) {};
     // Called with the mean when the sync is committed.
     std::function<void(std::span<const float> mean)> apply_mean = [](auto) {};
   };
   // Begins a sync and sends `contribution` with it. No other sync may be under way.
-  void send(const SyncId& id, const Contribution& contribution, Steps steps);
+  void send(const wan::SyncId& id, const wan::Contribution& contribution, Steps steps);
   bool is_under_way() const { return flight_.has_value(); }
   // Waits in `round` for the sync under way. When it returns a record, the sync is committed at all
   // sites. Returns nullopt if a stop was requested before all sites had begun the sync. Throws the
@@ -97,18 +97,18 @@ class OuterSync {
 
  private:
   struct Arrival {
-    std::optional<Go> go;  // nullopt if the site gave up
+    std::optional<wan::Go> go;  // nullopt if the site gave up
     double seconds = 0;
   };
   struct Outcome {
-    std::optional<Go> go;  // that of the exchange that counts; nullopt if the site gave up
+    std::optional<wan::Go> go;  // that of the exchange that counts; nullopt if the site gave up
     double averaging_weight = 0;
     std::string theta_hash;
     double seconds = 0;
   };
   // The sync that the worker does.
   struct Flight {
-    SyncId id;
+    wan::SyncId id;
     std::stop_source give_up;
     std::shared_future<Arrival> arrival;
     std::future<Outcome> outcome;
@@ -117,32 +117,33 @@ class OuterSync {
   // Returns the members' shares of the reduction, by place.
   std::vector<double> shares() const;
   // Returns the range of a fragment that each member reduces, relative to the fragment's begin.
-  std::vector<Range> partitions(const Range& fragment) const;
-  void require_fits(const SyncConfig& sync, std::span<const double> shares) const;
+  std::vector<outer_optimizer::Range> partitions(const outer_optimizer::Range& fragment) const;
+  void require_fits(const outer_optimizer::SyncConfig& sync, std::span<const double> shares) const;
   void apply_config();
   void make_room_for_residuals();
   void keep_residuals();
 
   // Run on the worker.
-  Arrival arrive(const SyncId& id, const Contribution& contribution, const Steps& steps,
+  Arrival arrive(const wan::SyncId& id, const wan::Contribution& contribution, const Steps& steps,
                  std::stop_token give_up);
   // Exchanges and votes, once more in each new generation.
-  Outcome finish(const SyncId& id, std::optional<Go> go, const Contribution& contribution,
-                 const Steps& steps, const std::stop_token& give_up);
-  Outcome exchange(const SyncId& id, const Go& go, const Steps& steps,
+  Outcome finish(const wan::SyncId& id, std::optional<wan::Go> go,
+                 const wan::Contribution& contribution, const Steps& steps,
+                 const std::stop_token& give_up);
+  Outcome exchange(const wan::SyncId& id, const wan::Go& go, const Steps& steps,
                    const std::stop_token& give_up);
   void take_view(const View& view);
 
-  const AveragingRule averaging_;
+  const outer_optimizer::AveragingRule averaging_;
   const int64_t base_steps_;
   const std::vector<TensorStart> tensors_;
   const Surroundings outside_;
-  OuterOptimizer outer_;
+  outer_optimizer::OuterOptimizer outer_;
   View view_;  // the worker's while a sync is under way
-  Exchanges* exchanges_ = nullptr;
-  SyncConfig sync_;
+  outer_optimizer::Exchanges* exchanges_ = nullptr;
+  outer_optimizer::SyncConfig sync_;
   std::optional<SyncTuning> tuning_;  // as the latest retune() set it
-  std::unique_ptr<Codec> codec_;
+  std::unique_ptr<outer_optimizer::Codec> codec_;
   // Belong to the worker while a sync is under way, like theta_global and momentum.
   Residuals residuals_;
   std::vector<float> values_;  // the delta, then the mean

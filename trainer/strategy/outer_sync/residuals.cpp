@@ -8,13 +8,13 @@ namespace farstep {
 
 namespace {
 
-int64_t total(std::span<const Range> ranges) {
+int64_t total(std::span<const outer_optimizer::Range> ranges) {
   int64_t sum = 0;
   for (const auto& range : ranges) sum += range.size();
   return sum;
 }
 
-std::size_t largest(const std::vector<Range>& ranges) {
+std::size_t largest(const std::vector<outer_optimizer::Range>& ranges) {
   int64_t size = 0;
   for (const auto& range : ranges) size = std::max(size, range.size());
   return static_cast<std::size_t>(size);
@@ -23,14 +23,16 @@ std::size_t largest(const std::vector<Range>& ranges) {
 // Returns the values of the elements of `from`, in the layout of `to`. Elements that `from` lacks
 // are 0. Residuals of elements that another site now owns are lost: each is less than a rounding of
 // one mean.
-std::vector<float> moved(std::span<const float> values, const std::vector<Range>& from,
-                         const std::vector<Range>& to) {
+std::vector<float> moved(std::span<const float> values,
+                         const std::vector<outer_optimizer::Range>& from,
+                         const std::vector<outer_optimizer::Range>& to) {
   std::vector<float> result(static_cast<std::size_t>(total(to)));
   int64_t to_offset = 0;
   for (const auto& target : to) {
     int64_t from_offset = 0;
     for (const auto& source : from) {
-      const Range common{std::max(source.begin, target.begin), std::min(source.end, target.end)};
+      const outer_optimizer::Range common{std::max(source.begin, target.begin),
+                                          std::min(source.end, target.end)};
       if (common.size() > 0) {
         std::copy_n(values.begin() + from_offset + common.begin - source.begin, common.size(),
                     result.begin() + to_offset + common.begin - target.begin);
@@ -44,7 +46,8 @@ std::vector<float> moved(std::span<const float> values, const std::vector<Range>
 
 }  // namespace
 
-void Residuals::keep(std::vector<Range> fragments, std::vector<Range> own) {
+void Residuals::keep(std::vector<outer_optimizer::Range> fragments,
+                     std::vector<outer_optimizer::Range> own) {
   // In the model's order for any number of fragments, so only the residuals of means must be moved.
   of_deltas_.resize(static_cast<std::size_t>(total(fragments)));
   next_of_deltas_.resize(largest(fragments));
@@ -60,13 +63,14 @@ void Residuals::drop() {
 
 void Residuals::add_to_delta(int64_t fragment, std::span<float> delta) const {
   if (empty()) return;
-  const auto left = part(std::span(of_deltas_), fragments_[static_cast<std::size_t>(fragment)]);
+  const auto left =
+      outer_optimizer::part(std::span(of_deltas_), fragments_[static_cast<std::size_t>(fragment)]);
   for (std::size_t k = 0; k < delta.size(); ++k) delta[k] += left[k];
 }
 
 // New residuals are written beside the old ones. If the exchange fails the old ones are still
 // there, and the sync can be repeated from the delta.
-ResidualSpans Residuals::next(int64_t fragment) {
+outer_optimizer::ResidualSpans Residuals::next(int64_t fragment) {
   if (empty()) return {};
   const auto size = fragments_[static_cast<std::size_t>(fragment)].size();
   const auto of_mean = left_of_mean(fragment);
@@ -78,7 +82,8 @@ ResidualSpans Residuals::next(int64_t fragment) {
 
 void Residuals::commit(int64_t fragment) {
   if (empty()) return;
-  const auto left = part(of_deltas_, fragments_[static_cast<std::size_t>(fragment)]);
+  const auto left =
+      outer_optimizer::part(of_deltas_, fragments_[static_cast<std::size_t>(fragment)]);
   std::copy_n(next_of_deltas_.begin(), left.size(), left.begin());
   const auto of_mean = left_of_mean(fragment);
   std::copy_n(next_of_means_.begin(), of_mean.size(), of_mean.begin());
@@ -87,7 +92,7 @@ void Residuals::commit(int64_t fragment) {
 std::span<float> Residuals::left_of_mean(int64_t fragment) {
   const auto index = static_cast<std::size_t>(fragment);
   const int64_t begin = total(std::span(own_).first(index));
-  return part(of_means_, {begin, begin + own_[index].size()});
+  return outer_optimizer::part(of_means_, {begin, begin + own_[index].size()});
 }
 
 void Residuals::add_to(NamedBuffers& buffers) {

@@ -23,14 +23,14 @@ class Residuals {
   // Keeps residuals from here on, for a model that is synced in `fragments`. `own` are the ranges
   // whose means this site encodes, by fragment. Present residuals stay; those of means stay where
   // this site still encodes the mean.
-  void keep(std::vector<Range> fragments, std::vector<Range> own);
+  void keep(std::vector<outer_optimizer::Range> fragments, std::vector<outer_optimizer::Range> own);
   // Drops all residuals.
   void drop();
 
   // Adds the fragment's residual to its `delta` before encoding.
   void add_to_delta(int64_t fragment, std::span<float> delta) const;
   // Returns the buffers for the residuals that the exchange leaves; empty without error feedback.
-  ResidualSpans next(int64_t fragment);
+  outer_optimizer::ResidualSpans next(int64_t fragment);
   // Replaces the fragment's residuals by those of its sync, which is committed.
   void commit(int64_t fragment);
 
@@ -40,7 +40,7 @@ class Residuals {
  private:
   std::span<float> left_of_mean(int64_t fragment);
 
-  std::vector<Range> fragments_, own_;
+  std::vector<outer_optimizer::Range> fragments_, own_;
   std::vector<float> of_deltas_, next_of_deltas_;
   std::vector<float> of_means_, next_of_means_;  // own_'s elements one after the other
 };

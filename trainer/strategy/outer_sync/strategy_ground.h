@@ -23,8 +23,8 @@ struct TensorStart {
 
 // The settings of a strategy.
 struct StrategySettings {
-  OuterConfig outer;
-  SyncConfig sync;
+  outer_optimizer::OuterConfig outer;
+  outer_optimizer::SyncConfig sync;
   int64_t base_steps = 1;    // steps of a round, the unit of sync.delay_steps
   int64_t bucket_bytes = 0;  // of a gradient that is summed during backward
 };
@@ -37,7 +37,7 @@ struct StartValues {
 
 // The objects that a strategy uses; all of them must outlive it.
 struct Surroundings {
-  Rendezvous& rendezvous;
+  wan::Rendezvous& rendezvous;
   Recorder& recorder;
   const Clock& clock;
   // Returns when nobody reads the strategy's state any more: when the site's newest checkpoint is

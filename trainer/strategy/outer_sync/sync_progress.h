@@ -20,7 +20,7 @@ inline constexpr int64_t kMostSyncs = int64_t{1} << 53;
 
 // Settings of the syncs that differ from the run's config after a retune.
 struct SyncTuning {
-  SyncConfig sync;
+  outer_optimizer::SyncConfig sync;
   std::vector<double> shares;
 
   template <typename Visitor>
@@ -51,9 +51,10 @@ struct OuterSyncState {
 struct SyncProgress {
   int64_t syncs_done = 0;
   int64_t fragments_applied = 0;
-  std::vector<Work> work = {};  // by fragment: in theta_local, not yet in theta_global
+  std::vector<outer_optimizer::Work> work =
+      {};  // by fragment: in theta_local, not yet in theta_global
   bool is_mixed = false;
-  std::optional<Contribution> sent = {};
+  std::optional<wan::Contribution> sent = {};
   std::optional<SyncRecord> received = {};
   OuterSyncState sync = {};
 
@@ -75,10 +76,10 @@ struct SyncProgress {
 // Progress of syncs that end in the round after.
 struct EagerProgress {
   int64_t syncs_done = 0;
-  Work work = {};
+  outer_optimizer::Work work = {};
   double coefficient = 1;
   int64_t sent_round = 0;
-  std::optional<Contribution> sent = {};
+  std::optional<wan::Contribution> sent = {};
   std::optional<SyncRecord> received = {};
   OuterSyncState sync = {};
 
@@ -100,7 +101,7 @@ struct EagerProgress {
 // Progress of a strategy whose every step is a sync.
 struct StepProgress {
   int64_t syncs_done = 0;
-  Work work = {};
+  outer_optimizer::Work work = {};
 
   template <typename Visitor>
   void fields(Visitor&& visit) {

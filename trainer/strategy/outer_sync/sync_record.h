@@ -11,18 +11,18 @@ namespace farstep {
 
 // A committed sync.
 struct SyncRecord {
-  SyncId id;
+  wan::SyncId id;
   int64_t generation = 0;
-  std::vector<std::string> members;      // of that generation: the sites that took part
-  std::vector<Newcomer> newcomers = {};  // that get the state after it
-  double averaging_weight = 0;           // of this site's delta
+  std::vector<std::string> members;           // of that generation: the sites that took part
+  std::vector<wan::Newcomer> newcomers = {};  // that get the state after it
+  double averaging_weight = 0;                // of this site's delta
   // The hash that the sites voted on. With a round's last fragment it covers all of theta_global.
   std::string theta_hash;
   // The time from this site's delta until all sites had theirs, and from then until the commit.
   double wait_seconds = 0, wan_seconds = 0;
   // The parts of these times that training did not hide.
   double exposed_wait_seconds = 0, exposed_wan_seconds = 0;
-  std::vector<Contribution> contributions;  // of the members, in their order
+  std::vector<wan::Contribution> contributions;  // of the members, in their order
 
   template <typename Visitor>
   void fields(Visitor&& visit) {

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -42,8 +42,8 @@ ChosenPort::~ChosenPort() {
   chosen_port = 0;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan
 
 extern "C" int bind(int fd, const sockaddr* address, socklen_t length) noexcept {
-  return farstep::bind_to_chosen_port(fd, address, length);
+  return farstep::wan::bind_to_chosen_port(fd, address, length);
 }

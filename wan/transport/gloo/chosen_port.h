@@ -5,7 +5,7 @@
 // port 0 gets the chosen port. All other calls pass through unchanged.
 #pragma once
 
-namespace farstep {
+namespace farstep::wan {
 
 class ChosenPort {
  public:
@@ -17,4 +17,4 @@ class ChosenPort {
   ChosenPort& operator=(const ChosenPort&) = delete;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

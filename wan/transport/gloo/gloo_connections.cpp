@@ -17,7 +17,7 @@
 
 #include "wan/transport/gloo/chosen_port.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -365,4 +365,4 @@ std::string GlooConnections::key(int from, int to) const {
   return fmt::format("gloo/{}/{}/{}", mesh_.generation, from, to);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

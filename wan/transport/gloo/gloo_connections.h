@@ -27,7 +27,7 @@
 #include "wan/transport/store.h"
 #include "wan/transport/transport.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Returns at least one millisecond, because Gloo reads 0 as "for ever" in some places, and at most
 // 1e9 seconds, because Gloo adds it to a clock that counts nanoseconds.
@@ -126,4 +126,4 @@ class GlooConnections {
   double observed_seconds_ = 0;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

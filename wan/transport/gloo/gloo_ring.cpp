@@ -13,14 +13,14 @@
 
 #include "wan/transport/gloo/gloo_connections.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
 // Gives Gloo's rendezvous our store, with keys of this generation.
 class RendezvousStore : public gloo::rendezvous::Store {
  public:
-  RendezvousStore(farstep::Store& store, uint64_t generation)
+  RendezvousStore(wan::Store& store, uint64_t generation)
       : store_(store), prefix_(fmt::format("ring/{}/", generation)) {}
   void set(const std::string& key, const std::vector<char>& data) override {
     store_.put(prefix_ + key, {data.begin(), data.end()});
@@ -38,7 +38,7 @@ class RendezvousStore : public gloo::rendezvous::Store {
   }
 
  private:
-  farstep::Store& store_;
+  wan::Store& store_;
   const std::string prefix_;
 };
 
@@ -140,4 +140,4 @@ void GlooRing::run(Operation operation) {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

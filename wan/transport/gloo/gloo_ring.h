@@ -20,7 +20,7 @@ class AllreduceOptions;
 class Context;
 }  // namespace gloo
 
-namespace farstep {
+namespace farstep::wan {
 
 class GlooRing {
  public:
@@ -55,4 +55,4 @@ class GlooRing {
   uint32_t num_operations_ = 0;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -9,7 +9,7 @@
 #include "trainer/base/mix.h"
 #include "wan/transport/gloo/gloo_connections.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -213,4 +213,4 @@ LinkState GlooTransport::link(int peer) const {
   return connections_->link(peer);
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -16,7 +16,7 @@
 #include "wan/transport/store.h"
 #include "wan/transport/transport.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class GlooConnections;
 
@@ -50,4 +50,4 @@ class GlooTransport : public Transport {
   const double stall_seconds_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -3,7 +3,7 @@
 // it is: they grow only where a queue stands.
 #include "wan/transport/gloo/loss_watch.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -44,4 +44,4 @@ bool LossWatch::is_lossy(const LineSample& sample) {
   return is_lossy;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -10,7 +10,7 @@
 
 #include "wan/sockets/line_sample.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 class LossWatch {
  public:
@@ -25,4 +25,4 @@ class LossWatch {
   double delivered_bytes_ = 0, retransmitted_bytes_ = 0, losses_ = 0;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

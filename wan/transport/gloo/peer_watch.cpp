@@ -9,7 +9,7 @@
 #include <exception>
 #include <utility>
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -85,4 +85,4 @@ void PeerWatch::say_farewell(int64_t lost) {
   }
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-namespace farstep {
+namespace farstep::wan {
 
 class PeerWatch {
  public:
@@ -56,4 +56,4 @@ class PeerWatch {
   std::thread thread_;
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

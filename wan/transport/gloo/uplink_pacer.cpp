@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace farstep {
+namespace farstep::wan {
 
 namespace {
 
@@ -102,4 +102,4 @@ bool UplinkPacer::learn() {
   return true;
 }
 
-}  // namespace farstep
+}  // namespace farstep::wan

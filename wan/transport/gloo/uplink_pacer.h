@@ -14,7 +14,7 @@
 
 #include "wan/sockets/line_sample.h"
 
-namespace farstep {
+namespace farstep::wan {
 
 // Bits of TCP payload a second, by peer.
 using Paces = std::map<int, double>;
@@ -56,4 +56,4 @@ class UplinkPacer {
   bool was_exception_ = false;  // the last busy time was far slower than the pace
 };
 
-}  // namespace farstep
+}  // namespace farstep::wan

@@ -56,8 +56,8 @@ TEST_CASE("a step on a GPU measures its first micro-batch against all of them") 
   Site site(true), part_alone(true), at_once(true);
   const auto result = site.step->run(batch, 3, 0.0);
   const double part_norm = part_alone.step->run(first, 3, 0.0).gradient_norm;
-  const MeanGradient part{3, part_norm * part_norm};
-  const MeanGradient whole{4, result.gradient_norm * result.gradient_norm};
+  const heterogeneity::MeanGradient part{3, part_norm * part_norm};
+  const heterogeneity::MeanGradient whole{4, result.gradient_norm * result.gradient_norm};
   REQUIRE(result.noise);
   const auto wanted = *noise_of_step({&part, 1}, whole, 4);
   CHECK(result.noise->examples == 4);

@@ -12,6 +12,7 @@
 #include "wan/transport/gloo/gloo_connections.h"
 
 using namespace farstep;
+using namespace farstep::wan;
 
 namespace {
 
