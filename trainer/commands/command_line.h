@@ -1,7 +1,7 @@
 // Reads command-line options by the same field lists as config files. A field `train_vocabulary` is
-// the option --train-vocabulary. A bool is a flag, and a vector takes many values. An enum with an
-// overload `value_without_text`, found by argument-dependent lookup, is a flag too: --resume stands
-// for that value, and --resume=auto for the one named so.
+// the option --train-vocabulary. A bool is a flag, and a vector takes many values. An enum with a
+// specialisation of kValueWithoutText is a flag too: --resume stands for that value, and
+// --resume=auto for the one named so.
 //
 // The strict JSON reader reads the values, so it alone checks types, ranges and names.
 #pragma once
@@ -15,12 +15,13 @@
 
 namespace farstep {
 
+template <NamedEnum T>
+inline constexpr std::optional<T> kValueWithoutText;
+
 namespace detail {
 
 template <typename T>
-concept FlagOfNames = NamedEnum<T> && requires(T value) {
-  { value_without_text(value) } -> std::same_as<T>;
-};
+concept FlagOfNames = NamedEnum<T> &&(kValueWithoutText<T> != std::nullopt);
 
 struct Option {
   std::string field;
@@ -58,7 +59,7 @@ class OptionLister {
     }
     options_.push_back({.field = name, .help = std::move(help)});
     if constexpr (FlagOfNames<T>) {
-      options_.back().value_without_text = name_of(value_without_text(value));
+      options_.back().value_without_text = name_of(*kValueWithoutText<T>);
     }
   }
 

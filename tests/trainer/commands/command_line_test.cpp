@@ -19,9 +19,12 @@ constexpr std::array<std::string_view, 3> kDepths{"none", "shallow", "deep"};
 std::span<const std::string_view> enum_names(Depth) {
   return kDepths;
 }
-Depth value_without_text(Depth) {
-  return Depth::kShallow;
-}
+}  // namespace
+
+template <>
+inline constexpr std::optional<Depth> farstep::kValueWithoutText<Depth> = Depth::kShallow;
+
+namespace {
 
 struct Options {
   std::string folder;
