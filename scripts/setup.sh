@@ -27,7 +27,7 @@ cd "$(dirname "$0")/.."
 packages=(g++ cmake ninja-build ccache git pkg-config python3 python3-pip unzip ca-certificates
   libgloo-dev libzmq3-dev cppzmq-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libmicrohttpd-dev
   libsentencepiece-dev libpcre2-dev libutf8proc-dev libssl-dev libxxhash-dev libzstd-dev zlib1g-dev zstd dpkg-dev file)
-[ -n "$tests" ] && packages+=(catch2 iproute2 clang faketime nftables openssh-client
+[ -n "$tests" ] && packages+=(catch2 iproute2 clang lld faketime nftables openssh-client
   systemd-container)
 
 install_system_packages "${packages[@]}"
@@ -40,9 +40,10 @@ for package in clang-format-14 libclang-rt-dev dataset-fashion-mnist chromium-he
   fi
 done
 [ -z "$tests" ] || unpack_prometheus
-# A test logs in to a machine by ssh. Where systemd runs, the package would start a server for others.
+# A test logs in to a machine by ssh, and one has a Slurm of its own. Where systemd runs, the packages
+# would start servers for others.
 if [ -n "$tests" ] && [ ! -d /run/systemd/system ]; then
-  install_system_packages openssh-server
+  install_system_packages openssh-server slurmctld slurmd slurm-client munge
 fi
 install_libtorch
 if wants_gpu; then advise_on_gpu; fi

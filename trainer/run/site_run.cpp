@@ -271,7 +271,7 @@ int SiteRun::train(const std::stop_token& stop) {
   try {
     if (peers_->is_newcomer() && !join_round(stop)) {
       // Its checkpoint is the one that it came with.
-      leave(Outcome::kInterrupted, "interrupted");
+      leave(Outcome::kInterrupted, "");
       return kExitInterrupted;
     }
     const auto& deadlines = config_.deadlines;
@@ -284,7 +284,7 @@ int SiteRun::train(const std::stop_token& stop) {
       return 0;
     }
     save_now();
-    leave(Outcome::kInterrupted, "interrupted");
+    leave(Outcome::kInterrupted, "");
     return kExitInterrupted;
   } catch (const PeerError& error) {
     // A lost peer leaves this site's state whole, even in the middle of a round.

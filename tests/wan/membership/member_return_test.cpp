@@ -210,7 +210,7 @@ TEST_CASE("a coordinator forgets its run when a member tells it of a newer one")
   site.socket.send({encode(SiteMessage(HeartbeatMessage{0, 0, 0, "", 1, 9}))});
   CHECK(std::holds_alternative<UnknownSiteMessage>(
       decode_coordinator_message(site.receive().front())));
-  while (coordinator.serves_run()) CHECK_FALSE(coordinator.wait_until_over(1));
+  wait_until_it_stands_by(coordinator);
 }
 
 TEST_CASE("a site that starts again still knows the newest term") {

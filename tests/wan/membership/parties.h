@@ -10,6 +10,7 @@
 
 #include "tests/wan/transport/run_ranks.h"
 #include "trainer/base/clock.h"
+#include "trainer/base/error.h"
 #include "wan/membership/coordinator.h"
 #include "wan/membership/member.h"
 
@@ -66,6 +67,13 @@ std::string error_of(Call call) {
 
 inline std::string name_of_site(int i) {
   return "s" + std::to_string(i);
+}
+
+// A coordinator hears of a newer one by a later message than the sites do.
+inline void wait_until_it_stands_by(Coordinator& coordinator) {
+  while (coordinator.serves_run()) {
+    if (coordinator.wait_until_over(0.01)) throw InternalError("the run is over");
+  }
 }
 
 // A coordinator with members that have joined and learnt the deadlines from the run.
