@@ -65,7 +65,7 @@ class Quality(ClusterTest):
         """bf16 computes the same model, and the likeliest token alone is what temperature 0 takes."""
         likeliest = self.text_of("--prompt", CONTEXT, "--temperature", 0)
         self.assertEqual(self.text_of("--prompt", CONTEXT, "--top-p", 1e-6), likeliest)
-        fp32, bf16 = (self.score("--compute", kind)["loss"] for kind in ("fp32", "bf16"))
+        fp32, bf16 = (self.score("--windows", 64, "--compute", kind)["loss"] for kind in ("fp32", "bf16"))
         self.assertAlmostEqual(fp32, bf16, delta=0.02)
         self.assertTrue(self.text_of("--prompt", CONTEXT, "--compute", "bf16").startswith(CONTEXT))
 
@@ -82,7 +82,7 @@ class Quality(ClusterTest):
             own = farstep("evaluate", self.site, "--json", "--text", file)
             self.assert_success(own)
             self.assertEqual(json.loads(own.stdout), found)
-        shards = self.score()
+        shards = self.score("--windows", 64)
         self.assertEqual(shards["sequence_length"], 32)
         self.assertGreater(shards["bits_per_byte"], 0.5)
         self.assertLess(shards["bits_per_byte"], 8)

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import signal
 import socket
 import ssl
 import time
@@ -112,7 +113,7 @@ class Refusals(ClusterTest):
 
     def test_strangers_learn_and_disturb_nothing(self):
         """Plain bytes, no certificate, another authority's, connections held open: training goes on."""
-        cluster = Cluster(self.folder, 2, RUN | {"outer": {"rounds": 400}}, secure=True)
+        cluster = Cluster(self.folder, 2, RUN | {"outer": {"rounds": 100_000}}, secure=True)
         port = int(cluster.endpoint.rsplit(":", 1)[1])
         other = self.folder / "other"
         self.assertEqual(
@@ -134,8 +135,12 @@ class Refusals(ClusterTest):
                         pass  # at most a TLS alert, then the end
         known = cluster.folder / "keys" / "sites" / "node2"
         self.assertIn(b"farstep", visit(port, known / "site.crt", known / "site.key"))
+        rounds = len(by_event(cluster, "node2", "round"))
+        wait_until(lambda: len(by_event(cluster, "node2", "round")) >= rounds + 2, 60, "two rounds more")
+        for process in started.values():
+            process.send_signal(signal.SIGINT)
         for name, process in started.items():
-            self.assertEqual(process.wait(timeout=120), 0, cluster.log(name))
+            self.assertEqual(process.wait(timeout=120), 130, cluster.log(name))
             self.assertEqual(by_event(cluster, name, "view"), [])
         refused = [line for line in cluster.log("node1").splitlines() if "secure port:" in line]
         self.assertTrue(any("refused at the TLS handshake" in line for line in refused), refused)
