@@ -13,7 +13,7 @@ class Chaos(unittest.TestCase):
 
     def test_no_fault_spoils_the_run(self):
         """All checks of chaos.py hold, with fragments on their way and a lossy codec."""
-        self.assert_passes("--seconds", "45", "--seed", "1")
+        self.assert_passes("--seconds", "30", "--seed", "1")
 
     def test_no_fault_of_a_line_spoils_a_secure_run(self):
         """Lines that are dead or slow for seconds, or change bytes, beside all other faults."""
