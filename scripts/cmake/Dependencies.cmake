@@ -75,4 +75,7 @@ endif()
 farstep_precompiled(plain)
 if(FARSTEP_TESTS)
   farstep_precompiled(test LINK Catch2::Catch2 HEADERS "${PROJECT_SOURCE_DIR}/tests/support/catch.h")
+  if(FARSTEP_SANITIZE)
+    target_compile_options(farstep_test_pch PRIVATE -O0)  # as the tests
+  endif()
 endif()
