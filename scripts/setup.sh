@@ -27,7 +27,7 @@ cd "$(dirname "$0")/.."
 packages=(g++ cmake ninja-build ccache git pkg-config python3 python3-pip unzip ca-certificates
   libgloo-dev libzmq3-dev cppzmq-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libmicrohttpd-dev
   libsentencepiece-dev libpcre2-dev libutf8proc-dev libssl-dev libxxhash-dev libzstd-dev zlib1g-dev zstd dpkg-dev file)
-[ -n "$tests" ] && packages+=(catch2 iproute2 clang lld faketime nftables openssh-client
+[ -n "$tests" ] && packages+=(catch2 iproute2 clang faketime nftables openssh-client
   systemd-container)
 
 install_system_packages "${packages[@]}"

@@ -26,9 +26,6 @@ function(farstep_library name)
   endif()
 endfunction()
 
-# LLVM's linker takes a fifth of the time of GNU's for a test program.
-find_program(FARSTEP_LLD ld.lld)
-
 # farstep_test(NAME SOURCES a_test.cpp ... DEPS layer ... [LINK ...] [LABELS fast] [TORCH] [THREADS]
 #              [GPU] [APART])
 #   One Catch2 program; every TEST_CASE becomes a CTest test with the label, one word: Catch2's
@@ -53,9 +50,6 @@ function(farstep_test name)
   farstep_link(${name} PRIVATE "test_support;${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" test)
   # Catch2's assertions take twice as long to compile with -O3, and what is tested has its own objects.
   target_compile_options(${name} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Og>")
-  if(FARSTEP_LLD)
-    target_link_options(${name} PRIVATE -fuse-ld=lld)
-  endif()
   if(FARSTEP_SANITIZE)
     # As much again: a sanitizer's checks go into each assertion.
     target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-O0>")
