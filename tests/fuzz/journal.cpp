@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   accept_or_refuse([&] { journal_state(input, run, "journal"); });
   accept_or_refuse([&] {
     const auto body = input.substr(std::min(input.find('\n'), size - 1) + 1);
-    const auto state = journal_state(checked_journal(body), run, "journal");
+    const auto state = journal_state(wan::checked_journal(body), run, "journal");
     wan::Roster roster(run, wan::Deadlines{}, state, 0);
     // What it goes on with is what it would write.
     journal_state(journal_text(roster.state(), run), run, "journal");

@@ -16,11 +16,11 @@ using namespace farstep;
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   const auto input = text_of(data, size);
   accept_or_refuse([&] {
-    const auto notice = read_network_notice(std::string(input), 2);
+    const auto notice = wan::read_network_notice(std::string(input), 2);
     if (notice.failure.empty()) wan::SocketAddress(notice.address, notice.ports.at(1));
   });
   accept_or_refuse([&] {
-    for (const auto& fault : read_link_faults(std::string(input), 0, 3)) {
+    for (const auto& fault : wan::read_link_faults(std::string(input), 0, 3)) {
       FARSTEP_CHECK(fault.peer == 1 || fault.peer == 2, "peer {}", fault.peer);
     }
   });

@@ -115,12 +115,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
       const auto connection = sender.connection();
       // As a message comes in: what the decoder refuses never reaches the roster.
       accept_or_refuse([&] {
-        const auto message = decode_site_message(encode(sender.message()));
+        const auto message = wan::decode_site_message(encode(sender.message()));
         outgoing = roster->receive(connection, message, now_seconds);
       });
     }
     // Whatever the roster answers, a site can read.
-    for (const auto& [connection, message] : outgoing) decode_coordinator_message(encode(message));
+    for (const auto& [connection, message] : outgoing)
+      wan::decode_coordinator_message(encode(message));
     static_cast<void>(roster->is_over());
   }
   return 0;

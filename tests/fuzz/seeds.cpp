@@ -113,10 +113,11 @@ void add_frames(Corpus& corpus) {
   const auto bytes_of = [](std::string_view text) { return std::as_bytes(std::span(text)); };
   std::string frames;
   for (const auto& frame :
-       {encode({wan::FrameKind::kOpen, 1, 0, bytes_of("gloo")}),
-        encode({wan::FrameKind::kData, 1, 1, bytes_of("some bytes")}), encode_credit(1, 2, 100),
-        encode({wan::FrameKind::kAck, 0, 1}), encode({wan::FrameKind::kKeepAlive}),
-        encode({wan::FrameKind::kFinish, 1, 3}), encode({wan::FrameKind::kReset, 2, 4})}) {
+       {wan::encode({wan::FrameKind::kOpen, 1, 0, bytes_of("gloo")}),
+        wan::encode({wan::FrameKind::kData, 1, 1, bytes_of("some bytes")}),
+        wan::encode_credit(1, 2, 100), wan::encode({wan::FrameKind::kAck, 0, 1}),
+        wan::encode({wan::FrameKind::kKeepAlive}), wan::encode({wan::FrameKind::kFinish, 1, 3}),
+        wan::encode({wan::FrameKind::kReset, 2, 4})}) {
     frames.append(reinterpret_cast<const char*>(frame.data()), frame.size());
   }
   corpus.add("tunnel", frames);

@@ -7,8 +7,8 @@ using namespace farstep;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   accept_or_refuse([&] {
-    const auto frame = encode(decode_site_message(std::string(text_of(data, size))));
-    FARSTEP_CHECK(encode(decode_site_message(frame)) == frame, "{}", frame);
+    const auto frame = encode(wan::decode_site_message(std::string(text_of(data, size))));
+    FARSTEP_CHECK(encode(wan::decode_site_message(frame)) == frame, "{}", frame);
   });
   return 0;
 }
