@@ -226,16 +226,20 @@ def check_ways(source: Path) -> list[str]:
 
 
 def check_namespaces(source: Path) -> list[str]:
-    """Where a header opens a namespace of the project with something in it that is not its own."""
+    """Where a file puts more than declarations of classes into a namespace that is not its folder's."""
     library = source.parts[0]
     own = f"farstep::{library}" if library in OWN_LIBRARIES else "farstep"
+    others = tuple(f"farstep::{other}::" for other in OWN_LIBRARIES if other != library)
     found = []
     for number, line in enumerate(lines_of(source), 1):
         opened = OPENED.match(line)
-        if not opened or (opened.group(1) + "::").startswith(own + "::"):
+        if not opened:
+            continue
+        name = opened.group(1) + "::"
+        if name.startswith(own + "::") and not name.startswith(others):
             continue
         block = lines_of(source)[number:]
-        block = block[:next((end for end, text in enumerate(block) if text.startswith("}")), 0)]
+        block = block[:next((end for end, text in enumerate(block) if text.startswith("}")), len(block))]
         if not all(re.fullmatch(r"((class|struct) \w+;)?", text) for text in block):
             found.append(f"{source}:{number}: declares names in {opened.group(1)}: the folder's are in {own}")
     return found

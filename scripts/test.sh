@@ -22,24 +22,34 @@ fail_early() {
   exit 1
 }
 
-# end_builds: what still builds ends with this script, whatever ends it.
-builds=''
-end_builds() {
-  [ -z "$builds" ] || kill -- "-$builds" 2>/dev/null
+# start COMMAND...: begins it as a process group of its own, whose number is $!.
+groups=()
+start() {
+  set -m
+  "$@" &
+  set +m
+  groups+=("$!")
+}
+
+# end_all: what this script has started ends with it, whatever ends it.
+end_all() {
+  local group
+  for group in "${groups[@]}"; do kill -- "-$group" 2>/dev/null; done
   wait 2>/dev/null  # bash tells of an ended group after the last line else
   rm -f "$results/built"
 }
-trap end_builds EXIT
-trap 'exit 143' INT TERM
+trap end_all EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # build_preset PRESET: fails if it does not build; the text is in PRESET-build.txt.
 build_preset() {
   { cmake --preset "$1" -DFARSTEP_TESTS=ON && cmake --build --preset "$1"; } >"$results/$1-build.txt" 2>&1
 }
 
-# build_all: prints the name of each preset as soon as it is built, or "PRESET failed" and ends.
-# Most tests wait for each other and for timers. From the second preset on a build takes only the
-# processor time that they leave.
+# build_all: writes to the pipe `built` the name of each preset as soon as it is built, or "PRESET failed"
+# and ends. Most tests wait for each other and for timers. From the second preset on a build takes only
+# the processor time that they leave.
 build_all() {
   local preset
   for preset in "${presets[@]}"; do
@@ -47,17 +57,23 @@ build_all() {
     printf '%s\n' "$preset"
     chrt --idle --pid 0 "$BASHPID" 2>/dev/null || renice -n 19 "$BASHPID" >/dev/null
   done
+} >"$results/built"
+
+set_up_oracles() {
+  scripts/setup.sh --oracles >"$results/oracles.txt" 2>&1
+}
+
+# run_tests PRESET: what fails is counted at the end.
+run_tests() {
+  ctest --preset "$1" --repeat until-pass:2 2>&1 3<&- | tee "$results/$1.log"
 }
 
 scripts/setup.sh --tests || fail_early "set-up failed"
 # Tests on the release build need PyTorch, the build does not. FARSTEP_ORACLES=off leaves it out.
-scripts/setup.sh --oracles >"$results/oracles.txt" 2>&1 &
+start set_up_oracles
 oracles=$!
 mkfifo "$results/built"
-set -m  # the builds are a process group, and end as one
-build_all >"$results/built" &
-builds=$!
-set +m
+start build_all
 num_tested=0
 while read -r preset state <&3; do
   [ -z "$state" ] || { tail -n 60 "$results/$preset-build.txt"; fail_early "the $preset build failed"; }
@@ -67,8 +83,8 @@ while read -r preset state <&3; do
   fi
   num_tested=$((num_tested + 1))
   printf '\n== %s: tests\n' "$preset"
-  # What fails is counted below.
-  ctest --preset "$preset" --repeat until-pass:2 2>&1 3<&- | tee "$results/$preset.log"
+  start run_tests "$preset"
+  wait "$!"  # a signal ends it, unlike a command in the foreground
 done 3<"$results/built"
 [ "$num_tested" = "${#presets[@]}" ] || fail_early "the builds ended after $num_tested presets"
 

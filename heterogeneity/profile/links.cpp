@@ -23,12 +23,12 @@ constexpr int64_t kFirstBurstBytes = 64 * 1024;
 // So a tenth is missing at most. A rate that falls by more shows a loss in this transfer, not the
 // line's rate.
 constexpr double kSettledGrowth = 1.1;
+constexpr double kPingSeconds = 5;  // for the pings of one direction on a slow link
 
 // Whether neither of two rates is much above the other.
 bool are_alike(double a, double b) {
   return a < kSettledGrowth * b && b < kSettledGrowth * a;
 }
-constexpr double kPingSeconds = 5;  // for the pings of one direction on a slow link
 
 enum Phase : uint32_t { kPing, kPong, kSize, kBurst, kAck, kTurn };
 
@@ -116,8 +116,9 @@ class PairProbe {
       if (has_settled || sent_bytes + 2 * bytes > probe_.most_bytes ||
           spent_seconds + 2 * seconds > probe_.most_seconds()) {
         announce(0);
-        // At a limit all rates are lower bounds, so the best one says most.
-        return has_settled ? rate : std::max(rate, best_rate);
+        // At a limit the best of the long transfers says most: slow start and losses only lower a
+        // rate. A short one may be held by the line's buffers, and counts if there is no other.
+        return has_settled || best_rate == 0 ? rate : best_rate;
       }
       rate_before = rate;
       bytes *= 2;

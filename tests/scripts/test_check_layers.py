@@ -69,6 +69,10 @@ class CheckLayers(unittest.TestCase):
         found = self.violations("wan/sockets/tcp.h")
         self.assertEqual(len(found), 1)
         self.assertIn("wan/sockets/tcp.h:5: declares names in farstep: the folder's are in farstep::wan", found[0])
+        other = self.folder / "trainer/run/site.h"
+        other.parent.mkdir(parents=True)
+        other.write_text("#pragma once\nnamespace farstep::wan {\nint f();\n", encoding="utf-8")
+        self.assertIn("the folder's are in farstep", self.violations("trainer/run/site.h")[0])
 
     def test_libtorch_is_seen_in_few_folders(self):
         """The rounds are not among them."""

@@ -1,6 +1,9 @@
 """How scripts/test.sh builds, tests and counts, with programs that stand in for CMake and CTest."""
 
+import os
 import shutil
+import signal
+import subprocess
 import tempfile
 import time
 import unittest
@@ -18,9 +21,18 @@ echo "compiling $preset"
 [ "$preset" != "${HANGING:-}" ] || { sleep 600 & echo $! >"$(dirname "$0")/hanging.txt"; wait; }
 """
 CTEST = """
+[ "$2" != "${HANGING_TESTS:-}" ] || { sleep 600 & echo $! >"$(dirname "$0")/hanging.txt"; wait; }
 [ "$2" = asan ] && echo '50% tests passed, 1 tests failed out of 2' && exit 8
 echo '100% tests passed, 0 tests failed out of 3'
 """
+
+
+def is_alive(number: int) -> bool:
+    """Whether the process has not ended. One that nobody has asked how it ended has."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text(encoding="utf-8").split()[2] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 class TestScript(unittest.TestCase):
@@ -68,17 +80,36 @@ class TestScript(unittest.TestCase):
     def test_a_failure_ends_what_still_builds(self):
         # The release build tells that it is done; oracles fail while the next one hangs.
         self.set_up('[ "$1" = --tests ] && exit 0\n'
-                    "until [ -e programs/hanging.txt ]; do sleep 0.05; done\n"
+                    "timeout 60 sh -c 'until [ -s programs/hanging.txt ]; do sleep 0.05; done'\n"
                     "echo 'no network'; exit 1")
         status, lines = self.run_tests(HANGING="asan")
         self.assertEqual(lines[-3:], ["no network", "set-up of the oracles failed",
                                       "0 passed, 1 failed"])
         self.assertEqual(status, 1)
-        # It is told to end, and does so a moment later.
-        state = Path("/proc") / self.programs.take_lines("hanging.txt")[0] / "stat"
+        self.assert_ended()
+
+    def test_a_signal_ends_builds_and_tests(self):
+        hanging = self.programs.folder / "hanging.txt"
+        environment = {"PATH": f"{self.programs.folder}:/usr/bin:/bin", "HANGING_TESTS": "release"}
+        with subprocess.Popen(["scripts/test.sh"], cwd=self.tree, env=environment,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as script:
+            self.addCleanup(script.kill)
+            deadline = time.monotonic() + 60
+            while not (hanging.exists() and hanging.read_text(encoding="utf-8")):
+                self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.02)  # a pause between two looks at another process's file
+            script.terminate()
+            self.assertEqual(script.wait(timeout=60), 143)
+        self.assert_ended()
+
+    def assert_ended(self):
+        """What hung is told to end, and does so a moment later."""
+        number = int(self.programs.take_lines("hanging.txt")[0])
         deadline = time.monotonic() + 60
-        while state.exists() and state.read_text(encoding="utf-8").split()[2] != "Z":
-            self.assertLess(time.monotonic(), deadline)
+        while is_alive(number):
+            if time.monotonic() > deadline:
+                os.kill(number, signal.SIGKILL)
+                self.fail("it hangs still")
             time.sleep(0.02)  # a pause between two looks at another process
 
     def test_failed_set_up_is_the_end(self):

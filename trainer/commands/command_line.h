@@ -15,13 +15,17 @@
 
 namespace farstep {
 
+// What an option of this type means if it stands alone; none: it needs a text.
 template <NamedEnum T>
 inline constexpr std::optional<T> kValueWithoutText;
 
 namespace detail {
 
 template <typename T>
-concept FlagOfNames = NamedEnum<T> &&(kValueWithoutText<T> != std::nullopt);
+concept FlagOfNames = requires {
+  requires kValueWithoutText<T>
+  != std::nullopt;
+};
 
 struct Option {
   std::string field;

@@ -96,8 +96,9 @@ int tokenize_command(const Arguments& arguments) {
   const auto bytes = static_cast<double>(result.train.bytes + result.validation.bytes -
                                          (begin ? begin->progress.bytes : 0));
   bar.finish(fmt::format(
-      "{} files, vocabulary {}, {} training and {} validation tokens in {}{}{}", result.files,
-      result.vocabulary, result.train.tokens, result.validation.tokens, options->output,
+      "{} file{}, vocabulary {}, {} training and {} validation tokens in {}{}{}", result.files,
+      result.files == 1 ? "" : "s", result.vocabulary, result.train.tokens,
+      result.validation.tokens, options->output,
       result.skipped > 0 ? fmt::format(", {} documents left out", result.skipped) : "",
       seconds > kLeastSeconds ? fmt::format("; {:.1f} MB/s", bytes / seconds / 1e6) : ""));
   return 0;

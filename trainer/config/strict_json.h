@@ -27,7 +27,9 @@ AnyJson parse_strictly(std::string_view text, const JsonLimits& limits = {}) {
     // meant to replace the first one, or an attempt to show two readers different things.
     if (event == Event::key &&
         !open_objects.back().insert(parsed.template get<std::string>()).second) {
-      throw DataError(fmt::format("member '{}' stands twice", parsed.template get<std::string>()));
+      // As ASCII and cut: the text may be a stranger's.
+      const auto name = Json(parsed.template get<std::string>()).dump(-1, ' ', true);
+      throw DataError(fmt::format("member '{:.80}' stands twice", name.substr(1, name.size() - 2)));
     }
     return true;
   });

@@ -13,6 +13,7 @@
 #include "trainer/settings/site_config.h"
 #include "wan/link/lanes.h"
 #include "wan/secure/certificates.h"
+#include "wan/secure/credentials.h"
 #include "wan/secure/key_folder.h"
 
 namespace farstep {
@@ -157,27 +158,49 @@ void require_absent(const std::vector<ConfigFile>& files, const fs::path& keys) 
                   fmt::join(present, ", ")));
 }
 
-// Before a key is made: what is refused leaves none behind.
-void require_keys_of(const std::string& run, const fs::path& keys) {
-  const auto owner = wan::run_of_key_folder(keys);
-  if (owner.empty() || owner == run) return;
+void require_same_run(const std::string& run, const std::string& owner, const fs::path& keys) {
+  if (owner == run) return;
   throw ConfigError(
       fmt::format("farstep init: {} has the keys of run '{}', and this is '{}': name "
                   "another --output, or the run as its keys do",
                   keys.string(), owner, run));
 }
 
+// An authority made anew would certify other sites than those that have keys.
+void require_no_sites(const fs::path& keys) {
+  const auto sites = wan::site_key_folder(keys, "");
+  if (!fs::exists(sites)) return;
+  for (const auto& site : fs::directory_iterator(sites)) {
+    if (!fs::exists(site.path() / "site.crt")) continue;
+    throw ConfigError(
+        fmt::format("farstep init: {} has keys of site {}, and not the authority.key that "
+                    "certified them: bring that back, or name another --output",
+                    keys.string(), site.path().filename().string()));
+  }
+}
+
 void write_keys(const InitPlan& plan, const fs::path& keys) {
   constexpr int64_t kDays = 365;
   wan::check_certified_name(plan.run);
   for (const auto& site : plan.sites) wan::check_certified_name(site.name);
-  require_keys_of(plan.run, keys);
-  if (!fs::exists(keys / "authority.key")) wan::make_key_folder(keys, plan.run);
+  // Before a key is made: what is refused leaves none behind.
+  const auto owner = wan::run_of_key_folder(keys);
+  if (!owner.empty()) require_same_run(plan.run, owner, keys);
   std::vector<std::string> missing;
   for (const auto& site : plan.sites) {
-    if (!fs::exists(wan::site_key_folder(keys, site.name))) missing.push_back(site.name);
+    const auto own = wan::site_key_folder(keys, site.name);
+    if (fs::exists(own)) {
+      require_same_run(plan.run, wan::Credentials::from_folder(own).identity().run, own);
+    } else {
+      missing.push_back(site.name);
+    }
   }
-  if (!missing.empty()) wan::add_site_keys(keys, missing, kDays);
+  if (missing.empty()) return;
+  if (!fs::exists(keys / "authority.key")) {
+    require_no_sites(keys);
+    wan::make_key_folder(keys, plan.run);
+  }
+  wan::add_site_keys(keys, missing, kDays);
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ std::vector<heterogeneity::SiteKnowledge> known_sites(const RunConfig& run,
 
 std::optional<int64_t> planned_lanes(const RunConfig& run, const wan::Welcome& welcome) {
   if (!run.plan.wan_target) return std::nullopt;
-  return lanes_for(profiled_sites(run, welcome));
+  return heterogeneity::lanes_for(profiled_sites(run, welcome));
 }
 
 std::vector<std::optional<double>> known_sequence_seconds(

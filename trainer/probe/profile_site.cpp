@@ -8,6 +8,7 @@
 #include "heterogeneity/profile/forked.h"
 #include "trainer/base/clock.h"
 #include "trainer/base/error.h"
+#include "trainer/config/strict_json.h"
 #include "trainer/peers/agreed_compute.h"
 #include "trainer/peers/site_peers.h"
 #include "trainer/probe/meet_sites.h"
@@ -58,7 +59,7 @@ ProfiledDevice profile_apart(const Workload& workload, const DeviceConfig& confi
         }
       },
       [&](const std::string& text) {
-        result.profile = read_json<heterogeneity::DeviceProfile>(Json::parse(text), name);
+        result.profile = read_untrusted<heterogeneity::DeviceProfile>(text, name);
       },
       stop);
   if (result.end == heterogeneity::ForkEnd::kKilled) {

@@ -150,8 +150,8 @@ std::vector<LegendEntry> timeline_legend(const RunReport& report) {
   for (std::size_t i = 0; i < kKinds; ++i) {
     const std::size_t kind = kind_from_below(i);
     const double seconds = kind == kCompute ? all.compute_seconds : all.seconds_by_cause[kind];
-    if (seconds > 0)
-      entries.push_back({std::string(class_of(kind)), std::string(label_of_kind(kind))});
+    if (seconds == 0) continue;
+    entries.push_back({std::string(class_of(kind)), std::string(label_of_kind(kind))});
   }
   return entries;
 }

@@ -3,7 +3,6 @@
 #include "trainer/report/timeline_chart.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "trainer/report/lanes.h"
 #include "trainer/report/svg_chart.h"

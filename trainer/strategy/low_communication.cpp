@@ -44,8 +44,8 @@ void require_fits(const SyncProgress& progress, int64_t num_fragments) {
   if (saved != num_fragments) {
     throw DataError(
         fmt::format("strategy.work: is of a run whose model has {} fragments, and this run's has "
-                    "{}: set sync.fragments to {} in the run file",
-                    saved, num_fragments, saved));
+                    "{}",
+                    saved, num_fragments));
   }
   const auto applied = progress.fragments_applied;
   if (applied >= num_fragments) {

@@ -1,5 +1,7 @@
 #include "wan/membership/coordinator_lines.h"
 
+#include <exception>
+
 #include "trainer/base/error.h"
 
 namespace farstep::wan {
@@ -22,13 +24,15 @@ std::optional<CoordinatorLines::Received> CoordinatorLines::receive() {
   for (std::size_t line = 0; line < sockets_.size(); ++line) {
     const auto received = sockets_[line]->receive();
     if (!received) continue;
-    const auto place = fmt::format("coordinator at {}", names_[line]);
+    const auto said = [&](const std::exception& error) {
+      return fmt::format("coordinator at {}: {}", names_[line], error.what());
+    };
     try {
       return Received{line, decode_coordinator_message(received->frames.front())};
     } catch (const DataError& error) {
-      throw DataError(fmt::format("{}: {}", place, error.what()));
+      throw DataError(said(error));
     } catch (const ConfigError& error) {
-      throw ConfigError(fmt::format("{}: {}", place, error.what()));
+      throw ConfigError(said(error));
     }
   }
   return std::nullopt;

@@ -32,7 +32,7 @@ class FirstLines {
 
   // Takes a connection that waits at the listener, if there is one. With too many the oldest goes.
   // Returns the system's error if this process can take none, else 0.
-  int admit(const Socket& listener);
+  [[nodiscard]] int admit(const Socket& listener);
 
   // Adds an entry for each connection. Returns when the first of them has to go; nullopt: none has.
   std::optional<Deadline> begin_wait(std::vector<pollfd>& entries) const;

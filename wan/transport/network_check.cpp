@@ -4,7 +4,10 @@
 #include "wan/transport/network_check.h"
 
 #include <poll.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <cstring>
 #include <future>
 #include <map>
 #include <optional>
@@ -49,18 +52,30 @@ class Reception {
 
  private:
   void run() {
+    constexpr int kPauseMilliseconds = 100;  // until a descriptor may be free again
+    bool has_room = true;
     while (true) {
       std::vector<pollfd> entries{{stop_.fd(), POLLIN, 0}};
-      for (const auto& listener : listeners_) entries.push_back({listener.fd(), POLLIN, 0});
+      const short events = has_room ? POLLIN : 0;
+      for (const auto& listener : listeners_) entries.push_back({listener.fd(), events, 0});
       const auto late = visitors_.begin_wait(entries);
-      if (poll(entries.data(), entries.size(), late ? milliseconds_until(*late) : -1) < 0) continue;
+      int wait = late ? milliseconds_until(*late) : -1;
+      if (!has_room) wait = late ? std::min(wait, kPauseMilliseconds) : kPauseMilliseconds;
+      if (poll(entries.data(), entries.size(), wait) < 0) continue;
       if (entries[0].revents != 0) return;
       visitors_.hear(
           std::span(entries).subspan(1 + listeners_.size()),
           [this](const Socket& visitor, const std::string& line) { answer(visitor, line); });
-      // In a run of more sites than FirstLines holds, sites that visit at the same moment could
-      // drop each other. A site whose visit fails tries again, and reports the failure.
-      for (const auto& listener : listeners_) visitors_.admit(listener);
+      // In a run of more sites than FirstLines::kMostVisitors, sites that visit at the same moment
+      // could drop each other. A site whose visit fails tries again, and reports the failure. So
+      // does one that waits at a listener because this process has no descriptor left.
+      has_room = true;
+      for (const auto& listener : listeners_) {
+        if (const int error = visitors_.admit(listener); error != 0) {
+          if (has_room) spdlog::warn("a site that visits waits: {}", std::strerror(error));
+          has_room = false;
+        }
+      }
     }
   }
 

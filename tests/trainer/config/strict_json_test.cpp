@@ -48,6 +48,10 @@ TEST_CASE("text of others that does not fit is refused as data, with its name an
   CHECK_THAT(refusal_of(R"({"name": "a", "count": 1e999})"), Contains("a number is too large"));
   CHECK_THAT(refusal_of(R"({"name": [[["a"]]]})"), StartsWith("the message is refused: "));
   CHECK_THAT(refusal_of(R"({"name": "a", "name": "b"})"), Contains("member 'name' stands twice"));
+  const auto hostile = R"("\u001b\u202e)" + std::string(1000, 'x') + R"(": 1)";
+  const auto refusal = refusal_of("{" + hostile + ", " + hostile + "}");
+  CHECK_THAT(refusal, Contains(R"('\u001b\u202exxx)"));
+  CHECK(refusal.size() < 160);
   CHECK(refusal_of(R"({"count": 3})") == "the message: name: is missing");
   CHECK_THAT(refusal_of(R"({"name": "a", "count": 10})"), StartsWith("the message: count: "));
   CHECK_THAT(refusal_of(R"({"name": "a", "other": 1})"), StartsWith("the message: "));

@@ -173,6 +173,28 @@ TEST_CASE(
   CHECK(fs::exists(folder / "keys" / "sites" / "lyon" / "site.key"));
 }
 
+TEST_CASE("sites of another authority are refused, and no authority is made beside them") {
+  const TemporaryFolder temporary;
+  const auto folder = temporary / "mine", keys = folder / "keys";
+  auto plan = plan_of_three();
+  write_run_folder(plan, folder, false);
+  const auto site = wan::site_key_folder(keys, plan.sites.front().name);
+  fs::remove(keys / "authority.key");
+  fs::remove(keys / "authority.crt");
+  write_run_folder(plan, folder, true);  // no site needs it
+  plan.sites.push_back({"oslo", "192.0.2.9", std::nullopt});
+  CHECK_THROWS_WITH(write_run_folder(plan, folder, true), Contains("not the authority.key"));
+  CHECK_FALSE(fs::exists(keys / "authority.key"));
+
+  plan.run = "other";
+  write_run_folder(plan, temporary / "other", false);
+  const auto copied = wan::site_key_folder(temporary / "other" / "keys", plan.sites.front().name);
+  fs::remove_all(copied);
+  fs::copy(site, copied, fs::copy_options::recursive);
+  CHECK_THROWS_WITH(write_run_folder(plan, temporary / "other", true),
+                    Contains("keys of run 'mine'"));
+}
+
 TEST_CASE("what a strict reader refuses is refused before anything is written") {
   const TemporaryFolder temporary;
   const auto folder = temporary / "mine";

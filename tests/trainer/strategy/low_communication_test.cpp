@@ -225,13 +225,12 @@ TEST_CASE("a round that ends early or late applies all its fragments at its end"
   }
 }
 
-TEST_CASE("a state that does not fit the run is refused with what differs and what to do") {
+TEST_CASE("a state that does not fit the run is refused with what differs") {
   Alone saved(strategy_run(1, 3, 1, 0, 6));
   auto state = saved.replica.strategy.state();
   Alone other(strategy_run(1, 2, 1, 0, 6));
   CHECK_THROWS_WITH(other.replica.strategy.restore(state),
-                    Catch::Contains("has 3 fragments, and this run's has 2") &&
-                        Catch::Contains("set sync.fragments to 3 in the run file"));
+                    Catch::Contains("has 3 fragments, and this run's has 2"));
   state["fragments_applied"] = 3;
   CHECK_THROWS_WITH(saved.replica.strategy.restore(state),
                     "strategy.fragments_applied: is 3, of 3 fragments in a round");

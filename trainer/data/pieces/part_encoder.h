@@ -30,10 +30,6 @@ class PartEncoder {
 
  protected:
   PartEncoder() = default;
-  PartEncoder(const PartEncoder&) = default;
-  PartEncoder(PartEncoder&&) = default;
-  PartEncoder& operator=(const PartEncoder&) = default;
-  PartEncoder& operator=(PartEncoder&&) = default;
 
   void add_neighbours(std::string_view piece) { neighbours_.add(piece); }
   // Sets the id of a character that is no piece, where bytes do not stand for it. With `fuse`,

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kForever = std::chrono::hours(24 * 365);  // Gloo takes no infinite time
 // What a peer said before it closed is in this process when the end of the connection is. The
 // thread has it as soon as it runs, which takes long on a loaded machine. Without it this site
-// would name the wrong one as lost.
+// would name the wrong one as lost. A peer that stalls sends none, and is named that much later.
 constexpr milliseconds kPatience(2000);
 constexpr uint64_t kSlot = ~uint64_t{0};  // not used by messages
 
