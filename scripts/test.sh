@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up, builds, and runs every test that can run on this machine: all of them on the release build,
-# then those of the torch-free layers under AddressSanitizer with UBSan, and those of them that start
-# threads under ThreadSanitizer; and some thousand inputs of each fuzz target, the same ones each time.
+# then those of the torch-free layers under AddressSanitizer with UBSan, with some thousand inputs of
+# each fuzz target, the same ones each time; and those that start threads under ThreadSanitizer.
 # A test that fails is run once more; one that passes then is named as flaky, which is a defect to
 # mend, but not of the change that is tested. The last line is "N passed, N failed".
 # Usage: scripts/test.sh
@@ -11,7 +11,7 @@ answer_help "$@"
 [ $# = 0 ] || refuse_argument "$1"
 cd "$(dirname "$0")/.."
 
-presets=(release asan tsan fuzz)
+presets=(release asan tsan)
 results=build/test-results
 mkdir -p "$results"
 rm -f "$results"/*.log "$results/built"

@@ -13,6 +13,9 @@ function(farstep_library name)
     list(APPEND ARG_DEPS cuda)
   endif()
   add_library(farstep_${name} STATIC ${ARG_SOURCES})
+  if(FARSTEP_SANITIZE STREQUAL "thread")
+    set_target_properties(farstep_${name} PROPERTIES EXCLUDE_FROM_ALL ON)  # if no test of threads needs it
+  endif()
   target_include_directories(farstep_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
   if(ARG_REPLACED AND FARSTEP_TESTS)
     set_target_properties(farstep_${name} PROPERTIES UNITY_BUILD OFF)
@@ -53,10 +56,7 @@ function(farstep_test name)
   if(FARSTEP_SANITIZE)
     # As much again: a sanitizer's checks go into each assertion.
     target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-O0>")
-  endif()
-  if(FARSTEP_SANITIZE MATCHES "undefined")
-    # The check costs a third of a test's compilation; bytes of others are read in what is tested.
-    target_compile_options(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=alignment>")
+    target_compile_definitions(${name} PRIVATE FARSTEP_SANITIZED)
   endif()
   catch_discover_tests(${name} TEST_PREFIX "${name}: "
       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120 SKIP_REGULAR_EXPRESSION "SKIPPED:"
@@ -99,7 +99,7 @@ function(farstep_manual)
     COMMAND "${CMAKE_COMMAND}" -E rm -rf "${share}/man"  # a page of a former command would stay
     COMMAND farstep manual --output "${share}"
     COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
-    DEPENDS farstep
+    DEPENDS farstep farstep-torch
     COMMENT "Writing the man pages and shell completion")
   add_custom_target(manual ALL DEPENDS "${stamp}")
   foreach(part IN ITEMS man bash-completion zsh fish)
@@ -118,7 +118,7 @@ function(farstep_link target visibility layers outside torch headers)
     target_link_libraries(${target} ${visibility} farstep_libtorch)
     set(headers torch)
   elseif(headers STREQUAL "plain")
-    farstep_relocatable(${target})
+    farstep_plain_options(${target})
   endif()
   target_precompile_headers(${target} REUSE_FROM farstep_${headers}_pch)
 endfunction()
@@ -131,18 +131,22 @@ function(farstep_precompiled name)
   target_link_libraries(farstep_${name}_pch PRIVATE
       ${ARG_LINK} spdlog::spdlog fmt::fmt nlohmann_json::nlohmann_json)
   if(name STREQUAL "plain")
-    farstep_relocatable(farstep_${name}_pch)
+    farstep_plain_options(farstep_${name}_pch)
   endif()
   target_precompile_headers(farstep_${name}_pch PRIVATE
       ${ARG_HEADERS} <fmt/format.h> <nlohmann/json.hpp> <spdlog/spdlog.h>)
 endfunction()
 
-# Compiles for a shared library, libfarstep_outer.so, as fast as for a program: nobody replaces its
-# functions. A precompiled header and what reuses it must agree in this.
-function(farstep_relocatable target)
+# The options in which the plain precompiled header and what reuses it must agree.
+function(farstep_plain_options target)
   if(FARSTEP_OUTER_LIBRARY)
+    # For a shared library, libfarstep_outer.so, as fast as for a program: nobody replaces its functions.
     target_compile_options(${target} PRIVATE
         "$<$<COMPILE_LANGUAGE:CXX>:-fPIC;-fno-semantic-interposition>"
         "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-fPIC>")
+  endif()
+  if(FARSTEP_FUZZ)
+    # Lets libFuzzer count which branches an input takes.
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
 endfunction()

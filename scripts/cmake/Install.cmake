@@ -1,7 +1,8 @@
 # `cmake --install`, and the Debian package by `cpack -G DEB`. docs/install.md tells how to use both.
 #
 #   PREFIX/bin/farstep                   a link to the program
-#   PREFIX/lib/farstep/bin/farstep       the program
+#   PREFIX/lib/farstep/bin/farstep       the program, and
+#   PREFIX/lib/farstep/bin/farstep-torch that for commands which need LibTorch
 #   PREFIX/lib/farstep/libtorch/         the libraries of LibTorch that it was built with
 #   PREFIX/lib/libfarstep_outer.so       for programs with a training loop of their own, with
 #   PREFIX/include/farstep/              its headers, and
@@ -15,13 +16,16 @@ include(CMakePackageConfigHelpers)
 
 set(FARSTEP_HOME lib/farstep)
 
-if(FARSTEP_TORCH)
-  set(libtorch "$ORIGIN/../libtorch")
-  set_target_properties(farstep PROPERTIES
-    INSTALL_RPATH "$ORIGIN/../lib;${libtorch}/torch/lib;${libtorch}/nvidia/nccl/lib")
+if(TARGET farstep)
   install(TARGETS farstep RUNTIME DESTINATION ${FARSTEP_HOME}/bin COMPONENT program)
   file(CREATE_LINK ../${FARSTEP_HOME}/bin/farstep "${CMAKE_BINARY_DIR}/farstep_link" SYMBOLIC)
   install(FILES "${CMAKE_BINARY_DIR}/farstep_link" DESTINATION bin RENAME farstep COMPONENT program)
+endif()
+if(FARSTEP_TORCH)
+  set(libtorch "$ORIGIN/../libtorch")
+  set_target_properties(farstep-torch PROPERTIES
+    INSTALL_RPATH "$ORIGIN/../lib;${libtorch}/torch/lib;${libtorch}/nvidia/nccl/lib")
+  install(TARGETS farstep-torch RUNTIME DESTINATION ${FARSTEP_HOME}/bin COMPONENT program)
   install(DIRECTORY "${FARSTEP_LIBTORCH}/" DESTINATION ${FARSTEP_HOME}/libtorch COMPONENT libtorch
     FILES_MATCHING PATTERN "*.so" PATTERN "*.so.*" PATTERN "LICENSE*" PATTERN "License.txt"
     PATTERN include EXCLUDE)

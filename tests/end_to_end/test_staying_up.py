@@ -101,7 +101,10 @@ class UnderSystemd(ClusterTest):
             (made / f"{name}.json").write_text(json.dumps(config), encoding="utf-8")
         disk = self.folder / "disk"
         disk.mkdir()
-        self.machine = Machine(disk, {"/usr/local/bin/farstep": FARSTEP, SHOWN_LIBTORCH: LIBTORCH,
+        self.machine = Machine(disk, {"/usr/local/bin/farstep": FARSTEP,
+                                      "/usr/local/bin/farstep-torch":
+                                          FARSTEP.with_name("farstep-torch"),
+                                      SHOWN_LIBTORCH: LIBTORCH,
                                       "/root/farstep/scripts": REPOSITORY / "scripts",
                                       "/root/mine": made, "/srv/data": DATA})
         self.addCleanup(self.machine.close)

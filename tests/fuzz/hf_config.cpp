@@ -1,7 +1,7 @@
 // config.json of a language model and tokenizer.json beside it: the input's two parts, with a zero
 // between them.
 
-#include "trainer/model/llama/hf_config.h"
+#include "trainer/model/shape/hf_config.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "trainer/config/strict_json.h"
 #include "trainer/model/language/companion_files.h"

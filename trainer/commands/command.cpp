@@ -11,31 +11,29 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"init", "writes the run file, the sites' configs and their keys", init_command},
-    {"train", "one site's process: trains until the run's last round", train_command},
-    {"check", "what a site can find wrong with itself before it joins a run", check_command},
+    {"train", "one site's process: trains until the run's last round", nullptr},
+    {"check", "what a site can find wrong with itself before it joins a run", nullptr},
     {"doctor",
      "examines a site before a run: all of check, machine, clock, and the way to the others",
-     doctor_command},
+     nullptr},
     {"launch", "starts every site of a folder on this machine, a bar a site", launch_command},
     {"coordinator", "the coordinator alone, outside any site", coordinator_command},
     {"keys", "the authority, keys and revocation list of a run", keys_command},
     {"tokenize", "turns text into token shards", tokenize_command},
     {"inspect", "what a dataset folder holds: counts, checksum, and some of its text",
      inspect_command},
-    {"profile", "measures a site for the planner: TFLOPS, memory, step times, links",
-     profile_command},
+    {"profile", "measures a site for the planner: TFLOPS, memory, step times, links", nullptr},
     {"plan", "what each site would do in a round, by its profile, and why", plan_command},
     {"simulate", "simulates rounds of given sites and links", simulate_command},
     {"report", "idle time by cause, losses and bytes of a run", report_command},
     {"watch", "the live page of a run: sites, loss, links, alarms, and figures for Prometheus",
      watch_command},
     {"evaluate", "validation loss of a checkpoint, and of an image classifier its accuracy",
-     evaluate_command},
-    {"generate", "text from a checkpoint", generate_command},
-    {"import", "checks a Hugging Face folder, and copies it for a run to start from",
-     import_command},
-    {"export", "a checkpoint as a Hugging Face folder", export_command},
-    {"manual", "writes the man pages, and completion for bash, zsh and fish", manual_command},
+     nullptr},
+    {"generate", "text from a checkpoint", nullptr},
+    {"import", "checks a Hugging Face folder, and copies it for a run to start from", nullptr},
+    {"export", "a checkpoint as a Hugging Face folder", nullptr},
+    {"manual", "writes the man pages, and completion for bash, zsh and fish", nullptr},
 };
 
 void print_help() {
@@ -60,7 +58,7 @@ std::span<const Command> commands() {
   return kCommands;
 }
 
-int run_command(const Arguments& arguments) {
+int run_command(const Arguments& arguments, const TorchCommand& torch_command) {
   // Without a command the help is an answer to a mistake, so the exit code says so.
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     print_help();
@@ -78,7 +76,7 @@ int run_command(const Arguments& arguments) {
     if (command.name == *first) {
       Arguments own(first + 1, arguments.end());
       own.only_check = only_check;
-      return command.run(own);
+      return command.run == nullptr ? torch_command(command.name, own) : command.run(own);
     }
   }
   throw ConfigError(fmt::format("'{}' is not a command; `farstep --help` lists them", *first));

@@ -8,13 +8,13 @@
 #include <iostream>
 
 #include "trainer/base/error.h"
+#include "trainer/base/processor/allowed_cores.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/data/tokens/token_dataset.h"
 #include "trainer/init/config_files.h"
 #include "trainer/init/next_steps.h"
 #include "trainer/init/questions.h"
-#include "trainer/inner/cores.h"
-#include "trainer/model/llama/llama_config.h"
+#include "trainer/model/shape/llama_config.h"
 
 namespace farstep {
 

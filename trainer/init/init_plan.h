@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/model/device_config.h"
-#include "trainer/model/model_config.h"
+#include "trainer/model/shape/model_config.h"
 
 namespace farstep {
 

@@ -27,17 +27,6 @@ void stay_on(const cpu_set_t& cores) {
 
 }  // namespace
 
-Cores allowed_cores() {
-  cpu_set_t set;
-  FARSTEP_CHECK(sched_getaffinity(0, sizeof set, &set) == 0, "sched_getaffinity: {}",
-                std::strerror(errno));
-  Cores cores;
-  for (int core = 0; core < kMostCores; ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
-  return cores;
-}
-
 std::vector<Cores> assign_cores(std::span<const DeviceConfig> devices, bool pin,
                                 const Cores& allowed) {
   std::vector<Cores> assigned;

@@ -4,14 +4,10 @@
 #include <span>
 #include <vector>
 
+#include "trainer/base/processor/allowed_cores.h"
 #include "trainer/model/device_config.h"
 
 namespace farstep {
-
-using Cores = std::vector<int64_t>;
-
-// Returns the cores that the calling thread may run on, in ascending order.
-Cores allowed_cores();
 
 // Returns by device the cores of its threads, one per thread; empty if they may run on any core. A
 // slice has the cores that its config names. With `pin`, each other slice has the next cores of

@@ -9,7 +9,7 @@
 #include "trainer/config/fields.h"
 #include "trainer/inner/muon/muon_config.h"
 #include "trainer/inner/optimizer/adamw_config.h"
-#include "trainer/model/model_config.h"
+#include "trainer/model/shape/model_config.h"
 
 namespace farstep {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "trainer/base/view.h"
-#include "trainer/model/model_config.h"
+#include "trainer/model/shape/model_config.h"
 #include "trainer/settings/site_config.h"
 #include "wan/transport/store.h"
 

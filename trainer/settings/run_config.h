@@ -19,7 +19,7 @@
 #include "trainer/config/json_fields.h"
 #include "trainer/data/data_config.h"
 #include "trainer/inner/inner_config.h"
-#include "trainer/model/model_config.h"
+#include "trainer/model/shape/model_config.h"
 #include "trainer/strategy/outer_sync/strategy_ground.h"
 #include "wan/protocol/deadlines.h"
 #include "wan/roster/served_run.h"

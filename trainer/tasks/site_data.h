@@ -15,7 +15,7 @@
 #include "trainer/config/json_fields.h"
 #include "trainer/data/images/image_data.h"
 #include "trainer/data/tokens/token_dataset.h"
-#include "trainer/model/model_config.h"
+#include "trainer/model/shape/model_config.h"
 
 namespace farstep {
 

@@ -2,7 +2,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/checkpoint/checkpoint_folder.h"
-#include "trainer/model/convnet/convnet_config.h"
+#include "trainer/model/shape/convnet_config.h"
 
 namespace farstep {
 

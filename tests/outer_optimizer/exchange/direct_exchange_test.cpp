@@ -210,7 +210,7 @@ TEST_CASE("the means and what their encoding left out are the sum of what the si
   const auto transports = connect(3);
   for (unsigned round = 0; round < 5; ++round) {
     auto deltas = random_deltas(3, kSize);
-    for (auto& delta : deltas) std::ranges::rotate(delta, delta.begin() + 7 * round);
+    for (auto& delta : deltas) std::rotate(delta.begin(), delta.begin() + 7 * round, delta.end());
     const auto sent = wan::run_ranks(3, [&](int rank) {
       const auto site = static_cast<std::size_t>(rank);
       DirectExchange exchange(*transports[site]);

@@ -9,15 +9,15 @@ using Catch::Contains;
 TEST_CASE("farstep keys makes, adds and revokes, and refuses what would overwrite a key") {
   const TemporaryFolder folder;
   const auto keys = (folder / "keys").string();
-  CHECK(run_command({"keys", "--folder", keys, "--run", "mine", "--sites", "seoul", "lyon"}) == 0);
-  CHECK(run_command({"keys", "--folder", keys, "--sites", "busan"}) == 0);
-  CHECK(run_command({"keys", "--folder", keys, "--revoke", "lyon"}) == 0);
+  CHECK(keys_command({"--folder", keys, "--run", "mine", "--sites", "seoul", "lyon"}) == 0);
+  CHECK(keys_command({"--folder", keys, "--sites", "busan"}) == 0);
+  CHECK(keys_command({"--folder", keys, "--revoke", "lyon"}) == 0);
   CHECK(std::filesystem::exists(folder.path() / "keys" / "sites" / "busan" / "site.key"));
-  CHECK_THROWS_WITH(run_command({"keys", "--folder", keys, "--run", "mine", "--sites", "oslo"}),
+  CHECK_THROWS_WITH(keys_command({"--folder", keys, "--run", "mine", "--sites", "oslo"}),
                     Contains("not overwritten"));
-  CHECK_THROWS_WITH(run_command({"keys", "--folder", keys, "--sites", "seoul"}),
+  CHECK_THROWS_WITH(keys_command({"--folder", keys, "--sites", "seoul"}),
                     Contains("not overwritten"));
-  CHECK_THROWS_WITH(run_command({"keys", "--folder", keys}), Contains("--sites or --revoke"));
-  CHECK_THROWS_AS(run_command({"keys", "--folder", keys, "--run", "mine", "--revoke", "seoul"}),
+  CHECK_THROWS_WITH(keys_command({"--folder", keys}), Contains("--sites or --revoke"));
+  CHECK_THROWS_AS(keys_command({"--folder", keys, "--run", "mine", "--revoke", "seoul"}),
                   ConfigError);
 }

@@ -122,7 +122,8 @@ std::vector<int64_t> tokens_of(const Batch& batch) {
 }  // namespace
 
 TEST_CASE("every site gets the batches that it would read, whoever the master is") {
-  for (const auto& [num_sites, master] : {std::pair{1, 0}, {2, 0}, {2, 1}, {4, 2}}) {
+  for (const auto& run : {std::pair{1, 0}, {2, 0}, {2, 1}, {4, 2}}) {
+    const int num_sites = run.first, master = run.second;
     INFO(num_sites << " sites, master " << master);
     Sites sites(num_sites, master);
     constexpr int64_t kSteps = 4;

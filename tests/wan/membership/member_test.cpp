@@ -23,7 +23,7 @@ int64_t take_part(Member& member, int i, int sites) {
   }
   for (int64_t round = welcome->start_syncs + 1; round <= 3; ++round) {
     member.set_activity(round, 0, "training");
-    const auto go = member.arrive({.round = round}, {10 + i, 1, 1}, "aa", {});
+    const auto go = member.arrive({.round = round}, {.work = {10 + i, 1, 1}}, "aa", {});
     for (const auto& contribution : go->contributions) steps += contribution.work.steps;
     member.vote({.round = round}, "bb", {});
     member.throw_if_failed();

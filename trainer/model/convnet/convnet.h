@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/model/convnet/convnet_config.h"
-#include "trainer/model/model_config.h"
+#include "trainer/model/shape/convnet_config.h"
+#include "trainer/model/shape/model_config.h"
 #include "trainer/model/trainable_model.h"
 
 namespace farstep {

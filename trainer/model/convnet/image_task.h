@@ -7,7 +7,7 @@
 
 #include "trainer/data/images/image_data.h"
 #include "trainer/data/images/image_examples.h"
-#include "trainer/model/convnet/convnet_config.h"
+#include "trainer/model/shape/convnet_config.h"
 #include "trainer/model/task.h"
 #include "trainer/settings/run_config.h"
 

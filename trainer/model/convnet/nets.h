@@ -4,8 +4,8 @@
 // Not thread-safe, as the layers are not.
 #pragma once
 
-#include "trainer/model/convnet/convnet_config.h"
 #include "trainer/model/convnet/layers.h"
+#include "trainer/model/shape/convnet_config.h"
 
 namespace farstep {
 

@@ -15,7 +15,7 @@
 #include "trainer/kernels/numbers/bf16.h"
 #include "trainer/model/fused/arena.h"
 #include "trainer/model/llama/attention_shape.h"
-#include "trainer/model/llama/llama_config.h"
+#include "trainer/model/shape/llama_config.h"
 
 namespace farstep {
 

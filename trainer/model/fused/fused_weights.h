@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "trainer/kernels/numbers/bf16.h"
-#include "trainer/model/llama/llama_config.h"
 #include "trainer/model/parameters/parameters.h"
+#include "trainer/model/shape/llama_config.h"
 
 namespace farstep {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "trainer/base/named_text.h"
-#include "trainer/model/llama/hf_config.h"
+#include "trainer/model/shape/hf_config.h"
 
 namespace farstep {
 

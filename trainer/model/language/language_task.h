@@ -9,7 +9,7 @@
 
 #include "trainer/data/tokens/token_batch.h"
 #include "trainer/model/language/companion_files.h"
-#include "trainer/model/llama/hf_config.h"
+#include "trainer/model/shape/hf_config.h"
 #include "trainer/model/task.h"
 #include "trainer/settings/run_config.h"
 #include "trainer/settings/site_config.h"

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "trainer/model/llama/llama_config.h"
-#include "trainer/model/model_config.h"
+#include "trainer/model/shape/llama_config.h"
+#include "trainer/model/shape/model_config.h"
 #include "trainer/model/trainable_model.h"
 
 namespace farstep {

@@ -12,8 +12,8 @@
 #include "trainer/base/named_text.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/model/device_config.h"
-#include "trainer/model/llama/hf_config.h"
 #include "trainer/model/llama/llama.h"
+#include "trainer/model/shape/hf_config.h"
 
 namespace farstep {
 

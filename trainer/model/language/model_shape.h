@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "trainer/model/llama/llama_config.h"
+#include "trainer/model/shape/llama_config.h"
 #include "trainer/settings/run_config.h"
 #include "trainer/settings/site_config.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "trainer/model/llama/llama_config.h"
+#include "trainer/model/shape/llama_config.h"
 
 namespace farstep {
 

@@ -11,7 +11,7 @@
 
 #include "trainer/model/llama/attention.h"
 #include "trainer/model/llama/feed_forward.h"
-#include "trainer/model/llama/llama_config.h"
+#include "trainer/model/shape/llama_config.h"
 #include "trainer/model/trainable_model.h"
 
 namespace farstep {

@@ -6,8 +6,8 @@
 
 #include <vector>
 
-#include "trainer/model/llama/llama_config.h"
 #include "trainer/model/parameters/parameter_layout.h"
+#include "trainer/model/shape/llama_config.h"
 
 namespace farstep {
 

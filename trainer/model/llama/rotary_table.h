@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "trainer/model/llama/llama_config.h"
+#include "trainer/model/shape/llama_config.h"
 
 namespace farstep {
 

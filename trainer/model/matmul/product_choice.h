@@ -17,7 +17,7 @@
 #include "trainer/model/matmul/product_class.h"
 #include "trainer/model/matmul/product_trial.h"
 #include "trainer/model/matmul/product_way.h"
-#include "trainer/model/model_config.h"
+#include "trainer/model/shape/model_config.h"
 
 namespace farstep {
 

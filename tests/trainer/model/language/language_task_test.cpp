@@ -11,7 +11,7 @@
 #include "trainer/data/tokens/dataset_writer.h"
 #include "trainer/model/batch_tensors.h"
 #include "trainer/model/evaluate.h"
-#include "trainer/model/llama/hf_config.h"
+#include "trainer/model/shape/hf_config.h"
 
 namespace farstep {
 

@@ -1,4 +1,4 @@
-#include "trainer/model/llama/llama_config.h"
+#include "trainer/model/shape/llama_config.h"
 
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"

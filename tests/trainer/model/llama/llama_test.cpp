@@ -13,7 +13,7 @@
 #include "tests/trainer/model/llama/small_model.h"
 #include "trainer/base/error.h"
 #include "trainer/model/device.h"
-#include "trainer/model/llama/hf_config.h"
+#include "trainer/model/shape/hf_config.h"
 
 namespace farstep {
 

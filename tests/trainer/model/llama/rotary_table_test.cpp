@@ -5,7 +5,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/trainer/model/golden_case.h"
-#include "trainer/model/llama/hf_config.h"
+#include "trainer/model/shape/hf_config.h"
 
 namespace farstep {
 

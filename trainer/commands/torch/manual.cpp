@@ -9,6 +9,7 @@
 #include "heterogeneity/simulate/scenario.h"
 #include "trainer/base/system/file.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/commands/torch/torch_command.h"
 #include "trainer/manual/completion.h"
 #include "trainer/manual/man_page.h"
 #include "trainer/settings/load_config.h"
@@ -80,7 +81,7 @@ CommandHelp help_of(const Command& command) {
   CommandHelp help;
   Arguments arguments;
   arguments.help = &help;
-  command.run(arguments);
+  command.run == nullptr ? run_torch_command(command.name, arguments) : command.run(arguments);
   // It would have done something else than to tell its help.
   if (help.name != command.name) {
     throw InternalError(fmt::format("farstep {}: does not read its options first", command.name));

@@ -10,9 +10,9 @@
 #include "trainer/base/system/file.h"
 #include "trainer/checkpoint/hf_folder.h"
 #include "trainer/checkpoint/train_state.h"
-#include "trainer/commands/command.h"
+#include "trainer/commands/torch/torch_command.h"
 #include "trainer/data/tokenizer/train_tokenizer.h"
-#include "trainer/model/llama/hf_config.h"
+#include "trainer/model/shape/hf_config.h"
 
 using namespace farstep;
 using Catch::Contains;
@@ -56,8 +56,8 @@ TEST_CASE("what is exported of a site is its newest checkpoint in the layout of 
     state.global = buffers_of(model);
     save_checkpoint(folder / "north" / "checkpoints", state);
   }
-  REQUIRE(run_command(
-              {"export", (folder / "north").string(), "--output", (folder / "out").string()}) == 0);
+  REQUIRE(export_command({(folder / "north").string(), "--output", (folder / "out").string()}) ==
+          0);
 
   const auto exported = read_hf_folder(folder / "out");
   CHECK(exported.config == kConfig);
@@ -92,8 +92,7 @@ TEST_CASE("a folder of halves is exported in the type that is asked for and says
   for (const auto& [option, name, dtype] :
        {std::tuple("fp32", "float32", DType::kF32), std::tuple("bf16", "bfloat16", DType::kBF16)}) {
     const auto out = folder / option;
-    run_command(
-        {"export", (folder / "model").string(), "--output", out.string(), "--dtype", option});
+    export_command({(folder / "model").string(), "--output", out.string(), "--dtype", option});
     const auto exported = read_hf_folder(out);
     CHECK(exported.config["torch_dtype"] == name);
     CHECK(exported.files[0].entries()[0].dtype == dtype);
@@ -101,8 +100,8 @@ TEST_CASE("a folder of halves is exported in the type that is asked for and says
     load_parameters(exported, buffers_of(model));
     CHECK(model.parameters().values().eq(1).all().item<bool>());
   }
-  CHECK_THROWS_AS(run_command({"export", (folder / "model").string(), "--output",
-                               (folder / "out").string(), "--dtype", "fp8"}),
+  CHECK_THROWS_AS(export_command({(folder / "model").string(), "--output",
+                                  (folder / "out").string(), "--dtype", "fp8"}),
                   ConfigError);
 }
 
@@ -114,14 +113,14 @@ TEST_CASE("the tokenizer beside a model goes with it") {
   write_file(folder / "model" / "tokenizer_config.json", "{}");
   write_file(folder / "model" / "generation_config.json", "{\"eos_token_id\": 2}");
   write_file(folder / "model" / "README.md", "");
-  REQUIRE(run_command({"export", model, "--output", (folder / "out").string()}) == 0);
+  REQUIRE(export_command({model, "--output", (folder / "out").string()}) == 0);
   CHECK(read_file(folder / "out" / "tokenizer.json") == tokenizer);
   CHECK(read_file(folder / "out" / "tokenizer_config.json") == "{}");
   CHECK(read_file(folder / "out" / "generation_config.json") == "{\"eos_token_id\": 2}");
   CHECK_FALSE(std::filesystem::exists(folder / "out" / "README.md"));
 
   write_file(folder / "model" / "tokenizer.json", R"({"model": {"vocab": {"a": 29}}})");
-  CHECK_THROWS_WITH(run_command({"export", model, "--output", (folder / "more").string()}),
+  CHECK_THROWS_WITH(export_command({model, "--output", (folder / "more").string()}),
                     Contains("the tokenizer has 30 ids"));
   CHECK_FALSE(std::filesystem::exists(folder / "more"));
 }
@@ -132,8 +131,8 @@ TEST_CASE("a dataset's tokenizer goes with the model if it fits") {
   make_folder(folder / "data");
   train_vocabulary(folder / "data" / "tokenizer.model", 300);
   CHECK_THROWS_WITH(
-      run_command({"export", model, "--output", (folder / "out").string(), "--data",
-                   (folder / "data").string()}),
+      export_command(
+          {model, "--output", (folder / "out").string(), "--data", (folder / "data").string()}),
       Contains("the tokenizer has 300 ids, but vocab_size of the model's config.json is 29"));
   CHECK_FALSE(std::filesystem::exists(folder / "out"));
 
@@ -141,13 +140,13 @@ TEST_CASE("a dataset's tokenizer goes with the model if it fits") {
   wide.vocabulary = 300;
   Llama wide_model(wide, at::kCPU, ComputeType::kFP32);
   write_hf_folder(folder / "wide", to_hugging_face({wide, {.eos = {2}}}), buffers_of(wide_model));
-  run_command({"export", (folder / "wide").string(), "--output", (folder / "out").string(),
-               "--data", (folder / "data").string()});
+  export_command({(folder / "wide").string(), "--output", (folder / "out").string(), "--data",
+                  (folder / "data").string()});
   CHECK(read_file(folder / "out" / "tokenizer.model") ==
         read_file(folder / "data" / "tokenizer.model"));
   make_folder(folder / "empty");
-  CHECK_THROWS_WITH(run_command({"export", model, "--output", (folder / "more").string(), "--data",
-                                 (folder / "empty").string()}),
+  CHECK_THROWS_WITH(export_command({model, "--output", (folder / "more").string(), "--data",
+                                    (folder / "empty").string()}),
                     Contains("--data") && Contains("has no tokenizer"));
 }
 
@@ -155,10 +154,10 @@ TEST_CASE("nothing is exported over files that are there") {
   const TemporaryFolder folder;
   const auto model = write_small_model(folder);
   const auto before = read_file(folder / "model" / "model.safetensors");
-  CHECK_THROWS_AS(run_command({"export", model, "--output", model}), ConfigError);
-  CHECK_THROWS_WITH(run_command({"export", model, "--output", model}), Contains("is not empty"));
+  CHECK_THROWS_AS(export_command({model, "--output", model}), ConfigError);
+  CHECK_THROWS_WITH(export_command({model, "--output", model}), Contains("is not empty"));
   CHECK(read_file(folder / "model" / "model.safetensors") == before);
   CHECK_THROWS_AS(
-      run_command({"export", (folder / "none").string(), "--output", (folder / "out").string()}),
+      export_command({(folder / "none").string(), "--output", (folder / "out").string()}),
       DataError);
 }

@@ -11,7 +11,8 @@
 #include "trainer/base/clock.h"
 #include "trainer/base/system/file.h"
 #include "trainer/commands/command_line.h"
-#include "trainer/commands/model_options.h"
+#include "trainer/commands/torch/model_options.h"
+#include "trainer/commands/torch/torch_command.h"
 #include "trainer/data/tokenizer/tokenizer.h"
 #include "trainer/model/language/streamed_text.h"
 

@@ -1,6 +1,6 @@
 // Two sources of a shape: a run file's preset with changes here, and a config.json of Hugging Face
 // in hf_config. Both end in one struct, and one function finds what no shape may be.
-#include "trainer/model/llama/llama_config.h"
+#include "trainer/model/shape/llama_config.h"
 
 namespace farstep {
 

@@ -11,7 +11,8 @@
 
 #include "trainer/base/system/file.h"
 #include "trainer/commands/command_line.h"
-#include "trainer/commands/model_options.h"
+#include "trainer/commands/torch/model_options.h"
+#include "trainer/commands/torch/torch_command.h"
 #include "trainer/data/images/image_data.h"
 #include "trainer/data/images/image_examples.h"
 #include "trainer/data/tokenizer/tokenizer.h"

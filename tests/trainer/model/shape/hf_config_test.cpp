@@ -1,4 +1,4 @@
-#include "trainer/model/llama/hf_config.h"
+#include "trainer/model/shape/hf_config.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "trainer/model/convnet/convnet_config.h"
+#include "trainer/model/shape/convnet_config.h"
 
 #include "tests/support/catch.h"
 #include "trainer/base/error.h"

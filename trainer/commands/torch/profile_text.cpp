@@ -1,6 +1,6 @@
 // The profile as a person reads it: what the devices reach, how their steps fit a line, and the
 // links.
-#include "trainer/commands/profile_text.h"
+#include "trainer/commands/torch/profile_text.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,8 @@
 #include <fmt/format.h>
 
 #include "trainer/commands/command_line.h"
-#include "trainer/commands/site_checks_text.h"
+#include "trainer/commands/torch/site_checks_text.h"
+#include "trainer/commands/torch/torch_command.h"
 #include "trainer/doctor/site_findings.h"
 
 namespace farstep {

@@ -6,6 +6,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/commands/command_line.h"
+#include "trainer/commands/torch/torch_command.h"
 #include "trainer/model/language/companion_files.h"
 #include "trainer/model/language/model_folder.h"
 #include "trainer/telemetry/figure_text.h"

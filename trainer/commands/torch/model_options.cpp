@@ -1,4 +1,4 @@
-#include "trainer/commands/model_options.h"
+#include "trainer/commands/torch/model_options.h"
 
 #include <algorithm>
 #include <thread>

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "trainer/config/fields.h"
-#include "trainer/model/image_model_config.h"
+#include "trainer/model/shape/image_model_config.h"
 
 namespace farstep {
 

@@ -1,4 +1,4 @@
-#include "trainer/model/convnet/convnet_config.h"
+#include "trainer/model/shape/convnet_config.h"
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "trainer/config/json_fields.h"
-#include "trainer/model/model_config.h"
+#include "trainer/model/shape/model_config.h"
 
 namespace farstep {
 

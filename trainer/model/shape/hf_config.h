@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/config/json_fields.h"
-#include "trainer/model/llama/llama_config.h"
+#include "trainer/model/shape/llama_config.h"
 
 namespace farstep {
 

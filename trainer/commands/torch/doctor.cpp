@@ -6,7 +6,8 @@
 
 #include "trainer/base/system/log.h"
 #include "trainer/commands/command_line.h"
-#include "trainer/commands/site_checks_text.h"
+#include "trainer/commands/torch/site_checks_text.h"
+#include "trainer/commands/torch/torch_command.h"
 #include "trainer/doctor/examine.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/model/cpu_instructions.h"

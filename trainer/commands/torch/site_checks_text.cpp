@@ -1,4 +1,4 @@
-#include "trainer/commands/site_checks_text.h"
+#include "trainer/commands/torch/site_checks_text.h"
 
 #include <fmt/format.h>
 

@@ -10,6 +10,7 @@
 #include "trainer/base/system/log.h"
 #include "trainer/commands/command_line.h"
 #include "trainer/commands/resume_option.h"
+#include "trainer/commands/torch/torch_command.h"
 #include "trainer/commands/watch_request.h"
 #include "trainer/launch/interrupt.h"
 #include "trainer/launch/site_screen.h"

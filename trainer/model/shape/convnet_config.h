@@ -9,7 +9,7 @@
 
 #include "trainer/config/json_fields.h"
 #include "trainer/data/images/labelled_images.h"
-#include "trainer/model/image_model_config.h"
+#include "trainer/model/shape/image_model_config.h"
 
 namespace farstep {
 

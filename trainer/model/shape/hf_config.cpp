@@ -1,7 +1,7 @@
 // A config.json comes from anybody and has members of many versions. Each number has a range before
 // it is used, so that no size of a model can overflow. What the model lacks is refused by its
 // member's name, instead of computing something else.
-#include "trainer/model/llama/hf_config.h"
+#include "trainer/model/shape/hf_config.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,0 +1,12 @@
+// What the main functions of farstep and farstep-torch share.
+#pragma once
+
+#include "trainer/commands/command.h"
+
+namespace farstep {
+
+// Runs the command of a command line. Returns the exit code, also that of what the command throws,
+// whose message goes to the log.
+int run_program(int argc, char** argv, const TorchCommand& torch_command);
+
+}  // namespace farstep

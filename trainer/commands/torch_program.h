@@ -1,0 +1,19 @@
+// The way from farstep to farstep-torch.
+//
+// LibTorch takes 0.2 s of processor time to start and 2 GB on disk, and most commands do not need
+// it. So they are in a program of their own, which starts in 10 ms, and on machines without
+// LibTorch too: a coordinator's, or where plans and reports are read.
+#pragma once
+
+#include <string_view>
+
+#include "trainer/commands/command.h"
+
+namespace farstep {
+
+// Goes on as the program farstep-torch, in the folder of this one, with that command: the process
+// and its number stay. Returns never. Throws ConfigError if the program is not there or cannot be
+// started.
+[[noreturn]] int become_torch_program(std::string_view name, const Arguments& arguments);
+
+}  // namespace farstep
