@@ -62,7 +62,7 @@ int coordinator_command(const Arguments& arguments) {
   std::optional<WatchService> page;
   if (const auto how = options->watch.options()) {
     if (copies.empty()) throw ConfigError("--watch: the page needs the config's `output` folder");
-    page.emplace(std::vector{copies}, *how, clock);
+    page.emplace(std::vector{copies}, *how, clock, PagePlace::kCoordinator);
     spdlog::info("the run's page: {}", page->url());
   }
   const auto run = run_config_from_json(loaded.run, config.run);

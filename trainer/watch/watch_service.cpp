@@ -89,8 +89,9 @@ std::optional<double> window_of(const HttpRequest& request) {
 }  // namespace
 
 WatchService::WatchService(std::vector<std::filesystem::path> folders, WatchOptions options,
-                           const Clock& clock)
+                           const Clock& clock, PagePlace place)
     : options_(std::move(options)),
+      place_(place),
       token_(token_of(options_)),
       clock_(clock),
       follower_(std::move(folders)),
@@ -179,11 +180,13 @@ std::string WatchService::error() const {
   return text;
 }
 
-// A page that has the records of one site is mostly at that site, and its machine's clock is as
-// wrong as the records say. Elsewhere it is at the coordinator, or its clock is taken to be right.
+// Away from the coordinator, a page with the records of one site is mostly at that site, and its
+// machine's clock is as wrong as the records say. With those of several the clock is taken to be
+// right.
 double WatchService::unix_seconds() const {
   const auto* report = follower_.report();
-  const bool is_at_site = report != nullptr && report->sites.size() == 1;
+  const bool is_at_site =
+      place_ == PagePlace::kElsewhere && report != nullptr && report->sites.size() == 1;
   return clock_.unix_seconds() + (is_at_site ? report->sites.front().run.clock_offset_seconds : 0);
 }
 

@@ -35,13 +35,17 @@ struct WatchOptions {
   }
 };
 
+// Where a page is served. It tells the coordinator's time: at the coordinator its machine's own,
+// and elsewhere what the records of the one site say, if there is one.
+enum class PagePlace { kCoordinator, kElsewhere };
+
 class WatchService {
  public:
   // Listens at once. Throws ConfigError for a wrong address or token, or an address that other
   // machines reach and no token; and what HttpServer throws. `folders` are those of a run or of its
   // sites; they may be empty or absent yet. `clock` must outlive the service.
-  WatchService(std::vector<std::filesystem::path> folders, WatchOptions options,
-               const Clock& clock);
+  WatchService(std::vector<std::filesystem::path> folders, WatchOptions options, const Clock& clock,
+               PagePlace place = PagePlace::kElsewhere);
   ~WatchService();
   WatchService(const WatchService&) = delete;
   WatchService& operator=(const WatchService&) = delete;
@@ -62,6 +66,7 @@ class WatchService {
   std::string error() const;
 
   const WatchOptions options_;
+  const PagePlace place_;
   const std::string token_;
   const Clock& clock_;
 

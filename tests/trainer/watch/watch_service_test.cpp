@@ -72,6 +72,10 @@ TEST_CASE("a page at a site with a wrong clock tells the coordinator's time") {
   CHECK(state["now"].get<double>() - last == Approx(305).margin(1e-3));
   CHECK(state["sites"][0]["last_seen"].get<double>() - last == Approx(300).margin(1e-3));
   CHECK(state["alarms"].empty());
+  // At the coordinator that site's clock changes nothing, though it be the only one yet.
+  const WatchService hosted({folder.path()}, kAnyPort, clock, PagePlace::kCoordinator);
+  const auto there = wait_for_state(address_of(hosted), "\"run\":\"synthetic\"");
+  CHECK(there["now"].get<double>() - last == Approx(5).margin(1e-3));
 }
 
 TEST_CASE("every part of the page is served and takes nothing from elsewhere") {

@@ -1,6 +1,7 @@
 #include "trainer/commands/torch/torch_command.h"
 
-#include <algorithm>
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "trainer/base/error.h"
@@ -18,10 +19,10 @@ constexpr std::pair<std::string_view, int (*)(const Arguments&)> kTorchCommands[
 }  // namespace
 
 int run_torch_command(std::string_view name, const Arguments& arguments) {
-  const auto* found = std::ranges::find(
-      kTorchCommands, name, &std::pair<std::string_view, int (*)(const Arguments&)>::first);
-  FARSTEP_CHECK(found != std::end(kTorchCommands), "no program has the command {}", name);
-  return found->second(arguments);
+  for (const auto& [command, run] : kTorchCommands) {
+    if (command == name) return run(arguments);
+  }
+  throw InternalError(fmt::format("no program has the command {}", name));
 }
 
 }  // namespace farstep

@@ -58,8 +58,11 @@ int train_command(const Arguments& arguments) {
   std::optional<WatchService> page;
   if (const auto how = options->watch.options()) {
     // With the coordinator here are the records of all sites.
-    page.emplace(std::vector{loaded.site.hosted_coordinator() ? own / kCopiesFolder : own}, *how,
-                 clock);
+    if (loaded.site.hosted_coordinator()) {
+      page.emplace(std::vector{own / kCopiesFolder}, *how, clock, PagePlace::kCoordinator);
+    } else {
+      page.emplace(std::vector{own}, *how, clock);
+    }
     spdlog::info("the run's page: {}", page->url());
   }
   const SiteScreen screen(own, loaded.site.name, stderr, ::isatty(STDERR_FILENO) == 1, clock);

@@ -69,12 +69,18 @@ struct Made {
 
 template <typename T>
 std::vector<double> exact_product(Stored<T>& a, Stored<T>& b, int64_t m, int64_t n, int64_t k) {
-  std::vector<double> product;
+  // Pointers, as tests compile without optimization for sanitizers.
+  std::vector<double> factor_b(static_cast<std::size_t>(k * n));
+  for (int64_t i = 0; i < k; ++i) {
+    for (int64_t column = 0; column < n; ++column) factor_b[i * n + column] = b.at(i, column);
+  }
+  std::vector<double> product(static_cast<std::size_t>(m * n));
   for (int64_t row = 0; row < m; ++row) {
-    for (int64_t column = 0; column < n; ++column) {
-      double sum = 0;
-      for (int64_t i = 0; i < k; ++i) sum += a.at(row, i) * b.at(i, column);
-      product.push_back(sum);
+    double* const sums = product.data() + row * n;
+    for (int64_t i = 0; i < k; ++i) {
+      const double value = a.at(row, i);
+      const double* const values = factor_b.data() + i * n;
+      for (int64_t column = 0; column < n; ++column) sums[column] += value * values[column];
     }
   }
   return product;
