@@ -6,15 +6,18 @@ Each optimizer's base is a synchronous run by itself, and its own warm start.
 import json
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from studies.gap import GAP_STEPS, STREAMING
 from studies.runs import BATCH, INNER, Bench, Run, data_parallel, equal_run
 from studies.tables import paired, spread
 
 FEW_SYNCS_STEPS = (4000, 16000)  # in 8 and 32 rounds of H 500
-# With error feedback, blocks and fraction by default.
-CODECS = ("int2", "int4", "top_k")
+# With error feedback, and blocks and fraction by default.
+CODECS = tuple({"kind": kind} for kind in ("int2", "int4", "top_k"))
+# A row of these models' matrices has 64 values.
+CODECS_OF_FEW_SYNCS = ({"kind": "int4"}, {"kind": "int2"}, {"kind": "int2", "block": 64},
+                       {"kind": "int2", "block": 16})
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,9 @@ class Sites:
         """The synchronous run with the same tokens. Its inner peak is always the optimizer's."""
         return data_parallel(seed, self.total, **{**self.changes(), "inner": INNER[self.optimizer]})
 
-    def with_codec(self, kind: str) -> "Sites":
+    def with_codec(self, codec: dict) -> "Sites":
         """The same with a codec."""
-        return Sites(self.optimizer, self.steps, self.eta, self.mu, {"codec": {"kind": kind}},
-                     self.inner, self.warm, self.total, self.batch)
+        return replace(self, sync={"codec": codec})
 
 
 # Settings from the warm start, in one seed: H, outer rate, momentum, sync, inner peak.
@@ -115,15 +117,15 @@ def codecs(seeds: list[int]) -> Iterator[Run]:
         for optimizer in reversed(INNER):
             sites = Sites(optimizer, 50, 1.0, 0.7)
             yield sites.run(seed)
-            yield from (sites.with_codec(kind).run(seed) for kind in CODECS)
+            yield from (sites.with_codec(codec).run(seed) for codec in CODECS)
 
 
 def few_syncs(seeds: list[int]) -> Iterator[Run]:
-    """The least bytes: H 500 by int2 against fp32 deltas."""
+    """The least bytes: H 500 by few bits against fp32 deltas."""
     for seed in seeds:
         for sites in FEW_SYNCS:
             yield sites.run(seed)
-            yield sites.with_codec("int2").run(seed)
+            yield from (sites.with_codec(codec).run(seed) for codec in CODECS_OF_FEW_SYNCS)
 
 
 def muon_table(bench: Bench, seeds: list[int]) -> str:
@@ -154,13 +156,14 @@ def codec_table(bench: Bench, seeds: list[int]) -> str:
     """Markdown: each codec against fp32 deltas."""
     lines = ["| optimizer | H | steps | codec | seeds | mean loss | minus that of fp32 |",
              "|---|---|---|---|---|---|---|"]
-    of_h_50 = [(Sites(optimizer, 50, 1.0, 0.7), kind) for optimizer in INNER for kind in CODECS]
-    for sites, kind in [*of_h_50, *((sites, "int2") for sites in FEW_SYNCS)]:
-        encoded = sites.with_codec(kind)
+    of_h_50 = [(Sites(optimizer, 50, 1.0, 0.7), codec) for optimizer in INNER for codec in CODECS]
+    of_h_500 = [(sites, codec) for sites in FEW_SYNCS for codec in CODECS_OF_FEW_SYNCS]
+    for sites, codec in of_h_50 + of_h_500:
+        encoded = sites.with_codec(codec)
         losses = [loss for seed in seeds if (loss := bench.loss(encoded.run(seed)))]
         differences = paired(bench, seeds, encoded.run, sites.run)
         if differences:
-            lines.append(f"| {sites.optimizer} | {sites.steps} | {sites.total} | {kind} "
+            lines.append(f"| {sites.optimizer} | {sites.steps} | {sites.total} | {json.dumps(codec)} "
                          f"| {len(differences)} | {statistics.mean(losses):.4f} "
                          f"| {spread(differences)} |")
     return "\n".join(lines)
