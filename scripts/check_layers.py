@@ -67,7 +67,7 @@ MAY_INCLUDE = {
     "trainer/model/matmul": "base processor config numbers kernels products shape model",
     "trainer/model/llama": "base config parameters shape model",
     "trainer/model/fused": "base memory numbers kernels parameters shape model llama",
-    "trainer/model/cpu_ops": "base memory numbers kernels products shape model matmul llama fused",
+    "trainer/model/cpu_ops": "base memory numbers kernels products model matmul llama fused",
     "trainer/model/gpu_ops": "base cuda numbers kernels gpu llama fused",
     "trainer/checkpoint": "base memory system config data numbers knowledge",
     "heterogeneity/profile": "base memory config knowledge sockets transport collective",
@@ -85,7 +85,7 @@ MAY_INCLUDE = {
     "trainer/model/language": "base system config tokenizer tokens settings shape model llama fused cpu_ops gpu_ops checkpoint",
     "trainer/model/convnet": "base config images settings parameters shape model checkpoint",
     "trainer/tasks": "base config tokens images settings parameters shape model llama language convnet checkpoint",
-    "trainer/peers": "base config settings shape model outer_optimizer knowledge policy plan sockets transport gloo secure "
+    "trainer/peers": "base config settings shape outer_optimizer knowledge policy plan sockets transport gloo secure "
     "tunnel link emulate protocol membership exchange",
     "trainer/facade": "base system config telemetry schedule codec protocol settings outer_optimizer outer_sync peers",
     "trainer/site": "base config telemetry data reduction knowledge policy strategy",
