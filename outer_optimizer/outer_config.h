@@ -13,6 +13,7 @@ struct OuterConfig {
   double learning_rate = 0.7;
   double momentum = 0.9;
   AveragingRule averaging = AveragingRule::kBatch;
+  int64_t mean_rounds = 1;
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -20,6 +21,10 @@ struct OuterConfig {
     visit("learning_rate", learning_rate, "eta of the outer Nesterov step", above(0));
     visit("momentum", momentum, "mu of the outer Nesterov step", in_range(0, 0.999999));
     visit("averaging", averaging, "weight of a site's delta in the mean");
+    visit("mean_rounds", mean_rounds,
+          "last rounds of the run whose outer step goes to the mean of the sites' models, not past "
+          "it; strategy eager_updates has none",
+          at_least(0));
   }
 };
 

@@ -46,18 +46,18 @@ uint64_t OuterOptimizer::checksum(const Range& range) const {
 // The sites vote on this hash before the step is taken: until then no state has changed, and a
 // failed exchange can be repeated.
 uint64_t OuterOptimizer::checksum_after(int64_t from, const Range& range,
-                                        std::span<const float> mean) const {
+                                        std::span<const float> mean, OuterStep step) const {
   StreamingChecksum checksum;
   // The part before the range has been applied already, so with the range it is all of
   // theta_global.
   checksum.update(std::as_bytes(part(theta_global_, {from, range.begin})));
-  checksum_nesterov_step(settings_, mean, part(theta_global_, range), part(momentum_, range),
-                         checksum);
+  checksum_outer_step(step, settings_, mean, part(theta_global_, range), part(momentum_, range),
+                      checksum);
   return checksum.value();
 }
 
-void OuterOptimizer::apply(const Range& range, std::span<const float> mean) {
-  nesterov_step(settings_, mean, part(theta_global_, range), part(momentum_, range));
+void OuterOptimizer::apply(const Range& range, std::span<const float> mean, OuterStep step) {
+  take_outer_step(step, settings_, mean, part(theta_global_, range), part(momentum_, range));
 }
 
 void OuterOptimizer::merge(const Range& range, float alpha, std::span<float> theta_local) const {

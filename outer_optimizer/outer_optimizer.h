@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "outer_optimizer/nesterov.h"
+#include "outer_optimizer/outer_step.h"
 #include "outer_optimizer/schedule/partition.h"
 
 namespace farstep::outer_optimizer {
@@ -38,10 +38,12 @@ class OuterOptimizer {
   uint64_t checksum(const Range& range) const;
   // Returns the checksum of theta_global from element `from` to the end of `range`, as it would be
   // after apply(range, mean). `from` is at most the range's begin.
-  uint64_t checksum_after(int64_t from, const Range& range, std::span<const float> mean) const;
+  uint64_t checksum_after(int64_t from, const Range& range, std::span<const float> mean,
+                          OuterStep step = OuterStep::kNesterov) const;
 
   // Takes the outer step of the range.
-  void apply(const Range& range, std::span<const float> mean);
+  void apply(const Range& range, std::span<const float> mean,
+             OuterStep step = OuterStep::kNesterov);
 
   // Merges the range of theta_global: theta_local <- alpha theta_local + (1 - alpha) theta_global.
   void merge(const Range& range, float alpha, std::span<float> theta_local) const;

@@ -23,9 +23,13 @@ void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
   if (shares == SharesRule::kBandwidth && !traits.takes_shares) {
     path.member("shares").fail(fmt::format("the exchange {} has no shares by bandwidth", name));
   }
-  if (!traits.takes_codecs && make_codec(codec)->is_lossy()) {
-    path.member("codec").member("kind").fail(
+  const auto refuse_lossy = [&](std::string_view member) {
+    path.member("codec").member(member).fail(
         fmt::format("the exchange {} adds up fp32 only", name));
+  };
+  if (!traits.takes_codecs && make_codec(codec)->is_lossy()) refuse_lossy("kind");
+  if (!traits.takes_codecs && codec.num_fine_rounds() > 0 && make_fine_codec(codec)->is_lossy()) {
+    refuse_lossy("fine_kind");
   }
   if (!servers.empty() && traits.servers == ServersUse::kNone) {
     path.member("servers").fail(fmt::format("the exchange {} has no servers", name));

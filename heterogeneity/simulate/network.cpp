@@ -20,7 +20,8 @@ Network::Network(const Scenario& scenario)
       own_ways_(scenario.sites.size()),
       default_way_{scenario.link.rtt_seconds, scenario.link.bandwidth_bits_per_second},
       uplinks_bits_per_second_(scenario.sites.size(), wan::kUnlimitedRate),
-      codec_(outer_optimizer::make_codec(scenario.sync.codec)) {
+      codec_(outer_optimizer::make_codec(scenario.sync.codec)),
+      fine_codec_(outer_optimizer::make_fine_codec(scenario.sync.codec)) {
   std::map<std::string, std::size_t> ids;
   // Sites without a region are in the one of the empty name.
   std::map<std::string, std::size_t> region_ids;
@@ -119,7 +120,9 @@ std::vector<double> Network::phase_ends(Phase phase, std::span<const std::size_t
   return ends;
 }
 
-SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values) const {
+SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values,
+                            bool is_fine) const {
+  const auto& codec = is_fine ? *fine_codec_ : *codec_;
   SyncCost cost;
   std::vector<int64_t> part_bytes;
   const auto num_sites = static_cast<int>(present.size());
@@ -127,7 +130,7 @@ SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values
   for (const auto id : present) view.members.push_back(names_[id]);
   for (const auto& part :
        outer_optimizer::cut_by_shares({0, values}, configured_shares(sync_, view))) {
-    part_bytes.push_back(codec_->encoded_bytes(part.size()));
+    part_bytes.push_back(codec.encoded_bytes(part.size()));
   }
   const int64_t all_bytes = std::accumulate(part_bytes.begin(), part_bytes.end(), int64_t{0});
   const auto num_training = std::ranges::count_if(present, [&](auto id) { return trains_[id]; });
@@ -141,8 +144,11 @@ SyncCost Network::sync_cost(std::span<const std::size_t> present, int64_t values
     cost.control_seconds.push_back(
         present[i] == coordinator_ ? 0 : rtt_seconds(present[i], coordinator_) / 2);
   }
-  if (sync_.exchange == outer_optimizer::ExchangeKind::kRing)
-    return ring_cost(present, std::move(cost), values);
+  if (sync_.exchange == outer_optimizer::ExchangeKind::kRing) {
+    const auto largest = outer_optimizer::equal_part(values, num_sites - 1, num_sites);
+    return ring_cost(present, std::move(cost),
+                     static_cast<double>(codec.encoded_bytes(largest.size())));
+  }
   const auto reduced = phase_ends(Phase::kReduceScatter, present, cost.control_seconds, part_bytes);
   cost.exchange_seconds = phase_ends(Phase::kAllGather, present, reduced, part_bytes);
   for (std::size_t i = 0; i < present.size(); ++i) {
@@ -178,10 +184,8 @@ ScatterCost Network::scatter_cost(std::size_t from, std::span<const int64_t> byt
 
 // Nobody sends its next part before it has the last one, so all go at the pace of the slowest way.
 SyncCost Network::ring_cost(std::span<const std::size_t> present, SyncCost cost,
-                            int64_t values) const {
+                            double part_bytes) const {
   const auto num_sites = static_cast<int>(present.size());
-  const auto part_bytes = static_cast<double>(
-      codec_->encoded_bytes(outer_optimizer::equal_part(values, num_sites - 1, num_sites).size()));
   double hop_seconds = 0;
   for (std::size_t i = 0; num_sites > 1 && i < present.size(); ++i) {
     const auto from = present[i], to = present[(i + 1) % present.size()];

@@ -45,7 +45,7 @@ class Network {
   double bandwidth_bits_per_second(std::size_t from, std::size_t to) const;
 
   // Returns the cost of the scenario's exchange of `values` among `present` (site ids, ascending),
-  // in the codec's bytes.
+  // in the codec's bytes; that of the fine rounds if `is_fine`.
   //
   // First Go travels from the coordinator to each site. Then, in the reduce-scatter, a site sends
   // every peer that peer's partition of its delta. Then, in the all-gather, it sends the mean of
@@ -54,7 +54,8 @@ class Network {
   // hides up to one of the two hops.) With servers only they have partitions, and
   // one that does not train sends nothing in the first phase. In a ring each of N parts makes
   // 2 (N - 1) hops, all sites sending at once, as fast as the slowest way of the ring.
-  SyncCost sync_cost(std::span<const std::size_t> present, int64_t values) const;
+  SyncCost sync_cost(std::span<const std::size_t> present, int64_t values,
+                     bool is_fine = false) const;
 
   // Returns the cost of messages from one site to all, which share its uplink; `bytes` by site id.
   ScatterCost scatter_cost(std::size_t from, std::span<const int64_t> bytes) const;
@@ -74,7 +75,7 @@ class Network {
                                  std::span<const double> start,
                                  std::span<const int64_t> part_bytes) const;
 
-  SyncCost ring_cost(std::span<const std::size_t> present, SyncCost cost, int64_t values) const;
+  SyncCost ring_cost(std::span<const std::size_t> present, SyncCost cost, double part_bytes) const;
 
   const outer_optimizer::SyncConfig sync_;
   std::vector<std::string> names_;                    // by site id
@@ -85,7 +86,7 @@ class Network {
   Way default_way_;
   std::vector<double> uplinks_bits_per_second_;
   std::size_t coordinator_ = 0;
-  std::unique_ptr<const outer_optimizer::Codec> codec_;
+  std::unique_ptr<const outer_optimizer::Codec> codec_, fine_codec_;
 };
 
 }  // namespace farstep::heterogeneity

@@ -317,11 +317,10 @@ bool Simulation::has_room(double elapsed_seconds, double step_seconds) const {
 const SyncCost& Simulation::cost_of(int64_t fragment) {
   const auto range = outer_optimizer::equal_part(*scenario_.parameters, static_cast<int>(fragment),
                                                  static_cast<int>(scenario_.sync.fragments));
-  auto found = costs_.find(range.size());
-  if (found == costs_.end()) {
-    found = costs_.emplace(range.size(), network_.sync_cost(present_, range.size())).first;
-  }
-  return found->second;
+  const bool is_fine = scenario_.sync.codec.is_fine(round_.round, scenario_.rounds);
+  auto& cost = costs_[{range.size(), is_fine}];
+  if (!cost) cost = network_.sync_cost(present_, range.size(), is_fine);
+  return *cost;
 }
 
 std::vector<double> Simulation::coefficients(int64_t fragment) const {

@@ -30,6 +30,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heterogeneity/plan/planner.h"
@@ -113,11 +114,12 @@ class Simulation {
   const Network network_;
   ScatteredSteps scatter_;
   std::optional<Planner> planner_;
-  std::vector<std::size_t> present_;   // site ids
-  View view_;                          // of those present
-  std::map<int64_t, SyncCost> costs_;  // of those present, by the values that are synced
-  std::vector<SiteState> states_;      // by site id
-  double commit_seconds_ = 0;          // of the last round, at the coordinator
+  std::vector<std::size_t> present_;  // site ids
+  View view_;                         // of those present
+  // Of those present, by the values that are synced, and whether the round is a fine one.
+  std::map<std::pair<int64_t, bool>, std::optional<SyncCost>> costs_;
+  std::vector<SiteState> states_;  // by site id
+  double commit_seconds_ = 0;      // of the last round, at the coordinator
   SimulatedRound round_;
 };
 

@@ -1,4 +1,4 @@
-// Creates a codec from its configuration.
+// Creates codecs from their configuration.
 #pragma once
 
 #include <memory>
@@ -11,5 +11,7 @@ namespace farstep::outer_optimizer {
 // Returns the codec for `config`; a block that is null takes the codec's default. Throws
 // ConfigError naming sync.codec.block if the codec cannot have such blocks. Thread-safe.
 std::unique_ptr<Codec> make_codec(const CodecConfig& config);
+// Returns the codec of the fine rounds.
+std::unique_ptr<Codec> make_fine_codec(const CodecConfig& config);
 
 }  // namespace farstep::outer_optimizer

@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from studies import averaging, gap, optimizers, run_lengths
+from studies import averaging, ends, gap, optimizers, run_lengths
 from studies.runs import INNER, MODELS, Bench, Run, data_parallel, warm_start
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -37,6 +37,8 @@ STUDIES: dict[str, Callable[[list[int]], Iterable[Run]]] = {
     "muon_large": optimizers.large_batches,
     "codecs": optimizers.codecs,
     "few_syncs": optimizers.few_syncs,
+    "last_steps": ends.last_steps,
+    "fine_codecs": ends.fine_codecs,
     "rounds": run_lengths.lengths,
 }
 
@@ -50,7 +52,9 @@ def print_tables(bench: Bench, seeds: list[int]) -> None:
     print(averaging.rule_table(bench, seeds, averaging.first_rounds, [(0.7, 0.5)]))
     print(gap.gap_table(bench, seeds))
     print(optimizers.muon_table(bench, seeds))
-    print(optimizers.codec_table(bench, seeds))
+    print(optimizers.codec_table(bench, seeds, optimizers.compared_codecs()))
+    print(ends.step_table(bench, seeds))
+    print(optimizers.codec_table(bench, seeds, ends.compared_codecs()))
     print(run_lengths.length_table(bench, seeds))
 
 

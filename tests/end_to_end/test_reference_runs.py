@@ -17,7 +17,7 @@ from pathlib import Path
 from cluster import DATA, REPOSITORY, Cluster, ClusterTest, by_event, merge
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "reference_runs.json"
-RUN = {"inner": {"compute": "fp32"}, "plan": {"base_steps": 6}}
+RUN = {"inner": {"compute": "fp32"}, "outer": {"mean_rounds": 0}, "plan": {"base_steps": 6}}
 CPU = {"cpu": {"instructions": "avx2", "products": "avx2"}}
 SLICE = {"kind": "cpu", "threads": 1}
 UNEQUAL = {"sites": [{"name": "node1", "local_steps": 9, "batch": 2},
@@ -29,6 +29,7 @@ AVERAGING = ("uniform", "tokens", "batch", "fednova", "tokens_squared_per_step")
 CASES: dict[str, tuple[int, dict, dict]] = {
     "one site": (1, {}, {}),
     "direct": (3, {}, {}),
+    "to the mean at last": (3, {"outer": {"mean_rounds": 1}}, {}),
     "five sites": (5, {}, {}),
     "ring": (3, {"sync": {"exchange": "ring"}}, {}),
     "parameter server": (3, {"sync": {"exchange": "parameter_server", "servers": ["node2"]}}, {}),
@@ -45,8 +46,10 @@ CASES: dict[str, tuple[int, dict, dict]] = {
         SLICE | {"emulate": {"sequence_seconds": 0.02}}]}}),
     "two threads": (2, {}, {index: {"devices": [SLICE | {"threads": 2}]} for index in range(2)}),
 } | {
-    f"codec {kind}": (3, {"sync": {"codec": {"kind": kind}}}, {})
+    f"codec {kind}": (3, {"sync": {"codec": {"kind": kind, "fine_rounds": 0}}}, {})
     for kind in ("fp16", "bf16", "int8", "int4", "int2", "top_k")
+} | {
+    "codec int2, fine at last": (3, {"sync": {"codec": {"kind": "int2", "fine_rounds": 1}}}, {}),
 } | {
     f"unequal work, {rule}": (3, UNEQUAL | {"outer": {"averaging": rule}}, {}) for rule in AVERAGING
 }

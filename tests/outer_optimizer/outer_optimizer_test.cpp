@@ -1,5 +1,6 @@
 #include "outer_optimizer/outer_optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -32,7 +33,8 @@ TEST_CASE("a constant delta of 1 gives the updates of torch's Nesterov SGD") {
   const std::vector<float> mean{1};
   for (const double expected : {1.33, 1.897, 2.4073}) {
     const float before = theta[0];
-    nesterov_step({.learning_rate = 0.7F, .momentum = 0.9F}, mean, theta, momentum);
+    take_outer_step(OuterStep::kNesterov, {.learning_rate = 0.7F, .momentum = 0.9F}, mean, theta,
+                    momentum);
     REQUIRE(before - theta[0] == Approx(expected).epsilon(1e-6));
   }
 }
@@ -62,24 +64,44 @@ TEST_CASE("the checksum shown before the step is the checksum after it") {
       const auto mean = random_values(size, 10 + round);
       const auto all = all_of(outer);
       const auto before = outer.checksum(all);
-      const auto shown = outer.checksum_after(0, all, mean);
+      const auto step = round == 1 ? OuterStep::kMean : OuterStep::kNesterov;
+      const auto shown = outer.checksum_after(0, all, mean, step);
       REQUIRE(outer.checksum(all) == before);  // nothing has changed yet
-      outer.apply(all, mean);
+      outer.apply(all, mean, step);
       REQUIRE(outer.checksum(all) == shown);
     }
   }
 }
 
-TEST_CASE("eta 1 and mu 0 make theta_global the mean of the sites") {
+TEST_CASE(
+    "theta_global becomes the mean of the sites by eta 1 and mu 0, and by the step to the mean") {
   const std::size_t size = 100;
-  OuterOptimizer outer({.learning_rate = 1, .momentum = 0}, random_values(size, 1));
   const auto local = random_values(size, 2);
-  std::vector<float> delta(size);
-  REQUIRE(outer.delta(all_of(outer), local, delta) == -1);
-  outer.apply(all_of(outer), delta);
-  for (std::size_t k = 0; k < size; ++k) {
-    REQUIRE(outer.theta_global()[k] == Approx(local[k]).margin(1e-6));
+  const auto check = [&](const NesterovSettings& settings, OuterStep step) {
+    OuterOptimizer outer(settings, random_values(size, 1));
+    std::vector<float> delta(size);
+    for (int round = 0; round < 2; ++round) {  // in the second there is a momentum
+      outer.apply(all_of(outer), random_values(size, 3));
+      REQUIRE(outer.delta(all_of(outer), local, delta) == -1);
+      outer.apply(all_of(outer), delta, step);
+      for (std::size_t k = 0; k < size; ++k) {
+        REQUIRE(outer.theta_global()[k] == Approx(local[k]).margin(1e-6));
+      }
+    }
+  };
+  check({.learning_rate = 1, .momentum = 0}, OuterStep::kNesterov);
+  check({.learning_rate = 0.7F, .momentum = 0.9F}, OuterStep::kMean);
+}
+
+TEST_CASE("the momentum is the same after both kinds of step") {
+  const auto mean = random_values(9, 2);
+  OuterOptimizer one({}, random_values(9, 1)), other({}, random_values(9, 1));
+  for (const auto step : {OuterStep::kNesterov, OuterStep::kMean, OuterStep::kNesterov}) {
+    one.apply(all_of(one), mean, step);
+    other.apply(all_of(other), mean);
+    REQUIRE(std::ranges::equal(one.momentum(), other.momentum()));
   }
+  REQUIRE_FALSE(std::ranges::equal(one.theta_global(), other.theta_global()));
 }
 
 TEST_CASE("the delta points from local to global and names the first value that is not finite") {

@@ -2,6 +2,8 @@
 // as a model, has the defaults of a run file.
 #include "trainer/facade/outer_settings.h"
 
+#include <limits>
+
 #include "trainer/base/error.h"
 #include "trainer/config/strict_json.h"
 
@@ -30,6 +32,7 @@ RunConfig full_run(const OuterRunConfig& given) {
   run.outer.learning_rate = given.outer.learning_rate;
   run.outer.momentum = given.outer.momentum;
   run.outer.averaging = given.outer.averaging;
+  run.outer.rounds = std::numeric_limits<int64_t>::max();  // only the program knows the last one
   run.sync.fragments = given.sync.fragments;
   run.sync.codec = given.sync.codec;
   run.sync.lanes = given.sync.lanes;
@@ -48,6 +51,10 @@ OuterSettings read_outer_settings(std::string_view run, std::string_view site, i
   if (size < given.sync.fragments) {
     JsonPath{kRun, "sync.fragments"}.fail(
         fmt::format("is {}, and there are {} values", given.sync.fragments, size));
+  }
+  if (given.sync.codec.fine_rounds.value_or(0) > 0) {
+    JsonPath{kRun, "sync.codec.fine_rounds"}.fail(
+        "is for `farstep train`: here no round is known to be the last");
   }
   const auto full = run_config_from_json(to_json(full_run(given)), kRun);
 

@@ -94,9 +94,7 @@ std::optional<SyncRecord> OuterSite::exchange(std::span<const float> values,
       const int64_t bad = sync_->outer().delta(range, part(values, range), delta);
       if (bad >= 0) sync_->refuse_delta(id, bad);
     };
-    const auto apply_mean = [this, range](std::span<const float> mean) {
-      sync_->outer().apply(range, mean);
-    };
+    const auto apply_mean = [=, this](std::span<const float> mean) { sync_->apply(id, mean); };
     sync_->meet(peers_->view(), peers_->exchanges());
     sync_->send(id, {.work = work, .fragments = fragments},
                 {.take_delta = take_delta, .apply_mean = apply_mean});

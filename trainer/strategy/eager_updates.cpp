@@ -20,6 +20,13 @@ bool is_eager(const outer_optimizer::SyncConfig& sync) {
   return sync.fragments == 1 && sync.delay_steps == 0 && sync.alpha == 0;
 }
 
+// The offset has taken Nesterov steps by this site's own deltas. Only the same steps by the means
+// take them out again.
+StrategySettings with_nesterov_alone(StrategySettings settings) {
+  settings.outer.mean_rounds = 0;
+  return settings;
+}
+
 }  // namespace
 
 EagerUpdates::EagerUpdates(const StrategySettings& settings, const View& view, StartValues values,
@@ -31,7 +38,7 @@ EagerUpdates::EagerUpdates(const StrategySettings& settings, const View& view, S
       offset_(values.theta.size()),
       offset_momentum_(values.theta.size()),
       sent_delta_(values.theta.size()),
-      sync_(settings, view, std::move(values), surroundings) {
+      sync_(with_nesterov_alone(settings), view, std::move(values), surroundings) {
   progress_.coefficient = 1.0 / static_cast<double>(view.size());
 }
 
@@ -146,7 +153,8 @@ void EagerUpdates::step(const heterogeneity::RoundTiming& so_far) {
     local[k] = now * delta - before * sent_delta_[k];
     sent_delta_[k] = delta;
   }
-  nesterov_step(settings_, local, offset_, offset_momentum_);
+  take_outer_step(outer_optimizer::OuterStep::kNesterov, settings_, local, offset_,
+                  offset_momentum_);
   if (progress_.received) sync_.outer().apply(whole(), sync_.values(0));
   for (std::size_t k = 0; k < local.size(); ++k) local[k] = global[k] + offset_[k];
   theta().push(whole(), local);

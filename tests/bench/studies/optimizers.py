@@ -13,11 +13,12 @@ from studies.runs import BATCH, INNER, Bench, Run, data_parallel, equal_run
 from studies.tables import paired, spread
 
 FEW_SYNCS_STEPS = (4000, 16000)  # in 8 and 32 rounds of H 500
-# With error feedback, and blocks and fraction by default.
-CODECS = tuple({"kind": kind} for kind in ("int2", "int4", "top_k"))
+# With error feedback, and blocks and fraction by default. studies/ends.py has the fine rounds.
+CODECS = tuple({"kind": kind, "fine_rounds": 0} for kind in ("int2", "int4", "top_k"))
 # A row of these models' matrices has 64 values.
-CODECS_OF_FEW_SYNCS = ({"kind": "int4"}, {"kind": "int2"}, {"kind": "int2", "block": 64},
-                       {"kind": "int2", "block": 16})
+CODECS_OF_FEW_SYNCS = tuple({"fine_rounds": 0, **codec} for codec in (
+    {"kind": "int4"}, {"kind": "int2"}, {"kind": "int2", "block": 64},
+    {"kind": "int2", "block": 16}))
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Sites:
     warm: bool = True
     total: int = GAP_STEPS
     batch: int = BATCH  # of a site
+    mean_rounds: int = 0
 
     def changes(self) -> dict:
         """What the run and its base share."""
@@ -42,7 +44,7 @@ class Sites:
     def run(self, seed: int) -> Run:
         """Of that seed."""
         return equal_run(seed, self.steps, self.eta, self.mu, total=self.total, sync=self.sync,
-                         **self.changes())
+                         mean_rounds=self.mean_rounds, **self.changes())
 
     def base(self, seed: int) -> Run:
         """The synchronous run with the same tokens. Its inner peak is always the optimizer's."""
@@ -152,13 +154,17 @@ def muon_table(bench: Bench, seeds: list[int]) -> str:
     return "\n".join(lines)
 
 
-def codec_table(bench: Bench, seeds: list[int]) -> str:
+def compared_codecs() -> list[tuple[Sites, dict]]:
+    """Sites, and each codec to compare with fp32."""
+    of_h_50 = [(Sites(optimizer, 50, 1.0, 0.7), codec) for optimizer in INNER for codec in CODECS]
+    return of_h_50 + [(sites, codec) for sites in FEW_SYNCS for codec in CODECS_OF_FEW_SYNCS]
+
+
+def codec_table(bench: Bench, seeds: list[int], compared: list[tuple[Sites, dict]]) -> str:
     """Markdown: each codec against fp32 deltas."""
     lines = ["| optimizer | H | steps | codec | seeds | mean loss | minus that of fp32 |",
              "|---|---|---|---|---|---|---|"]
-    of_h_50 = [(Sites(optimizer, 50, 1.0, 0.7), codec) for optimizer in INNER for codec in CODECS]
-    of_h_500 = [(sites, codec) for sites in FEW_SYNCS for codec in CODECS_OF_FEW_SYNCS]
-    for sites, codec in of_h_50 + of_h_500:
+    for sites, codec in compared:
         encoded = sites.with_codec(codec)
         losses = [loss for seed in seeds if (loss := bench.loss(encoded.run(seed)))]
         differences = paired(bench, seeds, encoded.run, sites.run)

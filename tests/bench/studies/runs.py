@@ -47,7 +47,8 @@ class Run:
                       for site, (steps, batch) in enumerate(works)],
             "model": {}, "data": {"sequence_length": SEQUENCE_LENGTH},
             "inner": {"peak_learning_rate": PEAK, "compute": "bf16", **(inner or {})},
-            "outer": {"rounds": rounds, **outer}, "sync": sync or {},
+            # Only the study of a run's end goes to the mean at last.
+            "outer": {"rounds": rounds, "mean_rounds": 0, **outer}, "sync": sync or {},
             "plan": {"base_steps": works[0][0]},
             "evaluate": {"every_rounds": every, "windows": 0},
         }
@@ -83,10 +84,11 @@ def data_parallel(seed: int, steps: int, *, batch: int = BATCH, **changes: objec
 
 
 def equal_run(seed: int, steps: int, eta: float, mu: float, *, total: int, batch: int = BATCH,
-              **changes: object) -> Run:
+              mean_rounds: int = 0, **changes: object) -> Run:
     """Four equal sites that sync every `steps` steps, for `total` steps."""
     return Run("equal", seed, ((steps, batch),) * SITES, total // steps,
-               {"learning_rate": eta, "momentum": mu}, tails=TAILS, **changes)
+               {"learning_rate": eta, "momentum": mu, "mean_rounds": mean_rounds}, tails=TAILS,
+               **changes)
 
 
 class Bench:

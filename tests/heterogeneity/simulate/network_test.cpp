@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "heterogeneity/simulate/simulation.h"
 #include "outer_optimizer/codec/make_codec.h"
 #include "tests/heterogeneity/simulate/scenarios.h"
 #include "tests/support/catch.h"
@@ -154,6 +155,20 @@ TEST_CASE("a codec sends its own bytes") {
     const auto cost = Network(scenario).sync_cost(first_sites(2), 100'000);
     const auto part_bytes = outer_optimizer::make_codec(scenario.sync.codec)->encoded_bytes(50'000);
     CHECK(cost.sent_bytes == std::vector<int64_t>(2, 2 * part_bytes));
+  }
+}
+
+TEST_CASE("the last rounds send the bytes of the fine codec") {
+  auto json = equal_sites(2);
+  json["rounds"] = 5;
+  json["parameters"] = 100'000;
+  json["sync"] = {{"codec", {{"kind", "int2"}, {"fine_rounds", 2}, {"fine_kind", "int8"}}}};
+  Simulation simulation(scenario_of(json), "scenario.json");
+  for (int64_t round = 1; round <= 5; ++round) {
+    const auto kind =
+        round <= 3 ? outer_optimizer::CodecKind::kInt2 : outer_optimizer::CodecKind::kInt8;
+    const auto part_bytes = outer_optimizer::make_codec({.kind = kind})->encoded_bytes(50'000);
+    CHECK(simulation.next_round().sites[0].syncs[0].sent_bytes == 2 * part_bytes);
   }
 }
 

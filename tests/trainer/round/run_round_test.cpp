@@ -35,7 +35,9 @@ std::vector<double> expected_theta(const RunConfig& run, std::size_t size) {
     for (std::size_t k = 0; k < size; ++k) {
       mean[k] /= weights;
       momentum[k] = run.outer.momentum * momentum[k] + mean[k];
-      global[k] -= run.outer.learning_rate * (mean[k] + run.outer.momentum * momentum[k]);
+      global[k] -= round < run.outer.rounds - run.outer.mean_rounds
+                       ? run.outer.learning_rate * (mean[k] + run.outer.momentum * momentum[k])
+                       : mean[k];
     }
   }
   return global;

@@ -107,6 +107,7 @@ TEST_CASE("one eager site goes the way of one that waits") {
   auto run = eager_run(1);
   EagerSites eager(run, start_values(23));
   run.strategy.kind = outer_optimizer::StrategyKind::kLowCommunication;
+  run.outer.mean_rounds = 0;  // an eager run has none
   Sites plain(run, start_values(23));
   for (int64_t round = 1; round <= kRounds; ++round) {
     const auto move = [](auto& theta) { wander(theta, 0); };

@@ -153,6 +153,40 @@ TEST_CASE("what lossy codecs left out travels when one without loss follows") {
   CHECK(num_residuals() == 0);
 }
 
+TEST_CASE("the last rounds' codec delivers what the coarse one left out") {
+  for (const int64_t fine_rounds : {0, 1, 2, 9}) {
+    for (const auto fine_kind :
+         {outer_optimizer::CodecKind::kFp32, outer_optimizer::CodecKind::kInt8}) {
+      auto run = strategy_run(1, 2, 0, 0, 4);
+      run.outer.rounds = 4;
+      run.outer.learning_rate = 1;
+      run.outer.momentum = 0;
+      run.sync.codec = {.kind = outer_optimizer::CodecKind::kInt2,
+                        .fine_rounds = fine_rounds,
+                        .fine_kind = fine_kind};
+      Sites sites(run, start_values(37));
+      auto& replica = *sites.replicas[0];
+      auto moved = start_values(37);
+      for (int64_t round = 1; round <= run.outer.rounds; ++round) {
+        // All of a round's move comes before its first sync.
+        replica.run_round(round, 4, [&, step = 0](auto& theta) mutable {
+          if (step++ > 0) return;
+          const auto before = theta;
+          wander(theta, 0);
+          for (std::size_t k = 0; k < moved.size(); ++k) moved[k] += theta[k] - before[k];
+        });
+        float largest = 0;
+        for (std::size_t k = 0; k < moved.size(); ++k) {
+          largest = std::max(largest, std::abs(moved[k] - replica.strategy.theta_global()[k]));
+        }
+        INFO(fine_rounds << " fine rounds, after round " << round);
+        const bool is_fine = round > run.outer.rounds - fine_rounds;
+        CHECK((largest < 2e-3F) == is_fine);
+      }
+    }
+  }
+}
+
 TEST_CASE("without feedback nothing that was left out stays") {
   auto run = strategy_run(1, 1, 0, 0, 4);
   run.sync.codec = {.kind = outer_optimizer::CodecKind::kInt4, .block = 8};

@@ -74,6 +74,7 @@ struct Case {
   double alpha, eta, mu;
   std::vector<int64_t> local_steps;  // by site
   int64_t rounds;
+  int64_t mean_rounds = 0;
 };
 
 constexpr int kValues = 7;
@@ -111,7 +112,8 @@ std::vector<Trajectory> simulate(const Case& c) {
         to_end[site] = steps - apply;
       }
       momentum = c.mu * momentum + sum / weights;
-      global -= c.eta * (sum / weights + c.mu * momentum);
+      global -= round < c.rounds - c.mean_rounds ? c.eta * (sum / weights + c.mu * momentum)
+                                                 : sum / weights;
       for (std::size_t site = 0; site < num_sites; ++site) {
         advance(site, to_apply[site]);
         local[site] = c.alpha * local[site] + (1 - c.alpha) * global;
@@ -132,6 +134,8 @@ std::vector<Trajectory> run_really(const Case& c) {
   auto run = strategy_run(num_sites, c.fragments, c.delay_steps, c.alpha, c.base_steps);
   run.outer.learning_rate = c.eta;
   run.outer.momentum = c.mu;
+  run.outer.rounds = c.rounds;
+  run.outer.mean_rounds = c.mean_rounds;
   run.outer.averaging = outer_optimizer::AveragingRule::kTokens;
   Sites sites(run, std::vector<float>(kValues, 1));
   wan::run_ranks(num_sites, [&](int rank) {
@@ -159,11 +163,14 @@ TEST_CASE("unequal sites become what a simulation in double precision says") {
       {3, 2, 12, 0.5, 0.7, 0.5, {12, 7, 20}, 5}, {2, 1, 6, 0.25, 1, 0.3, {6, 9}, 6},
       {5, 0, 10, 0, 0.6, 0.8, {10, 5, 23}, 4},   {4, 3, 12, 0.9, 0.5, 0.9, {12, 40, 6}, 5},
       {7, 1, 7, 0, 0.7, 0.9, {7, 7}, 3},         {2, 1, 6, 1, 0.7, 0.5, {6, 9}, 5},
+      {1, 0, 6, 0, 0.7, 0.9, {6, 9}, 4, 1},      {3, 2, 12, 0.5, 0.7, 0.5, {12, 7, 20}, 5, 2},
+      {2, 0, 6, 0, 0.7, 0.9, {6, 9}, 3, 7},
   };
   for (const auto& c : cases) {
     const auto expected = simulate(c);
     const auto found = run_really(c);
-    INFO(c.fragments << " fragments, delay " << c.delay_steps << ", alpha " << c.alpha);
+    INFO(c.fragments << " fragments, delay " << c.delay_steps << ", alpha " << c.alpha << ", "
+                     << c.mean_rounds << " rounds to the mean");
     for (std::size_t row = 0; row < expected.size(); ++row) {
       for (std::size_t value = 0; value < kValues; ++value) {
         REQUIRE(std::abs(found[row][value] - expected[row][value]) < 1e-4);

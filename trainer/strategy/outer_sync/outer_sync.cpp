@@ -17,7 +17,7 @@ namespace farstep {
 
 OuterSync::OuterSync(const StrategySettings& settings, const View& view, StartValues start,
                      const Surroundings& surroundings)
-    : averaging_(settings.outer.averaging),
+    : outer_config_(settings.outer),
       base_steps_(settings.base_steps),
       tensors_(std::move(start.tensors)),
       outside_(surroundings),
@@ -70,6 +70,7 @@ std::vector<double> OuterSync::shares() const {
 
 void OuterSync::apply_config() {
   codec_ = outer_optimizer::make_codec(sync_.codec);
+  fine_codec_ = outer_optimizer::make_fine_codec(sync_.codec);
   // The last fragment of equal_part is the largest.
   values_.resize(static_cast<std::size_t>(fragment_range(sync_.fragments - 1).size()));
   make_room_for_residuals();
@@ -136,6 +137,22 @@ void OuterSync::require_fits(const outer_optimizer::SyncConfig& sync,
 
 void OuterSync::drop_spent_residuals() {
   if (!codec_->is_lossy()) residuals_.drop();
+}
+
+void OuterSync::apply(const wan::SyncId& id, std::span<const float> mean) {
+  outer_.apply(fragment_range(id.fragment), mean, step_of(id.round));
+}
+
+// A Nesterov step goes past the mean of the sites' models, to where the next round begins. After
+// the last round nobody trains on from there, and the mean itself has the lower loss.
+outer_optimizer::OuterStep OuterSync::step_of(int64_t round) const {
+  return round > outer_config_.rounds - outer_config_.mean_rounds
+             ? outer_optimizer::OuterStep::kMean
+             : outer_optimizer::OuterStep::kNesterov;
+}
+
+const outer_optimizer::Codec& OuterSync::codec_of(int64_t round) const {
+  return sync_.codec.is_fine(round, outer_config_.rounds) ? *fine_codec_ : *codec_;
 }
 
 outer_optimizer::Range OuterSync::fragment_range(int64_t fragment) const {
@@ -287,20 +304,20 @@ OuterSync::Outcome OuterSync::exchange(const wan::SyncId& id, const wan::Go& go,
   const auto mean = values(id.fragment);
   std::vector<outer_optimizer::Work> works;
   for (const auto& sent : go.contributions) works.push_back(sent.work);
-  const auto coefficients = averaging_coefficients(averaging_, works);
+  const auto coefficients = averaging_coefficients(outer_config_.averaging, works);
   exchanges_->among(view_).average({.generation = go.generation,
                                     .round = id.round,
                                     .fragment = id.fragment,
                                     .coefficients = coefficients,
                                     .partitions = partitions(range),
-                                    .codec = codec_.get()},
+                                    .codec = &codec_of(id.round)},
                                    mean, residuals_.next(id.fragment));
   // With a round's last fragment the hash covers all of theta_global, so the vote proves that all
   // of it is equal.
   const int64_t from = id.fragment + 1 == sync_.fragments ? 0 : range.begin;
   // Votes come before the outer step. A site whose vote fails has still its old theta_global and
   // its delta, so the sync can be repeated.
-  auto theta_hash = checksum_text(outer_.checksum_after(from, range, mean));
+  auto theta_hash = checksum_text(outer_.checksum_after(from, range, mean, step_of(id.round)));
   if (!outside_.rendezvous.vote(id, theta_hash, give_up)) return {};
   residuals_.commit(id.fragment);
   steps.apply_mean(mean);

@@ -58,6 +58,9 @@ class OuterSync {
   // `view`, or of a later view that a sync finds. No sync may be under way.
   void meet(const View& view, outer_optimizer::Exchanges& exchanges);
 
+  // Takes the outer step of a sync that is committed.
+  void apply(const wan::SyncId& id, std::span<const float> mean);
+
   outer_optimizer::Range fragment_range(int64_t fragment) const;
   // Returns a fragment's mean, after receive().
   std::span<float> values(int64_t fragment);
@@ -114,6 +117,8 @@ class OuterSync {
     std::future<Outcome> outcome;
   };
 
+  outer_optimizer::OuterStep step_of(int64_t round) const;
+  const outer_optimizer::Codec& codec_of(int64_t round) const;
   // Returns the members' shares of the reduction, by place.
   std::vector<double> shares() const;
   // Returns the range of a fragment that each member reduces, relative to the fragment's begin.
@@ -134,7 +139,7 @@ class OuterSync {
                    const std::stop_token& give_up);
   void take_view(const View& view);
 
-  const outer_optimizer::AveragingRule averaging_;
+  const outer_optimizer::OuterConfig outer_config_;
   const int64_t base_steps_;
   const std::vector<TensorStart> tensors_;
   const Surroundings outside_;
@@ -143,7 +148,7 @@ class OuterSync {
   outer_optimizer::Exchanges* exchanges_ = nullptr;
   outer_optimizer::SyncConfig sync_;
   std::optional<SyncTuning> tuning_;  // as the latest retune() set it
-  std::unique_ptr<outer_optimizer::Codec> codec_;
+  std::unique_ptr<outer_optimizer::Codec> codec_, fine_codec_;
   // Belong to the worker while a sync is under way, like theta_global and momentum.
   Residuals residuals_;
   std::vector<float> values_;  // the delta, then the mean
