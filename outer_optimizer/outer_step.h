@@ -1,11 +1,5 @@
-// The outer step of DiLoCo (Douillard et al. 2023, algorithm 1), as torch.optim.SGD(nesterov=True)
-// computes it, and the step that ends a run:
-//   m     <- mu m + mean
-//   theta <- theta - eta (mean + mu m)    kNesterov
-//   theta <- theta - mean                 kMean
-// The latter is the mean of the sites' models, if all began at theta and the weights sum to 1.
-//
-// Pure functions on fp32 memory; thread-safe.
+// The outer step of DiLoCo (Douillard et al. 2023, algorithm 1), and the step that ends a run. Pure
+// functions on fp32 memory; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +9,12 @@
 
 namespace farstep::outer_optimizer {
 
-enum class OuterStep { kNesterov, kMean };
+// A step sets m <- mu m + mean first, as torch.optim.SGD(nesterov=True) does.
+enum class OuterStep {
+  kNesterov,  // theta <- theta - eta (mean + mu m), as that optimizer does
+  // theta <- theta - mean. That is the mean of the sites' models if their weights sum to 1.
+  kMean,
+};
 
 struct NesterovSettings {
   float learning_rate = 0.7F;  // eta

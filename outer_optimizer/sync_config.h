@@ -35,6 +35,8 @@ struct SyncConfig {
   SharesRule shares = SharesRule::kEqual;
   std::vector<std::string> servers;
   CodecConfig codec;
+  std::optional<int64_t> fine_rounds;
+  CodecKind fine_codec = CodecKind::kInt8;
   std::optional<int64_t> lanes;
 
   template <typename Visitor>
@@ -59,12 +61,23 @@ struct SyncConfig {
           "how much of the model each site adds up: equal, or as much as its uplink allows");
     visit("servers", servers, "the sites that serve; empty is the first one");
     visit("codec", codec, "how values travel");
+    visit("fine_rounds", fine_rounds,
+          "last rounds of the run in which they travel by fine_codec; null: 4 if the codec is int2 "
+          "or "
+          "top_k, else 0",
+          at_least(0));
+    visit("fine_codec", fine_codec, "how values travel in the fine rounds");
     visit(
         "lanes", lanes,
         "connections between two sites; null: as plan.wan_target needs, else 2, or 1 of more than "
         "four sites",
         in_range(1, 64));
   }
+
+  // Returns how many of the run's last rounds are fine.
+  int64_t num_fine_rounds() const;
+  // Whether a round is, in a run of `rounds`.
+  bool is_fine(int64_t round, int64_t rounds) const { return round > rounds - num_fine_rounds(); }
 
   // Throws ConfigError, with the member under `path`, if members do not go together or the
   // fragments do not fit into a round of `base_steps`.

@@ -21,7 +21,7 @@ Network::Network(const Scenario& scenario)
       default_way_{scenario.link.rtt_seconds, scenario.link.bandwidth_bits_per_second},
       uplinks_bits_per_second_(scenario.sites.size(), wan::kUnlimitedRate),
       codec_(outer_optimizer::make_codec(scenario.sync.codec)),
-      fine_codec_(outer_optimizer::make_fine_codec(scenario.sync.codec)) {
+      fine_codec_(outer_optimizer::make_codec({.kind = scenario.sync.fine_codec})) {
   std::map<std::string, std::size_t> ids;
   // Sites without a region are in the one of the empty name.
   std::map<std::string, std::size_t> region_ids;

@@ -317,7 +317,7 @@ bool Simulation::has_room(double elapsed_seconds, double step_seconds) const {
 const SyncCost& Simulation::cost_of(int64_t fragment) {
   const auto range = outer_optimizer::equal_part(*scenario_.parameters, static_cast<int>(fragment),
                                                  static_cast<int>(scenario_.sync.fragments));
-  const bool is_fine = scenario_.sync.codec.is_fine(round_.round, scenario_.rounds);
+  const bool is_fine = scenario_.sync.is_fine(round_.round, scenario_.rounds);
   auto& cost = costs_[{range.size(), is_fine}];
   if (!cost) cost = network_.sync_cost(present_, range.size(), is_fine);
   return *cost;

@@ -50,9 +50,4 @@ std::unique_ptr<Codec> make_codec(const CodecConfig& config) {
   return row->make(config);
 }
 
-// With its own default block: the config's is the other codec's.
-std::unique_ptr<Codec> make_fine_codec(const CodecConfig& config) {
-  return make_codec({.kind = config.fine_kind});
-}
-
 }  // namespace farstep::outer_optimizer

@@ -1,4 +1,4 @@
-// Creates codecs from their configuration.
+// Creates a codec from its configuration.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,5 @@ namespace farstep::outer_optimizer {
 // Returns the codec for `config`; a block that is null takes the codec's default. Throws
 // ConfigError naming sync.codec.block if the codec cannot have such blocks. Thread-safe.
 std::unique_ptr<Codec> make_codec(const CodecConfig& config);
-// Returns the codec of the fine rounds.
-std::unique_ptr<Codec> make_fine_codec(const CodecConfig& config);
 
 }  // namespace farstep::outer_optimizer

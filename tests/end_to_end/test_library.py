@@ -181,7 +181,6 @@ class Library(ClusterTest):
                 ((run | {"sites": []}, own), "run: sites: has 0 entries"),
                 ((run | {"model": {}}, own), "run: model"),
                 ((run | {"sync": {"fragments": 12}}, own), "run: sync.fragments: is 12"),
-                ((run | {"sync": {"codec": {"fine_rounds": 1}}}, own), "run: sync.codec.fine_rounds: "),
                 ((run | {"outer": {"momentum": 1}}, own), "run: outer.momentum: is 1"),
                 ((run, own | {"name": "other"}), "site 'other' does not take part"),
                 ((run, own | {"network": {}}), "site: network: must have either address"),

@@ -52,10 +52,6 @@ OuterSettings read_outer_settings(std::string_view run, std::string_view site, i
     JsonPath{kRun, "sync.fragments"}.fail(
         fmt::format("is {}, and there are {} values", given.sync.fragments, size));
   }
-  if (given.sync.codec.fine_rounds.value_or(0) > 0) {
-    JsonPath{kRun, "sync.codec.fine_rounds"}.fail(
-        "is for `farstep train`: here no round is known to be the last");
-  }
   const auto full = run_config_from_json(to_json(full_run(given)), kRun);
 
   const auto own = read_json<OuterSiteConfig>(parse(site, kSite), kSite);

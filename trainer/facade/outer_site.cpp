@@ -94,10 +94,8 @@ std::optional<SyncRecord> OuterSite::exchange(std::span<const float> values,
       const int64_t bad = sync_->outer().delta(range, part(values, range), delta);
       if (bad >= 0) sync_->refuse_delta(id, bad);
     };
-    const auto apply_mean = [=, this](std::span<const float> mean) { sync_->apply(id, mean); };
     sync_->meet(peers_->view(), peers_->exchanges());
-    sync_->send(id, {.work = work, .fragments = fragments},
-                {.take_delta = take_delta, .apply_mean = apply_mean});
+    sync_->send(id, {.work = work, .fragments = fragments}, {.take_delta = take_delta});
     auto record = sync_->receive(id.round, stop_.get_token());
     if (!record) return std::nullopt;
     peers_->adopt(record->generation, record->members);

@@ -116,7 +116,8 @@ void EagerUpdates::send() {
                     if (planned.empty()) return;  // unknown after a resume
                     check_planned(go, planned,
                                   [](const PlannedWork& plan) { return plan.local_steps; });
-                  }});
+                  },
+              .applies_mean = false});
   span.finish();
 }
 
@@ -155,7 +156,7 @@ void EagerUpdates::step(const heterogeneity::RoundTiming& so_far) {
   }
   take_outer_step(outer_optimizer::OuterStep::kNesterov, settings_, local, offset_,
                   offset_momentum_);
-  if (progress_.received) sync_.outer().apply(whole(), sync_.values(0));
+  if (progress_.received) sync_.apply(progress_.received->id, sync_.values(0));
   for (std::size_t k = 0; k < local.size(); ++k) local[k] = global[k] + offset_[k];
   theta().push(whole(), local);
 
@@ -178,7 +179,7 @@ void EagerUpdates::hand_in(const std::stop_token& stop) {
 
 void EagerUpdates::adopt_global() {
   auto span = recorder_.span(SpanCause::kOuter, start_->round);
-  sync_.outer().apply(whole(), sync_.values(0));
+  sync_.apply(progress_.received->id, sync_.values(0));
   // theta_global has all deltas now, so the offset, which stood in for the missing ones, ends.
   theta().push(whole(), theta_global());
   begin_anew();
@@ -222,7 +223,7 @@ void EagerUpdates::bring_nothing(int64_t round) {
 bool EagerUpdates::attend_sync(Synced& synced, const std::stop_token& stop) {
   send();
   if (!receive(stop)) return false;
-  sync_.outer().apply(whole(), sync_.values(0));
+  sync_.apply(progress_.received->id, sync_.values(0));
   synced.applied.push_back(*std::exchange(progress_.received, std::nullopt));
   sync_.drop_spent_residuals();
   return true;

@@ -188,9 +188,7 @@ void LowCommunication::send(const heterogeneity::RoundTiming& so_far) {
     if (bad >= 0) sync_.refuse_delta(id, bad);
   };
   const auto check_plan = [=, this](const wan::Go& go) { check_work(go, id.fragment); };
-  const auto apply_mean = [=, this](std::span<const float> mean) { sync_.apply(id, mean); };
-  sync_.send(id, contribution,
-             {.take_delta = take_delta, .check_plan = check_plan, .apply_mean = apply_mean});
+  sync_.send(id, contribution, {.take_delta = take_delta, .check_plan = check_plan});
   span.finish();
 }
 
@@ -234,9 +232,8 @@ Synced LowCommunication::attend_syncs(const std::stop_token& stop) {
     const auto range = sync_.fragment_range(id.fragment);
     const auto take_delta = [](std::span<float> delta) { std::ranges::fill(delta, 0.0F); };
     const auto check_plan = [=, this](const wan::Go& go) { check_work(go, id.fragment); };
-    const auto apply_mean = [=, this](std::span<const float> mean) { sync_.apply(id, mean); };
     sync_.send(id, {.fragments = num_fragments()},
-               {.take_delta = take_delta, .check_plan = check_plan, .apply_mean = apply_mean});
+               {.take_delta = take_delta, .check_plan = check_plan});
     synced.is_stopped = !receive(stop);
     if (synced.is_stopped) return synced;
     theta().push(range, part(theta_global(), range));

@@ -18,15 +18,16 @@ STEPS = tuple(Sites(optimizer, steps, eta, mu, sync, warm=warm)
 STEPS += (Sites("muon", 500, 1.0, 0.5, total=4000),)
 # By codec and fine rounds, at H 50.
 EVERY_50 = Sites("muon", 50, 1.0, 0.7, mean_rounds=1)
-CODECS_OF_50 = tuple({"kind": kind, "fine_rounds": rounds, "fine_kind": "int8"}
+CODECS_OF_50 = tuple({"codec": {"kind": kind}, "fine_rounds": rounds, "fine_codec": "int8"}
                      for kind in ("int2", "top_k") for rounds in (0, 1, 2, 4))
 # 32 rounds of 500 steps. The inner peak is half of that of many syncs: it is no worse, and the
 # deltas are smaller. A block is a row, as in wide models, where a row has more values.
 EVERY_500 = Sites("muon", 500, 1.0, 0.5, inner={"peak_learning_rate": 0.003}, total=16000,
                   mean_rounds=1)
 CODECS_OF_500 = (
-    {"kind": "int4"}, {"kind": "int4", "fine_rounds": 1, "fine_kind": "int8"},
-    *({"kind": "int2", "block": 64, "fine_rounds": rounds, "fine_kind": kind}
+    {"codec": {"kind": "int4"}},
+    {"codec": {"kind": "int4"}, "fine_rounds": 1, "fine_codec": "int8"},
+    *({"codec": {"kind": "int2", "block": 64}, "fine_rounds": rounds, "fine_codec": kind}
       for rounds, kind in ((4, "int4"), (2, "int8"), (4, "int8"))))
 
 
@@ -39,9 +40,9 @@ def last_steps(seeds: list[int]) -> Iterator[Run]:
 
 
 def compared_codecs() -> list[tuple[Sites, dict]]:
-    """Sites, and each codec to compare with fp32."""
-    return ([(EVERY_50, codec) for codec in CODECS_OF_50] +
-            [(EVERY_500, codec) for codec in CODECS_OF_500])
+    """Sites, and each sync with a codec to compare with fp32."""
+    return ([(EVERY_50, sync) for sync in CODECS_OF_50] +
+            [(EVERY_500, sync) for sync in CODECS_OF_500])
 
 
 def fine_codecs(seeds: list[int]) -> Iterator[Run]:
@@ -49,7 +50,7 @@ def fine_codecs(seeds: list[int]) -> Iterator[Run]:
     for seed in seeds:
         for base in (EVERY_50, EVERY_500):
             yield base.run(seed)
-        yield from (sites.with_codec(codec).run(seed) for sites, codec in compared_codecs())
+        yield from (sites.with_sync(sync).run(seed) for sites, sync in compared_codecs())
 
 
 def step_table(bench: Bench, seeds: list[int]) -> str:

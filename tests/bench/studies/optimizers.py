@@ -14,9 +14,9 @@ from studies.tables import paired, spread
 
 FEW_SYNCS_STEPS = (4000, 16000)  # in 8 and 32 rounds of H 500
 # With error feedback, and blocks and fraction by default. studies/ends.py has the fine rounds.
-CODECS = tuple({"kind": kind, "fine_rounds": 0} for kind in ("int2", "int4", "top_k"))
+CODECS = tuple({"codec": {"kind": kind}, "fine_rounds": 0} for kind in ("int2", "int4", "top_k"))
 # A row of these models' matrices has 64 values.
-CODECS_OF_FEW_SYNCS = tuple({"fine_rounds": 0, **codec} for codec in (
+CODECS_OF_FEW_SYNCS = tuple({"codec": codec, "fine_rounds": 0} for codec in (
     {"kind": "int4"}, {"kind": "int2"}, {"kind": "int2", "block": 64},
     {"kind": "int2", "block": 16}))
 
@@ -50,9 +50,9 @@ class Sites:
         """The synchronous run with the same tokens. Its inner peak is always the optimizer's."""
         return data_parallel(seed, self.total, **{**self.changes(), "inner": INNER[self.optimizer]})
 
-    def with_codec(self, codec: dict) -> "Sites":
-        """The same with a codec."""
-        return replace(self, sync={"codec": codec})
+    def with_sync(self, sync: dict) -> "Sites":
+        """The same with other settings of a sync."""
+        return replace(self, sync=sync)
 
 
 # Settings from the warm start, in one seed: H, outer rate, momentum, sync, inner peak.
@@ -119,7 +119,7 @@ def codecs(seeds: list[int]) -> Iterator[Run]:
         for optimizer in reversed(INNER):
             sites = Sites(optimizer, 50, 1.0, 0.7)
             yield sites.run(seed)
-            yield from (sites.with_codec(codec).run(seed) for codec in CODECS)
+            yield from (sites.with_sync(sync).run(seed) for sync in CODECS)
 
 
 def few_syncs(seeds: list[int]) -> Iterator[Run]:
@@ -127,7 +127,7 @@ def few_syncs(seeds: list[int]) -> Iterator[Run]:
     for seed in seeds:
         for sites in FEW_SYNCS:
             yield sites.run(seed)
-            yield from (sites.with_codec(codec).run(seed) for codec in CODECS_OF_FEW_SYNCS)
+            yield from (sites.with_sync(sync).run(seed) for sync in CODECS_OF_FEW_SYNCS)
 
 
 def muon_table(bench: Bench, seeds: list[int]) -> str:
@@ -155,21 +155,21 @@ def muon_table(bench: Bench, seeds: list[int]) -> str:
 
 
 def compared_codecs() -> list[tuple[Sites, dict]]:
-    """Sites, and each codec to compare with fp32."""
-    of_h_50 = [(Sites(optimizer, 50, 1.0, 0.7), codec) for optimizer in INNER for codec in CODECS]
-    return of_h_50 + [(sites, codec) for sites in FEW_SYNCS for codec in CODECS_OF_FEW_SYNCS]
+    """Sites, and each sync with a codec to compare with fp32."""
+    of_h_50 = [(Sites(optimizer, 50, 1.0, 0.7), sync) for optimizer in INNER for sync in CODECS]
+    return of_h_50 + [(sites, sync) for sites in FEW_SYNCS for sync in CODECS_OF_FEW_SYNCS]
 
 
 def codec_table(bench: Bench, seeds: list[int], compared: list[tuple[Sites, dict]]) -> str:
     """Markdown: each codec against fp32 deltas."""
     lines = ["| optimizer | H | steps | codec | seeds | mean loss | minus that of fp32 |",
              "|---|---|---|---|---|---|---|"]
-    for sites, codec in compared:
-        encoded = sites.with_codec(codec)
+    for sites, sync in compared:
+        encoded = sites.with_sync(sync)
         losses = [loss for seed in seeds if (loss := bench.loss(encoded.run(seed)))]
         differences = paired(bench, seeds, encoded.run, sites.run)
         if differences:
-            lines.append(f"| {sites.optimizer} | {sites.steps} | {sites.total} | {json.dumps(codec)} "
+            lines.append(f"| {sites.optimizer} | {sites.steps} | {sites.total} | {json.dumps(sync)} "
                          f"| {len(differences)} | {statistics.mean(losses):.4f} "
                          f"| {spread(differences)} |")
     return "\n".join(lines)

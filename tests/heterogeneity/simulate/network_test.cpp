@@ -162,7 +162,7 @@ TEST_CASE("the last rounds send the bytes of the fine codec") {
   auto json = equal_sites(2);
   json["rounds"] = 5;
   json["parameters"] = 100'000;
-  json["sync"] = {{"codec", {{"kind", "int2"}, {"fine_rounds", 2}, {"fine_kind", "int8"}}}};
+  json["sync"] = {{"codec", {{"kind", "int2"}}}, {"fine_rounds", 2}, {"fine_codec", "int8"}};
   Simulation simulation(scenario_of(json), "scenario.json");
   for (int64_t round = 1; round <= 5; ++round) {
     const auto kind =

@@ -155,15 +155,15 @@ TEST_CASE("what lossy codecs left out travels when one without loss follows") {
 
 TEST_CASE("the last rounds' codec delivers what the coarse one left out") {
   for (const int64_t fine_rounds : {0, 1, 2, 9}) {
-    for (const auto fine_kind :
+    for (const auto fine_codec :
          {outer_optimizer::CodecKind::kFp32, outer_optimizer::CodecKind::kInt8}) {
       auto run = strategy_run(1, 2, 0, 0, 4);
       run.outer.rounds = 4;
       run.outer.learning_rate = 1;
       run.outer.momentum = 0;
-      run.sync.codec = {.kind = outer_optimizer::CodecKind::kInt2,
-                        .fine_rounds = fine_rounds,
-                        .fine_kind = fine_kind};
+      run.sync.codec.kind = outer_optimizer::CodecKind::kInt2;
+      run.sync.fine_rounds = fine_rounds;
+      run.sync.fine_codec = fine_codec;
       Sites sites(run, start_values(37));
       auto& replica = *sites.replicas[0];
       auto moved = start_values(37);

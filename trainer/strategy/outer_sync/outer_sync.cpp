@@ -70,7 +70,7 @@ std::vector<double> OuterSync::shares() const {
 
 void OuterSync::apply_config() {
   codec_ = outer_optimizer::make_codec(sync_.codec);
-  fine_codec_ = outer_optimizer::make_fine_codec(sync_.codec);
+  fine_codec_ = outer_optimizer::make_codec({.kind = sync_.fine_codec});
   // The last fragment of equal_part is the largest.
   values_.resize(static_cast<std::size_t>(fragment_range(sync_.fragments - 1).size()));
   make_room_for_residuals();
@@ -152,7 +152,7 @@ outer_optimizer::OuterStep OuterSync::step_of(int64_t round) const {
 }
 
 const outer_optimizer::Codec& OuterSync::codec_of(int64_t round) const {
-  return sync_.codec.is_fine(round, outer_config_.rounds) ? *fine_codec_ : *codec_;
+  return sync_.is_fine(round, outer_config_.rounds) ? *fine_codec_ : *codec_;
 }
 
 outer_optimizer::Range OuterSync::fragment_range(int64_t fragment) const {
@@ -320,7 +320,7 @@ OuterSync::Outcome OuterSync::exchange(const wan::SyncId& id, const wan::Go& go,
   auto theta_hash = checksum_text(outer_.checksum_after(from, range, mean, step_of(id.round)));
   if (!outside_.rendezvous.vote(id, theta_hash, give_up)) return {};
   residuals_.commit(id.fragment);
-  steps.apply_mean(mean);
+  if (steps.applies_mean) apply(id, mean);
   return {
       .go = go, .averaging_weight = coefficients[view_.self], .theta_hash = std::move(theta_hash)};
 }

@@ -58,7 +58,7 @@ class OuterSync {
   // `view`, or of a later view that a sync finds. No sync may be under way.
   void meet(const View& view, outer_optimizer::Exchanges& exchanges);
 
-  // Takes the outer step of a sync that is committed.
+  // Takes the outer step of a sync that is committed and not applied yet.
   void apply(const wan::SyncId& id, std::span<const float> mean);
 
   outer_optimizer::Range fragment_range(int64_t fragment) const;
@@ -76,8 +76,8 @@ class OuterSync {
     std::function<void(std::span<float> delta)> take_delta;
     // Throws if one of the sites did not train by the plan. Called when all have arrived.
     std::function<void(const wan::Go&)> check_plan = [](const auto&) {};
-    // Called with the mean when the sync is committed.
-    std::function<void(std::span<const float> mean)> apply_mean = [](auto) {};
+    // Whether the sync calls apply() when it is committed. Else the strategy calls it later.
+    bool applies_mean = true;
   };
   // Begins a sync and sends `contribution` with it. No other sync may be under way.
   void send(const wan::SyncId& id, const wan::Contribution& contribution, Steps steps);
