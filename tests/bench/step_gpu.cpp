@@ -2,24 +2,31 @@
 //
 //   step_gpu [STEPS]
 //   step_gpu --serve [STEPS]
+//   step_gpu --trace FILE [STEPS]
 //
 // Trains models of two sizes in bf16 on random tokens, with the fused step as a CUDA graph and
 // kernel by kernel, and with autograd: STEPS (20) steps each after 5 others. MFU counts 6
 // operations a parameter outside the embedding and token, and causal attention, against the rate
 // that a square bf16 product of 8192 reaches in this very run. Idle is the share of the time in
 // which the GPU is in no step, by its own clock; gaps between the kernels of a step are not seen
-// so.
+// so. --trace writes every kernel's begin and duration in STEPS (3) steps of the served case to
+// FILE, for chrome://tracing or Perfetto.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/bench/gpu_bench.h"
@@ -82,10 +89,12 @@ TokenBatch random_batch(const Case& measured) {
   return batch;
 }
 
-enum class Way { kGraph, kKernels, kAutograd };
+// The fused step as a CUDA graph and kernel by kernel, autograd, and the graph's two variations.
+enum class Way { kGraph, kKernels, kAutograd, kFp8, kMuon };
 
 constexpr std::string_view name_of(Way way) {
-  return way == Way::kGraph ? "graph" : way == Way::kKernels ? "kernels" : "autograd";
+  constexpr std::array<std::string_view, 5> kNames{"graph", "kernels", "autograd", "fp8", "muon"};
+  return kNames[static_cast<std::size_t>(way)];
 }
 
 struct StepTime {
@@ -111,9 +120,10 @@ StepTime time_steps(InnerStep& inner, const TokenBatch& batch, int64_t micro_bat
 
 InnerConfig config_of(Way way) {
   InnerConfig config;
+  config.optimizer = way == Way::kMuon ? InnerOptimizer::kMuon : InnerOptimizer::kAdamW;
   config.step = way == Way::kAutograd ? StepKind::kAutograd : StepKind::kFused;
-  config.compute = ComputeType::kBF16;
-  config.cuda_graph = way == Way::kGraph;
+  config.compute = way == Way::kFp8 ? ComputeType::kFP8 : ComputeType::kBF16;
+  config.cuda_graph = way != Way::kKernels;
   return config;
 }
 
@@ -145,26 +155,58 @@ at::Device open_first_gpu() {
   return open_device(config);
 }
 
-void serve(int steps) {
-  const Case served{"150M", preset_config(ModelPreset::k150M), 16, 16};
-  const auto config = config_of(Way::kGraph);
-  const auto model =
-      make_model(served.shape, open_first_gpu(), config.compute, config.step, /*recompute=*/false);
-  model->parameters().initialise(1);
-  InnerStep inner(*model, config);
-  const auto batch = random_batch(served);
-  for (std::string line; std::getline(std::cin, line);) {
-    fmt::print("{}\n", time_steps(inner, batch, served.micro_batch, steps).seconds);
+struct Served {
+  Case shape{"150M", preset_config(ModelPreset::k150M), 16, 16};
+  InnerConfig config = config_of(Way::kGraph);
+  std::unique_ptr<TrainableModel> model =
+      make_model(shape.shape, open_first_gpu(), config.compute, config.step, /*recompute=*/false);
+  InnerStep inner{initialised(*model), config};
+  TokenBatch batch = random_batch(shape);
+
+  double step_seconds(int steps) {
+    return time_steps(inner, batch, shape.micro_batch, steps).seconds;
   }
+
+  static TrainableModel& initialised(TrainableModel& model) {
+    model.parameters().initialise(1);
+    return model;
+  }
+};
+
+void serve(int steps) {
+  Served served;
+  for (std::string line; std::getline(std::cin, line);) {
+    fmt::print("{}\n", served.step_seconds(steps));
+  }
+}
+
+void trace(const std::string& file, int steps) {
+  namespace profiler = torch::autograd::profiler;
+  Served served;
+  served.step_seconds(5);
+  const profiler::ProfilerConfig config(profiler::ProfilerState::KINETO);
+  const std::set<profiler::ActivityType> activities{profiler::ActivityType::CUDA};
+  profiler::prepareProfiler(config, activities);
+  profiler::enableProfiler(config, activities);
+  const double seconds = served.step_seconds(steps);
+  profiler::disableProfiler()->save(file);
+  fmt::print("result: {:.1f} ms a step while traced; {}\n", seconds * 1e3, file);
 }
 
 void run(int steps) {
   const auto gpu = open_first_gpu();
   const double peak = peak_operations_per_second(gpu);
   int failed = 0;
-  for (const auto& measured : {Case{"150M", preset_config(ModelPreset::k150M), 32, 16},
-                               Case{"124M", kGpt2Sized, 32, 32}}) {
-    for (const auto way : {Way::kGraph, Way::kKernels, Way::kAutograd}) {
+  const Case reference{"150M", preset_config(ModelPreset::k150M), 32, 16};
+  const Case at_once{"150M", reference.shape, 64, 64};
+  const Case gpt2_sized{"124M", kGpt2Sized, 32, 32};
+  using enum Way;
+  const std::vector<std::pair<Case, std::vector<Way>>> all{
+      {reference, {kGraph, kKernels, kAutograd, kFp8, kMuon}},
+      {at_once, {kGraph, kFp8}},
+      {gpt2_sized, {kGraph, kKernels, kAutograd}}};
+  for (const auto& [measured, ways] : all) {
+    for (const auto way : ways) {
       try {
         measure(measured, way, gpu, steps, peak);
       } catch (const std::exception& error) {
@@ -182,12 +224,26 @@ void run(int steps) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool serves = argc > 1 && std::string_view(argv[1]) == "--serve";
-  const int others = serves ? 2 : 1;
-  const int steps = argc > others ? std::atoi(argv[others]) : 20;
-  if (argc > others + 1 || steps < 1) {
-    fmt::print(stderr, "usage: step_gpu [--serve] [STEPS]\n");
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  const auto take = [&](std::string_view wanted) {
+    if (arguments.empty() || arguments.front() != wanted) return false;
+    arguments.erase(arguments.begin());
+    return true;
+  };
+  const bool serves = take("--serve");
+  std::string file;
+  if (!serves && take("--trace") && !arguments.empty()) {
+    file = arguments.front();
+    arguments.erase(arguments.begin());
+  }
+  const int steps = !arguments.empty() ? std::atoi(arguments.front().c_str())
+                    : file.empty()     ? 20
+                                       : 3;
+  if (arguments.size() > 1 || steps < 1) {
+    fmt::print(stderr, "usage: step_gpu [--serve | --trace FILE] [STEPS]\n");
     return 2;
   }
-  return run_gpu_bench("step_gpu", [&] { serves ? serve(steps) : run(steps); });
+  return run_gpu_bench("step_gpu", [&] {
+    serves ? serve(steps) : file.empty() ? run(steps) : trace(file, steps);
+  });
 }

@@ -4,9 +4,12 @@
 
 #include <atomic>
 #include <exception>
+#include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "trainer/cuda/cuda_check.h"
+#include "trainer/cuda/graph_memsets.h"
 #include "trainer/model/gpu_ops/gpu_library.h"
 
 namespace farstep {
@@ -67,14 +70,18 @@ class AllocationPool {
   bool is_open_ = true;
 };
 
+struct DestroyGraph {
+  void operator()(cudaGraph_t graph) const { cudaGraphDestroy(graph); }
+};
+using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph>;
+
 class GraphRecording : public Recording {
  public:
-  GraphRecording(at::Device device, std::unique_ptr<AllocationPool> pool, cudaGraph_t graph)
+  GraphRecording(at::Device device, std::unique_ptr<AllocationPool> pool, const Graph& graph)
       : device_(device), pool_(std::move(pool)) {
-    const auto error = cudaGraphInstantiateWithFlags(&executable_, graph,
-                                                     cudaGraphInstantiateFlagAutoFreeOnLaunch);
-    cudaGraphDestroy(graph);
-    FARSTEP_CUDA_CHECK(error);
+    turn_memsets_into_kernels(graph.get());
+    FARSTEP_CUDA_CHECK(cudaGraphInstantiateWithFlags(&executable_, graph.get(),
+                                                     cudaGraphInstantiateFlagAutoFreeOnLaunch));
   }
   ~GraphRecording() override {
     cudaStreamSynchronize(current_stream(device_));  // it may be running
@@ -110,13 +117,11 @@ class GraphRecorder : public StepRecorder {
     } catch (...) {
       thrown = std::current_exception();
     }
-    cudaGraph_t graph = nullptr;
-    const auto error = cudaStreamEndCapture(stream, &graph);
+    cudaGraph_t ended = nullptr;
+    const auto error = cudaStreamEndCapture(stream, &ended);
+    const Graph graph(ended);
     pool->close();
-    if (thrown || error != cudaSuccess) {
-      if (graph != nullptr) cudaGraphDestroy(graph);
-      cudaGetLastError();  // or the next check would find it
-    }
+    if (thrown || error != cudaSuccess) cudaGetLastError();  // or the next check would find it
     if (thrown) std::rethrow_exception(thrown);
     FARSTEP_CUDA_CHECK(error);
     return std::make_unique<GraphRecording>(device_, std::move(pool), graph);

@@ -36,11 +36,17 @@ class Muon : public HostOptimizer {
   void change_values(double learning_rate, double gradient_factor) override;
 
  private:
-  void update_matrix(const ParameterSpec& matrix, int64_t offset_in_state, double learning_rate,
-                     double gradient_factor);
+  // Matrices of one shape, which are updated together.
+  struct Batch {
+    int64_t rows = 0, columns = 0;
+    std::vector<int64_t> offsets, offsets_in_state;
+  };
+  static std::vector<Batch> batches_of(std::span<const ParameterSpec> matrices, at::Device device);
+  void update_batch(const Batch& batch, double learning_rate, double gradient_factor);
 
   const MuonConfig config_;
   const std::vector<ParameterSpec> matrices_;
+  const std::vector<Batch> batches_;
   at::Tensor momentum_;  // of the matrices, one after the other without gaps
   HostMirror host_momentum_;
   AdamW rest_;

@@ -3,6 +3,7 @@
 #include "trainer/inner/muon/newton_schulz.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "trainer/model/matmul/matrix_product.h"
 
@@ -54,23 +55,29 @@ at::Tensor iterate_on_cpu(const at::Tensor& x) {
   return rounded(product(polynomial, x).add_(x, kA));
 }
 
+// Of all matrices at once: one alone may be too small to fill a GPU.
 at::Tensor iterate_on_gpu(const at::Tensor& x) {
-  const auto gram = at::mm(x, x.t());
-  const auto polynomial = at::addmm(gram, gram, gram, kB, kC);
-  return at::addmm(x, polynomial, x, kA);
+  const auto gram = at::bmm(x, x.transpose(1, 2));
+  const auto polynomial = at::baddbmm(gram, gram, gram, kB, kC);
+  return at::baddbmm(x, polynomial, x, kA);
+}
+
+at::Tensor iterate(const at::Tensor& x) {
+  if (!x.is_cpu()) return iterate_on_gpu(x);
+  std::vector<at::Tensor> made;
+  for (const auto& matrix : x.unbind()) made.push_back(iterate_on_cpu(matrix));
+  return at::stack(made);
 }
 
 }  // namespace
 
 // The smaller of the two Gram matrices makes the cheaper products.
-at::Tensor orthogonalised(const at::Tensor& matrix, int64_t iterations) {
-  const bool is_tall = matrix.size(0) > matrix.size(1);
-  auto x = rounded(is_tall ? matrix.t() : matrix).contiguous();
-  x = x / x.norm().clamp_min(kLeastNorm);
-  for (int64_t i = 0; i < iterations; ++i) {
-    x = x.is_cpu() ? iterate_on_cpu(x) : iterate_on_gpu(x);
-  }
-  return is_tall ? x.t() : x;
+at::Tensor orthogonalised(const at::Tensor& matrices, int64_t iterations) {
+  const bool are_tall = matrices.size(1) > matrices.size(2);
+  auto x = rounded(are_tall ? matrices.transpose(1, 2) : matrices).contiguous();
+  x = x / at::linalg_vector_norm(x, 2, {1, 2}, /*keepdim=*/true).clamp_min(kLeastNorm);
+  for (int64_t i = 0; i < iterations; ++i) x = iterate(x);
+  return are_tall ? x.transpose(1, 2) : x;
 }
 
 }  // namespace farstep

@@ -9,9 +9,9 @@
 
 namespace farstep {
 
-// Returns the matrix (rows, columns), fp32 or bf16, with its singular values brought near 1, in
-// bf16 and on the same device. A CPU computes the products in the way that the process chose
-// (product_choice.h); a GPU computes them by LibTorch.
-at::Tensor orthogonalised(const at::Tensor& matrix, int64_t iterations);
+// Returns the matrices (count, rows, columns), fp32 or bf16, with their singular values brought
+// near 1, in bf16 and on the same device. A CPU computes the products in the way that the process
+// chose (product_choice.h); a GPU computes those of all matrices at once, by LibTorch.
+at::Tensor orthogonalised(const at::Tensor& matrices, int64_t iterations);
 
 }  // namespace farstep

@@ -72,6 +72,7 @@ void AdamW::update_by_libtorch(double learning_rate, double gradient_factor) {
     in_state += size;
   }
   const auto update = [&](const TensorLists& lists, double decay) {
+    if (lists.values.empty()) return;  // which LibTorch refuses
     const auto step = at::full({}, static_cast<double>(state_.step), state_.first_moment.options());
     const std::vector<at::Tensor> steps(lists.values.size(), step);
     at::_fused_adamw_(lists.values, lists.gradients, lists.first_moments, lists.second_moments,

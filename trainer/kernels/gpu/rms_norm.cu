@@ -39,19 +39,77 @@ __global__ void __launch_bounds__(kMostThreads) normalise_rows(RmsNorm norm) {
   if (norm.largest != nullptr) raise_to_largest(largest, norm.largest);
 }
 
-// Every GPU allows 48 KiB of shared memory without a setting; sums over the block use a little of
-// it.
-constexpr std::size_t kSharedBytes = 47 << 10;
+// A thread's part of a row of the arrays of backward: kKept packs.
+template <int n, int kKept>
+struct RowPart {
+  Pack<BF16, n> dy[kKept];
+  Pack<float, n> x[kKept], dx[kKept];
+
+  __device__ RowPart(const RmsNormBackward& norm, int64_t row, int64_t packs) {
+    for (int k = 0; k < kKept; ++k) {
+      const int64_t pack = threadIdx.x + int64_t{k} * blockDim.x;
+      if (pack >= packs) continue;
+      dy[k] = load<n>(norm.y_gradient, row * packs + pack);
+      x[k] = load<n>(norm.x, row * packs + pack);
+      dx[k] = load<n>(norm.x_gradient, row * packs + pack);
+    }
+  }
+};
 
 // Each block visits every gridDim.x-th row, and writes their part of the weight's gradient to a row
-// of `parts`. Until then the part is in shared memory if it fits. Each column belongs to one
-// thread, so no synchronisation is needed.
+// of `parts`. Each column belongs to one thread, which keeps its part, its weights and its share of
+// the row in registers. The next row is read before this one's sum, for which all threads wait: so
+// memory is never idle.
+template <int n, int kKept>
+__global__ void __launch_bounds__(kMostThreads)
+    differentiate_kept_rows(RmsNormBackward norm, float* parts) {
+  const int64_t packs = norm.width / n;
+  Pack<float, n> weights[kKept]{}, sums[kKept]{};
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t pack = threadIdx.x + int64_t{k} * blockDim.x;
+    if (pack < packs) weights[k] = load<n>(norm.weight, pack);
+  }
+  uint32_t largest = 0;
+  int64_t row = blockIdx.x;
+  RowPart<n, kKept> next(norm, row, packs);
+  for (; row < norm.rows; row += gridDim.x) {
+    auto own = next;
+    if (row + gridDim.x < norm.rows) next = RowPart<n, kKept>(norm, row + gridDim.x, packs);
+    float product = 0;
+    for (int k = 0; k < kKept; ++k) {
+      if (threadIdx.x + int64_t{k} * blockDim.x >= packs) continue;
+      for (int i = 0; i < n; ++i) product += to_float(own.dy[k][i]) * weights[k][i] * own.x[k][i];
+    }
+    const float inverse = norm.inverse_rms[row];
+    const float lost = rms_norm_loss(sum_over_block(product), inverse, norm.width);
+    for (int k = 0; k < kKept; ++k) {
+      const int64_t pack = threadIdx.x + int64_t{k} * blockDim.x;
+      if (pack >= packs) continue;
+      Pack<BF16, n> rounded_dx;
+      for (int i = 0; i < n; ++i) {
+        const float gradient = to_float(own.dy[k][i]), x = own.x[k][i];
+        sums[k][i] += gradient * x * inverse;
+        own.dx[k][i] += gradient * weights[k][i] * inverse - x * lost;
+        rounded_dx[i] = rounded<BF16>(own.dx[k][i]);
+        largest = larger_of(largest, magnitude_bits(rounded_dx[i]));
+      }
+      store<n>(norm.x_gradient, row * packs + pack, own.dx[k]);
+      store<n>(norm.copy, row * packs + pack, rounded_dx);
+    }
+  }
+  if (norm.largest != nullptr) raise_to_largest(largest, norm.largest);
+  for (int k = 0; k < kKept; ++k) {
+    const int64_t pack = threadIdx.x + int64_t{k} * blockDim.x;
+    if (pack < packs) store<n>(parts, blockIdx.x * packs + pack, sums[k]);
+  }
+}
+
+// The same for rows of any width: each row is read twice, the second time from the cache.
 template <int n>
 __global__ void __launch_bounds__(kMostThreads)
-    differentiate_rows(RmsNormBackward norm, float* parts, bool in_shared) {
+    differentiate_rows(RmsNormBackward norm, float* parts) {
   const int64_t packs = norm.width / n;
-  float* const part = parts + blockIdx.x * norm.width;
-  float* const sums = in_shared ? static_cast<float*>(shared_memory()) : part;
+  float* const sums = parts + blockIdx.x * norm.width;
   for (int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
     store<n>(sums, pack, Pack<float, n>{});
   }
@@ -87,10 +145,6 @@ __global__ void __launch_bounds__(kMostThreads)
     }
   }
   if (norm.largest != nullptr) raise_to_largest(largest, norm.largest);
-  if (!in_shared) return;
-  for (int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
-    store<n>(part, pack, load<n>(sums, pack));
-  }
 }
 
 // A tree of fixed shape instead of atomic additions, so that every run has the same bits.
@@ -140,13 +194,17 @@ cudaError_t launch_rms_norm_backward(const RmsNormBackward& norm, float* weight_
         are_packs<4>(width, norm.y_gradient, norm.x, norm.weight, norm.x_gradient, norm.copy, parts)
             ? 4
             : 1;
-    const std::size_t bytes = static_cast<std::size_t>(width) * sizeof(float);
-    const bool in_shared = bytes <= kSharedBytes;
-    const LaunchShape shape{.blocks = static_cast<unsigned>(count),
-                            .threads = threads_for(width / n),
-                            .shared_bytes = in_shared ? bytes : 0};
-    const auto error = launch(n == 4 ? differentiate_rows<4> : differentiate_rows<1>, shape, stream,
-                              norm, parts, in_shared);
+    const int64_t packs = width / n;
+    const LaunchShape shape{.blocks = static_cast<unsigned>(count), .threads = threads_for(packs)};
+    const auto kept = [&]<int k>(std::integral_constant<int, k>) {
+      return n == 4 ? differentiate_kept_rows<4, k> : differentiate_kept_rows<1, k>;
+    };
+    // More packs would not fit into a thread's registers.
+    const auto kernel = packs <= kMostThreads       ? kept(std::integral_constant<int, 1>{})
+                        : packs <= 2 * kMostThreads ? kept(std::integral_constant<int, 2>{})
+                        : n == 4                    ? differentiate_rows<4>
+                                                    : differentiate_rows<1>;
+    const auto error = launch(kernel, shape, stream, norm, parts);
     if (error != cudaSuccess) return error;
   }
   const auto blocks = static_cast<unsigned>((width + kWarp - 1) / kWarp);
