@@ -30,14 +30,18 @@ function(farstep_library name)
 endfunction()
 
 # farstep_test(NAME SOURCES a_test.cpp ... DEPS layer ... [LINK ...] [LABELS fast] [TORCH] [THREADS]
-#              [GPU] [APART])
+#              [GPU] [OPTIMISED] [APART])
 #   One Catch2 program; every TEST_CASE becomes a CTest test with the label, one word: Catch2's
 #   discovery takes no list. THREADS: it starts threads; only such programs are built for
-#   ThreadSanitizer. GPU: it has tests with the tag [gpu], and is bundled. APART: its sources give one
-#   name to different helpers, so each is a unit of its own.
+#   ThreadSanitizer. GPU: it has tests with the tag [gpu], and is bundled. OPTIMISED: optimisation could
+#   change its results, or it does less under a sanitizer, so FARSTEP_ALL_TESTS=OFF keeps it. APART: its
+#   sources give one name to different helpers, so each is a unit of its own.
 function(farstep_test name)
-  cmake_parse_arguments(ARG "TORCH;THREADS;GPU;APART" "" "SOURCES;DEPS;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;THREADS;GPU;OPTIMISED;APART" "" "SOURCES;DEPS;LINK;LABELS" ${ARGN})
   if(FARSTEP_SANITIZE STREQUAL "thread" AND NOT ARG_THREADS)
+    return()
+  endif()
+  if(NOT (FARSTEP_ALL_TESTS OR ARG_TORCH OR ARG_GPU OR ARG_ARITHMETIC))
     return()
   endif()
   add_executable(${name} ${ARG_SOURCES})

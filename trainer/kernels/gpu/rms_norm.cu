@@ -39,72 +39,96 @@ __global__ void __launch_bounds__(kMostThreads) normalise_rows(RmsNorm norm) {
   if (norm.largest != nullptr) raise_to_largest(largest, norm.largest);
 }
 
-// A thread's part of a row of the arrays of backward: kKept packs.
+template <int n>
+__device__ float product_of(const Pack<BF16, n>& dy, const Pack<float, n>& x,
+                            const Pack<float, n>& weights) {
+  float product = 0;
+  for (int i = 0; i < n; ++i) product += to_float(dy[i]) * weights[i] * x[i];
+  return product;
+}
+
+// What the second pass over a row needs of the first.
+struct RowFactors {
+  float inverse, lost;
+
+  __device__ RowFactors(const RmsNormBackward& norm, int64_t row, float product)
+      : inverse(norm.inverse_rms[row]), lost(rms_norm_loss(product, inverse, norm.width)) {}
+};
+
+// Adds to the gradients in the weights and in x, stores the latter, and returns its largest
+// magnitude.
+template <int n>
+__device__ uint32_t differentiate_pack(const RmsNormBackward& norm, int64_t pack,
+                                       const RowFactors& row, const Pack<BF16, n>& dy,
+                                       const Pack<float, n>& x, const Pack<float, n>& weights,
+                                       Pack<float, n>& weight_sums, Pack<float, n> dx) {
+  uint32_t largest = 0;
+  Pack<BF16, n> rounded_dx;
+  for (int i = 0; i < n; ++i) {
+    const float gradient = to_float(dy[i]);
+    weight_sums[i] += gradient * x[i] * row.inverse;
+    dx[i] += gradient * weights[i] * row.inverse - x[i] * row.lost;
+    rounded_dx[i] = rounded<BF16>(dx[i]);
+    largest = larger_of(largest, magnitude_bits(rounded_dx[i]));
+  }
+  store<n>(norm.x_gradient, pack, dx);
+  store<n>(norm.copy, pack, rounded_dx);
+  return largest;
+}
+
+// A thread's part of a row: kKept packs, of which the last may lie beyond the row.
 template <int n, int kKept>
 struct RowPart {
   Pack<BF16, n> dy[kKept];
   Pack<float, n> x[kKept], dx[kKept];
 
+  static __device__ int64_t pack_of(int k) { return threadIdx.x + int64_t{k} * blockDim.x; }
+
   __device__ RowPart(const RmsNormBackward& norm, int64_t row, int64_t packs) {
-    for (int k = 0; k < kKept; ++k) {
-      const int64_t pack = threadIdx.x + int64_t{k} * blockDim.x;
-      if (pack >= packs) continue;
-      dy[k] = load<n>(norm.y_gradient, row * packs + pack);
-      x[k] = load<n>(norm.x, row * packs + pack);
-      dx[k] = load<n>(norm.x_gradient, row * packs + pack);
+    for (int k = 0; k < kKept && pack_of(k) < packs; ++k) {
+      const int64_t pack = row * packs + pack_of(k);
+      dy[k] = load<n>(norm.y_gradient, pack);
+      x[k] = load<n>(norm.x, pack);
+      dx[k] = load<n>(norm.x_gradient, pack);
     }
   }
 };
 
 // Each block visits every gridDim.x-th row, and writes their part of the weight's gradient to a row
-// of `parts`. Each column belongs to one thread, which keeps its part, its weights and its share of
-// the row in registers. The next row is read before this one's sum, for which all threads wait: so
-// memory is never idle.
+// of `parts`. Each thread keeps its columns of the row, the weights and the part in registers. It
+// reads the next row before the sum over the block, for which all threads wait.
 template <int n, int kKept>
 __global__ void __launch_bounds__(kMostThreads)
     differentiate_kept_rows(RmsNormBackward norm, float* parts) {
+  using Part = RowPart<n, kKept>;
   const int64_t packs = norm.width / n;
   Pack<float, n> weights[kKept]{}, sums[kKept]{};
-  for (int k = 0; k < kKept; ++k) {
-    const int64_t pack = threadIdx.x + int64_t{k} * blockDim.x;
-    if (pack < packs) weights[k] = load<n>(norm.weight, pack);
+  for (int k = 0; k < kKept && Part::pack_of(k) < packs; ++k) {
+    weights[k] = load<n>(norm.weight, Part::pack_of(k));
   }
   uint32_t largest = 0;
-  int64_t row = blockIdx.x;
-  RowPart<n, kKept> next(norm, row, packs);
-  for (; row < norm.rows; row += gridDim.x) {
-    auto own = next;
-    if (row + gridDim.x < norm.rows) next = RowPart<n, kKept>(norm, row + gridDim.x, packs);
+  Part next(norm, blockIdx.x, packs);
+  for (int64_t row = blockIdx.x; row < norm.rows; row += gridDim.x) {
+    const auto own = next;
+    if (row + gridDim.x < norm.rows) next = Part(norm, row + gridDim.x, packs);
     float product = 0;
-    for (int k = 0; k < kKept; ++k) {
-      if (threadIdx.x + int64_t{k} * blockDim.x >= packs) continue;
-      for (int i = 0; i < n; ++i) product += to_float(own.dy[k][i]) * weights[k][i] * own.x[k][i];
+    for (int k = 0; k < kKept && Part::pack_of(k) < packs; ++k) {
+      product += product_of(own.dy[k], own.x[k], weights[k]);
     }
-    const float inverse = norm.inverse_rms[row];
-    const float lost = rms_norm_loss(sum_over_block(product), inverse, norm.width);
-    for (int k = 0; k < kKept; ++k) {
-      const int64_t pack = threadIdx.x + int64_t{k} * blockDim.x;
-      if (pack >= packs) continue;
-      Pack<BF16, n> rounded_dx;
-      for (int i = 0; i < n; ++i) {
-        const float gradient = to_float(own.dy[k][i]), x = own.x[k][i];
-        sums[k][i] += gradient * x * inverse;
-        own.dx[k][i] += gradient * weights[k][i] * inverse - x * lost;
-        rounded_dx[i] = rounded<BF16>(own.dx[k][i]);
-        largest = larger_of(largest, magnitude_bits(rounded_dx[i]));
-      }
-      store<n>(norm.x_gradient, row * packs + pack, own.dx[k]);
-      store<n>(norm.copy, row * packs + pack, rounded_dx);
+    const RowFactors factors(norm, row, sum_over_block(product));
+    for (int k = 0; k < kKept && Part::pack_of(k) < packs; ++k) {
+      largest = larger_of(
+          largest, differentiate_pack(norm, row * packs + Part::pack_of(k), factors, own.dy[k],
+                                      own.x[k], weights[k], sums[k], own.dx[k]));
     }
   }
   if (norm.largest != nullptr) raise_to_largest(largest, norm.largest);
-  for (int k = 0; k < kKept; ++k) {
-    const int64_t pack = threadIdx.x + int64_t{k} * blockDim.x;
-    if (pack < packs) store<n>(parts, blockIdx.x * packs + pack, sums[k]);
+  for (int k = 0; k < kKept && Part::pack_of(k) < packs; ++k) {
+    store<n>(parts, blockIdx.x * packs + Part::pack_of(k), sums[k]);
   }
 }
 
-// The same for rows of any width: each row is read twice, the second time from the cache.
+// The same for rows of any width. The second pass over a row finds it in the cache.
 template <int n>
 __global__ void __launch_bounds__(kMostThreads)
     differentiate_rows(RmsNormBackward norm, float* parts) {
@@ -118,30 +142,18 @@ __global__ void __launch_bounds__(kMostThreads)
     const int64_t first = row * packs;
     float product = 0;
     for (int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
-      const auto dy = load<n>(norm.y_gradient, first + pack);
-      const auto x = load<n>(norm.x, first + pack);
-      const auto weights = load<n>(norm.weight, pack);
-      for (int i = 0; i < n; ++i) product += to_float(dy[i]) * weights[i] * x[i];
+      product += product_of(load<n>(norm.y_gradient, first + pack), load<n>(norm.x, first + pack),
+                            load<n>(norm.weight, pack));
     }
-    const float inverse = norm.inverse_rms[row];
-    const float lost = rms_norm_loss(sum_over_block(product), inverse, norm.width);
+    const RowFactors factors(norm, row, sum_over_block(product));
     for (int64_t pack = threadIdx.x; pack < packs; pack += blockDim.x) {
-      const auto dy = load<n>(norm.y_gradient, first + pack);
-      const auto x = load<n>(norm.x, first + pack);
-      const auto weights = load<n>(norm.weight, pack);
       auto sum = load<n>(sums, pack);
-      auto dx = load<n>(norm.x_gradient, first + pack);
-      Pack<BF16, n> rounded_dx;
-      for (int i = 0; i < n; ++i) {
-        const float gradient = to_float(dy[i]);
-        sum[i] += gradient * x[i] * inverse;
-        dx[i] += gradient * weights[i] * inverse - x[i] * lost;
-        rounded_dx[i] = rounded<BF16>(dx[i]);
-        largest = larger_of(largest, magnitude_bits(rounded_dx[i]));
-      }
+      largest = larger_of(
+          largest,
+          differentiate_pack(norm, first + pack, factors, load<n>(norm.y_gradient, first + pack),
+                             load<n>(norm.x, first + pack), load<n>(norm.weight, pack), sum,
+                             load<n>(norm.x_gradient, first + pack)));
       store<n>(sums, pack, sum);
-      store<n>(norm.x_gradient, first + pack, dx);
-      store<n>(norm.copy, first + pack, rounded_dx);
     }
   }
   if (norm.largest != nullptr) raise_to_largest(largest, norm.largest);
@@ -196,14 +208,12 @@ cudaError_t launch_rms_norm_backward(const RmsNormBackward& norm, float* weight_
             : 1;
     const int64_t packs = width / n;
     const LaunchShape shape{.blocks = static_cast<unsigned>(count), .threads = threads_for(packs)};
-    const auto kept = [&]<int k>(std::integral_constant<int, k>) {
-      return n == 4 ? differentiate_kept_rows<4, k> : differentiate_kept_rows<1, k>;
-    };
-    // More packs would not fit into a thread's registers.
-    const auto kernel = packs <= kMostThreads       ? kept(std::integral_constant<int, 1>{})
-                        : packs <= 2 * kMostThreads ? kept(std::integral_constant<int, 2>{})
-                        : n == 4                    ? differentiate_rows<4>
-                                                    : differentiate_rows<1>;
+    // The widths of all presets are multiples of four, and at most two packs a thread. Registers
+    // would not hold many more.
+    const auto kernel = n == 1                      ? differentiate_rows<1>
+                        : packs <= kMostThreads     ? differentiate_kept_rows<4, 1>
+                        : packs <= 2 * kMostThreads ? differentiate_kept_rows<4, 2>
+                                                    : differentiate_rows<4>;
     const auto error = launch(kernel, shape, stream, norm, parts);
     if (error != cudaSuccess) return error;
   }

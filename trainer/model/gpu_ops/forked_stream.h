@@ -1,6 +1,5 @@
 // Runs work whose results are needed only at the end of a pass on a second stream of the GPU. That
-// is the gradients of weights, beside those of activations: many of them are too small to fill a
-// GPU.
+// is the gradients of weights, beside those of activations.
 //
 // Forks and joins are events, so a CUDA graph recorded from the first stream includes both streams.
 // Work on the fork runs in order. Its inputs must not change meanwhile: before writing or freeing

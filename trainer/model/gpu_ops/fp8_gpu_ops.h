@@ -4,7 +4,7 @@
 // Weights are converted once a step, and gradients once for both of their products. Inputs are
 // converted in forward, and again in backward, which reads them by columns: keeping both would take
 // another byte for each value of each layer. The kernels that write an input or a gradient also
-// compute its largest magnitude, so a conversion is one pass. It has not run on a GPU yet.
+// compute its largest magnitude, so a conversion is one pass.
 #pragma once
 
 #include <array>
