@@ -4,13 +4,13 @@
 //   step_gpu --serve [STEPS]
 //   step_gpu --trace FILE [STEPS]
 //
-// Trains models of two sizes in bf16 on random tokens, with the fused step as a CUDA graph and
-// kernel by kernel, and with autograd: STEPS (20) steps each after 5 others. MFU counts 6
-// operations a parameter outside the embedding and token, and causal attention, against the rate
-// that a square bf16 product of 8192 reaches in this very run. Idle is the share of the time in
-// which the GPU is in no step, by its own clock; gaps between the kernels of a step are not seen
-// so. --trace writes every kernel's begin and duration in STEPS (3) steps of the served case to
-// FILE, for chrome://tracing or Perfetto.
+// Trains models of two sizes on random tokens: in bf16 with the fused step as a CUDA graph and
+// kernel by kernel, and with autograd; one also in FP8, and with Muon. STEPS (20) steps each after
+// 5 others. MFU counts 6 operations a parameter outside the embedding and token, and causal
+// attention, against the rate that a square bf16 product of 8192 reaches in this very run. Idle is
+// the share of the time in which the GPU is in no step, by its own clock; gaps between the kernels
+// of a step are not seen so. --trace writes every kernel's begin and duration in STEPS (3) steps of
+// the served case to FILE, for chrome://tracing or Perfetto.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
@@ -89,7 +89,6 @@ TokenBatch random_batch(const Case& measured) {
   return batch;
 }
 
-// The fused step as a CUDA graph and kernel by kernel, autograd, and the graph's two variations.
 enum class Way { kGraph, kKernels, kAutograd, kFp8, kMuon };
 
 constexpr std::string_view name_of(Way way) {
@@ -127,11 +126,16 @@ InnerConfig config_of(Way way) {
   return config;
 }
 
+std::unique_ptr<TrainableModel> random_model(const Case& measured, const InnerConfig& config,
+                                             at::Device gpu) {
+  auto model = make_model(measured.shape, gpu, config.compute, config.step, /*recompute=*/false);
+  model->parameters().initialise(1);
+  return model;
+}
+
 void measure(const Case& measured, Way way, at::Device gpu, int steps, double peak) {
   const auto config = config_of(way);
-  const auto model =
-      make_model(measured.shape, gpu, config.compute, config.step, /*recompute=*/false);
-  model->parameters().initialise(1);
+  const auto model = random_model(measured, config, gpu);
   InnerStep inner(*model, config);
   const auto batch = random_batch(measured);
   time_steps(inner, batch, measured.micro_batch, 5);
@@ -155,22 +159,19 @@ at::Device open_first_gpu() {
   return open_device(config);
 }
 
-struct Served {
-  Case shape{"150M", preset_config(ModelPreset::k150M), 16, 16};
-  InnerConfig config = config_of(Way::kGraph);
-  std::unique_ptr<TrainableModel> model =
-      make_model(shape.shape, open_first_gpu(), config.compute, config.step, /*recompute=*/false);
-  InnerStep inner{initialised(*model), config};
-  TokenBatch batch = random_batch(shape);
-
+// The step that peer_step.py compares.
+class Served {
+ public:
   double step_seconds(int steps) {
-    return time_steps(inner, batch, shape.micro_batch, steps).seconds;
+    return time_steps(inner_, batch_, shape_.micro_batch, steps).seconds;
   }
 
-  static TrainableModel& initialised(TrainableModel& model) {
-    model.parameters().initialise(1);
-    return model;
-  }
+ private:
+  const Case shape_{"150M", preset_config(ModelPreset::k150M), 16, 16};
+  const InnerConfig config_ = config_of(Way::kGraph);
+  const std::unique_ptr<TrainableModel> model_ = random_model(shape_, config_, open_first_gpu());
+  InnerStep inner_{*model_, config_};
+  const TokenBatch batch_ = random_batch(shape_);
 };
 
 void serve(int steps) {

@@ -1,4 +1,4 @@
-// Makes small memsets of a recorded graph as cheap as those of a stream.
+// Shortens the pauses of a GPU around the small memsets of a recorded graph.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "trainer/base/error.h"
 #include "trainer/base/system/file.h"
@@ -69,6 +70,7 @@ class Ports {
       first_[site.name] = has_coordinator || leaves_gap ? first + 1 : first;
       if (site.name == plan.host) coordinator_ = first;
       free = first_[site.name] + own_ports;
+      take(site, {site.name, has_coordinator ? first : first_[site.name], free});
     }
   }
 
@@ -76,7 +78,27 @@ class Ports {
   int64_t coordinator() const { return coordinator_; }
 
  private:
+  struct Range {
+    std::string site;
+    int64_t first, end;
+  };
+
+  // Throws ConfigError if a site at the same address has one of the ports.
+  void take(const PlannedSite& site, const Range& own) {
+    auto& others = taken_[site.address];
+    for (const auto& other : others) {
+      if (own.first >= other.end || other.first >= own.end) continue;
+      throw ConfigError(fmt::format(
+          "farstep init: --sites: {} and {} share ports of {}: they need {} to {} and {} to {}; "
+          "give {} a port from {} on, or leave it out",
+          other.site, own.site, site.address, other.first, other.end - 1, own.first, own.end - 1,
+          own.site, other.end));
+    }
+    others.push_back(own);
+  }
+
   std::map<std::string, int64_t> first_;
+  std::map<std::string, std::vector<Range>> taken_;  // by address
   int64_t coordinator_ = kFirstPort;
 };
 

@@ -102,6 +102,27 @@ TEST_CASE("sites of one machine have ports apart, however many sites are left") 
   }
 }
 
+TEST_CASE("sites that would share ports are refused") {
+  auto plan = plan_of_three();
+  plan.host = "a";
+  const auto files_with = [&](bool keys, int64_t second) {
+    plan.has_keys = keys;
+    plan.sites = {{"a", "127.0.0.1", 9000}, {"b", "127.0.0.1", second}};
+    return config_files(plan, "mine");
+  };
+  // The coordinator and four ports for two lanes.
+  const std::string message =
+      "farstep init: --sites: a and b share ports of 127.0.0.1: they need 9000 to 9004 and 9001 to "
+      "9004; give b a port from 9005 on, or leave it out";
+  CHECK_THROWS_WITH(files_with(false, 9001), message);
+  for (const int64_t taken : {8997, 9000, 9004}) {
+    CHECK_THROWS_AS(files_with(false, taken), ConfigError);
+  }
+  for (const int64_t free : {8996, 9005}) CHECK_NOTHROW(files_with(false, free));
+  CHECK_THROWS_AS(files_with(true, 9000), ConfigError);
+  CHECK_NOTHROW(files_with(true, 9001));
+}
+
 TEST_CASE("a model to start from is named for every site") {
   auto plan = plan_of_three();
   plan.model_from = "models/SmolLM2-135M";

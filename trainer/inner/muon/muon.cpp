@@ -15,8 +15,8 @@ namespace {
 
 // The usual root mean square of AdamW's updates.
 constexpr double kScale = 0.2;
-// Values of a batch on a GPU: its products fill the largest ones. More would only take memory, of
-// which a value of a batch needs about 16 bytes.
+// The most values of a batch on a GPU, except for a larger matrix: products of so many fill the
+// largest GPUs. More would only take memory, about 16 bytes a value.
 constexpr int64_t kBatchValues = int64_t{1} << 24;
 
 std::vector<ParameterSpec> groups_of(std::span<const ParameterSpec> groups, bool are_hidden) {

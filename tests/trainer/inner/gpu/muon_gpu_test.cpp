@@ -7,7 +7,7 @@ namespace farstep {
 
 namespace {
 
-// Five matrices of one shape, one that is longer, one that is alone, and values for AdamW.
+// Five matrices of one shape, a tall one, a wide one, and a table for AdamW.
 std::vector<ParameterSpec> layout() {
   LayoutBuilder builder;
   builder.table("embedding", {50, 64}, 1);
