@@ -8,19 +8,26 @@ from cluster import (SECURE, Cluster, ClusterTest, by_event, measures_time, vali
                      wait_until)
 
 # A site that a busy machine stops for seconds is no lost one.
-RUN = {"min_sites": 1, "outer": {"rounds": 40}, "plan": {"base_steps": 60, "base_batch": 1},
+RUN = {"min_sites": 1, "outer": {"rounds": 40}, "plan": {"base_steps": 15, "base_batch": 1},
        "deadlines": {"lost_after_seconds": 4}}
+
+
+def steps_of(seconds: float) -> dict:
+    """A site's config by which a step takes so long, most of it waiting."""
+    return {"devices": [{"kind": "cpu", "threads": 1, "emulate": {"step_seconds": seconds}}]}
 
 
 class Rejoin(ClusterTest):
     """Who was killed is started again, takes the others' state, and trains with them to the end."""
 
     def come_back(self, run: dict, how: signal.Signals = signal.SIGKILL, num_sites: int = 3,
-                  victim: str = "node2", keeps_folder: bool = True, **options) -> Cluster:
+                  victim: str = "node2", keeps_folder: bool = True, sites: dict | None = None,
+                  **options) -> Cluster:
         """Starts a run, ends the victim, starts it again once the others go on, and waits."""
         folder = self.folder / f"{len(list(self.folder.iterdir()))}"
         folder.mkdir()
-        cluster = Cluster(folder, num_sites, RUN | run, **options)
+        configs = {site: steps_of(0.02) | (sites or {}).get(site, {}) for site in range(num_sites)}
+        cluster = Cluster(folder, num_sites, RUN | run, configs, **options)
         started = self.start_all(cluster)
         wait_until(lambda: len(by_event(cluster, victim, "round")) >= 3, 100, "some rounds")
         started[victim].send_signal(how)
@@ -87,14 +94,13 @@ class Rejoin(ClusterTest):
     @measures_time
     def test_it_trains_in_the_round_after_that_of_its_loss(self):
         """If it is started again at once, and a round takes longer than that."""
-        slow = {"devices": [{"kind": "cpu", "threads": 1, "emulate": {"step_seconds": 0.1}}]}
         run = RUN | {"outer": {"rounds": 4}, "plan": {"base_steps": 80, "base_batch": 1}}
         for sync in ({}, {"codec": {"kind": "int8", "error_feedback": True}}):
             with self.subTest(sync=sync):
                 folder = self.folder / str(len(sync))
                 folder.mkdir()
                 cluster = Cluster(folder, 3, run | {"sync": sync},
-                                  {site: slow for site in range(3)})
+                                  {site: steps_of(0.1) for site in range(3)})
                 started = self.start_all(cluster)
                 wait_until(lambda: by_event(cluster, "node2", "round"), 60, "a round")
                 started["node2"].kill()
@@ -139,7 +145,7 @@ class Rejoin(ClusterTest):
 
     def test_a_frozen_site_joins_again_when_it_wakes(self):
         """In the same process: it was silent for too long, and takes the others' state."""
-        cluster = Cluster(self.folder, 3, RUN)
+        cluster = Cluster(self.folder, 3, RUN, {site: steps_of(0.02) for site in range(3)})
         started = self.start_all(cluster)
         wait_until(lambda: len(by_event(cluster, "node2", "round")) >= 3, 60, "some rounds")
         started["node2"].send_signal(signal.SIGSTOP)
