@@ -62,9 +62,8 @@ struct SyncConfig {
     visit("servers", servers, "the sites that serve; empty is the first one");
     visit("codec", codec, "how values travel");
     visit("fine_rounds", fine_rounds,
-          "last rounds of the run in which they travel by fine_codec; null: 4 if the codec is int2 "
-          "or "
-          "top_k, else 0",
+          "last rounds of the run in which they travel by fine_codec; null: 4 if the codec is "
+          "int2 or top_k, else 0",
           at_least(0));
     visit("fine_codec", fine_codec, "how values travel in the fine rounds");
     visit(

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -225,26 +226,19 @@ void run(int steps) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::vector<std::string> arguments(argv + 1, argv + argc);
-  const auto take = [&](std::string_view wanted) {
-    if (arguments.empty() || arguments.front() != wanted) return false;
-    arguments.erase(arguments.begin());
-    return true;
-  };
-  const bool serves = take("--serve");
+  bool serves = false;
   std::string file;
-  if (!serves && take("--trace") && !arguments.empty()) {
-    file = arguments.front();
-    arguments.erase(arguments.begin());
-  }
-  const int steps = !arguments.empty() ? std::atoi(arguments.front().c_str())
-                    : file.empty()     ? 20
-                                       : 3;
-  if (arguments.size() > 1 || steps < 1) {
-    fmt::print(stderr, "usage: step_gpu [--serve | --trace FILE] [STEPS]\n");
-    return 2;
-  }
+  int steps = 0;
+  CLI::App app("Measures the inner step on a GPU");
+  auto* const serve_option = app.add_flag("--serve", serves);
+  app.add_option("--trace", file)->excludes(serve_option);
+  app.add_option("steps", steps)->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
   return run_gpu_bench("step_gpu", [&] {
-    serves ? serve(steps) : file.empty() ? run(steps) : trace(file, steps);
+    if (!file.empty()) {
+      trace(file, steps > 0 ? steps : 3);
+    } else {
+      (serves ? serve : run)(steps > 0 ? steps : 20);
+    }
   });
 }

@@ -23,7 +23,6 @@ struct Thread {
 };
 
 std::vector<Thread> threads_of_block;
-std::vector<std::byte> memory_of_block;
 jmp_buf scheduler;
 const std::function<void()>* work = nullptr;
 
@@ -83,14 +82,8 @@ void emulated_barrier() {
   if (_setjmp(threads_of_block[threadIdx.x].barrier) == 0) _longjmp(scheduler, 1);
 }
 
-void* shared_memory() {
-  return memory_of_block.data();
-}
-
-void run_emulated(const dim3& blocks, unsigned threads, std::size_t shared_bytes,
-                  const std::function<void()>& thread) {
+void run_emulated(const dim3& blocks, unsigned threads, const std::function<void()>& thread) {
   if (threads_of_block.size() < threads) threads_of_block = std::vector<Thread>(threads);
-  memory_of_block.assign(shared_bytes, std::byte{0xff});
   work = &thread;
   gridDim = blocks;
   blockDim = dim3(threads);

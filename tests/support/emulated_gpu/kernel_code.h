@@ -28,9 +28,8 @@ inline std::function<bool(unsigned x, unsigned blocks)> emulated_choice;
 void* emulated_slot(unsigned thread);
 // Goes on when all threads of the block have come to it.
 void emulated_barrier();
-// Runs every thread of every block; `shared_bytes` as in a launch.
-void run_emulated(const dim3& blocks, unsigned threads, std::size_t shared_bytes,
-                  const std::function<void()>& thread);
+// Runs every thread of every block.
+void run_emulated(const dim3& blocks, unsigned threads, const std::function<void()>& thread);
 
 }  // namespace farstep
 
@@ -71,13 +70,7 @@ template <typename... Parameters, typename... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
                    const Arguments&... arguments) {
   return emulate_work(
-      [=] {
-        run_emulated(shape.blocks, shape.threads, shape.shared_bytes,
-                     [&] { kernel(arguments...); });
-      },
-      stream);
+      [=] { run_emulated(shape.blocks, shape.threads, [&] { kernel(arguments...); }); }, stream);
 }
-
-void* shared_memory();
 
 }  // namespace farstep

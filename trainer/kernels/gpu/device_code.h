@@ -17,11 +17,10 @@ namespace farstep {
 constexpr unsigned kWarp = 32;
 constexpr int kMostThreads = 256;
 
-// A kernel's blocks, the threads of each, and the bytes of dynamic shared memory.
+// A kernel's blocks, and the threads of each.
 struct LaunchShape {
   dim3 blocks;
   unsigned threads = 0;
-  std::size_t shared_bytes = 0;
 };
 
 #ifdef __CUDACC__
@@ -29,14 +28,8 @@ struct LaunchShape {
 template <typename... Parameters, typename... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), const LaunchShape& shape, cudaStream_t stream,
                    const Arguments&... arguments) {
-  kernel<<<shape.blocks, shape.threads, shape.shared_bytes, stream>>>(arguments...);
+  kernel<<<shape.blocks, shape.threads, 0, stream>>>(arguments...);
   return cudaGetLastError();
-}
-
-// Returns the dynamic shared memory of the block.
-__device__ inline void* shared_memory() {
-  extern __shared__ float4 memory[];
-  return memory;
 }
 #endif
 

@@ -1,6 +1,6 @@
 // Gradients of weights are needed only at the end of backward. So their products run on a second
-// stream, and fill what the last blocks of the products before the next layer leave free. An array
-// that a fork still reads must not be written: each array remembers its last reader.
+// stream, and use the multiprocessors that another product leaves free at its end. An array that a
+// fork still reads must not be written: each array remembers its last reader.
 #include "trainer/model/gpu_ops/forked_stream.h"
 
 namespace farstep {
