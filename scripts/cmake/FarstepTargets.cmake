@@ -54,7 +54,8 @@ function(farstep_test name)
       set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
   endforeach()
-  farstep_link(${name} PRIVATE "test_support;${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" test)
+  farstep_link(${name} PRIVATE "test_process;test_support;${ARG_DEPS}" "${ARG_LINK};Catch2::Catch2WithMain"
+    "${ARG_TORCH}" test)
   # Catch2's assertions take twice as long to compile with -O3, and what is tested has its own objects.
   target_compile_options(${name} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-Og>")
   if(FARSTEP_SANITIZE)
@@ -68,6 +69,15 @@ function(farstep_test name)
   if(ARG_GPU)
     farstep_bundle(${name} test)
   endif()
+endfunction()
+
+# farstep_python_test(NAME FOLDER SCRIPT [ARGUMENT...]): a test that is a program in Python.
+function(farstep_python_test name folder)
+  add_test(NAME "${name}" COMMAND Python3::Interpreter ${ARGN} WORKING_DIRECTORY "${folder}")
+  # Python keeps compiled modules in the build folder, not in the tree, and so compiles those of PyTorch
+  # and transformers once, not in each test.
+  set_tests_properties("${name}" PROPERTIES ENVIRONMENT_MODIFICATION
+    "PYTHONPYCACHEPREFIX=set:${CMAKE_BINARY_DIR}/python_cache;PYTHONDONTWRITEBYTECODE=unset:")
 endfunction()
 
 # Puts a program into the bundle, and one that is a `test` or a `bench` into scripts/gpu_check.sh's

@@ -7,7 +7,8 @@ namespace farstep {
 
 namespace {
 
-constexpr double kSeconds = 10;
+// After a damaged file the page pauses for twenty times what reading took: long on a busy machine.
+constexpr double kSeconds = 60;
 
 void wait_for(const wan::Socket& socket, short events, wan::Deadline deadline) {
   pollfd entry{.fd = socket.fd(), .events = events, .revents = 0};
