@@ -16,7 +16,7 @@ template <typename Format>
 void encode_blocks(const float* values, std::byte* bytes, int64_t n, int64_t block) {
   for (; n > 0; n -= block, values += block) {
     const int64_t size = std::min(n, block);
-    encode_block<Format>(OneThread(), values, bytes, size);
+    encode_block<Format>(values, bytes, size);
     bytes += Format::kScaleBytes + code_bytes<Format>(size);
   }
 }
@@ -30,28 +30,11 @@ InstructionSet encoding_set(int64_t block) {
   return fits ? instruction_set() : std::min(instruction_set(), InstructionSet::kAvx2);
 }
 
-// Does the same as decode_block(), in loops that compilers vectorise.
-template <typename Format>
-void decode_whole_bytes(const std::byte* __restrict bytes, float* __restrict values, int64_t n) {
-  const float scale = read_scale<Format>(bytes);
-  const std::byte* __restrict codes = bytes + Format::kScaleBytes;
-  constexpr int64_t kCount = kPerByte<Format>;
-  const int64_t whole = n / kCount;
-  for (int64_t k = 0; k < whole; ++k) {
-    for (int64_t j = 0; j < kCount; ++j) {
-      values[k * kCount + j] = unpack<Format>(codes[k], j, scale);
-    }
-  }
-  for (int64_t k = whole * kCount; k < n; ++k) {
-    values[k] = unpack<Format>(codes[whole], k - whole * kCount, scale);
-  }
-}
-
 template <typename Format>
 void decode_blocks(const std::byte* bytes, float* values, int64_t n, int64_t block) {
   for (; n > 0; n -= block, values += block) {
     const int64_t size = std::min(n, block);
-    decode_whole_bytes<Format>(bytes, values, size);
+    decode_block<Format>(bytes, values, size);
     bytes += Format::kScaleBytes + code_bytes<Format>(size);
   }
 }

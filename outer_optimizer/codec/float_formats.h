@@ -1,5 +1,5 @@
-// The arithmetic of float_codecs.h, value by value, for processors and GPUs. It uses integers and
-// fp32 additions that round to nearest, so the bits are the same everywhere.
+// The arithmetic of float_codecs.h, value by value. It uses integers and fp32 additions that round
+// to nearest, so the bits are the same everywhere.
 #pragma once
 
 #include <algorithm>
@@ -7,15 +7,13 @@
 #include <cstdint>
 #include <string_view>
 
-#include "trainer/base/processor/host_device.h"
-
 namespace farstep::outer_optimizer {
 
 struct Fp16Format {
   static constexpr std::string_view kName = "fp16";
 
   // Returns the value's 16 bits.
-  FARSTEP_HOST_DEVICE static uint16_t shorten(float value) {
+  static uint16_t shorten(float value) {
     constexpr auto kLargest = std::bit_cast<uint32_t>(65504.0F);
     const auto bits = std::bit_cast<uint32_t>(value);
     const uint32_t magnitude = bits & ~kSignBit;
@@ -34,7 +32,7 @@ struct Fp16Format {
   }
 
   // Returns the value of 16 bits.
-  FARSTEP_HOST_DEVICE static float lengthen(uint16_t half) {
+  static float lengthen(uint16_t half) {
     const int32_t exponent = std::max(half & 0x7c00, 0x400);
     const int32_t digits = (half & 0x7fff) - (exponent - 0x400);
     const float unit = std::bit_cast<float>((exponent << 13) + ((127 - 15 - 10) << 23));
@@ -53,7 +51,7 @@ struct Bf16Format {
   static constexpr std::string_view kName = "bf16";
 
   // Returns the value's 16 bits.
-  FARSTEP_HOST_DEVICE static uint16_t shorten(float value) {
+  static uint16_t shorten(float value) {
     constexpr uint32_t kSignBit = 0x80000000;
     constexpr uint32_t kInfinity = 0x7f800000;
     const auto bits = std::bit_cast<uint32_t>(value);
@@ -66,9 +64,7 @@ struct Bf16Format {
   }
 
   // Returns the value of 16 bits.
-  FARSTEP_HOST_DEVICE static float lengthen(uint16_t half) {
-    return std::bit_cast<float>(uint32_t{half} << 16);
-  }
+  static float lengthen(uint16_t half) { return std::bit_cast<float>(uint32_t{half} << 16); }
 };
 
 }  // namespace farstep::outer_optimizer

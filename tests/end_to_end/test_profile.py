@@ -197,10 +197,10 @@ class Profile(ClusterTest):
         cluster = Cluster(self.folder, 1, {
             "model": {"hidden": 128, "intermediate": 352, "layers": 4, "heads": 4, "kv_heads": 2},
             "data": {"sequence_length": 128}, "evaluate": {"every_rounds": 0},
-            "outer": {"rounds": 1}, "plan": {"base_steps": 40, "base_batch": 4}})
-        self.profile("node1", seconds=3)
+            "outer": {"rounds": 1}, "plan": {"base_steps": 10, "base_batch": 4}})
+        self.profile("node1", seconds=1)
         planned = farstep("plan", "--profiles", self.out("node1"), "--policy", "uniform",
-                          "--base-steps", 40, "--base-batch", 12, "--micro-batch", 6, "--json")
+                          "--base-steps", 10, "--base-batch", 12, "--micro-batch", 6, "--json")
         self.assert_success(planned)
         site, = json.loads(planned.stdout)["sites"]
         self.assert_success(cluster.launch("--set", "run.plan.base_batch=12",

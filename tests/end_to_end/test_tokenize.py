@@ -29,7 +29,7 @@ class Tokenize(unittest.TestCase):
         text = self.folder / "text"
         text.mkdir()
         with (text / "b.jsonl").open("w", encoding="utf-8") as lines:
-            for repeat in range(6):
+            for repeat in range(3):
                 for novel in novels:
                     for part in novel.split("\n\n"):
                         lines.write(json.dumps({"text": f"{repeat} {part}"}) + "\n")
@@ -39,7 +39,7 @@ class Tokenize(unittest.TestCase):
     def command(self, output: str, *options: object) -> list[str]:
         """One thread, so that the work takes a while."""
         return list(map(str, ("tokenize", self.folder / "text", "--output", self.folder / output, "--threads", 1,
-                              "--shard-tokens", 400_000, "--train-vocabulary", 1000, *options)))
+                              "--shard-tokens", 200_000, "--train-vocabulary", 1000, *options)))
 
     def saved(self) -> dict | None:
         """What the unfinished folder says of itself."""

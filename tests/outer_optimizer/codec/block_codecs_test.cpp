@@ -187,6 +187,12 @@ TEST_CASE("a block of int codes with a NaN or an infinity decodes to NaN through
   }
 }
 
+TEST_CASE("a block that is not finite has a scale of fixed bits and codes of zero") {
+  FARSTEP_AT_EVERY_INSTRUCTION_SET();
+  REQUIRE(numbers(encoded(Int8Codec(4), std::vector<float>{1, Limits::infinity(), 2, 3})) ==
+          std::vector<int>{0, 0, 0xc0, 0x7f, 0, 0, 0, 0});
+}
+
 TEST_CASE("blocks that do not fill bytes are refused with the path of the setting") {
   using Catch::Contains;
   REQUIRE_THROWS_WITH(Int4Codec(33), Contains("sync.codec.block is 33") && Contains("int4"));

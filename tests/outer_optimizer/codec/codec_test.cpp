@@ -62,6 +62,30 @@ TEST_CASE("pieces of whole blocks encode to the bytes of the whole") {
   }
 }
 
+TEST_CASE("every instruction set writes the same bytes and reads the same values") {
+  const auto sets = vector_code_sets();
+  for (const auto& codec : every_codec()) {
+    for (const int64_t size : sizes_for(*codec)) {
+      for (const auto& values : value_sets(size)) {
+        std::vector<std::byte> first_bytes;
+        std::vector<float> first_values;
+        for (const auto set : sets) {
+          INFO(describe(*codec) << ", " << size << " values, instructions: " << name_of(set));
+          const InstructionLimit limit(set);
+          const auto bytes = encoded(*codec, values);
+          const auto got = decoded(*codec, bytes, values.size());
+          if (set == sets.front()) {
+            first_bytes = bytes;
+            first_values = got;
+          }
+          REQUIRE(bytes == first_bytes);
+          REQUIRE(same_values(got, first_values));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("adding decoded values has the bits of a multiplication and an addition") {
   FARSTEP_AT_EVERY_INSTRUCTION_SET();
   for (const auto& codec : every_codec()) {

@@ -128,7 +128,7 @@ inline std::vector<std::vector<float>> value_sets(int64_t n) {
   return sets;
 }
 
-// The same bits, or NaN both: processors and GPUs give NaNs different bits.
+// The same bits, or NaN both: processors give NaNs different bits.
 inline bool same_values(std::span<const float> left, std::span<const float> right) {
   const auto same = [](float a, float b) {
     return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) ||
