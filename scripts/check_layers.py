@@ -94,7 +94,7 @@ MAY_INCLUDE = {
     "trainer/launch": "base system config settings telemetry account watch link checkpoint",
     "trainer/probe": "base processor config data tokens images settings knowledge profile sockets model matmul llama "
     "language convnet tasks inner peers",
-    "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
+    "trainer/run": "base memory system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
     "trainer/manual": "base config",
     "trainer/doctor": "base system config settings model knowledge sockets transport secure peers probe run",

@@ -341,14 +341,16 @@ void InnerStep::rethrow(std::size_t device, const std::exception_ptr& thrown, co
     devices_.run_on(device, [&](std::size_t) {
       largest = largest_micro_batch(devices_.model(device), step.batch, failed);
     });
-    throw NoRoomError(fmt::format(
-        "devices[{}]: its memory has no room for a micro-batch of {} {}{}", device, failed,
-        step.batch.text,
-        largest > 0 ? fmt::format("; the largest that fits is {}: set plan.micro_batch, or the "
-                                  "site's own under sites, to at most that",
-                                  largest)
-                    : "; not even one fits: it needs a smaller model, a smaller "
-                      "data.sequence_length or a device with more memory"));
+    throw NoRoomError(
+        fmt::format("devices[{}]: its memory has no room for a micro-batch of {} {}{}", device,
+                    failed, step.batch.text,
+                    largest > 0
+                        ? fmt::format("; the largest that fits is {}: set plan.micro_batch, or the "
+                                      "site's own under sites, to at most that",
+                                      largest)
+                        : "; not even one fits: it needs a smaller model, a smaller "
+                          "data.sequence_length or a device with more memory"),
+        largest);
   }
 }
 

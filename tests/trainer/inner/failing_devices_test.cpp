@@ -53,9 +53,7 @@ TEST_CASE("a batch without room in memory names the largest micro-batch that fit
   for (const auto reduction : kReductions) {
     for (const std::size_t device : {0U, 1U}) {
       for (const int64_t fitting : {2, 5}) {
-        const auto watch = [fitting](const at::Tensor& tokens) {
-          if (tokens.size(0) > fitting) throw std::bad_alloc();
-        };
+        const auto watch = with_room_for(fitting);
         const auto anything = [](const at::Tensor&) {};
         Watched model(device == 0 ? std::function<void(const at::Tensor&)>(watch) : anything);
         InnerStep step(model, reducing(reduction),

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "tests/trainer/inner/site_training.h"
@@ -31,6 +32,13 @@ class Watched : public TrainableModel {
   Llama model_;
   std::function<void(const at::Tensor&)> watch_;
 };
+
+// A watch of a device whose memory has room for so many examples at the moment.
+inline auto with_room_for(const int64_t& room) {
+  return [&room](const at::Tensor& examples) {
+    if (examples.size(0) > room) throw std::bad_alloc();
+  };
+}
 
 inline std::vector<std::unique_ptr<Replica>> watched_replica(
     const std::function<void(const at::Tensor&)>& watch) {

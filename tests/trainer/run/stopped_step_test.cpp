@@ -3,6 +3,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/trainer/inner/site_training.h"
+#include "tests/trainer/run/small_examples.h"
 #include "trainer/base/checksum.h"
 #include "trainer/base/stopped.h"
 #include "trainer/data/loader.h"
@@ -45,20 +46,6 @@ class Watched : public TrainableModel {
  private:
   const std::unique_ptr<TrainableModel> model_;
   Moments& moments_;
-};
-
-class SmallExamples : public Examples {
- public:
-  int64_t size() const override { return 100; }
-  Batch read(std::span<const int64_t> numbers) const override {
-    auto batch = std::make_shared<TokenBatch>(
-        TokenBatch{.sequences = std::ssize(numbers), .length = 9, .tokens = {}});
-    for (const int64_t number : numbers) {
-      const auto& row = some_batch(1, 9, number).tokens;
-      batch->tokens.insert(batch->tokens.end(), row.begin(), row.end());
-    }
-    return {.view = *batch, .memory = batch};
-  }
 };
 
 // A site that trains the small model; the last of its devices is watched.

@@ -33,7 +33,12 @@ class EmulatedRecorder : public StepRecorder {
   std::unique_ptr<Recording> record(const std::function<void()>& work) override {
     EmulatedCommands recorded;
     emulated_recording = &recorded;
-    work();
+    try {
+      work();
+    } catch (...) {
+      emulated_recording = nullptr;
+      throw;
+    }
     emulated_recording = nullptr;
     ++num_recordings;
     return std::make_unique<EmulatedRecording>(std::move(recorded));

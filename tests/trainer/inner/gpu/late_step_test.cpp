@@ -8,8 +8,11 @@
 
 #include "tests/support/catch.h"
 #include "tests/trainer/inner/gpu/emulated_gpu_site.h"
+#include "tests/trainer/run/small_examples.h"
 #include "trainer/base/error.h"
 #include "trainer/base/memory/out_of_memory.h"
+#include "trainer/data/loader.h"
+#include "trainer/run/model_training.h"
 
 namespace farstep {
 
@@ -101,6 +104,34 @@ TEST_CASE("a step without room leaves a GPU's training as it was") {
     REQUIRE((wanted && found));
     CHECK(equal(*found, *wanted));
     CHECK(at::equal(site.model.parameters().values(), whole.model.parameters().values()));
+  }
+}
+
+TEST_CASE("a GPU whose memory shrinks goes on with smaller micro-batches, a step late as before") {
+  for (const bool graphs : {false, true}) {
+    Site wanted(graphs), site(graphs);
+    const SmallExamples examples;
+    RealClock clock;
+    ModelTraining training(
+        *site.step, site.model.parameters().host_values(),
+        std::make_unique<Loader>(examples, Sampler(DataOrder::kSequential, 0, 100)),
+        {EmulatedSpeed(std::nullopt)}, {std::nullopt}, clock);
+    training.begin({.sites = {{.batch = 4}}});
+    std::vector<double> losses, wanted_losses;
+    for (int64_t step = 0; step < 5; ++step) {
+      site.model.room = step < 1 ? 4 : 2;  // before a graph holds its memory
+      const StepOrder order{.step = step + 1, .batch = 4, .micro_batch = 4, .progress = 0.5};
+      const auto done = training.step(order, nullptr, {});
+      CHECK(done.has_value() == (step > 0));
+      if (done) losses.push_back(done->event.loss.value());
+      const auto batch =
+          examples.read(std::vector<int64_t>{4 * step, 4 * step + 1, 4 * step + 2, 4 * step + 3});
+      wanted_losses.push_back(
+          wanted.step->run(batch.view, std::min(site.model.room, order.micro_batch), 0.5).loss);
+    }
+    losses.push_back(training.finish()->event.loss.value());
+    CHECK(losses == wanted_losses);
+    CHECK(at::equal(site.model.parameters().values(), wanted.model.parameters().values()));
   }
 }
 
