@@ -4,10 +4,11 @@ import json
 import shutil
 import signal
 import socket
+import subprocess
 import time
 import unittest
 
-from cluster import DATA, Cluster, ClusterTest, farstep, wait_until
+from cluster import DATA, FARSTEP, Cluster, ClusterTest, farstep, wait_until
 
 ENDLESS = {"outer": {"rounds": 1000}, "plan": {"base_steps": 20, "base_batch": 1}}
 
@@ -255,6 +256,19 @@ class Refusals(ClusterTest):
         help_text = farstep("train", "--help")
         self.assert_refused(help_text, 0, "--set", "devices[].emulate.step_seconds",
                             "outer.momentum", "deadlines.lost_after_seconds")
+
+    def test_output_that_cannot_be_written(self):
+        """A full disk, for little text, much, and that of LibTorch's program; and a closed pipe."""
+        for words in (("--version",), ("train", "--help"), ("check", "--help")):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                result = subprocess.run([FARSTEP, *words], stdout=full, stderr=subprocess.PIPE,
+                                        text=True, timeout=60, check=False)
+            self.assertEqual(result.returncode, 3, words)
+            self.assertIn("cannot write to the standard output: No space left", result.stderr)
+        with subprocess.Popen([FARSTEP, "train", "--help"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as process:
+            process.stdout.close()
+            self.assertEqual(process.stderr.read(), "")
 
 
 if __name__ == "__main__":

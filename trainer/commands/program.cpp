@@ -2,17 +2,42 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <new>
+#include <system_error>
 
 #include "trainer/base/error.h"
 #include "trainer/base/system/log.h"
 
 namespace farstep {
 
+namespace {
+
+// Runs the command. Throws DataError if its output did not arrive, as on a full disk. A reader that
+// has closed its pipe wants no more of it.
+int run_to_the_end(const Arguments& arguments, const TorchCommand& torch_command) {
+  std::error_code reason;
+  int exit_code = 0;
+  try {
+    exit_code = run_command(arguments, torch_command);
+    if (std::fflush(stdout) != 0) reason = {errno, std::generic_category()};
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) == 0) throw;
+    reason = error.code();
+  }
+  if (reason && reason != std::errc::broken_pipe) {
+    throw DataError("cannot write to the standard output: " + reason.message());
+  }
+  return exit_code;
+}
+
+}  // namespace
+
 int run_program(int argc, char** argv, const TorchCommand& torch_command) {
   try {
     set_up_log("");
-    return run_command({argv + 1, argv + argc}, torch_command);
+    return run_to_the_end({argv + 1, argv + argc}, torch_command);
   } catch (const Error& error) {
     spdlog::error("{}", error.what());
     return error.exit_code();

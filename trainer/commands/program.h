@@ -6,7 +6,7 @@
 namespace farstep {
 
 // Runs the command of a command line. Returns the exit code, also that of what the command throws,
-// whose message goes to the log.
+// whose message goes to the log. Output that cannot be written is such an error.
 int run_program(int argc, char** argv, const TorchCommand& torch_command);
 
 }  // namespace farstep
