@@ -9,14 +9,6 @@
 
 namespace farstep::outer_optimizer {
 
-// Training makes up for what a coarse codec loses, but not after the last rounds. With Muon and
-// int2 at 500 steps a round, two fine rounds cost 0.016 nats and four 0.005 (docs/results.md, How a
-// run ends).
-int64_t SyncConfig::num_fine_rounds() const {
-  const bool is_coarse = codec.kind == CodecKind::kInt2 || codec.kind == CodecKind::kTopK;
-  return fine_rounds.value_or(is_coarse ? 4 : 0);
-}
-
 void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
   const int64_t steps = std::max<int64_t>(1, delay_steps);  // of a fragment
   // Only one fragment is under way at a time, so their steps add up.
@@ -36,7 +28,7 @@ void SyncConfig::validate(const JsonPath& path, int64_t base_steps) const {
     kind.fail(fmt::format("the exchange {} adds up fp32 only", name));
   };
   refuse_lossy(codec, path.member("codec").member("kind"));
-  if (num_fine_rounds() > 0) refuse_lossy({.kind = fine_codec}, path.member("fine_codec"));
+  if (fine_rounds > 0) refuse_lossy({.kind = fine_codec}, path.member("fine_codec"));
   if (!servers.empty() && traits.servers == ServersUse::kNone) {
     path.member("servers").fail(fmt::format("the exchange {} has no servers", name));
   }

@@ -35,7 +35,7 @@ struct SyncConfig {
   SharesRule shares = SharesRule::kEqual;
   std::vector<std::string> servers;
   CodecConfig codec;
-  std::optional<int64_t> fine_rounds;
+  int64_t fine_rounds = 0;
   CodecKind fine_codec = CodecKind::kInt8;
   std::optional<int64_t> lanes;
 
@@ -61,9 +61,7 @@ struct SyncConfig {
           "how much of the model each site adds up: equal, or as much as its uplink allows");
     visit("servers", servers, "the sites that serve; empty is the first one");
     visit("codec", codec, "how values travel");
-    visit("fine_rounds", fine_rounds,
-          "last rounds of the run in which they travel by fine_codec; null: 4 if the codec is "
-          "int2 or top_k, else 0",
+    visit("fine_rounds", fine_rounds, "last rounds of the run in which they travel by fine_codec",
           at_least(0));
     visit("fine_codec", fine_codec, "how values travel in the fine rounds");
     visit(
@@ -73,10 +71,8 @@ struct SyncConfig {
         in_range(1, 64));
   }
 
-  // Returns how many of the run's last rounds are fine.
-  int64_t num_fine_rounds() const;
-  // Whether a round is, in a run of `rounds`.
-  bool is_fine(int64_t round, int64_t rounds) const { return round > rounds - num_fine_rounds(); }
+  // Returns whether a round is fine, in a run of `rounds`.
+  bool is_fine(int64_t round, int64_t rounds) const { return round > rounds - fine_rounds; }
 
   // Throws ConfigError, with the member under `path`, if members do not go together or the
   // fragments do not fit into a round of `base_steps`.

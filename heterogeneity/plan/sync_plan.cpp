@@ -19,8 +19,9 @@ namespace {
 // The codecs to choose from, and the loss of each in nats, to rank syncs by. int4 with error
 // feedback costs 0.0002 at 92 local steps, -0.0007 to +0.0015 by seed, and 0.0012 with Muon at 50
 // (docs/results.md, Codecs; Muon at sites that sync rarely). It counts as 0.001. int8 is closer to
-// fp32 than a seed's spread and only needs a rank. Others are not chosen: fp16 and bf16 take more
-// bytes than int8, int2 cost 0.04 with Muon, and the cost of top_k is unknown.
+// fp32 than a seed's spread and only needs a rank. int2 costs -0.006 to +0.014 without error
+// feedback at 50 and 100 local steps (docs/results.md, Error feedback), and counts as 0.015.
+// Others are not chosen: fp16 and bf16 take more bytes than int8, and top_k cost 0.1 and more.
 struct PlannedCodec {
   outer_optimizer::CodecKind kind;
   double loss;
@@ -28,7 +29,8 @@ struct PlannedCodec {
 constexpr std::array kCodecs{
     PlannedCodec{outer_optimizer::CodecKind::kFp32, 0},
     PlannedCodec{outer_optimizer::CodecKind::kInt8, 1e-5},
-    PlannedCodec{outer_optimizer::CodecKind::kInt4, 1e-3}};  // in order of loss and bytes
+    PlannedCodec{outer_optimizer::CodecKind::kInt4, 1e-3},
+    PlannedCodec{outer_optimizer::CodecKind::kInt2, 1.5e-2}};  // in order of loss and bytes
 constexpr std::array<int64_t, 7> kFragments{1, 2, 4, 8, 16, 32, 64};
 
 // The speed that a line is planned for, as a share of the measured one. Then the shares of loss or

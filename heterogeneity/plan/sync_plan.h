@@ -40,10 +40,10 @@ std::optional<SyncFacts> sync_facts(std::span<const SiteKnowledge> sites, const 
                                     int64_t parameters);
 
 // Returns the sync of the least loss among those whose exposed time is at most `target_share` of
-// the round. The order of loss is: fp32, int8, int4; no delay before a short one; few fragments
-// before many. A delay of a tenth of the round costs ten times as much as int4. If no sync meets
-// the target, returns the one with the least exposed time; its reason says so. `target_share` must
-// be above 0.
+// the round. The order of loss is: fp32, int8, int4, int2; no delay before a short one; few
+// fragments before many. A delay of a tenth of the round costs two thirds of int2's loss, and ten
+// times int4's. If no sync meets the target, returns the one with the least exposed time; its
+// reason says so. `target_share` must be above 0.
 SyncPlan plan_sync(const SyncFacts& facts, double target_share);
 
 // Returns how many connections two of these sites need (wan/link/lanes.h); nullopt if an uplink is

@@ -103,9 +103,11 @@ struct Int4Format : EqualSteps<4, 2> {
 
 struct Int2Format {
   static constexpr std::string_view kName = "int2";
-  static constexpr int64_t kDefaultBlock = 512;  // its scale adds 3.1 % to the bytes
+  // Its scale adds 6.3 % to the bytes. At H 500 they are 7,529 times fewer than those of fp32
+  // gradients in every step.
+  static constexpr int64_t kDefaultBlock = 128;
   static constexpr int kBits = 2;
-  static constexpr int64_t kScaleBytes = 4;
+  static constexpr int64_t kScaleBytes = 2;
   float scale;
   float unit;         // about the largest magnitude; keeps squares in range
   float mean_square;  // in units of unit^2

@@ -22,7 +22,14 @@ struct CodecConfig {
   CodecKind kind = CodecKind::kFp32;
   std::optional<int64_t> block = {};
   double top_fraction = 0.05;
-  bool error_feedback = true;
+  std::optional<bool> error_feedback = {};
+
+  // Whether what the codec leaves out of a delta is added to the next one. By default not with
+  // int2 and top_k: local steps learn again what was left out, so adding it counts it twice
+  // (docs/results.md, Error feedback).
+  bool feeds_back() const {
+    return error_feedback.value_or(kind != CodecKind::kInt2 && kind != CodecKind::kTopK);
+  }
 
   template <typename Visitor>
   void fields(Visitor&& visit) {
@@ -32,7 +39,8 @@ struct CodecConfig {
     visit("top_fraction", top_fraction, "share of the values that top_k sends",
           in_range(0.0001, 1));
     visit("error_feedback", error_feedback,
-          "what a lossy codec left out of a delta is added to the next one");
+          "what a lossy codec left out of a delta is added to the next one; null: not if the codec "
+          "is int2 or top_k");
   }
 };
 

@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from studies import averaging, ends, gap, optimizers, run_lengths
+from studies import averaging, ends, feedback, gap, optimizers, run_lengths
 from studies.runs import INNER, MODELS, Bench, Run, data_parallel, warm_start
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -39,6 +39,8 @@ STUDIES: dict[str, Callable[[list[int]], Iterable[Run]]] = {
     "few_syncs": optimizers.few_syncs,
     "last_steps": ends.last_steps,
     "fine_codecs": ends.fine_codecs,
+    "feedback": feedback.feedback,
+    "int2_to_zero": feedback.int2_to_zero,
     "rounds": run_lengths.lengths,
 }
 
@@ -55,6 +57,8 @@ def print_tables(bench: Bench, seeds: list[int]) -> None:
     print(optimizers.codec_table(bench, seeds, optimizers.compared_codecs()))
     print(ends.step_table(bench, seeds))
     print(optimizers.codec_table(bench, seeds, ends.compared_codecs()))
+    print(optimizers.codec_table(bench, seeds, feedback.compared()))
+    print(optimizers.codec_table(bench, seeds, feedback.compared_to_zero()))
     print(run_lengths.length_table(bench, seeds))
 
 

@@ -46,7 +46,7 @@ CASES: dict[str, tuple[int, dict, dict]] = {
         SLICE | {"emulate": {"sequence_seconds": 0.02}}]}}),
     "two threads": (2, {}, {index: {"devices": [SLICE | {"threads": 2}]} for index in range(2)}),
 } | {
-    f"codec {kind}": (3, {"sync": {"codec": {"kind": kind}, "fine_rounds": 0}}, {})
+    f"codec {kind}": (3, {"sync": {"codec": {"kind": kind}}}, {})
     for kind in ("fp16", "bf16", "int8", "int4", "int2", "top_k")
 } | {
     "codec int2, fine at last": (3, {"sync": {"codec": {"kind": "int2"}, "fine_rounds": 1}}, {}),

@@ -23,7 +23,7 @@ RunNeeds run_needs(int64_t num_parameters, const RunConfig& run, const SiteConfi
   const int64_t fragment = model / fragments;
   const int64_t own_sites = std::max<int64_t>(1, run.most_sites());
   const bool has_residuals =
-      run.sync.codec.kind != outer_optimizer::CodecKind::kFp32 && run.sync.codec.error_feedback;
+      run.sync.codec.kind != outer_optimizer::CodecKind::kFp32 && run.sync.codec.feeds_back();
   const int64_t residuals = has_residuals ? model + model / own_sites : 0;
   const int64_t snapshot = (keeps_own_weights(run) ? 3 : 2) * model;
 

@@ -68,7 +68,7 @@ void DataParallel::check(const StrategySettings& settings, const JsonPath& path)
       : sync.alpha > 0                                     ? "sync.alpha of 0"
       : sync.shares != outer_optimizer::SharesRule::kEqual ? "equal sync.shares"
       : !suits_gradients(sync.codec.kind)                  ? "a sync.codec of fp32, fp16 or bf16"
-      : sync.num_fine_rounds() > 0                         ? "no sync.fine_rounds"
+      : sync.fine_rounds > 0                               ? "no sync.fine_rounds"
                                                            : nullptr;
   if (unfit == nullptr) return;
   path.member("kind").fail(fmt::format("sums whole gradients in every step, and needs {}", unfit));

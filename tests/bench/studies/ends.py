@@ -16,10 +16,12 @@ STEPS = tuple(Sites(optimizer, steps, eta, mu, sync, warm=warm)
               for steps, eta, mu, sync in ((50, 1.0, 0.7, {}), (100, 1.0, 0.5, {}),
                                            (50, 0.7, 0.9, {}), (50, 0.7, 0.9, STREAMING)))
 STEPS += (Sites("muon", 500, 1.0, 0.5, total=4000),)
-# By codec and fine rounds, at H 50.
+# By codec with error feedback and fine rounds, at H 50.
 EVERY_50 = Sites("muon", 50, 1.0, 0.7, mean_rounds=1)
-CODECS_OF_50 = tuple({"codec": {"kind": kind}, "fine_rounds": rounds, "fine_codec": "int8"}
-                     for kind in ("int2", "top_k") for rounds in (0, 1, 2, 4))
+CODECS_OF_50 = tuple({"codec": {**codec, "error_feedback": True}, "fine_rounds": rounds,
+                      "fine_codec": "int8"}
+                     for codec in ({"kind": "int2", "block": 512}, {"kind": "top_k"})
+                     for rounds in (0, 1, 2, 4))
 # 32 rounds of 500 steps. The inner peak is half of that of many syncs: it is no worse, and the
 # deltas are smaller. A block is a row, as in wide models, where a row has more values.
 EVERY_500 = Sites("muon", 500, 1.0, 0.5, inner={"peak_learning_rate": 0.003}, total=16000,
@@ -27,7 +29,8 @@ EVERY_500 = Sites("muon", 500, 1.0, 0.5, inner={"peak_learning_rate": 0.003}, to
 CODECS_OF_500 = (
     {"codec": {"kind": "int4"}},
     {"codec": {"kind": "int4"}, "fine_rounds": 1, "fine_codec": "int8"},
-    *({"codec": {"kind": "int2", "block": 64}, "fine_rounds": rounds, "fine_codec": kind}
+    *({"codec": {"kind": "int2", "block": 64, "error_feedback": True}, "fine_rounds": rounds,
+       "fine_codec": kind}
       for rounds, kind in ((4, "int4"), (2, "int8"), (4, "int8"))))
 
 

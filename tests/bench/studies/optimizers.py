@@ -13,11 +13,12 @@ from studies.runs import BATCH, INNER, Bench, Run, data_parallel, equal_run
 from studies.tables import paired, spread
 
 FEW_SYNCS_STEPS = (4000, 16000)  # in 8 and 32 rounds of H 500
-# With error feedback, and blocks and fraction by default. studies/ends.py has the fine rounds.
-CODECS = tuple({"codec": {"kind": kind}, "fine_rounds": 0} for kind in ("int2", "int4", "top_k"))
+# With error feedback; studies/feedback.py compares it with none.
+CODECS = tuple({"codec": {**codec, "error_feedback": True}} for codec in (
+    {"kind": "int2", "block": 512}, {"kind": "int4"}, {"kind": "top_k"}))
 # A row of these models' matrices has 64 values.
-CODECS_OF_FEW_SYNCS = tuple({"codec": codec, "fine_rounds": 0} for codec in (
-    {"kind": "int4"}, {"kind": "int2"}, {"kind": "int2", "block": 64},
+CODECS_OF_FEW_SYNCS = tuple({"codec": {**codec, "error_feedback": True}} for codec in (
+    {"kind": "int4"}, {"kind": "int2", "block": 512}, {"kind": "int2", "block": 64},
     {"kind": "int2", "block": 16}))
 
 

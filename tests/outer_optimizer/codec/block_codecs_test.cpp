@@ -92,9 +92,9 @@ TEST_CASE("int4 writes a bf16 scale and two values a byte with the first one low
 TEST_CASE("int2 writes a scale and four values a byte") {
   FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const std::vector<float> values{0, 0, 0, 4, 1, 1, -1, -1, -2};
-  REQUIRE(numbers(encoded(Int2Codec(4), values)) == std::vector<int>{0, 0, 0x80, 0x3f, 0x40,    //
-                                                                     0, 0, 0x80, 0x3f, 0xf0,    //
-                                                                     0, 0, 0x00, 0x40, 0x03});  //
+  REQUIRE(numbers(encoded(Int2Codec(4), values)) == std::vector<int>{0x80, 0x3f, 0x40,    //
+                                                                     0x80, 0x3f, 0xf0,    //
+                                                                     0x00, 0x40, 0x03});  //
   REQUIRE(sent(Int2Codec(4), values) == std::vector<float>{1, 1, 1, 3, 1, 1, -1, -1, -2});
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("int2 shrinks what is not sent in every block") {
         const double norm = squared_norm(of_block);
         if (norm < 1e-70) continue;  // may decode to zeros
         const double error = squared_distance(of_block, std::span(got).subspan(begin, size));
-        REQUIRE(error <= (1 - 1 / (9.0 * static_cast<double>(size))) * norm);
+        REQUIRE(error <= (1 - 1 / (10.0 * static_cast<double>(size))) * norm);
       }
     }
   }
@@ -137,7 +137,7 @@ TEST_CASE("int2 takes the best scale for its codes") {
   FARSTEP_AT_EVERY_INSTRUCTION_SET();
   const auto values = gaussian(512);
   const double rms = std::sqrt(squared_norm(values) / 512);
-  const auto got = sent(Int2Codec(), values);
+  const auto got = sent(Int2Codec(512), values);
   double dot = 0;
   double norm = 0;
   for (const float value : values) {
@@ -147,7 +147,7 @@ TEST_CASE("int2 takes the best scale for its codes") {
   }
   for (std::size_t k = 0; k < values.size(); ++k) {
     const double code = (std::abs(values[k]) > rms ? 3 : 1) * (values[k] < 0 ? -1 : 1);
-    REQUIRE(got[k] == Approx(code * dot / norm).epsilon(1e-5));
+    REQUIRE(got[k] == Approx(code * dot / norm).epsilon(1.0 / 256));
   }
 }
 
@@ -159,8 +159,9 @@ TEST_CASE("constant blocks arrive as they are but for the scale") {
       return std::sqrt(squared_distance(sent(codec, values), values) / squared_norm(values));
     };
     REQUIRE(relative_error(Int8Codec()) <= 1e-6);
-    REQUIRE(relative_error(Int4Codec()) <= 1.0 / 256);  // its scale's rounding
-    REQUIRE(relative_error(Int2Codec()) <= 1e-6);
+    // The rounding of a scale of two bytes.
+    REQUIRE(relative_error(Int4Codec()) <= 1.0 / 256);
+    REQUIRE(relative_error(Int2Codec()) <= 1.0 / 256);
   }
 }
 

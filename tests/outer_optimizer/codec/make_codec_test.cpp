@@ -15,6 +15,17 @@ TEST_CASE("every kind of the config makes the codec of its name") {
   }
 }
 
+TEST_CASE("int2 and top_k feed nothing back unless the config says so") {
+  for (const auto kind : {CodecKind::kFp16, CodecKind::kBf16, CodecKind::kInt8, CodecKind::kInt4,
+                          CodecKind::kInt2, CodecKind::kTopK}) {
+    const bool is_coarse = kind == CodecKind::kInt2 || kind == CodecKind::kTopK;
+    CHECK(CodecConfig{.kind = kind}.feeds_back() == !is_coarse);
+    for (const bool chosen : {true, false}) {
+      CHECK(CodecConfig{.kind = kind, .error_feedback = chosen}.feeds_back() == chosen);
+    }
+  }
+}
+
 TEST_CASE("the config's block replaces the codec's own") {
   REQUIRE(make_codec({.kind = CodecKind::kInt8})->block_values() == 256);
   REQUIRE(make_codec({.kind = CodecKind::kInt4})->block_values() == 160);

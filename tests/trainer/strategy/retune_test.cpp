@@ -134,6 +134,7 @@ TEST_CASE("what lossy codecs left out travels when one without loss follows") {
   };
   const auto num_residuals = [&] { return replica.strategy.own_buffers().size(); };
   auto sync = run.sync;
+  sync.codec.error_feedback = true;
   for (const auto& [kind, fragments] : std::vector<std::pair<outer_optimizer::CodecKind, int64_t>>{
            {outer_optimizer::CodecKind::kInt4, 1},
            {outer_optimizer::CodecKind::kInt2, 1},
@@ -161,7 +162,7 @@ TEST_CASE("the last rounds' codec delivers what the coarse one left out") {
       run.outer.rounds = 4;
       run.outer.learning_rate = 1;
       run.outer.momentum = 0;
-      run.sync.codec.kind = outer_optimizer::CodecKind::kInt2;
+      run.sync.codec = {.kind = outer_optimizer::CodecKind::kInt2, .error_feedback = true};
       run.sync.fine_rounds = fine_rounds;
       run.sync.fine_codec = fine_codec;
       Sites sites(run, start_values(37));

@@ -77,7 +77,7 @@ void OuterSync::apply_config() {
 }
 
 void OuterSync::make_room_for_residuals() {
-  if (codec_->is_lossy() && !sync_.codec.error_feedback) {
+  if (codec_->is_lossy() && !sync_.codec.feeds_back()) {
     residuals_.drop();
   } else if (codec_->is_lossy() ||
              !residuals_.empty()) {  // a lossless codec still sends these residuals
