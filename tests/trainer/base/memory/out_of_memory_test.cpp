@@ -10,7 +10,7 @@ namespace farstep {
 TEST_CASE("a lack of memory is known by its type or its words") {
   CHECK(is_out_of_memory(std::bad_alloc()));
   CHECK(is_out_of_memory(std::bad_array_new_length()));
-  CHECK(is_out_of_memory(NoRoomError("devices[0]: its memory has no room")));
+  CHECK(is_out_of_memory(NoRoomError("devices[0]: its memory has no room", 2)));
   CHECK(is_out_of_memory(std::runtime_error("CUDA out of memory. Tried to allocate 2.00 GiB")));
   CHECK(is_out_of_memory(std::runtime_error(
       "DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")));
@@ -23,7 +23,7 @@ TEST_CASE("no other error is a lack of memory") {
 }
 
 TEST_CASE("a lack of room is a bad configuration to whoever started the program") {
-  CHECK(NoRoomError("no room").exit_code() == ConfigError("bad").exit_code());
+  CHECK(NoRoomError("no room", 0).exit_code() == ConfigError("bad").exit_code());
 }
 
 }  // namespace farstep
