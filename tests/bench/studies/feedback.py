@@ -10,9 +10,9 @@ from studies.runs import INNER, Run
 SITES = tuple(Sites(optimizer, steps, eta, mu, mean_rounds=1)
               for optimizer in reversed(INNER)
               for steps, eta, mu in ((50, 1.0, 0.7), (100, 1.0, 0.5)))
-CODECS = ({"kind": "int4"}, {"kind": "int2"}, {"kind": "int2", "block": 512}, {"kind": "top_k"})
+CODECS = ({"kind": "int4"}, {"kind": "int2"}, {"kind": "top_k"})
 # Rounds of 500 steps whose inner rate ends at zero, so that the last delta is short and its code's
-# noise is small. A code of int2 is shorter than the delta, which a higher outer rate makes up for.
+# noise is small. A code of int2 is shorter than its delta, which a higher outer rate makes up for.
 TO_ZERO = replace(ends.EVERY_500, inner={**ends.EVERY_500.inner, "final_fraction": 0})
 OUTER_RATES = (1.0, 1.3)
 
