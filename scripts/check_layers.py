@@ -88,13 +88,13 @@ MAY_INCLUDE = {
     "trainer/peers": "base config settings shape outer_optimizer knowledge policy plan sockets transport gloo secure "
     "tunnel link emulate protocol membership exchange",
     "trainer/facade": "base system config telemetry schedule codec protocol settings outer_optimizer outer_sync peers",
-    "trainer/site": "base config telemetry data reduction knowledge policy strategy",
+    "trainer/site": "base memory config telemetry data reduction knowledge policy strategy",
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",
     "trainer/watch": "base system config telemetry account report sockets",
     "trainer/launch": "base system config settings telemetry account watch link checkpoint",
     "trainer/probe": "base processor config data tokens images settings knowledge profile sockets model matmul llama "
     "language convnet tasks inner peers",
-    "trainer/run": "base memory system config settings telemetry data schedule plan link sockets transport protocol "
+    "trainer/run": "base system config settings telemetry data schedule plan link sockets transport protocol "
     "membership parameters model matmul language tasks checkpoint inner strategy scatter peers site round launch",
     "trainer/manual": "base config",
     "trainer/doctor": "base system config settings model knowledge sockets transport secure peers probe run",

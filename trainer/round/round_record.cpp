@@ -74,7 +74,7 @@ void RoundRecord::finish() {
       .generation = newest ? newest->generation : run_.peers.view().generation,
       .local_steps = steps,
       .batch = plan.batch,
-      .micro_batch = plan.micro_batch,
+      .micro_batch = run_.site.micro_batch(),
       .tokens = tokens,
       .averaging_weight = newest ? newest->averaging_weight : 0,
       .theta_hash = newest ? newest->theta_hash : hash_of_theta_global(),

@@ -3,14 +3,10 @@
 // host.
 #include "trainer/run/model_training.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "trainer/base/error.h"
-#include "trainer/base/memory/out_of_memory.h"
-#include "trainer/base/stopped.h"
 #include "trainer/site/emulated_backward.h"
 
 namespace farstep {
@@ -60,30 +56,13 @@ std::optional<StepDone> ModelTraining::step(const StepOrder& order, SiteReductio
   if (!waited_for_peer) event.data_seconds = waited_seconds;
   event.start = clock_.unix_seconds();
   try {
-    auto done = train_in_memory(batch.view, order, event, gradients, stop);
+    auto done = train_on(batch.view, order, std::move(event), gradients, stop);
     // Sites whose batches are sent add up gradients in each step, so no step of theirs is late.
     if (done && waited_for_peer) done->waited_seconds = waited_seconds;
     return done;
-  } catch (const Stopped&) {
+  } catch (...) {
     unused_ = std::move(batch);
     throw;
-  }
-}
-
-std::optional<StepDone> ModelTraining::train_in_memory(const BatchView& batch, StepOrder order,
-                                                       const StepEvent& event,
-                                                       SiteReduction* gradients,
-                                                       const std::stop_token& stop) {
-  for (;;) {
-    order.micro_batch = std::min(order.micro_batch, most_micro_batch_);
-    try {
-      return train_on(batch, order, event, gradients, stop);
-    } catch (const NoRoomError& error) {
-      if (gradients || error.largest_micro_batch() == 0) throw;
-      most_micro_batch_ = error.largest_micro_batch();
-      spdlog::warn("{}. This site goes on with micro-batches of {}", error.what(),
-                   most_micro_batch_);
-    }
   }
 }
 

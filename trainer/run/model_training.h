@@ -1,11 +1,6 @@
 // Takes the inner steps of a real model on the site's devices.
-//
-// If a device's memory is too small for a micro-batch, the step is taken in smaller ones, and so
-// are all that follow. Only a step whose gradient is summed with other sites' fails then, because
-// they cannot begin it again.
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,10 +34,6 @@ class ModelTraining : public InnerTraining {
 
  private:
   bool is_emulated() const;
-  // Takes the step, in smaller micro-batches if there is no room for those of the order.
-  std::optional<StepDone> train_in_memory(const BatchView& batch, StepOrder order,
-                                          const StepEvent& event, SiteReduction* gradients,
-                                          const std::stop_token& stop);
   std::optional<StepDone> train_on(const BatchView& batch, const StepOrder& order, StepEvent event,
                                    SiteReduction* gradients, const std::stop_token& stop);
   // Takes a step and waits for it.
@@ -64,11 +55,10 @@ class ModelTraining : public InnerTraining {
   InnerStep& inner_;
   ModelTheta theta_;
   const std::unique_ptr<BatchSource> source_;
-  std::optional<Batch> unused_;        // of a step that was stopped
+  std::optional<Batch> unused_;        // of a step that was not taken
   std::vector<EmulatedSpeed> speeds_;  // by device
   DeviceBalance balance_;
   Clock& clock_;
-  int64_t most_micro_batch_ = std::numeric_limits<int64_t>::max();  // that fits, as steps found
   double own_seconds_ = 0;              // of the last step, as the real devices took it
   std::optional<StepEvent> under_way_;  // on a GPU that the host did not wait for
 };

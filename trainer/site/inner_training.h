@@ -43,8 +43,9 @@ class InnerTraining {
   // stays under way, and the call returns the step before (nullopt for the first). `gradients`,
   // unless null, takes part in the sum of the gradients. Throws DivergenceError if loss or gradient
   // is not finite, DataError if the batch cannot be read, PeerError if another site sends it and it
-  // does not come. Throws Stopped if `stop` is requested before the step's update: then nothing has
-  // changed, and the next call gets the same data.
+  // does not come. Throws Stopped if `stop` is requested before the step's update, and NoRoomError
+  // if a device has no memory for the micro-batch: then nothing has changed, and the next call gets
+  // the same data.
   virtual std::optional<StepDone> step(const StepOrder& order, SiteReduction* gradients,
                                        const std::stop_token& stop) = 0;
   virtual bool is_step_under_way() const = 0;

@@ -1,7 +1,11 @@
 #include "trainer/site/site_trainer.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <utility>
+
+#include "trainer/base/memory/out_of_memory.h"
 
 namespace farstep {
 
@@ -19,6 +23,7 @@ SiteTrainer::SiteTrainer(InnerTraining& inner, Recorder& recorder, const Clock& 
 
 void SiteTrainer::begin(const SiteWork& work) {
   work_ = work;
+  work_.plan.micro_batch = std::min(work_.plan.micro_batch, most_micro_batch_);
   inner_.begin(work_.draws);
 }
 
@@ -53,8 +58,22 @@ void SiteTrainer::step(SiteReduction* gradients, const std::stop_token& stop) {
                                     static_cast<double>(work_.rounds),
                         .learning_rate_factor = work_.learning_rate_factor,
                         .measures_noise = steps_done_ % kStepsOfAMeasurement == 0};
-  record(inner_.step(order, gradients, stop));
+  record(take(order, gradients, stop));
   ++steps_done_;
+}
+
+std::optional<StepDone> SiteTrainer::take(StepOrder order, SiteReduction* gradients,
+                                          const std::stop_token& stop) {
+  for (;;) {
+    try {
+      return inner_.step(order, gradients, stop);
+    } catch (const NoRoomError& error) {
+      if (gradients || error.largest_micro_batch() == 0) throw;
+      most_micro_batch_ = error.largest_micro_batch();
+      order.micro_batch = work_.plan.micro_batch = most_micro_batch_;
+      spdlog::warn("{}. This site goes on with that", error.what());
+    }
+  }
 }
 
 void SiteTrainer::finish() {

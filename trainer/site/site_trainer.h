@@ -1,6 +1,7 @@
 // A site's own part of a round: its inner steps, their times, and the decision when to stop.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -36,14 +37,17 @@ class SiteTrainer {
   void begin(const SiteWork& work);
   // Returns whether the round has another inner step.
   bool wants_step() const;
-  // Takes the round's next step, and records the step that has finished meanwhile. Throws Stopped,
-  // and is as before, if `stop` is requested in the middle of the step.
+  // Takes the round's next step, and records the step that has finished meanwhile. If a device has
+  // no memory for the plan's micro-batch, this step and all later ones have the largest that fits.
+  // Only with `gradients` it throws NoRoomError, as other sites cannot begin the step again. Throws
+  // Stopped, and is as before, if `stop` is requested in the middle of the step.
   void step(SiteReduction* gradients, const std::stop_token& stop);
   // Waits for the step under way, if there is one, and records it.
   void finish();
 
-  int64_t steps_done() const { return steps_done_; }  // of the round
-  double loss_sum() const { return loss_sum_; }       // of the recorded steps
+  int64_t steps_done() const { return steps_done_; }              // of the round
+  int64_t micro_batch() const { return work_.plan.micro_batch; }  // of the next step
+  double loss_sum() const { return loss_sum_; }                   // of the recorded steps
   const heterogeneity::GradientNoise& noise() const {
     return noise_;
   }  // of those that were measured
@@ -63,12 +67,15 @@ class SiteTrainer {
               std::vector<double> step_seconds, const heterogeneity::GradientNoise& noise = {});
 
  private:
+  std::optional<StepDone> take(StepOrder order, SiteReduction* gradients,
+                               const std::stop_token& stop);
   void record(const std::optional<StepDone>& done);
 
   InnerTraining& inner_;
   Recorder& recorder_;
   RoundTimer timer_;
   SiteWork work_;
+  int64_t most_micro_batch_ = std::numeric_limits<int64_t>::max();  // for which there is memory
   int64_t steps_done_ = 0;
   double loss_sum_ = 0;
   heterogeneity::GradientNoise noise_;

@@ -6,7 +6,7 @@
 namespace farstep {
 
 TEST_CASE("the search for the largest micro-batch goes on where an inner step finds no room") {
-  for (int64_t room : {0, 1, 5}) {
+  for (const int64_t room : {0, 1, 5}) {
     Watched model(with_room_for(room));
     InnerStep step(model, inner_config());
     const auto memory = heterogeneity::open_cpu_memory(int64_t{1} << 30, 1);
@@ -18,7 +18,7 @@ TEST_CASE("the search for the largest micro-batch goes on where an inner step fi
 }
 
 TEST_CASE("an inner step without room fails with an error of its own") {
-  int64_t room = 2;
+  const int64_t room = 2;
   Watched model(with_room_for(room));
   InnerStep step(model, inner_config());
   CHECK_THROWS_AS(step.run(some_batch(3, 9, 1), 3, 0), NoRoomError);

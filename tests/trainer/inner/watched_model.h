@@ -34,6 +34,7 @@ class Watched : public TrainableModel {
 };
 
 // A watch of a device whose memory has room for so many examples at the moment.
+auto with_room_for(const int64_t&& room) = delete;  // refers to it
 inline auto with_room_for(const int64_t& room) {
   return [&room](const at::Tensor& examples) {
     if (examples.size(0) > room) throw std::bad_alloc();

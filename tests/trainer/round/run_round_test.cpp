@@ -6,6 +6,7 @@
 #include "outer_optimizer/schedule/averaging.h"
 #include "tests/support/catch.h"
 #include "tests/trainer/round/trained_windows.h"
+#include "trainer/base/memory/out_of_memory.h"
 
 namespace farstep {
 namespace {
@@ -58,6 +59,21 @@ TEST_CASE("one to five sites do the outer steps of the paper") {
       }
     }
   }
+}
+
+TEST_CASE("a site whose memory shrinks records the micro-batch that it goes on with") {
+  auto run = round_run(2);
+  run.plan.base_batch = 4;
+  FakeSites sites(run, {0.5, 0.5});
+  sites[1].training.before_step = [](const StepOrder& order) {
+    if (order.round >= 2 && order.micro_batch > 3) throw NoRoomError("no room", 3);
+  };
+  CHECK(sites.run() == std::vector<bool>(2, true));
+  std::vector<int64_t> micro_batches;
+  for (const auto& round : sites[1].events<RoundEvent>())
+    micro_batches.push_back(round.micro_batch);
+  CHECK(micro_batches == std::vector<int64_t>{4, 3, 3});
+  CHECK(sites[1].training.steps.size() == sites[0].training.steps.size());
 }
 
 TEST_CASE("every kind of sync leaves one theta_global and the same records everywhere") {

@@ -1,5 +1,6 @@
 // A device whose memory is too small for the micro-batches of its plan, from the start or later.
 #include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/trainer/inner/watched_model.h"
 #include "tests/trainer/run/small_examples.h"
 #include "trainer/base/memory/out_of_memory.h"
@@ -11,39 +12,41 @@ namespace {
 
 constexpr int64_t kBatch = 7;
 
-// A site that takes micro-batches of `micro_batch`, unless there is less room.
+// A site whose plan has this micro-batch.
 struct Site {
   explicit Site(int64_t micro_batch)
-      : micro_batch(micro_batch),
-        model([this](const at::Tensor& examples) {
+      : model([this](const at::Tensor& examples) {
           passes.push_back(examples.size(0));
           with_room_for(room)(examples);
         }),
         inner(model, inner_config()),
         training(inner, model.parameters().host_values(),
                  std::make_unique<Loader>(examples, Sampler(DataOrder::kSequential, 0, 100)),
-                 {EmulatedSpeed(std::nullopt)}, {std::nullopt}, clock) {
+                 {EmulatedSpeed(std::nullopt)}, {std::nullopt}, clock),
+        recorder(folder.path(), "site", clock),
+        trainer(training, recorder, clock),
+        work(small_work(kBatch, micro_batch)) {
     model.parameters().initialise(5);
-    training.begin({.sites = {{.batch = kBatch}}});
+    trainer.begin(work);
   }
 
-  double step(SiteReduction* gradients = nullptr) {
-    const StepOrder order{.batch = kBatch, .micro_batch = micro_batch, .progress = 0.5};
-    return training.step(order, gradients, {})->event.loss.value();
-  }
   std::vector<int64_t> passes_of_step() {
     passes.clear();
-    step();
+    trainer.step(nullptr, {});
     return passes;
   }
 
-  int64_t micro_batch, room = 100;
+  int64_t room = 100;
   std::vector<int64_t> passes;  // their sequences, the failed ones included
   RealClock clock;
   SmallExamples examples;
+  TemporaryFolder folder;
   Watched model;
   InnerStep inner;
   ModelTraining training;
+  Recorder recorder;
+  SiteTrainer trainer;
+  const SiteWork work;
 };
 
 // A sum over one site.
@@ -64,7 +67,12 @@ TEST_CASE("a site without room for its micro-batches takes the same steps in sma
   for (const int64_t room : {1, 2, 6}) {
     Site wanted(room), site(kBatch);
     site.room = room;
-    for (int step = 0; step < 3; ++step) CHECK(site.step() == wanted.step());
+    for (int step = 0; step < 3; ++step) {
+      wanted.trainer.step(nullptr, {});
+      site.trainer.step(nullptr, {});
+    }
+    CHECK(site.trainer.loss_sum() == wanted.trainer.loss_sum());
+    CHECK(site.trainer.timing().micro_batch == room);
     CHECK(at::equal(site.model.parameters().values(), wanted.model.parameters().values()));
   }
 }
@@ -75,6 +83,8 @@ TEST_CASE("memory that shrinks in mid-run costs one search") {
   site.room = 2;
   CHECK(site.passes_of_step() == Passes{4, 2, 3, 2, 2, 2, 1});
   CHECK(site.passes_of_step() == Passes{2, 2, 2, 1});
+  site.trainer.begin(site.work);  // as in the next round
+  CHECK(site.passes_of_step() == Passes{2, 2, 2, 1});
   site.room = 1;
   CHECK(site.passes_of_step() == Passes{2, 1, 1, 1, 1, 1, 1, 1, 1});
   CHECK(site.passes_of_step() == Passes(7, 1));
@@ -82,17 +92,17 @@ TEST_CASE("memory that shrinks in mid-run costs one search") {
 
 TEST_CASE("a site without room for one sequence ends") {
   Site site(4);
-  site.step();
+  site.passes_of_step();
   site.room = 0;
-  CHECK_THROWS_WITH(site.step(), Catch::Contains("not even one fits"));
+  CHECK_THROWS_WITH(site.passes_of_step(), Catch::Contains("not even one fits"));
 }
 
 TEST_CASE("a step that other sites take too does not begin again") {
   Site site(4);
   Alone sum;
-  site.step(&sum);
+  site.trainer.step(&sum, {});
   site.room = 2;
-  CHECK_THROWS_AS(site.step(&sum), NoRoomError);
+  CHECK_THROWS_AS(site.trainer.step(&sum, {}), NoRoomError);
   CHECK(sum.is_abandoned);
 }
 

@@ -1,4 +1,4 @@
-// The data of sites that train the small model: sequences of nine tokens.
+// What sites train the small model with: sequences of nine tokens, and the work of a round.
 #pragma once
 
 #include <memory>
@@ -6,6 +6,7 @@
 
 #include "tests/trainer/inner/small_training.h"
 #include "trainer/data/examples.h"
+#include "trainer/site/site_trainer.h"
 
 namespace farstep {
 
@@ -22,5 +23,14 @@ class SmallExamples : public Examples {
     return {.view = *batch, .memory = batch};
   }
 };
+
+// A round of ten steps of the site alone.
+inline SiteWork small_work(int64_t batch, int64_t micro_batch) {
+  SiteWork work{.plan = {}, .draws = {.sites = {{.batch = batch}}}};
+  work.plan.local_steps = 10;
+  work.plan.batch = batch;
+  work.plan.micro_batch = micro_batch;
+  return work;
+}
 
 }  // namespace farstep

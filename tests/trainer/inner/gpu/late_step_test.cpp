@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/trainer/inner/gpu/emulated_gpu_site.h"
 #include "tests/trainer/run/small_examples.h"
 #include "trainer/base/error.h"
@@ -112,25 +113,26 @@ TEST_CASE("a GPU whose memory shrinks goes on with smaller micro-batches, a step
     Site wanted(graphs), site(graphs);
     const SmallExamples examples;
     RealClock clock;
+    TemporaryFolder folder;
+    Recorder recorder(folder.path(), "site", clock);
     ModelTraining training(
         *site.step, site.model.parameters().host_values(),
         std::make_unique<Loader>(examples, Sampler(DataOrder::kSequential, 0, 100)),
         {EmulatedSpeed(std::nullopt)}, {std::nullopt}, clock);
-    training.begin({.sites = {{.batch = 4}}});
-    std::vector<double> losses, wanted_losses;
+    SiteTrainer trainer(training, recorder, clock);
+    trainer.begin(small_work(4, 4));
+    double wanted_losses = 0;
     for (int64_t step = 0; step < 5; ++step) {
       site.model.room = step < 1 ? 4 : 2;  // before a graph holds its memory
-      const StepOrder order{.step = step + 1, .batch = 4, .micro_batch = 4, .progress = 0.5};
-      const auto done = training.step(order, nullptr, {});
-      CHECK(done.has_value() == (step > 0));
-      if (done) losses.push_back(done->event.loss.value());
-      const auto batch =
-          examples.read(std::vector<int64_t>{4 * step, 4 * step + 1, 4 * step + 2, 4 * step + 3});
-      wanted_losses.push_back(
-          wanted.step->run(batch.view, std::min(site.model.room, order.micro_batch), 0.5).loss);
+      trainer.step(nullptr, {});
+      CHECK(training.is_step_under_way());
+      const int64_t first = 4 * step;
+      const auto batch = examples.read(std::vector{first, first + 1, first + 2, first + 3});
+      wanted_losses +=
+          wanted.step->run(batch.view, site.model.room, static_cast<double>(step) / 10).loss;
     }
-    losses.push_back(training.finish()->event.loss.value());
-    CHECK(losses == wanted_losses);
+    trainer.finish();
+    CHECK(trainer.loss_sum() == wanted_losses);
     CHECK(at::equal(site.model.parameters().values(), wanted.model.parameters().values()));
   }
 }
