@@ -3,6 +3,9 @@
 #include "outer_optimizer/exchange/direct_exchange.h"
 
 #include <algorithm>
+#include <exception>
+#include <mutex>
+#include <thread>
 
 #include "outer_optimizer/codec/feedback.h"
 #include "trainer/base/error.h"
@@ -179,22 +182,96 @@ int64_t covered_values(std::span<const std::vector<Range>> partitions, std::size
   return covered;
 }
 
+wan::Tag tag_of(const SyncPoint& point) {
+  return {.generation = static_cast<uint64_t>(point.generation),
+          .round = static_cast<uint64_t>(point.round),
+          .fragment = static_cast<uint32_t>(point.fragment)};
+}
+
+// Returns the sites that reduce something.
+std::vector<std::size_t> servers_of(std::span<const std::vector<Range>> partitions,
+                                    std::size_t num_sites) {
+  std::vector<std::size_t> servers;
+  for (std::size_t site = 0; site < num_sites; ++site) {
+    const auto has_work = [&](const auto& ranges) { return ranges[site].size() > 0; };
+    if (std::ranges::any_of(partitions, has_work)) servers.push_back(site);
+  }
+  return servers;
+}
+
+// Whether a server has no work in some part. In one pipeline it would wait there for the others.
+bool take_turns(std::span<const std::size_t> servers,
+                std::span<const std::vector<Range>> partitions) {
+  return std::ranges::any_of(partitions, [&](const auto& ranges) {
+    return std::ranges::any_of(servers, [&](std::size_t site) { return ranges[site].size() == 0; });
+  });
+}
+
+// Returns the parts without other sites' ranges.
+std::vector<std::vector<Range>> parts_of(std::size_t site,
+                                         std::span<const std::vector<Range>> partitions) {
+  std::vector<std::vector<Range>> own;
+  for (const auto& ranges : partitions) {
+    own.emplace_back(ranges.size())[site] = ranges[site];
+  }
+  return own;
+}
+
 }  // namespace
 
 void DirectExchange::average(const SyncPoint& point, std::span<float> values,
                              const ResidualSpans& residuals) {
-  run(point, {&point.partitions, 1}, nullptr, values, residuals);
+  const std::span partitions(&point.partitions, 1);
+  check(point, partitions, values, residuals);
+  ChunkedValues chunks(point, partitions, nullptr, transport_, values, residuals);
+  pipeline_.run(tag_of(point), chunks, point.hops);
 }
 
 void DirectExchange::average_parts(const SyncPoint& point,
                                    std::span<const std::vector<Range>> partitions,
                                    FinalParts& source, std::span<float> values) {
-  run(point, partitions, &source, values, {});
+  check(point, partitions, values, {});
+  const auto servers = servers_of(partitions, static_cast<std::size_t>(transport_.size()));
+  if (take_turns(servers, partitions)) {
+    run_side_by_side(servers, point, partitions, source, values);
+  } else {
+    ChunkedValues chunks(point, partitions, &source, transport_, values, {});
+    pipeline_.run(tag_of(point), chunks, point.hops);
+  }
 }
 
-void DirectExchange::run(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
-                         FinalParts* source, std::span<float> values,
-                         const ResidualSpans& residuals) {
+// The pipelines need no tags of their own: only one of them sends a site contributions, and only
+// one sends a site's results.
+void DirectExchange::run_side_by_side(std::span<const std::size_t> servers, const SyncPoint& point,
+                                      std::span<const std::vector<Range>> partitions,
+                                      FinalParts& source, std::span<float> values) {
+  server_pipelines_.resize(static_cast<std::size_t>(transport_.size()));
+  std::mutex mutex;
+  std::exception_ptr failure;  // the first: the others follow from it
+  const auto run = [&](std::size_t site) {
+    try {
+      const auto parts = parts_of(site, partitions);
+      ChunkedValues chunks(point, parts, &source, transport_, values, {});
+      server_pipelines_[site]->run(tag_of(point), chunks, point.hops);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+      // Ends the other pipelines, which may wait for bytes that will not come.
+      transport_.abort(transport_.site(transport_.rank()), "its exchange failed");
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (const std::size_t site : servers) {
+    auto& pipeline = server_pipelines_[site];
+    if (!pipeline) pipeline = std::make_unique<wan::ReduceGather>(transport_, window_bytes_);
+    threads.emplace_back(run, site);
+  }
+  threads.clear();  // joins
+  if (failure) std::rethrow_exception(failure);
+}
+
+void DirectExchange::check(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
+                           std::span<float> values, const ResidualSpans& residuals) const {
   const auto num_sites = static_cast<std::size_t>(transport_.size());
   FARSTEP_CHECK(point.codec != nullptr, "no codec to exchange with");
   FARSTEP_CHECK(point.coefficients.size() == num_sites || point.hops == wan::Hops::kBack,
@@ -212,11 +289,6 @@ void DirectExchange::run(const SyncPoint& point, std::span<const std::vector<Ran
                     partitions.front()[static_cast<std::size_t>(transport_.rank())].size())),
       "room for {} and {} residuals of {} values", residuals.of_delta.size(),
       residuals.of_mean.size(), values.size());
-  ChunkedValues chunks(point, partitions, source, transport_, values, residuals);
-  pipeline_.run({.generation = static_cast<uint64_t>(point.generation),
-                 .round = static_cast<uint64_t>(point.round),
-                 .fragment = static_cast<uint32_t>(point.fragment)},
-                chunks, point.hops);
 }
 
 }  // namespace farstep::outer_optimizer

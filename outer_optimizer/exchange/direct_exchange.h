@@ -6,9 +6,13 @@
 // sites have a partition, these are parameter servers.
 //
 // Besides the values it needs only the buffers of chunks under way, for models of any size.
+//
+// In average_parts() a server may have no work in some part, as with whole layers. Then each server
+// has a pipeline and a thread of its own, so that all servers work at the same time.
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -22,20 +26,25 @@ class DirectExchange : public Exchange {
  public:
   static constexpr std::size_t kWindowBytes = 64 << 20;
 
-  // `window_bytes` bounds the buffers. The transport must outlive the exchange.
+  // `window_bytes` bounds the buffers of a pipeline. The transport must outlive the exchange.
   explicit DirectExchange(wan::Transport& transport, std::size_t window_bytes = kWindowBytes)
-      : transport_(transport), pipeline_(transport, window_bytes) {}
+      : transport_(transport), window_bytes_(window_bytes), pipeline_(transport, window_bytes) {}
   void average(const SyncPoint& point, std::span<float> values,
                const ResidualSpans& residuals = {}) override;
   void average_parts(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
                      FinalParts& source, std::span<float> values) override;
 
  private:
-  void run(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
-           FinalParts* source, std::span<float> values, const ResidualSpans& residuals);
+  void check(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
+             std::span<float> values, const ResidualSpans& residuals) const;
+  void run_side_by_side(std::span<const std::size_t> servers, const SyncPoint& point,
+                        std::span<const std::vector<Range>> partitions, FinalParts& source,
+                        std::span<float> values);
 
   wan::Transport& transport_;
-  wan::ReduceGather pipeline_;
+  const std::size_t window_bytes_;
+  wan::ReduceGather pipeline_;                                        // of all servers together
+  std::vector<std::unique_ptr<wan::ReduceGather>> server_pipelines_;  // by rank, made when needed
 };
 
 }  // namespace farstep::outer_optimizer

@@ -39,7 +39,7 @@ struct ResidualSpans {
 };
 
 // Values that become final part after part while they are exchanged, as a gradient does during
-// backward. The thread of the exchange calls both functions.
+// backward. Threads of the exchange call both functions.
 class FinalParts {
  public:
   virtual ~FinalParts() = default;

@@ -5,7 +5,8 @@ All take turns on the same machine, shape, dtype (bf16 autocast over fp32 weight
 AdamW (fused): step by step on a CPU, ten steps a turn on a GPU, which waits at their end alone.
 The compiled peer is model and loss in one graph. Prints each one's median step and the ratios of
 medians. Needs torch 2.11.0 and transformers from PyPI, what torch.compile needs (a C++ compiler; on
-a GPU Triton), and the program step or step_gpu. Each runs in a process of its own.
+a GPU Triton), and the program step or step_gpu. The Python in .deps lacks some of it. Each runs in a
+process of its own.
 
 --instructions limits both sides to what a lesser processor has: ours by its own flag, the peers by
 the variables that LibTorch, oneDNN, MKL and the compiler read. Without AVX-512 the peers train in

@@ -72,7 +72,7 @@ class GradientSums : public SiteReduction, private outer_optimizer::FinalParts {
   double waited_seconds() const override { return waited_seconds_; }
 
  private:
-  // The exchange's view of the buckets; called by the worker.
+  // The exchange's view of the buckets; called by its threads.
   bool is_final(std::size_t bucket) const override;
   void wait_until_final(std::size_t bucket) override;
 

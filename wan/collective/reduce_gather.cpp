@@ -140,11 +140,11 @@ void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherValues& valu
   // starts with another peer, so that no peer gets the first message of all sites.
   for (int turn = 1; turn < size; ++turn) {
     const int peer = (rank - turn + size) % size;
-    if (hops != Hops::kBack && values.brings_values(peer)) {
+    if (hops != Hops::kBack && values.brings_values(peer) && !now.incoming[peer].empty()) {
       now.arrivals[peer] =
           transport_.receive(peer, tag_of(tag, kScatter, chunk), now.incoming[peer]);
     }
-    if (hops != Hops::kThere) {
+    if (hops != Hops::kThere && !now.results[peer].empty()) {
       now.result_arrivals[peer] =
           transport_.receive(peer, tag_of(tag, kGather, chunk), now.results[peer]);
     }

@@ -1,62 +1,15 @@
 #include "outer_optimizer/exchange/direct_exchange.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <random>
-#include <thread>
 
 #include "outer_optimizer/codec/make_codec.h"
+#include "tests/outer_optimizer/exchange/exchange_ranks.h"
 #include "tests/support/catch.h"
-#include "tests/support/memory_transport.h"
-#include "tests/wan/transport/run_ranks.h"
 #include "trainer/base/error.h"
 
 using namespace farstep;
 using namespace farstep::outer_optimizer;
-
-namespace {
-
-using Values = std::vector<float>;
-
-std::vector<Values> random_deltas(int num_sites, std::size_t size) {
-  std::mt19937 generator(static_cast<unsigned>(100 * num_sites) + static_cast<unsigned>(size));
-  std::normal_distribution<float> normal;
-  std::vector<Values> deltas(static_cast<std::size_t>(num_sites), Values(size));
-  for (auto& delta : deltas) {
-    for (auto& value : delta) value = normal(generator);
-  }
-  return deltas;
-}
-
-std::vector<std::unique_ptr<wan::Transport>> connect(int num_sites) {
-  std::vector<std::string> names;
-  for (int site = 0; site < num_sites; ++site) names.push_back("node" + std::to_string(site));
-  return connect_in_memory(names, 10);
-}
-
-std::vector<Range> equal_partitions(std::size_t size, int num_sites) {
-  return cut_by_shares({0, static_cast<int64_t>(size)},
-                       std::vector<double>(static_cast<std::size_t>(num_sites), 1.0));
-}
-
-// The mean that each site gets for its delta; with equal partitions unless the point has others.
-std::vector<Values> average(const std::vector<std::unique_ptr<wan::Transport>>& transports,
-                            const std::vector<Values>& deltas, SyncPoint point,
-                            const Codec& codec = Fp32Codec(),
-                            std::size_t window_bytes = DirectExchange::kWindowBytes) {
-  const int num_sites = static_cast<int>(deltas.size());
-  point.codec = &codec;
-  if (point.partitions.empty()) point.partitions = equal_partitions(deltas[0].size(), num_sites);
-  return wan::run_ranks(num_sites, [&](int rank) {
-    DirectExchange exchange(*transports[static_cast<std::size_t>(rank)], window_bytes);
-    Values values = deltas[static_cast<std::size_t>(rank)];
-    exchange.average(point, values);
-    return values;
-  });
-}
-
-}  // namespace
 
 TEST_CASE("every site gets the same bits and they are the weighted mean") {
   for (int num_sites = 1; num_sites <= 6; ++num_sites) {
@@ -238,86 +191,6 @@ TEST_CASE("the means and what their encoding left out are the sum of what the si
       REQUIRE(std::abs(sum_of_means[element] + left[site][k] - sum_of_sent[element]) < 1e-5);
     }
   }
-}
-
-TEST_CASE(
-    "values in parts have the bits of the whole, whichever site makes its parts final first") {
-  // Parts that are made final one by one, on another thread.
-  class Growing : public FinalParts {
-   public:
-    bool is_final(std::size_t part) const override { return part < num_final_; }
-    void wait_until_final(std::size_t part) override {
-      for (auto now = num_final_.load(); part >= now; now = num_final_) num_final_.wait(now);
-    }
-    void add() {
-      ++num_final_;
-      num_final_.notify_all();
-    }
-
-   private:
-    std::atomic<std::size_t> num_final_ = 0;
-  };
-  for (const int num_sites : {1, 2, 3}) {
-    for (const std::size_t size : {1, 7, 200'003}) {
-      const auto deltas = random_deltas(num_sites, size);
-      SyncPoint point{.generation = 1, .round = 1};
-      for (int site = 0; site < num_sites; ++site) point.coefficients.push_back(site + 0.5);
-      const auto wanted = average(connect(num_sites), deltas, point);
-      for (const auto& shares : std::vector<std::vector<double>>{{1, 1, 1}, {0, 1, 1}, {1, 0, 0}}) {
-        std::vector<double> used(shares.begin(), shares.begin() + num_sites);
-        if (num_sites == 1) used = {1};
-        // From the end, as backward makes them; the last part is smaller.
-        std::vector<std::vector<Range>> parts;
-        for (auto end = static_cast<int64_t>(size); end > 0; end -= 30'000) {
-          parts.push_back(cut_by_shares({std::max<int64_t>(0, end - 30'000), end}, used));
-        }
-        const auto transports = connect(num_sites);
-        const Fp32Codec codec;
-        const auto sums = wan::run_ranks(num_sites, [&](int rank) {
-          Growing source;
-          const std::jthread maker([&] {
-            for (std::size_t part = 0; part < parts.size(); ++part) source.add();
-          });
-          DirectExchange exchange(*transports[static_cast<std::size_t>(rank)], 1 << 20);
-          auto values = deltas[static_cast<std::size_t>(rank)];
-          auto here = point;
-          here.codec = &codec;
-          exchange.average_parts(here, parts, source, values);
-          return values;
-        });
-        for (int site = 0; site < num_sites; ++site) REQUIRE(sums[site] == wanted[0]);
-      }
-    }
-  }
-}
-
-TEST_CASE("values that will never be final end the exchange at all sites") {
-  class Abandoned : public FinalParts {
-   public:
-    bool is_final(std::size_t part) const override { return part == 0; }
-    void wait_until_final(std::size_t) override { throw PeerError("node0", "abandoned"); }
-  };
-  auto transports = connect(2);
-  const std::vector<std::vector<Range>> parts{equal_partitions(8, 2), {{8, 8}, {8, 16}}};
-  const Fp32Codec codec;
-  const auto errors = wan::run_ranks(2, [&](int rank) -> std::string {
-    class All : public FinalParts {
-      bool is_final(std::size_t) const override { return true; }
-      void wait_until_final(std::size_t) override {}
-    } all;
-    Abandoned abandoned;
-    Values values(16, 1.0F);
-    DirectExchange exchange(*transports[static_cast<std::size_t>(rank)]);
-    try {
-      exchange.average_parts({.coefficients = {0.5, 0.5}, .codec = &codec}, parts,
-                             rank == 0 ? static_cast<FinalParts&>(abandoned) : all, values);
-    } catch (const PeerError& error) {
-      if (rank == 0) transports[0].reset();
-      return error.site();
-    }
-    return "";
-  });
-  CHECK(errors == std::vector<std::string>{"node0", "node0"});
 }
 
 TEST_CASE("an exchange of another number of sites or values is a bug") {
