@@ -18,6 +18,10 @@ namespace {
 // a message's header of 48 bytes.
 constexpr int64_t kChunkBytes = 128 << 10;
 
+// Of the pipeline of one server, at most. Larger ones were slower: with 64 MiB an exchange by layer
+// took 38 s instead of 34 (docs/results.md, strategies that take every step together).
+constexpr std::size_t kServerWindowBytes = 16 << 20;
+
 // The chunks of one part of the values.
 struct ChunkedPart {
   std::span<const Range> ranges;      // by the site that reduces it
@@ -182,12 +186,6 @@ int64_t covered_values(std::span<const std::vector<Range>> partitions, std::size
   return covered;
 }
 
-wan::Tag tag_of(const SyncPoint& point) {
-  return {.generation = static_cast<uint64_t>(point.generation),
-          .round = static_cast<uint64_t>(point.round),
-          .fragment = static_cast<uint32_t>(point.fragment)};
-}
-
 // Returns the sites that reduce something.
 std::vector<std::size_t> servers_of(std::span<const std::vector<Range>> partitions,
                                     std::size_t num_sites) {
@@ -223,8 +221,7 @@ void DirectExchange::average(const SyncPoint& point, std::span<float> values,
                              const ResidualSpans& residuals) {
   const std::span partitions(&point.partitions, 1);
   check(point, partitions, values, residuals);
-  ChunkedValues chunks(point, partitions, nullptr, transport_, values, residuals);
-  pipeline_.run(tag_of(point), chunks, point.hops);
+  run(pipeline_, point, partitions, nullptr, values, residuals);
 }
 
 void DirectExchange::average_parts(const SyncPoint& point,
@@ -235,9 +232,18 @@ void DirectExchange::average_parts(const SyncPoint& point,
   if (take_turns(servers, partitions)) {
     run_side_by_side(servers, point, partitions, source, values);
   } else {
-    ChunkedValues chunks(point, partitions, &source, transport_, values, {});
-    pipeline_.run(tag_of(point), chunks, point.hops);
+    run(pipeline_, point, partitions, &source, values, {});
   }
+}
+
+void DirectExchange::run(wan::ReduceGather& pipeline, const SyncPoint& point,
+                         std::span<const std::vector<Range>> partitions, FinalParts* source,
+                         std::span<float> values, const ResidualSpans& residuals) const {
+  ChunkedValues chunks(point, partitions, source, transport_, values, residuals);
+  pipeline.run({.generation = static_cast<uint64_t>(point.generation),
+                .round = static_cast<uint64_t>(point.round),
+                .fragment = static_cast<uint32_t>(point.fragment)},
+               chunks, point.hops);
 }
 
 // The pipelines need no tags of their own: only one of them sends a site contributions, and only
@@ -248,11 +254,9 @@ void DirectExchange::run_side_by_side(std::span<const std::size_t> servers, cons
   server_pipelines_.resize(static_cast<std::size_t>(transport_.size()));
   std::mutex mutex;
   std::exception_ptr failure;  // the first: the others follow from it
-  const auto run = [&](std::size_t site) {
+  const auto serve = [&](std::size_t site) {
     try {
-      const auto parts = parts_of(site, partitions);
-      ChunkedValues chunks(point, parts, &source, transport_, values, {});
-      server_pipelines_[site]->run(tag_of(point), chunks, point.hops);
+      run(*server_pipelines_[site], point, parts_of(site, partitions), &source, values, {});
     } catch (...) {
       const std::lock_guard lock(mutex);
       if (!failure) failure = std::current_exception();
@@ -263,8 +267,11 @@ void DirectExchange::run_side_by_side(std::span<const std::size_t> servers, cons
   std::vector<std::jthread> threads;
   for (const std::size_t site : servers) {
     auto& pipeline = server_pipelines_[site];
-    if (!pipeline) pipeline = std::make_unique<wan::ReduceGather>(transport_, window_bytes_);
-    threads.emplace_back(run, site);
+    if (!pipeline) {
+      pipeline = std::make_unique<wan::ReduceGather>(transport_,
+                                                     std::min(window_bytes_, kServerWindowBytes));
+    }
+    threads.emplace_back(serve, site);
   }
   threads.clear();  // joins
   if (failure) std::rethrow_exception(failure);

@@ -26,7 +26,8 @@ class DirectExchange : public Exchange {
  public:
   static constexpr std::size_t kWindowBytes = 64 << 20;
 
-  // `window_bytes` bounds the buffers of a pipeline. The transport must outlive the exchange.
+  // `window_bytes` bounds the buffers; servers that work side by side have 16 MiB each at most. The
+  // transport must outlive the exchange.
   explicit DirectExchange(wan::Transport& transport, std::size_t window_bytes = kWindowBytes)
       : transport_(transport), window_bytes_(window_bytes), pipeline_(transport, window_bytes) {}
   void average(const SyncPoint& point, std::span<float> values,
@@ -37,6 +38,9 @@ class DirectExchange : public Exchange {
  private:
   void check(const SyncPoint& point, std::span<const std::vector<Range>> partitions,
              std::span<float> values, const ResidualSpans& residuals) const;
+  void run(wan::ReduceGather& pipeline, const SyncPoint& point,
+           std::span<const std::vector<Range>> partitions, FinalParts* source,
+           std::span<float> values, const ResidualSpans& residuals) const;
   void run_side_by_side(std::span<const std::size_t> servers, const SyncPoint& point,
                         std::span<const std::vector<Range>> partitions, FinalParts& source,
                         std::span<float> values);

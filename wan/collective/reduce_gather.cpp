@@ -137,7 +137,8 @@ void ReduceGather::begin(int64_t chunk, const Tag& tag, ReduceGatherValues& valu
   auto& now = step(chunk);
   now.lay_out(values, chunk, rank, size);
   // Receives are posted before anything can arrive, so that no bytes wait in a socket. Each site
-  // starts with another peer, so that no peer gets the first message of all sites.
+  // starts with another peer, so that no peer gets the first message of all sites. Nothing is
+  // received for an empty chunk: another pipeline may use its tag.
   for (int turn = 1; turn < size; ++turn) {
     const int peer = (rank - turn + size) % size;
     if (hops != Hops::kBack && values.brings_values(peer) && !now.incoming[peer].empty()) {

@@ -1,6 +1,8 @@
 // Exchanges between threads, each a site, over transports in memory.
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
