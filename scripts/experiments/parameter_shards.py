@@ -27,9 +27,6 @@ CHANNELS = (3, 64, 64, 128, 128, 256, 256, 256, 512, 512, 512, 512, 512, 512)
 LAYERS = ([9 * before * after for before, after in zip(CHANNELS, CHANNELS[1:])]
           + [25088 * 4096, 4096 * 4096, 4096 * 1000])
 STEP_SECONDS = 10.0
-# Enough for round trips of 1 ms. With the exchange's own 64 MiB fast senders run ahead of slow ones, and
-# servers wait for the slowest.
-WINDOW_MIB = 8
 
 
 class Measured(NamedTuple):
@@ -47,8 +44,8 @@ def measure(bench: Path, workers: int, rule: str) -> Measured:
         lab = [REPOSITORY / "scripts/wan_lab", "run", "--sites", str(workers), "--rate", str(int(RATE_BITS_PER_SECOND)),
                "--rtt", "1ms", "--folder", folder, "--"]
         command = [*lab, bench, "--sites", str(workers), "--tensors", sizes, "--servers", str(workers // 2),
-                   "--bucket-mib", str(32 // SCALE), "--window-mib", str(WINDOW_MIB),
-                   "--steps", "2", "--step-seconds", str(STEP_SECONDS), *(["--layer"] if rule == "layer" else [])]
+                   "--bucket-mib", str(32 // SCALE), "--steps", "2", "--step-seconds", str(STEP_SECONDS),
+                   *(["--layer"] if rule == "layer" else [])]
         result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
     if result.returncode != 0:
         raise RuntimeError(result.stdout + result.stderr)
@@ -93,8 +90,6 @@ A step has {STEP_SECONDS:.0f} s of compute, and its exchange overlaps with backw
   does. With two workers there is one server, so both rules are the same.
 - **The links alone,** with {most} workers: the busiest server's could send its bytes in {by_layer:.1f} s, and by bytes
   in {by_bytes:.1f} s.
-- **Buffers** are {WINDOW_MIB} MiB here and 64 MiB in a run. [What that
-  changes](../results.md#strategies-that-take-every-step-together).
 """)
 
 

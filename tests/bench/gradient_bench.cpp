@@ -38,7 +38,6 @@ struct Options : SiteOptions {
   int64_t values = 214'983'680;
   double step_seconds = 20;
   int64_t bucket_mib = 32;
-  int64_t window_mib = 64;
   int steps = 3;
   bool ring = false;
   std::vector<int64_t> tensors = {};  // their values, instead of `values` in one
@@ -127,8 +126,7 @@ std::string run_site(const Options& options, const std::optional<wan::LabFile>& 
     ring = std::make_unique<wan::GlooRing>(mesh, kDeadlineSeconds, store);
     exchange = std::make_unique<outer_optimizer::RingExchange>(*ring, rank);
   } else {
-    exchange = std::make_unique<outer_optimizer::DirectExchange>(
-        transport, static_cast<std::size_t>(options.window_mib) << 20);
+    exchange = std::make_unique<outer_optimizer::DirectExchange>(transport);
   }
   BenchExchanges exchanges(*exchange, transport);
   const TemporaryFolder folder;
@@ -163,8 +161,6 @@ int main(int argc, char** argv) {
   app.add_option("--step-seconds", options.step_seconds, "forward and backward of a step")
       ->check(CLI::PositiveNumber);
   app.add_option("--bucket-mib", options.bucket_mib)->check(CLI::PositiveNumber);
-  app.add_option("--window-mib", options.window_mib, "buffers of the exchange; not for --ring")
-      ->check(CLI::PositiveNumber);
   app.add_option("--steps", options.steps)->check(CLI::PositiveNumber);
   app.add_flag("--ring", options.ring, "by Gloo's ring instead of the direct exchange");
   app.add_option("--tensors", options.tensors, "values of each tensor; replaces --values")
