@@ -169,10 +169,10 @@ class Stop(ClusterTest):
             self.assert_stops(process, -signal.SIGTERM)
 
 
-# Rounds of two seconds. On a busy machine a site needs several of them to come back, and some must
-# be left then.
-STEPS = 40
+# On a busy machine a site needs several rounds to come back, and some must be left then.
 ROUNDS = 12
+# Rounds of two seconds.
+STEPS = 40
 SLOW = {"devices": [{"kind": "cpu", "threads": 1, "emulate": {"step_seconds": 0.05}}]}
 
 
