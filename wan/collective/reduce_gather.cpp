@@ -3,6 +3,7 @@
 #include "wan/collective/reduce_gather.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace farstep::wan {
@@ -14,6 +15,12 @@ enum Phase : uint32_t { kScatter, kGather };
 // Least number of chunks under way: each of the three stages (begin, reduce, finish) has one, and
 // one more travels.
 constexpr int64_t kLeastSteps = 4;
+// In an exchange with servers, half of the steps are begun before the first is reduced if the round
+// trip is this long. On a shorter one fewer are, in proportion. At 80 ms with lost packets, fewer
+// than half took 40 % longer. At 1 ms two to eight took about the same time (docs/results.md,
+// strategies that take every step together). No measurement chose 50 ms.
+constexpr double kLongRttSeconds = 0.05;
+constexpr int64_t kLeastAhead = 2;
 
 Tag tag_of(Tag tag, Phase phase, int64_t chunk) {
   tag.phase = phase;
@@ -98,22 +105,41 @@ int64_t ReduceGather::make_steps(int64_t num_chunks, const ReduceGatherValues& v
   return num_steps;
 }
 
-// Chunk c is begun, reduced `reduce_after` chunks later, and finished `num_steps` chunks later. Its
-// step is then free for chunk c + num_steps. While the next chunk is not ready, those under way go
-// on: the other sites wait for their results.
+int64_t ReduceGather::chunks_ahead(int64_t num_chunks, const ReduceGatherValues& values) const {
+  // Half of the steps wait for the sites' chunks, the other half for results, as both take one hop.
+  const auto half = (std::ssize(steps_) - 1) / 2;
+  const auto reduces = [&](int site) {
+    for (int64_t chunk = 0; chunk < std::min(num_chunks, values.num_chunks(site)); ++chunk) {
+      if (values.chunk_bytes(site, chunk) > 0) return true;
+    }
+    return false;
+  };
+  bool do_all_reduce = true;
+  for (int site = 0; site < transport_.size(); ++site) do_all_reduce &= reduces(site);
+  const double rtt_seconds = transport_.uplink().least_rtt_seconds;
+  if (do_all_reduce || rtt_seconds == 0) return half;
+  // Two servers send each other twice what a worker and a server do, but TCP gives every connection
+  // an even part of a full line. So the workers' chunks come first, and a reduction waits for the
+  // servers'. The workers cannot get far ahead if few chunks are begun.
+  const auto needed = std::ceil(static_cast<double>(half) * rtt_seconds / kLongRttSeconds);
+  return std::min(half, std::max(kLeastAhead, static_cast<int64_t>(needed)));
+}
+
+// Chunk c is begun, reduced `ahead` chunks later, and finished `num_steps` chunks later. Its step
+// is then free for chunk c + num_steps. While the next chunk is not ready, those under way go on:
+// the other sites wait for their results.
 void ReduceGather::run(const Tag& tag, ReduceGatherValues& values, Hops hops) {
   int64_t num_chunks = 0;
   for (int site = 0; site < transport_.size(); ++site) {
     num_chunks = std::max(num_chunks, values.num_chunks(site));
   }
   const int64_t num_steps = make_steps(num_chunks, values);
-  // Half of the steps wait for the sites' chunks, the other half for results, as both take one hop.
-  const int64_t reduce_after = (num_steps - 1) / 2;
+  const int64_t ahead = chunks_ahead(num_chunks, values);
   int64_t begun = 0, reduced = 0, finished = 0;
   try {
     while (finished < num_chunks) {
       const bool is_full = begun - finished == num_steps;
-      const bool is_reduction_due = begun - reduced > reduce_after;
+      const bool is_reduction_due = begun - reduced > ahead;
       if (begun < num_chunks && !is_full && !is_reduction_due && values.is_ready(begun)) {
         begin(begun++, tag, values, hops);
       } else if (is_reduction_due || (reduced < begun && !is_full)) {

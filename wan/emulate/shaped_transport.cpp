@@ -146,7 +146,7 @@ LinkState ShapedTransport::link(int peer) const {
   const auto index = static_cast<std::size_t>(peer);
   state.retransmitted_bytes = uplink_.lost_packets(index) * Uplink::kPacketBytes;
   state.sending_seconds = links_[index].sending.seconds(clock_.now_seconds());
-  state.rtt_seconds = 2 * uplink_.shape(index).delay_seconds;
+  state.rtt_seconds = state.least_rtt_seconds = 2 * uplink_.shape(index).delay_seconds;
   return state;
 }
 

@@ -4,7 +4,7 @@
 
 namespace farstep::wan {
 
-// The round trip is a state and no sum: the newest one stands for both.
+// A round trip is a state and no sum: the newest one stands for both.
 LinkState since(const LinkState& before, const LinkState& now) {
   return {.sent_bytes = now.sent_bytes - before.sent_bytes,
           .received_bytes = now.received_bytes - before.received_bytes,
@@ -12,7 +12,8 @@ LinkState since(const LinkState& before, const LinkState& now) {
           .socket_received_bytes = now.socket_received_bytes - before.socket_received_bytes,
           .retransmitted_bytes = now.retransmitted_bytes - before.retransmitted_bytes,
           .sending_seconds = now.sending_seconds - before.sending_seconds,
-          .rtt_seconds = now.rtt_seconds};
+          .rtt_seconds = now.rtt_seconds,
+          .least_rtt_seconds = now.least_rtt_seconds};
 }
 
 LinkState sum(const LinkState& first, const LinkState& second) {
@@ -22,7 +23,8 @@ LinkState sum(const LinkState& first, const LinkState& second) {
           .socket_received_bytes = first.socket_received_bytes + second.socket_received_bytes,
           .retransmitted_bytes = first.retransmitted_bytes + second.retransmitted_bytes,
           .sending_seconds = first.sending_seconds + second.sending_seconds,
-          .rtt_seconds = second.rtt_seconds};
+          .rtt_seconds = second.rtt_seconds,
+          .least_rtt_seconds = second.least_rtt_seconds};
 }
 
 // A send that fills the line replaces the known speed; a shorter one can only raise it. Otherwise a

@@ -17,6 +17,7 @@ LinkState Transport::uplink() const {
     sum.retransmitted_bytes += to_peer.retransmitted_bytes;
     sum.sending_seconds = std::max(sum.sending_seconds, to_peer.sending_seconds);
     sum.rtt_seconds = std::max(sum.rtt_seconds, to_peer.rtt_seconds);
+    sum.least_rtt_seconds = std::max(sum.least_rtt_seconds, to_peer.least_rtt_seconds);
   }
   return sum;
 }

@@ -55,7 +55,9 @@ struct LinkState {
   // Time during which bytes were being sent: until they have left; over TCP, until they are
   // acknowledged. 0 if sending takes no time.
   double sending_seconds = 0;
-  double rtt_seconds = 0;  // current; the longest if there are several peers; 0 if unknown
+  // The longest if there are several peers; 0 if unknown. The least one excludes queues.
+  double rtt_seconds = 0;        // current
+  double least_rtt_seconds = 0;  // since the link opened
 };
 
 class Transport {

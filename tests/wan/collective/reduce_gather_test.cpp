@@ -128,6 +128,25 @@ class GatedSum : public Sum {
   Gate& gate_;
 };
 
+// The same, and the most chunks that the site had encoded and not yet reduced.
+class Backlog : public Sum {
+ public:
+  using Sum::Sum;
+  void encode(int site, int64_t chunk, std::span<std::byte> bytes) override {
+    Sum::encode(site, chunk, bytes);
+    most_ = std::max(most_, chunk + 1 - reduced_);
+  }
+  void reduce(int64_t chunk, std::span<const std::span<const std::byte>> from_sites,
+              std::span<std::byte> result) override {
+    Sum::reduce(chunk, from_sites, result);
+    reduced_ = chunk + 1;
+  }
+  int64_t most() const { return most_; }
+
+ private:
+  int64_t reduced_ = 0, most_ = 0;
+};
+
 std::vector<bool> run_all(const Transports& mesh, const std::vector<std::size_t>& sizes,
                           std::size_t chunk_size, std::size_t window_bytes, int runs = 1) {
   const int num_sites = static_cast<int>(mesh.size());
@@ -193,6 +212,24 @@ TEST_CASE("chunks that are not ready hold up none that is under way") {
       return work.result() == expected(3, sizes);
     });
     REQUIRE(right == std::vector<bool>(3, true));
+  }
+}
+
+TEST_CASE("a site with servers near it begins few chunks before it reduces the first") {
+  constexpr std::size_t kChunk = 1000;
+  const auto most_under_way = [&](const std::vector<std::size_t>& sizes) {
+    const auto mesh = gloo_mesh(3);
+    return run_ranks(3, [&](int rank) {
+      Backlog work(rank, sizes, kChunk);
+      ReduceGather(*mesh[rank], 1 << 20).run({}, work);
+      REQUIRE(work.result() == expected(3, sizes));
+      return work.most();
+    });
+  };
+  const auto of_server = most_under_way({100 * kChunk, 0, 0})[0];
+  CHECK(of_server == 3);
+  for (const auto of_site : most_under_way(std::vector<std::size_t>(3, 100 * kChunk))) {
+    CHECK(of_site == 50);  // half of the chunks, which all fit the window
   }
 }
 

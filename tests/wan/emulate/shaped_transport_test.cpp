@@ -190,6 +190,7 @@ TEST_CASE("a link tells how long something was leaving over it") {
   const auto sending = [&](int peer) { return wan[0].link(peer).sending_seconds; };
   CHECK(sending(1) == 0);
   CHECK(wan[0].link(1).rtt_seconds == 1);
+  CHECK(wan[0].link(1).least_rtt_seconds == 1);
   wan.clock.advance(5);
   wan.send(0, 1, 2 * kPiece, 0);
   wan.send(0, 2, kPiece, 0);  // pieces to 1 2 1

@@ -71,6 +71,9 @@ void check_links(const MakeMesh& make) {
   CHECK(to_1.sending_seconds - before[0].sending_seconds <= seconds_since(start) + 0.02);
   CHECK(to_1.rtt_seconds >= 0);
   CHECK(to_1.rtt_seconds < 1);
+  CHECK(to_1.least_rtt_seconds >= 0);
+  CHECK(to_1.least_rtt_seconds <= to_1.rtt_seconds);
+  CHECK(all.least_rtt_seconds >= to_1.least_rtt_seconds);
   CHECK_THROWS_AS(mesh[0]->link(0), InternalError);
   CHECK_THROWS_AS(mesh[0]->link(3), InternalError);
   mesh[0]->abort("node3", "over");

@@ -224,7 +224,8 @@ void GlooConnections::change_control(GlooConnection& lossy) {
 LinkState GlooConnections::link(int peer) {
   auto& connection = to(peer);
   LinkState state{.sent_bytes = connection.sent_bytes, .received_bytes = connection.received_bytes};
-  double least_rtt_seconds = std::numeric_limits<double>::infinity();
+  constexpr double kUnknown = std::numeric_limits<double>::infinity();
+  double rtt_seconds = kUnknown, least_rtt_seconds = kUnknown;
   const std::lock_guard lock(mutex_);
   for (auto& lane : connection.lanes) {
     if (!lane.line) continue;
@@ -235,9 +236,13 @@ LinkState GlooConnections::link(int peer) {
     // A message of some size uses all lanes at the same time, so the times overlap and do not add.
     state.sending_seconds = std::max(state.sending_seconds, facts.sending_seconds);
     // The least of the lanes has waited least in this site's own queue.
-    least_rtt_seconds = std::min(least_rtt_seconds, facts.rtt_seconds);
+    rtt_seconds = std::min(rtt_seconds, facts.rtt_seconds);
+    least_rtt_seconds = std::min(least_rtt_seconds, facts.line.least_rtt_seconds);
   }
-  if (std::isfinite(least_rtt_seconds)) state.rtt_seconds = least_rtt_seconds;
+  if (std::isfinite(rtt_seconds)) {
+    state.rtt_seconds = rtt_seconds;
+    state.least_rtt_seconds = least_rtt_seconds;
+  }
   return state;
 }
 

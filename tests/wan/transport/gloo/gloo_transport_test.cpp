@@ -152,7 +152,8 @@ TEST_CASE("the kernel counts what the transport counts") {
   });
   for (const auto& transport : mesh) {
     const auto link = transport->link(1 - transport->rank());
-    CHECK(link.rtt_seconds > 0);
+    CHECK(link.least_rtt_seconds > 0);
+    CHECK(link.rtt_seconds >= link.least_rtt_seconds);
     CHECK(link.rtt_seconds < 1);
     CHECK(link.socket_sent_bytes >= bytes);
     CHECK(link.socket_sent_bytes <= bytes * 105 / 100);
