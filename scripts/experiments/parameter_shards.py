@@ -88,8 +88,8 @@ A step has {STEP_SECONDS:.0f} s of compute, and its exchange overlaps with backw
 
 - **Agrees with the paper:** by bytes is faster, and more so with more workers. The paper has 20 % with 4 workers and
   66 % with 8. The share depends on how long the compute of a step is, which the paper does not give.
-- **The ratio differs from that of the sizes** by {", ".join(misses)} workers. [What was needed for
-  that](../results.md#strategies-that-take-every-step-together).
+- **The ratio differs from that of the sizes** by {", ".join(misses)} workers. [What decides
+  it](../results.md#strategies-that-take-every-step-together).
 - **By layer** each server has a pipeline of its own, so the servers of small layers work while that of the large one
   does. With two workers there is one server, so both rules are the same.
 - **The links alone,** with {most} workers: the busiest server's could send its bytes in {by_layer:.1f} s, and by bytes

@@ -15,10 +15,10 @@ enum Phase : uint32_t { kScatter, kGather };
 // Least number of chunks under way: each of the three stages (begin, reduce, finish) has one, and
 // one more travels.
 constexpr int64_t kLeastSteps = 4;
-// In an exchange with servers, half of the steps are begun before the first is reduced if the round
-// trip is this long. On a shorter one fewer are, in proportion. At 1 ms 2 took 15.2 s, 4 16.5 s,
-// and half 16.7 s. At 80 ms with lost packets, fewer than half took up to 40 % longer
-// (docs/results.md, strategies that take every step together). No measurement chose 50 ms.
+// In an exchange with servers, half of the steps are begun ahead if the round trip is this long. On
+// a shorter one fewer are, in proportion. With servers at 1 ms, 2 took 15.2 s, 4 16.5 s and half
+// 16.7 s. Without servers at 80 ms, two sites that lost packets took 6.9 s with 16, and 4.9 s with
+// half (docs/results.md, strategies that take every step together). No measurement chose 50 ms.
 constexpr double kLongRttSeconds = 0.05;
 constexpr int64_t kLeastAhead = 2;
 
@@ -105,11 +105,11 @@ int64_t ReduceGather::make_steps(int64_t num_chunks, const ReduceGatherValues& v
   return num_steps;
 }
 
-int64_t ReduceGather::chunks_ahead(int64_t num_chunks, const ReduceGatherValues& values) const {
+int64_t ReduceGather::chunks_ahead(const ReduceGatherValues& values) const {
   // Half of the steps wait for the sites' chunks, the other half for results, as both take one hop.
   const auto half = (std::ssize(steps_) - 1) / 2;
   const auto reduces = [&](int site) {
-    for (int64_t chunk = 0; chunk < std::min(num_chunks, values.num_chunks(site)); ++chunk) {
+    for (int64_t chunk = 0; chunk < values.num_chunks(site); ++chunk) {
       if (values.chunk_bytes(site, chunk) > 0) return true;
     }
     return false;
@@ -134,7 +134,7 @@ void ReduceGather::run(const Tag& tag, ReduceGatherValues& values, Hops hops) {
     num_chunks = std::max(num_chunks, values.num_chunks(site));
   }
   const int64_t num_steps = make_steps(num_chunks, values);
-  const int64_t ahead = chunks_ahead(num_chunks, values);
+  const int64_t ahead = chunks_ahead(values);
   int64_t begun = 0, reduced = 0, finished = 0;
   try {
     while (finished < num_chunks) {

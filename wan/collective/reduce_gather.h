@@ -70,8 +70,8 @@ class ReduceGather {
   class Step;
   // Makes the steps that the window has room for, at most one a chunk. Returns their number.
   int64_t make_steps(int64_t num_chunks, const ReduceGatherValues& values);
-  // Returns how many chunks are begun before the first of them is reduced.
-  int64_t chunks_ahead(int64_t num_chunks, const ReduceGatherValues& values) const;
+  // Returns how many more chunks are begun before a chunk is reduced.
+  int64_t chunks_ahead(const ReduceGatherValues& values) const;
   void begin(int64_t chunk, const Tag& tag, ReduceGatherValues& values, Hops hops);
   void reduce(int64_t chunk, const Tag& tag, ReduceGatherValues& values, Hops hops);
   void finish(int64_t chunk, ReduceGatherValues& values, Hops hops);

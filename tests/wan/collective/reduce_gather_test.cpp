@@ -222,7 +222,7 @@ TEST_CASE("a site with servers near it begins few chunks before it reduces the f
     return run_ranks(3, [&](int rank) {
       Backlog work(rank, sizes, kChunk);
       ReduceGather(*mesh[rank], 1 << 20).run({}, work);
-      REQUIRE(work.result() == expected(3, sizes));
+      FARSTEP_CHECK(work.result() == expected(3, sizes), "node{} has a wrong result", rank + 1);
       return work.most();
     });
   };
