@@ -1,5 +1,4 @@
 // A pass over memory: each thread reads a pack of 16 bytes of gate and of up, and writes one.
-// Nothing is kept between forward and backward that arithmetic can give again.
 #include "trainer/kernels/gpu/swiglu.h"
 
 #include "trainer/kernels/gpu/device_code.h"
@@ -45,15 +44,12 @@ __global__ void __launch_bounds__(kMostThreads)
     const int64_t gates = own_row() * 2 * packs + pack;
     auto gate = load<n>(swiglu.gate_up, gates);
     auto up = load<n>(swiglu.gate_up, gates + packs);
-    auto own = load<n>(swiglu.out_gradient, own_row() * packs + pack);
+    const auto own = load<n>(swiglu.out_gradient, own_row() * packs + pack);
     for (int i = 0; i < n; ++i) {
       const auto gradient = swiglu_gradient(to_float(own[i]), to_float(gate[i]), to_float(up[i]));
-      // The output is computed again, since forward does not keep it.
-      own[i] = rounded<BF16>(gradient.out);
       gate[i] = rounded<BF16>(gradient.gate);
       up[i] = rounded<BF16>(gradient.up);
     }
-    store<n>(swiglu.out, own_row() * packs + pack, own);
     store<n>(swiglu.gate_up_gradient, gates, gate);
     store<n>(swiglu.gate_up_gradient, gates + packs, up);
     own_largest = larger_of(largest_of_pack(gate), largest_of_pack(up));
@@ -74,8 +70,8 @@ cudaError_t launch_swiglu(const BF16* gate_up, int64_t rows, int64_t width, BF16
 
 cudaError_t launch_swiglu_backward(const SwigluBackward& swiglu, cudaStream_t stream) {
   if (swiglu.rows == 0) return cudaSuccess;
-  const bool packs = are_packs<8>(swiglu.width, swiglu.out_gradient, swiglu.gate_up,
-                                  swiglu.gate_up_gradient, swiglu.out);
+  const bool packs =
+      are_packs<8>(swiglu.width, swiglu.out_gradient, swiglu.gate_up, swiglu.gate_up_gradient);
   const int64_t count = swiglu.width / (packs ? 8 : 1);
   return launch(packs ? differentiate_gates<8> : differentiate_gates<1>,
                 shape_of_rows(swiglu.rows, count), stream, swiglu, count);

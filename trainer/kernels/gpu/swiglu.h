@@ -17,12 +17,11 @@ namespace farstep {
                                         uint32_t* largest, cudaStream_t stream);
 
 // The arrays of backward. It writes gate_up_gradient (rows, 2 width) from out_gradient (rows,
-// width) and gate_up (rows, 2 width), and recomputes `out`, which may be the memory of
-// out_gradient.
+// width) and gate_up (rows, 2 width).
 struct SwigluBackward {
   const BF16 *out_gradient = nullptr, *gate_up = nullptr;
   int64_t rows = 0, width = 0;
-  BF16 *gate_up_gradient = nullptr, *out = nullptr;
+  BF16* gate_up_gradient = nullptr;
   uint32_t* largest = nullptr;  // raised to the magnitude_bits of gate_up_gradient's, unless null
 };
 [[nodiscard]] cudaError_t launch_swiglu_backward(const SwigluBackward& swiglu, cudaStream_t stream);

@@ -216,7 +216,7 @@ void CpuOps<T>::gate(const Context& context, const MatrixWeight<T>& gate_up_weig
   const T* const normal = input_factor(context, gate_up_weight, kept.feed_forward_normal);
   for_pieces(context.shape.rows(), [&](int64_t first, int64_t count) {
     T* const gate_up = kept.gate_up + first * 2 * width;
-    T* const gated = context.buffers.gated + first * width;
+    T* const gated = kept.gated + first * width;
     float* product = scratch_.product;
     if constexpr (std::is_same_v<T, float>) product = gate_up;
     multiply(context, count, 2 * width, hidden, {normal + first * hidden, hidden},
@@ -247,11 +247,11 @@ void CpuOps<T>::gate_backward(const Context& context, const MatrixWeight<T>& dow
     for_rows(count, [&](int64_t begin, int64_t end) {
       swiglu_backward(scratch_.product + begin * width, kept.gate_up + (first + begin) * 2 * width,
                       end - begin, width, buffers.d_gate_up + (first + begin) * 2 * width,
-                      buffers.gated + (first + begin) * width);
+                      kept.gated + (first + begin) * width);
     });
   });
   // After the pieces: the kernel above recomputes `gated`, the input of this layer.
-  weight_gradient(context, down, gradient, input_factor(context, down, buffers.gated));
+  weight_gradient(context, down, gradient, input_factor(context, down, kept.gated));
 }
 
 template <typename T>

@@ -42,7 +42,7 @@ void block_forward(FusedOps<T>& ops, const PassContext<T>& context, const BlockW
   ops.gate(context, weights.gate_up, kept);
   // A recomputed block needs no output: the next block's input was kept.
   if (output == nullptr) return;
-  ops.add_linear(context, weights.down, context.buffers.gated, kept.feed_forward_input, output);
+  ops.add_linear(context, weights.down, kept.gated, kept.feed_forward_input, output);
 }
 
 template <typename T>

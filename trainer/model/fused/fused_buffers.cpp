@@ -6,7 +6,7 @@ namespace farstep {
 
 namespace {
 
-// Cuts all arrays of a block but attention_input.
+// Cuts all arrays of a block but attention_input and `gated`.
 template <typename T>
 BlockKept<T> cut_block(ArenaCutter& cutter, const LlamaConfig& config, const BufferSizes& sizes) {
   const auto& shape = sizes.shape;
@@ -34,6 +34,11 @@ std::vector<BlockKept<T>> cut_blocks(ArenaCutter& cutter, const LlamaConfig& con
     // With recomputation all blocks use the arrays of the first, and only their inputs are kept.
     const bool shares = sizes.recompute && layer > 0;
     blocks.push_back(shares ? blocks.front() : cut_block<T>(cutter, config, sizes));
+    if (layer == 0 || (sizes.keep_gated && !sizes.recompute)) {
+      cutter.cut(blocks.back().gated, sizes.shape.rows() * config.intermediate);
+    } else {
+      blocks.back().gated = blocks.front().gated;
+    }
     blocks.back().place = shares ? 0 : static_cast<std::size_t>(layer);
     cutter.cut(blocks.back().attention_input, sizes.shape.rows() * config.hidden);
   }
@@ -57,7 +62,6 @@ FusedBuffers<T> fused_buffers(Arena& arena, const LlamaConfig& config, const Buf
     cutter.cut(buffers.d_mixed, rows * sizes.shape.mixed_width());
     cutter.cut(buffers.d_heads, rows * width);
     cutter.cut(buffers.d_gate_up, rows * 2 * config.intermediate);
-    cutter.cut(buffers.gated, rows * config.intermediate);
     cutter.cut(buffers.logits, logits);
     if constexpr (std::is_same_v<T, float>) {
       buffers.d_stream_copy = buffers.d_stream;

@@ -3,9 +3,10 @@
 // memory of their own.
 //
 // Bytes in bf16, for R rows (tokens), H query heads of size D, feed-forward width F, vocabulary V.
-// Where H D is C, a layer keeps R (14 C + 4 G D + 4 F + 4 H + 8). With recomputation each layer
-// keeps 4 R C, and one layer's arrays serve all. The layers share about R (14 C + 4 G D + 6 F) and
-// the logits of some rows, 6 bytes each. fp32 needs about twice as much for each layer.
+// Where H D is C, a layer keeps R (14 C + 4 G D + 4 F + 4 H + 8), and 2 R F more where it keeps
+// SwiGLU's output. With recomputation each layer keeps 4 R C, and one layer's arrays serve all. The
+// layers share about R (14 C + 4 G D + 6 F) and the logits of some rows, 6 bytes each. fp32 needs
+// about twice as much for each layer.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +33,7 @@ struct BlockKept {
   float* log_sums = nullptr;                  // (B, H, T); null if the operations keep it
   T* mixed = nullptr;                         // (R, H D); null if the operations keep it
   T* gate_up = nullptr;                       // (R, 2 F)
+  T* gated = nullptr;                         // (R, F), SwiGLU's output; all blocks may share it
   std::size_t place = 0;                      // index of these arrays among all blocks' arrays
 };
 
@@ -50,7 +52,6 @@ struct FusedBuffers {
   T* d_mixed = nullptr;        // (R, H D)
   T* d_heads = nullptr;        // (R, H D + 2 G D)
   T* d_gate_up = nullptr;      // (R, 2 F)
-  T* gated = nullptr;          // (R, F), SwiGLU's output
   float* logits = nullptr;     // (logit_rows, V)
   T* d_logits = nullptr;       // (logit_rows, V); in fp32 the same memory as logits
 };
@@ -60,6 +61,7 @@ struct BufferSizes {
   int64_t logit_rows = 0;  // rows whose logits exist at the same time
   bool recompute = false;  // backward repeats a block's forward instead of keeping its arrays
   bool without_attention = false;  // no `mixed` and no `log_sums`
+  bool keep_gated = false;         // each block has its own `gated`
 };
 
 // Cuts the arrays from `arena`; they are valid until its next cut() and not initialised.

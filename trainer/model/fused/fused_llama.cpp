@@ -72,7 +72,8 @@ auto FusedLlama<T>::begin_pass(const at::Tensor& tokens, const GradientPass& gra
   const BufferSizes sizes{.shape = shape,
                           .logit_rows = ops_->logit_rows(shape.rows(), config_.vocabulary),
                           .recompute = recompute_,
-                          .without_attention = ops_->keeps_attention()};
+                          .without_attention = ops_->keeps_attention(),
+                          .keep_gated = ops_->reads_gated()};
   Pass pass{.inputs = tokens.narrow(1, 0, length).flatten(),
             .targets = tokens.narrow(1, 1, length).flatten(),
             .cosines = cosines,

@@ -48,6 +48,9 @@ class FusedOps {
   // Whether the operations keep attention's results; a block's `mixed` and `log_sums` are null
   // then.
   virtual bool keeps_attention() const { return false; }
+  // Whether gate_backward() reads the block's own `gated`. Otherwise it recomputes it, and all
+  // blocks have one.
+  virtual bool reads_gated() const { return false; }
   // Must be called before the operations of a pass with these weights. Allocates their own memory.
   virtual void begin(const Context& context, const FusedWeights<T>& weights) = 0;
 
@@ -73,7 +76,7 @@ class FusedOps {
   // Writes the block's mixed values (R, H D) from kept.heads, and log-sums for backward.
   virtual void attend(const Context& context, const BlockKept<T>& kept) = 0;
   virtual const T* mixed(const BlockKept<T>& kept) const { return kept.mixed; }
-  // Writes kept.gate_up and gated from kept.feed_forward_normal.
+  // Writes kept.gate_up and kept.gated from kept.feed_forward_normal.
   virtual void gate(const Context& context, const MatrixWeight<T>& gate_up,
                     const BlockKept<T>& kept) = 0;
   // Computes a linear layer at the end of a branch: sum (R, C) = stream (R, C) + x W^T, for
@@ -90,7 +93,7 @@ class FusedOps {
                                const BlockKept<T>& kept) = 0;
   // Computes d_heads, rotated back, from d_mixed.
   virtual void attend_backward(const Context& context, const BlockKept<T>& kept) = 0;
-  // Computes d_gate_up and the weight's gradient from the rounded gradient, and recomputes `gated`.
+  // Computes d_gate_up and the weight's gradient from the rounded gradient.
   virtual void gate_backward(const Context& context, const MatrixWeight<T>& down,
                              const BlockKept<T>& kept) = 0;
   // Completes gradients of matrices that run beside other operations: they are there when the

@@ -131,9 +131,8 @@ void Fp8GpuOps::forward_product(const Context& context, const MatrixWeight<BF16>
   const int64_t rows = context.shape.rows();
   convert(kForwardFormat, x, rows, weight.in, inputs_[place_of(weight)], scratch_.input, stream());
   // fast: sums inside a tensor core keep fewer bits. That is enough forward, and not for gradients.
-  gpu_multiply_fp8(device(), rows, weight.out, weight.in,
-                   along_rows(scratch_.input, kForwardFormat),
-                   along_rows(weights_[place_of(weight)], kForwardFormat), /*fast=*/true, y);
+  products().multiply_fp8(rows, weight.out, weight.in, along_rows(scratch_.input, kForwardFormat),
+                          along_rows(weights_[place_of(weight)], kForwardFormat), /*fast=*/true, y);
 }
 
 void Fp8GpuOps::take_gradient(const Context& context, const MatrixWeight<BF16>& weight,
@@ -153,10 +152,9 @@ void Fp8GpuOps::input_gradient_product(const Context& context, const MatrixWeigh
     return GpuOps::input_gradient_product(context, weight, y_gradient, x_gradient);
   }
   FARSTEP_CHECK(taken_gradient_ == y_gradient, "another gradient was taken for the products");
-  gpu_multiply_fp8(device(), context.shape.rows(), weight.in, weight.out,
-                   along_rows(gradient(), kGradientFormat),
-                   along_columns(weights_[place_of(weight)], kForwardFormat), /*fast=*/false,
-                   x_gradient);
+  products().multiply_fp8(
+      context.shape.rows(), weight.in, weight.out, along_rows(gradient(), kGradientFormat),
+      along_columns(weights_[place_of(weight)], kForwardFormat), /*fast=*/false, x_gradient);
 }
 
 // The input is converted here, on the fork's stream, beside the input's gradient.
@@ -170,10 +168,9 @@ void Fp8GpuOps::weight_gradient_product(const Context& context, const MatrixWeig
   const int64_t rows = context.shape.rows();
   convert(kForwardFormat, x, rows, weight.in, inputs_[place_of(weight)], scratch_.input_by_columns,
           stream);
-  gpu_multiply_fp8(device(), weight.out, weight.in, rows,
-                   along_columns(gradient(), kGradientFormat),
-                   along_columns(scratch_.input_by_columns, kForwardFormat), /*fast=*/false,
-                   {.exact = weight.gradient, .add = context.add});
+  products().multiply_fp8(weight.out, weight.in, rows, along_columns(gradient(), kGradientFormat),
+                          along_columns(scratch_.input_by_columns, kForwardFormat), /*fast=*/false,
+                          {.exact = weight.gradient, .add = context.add});
 }
 
 }  // namespace farstep

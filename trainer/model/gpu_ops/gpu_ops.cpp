@@ -30,6 +30,7 @@ const BF16* values_of(const at::Tensor& tensor) {
 GpuOps::GpuOps(at::Device device)
     : arena_(device),
       fork_(device),
+      products_(device),
       device_(device),
       most_logit_bytes_(std::min(kLogitBytes, gpu_memory_bytes(device) / kLogitShare)) {}
 
@@ -52,6 +53,7 @@ void GpuOps::begin(const Context& context, const FusedWeights<BF16>&) {
     Scratch scratch;
     cutter.cut(scratch.branch, rows * hidden);
     cutter.cut(scratch.d_normal, rows * hidden);
+    cutter.cut(scratch.d_gated, rows * context.config.intermediate);
     cutter.cut(scratch.d_stream_copy, rows * hidden);
     cutter.cut(scratch.norm_parts, rms_norm_parts(rows) * hidden);
     FARSTEP_CUDA_CHECK(cut_embed_room(cutter, rows, hidden, scratch.embedding));
@@ -123,20 +125,20 @@ void GpuOps::normalise_backward(const Context& context, const NormWeight& weight
 
 void GpuOps::forward_product(const Context& context, const MatrixWeight<BF16>& weight,
                              const BF16* x, const GpuProduct& y) {
-  gpu_multiply(device_, context.shape.rows(), weight.out, weight.in, {x, weight.in},
-               {weight.values, weight.in, true}, y);
+  products_.multiply(context.shape.rows(), weight.out, weight.in, {x, weight.in},
+                     {weight.values, weight.in, true}, y);
 }
 
 void GpuOps::input_gradient_product(const Context& context, const MatrixWeight<BF16>& weight,
                                     const BF16* y_gradient, const GpuProduct& x_gradient) {
-  gpu_multiply(device_, context.shape.rows(), weight.in, weight.out, {y_gradient, weight.out},
-               {weight.values, weight.in}, x_gradient);
+  products_.multiply(context.shape.rows(), weight.in, weight.out, {y_gradient, weight.out},
+                     {weight.values, weight.in}, x_gradient);
 }
 
 void GpuOps::weight_gradient_product(const Context& context, const MatrixWeight<BF16>& weight,
                                      const BF16* y_gradient, const BF16* x, cudaStream_t) {
-  gpu_multiply(device_, weight.out, weight.in, context.shape.rows(), {y_gradient, weight.out, true},
-               {x, weight.in}, {.exact = weight.gradient, .add = context.add});
+  products_.multiply(weight.out, weight.in, context.shape.rows(), {y_gradient, weight.out, true},
+                     {x, weight.in}, {.exact = weight.gradient, .add = context.add});
 }
 
 void GpuOps::fork_weight_gradient(const Context& context, const MatrixWeight<BF16>& weight,
@@ -171,10 +173,9 @@ const BF16* GpuOps::mixed(const BlockKept<BF16>& kept) const {
 void GpuOps::gate(const Context& context, const MatrixWeight<BF16>& gate_up,
                   const BlockKept<BF16>& kept) {
   forward_product(context, gate_up, kept.feed_forward_normal, {.rounded = kept.gate_up});
-  fork_.let_write(stream_, context.buffers.gated);
+  fork_.let_write(stream_, kept.gated);
   FARSTEP_CUDA_CHECK(launch_swiglu(kept.gate_up, context.shape.rows(), context.config.intermediate,
-                                   context.buffers.gated, input_largest(gate_up.number + 1),
-                                   stream_));
+                                   kept.gated, input_largest(gate_up.number + 1), stream_));
 }
 
 void GpuOps::add_linear(const Context& context, const MatrixWeight<BF16>& weight, const BF16* x,
@@ -213,19 +214,16 @@ void GpuOps::gate_backward(const Context& context, const MatrixWeight<BF16>& dow
                            const BlockKept<BF16>& kept) {
   const auto& buffers = context.buffers;
   take_gradient(context, down, rounded_gradient_);
-  // The gradient in `gated` and then `gated` itself use the same memory.
-  fork_.let_write(stream_, buffers.gated);
-  input_gradient_product(context, down, rounded_gradient_, {.rounded = buffers.gated});
+  input_gradient_product(context, down, rounded_gradient_, {.rounded = scratch_.d_gated});
   fork_.let_write(stream_, buffers.d_gate_up);
-  const SwigluBackward swiglu{.out_gradient = buffers.gated,
+  const SwigluBackward swiglu{.out_gradient = scratch_.d_gated,
                               .gate_up = kept.gate_up,
                               .rows = context.shape.rows(),
                               .width = context.config.intermediate,
                               .gate_up_gradient = buffers.d_gate_up,
-                              .out = buffers.gated,
                               .largest = gradient_largest(down.number - 1)};
   FARSTEP_CUDA_CHECK(launch_swiglu_backward(swiglu, stream_));
-  fork_weight_gradient(context, down, rounded_gradient_, buffers.gated);
+  fork_weight_gradient(context, down, rounded_gradient_, kept.gated);
 }
 
 // Logits stay fp32: in bf16 they would put 0.003 to 0.03 nats of error into a token's loss
@@ -233,9 +231,9 @@ void GpuOps::gate_backward(const Context& context, const MatrixWeight<BF16>& dow
 void GpuOps::project_head(const Context& context, const MatrixWeight<BF16>& head,
                           const HeadRows& rows) {
   const auto& buffers = context.buffers;
-  gpu_multiply(device_, rows.count, head.out, head.in,
-               {buffers.final_normal + rows.first * head.in, head.in}, {head.values, head.in, true},
-               {.exact = buffers.logits});
+  products_.multiply(rows.count, head.out, head.in,
+                     {buffers.final_normal + rows.first * head.in, head.in},
+                     {head.values, head.in, true}, {.exact = buffers.logits});
 }
 
 void GpuOps::head_backward(const Context& context, const MatrixWeight<BF16>& head,
@@ -244,11 +242,12 @@ void GpuOps::head_backward(const Context& context, const MatrixWeight<BF16>& hea
   const int64_t first = rows.first * head.in;
   // final_normal is not among the arrays: nothing writes it before the join.
   fork_.fork(stream_, {buffers.d_logits}, [&](cudaStream_t) {
-    gpu_multiply(device_, head.out, head.in, rows.count, {buffers.d_logits, head.out, true},
-                 {buffers.final_normal + first, head.in}, {.exact = head.gradient, .add = add});
+    products_.multiply(head.out, head.in, rows.count, {buffers.d_logits, head.out, true},
+                       {buffers.final_normal + first, head.in},
+                       {.exact = head.gradient, .add = add});
   });
-  gpu_multiply(device_, rows.count, head.in, head.out, {buffers.d_logits, head.out},
-               {head.values, head.in}, {.rounded = scratch_.d_normal + first});
+  products_.multiply(rows.count, head.in, head.out, {buffers.d_logits, head.out},
+                     {head.values, head.in}, {.rounded = scratch_.d_normal + first});
 }
 
 void GpuOps::cross_entropy(const Context& context, const HeadRows& rows, const int64_t* targets) {

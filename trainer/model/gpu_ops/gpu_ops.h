@@ -17,6 +17,7 @@
 #include "trainer/model/fused/fused_ops.h"
 #include "trainer/model/gpu_ops/forked_stream.h"
 #include "trainer/model/gpu_ops/gpu_library.h"
+#include "trainer/model/gpu_ops/gpu_products.h"
 
 namespace farstep {
 
@@ -29,6 +30,7 @@ class GpuOps : public FusedOps<BF16> {
   int64_t scratch_bytes() const override { return arena_.bytes(); }
   int64_t logit_rows(int64_t rows, int64_t vocabulary) const override;
   bool keeps_attention() const override { return true; }
+  bool reads_gated() const override { return true; }
   void begin(const Context& context, const FusedWeights<BF16>& weights) override;
 
   void embed(const Context& context, const float* table, const int64_t* ids, float* x) override;
@@ -85,11 +87,13 @@ class GpuOps : public FusedOps<BF16> {
 
   cudaStream_t stream() const { return stream_; }  // of the pass
   ForkedStream& fork() { return fork_; }
+  GpuProducts& products() { return products_; }
 
  private:
   struct Scratch {
     BF16* branch = nullptr;         // (R, C), added to the stream by the next norm
     BF16* d_normal = nullptr;       // (R, C), gradient in a norm's output
+    BF16* d_gated = nullptr;        // (R, F), gradient in SwiGLU's output
     BF16* d_stream_copy = nullptr;  // (R, C), the rounded gradient after every other norm
     float* norm_parts = nullptr;    // (rms_norm_parts(R), C)
     EmbedRoom embedding;
@@ -106,6 +110,7 @@ class GpuOps : public FusedOps<BF16> {
   Arena arena_;
   Scratch scratch_;
   ForkedStream fork_;
+  GpuProducts products_;
   std::vector<AttentionResult> attention_;  // by BlockKept::place
   Sum waiting_;
   const BF16* rounded_gradient_ = nullptr;  // of the residual stream: the last norm's copy

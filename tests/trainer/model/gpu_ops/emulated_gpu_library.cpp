@@ -13,6 +13,7 @@
 #include "trainer/model/cpu_ops/cpu_attention.h"
 #include "trainer/model/fused/arena.h"
 #include "trainer/model/gpu_ops/gpu_library.h"
+#include "trainer/model/gpu_ops/gpu_products.h"
 #include "trainer/model/matmul/matrix_product.h"
 
 namespace farstep {
@@ -128,8 +129,8 @@ void SideStream::run(const std::function<void()>& work) const {
   work();
 }
 
-void gpu_multiply(at::Device, int64_t m, int64_t n, int64_t k, const Factor<BF16>& a,
-                  const Factor<BF16>& b, const GpuProduct& c) {
+void GpuProducts::multiply(int64_t m, int64_t n, int64_t k, const Factor<BF16>& a,
+                           const Factor<BF16>& b, const GpuProduct& c) {
   give([=] {
     tell_factor(a, m, k);
     tell_factor(b, k, n);
@@ -138,8 +139,8 @@ void gpu_multiply(at::Device, int64_t m, int64_t n, int64_t k, const Factor<BF16
   });
 }
 
-void gpu_multiply_fp8(at::Device, int64_t m, int64_t n, int64_t k, const Fp8Factor& a,
-                      const Fp8Factor& b, bool, const GpuProduct& c) {
+void GpuProducts::multiply_fp8(int64_t m, int64_t n, int64_t k, const Fp8Factor& a,
+                               const Fp8Factor& b, bool, const GpuProduct& c) {
   FARSTEP_CHECK(n % 16 == 0 && k % 16 == 0, "{} and {} are no sides for FP8", n, k);
   FARSTEP_CHECK(a.format == Fp8Format::kE4M3 || b.format == Fp8Format::kE4M3, "both are E5M2");
   give([=] {

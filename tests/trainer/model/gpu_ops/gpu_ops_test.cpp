@@ -46,7 +46,9 @@ const ModelShape kShapes[] = {
      33},
 };
 
-constexpr double kTolerance = 1e-2;
+// In bf16 the medians of the smallest models reach 0.0124 in 16 seeds; a wrong term errs by far
+// more.
+constexpr double kTolerance = 2e-2;
 
 FusedLlama<BF16> model_on(at::Device gpu, const LlamaConfig& config, bool recompute = false) {
   return {config, std::make_unique<GpuOps>(gpu), recompute};
