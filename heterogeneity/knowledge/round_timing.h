@@ -55,8 +55,8 @@ GradientNoise noise_of_round(std::span<const RoundTiming> timings);
 // whenever another one waits, and would otherwise get work that they cannot do together.
 double typical_step_seconds(std::span<const double> steps);
 
-// Does the same for a round's first steps, at least two. Ignores the first one, in which a device
-// initialises.
+// Returns the step time to expect from a run's first steps, at least two: the shorter one of the
+// last two, as a start makes steps longer.
 double measured_step_seconds(std::span<const double> steps);
 
 // Whether a round of `round_seconds` has time for one more step: `elapsed_seconds` after its start,
