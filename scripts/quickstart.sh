@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # From a clean clone to a model trained by four sites of unequal speed on this machine: installs what is
-# missing, builds, tokenizes six novels, trains for 10 outer rounds with equal work at every site, then
-# for 10 with work as the planner gives it, and shows who waited for whom.
+# missing, builds, tokenizes six novels, trains for 8 outer rounds with equal work at every site, then
+# for 8 with work as the planner gives it, and shows who waited for whom.
 # Usage: scripts/quickstart.sh
 set -euo pipefail
 . "$(dirname "$0")/script_help.sh"
