@@ -15,10 +15,10 @@ double rounds_of(const SiteReport& site) {
   return static_cast<double>(std::max<int64_t>(site.rounds_worked, 1));
 }
 
-// Returns the number of decimals for a table with this largest value. Three digits that count; more
-// are noise.
+// Returns the number of decimals for a table with this largest value: enough for a thousandth of
+// it, which the share of a row shows.
 int digits_for(double largest) {
-  return largest >= 10 ? 1 : largest >= 1 ? 2 : 3;
+  return largest >= 100 ? 1 : largest >= 1 ? 2 : 3;
 }
 
 // Adds rows to the idle table: the mean of one figure a round for each site, and their sum.

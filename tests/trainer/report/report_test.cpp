@@ -90,10 +90,10 @@ TEST_CASE("the idle table is the paper's for the paper's step times") {
   const auto table = idle_table(build_report(folder.path()));
   CHECK(table.header ==
         std::vector<std::string>{"cause", "node1", "node2", "node3", "node4", "total", "share"});
-  CHECK(
-      row_of(table, "waiting for peers").cells ==
-      std::vector<std::string>{"waiting for peers", "1.1", "0.0", "14.6", "4.9", "20.6", "18.7 %"});
-  CHECK(row_of(table, "not accounted for").cells[5] == "0.0");
+  CHECK(row_of(table, "waiting for peers").cells ==
+        std::vector<std::string>{"waiting for peers", "1.10", "0.00", "14.60", "4.90", "20.60",
+                                 "18.7 %"});
+  CHECK(row_of(table, "not accounted for").cells[5] == "0.00");
   for (const auto& row : table.rows) CHECK(row.cells.size() == table.header.size());
 }
 
