@@ -190,7 +190,8 @@ SocketFacts SocketCounter::facts() {
                      .retransmitted_bytes = kernel->tcpi_bytes_retrans,
                      .least_rtt_seconds = kernel->tcpi_min_rtt * 1e-6,
                      .least_stretch = stretch,
-                     .most_stretch = stretch}};
+                     .most_stretch = stretch,
+                     .is_sending = kernel->tcpi_unacked > 0 || kernel->tcpi_notsent_bytes > 0}};
   return facts_;
 }
 

@@ -52,8 +52,9 @@ void UplinkPacer::observe(const LineSample& sample) {
   if (under_way_ == 0) return;
   least_rtt_seconds_ = sample.least_rtt_seconds;
   // A queue on one way only belongs to that peer's line, not to this site's.
-  if (!sample.has_queue_everywhere()) {
-    // A gap in the queue ends the sample: the time without a queue says nothing of the line.
+  if (!sample.fills_line()) {
+    // A gap ends the sample: the time without a queue, or without bytes to send, says nothing of
+    // the line.
     queued_since_.reset();
     return;
   }

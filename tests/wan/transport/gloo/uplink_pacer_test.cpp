@@ -18,7 +18,8 @@ LineSample sample_of(double now_seconds, double delivered_bytes, bool has_queue)
           .delivered_bytes = static_cast<uint64_t>(delivered_bytes),
           .least_rtt_seconds = kRoundTrip,
           .least_stretch = stretch,
-          .most_stretch = stretch};
+          .most_stretch = stretch,
+          .is_sending = true};
 }
 
 // A line, and a site that sends 100 Mbit to each of `peers`, again and again.
@@ -98,6 +99,26 @@ TEST_CASE("what is forgotten is learned anew") {
   CHECK(busy(10, 1e5) == 0);  // a trouble that may pass
   pacer.forget();
   CHECK(busy(20, 1e5) == Approx(8e5));
+}
+
+TEST_CASE("waiting for a peer is no time of a full line") {
+  // A server's answer takes 3 s. Meanwhile the kernel's round trips stay long, as nothing new
+  // comes.
+  UplinkPacer pacer;
+  pacer.begin(0);
+  pacer.begin(0);
+  double bytes = 0;
+  for (int step = 1; step <= 140; ++step) {
+    const bool waits = step > 40 && step <= 100;
+    if (!waits) bytes += 1e6 * kStep;
+    auto sample = sample_of(step * kStep, bytes, /*has_queue=*/true);
+    sample.is_sending = !waits;
+    pacer.observe(sample);
+  }
+  CHECK_FALSE(pacer.end(7, 1, 2000000));
+  const auto paces = pacer.end(7, 2, 2000000);
+  REQUIRE(paces);
+  CHECK(paces->at(1) + paces->at(2) == Approx(8e6));
 }
 
 TEST_CASE("a busy time without a queue sets no pace") {
