@@ -1,7 +1,7 @@
 // The kernel's figures of one or more connections at one moment.
 //
-// A round trip well above the least one means that packets wait in a queue. If the site sends
-// meanwhile, and they wait on the ways to all peers, the site's own line is full.
+// A round trip well above the least one means that packets wait in a queue. If they wait on the
+// ways to all peers while the site sends, the site's own line is full.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,9 @@ struct LineSample {
   double least_rtt_seconds = 0;  // since they opened; of the connection where it is longest
   // Smoothed round trip over least round trip: the smallest and the largest of all connections.
   double least_stretch = 1, most_stretch = 1;
-  bool is_sending = false;  // whether any connection has bytes that have not arrived
+  bool is_sending = false;  // whether a connection has bytes that are not acknowledged
 
-  // Without bytes of the site itself the round trips are old, or those of the peers' queues.
-  bool fills_line() const { return is_sending && least_stretch > kStretched; }
+  bool has_queue_everywhere() const { return least_stretch > kStretched; }
   bool has_queue_somewhere() const { return most_stretch > kStretched; }
 
   // Adds another connection's sample of the same moment.

@@ -38,6 +38,7 @@ void UplinkPacer::begin(double now_seconds) {
   if (under_way_++ > 0) return;
   began_seconds_ = now_seconds;
   queued_since_.reset();
+  was_sending_ = true;  // from now on
   queue_seconds_ = line_ = 0;
   bytes_.clear();
 }
@@ -51,10 +52,13 @@ void UplinkPacer::forget() {
 void UplinkPacer::observe(const LineSample& sample) {
   if (under_way_ == 0) return;
   least_rtt_seconds_ = sample.least_rtt_seconds;
+  // A site that waits for peers keeps its old round trips. Between two messages it may have nothing
+  // to send for a moment, so one sample does not count.
+  const bool is_waiting = !sample.is_sending && !was_sending_;
+  was_sending_ = sample.is_sending;
   // A queue on one way only belongs to that peer's line, not to this site's.
-  if (!sample.fills_line()) {
-    // A gap ends the sample: the time without a queue, or without bytes to send, says nothing of
-    // the line.
+  if (!sample.has_queue_everywhere() || is_waiting) {
+    // A gap ends the sample: that time says nothing of the line.
     queued_since_.reset();
     return;
   }

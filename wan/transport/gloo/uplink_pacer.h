@@ -47,6 +47,7 @@ class UplinkPacer {
   double began_seconds_ = 0;
   double least_rtt_seconds_ = 0;
   std::optional<LineSample> queued_since_;
+  bool was_sending_ = false;             // in the sample before
   double queue_seconds_ = 0, line_ = 0;  // longest time with a queue; bits a second during it
   std::map<int, uint64_t> bytes_;        // by peer
 
