@@ -3,10 +3,10 @@
 // memory of their own.
 //
 // Bytes in bf16, for R rows (tokens), H query heads of size D, feed-forward width F, vocabulary V.
-// Where H D is C, a layer keeps R (14 C + 4 G D + 4 F + 4 H + 8), and 2 R F more where it keeps
-// SwiGLU's output. With recomputation each layer keeps 4 R C, and one layer's arrays serve all. The
-// layers share about R (14 C + 4 G D + 6 F) and the logits of some rows, 6 bytes each. fp32 needs
-// about twice as much for each layer.
+// Where H D is C, a layer keeps R (14 C + 4 G D + 4 F + 4 H + 8). SwiGLU's output takes 2 R F more
+// in each layer that keeps it. With recomputation each layer keeps 4 R C, and one layer's arrays
+// serve all. The layers share about R (14 C + 4 G D + 6 F) and the logits of some rows, 6 bytes
+// each. fp32 needs about twice as much for each layer.
 #pragma once
 
 #include <cstddef>

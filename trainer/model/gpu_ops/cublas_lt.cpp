@@ -76,10 +76,10 @@ class Layout {
   cublasLtMatrixLayout_t layout_ = nullptr;
 };
 
-Layout layout_of(const LtFactor& factor, int64_t rows, int64_t columns) {
+Layout layout_of(const LtMatrix& matrix, int64_t rows, int64_t columns) {
   // Rows of row-major memory are columns there.
-  return factor.transposed ? Layout(factor.type, rows, columns, factor.stride)
-                           : Layout(factor.type, columns, rows, factor.stride);
+  return matrix.transposed ? Layout(matrix.type, rows, columns, matrix.stride)
+                           : Layout(matrix.type, columns, rows, matrix.stride);
 }
 
 // The library has matrices of column-major memory only. So it computes the transpose of c, from the
@@ -192,6 +192,7 @@ bool CublasLt::multiply(const LtProduct& product, const Algorithm& algorithm,
       handle_, description.product(), &scale, arrays.b, description.first.get(), arrays.a,
       description.second.get(), &kept, arrays.c, description.result.get(), arrays.c,
       description.result.get(), &algorithm, workspace, workspace_bytes, stream);
+  // It answers either to an algorithm that does not suit the product.
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return false;
   LtLibrary::get().check(status, "cublasLtMatmul");
   return true;

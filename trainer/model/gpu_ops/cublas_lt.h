@@ -10,20 +10,20 @@
 
 namespace farstep {
 
-// How a factor lies in memory: rows of that stride, or columns if it is transposed.
-struct LtFactor {
+// How a matrix lies in memory: rows of that stride, or columns if it is transposed.
+struct LtMatrix {
   cudaDataType_t type = CUDA_R_16BF;
   int64_t stride = 0;
   bool transposed = false;
   uint32_t alignment = 0;  // of its address in bytes; a power of two
 
-  auto operator<=>(const LtFactor&) const = default;
+  auto operator<=>(const LtMatrix&) const = default;
 };
 
 // What is the same in all calls of a product c (m, n) = a (m, k) b (k, n); c has contiguous rows.
 struct LtProduct {
   int64_t m = 0, n = 0, k = 0;
-  LtFactor a, b, c;
+  LtMatrix a, b, c;
   bool fast = false;  // FP8 only: intermediate sums have fewer bits than fp32
 
   auto operator<=>(const LtProduct&) const = default;

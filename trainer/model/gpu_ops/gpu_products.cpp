@@ -27,7 +27,7 @@ using Choice = std::optional<CublasLt::Algorithm>;
 
 // A product to launch: into the call's result, or without adding into another one.
 struct Call {
-  const CublasLt& library;
+  const CublasLt& lt;
   LtProduct product;
   LtArrays arrays;
   void* workspace = nullptr;
@@ -43,7 +43,7 @@ struct Call {
     auto own = arrays;
     own.c = result.rounded != nullptr ? static_cast<void*>(result.rounded) : result.exact;
     own.add = result.add;
-    return library.multiply(product, *choice, own, workspace, kWorkspaceBytes, stream);
+    return lt.multiply(product, *choice, own, workspace, kWorkspaceBytes, stream);
   }
 };
 
@@ -75,8 +75,7 @@ Choice fastest(const Call& call, const GpuProduct& result) {
   constexpr double kTurnSeconds = 0.5e-3, kHopeless = 1.2, kAsGood = 1.01;
   constexpr int kTurns = 5, kMostLaunches = 20;
   std::vector<Candidate> candidates{{std::nullopt, {}}};
-  for (const auto& algorithm :
-       call.library.algorithms(call.product, call.arrays, kWorkspaceBytes)) {
+  for (const auto& algorithm : call.lt.algorithms(call.product, call.arrays, kWorkspaceBytes)) {
     candidates.push_back({algorithm, {}});
   }
   // The first launch loads the kernel.
@@ -157,17 +156,17 @@ uint32_t alignment_of(const void* memory) {
   return static_cast<uint32_t>(address & -address);
 }
 
-LtFactor factor_of(const Factor<BF16>& factor) {
+LtMatrix factor_of(const Factor<BF16>& factor) {
   return {CUDA_R_16BF, factor.stride, factor.transposed, alignment_of(factor.values)};
 }
-LtFactor factor_of(const Fp8Factor& factor, int64_t columns, bool transposed) {
+LtMatrix factor_of(const Fp8Factor& factor, int64_t columns, bool transposed) {
   return {factor.format == Fp8Format::kE4M3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2, columns, transposed,
           alignment_of(factor.codes)};
 }
-LtFactor result_of(const GpuProduct& product, int64_t columns) {
+LtMatrix result_of(const GpuProduct& product, int64_t columns) {
   return product.rounded != nullptr
-             ? LtFactor{CUDA_R_16BF, columns, false, alignment_of(product.rounded)}
-             : LtFactor{CUDA_R_32F, columns, false, alignment_of(product.exact)};
+             ? LtMatrix{CUDA_R_16BF, columns, false, alignment_of(product.rounded)}
+             : LtMatrix{CUDA_R_32F, columns, false, alignment_of(product.exact)};
 }
 
 bool is_measured(int64_t m, int64_t n, int64_t k) {
@@ -202,7 +201,7 @@ void GpuProducts::multiply(int64_t m, int64_t n, int64_t k, const Factor<BF16>& 
   if (!is_measured(m, n, k)) return by_libtorch(c);
   const auto stream = current_stream(device_);
   launch_fastest(device_,
-                 {.library = CublasLt::of_current_gpu(),
+                 {.lt = CublasLt::of_current_gpu(),
                   .product = {m, n, k, factor_of(a), factor_of(b), result_of(c, n)},
                   .arrays = {.a = a.values, .b = b.values},
                   .workspace = workspace(stream),
@@ -220,7 +219,7 @@ void GpuProducts::multiply_fp8(int64_t m, int64_t n, int64_t k, const Fp8Factor&
   const auto stream = current_stream(device_);
   launch_fastest(
       device_,
-      {.library = CublasLt::of_current_gpu(),
+      {.lt = CublasLt::of_current_gpu(),
        .product = {m, n, k, factor_of(a, k, false), factor_of(b, k, true), result_of(c, n), fast},
        .arrays =
            {.a = a.codes, .b = b.codes, .a_scale = a.inverse_scale, .b_scale = b.inverse_scale},

@@ -58,9 +58,10 @@ TEST_CASE("a GPU's products are those of fp64 in every layout", "[gpu]") {
       const RandomFactor a(m, k, a_transposed, *gpu), b(k, n, b_transposed, *gpu);
       const auto wanted = at::mm(a.exact(), b.exact());
       const auto options = at::TensorOptions(*gpu);
-      const auto first = at::randn({m, n}, options);  // before `sum` has been measured without it
+      const auto first = at::randn({m, n}, options);
       const auto sum = first.clone(), exact = at::empty({m, n}, options),
                  rounded = at::empty({m, n}, options.dtype(at::kBFloat16));
+      // The call that adds comes first, so it is the one that measures.
       products.multiply(m, n, k, a.factor(), b.factor(),
                         {.exact = sum.mutable_data_ptr<float>(), .add = true});
       products.multiply(m, n, k, a.factor(), b.factor(),
