@@ -16,7 +16,7 @@ namespace farstep {
 namespace {
 
 // 4 rows by 24 columns fill the 16 registers: 12 sums, 3 vectors of columns, 1 value of a row.
-constexpr int64_t kPanelColumns = 48, kGroupRows = 4, kGroupColumns = 24;
+constexpr int64_t kPanelColumns = 48, kTileRows = 4, kTileColumns = 24;
 
 struct Lanes {
   using Vector = __m256;

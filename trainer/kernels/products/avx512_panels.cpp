@@ -18,7 +18,7 @@ namespace farstep {
 namespace {
 
 // 8 rows by 48 columns stay in registers: 24 sums, 3 vectors of columns, 1 value of a row.
-constexpr int64_t kPanelColumns = 48, kGroupRows = 8, kGroupColumns = 48;
+constexpr int64_t kPanelColumns = 48, kTileRows = 8, kTileColumns = 48;
 
 struct Lanes {
   using Vector = __m512;

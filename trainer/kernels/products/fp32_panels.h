@@ -2,13 +2,15 @@
 //
 // A source of one instruction set includes this file inside its FARSTEP_..._CODE; this file
 // includes nothing. Before, the source defines in its namespace: `Lanes`, a vector type with its
-// operations; kPanelColumns, the columns of a panel; kGroupRows and kGroupColumns, the part of a
-// product that stays in registers. A packed unit of rows has 32 values of each row. A packed unit
-// of columns has all columns for 32 inner values.
+// operations; kPanelColumns, the columns of a panel; kTileRows and kTileColumns, the part of a
+// product that stays in registers. A packed unit consists of groups: of Lanes::kCount rows, or of
+// kTileColumns columns. A group has its values of one inner index side by side.
 #pragma once
 
 constexpr int64_t kPanelRows = 32;
 static_assert(kPanelRows <= kLongestPanel && kPanelColumns <= kLongestPanel);
+static_assert(kPanelRows % Lanes::kCount == 0 && Lanes::kCount % kTileRows == 0);
+static_assert(kPanelColumns % kTileColumns == 0 && kTileColumns % Lanes::kCount == 0);
 
 // Returns `from`, or if it is not a whole unit, a copy in `room` padded with zeros.
 template <typename T>
@@ -21,51 +23,52 @@ inline Rectangle<T> whole(const Rectangle<T>& from, int64_t lines, int64_t colum
   return {room, columns, lines, columns};
 }
 
-template <typename T>
-inline void copy_lines(const Rectangle<T>& from, float* to) {
-  for (int64_t i = 0; i < from.lines; ++i) {
-    for (int64_t j = 0; j < from.columns; j += Lanes::kCount) {
-      Lanes::store(to + i * from.columns + j, Lanes::load(from.values + i * from.stride + j));
+// Packs `size` rows or columns from their lines of inner values, `size` values apart.
+template <int64_t kSize, typename T>
+inline void copy_lines(const T* from, int64_t stride, float* to) {
+  for (int64_t inner = 0; inner < kUnitValues; ++inner) {
+    for (int64_t i = 0; i < kSize; i += Lanes::kCount) {
+      Lanes::store(to + inner * kSize + i, Lanes::load(from + inner * stride + i));
     }
   }
 }
 
-template <typename T>
-inline void transpose_lines(const Rectangle<T>& from, float* to) {
-  for (int64_t i = 0; i < from.lines; i += Lanes::kCount) {
-    for (int64_t j = 0; j < from.columns; j += Lanes::kCount) {
+template <int64_t kSize, typename T>
+inline void transpose_lines(const T* from, int64_t stride, float* to) {
+  for (int64_t i = 0; i < kSize; i += Lanes::kCount) {
+    for (int64_t inner = 0; inner < kUnitValues; inner += Lanes::kCount) {
       Lanes::Vector lines[Lanes::kCount];
       for (int64_t line = 0; line < Lanes::kCount; ++line) {
-        lines[line] = Lanes::load(from.values + (i + line) * from.stride + j);
+        lines[line] = Lanes::load(from + (i + line) * stride + inner);
       }
-      Lanes::store_transposed(lines, to + j * from.lines + i, from.lines);
+      Lanes::store_transposed(lines, to + inner * kSize + i, kSize);
     }
   }
 }
 
-// Packs a unit of kSize rows or columns. `wants_inner_lines` puts the values with the same inner
-// index side by side.
-template <typename T, int64_t kSize>
-inline void pack(const Rectangle<T>& from, bool has_inner_lines, bool wants_inner_lines,
-                 float* to) {
+// Packs a unit of kSize rows or columns in groups of kGroup.
+template <typename T, int64_t kSize, int64_t kGroup>
+inline void pack(const Rectangle<T>& from, bool has_inner_lines, float* to) {
   alignas(64) T room[kSize * kUnitValues];
   const auto unit = has_inner_lines ? whole(from, kUnitValues, kSize, room)
                                     : whole(from, kSize, kUnitValues, room);
-  if (has_inner_lines == wants_inner_lines) {
-    copy_lines(unit, to);
-  } else {
-    transpose_lines(unit, to);
+  for (int64_t first = 0; first < kSize; first += kGroup, to += kGroup * kUnitValues) {
+    if (has_inner_lines) {
+      copy_lines<kGroup>(unit.values + first, unit.stride, to);
+    } else {
+      transpose_lines<kGroup>(unit.values + first * unit.stride, unit.stride, to);
+    }
   }
 }
 
 template <typename T>
 void pack_rows(const Rectangle<T>& from, bool transposed, float* to) {
-  pack<T, kPanelRows>(from, transposed, /*wants_inner_lines=*/false, to);
+  pack<T, kPanelRows, Lanes::kCount>(from, transposed, to);
 }
 
 template <typename T>
 void pack_columns(const Rectangle<T>& from, bool transposed, float* to) {
-  pack<T, kPanelColumns>(from, !transposed, /*wants_inner_lines=*/true, to);
+  pack<T, kPanelColumns, kTileColumns>(from, !transposed, to);
 }
 
 // Stores whole vectors without masks: with masked stores products took an eighth longer on Zen 4.
@@ -104,58 +107,80 @@ void store(PanelResult& result, int64_t end) {
   }
 }
 
-// Computes kGroupRows rows and some columns of a product from `units`, or adds to them if not
-// `begins`.
-template <int64_t kVectors>
-inline void multiply_group(const float* rows, const float* columns, int64_t units, bool begins,
-                           float* product) {
-  Lanes::Vector sums[kGroupRows][kVectors];
-  for (int64_t row = 0; row < kGroupRows; ++row) {
+// Computes a tile of a product from `units`, or adds to it if not kBegins.
+//
+// Little beside the multiplications may be left to do. Two hardware threads of a core share its
+// instructions a cycle, so if the other one is busy, each further instruction costs time. Products
+// became an eighth to a fifth faster by this loop on such a machine (docs/results.md).
+template <bool kBegins>
+inline void multiply_tile(const float* rows, const float* columns, int64_t units, float* product) {
+  constexpr int64_t kVectors = kTileColumns / Lanes::kCount;
+  // The loops over sums are unrolled fully: otherwise GCC keeps the sums in memory.
+  Lanes::Vector sums[kTileRows][kVectors];
+#pragma GCC unroll 8
+  for (int64_t row = 0; row < kTileRows; ++row) {
+#pragma GCC unroll 4
     for (int64_t i = 0; i < kVectors; ++i) {
       sums[row][i] =
-          begins ? Lanes::zero() : Lanes::load(product + row * kPanelColumns + i * Lanes::kCount);
+          kBegins ? Lanes::zero() : Lanes::load(product + row * kPanelColumns + i * Lanes::kCount);
     }
   }
-  for (int64_t unit = 0; unit < units; ++unit, rows += kPanelRows * kUnitValues) {
-    for (int64_t inner = 0; inner < kUnitValues; ++inner, columns += kPanelColumns) {
-      Lanes::Vector of_columns[kVectors];
+  for (int64_t unit = 0; unit < units; ++unit) {
+    const float* const of_rows = rows + unit * kPanelRows * kUnitValues;
+    const float* const of_columns = columns + unit * kPanelColumns * kUnitValues;
+#pragma GCC unroll 8
+    for (int64_t inner = 0; inner < kUnitValues; ++inner) {
+      Lanes::Vector vectors[kVectors];
+#pragma GCC unroll 4
       for (int64_t i = 0; i < kVectors; ++i) {
-        of_columns[i] = Lanes::load(columns + i * Lanes::kCount);
+        vectors[i] = Lanes::load(of_columns + inner * kTileColumns + i * Lanes::kCount);
       }
 #pragma GCC unroll 8
-      for (int64_t row = 0; row < kGroupRows; ++row) {
-        const auto value = Lanes::all(rows[row * kUnitValues + inner]);
+      for (int64_t row = 0; row < kTileRows; ++row) {
+        const auto value = Lanes::all(of_rows[inner * Lanes::kCount + row]);
+#pragma GCC unroll 4
         for (int64_t i = 0; i < kVectors; ++i) {
-          sums[row][i] = Lanes::multiply_add(value, of_columns[i], sums[row][i]);
+          sums[row][i] = Lanes::multiply_add(value, vectors[i], sums[row][i]);
         }
       }
     }
   }
-  for (int64_t row = 0; row < kGroupRows; ++row) {
+#pragma GCC unroll 8
+  for (int64_t row = 0; row < kTileRows; ++row) {
+#pragma GCC unroll 4
     for (int64_t i = 0; i < kVectors; ++i) {
       Lanes::store(product + row * kPanelColumns + i * Lanes::kCount, sums[row][i]);
     }
   }
 }
 
+// Computes kTileRows rows of a product from `units`, or adds to them if not `begins`.
+inline void multiply_rows(const float* rows, const float* columns, int64_t units, bool begins,
+                          float* product) {
+  for (int64_t i = 0; i < kPanelColumns; i += kTileColumns) {
+    const float* const of_tile = columns + i * kUnitValues;
+    if (begins) {
+      multiply_tile<true>(rows, of_tile, units, product + i);
+    } else {
+      multiply_tile<false>(rows, of_tile, units, product + i);
+    }
+  }
+}
+
 void multiply(const RowPanel<float>& rows, const float* columns, int64_t units, float* product,
               PanelResult& before, const Ahead& ahead) {
-  constexpr int64_t kUnitsAtOnce = 3;  // so both panels' units stay in the first-level cache
-  constexpr int64_t kVectors = kGroupColumns / Lanes::kCount;
-  constexpr int64_t kGroups = kPanelRows / kGroupRows;
+  constexpr int64_t kUnitsAtOnce = 4;  // so a unit of columns stays in the first-level cache
   fetch_stored(before, rows_due(kPanelRows, 1, units));
   for (int64_t first = 0; first < units; first += kUnitsAtOnce) {
     const int64_t count = std::min(kUnitsAtOnce, units - first);
+    const float* const unit_rows = rows.values + first * kPanelRows * kUnitValues;
     const float* const unit_columns = columns + first * kPanelColumns * kUnitValues;
-    for (int64_t group = 0; group < kGroups; ++group) {
-      const int64_t row = group * kGroupRows;
-      const float* const unit_rows = rows.values + first * kPanelRows * kUnitValues;
-      for (int64_t column = 0; column < kPanelColumns; column += kGroupColumns) {
-        multiply_group<kVectors>(unit_rows + row * kUnitValues, unit_columns + column, count,
-                                 first == 0, product + row * kPanelColumns + column);
-      }
-      const int64_t begin = first + count * group / kGroups;
-      const int64_t end = first + count * (group + 1) / kGroups;
+    for (int64_t row = 0; row < kPanelRows; row += kTileRows) {
+      const int64_t in_group = row % Lanes::kCount;
+      multiply_rows(unit_rows + (row - in_group) * kUnitValues + in_group, unit_columns, count,
+                    first == 0, product + row * kPanelColumns);
+      const int64_t begin = first + count * row / kPanelRows;
+      const int64_t end = first + count * (row + kTileRows) / kPanelRows;
       store(before, rows_due(kPanelRows, end, units));
       fetch_stored(before, rows_due(kPanelRows, end + 1, units));
       for (int64_t unit = begin; unit < end; ++unit) fetch(ahead, unit);
