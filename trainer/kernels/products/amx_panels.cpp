@@ -24,14 +24,14 @@ void end() {
 }
 
 // Stores the previous result and fetches the next rows while the matrix unit works.
-void multiply(const RowPanel<BF16>& rows, const BF16* columns, int64_t units, float* product,
-              PanelResult& before, const Ahead& ahead) {
+void multiply(const RowPanel<BF16>& rows, const BF16* columns, int64_t units,
+              const PanelResult& product, PanelResult& before, const Ahead& ahead) {
   clear_product();
   add_panels(rows, columns, units, [&](int64_t unit) {
     store_lines(before, rows_due(kPanelSize, unit + 1, units));
     fetch(ahead, unit);
   });
-  store_product({product});
+  store_product({product.from});
   store_lines(before, kPanelSize);
 }
 

@@ -18,10 +18,10 @@ void nothing() {}
 
 // As with AMX, storing and fetching are spread over the computation. The result's memory is fetched
 // first, because its stores begin at once.
-void multiply(const RowPanel<BF16>& rows, const BF16* columns, int64_t units, float* product,
-              PanelResult& before, const Ahead& ahead) {
+void multiply(const RowPanel<BF16>& rows, const BF16* columns, int64_t units,
+              const PanelResult& product, PanelResult& before, const Ahead& ahead) {
   fetch(before);
-  multiply_square(rows, columns, units, /*begins=*/true, {product}, [&](int64_t step) {
+  multiply_square(rows, columns, units, /*begins=*/true, {product.from}, [&](int64_t step) {
     store_lines(before, rows_due(kPanelSize, step + 1, kGroups * units));
     if (step % kGroups == 0) fetch(ahead, step / kGroups);
   });

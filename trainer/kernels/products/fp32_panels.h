@@ -107,14 +107,14 @@ void store(PanelResult& result, int64_t end) {
   }
 }
 
-// Computes a tile of a product from `units`, or adds to it if not kBegins.
+// Computes a tile of a product from `units`, or adds to it if not kBegins. The tile has kVectors
+// vectors of columns.
 //
 // Little beside the multiplications may be left to do. Two hardware threads of a core share its
 // instructions a cycle, so if the other one is busy, each further instruction costs time. Products
 // became an eighth to a fifth faster by this loop on such a machine (docs/results.md).
-template <bool kBegins>
+template <int64_t kVectors, bool kBegins>
 inline void multiply_tile(const float* rows, const float* columns, int64_t units, float* product) {
-  constexpr int64_t kVectors = kTileColumns / Lanes::kCount;
   // The loops over sums are unrolled fully: otherwise GCC keeps the sums in memory.
   Lanes::Vector sums[kTileRows][kVectors];
 #pragma GCC unroll 8
@@ -154,21 +154,36 @@ inline void multiply_tile(const float* rows, const float* columns, int64_t units
   }
 }
 
-// Computes kTileRows rows of a product from `units`, or adds to them if not `begins`.
-inline void multiply_rows(const float* rows, const float* columns, int64_t units, bool begins,
+template <int64_t kVectors>
+inline void multiply_tile(const float* rows, const float* columns, int64_t units, bool begins,
                           float* product) {
-  for (int64_t i = 0; i < kPanelColumns; i += kTileColumns) {
+  if (begins) {
+    multiply_tile<kVectors, true>(rows, columns, units, product);
+  } else {
+    multiply_tile<kVectors, false>(rows, columns, units, product);
+  }
+}
+
+// Computes kTileRows rows of a product from `units`, or adds to them if not `begins`. The last tile
+// has the vectors that the matrix needs: heads of 64 columns would fill two panels of 48 to two
+// thirds.
+inline void multiply_rows(const float* rows, const float* columns, int64_t width, int64_t units,
+                          bool begins, float* product) {
+  static_assert(kTileColumns == 3 * Lanes::kCount);
+  for (int64_t i = 0; i < width; i += kTileColumns) {
     const float* const of_tile = columns + i * kUnitValues;
-    if (begins) {
-      multiply_tile<true>(rows, of_tile, units, product + i);
+    if (width - i > 2 * Lanes::kCount) {
+      multiply_tile<3>(rows, of_tile, units, begins, product + i);
+    } else if (width - i > Lanes::kCount) {
+      multiply_tile<2>(rows, of_tile, units, begins, product + i);
     } else {
-      multiply_tile<false>(rows, of_tile, units, product + i);
+      multiply_tile<1>(rows, of_tile, units, begins, product + i);
     }
   }
 }
 
-void multiply(const RowPanel<float>& rows, const float* columns, int64_t units, float* product,
-              PanelResult& before, const Ahead& ahead) {
+void multiply(const RowPanel<float>& rows, const float* columns, int64_t units,
+              const PanelResult& product, PanelResult& before, const Ahead& ahead) {
   constexpr int64_t kUnitsAtOnce = 4;  // so a unit of columns stays in the first-level cache
   fetch_stored(before, rows_due(kPanelRows, 1, units));
   for (int64_t first = 0; first < units; first += kUnitsAtOnce) {
@@ -176,9 +191,11 @@ void multiply(const RowPanel<float>& rows, const float* columns, int64_t units, 
     const float* const unit_rows = rows.values + first * kPanelRows * kUnitValues;
     const float* const unit_columns = columns + first * kPanelColumns * kUnitValues;
     for (int64_t row = 0; row < kPanelRows; row += kTileRows) {
-      const int64_t in_group = row % Lanes::kCount;
-      multiply_rows(unit_rows + (row - in_group) * kUnitValues + in_group, unit_columns, count,
-                    first == 0, product + row * kPanelColumns);
+      if (row < product.rows) {
+        const int64_t in_group = row % Lanes::kCount;
+        multiply_rows(unit_rows + (row - in_group) * kUnitValues + in_group, unit_columns,
+                      product.columns, count, first == 0, product.from + row * kPanelColumns);
+      }
       const int64_t begin = first + count * row / kPanelRows;
       const int64_t end = first + count * (row + kTileRows) / kPanelRows;
       store(before, rows_due(kPanelRows, end, units));

@@ -33,9 +33,10 @@ struct RowPanel {
   const P* last = nullptr;       // the last, incomplete unit, packed; null if all are complete
 };
 
-// The product of two panels, which is stored row by row while the next one is computed.
+// The product of two panels, which is stored row by row while the next one is computed. `rows` and
+// `columns` are those that the matrix has.
 struct PanelResult {
-  const float* from = nullptr;  // (rows, columns) of panels
+  float* from = nullptr;  // (rows, columns) of panels
   float* to = nullptr;
   int64_t stride = 0, rows = 0, columns = 0;
   bool add = false, past_cache = false;
@@ -90,9 +91,10 @@ struct PanelKernels {
   // if the factor must be transposed.
   void (*pack_rows)(const Rectangle<T>& from, bool transposed, P* to);
   void (*pack_columns)(const Rectangle<T>& from, bool transposed, P* to);
-  // Computes the product (rows, columns) of two panels of `units`, and stores the rest of `before`.
-  void (*multiply)(const RowPanel<P>& rows, const P* columns, int64_t units, float* product,
-                   PanelResult& before, const Ahead& ahead);
+  // Computes the product of two panels of `units`, and stores the rest of `before`. May leave out
+  // what the matrix does not have.
+  void (*multiply)(const RowPanel<P>& rows, const P* columns, int64_t units,
+                   const PanelResult& product, PanelResult& before, const Ahead& ahead);
   // Stores the rows of the result up to `end`.
   void (*store)(PanelResult& result, int64_t end);
 };

@@ -120,8 +120,8 @@ class ThreadProduct {
         const auto rows = row_panel(row);
         for (int64_t i = 0; i < panels; ++i) {
           const auto ahead = row + 1 < passing ? ahead_of(row + 1, i, panels) : Ahead{};
-          multiply(rows, panel_at(columns_, block(), i), ahead);
-          begin_storing(first_row + row * rows_.panel, first + i * columns_.panel);
+          multiply(rows, panel_at(columns_, block(), i),
+                   result_at(first_row + row * rows_.panel, first + i * columns_.panel), ahead);
         }
       }
     });
@@ -137,8 +137,9 @@ class ThreadProduct {
         for (int64_t column = 0; column < passing; ++column) {
           const P* const columns = panel_at(columns_, this->passing(), column);
           for (int64_t i = 0; i < panels; ++i) {
-            multiply(packed_rows(block(), i), columns, {});
-            begin_storing(first + i * rows_.panel, first_column + column * columns_.panel);
+            multiply(packed_rows(block(), i), columns,
+                     result_at(first + i * rows_.panel, first_column + column * columns_.panel),
+                     {});
           }
         }
       });
@@ -241,14 +242,15 @@ class ThreadProduct {
 
   // Computes a part of the product and stores the one before. Storing overlaps with computing,
   // hence the two results that take turns.
-  void multiply(const RowPanel<P>& rows, const P* columns, const Ahead& ahead) {
-    kernels_.multiply(rows, columns, units_, result(), result_, ahead);
+  void multiply(const RowPanel<P>& rows, const P* columns, const PanelResult& result,
+                const Ahead& ahead) {
+    kernels_.multiply(rows, columns, units_, result, result_, ahead);
+    result_ = result;
+    turn_ = 1 - turn_;
   }
 
-  float* result() { return scratch_.results[turn_].data(); }
-
-  // Makes result() the next to be stored.
-  void begin_storing(int64_t row, int64_t column) {
+  // Returns where the product of the panels that begin there is made and stored.
+  PanelResult result_at(int64_t row, int64_t column) {
     // The first part may replace what was there; later parts must add.
     const bool add = c_.add || first_k_ > 0;
     float* const to = c_.values + row * c_.stride + column;
@@ -257,14 +259,13 @@ class ThreadProduct {
     const bool whole_lines = columns == columns_.panel &&
                              c_.stride * int64_t{sizeof(float)} % kLineBytes == 0 &&
                              reinterpret_cast<uintptr_t>(to) % kLineBytes == 0;
-    result_ = {.from = result(),
-               .to = to,
-               .stride = c_.stride,
-               .rows = std::min(rows_.panel, rows_.size - row),
-               .columns = columns,
-               .add = add,
-               .past_cache = c_.past_cache && !add && whole_lines};
-    turn_ = 1 - turn_;
+    return {.from = scratch_.results[turn_].data(),
+            .to = to,
+            .stride = c_.stride,
+            .rows = std::min(rows_.panel, rows_.size - row),
+            .columns = columns,
+            .add = add,
+            .past_cache = c_.past_cache && !add && whole_lines};
   }
 
   const PanelKernels<T, P>& kernels_;
@@ -273,8 +274,8 @@ class ThreadProduct {
   const Product& c_;
   Scratch& scratch_ = own_scratch();
   int64_t first_k_ = 0, part_k_ = 0, units_ = 0;  // this part of the inner values
-  PanelResult result_;
-  int turn_ = 0;
+  PanelResult result_;                            // is being stored
+  std::size_t turn_ = 0;
 };
 
 }  // namespace

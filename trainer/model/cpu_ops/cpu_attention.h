@@ -6,6 +6,7 @@
 // T is float or BF16. Uses the calling thread's threads; not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <stop_token>
@@ -19,9 +20,12 @@
 
 namespace farstep {
 
-// Returns the queries of a tile. Tiles of 256 were 1 % slower (docs/results.md).
+// Returns the queries of a tile: a quarter of the sequence, as a tile computes the scores above its
+// diagonal too; but at most 128, as each tile packs all keys before it (docs/results.md).
 inline int64_t tile_rows(const AttentionShape& shape) {
-  return shape.length < 128 ? shape.length : 128;
+  constexpr int64_t kUnit = 32, kMost = 128;
+  const int64_t quarter = (shape.length + 4 * kUnit - 1) / (4 * kUnit) * kUnit;
+  return std::min({shape.length, quarter, kMost});
 }
 
 // The working memory of all threads: for tiles, or for heads with the instructions `by`.
