@@ -110,9 +110,9 @@ void store(PanelResult& result, int64_t end) {
 // Computes a tile of a product from `units`, or adds to it if not kBegins. The tile has kVectors
 // vectors of columns.
 //
-// Little beside the multiplications may be left to do. Two hardware threads of a core share its
-// instructions a cycle, so if the other one is busy, each further instruction costs time. Products
-// became an eighth to a fifth faster by this loop on such a machine (docs/results.md).
+// Two hardware threads share what a core starts in a cycle. If the other one is busy, perhaps with
+// another tenant's work, each instruction beside the multiplications costs time. Hence the unrolled
+// loop (docs/results.md, Matrix products by processor).
 template <int64_t kVectors, bool kBegins>
 inline void multiply_tile(const float* rows, const float* columns, int64_t units, float* product) {
   // The loops over sums are unrolled fully: otherwise GCC keeps the sums in memory.
