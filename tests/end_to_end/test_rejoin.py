@@ -134,6 +134,41 @@ class Rejoin(ClusterTest):
         self.assert_together(cluster)
         self.assertIn("its learning rate rises for 40 steps", cluster.log("node2"))
 
+    @measures_time
+    def test_a_site_that_comes_back_in_the_last_round_has_the_result(self):
+        """The transfer ends after the last round, and the donor waits for its end."""
+        # By eager updates no member has a state to give in the middle of a round.
+        run = RUN | {"outer": {"rounds": 2}, "plan": {"base_steps": 60, "base_batch": 1},
+                     "model": {"vocabulary": 65536}, "strategy": {"kind": "eager_updates"}}
+        # The state takes seconds. The donor is node1, and node3 has the coordinator, which would wait
+        # for node2 in any case.
+        slow = {"network": {"uplink_bits_per_second": 64e6}, "coordinator": {"host": False}}
+        hosting = {"coordinator": {"host": True}}
+        cluster = Cluster(self.folder, 3, run, {0: steps_of(0.1) | slow, 1: steps_of(0.1),
+                                                2: steps_of(0.1) | hosting})
+        started = self.start_all(cluster)
+        wait_until(lambda: len(by_event(cluster, "node1", "step")) >= 70, 100, "the last round")
+        started["node2"].kill()
+        started["node2"].wait(timeout=30)
+        started["node2"] = cluster.start("node2", "--resume=auto")
+        self.processes.append(started["node2"])
+        for name in cluster.names:
+            self.assertEqual(started[name].wait(timeout=120), 0, cluster.log(name))
+        self.assertIn("goes to site node2", cluster.log("node1"))
+        self.assertIn("this site saves its last state", cluster.log("node2"))
+        self.assertNotIn("goodbye", cluster.log("node2"))
+        self.assertEqual(by_event(cluster, "node2", "end")[-1]["outcome"], "done")
+        last = [cluster.output / name / "checkpoints" / "round-00002" for name in cluster.names]
+        models = [(folder / "model.safetensors").read_bytes() for folder in last]
+        self.assertTrue(all(model == models[0] for model in models))
+        # It has all of the run: started once more, it finds nothing to do.
+        again = cluster.start("node2", "--resume=auto")
+        self.processes.append(again)
+        self.assertEqual(again.wait(timeout=30), 0, cluster.log("node2"))
+        self.assertIn("nothing to do", cluster.log("node2"))
+        present = {site["site"]: site["rounds"] for site in cluster.report()["presence"]}
+        self.assertEqual(present, {"node1": [[1, 2]], "node2": [[1, 1]], "node3": [[1, 2]]})
+
     def test_a_site_that_nobody_can_connect_to_comes_back(self):
         """It connects to the site that sends the state, as to all others."""
         hidden = {"network": {"address": ""}}

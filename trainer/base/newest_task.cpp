@@ -14,4 +14,10 @@ void NewestTask::replace(std::function<void(const std::stop_token&)> task) {
       });
 }
 
+void NewestTask::finish(const std::stop_token& stop) {
+  if (!thread_.joinable()) return;
+  const std::stop_callback give_up(stop, [this] { thread_.request_stop(); });
+  thread_.join();
+}
+
 }  // namespace farstep

@@ -1,6 +1,6 @@
 // Tasks of which only the newest counts, one after the other on threads of their own.
 //
-// One owner thread calls replace() and the destructor. Neither calls a task itself.
+// One owner thread makes all calls. None calls a task itself.
 #pragma once
 
 #include <functional>
@@ -20,6 +20,8 @@ class NewestTask {
   // Requests the stop of the task before, and runs `task` when that has ended. Does not wait for
   // either. A task that is replaced before it has begun does not run. `task` must not throw.
   void replace(std::function<void(const std::stop_token&)> task);
+  // Waits for the end of the task. Requests its stop once `stop` is requested.
+  void finish(const std::stop_token& stop);
 
  private:
   std::jthread thread_;

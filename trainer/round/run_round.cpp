@@ -97,9 +97,7 @@ bool validate_and_save(Run& run, const std::stop_token& stop) {
   // theta_global is validated: it is better than any theta_local.
   if (!run.validator.run_if_due(run, *since, stop)) return false;
   since.reset();
-  const int64_t rounds_done = run.position.rounds_done;
-  if (rounds_done % run.config.checkpoint.every_rounds == 0 ||
-      rounds_done == run.config.outer.rounds) {
+  if (run.position.rounds_done % run.config.checkpoint.every_rounds == 0 || run.is_done()) {
     run.checkpoints.begin(run);
   }
   return true;
@@ -149,7 +147,7 @@ bool run_rounds(Run& run, const RoundStop& stop) {
     if (!validate_and_save(run, stop.asked)) return false;
     run.site.end_round(0);
   }
-  while (run.position.rounds_done < run.config.outer.rounds) {
+  while (!run.is_done()) {
     // A round that was handed in is complete, and no other one begins.
     if (stop.asked.stop_requested() || !run_round(run, stop)) return false;
   }

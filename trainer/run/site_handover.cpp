@@ -144,6 +144,10 @@ void SiteHandover::wait_for_copies() {
   if (copied.valid()) copied.wait();
 }
 
+void SiteHandover::finish(const std::stop_token& stop) {
+  for (auto& [site, sender] : senders_) sender.task.finish(stop);
+}
+
 void SiteHandover::end() {
   senders_.clear();
   wait_for_copies();
@@ -210,7 +214,10 @@ bool SiteHandover::join(Run& run, const std::function<void()>& record_start,
       if (!state) return false;
       door.reset();  // its port may be one of those at which the links listen next
       if (!std::exchange(is_recorded, true)) record_start();
-      return attend_round(run, *state, stop);
+      if (!run.is_done()) return attend_round(run, *state, stop);
+      spdlog::info("the run's rounds are done: this site saves its last state");
+      run.checkpoints.begin(run);
+      return true;
     } catch (const PeerError& error) {
       run.peers.throw_if_failed();
       // As with listen(): this site cannot take part for now.

@@ -37,12 +37,16 @@ class SiteHandover : public Handover {
   // By the rate to which the transfer is limited, or else the measured one of the uplink.
   std::optional<double> expected_seconds(const Run& run) const override;
   void wait_for_copies() override;
+  // Waits for the end of all transfers, each of which has its deadlines. Gives them up once `stop`
+  // is requested.
+  void finish(const std::stop_token& stop);
   // Gives up all transfers. Afterwards nothing of a run is read.
   void end();
 
-  // Of a newcomer: takes the run's state, and attends the round after it. Tries again, with a newer
-  // state, as long as the run goes on. Calls `record_start` once, when it has the first state.
-  // Returns false if a stop was requested. Throws PeerError if the run ends, PeerError or
+  // Of a newcomer: takes the run's state, and attends the round after it. After the last round
+  // there is none to attend, and the state is saved. Tries again, with a newer state, as long as
+  // the run goes on. Calls `record_start` once, when it has the first state. Returns false if a
+  // stop was requested. Throws PeerError if the run ends without it, PeerError or
   // ConfigError if this site and another one cannot reach each other, and what BulkReceiver
   // throws where it cannot listen.
   bool join(Run& run, const std::function<void()>& record_start, const std::stop_token& stop);

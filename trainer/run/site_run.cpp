@@ -258,6 +258,7 @@ void SiteRun::log_plan() const {
 bool SiteRun::join_round(const std::stop_token& stop) {
   const auto record = [this] { record_start(); };
   if (!handover_.join(run_, record, stop)) return false;
+  if (run_.is_done()) return true;
   const int64_t warm_up_steps = resumed_ ? 0 : model_.inner->warm_up();
   if (warm_up_steps > 0) {
     spdlog::info("AdamW begins with fresh moments: its learning rate rises for {} steps",
@@ -280,6 +281,8 @@ int SiteRun::train(const std::stop_token& stop) {
     if (run_rounds(run_, time.stop())) {
       // The last checkpoint must be whole before the others are told that this site is done.
       checkpoints_.finish(run_);
+      // A site that came back in the last round has the run's result from this one alone.
+      handover_.finish(stop);
       leave(Outcome::kDone, "");
       return 0;
     }

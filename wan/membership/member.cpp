@@ -258,7 +258,7 @@ void Member::leave(Outcome outcome, const std::string& message) {
     is_leaving_ = true;
     // A silent coordinator would not answer the goodbye either. But one that comes back must not
     // count a site as lost that has done its part.
-    is_reachable = outcome == Outcome::kDone || !is_coordinator_silent();
+    is_reachable = !is_dismissed_ && (outcome == Outcome::kDone || !is_coordinator_silent());
   }
   const double leave_seconds = deadlines().leave_seconds;
   const double deadline_seconds = clock_.now_seconds() + leave_seconds;

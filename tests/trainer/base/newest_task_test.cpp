@@ -77,6 +77,30 @@ TEST_CASE("a task that is replaced before it begins does not run") {
   CHECK(notes.all() == std::vector<std::string>{"newest"});
 }
 
+TEST_CASE("finishing waits for the end of the task, and stops it only if that is requested") {
+  for (const bool is_stopped : {false, true}) {
+    CAPTURE(is_stopped);
+    Notes notes;
+    NewestTask newest;
+    newest.finish({});  // without a task there is nothing to wait for
+    std::stop_source source;
+    std::promise<void> has_begun, is_let_go;
+    newest.replace([&](const std::stop_token& stop) {
+      const std::stop_callback callback(stop, [&] { is_let_go.set_value(); });
+      has_begun.set_value();
+      is_let_go.get_future().wait();
+      notes.add(stop.stop_requested() ? "stopped" : "done");
+    });
+    has_begun.get_future().wait();
+    std::jthread other([&] { is_stopped ? void(source.request_stop()) : is_let_go.set_value(); });
+    newest.finish(source.get_token());
+    CHECK(notes.all() == std::vector<std::string>{is_stopped ? "stopped" : "done"});
+    newest.replace([&](const std::stop_token&) { notes.add("next"); });
+    newest.finish({});
+    CHECK(notes.all().back() == "next");
+  }
+}
+
 TEST_CASE("the end of the owner stops the task and waits for it") {
   Notes notes;
   {
