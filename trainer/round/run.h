@@ -76,7 +76,7 @@ struct Run {
   RunPosition position = {};
   std::vector<double> reduction_shares = {};  // of the members, as of the last retune()
 
-  bool is_done() const { return position.rounds_done == config.outer.rounds; }
+  bool is_done() const { return position.rounds_done >= config.outer.rounds; }
 
   // Returns the present plan of the view's members.
   const heterogeneity::RoundPlan& plan() const { return planner.plan(peers.view()); }

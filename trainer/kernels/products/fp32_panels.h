@@ -23,7 +23,7 @@ inline Rectangle<T> whole(const Rectangle<T>& from, int64_t lines, int64_t colum
   return {room, columns, lines, columns};
 }
 
-// Packs `size` rows or columns from their lines of inner values, `size` values apart.
+// Packs a unit of kSize rows or columns. The lines in memory are inner values, `stride` apart.
 template <int64_t kSize, typename T>
 inline void copy_lines(const T* from, int64_t stride, float* to) {
   for (int64_t inner = 0; inner < kUnitValues; ++inner) {
@@ -33,6 +33,7 @@ inline void copy_lines(const T* from, int64_t stride, float* to) {
   }
 }
 
+// Does the same where the lines in memory are the rows or columns.
 template <int64_t kSize, typename T>
 inline void transpose_lines(const T* from, int64_t stride, float* to) {
   for (int64_t i = 0; i < kSize; i += Lanes::kCount) {
@@ -165,8 +166,8 @@ inline void multiply_tile(const float* rows, const float* columns, int64_t units
 }
 
 // Computes kTileRows rows of a product from `units`, or adds to them if not `begins`. The last tile
-// has the vectors that the matrix needs: heads of 64 columns would fill two panels of 48 to two
-// thirds.
+// has no more vectors than `width` needs. Heads of 64 columns take two panels of 48, a third of
+// which is empty.
 inline void multiply_rows(const float* rows, const float* columns, int64_t width, int64_t units,
                           bool begins, float* product) {
   static_assert(kTileColumns == 3 * Lanes::kCount);
@@ -184,7 +185,8 @@ inline void multiply_rows(const float* rows, const float* columns, int64_t width
 
 void multiply(const RowPanel<float>& rows, const float* columns, int64_t units,
               const PanelResult& product, PanelResult& before, const Ahead& ahead) {
-  constexpr int64_t kUnitsAtOnce = 4;  // so a unit of columns stays in the first-level cache
+  // So that the columns of a tile stay in the first-level cache while all rows pass.
+  constexpr int64_t kUnitsAtOnce = 4;
   fetch_stored(before, rows_due(kPanelRows, 1, units));
   for (int64_t first = 0; first < units; first += kUnitsAtOnce) {
     const int64_t count = std::min(kUnitsAtOnce, units - first);
