@@ -127,13 +127,13 @@ std::string curve_chart(std::string_view label, const Curves& curves,
 
 // Draws the bar of one site, and its idle share beside it.
 void draw_idle_bar(SvgCanvas& canvas, const SiteReport& site, const Scale& x, double height) {
-  const auto& time = site.time();
+  const auto& time = site.time().total;
   double before = 0;
   for (std::size_t i = 0; i < kSpanCauses; ++i) {
-    const double seconds = time.total.seconds_by_cause[i];
+    const double seconds = time.seconds_by_cause[i];
     const auto cause = static_cast<SpanCause>(i);
     if (!(seconds > 0) || cause == SpanCause::kServe) continue;
-    const double share = seconds / time.wall_seconds;
+    const double share = seconds / time.total_seconds();
     canvas.rect(x(before), 0, x(before + share) - x(before), height, name_of(cause),
                 fmt::format("{}: {} {:.1f} s, {:.1f} % of the time", site.site, label_of(cause),
                             seconds, 100 * share));
@@ -229,9 +229,7 @@ std::string idle_chart(const RunReport& report) {
   // At least a hundredth, so that a run without idle time has an axis.
   double most = 0.01;
   for (const auto& site : report.sites) {
-    if (site.time().wall_seconds > 0) {
-      most = std::max(most, site.time().total.idle_seconds() / site.time().wall_seconds);
-    }
+    most = std::max(most, site.time().total.idle_fraction());
   }
   const Scale x{0, 100 * most};
   const auto ticks = placed(number_ticks(x.low, x.high, 5), x);
@@ -239,13 +237,13 @@ std::string idle_chart(const RunReport& report) {
   for (const auto& site : report.sites) {
     SvgCanvas canvas(pitch, "strip");
     for (const auto& tick : ticks) canvas.line(tick.first, 0, tick.first, pitch, "grid");
-    if (site.time().wall_seconds > 0) draw_idle_bar(canvas, site, Scale{0, most}, height);
+    draw_idle_bar(canvas, site, Scale{0, most}, height);
     canvas.line(0, 0, 0, pitch, "mark");
     chart.add(site.site, canvas);
   }
   SvgCanvas axis(kCaptionHeight, "axis");
   axis.labels(ticks, 14, kLeastPixels);
-  axis.text(50, 34, "share of wall time (%)", "tick", Anchor::kMiddle);
+  axis.text(50, 34, "idle share of a site (%)", "tick", Anchor::kMiddle);
   chart.add_axis("", axis);
   return chart.finish();
 }
