@@ -31,8 +31,8 @@ std::string loss_chart(const RunReport& report);
 // Draws the validation's accuracy against rounds, in percent, as an <svg> element of the same form.
 std::string accuracy_chart(const RunReport& report);
 
-// Draws a bar for each site as a <div> element of rows: the share of its wall time that each cause
-// took. Classes are the names of the causes.
+// Draws a bar for each site as a <div> element of rows: the share of its time that each cause took,
+// as in the idle table. Classes are the names of the causes.
 std::string idle_chart(const RunReport& report);
 
 // Draws a row for each site of a membership that has changed, as a <div> element: the rounds in

@@ -3,6 +3,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trainer/telemetry/synthetic_run.h"
+#include "trainer/report/report_charts.h"
+#include "trainer/telemetry/figure_text.h"
 
 namespace farstep {
 
@@ -57,6 +59,22 @@ TEST_CASE("the page shows every site and cause that took time and no other") {
   CHECK(has(page, "waiting for peers"));
   CHECK_FALSE(has(page, ">recovery<"));
   CHECK(has(page, "node3, round 7\ntraining 10.40 s\nwaiting for peers 14.60 s"));
+}
+
+TEST_CASE("the idle bars have the shares of the idle table") {
+  const TemporaryFolder folder;
+  const SyntheticRun run;
+  for (std::size_t site = 0; site < run.step_seconds.size(); ++site) {
+    auto records = run.records(site);
+    records.back().time += 100;  // which no step or span explains
+    write_events(folder.path() / run.site_name(site) / "events.jsonl", records);
+  }
+  const auto report = build_report(folder.path());
+  const auto chart = idle_chart(report);
+  for (const auto& site : report.sites) {
+    CHECK(site.time().unexplained_seconds() == Approx(100).margin(1e-3));
+    CHECK(has(chart, ">" + percent_text(site.time().total.idle_fraction()) + "<"));
+  }
 }
 
 TEST_CASE("text from a run is escaped") {
