@@ -257,8 +257,10 @@ void Member::leave(Outcome outcome, const std::string& message) {
     // Set first, so that the goodbye's own consequences do not reach the listener.
     is_leaving_ = true;
     // A silent coordinator would not answer the goodbye either. But one that comes back must not
-    // count a site as lost that has done its part.
-    is_reachable = !is_dismissed_ && (outcome == Outcome::kDone || !is_coordinator_silent());
+    // count a site as lost that has done its part. One that has told this site that it is lost, as
+    // it tells newcomers when the last member has left, waits for no goodbye and may have ended.
+    const bool is_dismissed = failure_ && failure_->site == site_;
+    is_reachable = outcome == Outcome::kDone ? !is_dismissed : !is_coordinator_silent();
   }
   const double leave_seconds = deadlines().leave_seconds;
   const double deadline_seconds = clock_.now_seconds() + leave_seconds;

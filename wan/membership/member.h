@@ -263,7 +263,6 @@ class Member : public Store, public Rendezvous {
   double clock_offset_seconds_ = 0;
   double best_round_trip_seconds_ = kNever;
   bool is_leaving_ = false;
-  bool is_dismissed_ = false;  // the coordinator has told that it does not count this site any more
   bool is_stopping_ = false;
 
   std::mutex listener_mutex_;

@@ -248,7 +248,6 @@ void Member::on(const ViewMessage& message) {
 
 void Member::on(const PeerLostMessage& message) {
   if (message.site.empty()) heard_seconds_ = -kNever;  // it ends, and answers no goodbye
-  is_dismissed_ |= message.site == site_;
   const auto who = message.site.empty() ? fmt::format("coordinator at {}", coordinator_locked())
                                         : fmt::format("site {}", message.site);
   fail(ErrorKind::kPeer, message.site, fmt::format("{}: {}", who, message.reason));
