@@ -1,5 +1,4 @@
-// As avx512_panels.cpp with half as wide vectors and half as many registers, so the group of sums
-// that stays in registers is smaller.
+// As avx512_panels.cpp with half as wide vectors and half as many registers, so a tile is smaller.
 #include "trainer/kernels/products/panel_kernels.h"
 #include "trainer/kernels/products/x86_code.h"
 

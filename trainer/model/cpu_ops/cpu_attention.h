@@ -20,12 +20,12 @@
 
 namespace farstep {
 
-// Returns the queries of a tile: a quarter of the sequence, as a tile computes the scores above its
-// diagonal too; but at most 128, as each tile packs all keys before it (docs/results.md).
+// Returns the queries of a tile: a quarter of the sequence in whole panels of 32. A smaller tile
+// computes fewer scores that causality hides, but each tile packs all keys that it sees. So more
+// than 128 gain nothing, nor do fewer in a long sequence (docs/results.md).
 inline int64_t tile_rows(const AttentionShape& shape) {
-  constexpr int64_t kUnit = 32, kMost = 128;
-  const int64_t quarter = (shape.length + 4 * kUnit - 1) / (4 * kUnit) * kUnit;
-  return std::min({shape.length, quarter, kMost});
+  constexpr int64_t kPanel = 32, kMost = 128;
+  return std::min(shape.length, std::clamp(shape.length / 4 / kPanel * kPanel, kPanel, kMost));
 }
 
 // The working memory of all threads: for tiles, or for heads with the instructions `by`.
