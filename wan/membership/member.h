@@ -146,9 +146,8 @@ class Member : public Store, public Rendezvous {
   void remember(const std::string& key, const std::string& value);
   void throw_failure() const;  // if there is one; the caller holds mutex_
   // Waits under `lock` until `condition`, the deadline or a stop.
-  template <typename Condition>
   void wait(std::unique_lock<std::mutex>& lock, double deadline_seconds, std::stop_token stop,
-            Condition condition);
+            const std::function<bool()>& condition);
   // Returns the newest generation that is known here.
   int64_t generation() const;
   int64_t generation_locked() const;  // the caller holds mutex_
