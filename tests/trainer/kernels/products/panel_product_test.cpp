@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tests/support/catch.h"
+#include "tests/trainer/kernels/products/plain_panels.h"
 #include "tests/trainer/kernels/products/stored_factor.h"
 
 namespace farstep {
@@ -22,6 +23,7 @@ struct Panels {
   }
 };
 
+using Plain = Panels<BF16, BF16, plain_panels>;
 using Amx = Panels<BF16, BF16, amx_panels>;
 using Avx512Bf16 = Panels<BF16, BF16, avx512_bf16_panels>;
 using Avx512FromBf16 = Panels<BF16, float, avx512_panels<BF16>>;
@@ -39,7 +41,7 @@ bool is_missing() {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("products of panels are those of fp64 at every size and layout", "", Amx,
+TEMPLATE_TEST_CASE("products of panels are those of fp64 at every size and layout", "", Plain, Amx,
                    Avx512Bf16, Avx512FromBf16, Avx512, Avx2FromBf16, Avx2) {
   if (is_missing<TestType>()) return;
   using T = typename TestType::Value;
@@ -78,8 +80,8 @@ TEMPLATE_TEST_CASE("products of panels are those of fp64 at every size and layou
   }
 }
 
-TEMPLATE_TEST_CASE("a product whose lines are whole goes past the caches", "", Amx, Avx512Bf16,
-                   Avx512FromBf16, Avx512, Avx2FromBf16, Avx2) {
+TEMPLATE_TEST_CASE("a product whose lines are whole goes past the caches", "", Plain, Amx,
+                   Avx512Bf16, Avx512FromBf16, Avx512, Avx2FromBf16, Avx2) {
   if (is_missing<TestType>()) return;
   using T = typename TestType::Value;
   constexpr int64_t kRows = 96, kColumns = 96, kInner = 40;
@@ -95,8 +97,8 @@ TEMPLATE_TEST_CASE("a product whose lines are whole goes past the caches", "", A
                        exact_product(a, b, kRows, kColumns, kInner)) < 1e-5);
 }
 
-TEMPLATE_TEST_CASE("a product of panels in parts has the bits of the whole", "", Amx, Avx512Bf16,
-                   Avx512FromBf16, Avx512, Avx2FromBf16, Avx2) {
+TEMPLATE_TEST_CASE("a product of panels in parts has the bits of the whole", "", Plain, Amx,
+                   Avx512Bf16, Avx512FromBf16, Avx512, Avx2FromBf16, Avx2) {
   if (is_missing<TestType>()) return;
   using T = typename TestType::Value;
   constexpr int64_t kRows = 70, kColumns = 90, kInner = 2000;
@@ -120,8 +122,8 @@ TEMPLATE_TEST_CASE("a product of panels in parts has the bits of the whole", "",
   }
 }
 
-TEMPLATE_TEST_CASE("infinite values and NaN go to their own results alone", "", Amx, Avx512Bf16,
-                   Avx512FromBf16, Avx512, Avx2FromBf16, Avx2) {
+TEMPLATE_TEST_CASE("infinite values and NaN go to their own results alone", "", Plain, Amx,
+                   Avx512Bf16, Avx512FromBf16, Avx512, Avx2FromBf16, Avx2) {
   if (is_missing<TestType>()) return;
   using T = typename TestType::Value;
   constexpr int64_t kSize = 40;
