@@ -43,13 +43,13 @@ inline void multiply_plain(const RowPanel<BF16>& rows, const BF16* columns, int6
     const bool is_last = rows.last != nullptr && unit + 1 == units;
     const BF16* const of_rows = is_last ? rows.last : rows.values + unit * rows.step;
     const int64_t stride = is_last ? kUnitValues : rows.stride;
-    for (int64_t row = 0; row < kPlainRows; ++row) {
-      for (int64_t column = 0; column < kPlainColumns; ++column) {
-        float& sum = product.from[row * kPlainColumns + column];
-        const BF16* const of_column = columns + (unit * kPlainColumns + column) * kUnitValues;
-        for (int64_t i = 0; i < kUnitValues; ++i) {
-          sum += to_float(of_rows[row * stride + i]) * to_float(of_column[i]);
-        }
+    for (int64_t row = 0; row < product.rows; ++row) {
+      for (int64_t column = 0; column < product.columns; ++column) {
+        const BF16* const x = of_rows + row * stride;
+        const BF16* const y = columns + (unit * kPlainColumns + column) * kUnitValues;
+        float sum = 0;
+        for (int64_t i = 0; i < kUnitValues; ++i) sum += to_float(x[i]) * to_float(y[i]);
+        product.from[row * kPlainColumns + column] += sum;
       }
     }
   }
@@ -62,7 +62,7 @@ inline const PanelKernels<BF16, BF16>* plain_panels() {
       .rows = kPlainRows,
       .columns = kPlainColumns,
       .part_values = 512,
-      .block_bytes = 3 * kPlainColumns * 512 * int64_t{sizeof(BF16)},
+      .block_bytes = kPlainColumns * 512 * int64_t{sizeof(BF16)},
       .takes_rows_as_they_lie = true,
       .begin = plain_nothing,
       .end = plain_nothing,
