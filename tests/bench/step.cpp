@@ -91,9 +91,10 @@ class SquareProduct {
     }
   }
   double seconds() { return seconds_by(way_); }
-  static constexpr int64_t kSize = 2048;  // of a side
+  double operations() const { return 2.0 * kSize * kSize * kSize; }
 
  private:
+  static constexpr int64_t kSize = 2048;
   static constexpr int64_t kStride = kSize + 32;  // a power of two puts all rows in few cache sets
 
   double seconds_by(ProductWay way) {
@@ -221,21 +222,18 @@ void measure(Training& training, const LlamaConfig& shape, const Options& option
     products.push_back(product.seconds());
   }
   const double total = std::accumulate(times.begin(), times.end(), 0.0);
-  std::ranges::sort(times);
-  const double median = times[times.size() / 2];
-  std::ranges::sort(products);
-  const double product_operations = 2.0 * std::pow(SquareProduct<T>::kSize, 3);
-  const double rate = product_operations / products[products.size() / 2];
-  const double best_rate = product_operations / products.front();
+  const double step_seconds = median(times);
+  const double rate = product.operations() / median(products);
+  const double best_rate = product.operations() / std::ranges::min(products);
   const double step_rate =
-      step_operations(shape, options.batch * options.length, options.length) / median;
+      step_operations(shape, options.batch * options.length, options.length) / step_seconds;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   fmt::print("{} {} {}: batch {} x {}, {} threads, {} steps\n", options.preset, options.step,
              options.compute, options.batch, options.length, options.threads, times.size());
-  fmt::print("step {:.1f} ms (best {:.1f}, worst {:.1f}), {:.0f} tokens/s\n", median * 1e3,
-             times.front() * 1e3, times.back() * 1e3,
-             static_cast<double>(options.batch * options.length) / median);
+  fmt::print("step {:.1f} ms (best {:.1f}, worst {:.1f}), {:.0f} tokens/s\n", step_seconds * 1e3,
+             std::ranges::min(times) * 1e3, std::ranges::max(times) * 1e3,
+             static_cast<double>(options.batch * options.length) / step_seconds);
   fmt::print(
       "MFU {:.1f} % of {:.2f} TFLOPS that a product reaches in turns with the steps ({:.1f} % of "
       "{:.2f} at best); peak memory {} MiB\n",
