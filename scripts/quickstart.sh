@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
 # From a clean clone to a model trained by four sites of unequal speed on this machine: installs what is
 # missing, builds, tokenizes six novels, trains for 8 outer rounds with equal work at every site, then
-# for 8 with work as the planner gives it, and shows who waited for whom.
-# Usage: scripts/quickstart.sh
+# for 8 with work as the planner gives it, and shows who waited for whom. With --rounds it trains for so
+# many instead.
+# Usage: scripts/quickstart.sh [--rounds N]
 set -euo pipefail
 . "$(dirname "$0")/script_help.sh"
 answer_help "$@"
+rounds=8
+if [ "${1:-}" = --rounds ] && [[ "${2:-}" =~ ^[1-9][0-9]*$ ]]; then
+  rounds=$2
+  shift 2
+fi
 [ $# = 0 ] || refuse_argument "$1"
 cd "$(dirname "$0")/.."
 
@@ -34,7 +40,8 @@ fi
 rm -rf "$runs"
 for policy in uniform hybrid; do
   say "Training at four sites of unequal speed, emulated by this machine; policy: $policy"
-  $farstep launch configs/quickstart --set output="$PWD/$runs/$policy" --set run.plan.policy=$policy
+  $farstep launch configs/quickstart --set output="$PWD/$runs/$policy" --set run.plan.policy=$policy \
+    --set run.outer.rounds="$rounds"
 done
 
 say "uniform: every site does the same number of steps, and the fast ones wait"

@@ -28,7 +28,7 @@ packages=(g++ cmake ninja-build ccache git pkg-config python3 python3-pip unzip 
   libgloo-dev libzmq3-dev cppzmq-dev nlohmann-json3-dev libspdlog-dev libfmt-dev libcli11-dev libmicrohttpd-dev
   libsentencepiece-dev libpcre2-dev libutf8proc-dev libssl-dev libxxhash-dev libzstd-dev zlib1g-dev zstd dpkg-dev file)
 [ -n "$tests" ] && packages+=(catch2 iproute2 clang faketime nftables openssh-client
-  systemd-container)
+  systemd-container groff man-db zsh fish)
 
 install_system_packages "${packages[@]}"
 # Not every release has these; without them the tests of formatting, of learning from images, and of

@@ -61,8 +61,8 @@ if(FARSTEP_TORCH)
   target_link_libraries(farstep_libtorch INTERFACE
       "${torch_folder}/lib/libtorch_cpu.so" "${torch_folder}/lib/libc10.so")
   # at::parallel_for is a plain loop where the including file is compiled without OpenMP. The library is
-  # LibTorch's own, so that there is one pool of threads.
-  target_compile_options(farstep_libtorch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+  # LibTorch's own, so that there is one pool of threads. Clang's code would need another one.
+  target_compile_options(farstep_libtorch INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fopenmp>)
   target_link_libraries(farstep_libtorch INTERFACE "${torch_folder}/lib/libgomp.so.1")
   # Both libraries export gloo:: symbols, and the first on the link line wins. As an option, Gloo stands
   # before all libraries, however CMake orders those. tests/trainer/run/gloo_symbols_test checks it.

@@ -34,15 +34,19 @@ endfunction()
 #   One Catch2 program; every TEST_CASE becomes a CTest test with the label, one word: Catch2's
 #   discovery takes no list. THREADS: it starts threads; only such programs are built for
 #   ThreadSanitizer. GPU: it has tests with the tag [gpu], and is bundled. OPTIMISED: optimisation could
-#   change its results, or it does less under a sanitizer, so FARSTEP_ALL_TESTS=OFF keeps it. APART: its
+#   change its results, or it does less under a sanitizer, so FARSTEP_ALL_TESTS=OFF keeps it. The label of
+#   those that it leaves out ends with -thorough. APART: its
 #   sources give one name to different helpers, so each is a unit of its own.
 function(farstep_test name)
   cmake_parse_arguments(ARG "TORCH;THREADS;GPU;OPTIMISED;APART" "" "SOURCES;DEPS;LINK;LABELS" ${ARGN})
   if(FARSTEP_SANITIZE STREQUAL "thread" AND NOT ARG_THREADS)
     return()
   endif()
-  if(NOT (FARSTEP_ALL_TESTS OR ARG_TORCH OR ARG_GPU OR ARG_OPTIMISED))
-    return()
+  if(NOT (ARG_TORCH OR ARG_GPU OR ARG_OPTIMISED))
+    if(NOT FARSTEP_ALL_TESTS)
+      return()
+    endif()
+    string(APPEND ARG_LABELS "-thorough")
   endif()
   add_executable(${name} ${ARG_SOURCES})
   if(ARG_APART)
@@ -64,7 +68,7 @@ function(farstep_test name)
     target_compile_definitions(${name} PRIVATE FARSTEP_SANITIZED)
   endif()
   catch_discover_tests(${name} TEST_PREFIX "${name}: "
-      PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120 SKIP_REGULAR_EXPRESSION "SKIPPED:"
+      PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120 SKIP_RETURN_CODE 77
         PROCESSORS 2)  # they compute, while end-to-end tests mostly wait: more of those run at once
   if(ARG_GPU)
     farstep_bundle(${name} test)
@@ -76,8 +80,13 @@ function(farstep_python_test name folder)
   add_test(NAME "${name}" COMMAND Python3::Interpreter ${ARGN} WORKING_DIRECTORY "${folder}")
   # Python keeps compiled modules in the build folder, not in the tree, and so compiles those of PyTorch
   # and transformers once, not in each test.
-  set_tests_properties("${name}" PROPERTIES ENVIRONMENT_MODIFICATION
+  set_tests_properties("${name}" PROPERTIES SKIP_RETURN_CODE 77 ENVIRONMENT_MODIFICATION
     "PYTHONPYCACHEPREFIX=set:${CMAKE_BINARY_DIR}/python_cache;PYTHONDONTWRITEBYTECODE=unset:")
+endfunction()
+
+# farstep_unittest(NAME FOLDER FILE [METHOD]): a file of unittest, or the test of that name in it.
+function(farstep_unittest name folder)
+  farstep_python_test("${name}" "${folder}" "${PROJECT_SOURCE_DIR}/tests/support/run_unittest.py" ${ARGN})
 endfunction()
 
 # Puts a program into the bundle, and one that is a `test` or a `bench` into scripts/gpu_check.sh's

@@ -69,8 +69,7 @@ class Manual(unittest.TestCase):
     def require(self, program: str):
         """Skips a test where there is no such program."""
         if shutil.which(program) is None:
-            print(f"SKIPPED: there is no {program}")
-            self.skipTest(program)
+            self.skipTest(f"there is no {program}")
 
     def page(self, name: str) -> str:
         """A man page as plain text, without hyphenation."""

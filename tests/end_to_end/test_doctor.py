@@ -182,7 +182,7 @@ class Doctor(ClusterTest):
             try:
                 probe.bind(("::1", 0))
             except OSError:
-                self.skipTest("SKIPPED: no IPv6 here")
+                self.skipTest("no IPv6 loopback")
         cluster = Cluster(self.folder, 2, sites={1: {"network": {"address": "::1"}}}, secure=False)
         for findings in self.meet(cluster, (2, 2)):
             faults = [finding["text"] for finding in findings if finding["grade"] == "fault"]
@@ -214,7 +214,7 @@ class Doctor(ClusterTest):
         self.assert_success(revoked)
         self.fault(3, "keys", "revoked")
 
-    @unittest.skipUnless(CLOCK_LIBRARY, "libfaketime is not installed")
+    @unittest.skipUnless(CLOCK_LIBRARY, "there is no libfaketime")
     def test_expired_keys_and_clocks_that_differ(self):
         """A clock two minutes ahead is seen at both sites; two years on, keys have expired."""
         cluster = Cluster(self.folder, 2, secure=True)
@@ -270,14 +270,14 @@ class Doctor(ClusterTest):
     def test_a_full_disk(self):
         """Checkpoints that do not fit the disk of `output`."""
         if os.geteuid() != 0 or not shutil.which("unshare"):
-            self.skipTest("SKIPPED: needs root, to mount a small disk")
+            self.skipTest("a small disk needs root")
         Cluster(self.folder, 2, secure=False)
         disk = self.folder / "out"
         disk.mkdir()
         script = (f"mount -t tmpfs -o size=65536 tmpfs {disk} && "
                   f"exec {FARSTEP} doctor {self.folder}/node1.json --json")
         if subprocess.run(["unshare", "--mount", "true"], check=False).returncode != 0:
-            self.skipTest("SKIPPED: no mount namespaces here")
+            self.skipTest("this root may not make mount namespaces")
         process = subprocess.Popen(["unshare", "--mount", "sh", "-c", script], text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.processes.append(process)

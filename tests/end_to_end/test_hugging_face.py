@@ -14,7 +14,7 @@ import unittest
 from pathlib import Path
 
 from cluster import DATA, REPOSITORY, Cluster, ClusterTest, farstep, validation_losses
-from oracles import PYTHON, has_modules
+from oracles import PYTHON, require_modules
 
 HARD_TEXTS = ["a", " ", "  ", "   a   b    ", "\n", "\n\n\n\t\t x", "tabs\tand\r\nline ends\r", "0123456789 3.14",
               "\u00e9e\u0301 na\u00efve", "\u4f60\u597d \u65e5\u672c\u8a9e \ud55c\uad6d\uc5b4", "\u0645\u0631\u062d\u0628\u0627",
@@ -250,8 +250,7 @@ class HuggingFace(ClusterTest):
 
     def test_transformers_opens_an_export_without_a_warning(self):
         """Its loss over the validation windows is that of `farstep evaluate`, before and after training."""
-        if not has_modules("torch", "transformers"):
-            return
+        require_modules("torch", "transformers")
         length = 100
         sources = (self.model, self.exported(self.train(self.model)))
         by_transformers = subprocess.run(
@@ -273,8 +272,7 @@ class HuggingFace(ClusterTest):
         texts = HARD_TEXTS + parts[:2000] + [novel[:300_000]]
         own = [self.ids_by(output / "tokenizer.json", texts), self.ids_by(output / "tokenizer.model", texts)]
         self.assertEqual(*own)
-        if not has_modules("tokenizers", "sentencepiece"):
-            return
+        require_modules("tokenizers", "sentencepiece")
         found = subprocess.run([PYTHON, "-c", IDS_BY_TOKENIZERS, str(output)], capture_output=True,
                                encoding="utf-8", input=json.dumps(texts), timeout=120, check=False)
         self.assert_success(found)
@@ -285,8 +283,7 @@ class HuggingFace(ClusterTest):
 
     def test_tokenizers_gives_the_ids_of_an_exported_unigram_model(self):
         """Of each kind, on hard texts and a novel. Of two equally likely ways to cut a text either may come."""
-        if not has_modules("tokenizers", "sentencepiece"):
-            return
+        require_modules("tokenizers", "sentencepiece", "transformers")
         novels = sorted((REPOSITORY / ".deps" / "corpus" / "austen").glob("*.txt"))
         other = novels[1].read_text(encoding="utf-8")
         trained_on = self.folder / "trained_on.txt"
@@ -317,8 +314,6 @@ class HuggingFace(ClusterTest):
                 self.assertLess(ties, 0.02 * len(texts))
                 own = self.ids_by(output / "tokenizer.json", texts)
                 self.assertEqual([row[0] for row in rows], own)
-                if not has_modules("transformers"):
-                    continue
                 # It begins in a fifth of the time without PyTorch.
                 by_class = subprocess.run([PYTHON, "-c", IDS_BY_TRANSFORMERS, str(output)], capture_output=True,
                                           encoding="utf-8", input=HARD_TEXTS[3], timeout=120, check=False,
@@ -345,8 +340,7 @@ class HuggingFace(ClusterTest):
 
     def test_transformers_reads_the_tokenizer_of_a_fresh_model(self):
         """An export of a model with a vocabulary of its own encodes text to the ids of the dataset."""
-        if not has_modules("torch", "transformers", "sentencepiece", "google.protobuf"):
-            return
+        require_modules("torch", "transformers", "sentencepiece", "google.protobuf")
         folder = self.folder / "fresh"
         folder.mkdir()
         cluster = Cluster(folder, 1, {"outer": {"rounds": 1}, "plan": {"base_steps": 1}})

@@ -114,8 +114,7 @@ class Monitoring(ClusterTest):
         """The programs; without one the test is skipped."""
         found = [tool(name) for name in names]
         if None in found:
-            print(f"SKIPPED: this needs Prometheus' {' and '.join(names)}", flush=True)
-            self.skipTest("no Prometheus")
+            self.skipTest(f"this needs Prometheus' {' and '.join(names)}")
         return found
 
     def promtool(self, *arguments: object, text: str = "", advice: str = ""):

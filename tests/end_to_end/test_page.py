@@ -111,8 +111,7 @@ class Page(ClusterTest):
     def setUp(self):
         super().setUp()
         if not find_browser():
-            print("SKIPPED: this needs Chromium", flush=True)
-            self.skipTest("no browser")
+            self.skipTest("this needs Chromium")
         self.browser = Browser()
         self.addCleanup(self.browser.close)
 

@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 from cluster import RELEASE, REPOSITORY, ClusterTest, free_port
-from oracles import PYTHON, has_modules
+from oracles import PYTHON, require_modules
 
 LIBRARY = os.environ.get("FARSTEP_OUTER_LIBRARY", str(RELEASE / "libfarstep_outer.so"))
 PACKAGE = REPOSITORY / "outer_optimizer/python"
@@ -179,8 +179,7 @@ except farstep.ConfigError as error:
 
     def test_a_transformers_model_trains_at_two_sites(self):
         """The example: the loss falls, and DiLoCo with PyTorch alone makes the same model."""
-        if not has_modules("torch", "transformers"):
-            return
+        require_modules("torch", "transformers")
         text = REPOSITORY / ".deps/corpus/austen/emma.txt"
         rounds, every = 4, 10
         coordinator = f"tcp://127.0.0.1:{free_port()}"
@@ -204,8 +203,7 @@ except farstep.ConfigError as error:
 
     def test_parameters_of_16_bits_have_masters(self):
         """Changes that bf16 cannot add up do add up; what no step changes keeps its bits."""
-        if not has_modules("torch"):
-            return
+        require_modules("torch")
         rounds = json.loads(self.output(self.start(PYTHON, HERE / "python_oracle.py", "masters",
                                                    f"tcp://127.0.0.1:{free_port()}")))
         for line in rounds:

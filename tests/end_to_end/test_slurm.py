@@ -46,8 +46,7 @@ class Slurm(ClusterTest):
     def setUp(self):
         super().setUp()
         if not all(shutil.which(program, path=SYSTEM_PATH) for program in PROGRAMS):
-            print("SKIPPED: Slurm is not here")
-            self.skipTest("no Slurm")
+            self.skipTest("Slurm is not here")
         slurm = self.folder / "slurm"
         for part in ("state", "spool", "bin"):
             (slurm / part).mkdir(parents=True)

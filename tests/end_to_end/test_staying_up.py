@@ -29,7 +29,6 @@ Environment=LD_LIBRARY_PATH={SHOWN_LIBTORCH}/torch/lib:{SHOWN_LIBTORCH}/nvidia/c
 def setUpModule():
     """A container needs root and systemd-nspawn."""
     if missing := obstacle():
-        print(f"SKIPPED: {missing}")
         raise unittest.SkipTest(missing)
 
 

@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 from cluster import farstep
-from oracles import PYTHON, has_modules
+from oracles import PYTHON, require_modules
 
 SOURCE = Path(__file__).resolve().parents[2]
 
@@ -81,8 +81,7 @@ class Tokenizers(unittest.TestCase):
 
     def test_ids_are_those_of_an_installed_library(self):
         """On 1 MB of novels and hard texts, whole and in pieces by two threads."""
-        if not has_modules("tokenizers"):
-            return
+        require_modules("tokenizers")
         random.seed(2)
         novels = [path.read_text(encoding="utf-8") for path in sorted((SOURCE / ".deps/corpus/austen").glob("*.txt"))]
         words = "\n".join(novels)[:1_000_000].split(" ")
@@ -115,8 +114,7 @@ class Tokenizers(unittest.TestCase):
 
     def test_a_long_document_is_cut_only_where_the_normalizer_allows_it(self):
         """Its ids are those of the whole document, of every kind of model."""
-        if not has_modules("tokenizers"):
-            return
+        require_modules("tokenizers")
         random.seed(4)
         parts = ["the", "of", "d", "caf\u00e9", "cafe\u0301", "\u0958", "\ufb01", "-", ".", "don't", "12"]
         gaps = [" ", " ", "  ", "   ", "\n", "\n\n", " \n", ""]

@@ -20,7 +20,6 @@ print(urllib.request.urlopen(sys.argv[1], timeout=5).read().decode())"""
 def setUpModule():
     """The two sites need root, nftables and sshd."""
     if missing := obstacle():
-        print(f"SKIPPED: {missing}")
         raise unittest.SkipTest(missing)
 
 

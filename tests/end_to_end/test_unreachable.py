@@ -102,7 +102,6 @@ class Unreachable(ClusterTest):
     def test_a_newcomer_behind_a_closed_port_is_told_which_and_the_others_go_on(self):
         """A firewall has opened too few ports of it. With all of them open it takes part."""
         if obstacle := enter_new_network():
-            print(f"SKIPPED: {obstacle}")
             self.skipTest(obstacle)
         cluster, port = self.with_ports()
         started = self.start_all(cluster)

@@ -23,7 +23,6 @@ def setUpModule():
     obstacle = ("network namespaces need root" if os.geteuid() != 0 else
                 "there is no /dev/net/tun" if not Path("/dev/net/tun").exists() else "")
     if obstacle:
-        print(f"SKIPPED: {obstacle}")
         raise unittest.SkipTest(obstacle)
 
 

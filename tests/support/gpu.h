@@ -1,17 +1,15 @@
 // The check at the begin of tests that need a GPU.
 #pragma once
 
-#include <iostream>
-
+#include "tests/support/skip.h"
 #include "trainer/cuda/cuda_check.h"
 
 namespace farstep {
 
-// Returns whether there is no GPU to test on. If so, prints the line by which CTest detects a
-// skipped test.
-inline bool lacks_gpu() {
-  if (usable_gpus() > 0) return false;
-  std::cout << "SKIPPED: no usable NVIDIA GPU\n";
+// Returns whether there are fewer GPUs to test on. If so, skips the test.
+inline bool lacks_gpu(int needed = 1) {
+  if (usable_gpus() >= needed) return false;
+  skip_test(needed == 1 ? "no usable NVIDIA GPU" : "fewer than two usable NVIDIA GPUs");
   return true;
 }
 

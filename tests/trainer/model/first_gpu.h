@@ -2,23 +2,24 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
-#include <iostream>
 #include <optional>
 
+#include "tests/support/skip.h"
 #include "trainer/base/error.h"
 #include "trainer/model/device.h"
 
 namespace farstep {
 
-// Nothing, and the line of a skipped test, where there is none.
+// Nothing, and a skipped test, where there is none.
 inline std::optional<at::Device> first_gpu() {
   DeviceConfig config;
   config.kind = DeviceKind::kCuda;
   try {
     return open_device(config);
   } catch (const ConfigError& error) {
-    std::cout << "SKIPPED: " << error.what() << "\n";
+    skip_test(fmt::format("no usable NVIDIA GPU: {}", error.what()));
     return std::nullopt;
   }
 }

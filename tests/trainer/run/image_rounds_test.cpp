@@ -3,9 +3,9 @@
 #include <ATen/Parallel.h>
 
 #include <filesystem>
-#include <iostream>
 
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 #include "tests/trainer/round/fake_sites.h"
 #include "trainer/data/loader.h"
 #include "trainer/model/convnet/image_task.h"
@@ -118,8 +118,7 @@ RunConfig image_run() {
 // Trains at two sites, and checks that both end with one net that has learned.
 void check_that_sites_learn(const RunConfig& run) {
   if (!std::filesystem::exists(kFashionMnist)) {
-    std::cout << "SKIPPED: " << kFashionMnist << " is not there (scripts/setup.sh --tests)\n";
-    return;
+    return skip_test("Fashion-MNIST is not there (scripts/setup.sh --tests)");
   }
   const auto data = std::make_shared<const ImageData>(kFashionMnist);
   const ImageTask task(run, convnet_of_run(run, "run.json", *data), data);

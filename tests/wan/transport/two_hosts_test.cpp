@@ -1,8 +1,7 @@
 #include "tests/wan/transport/two_hosts.h"
 
-#include <iostream>
-
 #include "tests/support/catch.h"
+#include "tests/support/skip.h"
 #include "tests/wan/transport/meshes.h"
 #include "wan/sockets/local_address.h"
 #include "wan/transport/network_check.h"
@@ -14,7 +13,7 @@ namespace {
 
 bool skipped() {
   const auto obstacle = two_hosts_obstacle();
-  if (!obstacle.empty()) std::cout << "SKIPPED: " << obstacle << "\n";
+  if (!obstacle.empty()) skip_test(obstacle);
   return !obstacle.empty();
 }
 

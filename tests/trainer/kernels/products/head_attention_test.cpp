@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tests/support/catch.h"
+#include "tests/support/skip_instructions.h"
 #include "tests/trainer/kernels/random_values.h"
 
 namespace farstep {
@@ -104,11 +105,11 @@ std::vector<BF16> random_rows(const HeadShape& head, int64_t stride) {
   return rows;
 }
 
-// Where the processor has none at all, says so in the line by which CTest knows a skipped test.
+// Where the processor has neither, the test is skipped.
 bool is_missing(InstructionSet set) {
   if (attends_heads_by(set)) return false;
   if (attends_heads_by(InstructionSet::kAvx512Bf16)) return true;
-  std::cout << "SKIPPED: this processor or compiler lacks the instructions\n";
+  skip_for_lack_of(set);
   return true;
 }
 

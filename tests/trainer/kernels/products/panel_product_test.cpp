@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tests/support/catch.h"
+#include "tests/support/skip_instructions.h"
 #include "tests/trainer/kernels/products/plain_panels.h"
 #include "tests/trainer/kernels/products/stored_factor.h"
 
@@ -31,11 +32,16 @@ using Avx512 = Panels<float, float, avx512_panels<float>>;
 using Avx2FromBf16 = Panels<BF16, float, avx2_panels<BF16>>;
 using Avx2 = Panels<float, float, avx2_panels<float>>;
 
-// Says so in the line by which CTest knows a skipped test.
+// Skips the test where the compiler or the processor has no such instructions.
 template <typename Way>
 bool is_missing() {
-  if (Way::kernels() != nullptr && has_instructions(Way::kernels()->instructions)) return false;
-  std::cout << "SKIPPED: this processor or compiler lacks the instructions\n";
+  const auto* kernels = Way::kernels();
+  if (kernels != nullptr && has_instructions(kernels->instructions)) return false;
+  if (kernels == nullptr) {
+    skip_test("this compiler has no such instructions");
+  } else {
+    skip_for_lack_of(kernels->instructions);
+  }
   return true;
 }
 

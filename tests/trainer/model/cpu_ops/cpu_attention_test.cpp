@@ -3,9 +3,8 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include <iostream>
-
 #include "tests/support/catch.h"
+#include "tests/support/skip_instructions.h"
 #include "trainer/model/fused/arena.h"
 
 namespace farstep {
@@ -50,10 +49,7 @@ double difference(const at::Tensor& x, const at::Tensor& y) {
 TEST_CASE("attention of grouped heads is the same by every way and with any number of threads") {
   const auto by = GENERATE(InstructionSet::kAmx, InstructionSet::kAvx512Bf16);
   if (!attends_heads_by(by) && attends_heads_by(InstructionSet::kAvx512Bf16)) return;
-  if (!attends_heads_by(by)) {
-    std::cout << "SKIPPED: this processor or compiler lacks the instructions\n";
-    return;
-  }
+  if (!attends_heads_by(by)) return skip_for_lack_of(by);
   const auto heads = at::randn({kShape.rows(), kShape.width()}).to(at::kBFloat16);
   const auto mixed_gradient = at::randn({kShape.rows(), kShape.mixed_width()}).to(at::kBFloat16);
   const auto by_products = attend_with(heads, mixed_gradient, std::nullopt);

@@ -1,3 +1,4 @@
+#include "tests/support/skip.h"
 #include "tests/trainer/model/first_gpu.h"
 #include "tests/trainer/model/gpu_ops/tested_gpu.h"
 #include "trainer/model/gpu_ops/make_gpu_ops.h"
@@ -15,7 +16,7 @@ std::optional<at::Device> tested_fp8_gpu() {
     make_gpu_ops({.hidden = 64, .heads = 1}, *gpu, /*fp8=*/true);
     return gpu;
   } catch (const ConfigError& error) {
-    std::cout << "SKIPPED: " << error.what() << "\n";
+    skip_test(error.what());
     return std::nullopt;
   }
 }

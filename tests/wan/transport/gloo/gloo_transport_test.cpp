@@ -6,6 +6,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/memory_store.h"
+#include "tests/support/skip.h"
 #include "tests/wan/transport/run_ranks.h"
 #include "tests/wan/transport/transport_contract.h"
 #include "wan/sockets/tcp.h"
@@ -133,8 +134,7 @@ TEST_CASE("gloo transport survives sides that disagree on a size") {
 
 TEST_CASE("gloo transport connects over IPv6") {
   if (!has_ipv6()) {
-    WARN("SKIPPED: no IPv6 loopback");
-    return;
+    return skip_test("no IPv6 loopback");
   }
   check_all_pairs([](int n, double stall) { return gloo_mesh(n, stall, "::1"); }, 3, 1001);
 }
