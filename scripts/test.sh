@@ -48,7 +48,7 @@ build_preset() {
   local all_tests=ON
   # What asan builds and runs is not built here too, which would take eight minutes of processor time.
   [ "$1" != release ] || all_tests=OFF
-  { cmake --preset "$1" -DFARSTEP_TESTS=ON -DFARSTEP_ALL_TESTS=$all_tests &&
+  { cmake --preset "$1" -DFARSTEP_TESTS=ON -DFARSTEP_ALL_TESTS=$all_tests -DFARSTEP_WERROR=ON &&
     cmake --build --preset "$1"; } >"$results/$1-build.txt" 2>&1
 }
 
