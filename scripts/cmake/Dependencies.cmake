@@ -70,11 +70,14 @@ if(FARSTEP_TORCH)
       "LINKER:--no-as-needed,$<TARGET_FILE:gloo>,--as-needed")
 
   farstep_precompiled(torch LINK farstep_libtorch HEADERS <ATen/ATen.h>)
+  farstep_precompiled(torch_cold OPTIMISE -O1 LINK farstep_libtorch HEADERS <ATen/ATen.h>)
 endif()
 
 farstep_precompiled(plain)
+farstep_precompiled(cold OPTIMISE -O1)
 if(FARSTEP_TESTS)
-  farstep_precompiled(test LINK Catch2::Catch2 HEADERS "${PROJECT_SOURCE_DIR}/tests/support/catch.h")
+  farstep_precompiled(test OPTIMISE -Og LINK Catch2::Catch2
+    HEADERS "${PROJECT_SOURCE_DIR}/tests/support/catch.h")
   if(FARSTEP_SANITIZE)
     target_compile_options(farstep_test_pch PRIVATE -O0)  # as the tests
   endif()
