@@ -60,9 +60,9 @@ if(FARSTEP_TORCH)
       "${torch_folder}/include" "${torch_folder}/include/torch/csrc/api/include")
   target_link_libraries(farstep_libtorch INTERFACE
       "${torch_folder}/lib/libtorch_cpu.so" "${torch_folder}/lib/libc10.so")
-  # at::parallel_for is a plain loop where the including file is compiled without OpenMP. The library is
-  # LibTorch's own, so that there is one pool of threads.
-  target_compile_options(farstep_libtorch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fopenmp>)
+  # at::parallel_for is a plain loop where the including file is compiled without OpenMP, as by clang, whose
+  # OpenMP is another library. GCC's is LibTorch's own here, so that there is one pool of threads.
+  target_compile_options(farstep_libtorch INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fopenmp>)
   target_link_libraries(farstep_libtorch INTERFACE "${torch_folder}/lib/libgomp.so.1")
   # Both libraries export gloo:: symbols, and the first on the link line wins. As an option, Gloo stands
   # before all libraries, however CMake orders those. tests/trainer/run/gloo_symbols_test checks it.
