@@ -92,7 +92,7 @@ def build(preset: str, *options: str, idle: bool = False):
     Job(f"configuring {preset}", *settings, idle=idle).require_success()
     job = Job(f"building {preset}", "cmake", "--build", "--preset", preset, idle=idle)
     job.require_success()
-    if warnings := [line for line in job.text().splitlines() if " warning: " in line]:
+    if warnings := [line for line in job.text().splitlines() if re.search(r"\bwarning ?: ", line)]:
         raise Failed("\n".join(warnings[:LINES_SHOWN]) + f"\n{job.title} gave warnings; see {job.log}")
 
 

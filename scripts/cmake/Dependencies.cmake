@@ -60,8 +60,8 @@ if(FARSTEP_TORCH)
       "${torch_folder}/include" "${torch_folder}/include/torch/csrc/api/include")
   target_link_libraries(farstep_libtorch INTERFACE
       "${torch_folder}/lib/libtorch_cpu.so" "${torch_folder}/lib/libc10.so")
-  # at::parallel_for is a plain loop where the including file is compiled without OpenMP. The library is
-  # LibTorch's own, so that there is one pool of threads. Clang's code would need another one.
+  # at::parallel_for is a plain loop where the including file is compiled without OpenMP, as by clang, whose
+  # OpenMP is another library. GCC's is LibTorch's own here, so that there is one pool of threads.
   target_compile_options(farstep_libtorch INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fopenmp>)
   target_link_libraries(farstep_libtorch INTERFACE "${torch_folder}/lib/libgomp.so.1")
   # Both libraries export gloo:: symbols, and the first on the link line wins. As an option, Gloo stands
@@ -70,11 +70,14 @@ if(FARSTEP_TORCH)
       "LINKER:--no-as-needed,$<TARGET_FILE:gloo>,--as-needed")
 
   farstep_precompiled(torch LINK farstep_libtorch HEADERS <ATen/ATen.h>)
+  farstep_precompiled(torch_cold OPTIMISE -O1 LINK farstep_libtorch HEADERS <ATen/ATen.h>)
 endif()
 
 farstep_precompiled(plain)
+farstep_precompiled(cold OPTIMISE -O1)
 if(FARSTEP_TESTS)
-  farstep_precompiled(test LINK Catch2::Catch2 HEADERS "${PROJECT_SOURCE_DIR}/tests/support/catch.h")
+  farstep_precompiled(test OPTIMISE -Og LINK Catch2::Catch2
+    HEADERS "${PROJECT_SOURCE_DIR}/tests/support/catch.h")
   if(FARSTEP_SANITIZE)
     target_compile_options(farstep_test_pch PRIVATE -O0)  # as the tests
   endif()

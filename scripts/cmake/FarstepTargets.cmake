@@ -20,13 +20,15 @@ function(farstep_library name)
   if(ARG_REPLACED AND FARSTEP_TESTS)
     set_target_properties(farstep_${name} PROPERTIES UNITY_BUILD OFF)
   endif()
-  farstep_link(farstep_${name} PUBLIC "${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" plain)
+  set(headers plain)
   if(ARG_COLD)
+    set(headers cold)
     # Compiles in two thirds of the time of -O3. The linker may take an inline function that others
     # share from here: docs/results.md has what that costs.
     target_compile_options(farstep_${name}
       PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
   endif()
+  farstep_link(farstep_${name} PUBLIC "${ARG_DEPS}" "${ARG_LINK}" "${ARG_TORCH}" ${headers})
 endfunction()
 
 # farstep_test(NAME SOURCES a_test.cpp ... DEPS layer ... [LINK ...] [LABELS fast] [TORCH] [THREADS]
@@ -130,8 +132,8 @@ function(farstep_manual)
   endforeach()
 endfunction()
 
-# Links layers and libraries from outside, and takes the precompiled header: LibTorch's, or else that
-# of `headers` (plain or test).
+# Links layers and libraries from outside, and takes a precompiled header: that of `headers` (plain, cold,
+# test, torch or torch_cold), or LibTorch's for what asks for `torch`.
 function(farstep_link target visibility layers outside torch headers)
   foreach(layer IN LISTS layers)
     target_link_libraries(${target} ${visibility} farstep_${layer})
@@ -139,28 +141,41 @@ function(farstep_link target visibility layers outside torch headers)
   target_link_libraries(${target} ${visibility} ${outside})
   if(torch)
     target_link_libraries(${target} ${visibility} farstep_libtorch)
-    set(headers torch)
-  elseif(headers STREQUAL "plain")
+    if(headers STREQUAL "plain")
+      set(headers torch)
+    else()
+      set(headers torch_cold)
+    endif()
+  elseif(headers MATCHES "^(plain|cold)$")
     farstep_plain_options(${target})
+  endif()
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")  # one optimisation for all
+    string(REGEX REPLACE "^cold$" plain headers ${headers})
+    string(REGEX REPLACE "_cold$" "" headers ${headers})
   endif()
   target_precompile_headers(${target} REUSE_FROM farstep_${headers}_pch)
 endfunction()
 
-# farstep_precompiled(NAME LINK ... HEADERS ...): the header that targets reuse as farstep_NAME_pch.
+# farstep_precompiled(NAME [OPTIMISE -O...] LINK ... HEADERS ...): the header that targets reuse as
+#   farstep_NAME_pch. GCC 14 takes it only for what is compiled with about as much optimisation:
+#   OPTIMISE is that of these targets in a release build.
 function(farstep_precompiled name)
-  cmake_parse_arguments(ARG "" "" "LINK;HEADERS" ${ARGN})
+  cmake_parse_arguments(ARG "" "OPTIMISE" "LINK;HEADERS" ${ARGN})
   file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/${name}_pch.cpp" CONTENT "")
-  add_library(farstep_${name}_pch STATIC "${CMAKE_BINARY_DIR}/${name}_pch.cpp")
+  add_library(farstep_${name}_pch STATIC EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/${name}_pch.cpp")
   target_link_libraries(farstep_${name}_pch PRIVATE
       ${ARG_LINK} spdlog::spdlog fmt::fmt nlohmann_json::nlohmann_json)
-  if(name STREQUAL "plain")
+  if(name MATCHES "^(plain|cold)$")
     farstep_plain_options(farstep_${name}_pch)
+  endif()
+  if(ARG_OPTIMISE)
+    target_compile_options(farstep_${name}_pch PRIVATE $<$<CONFIG:Release>:${ARG_OPTIMISE}>)
   endif()
   target_precompile_headers(farstep_${name}_pch PRIVATE
       ${ARG_HEADERS} <fmt/format.h> <nlohmann/json.hpp> <spdlog/spdlog.h>)
 endfunction()
 
-# The options in which the plain precompiled header and what reuses it must agree.
+# The options in which the precompiled headers `plain` and `cold` and what reuses them must agree.
 function(farstep_plain_options target)
   if(FARSTEP_OUTER_LIBRARY)
     # For a shared library, libfarstep_outer.so, as fast as for a program: nobody replaces its functions.

@@ -126,8 +126,11 @@ void read_value(const Json& json, T& value, const Rules& rules, const JsonPath& 
       reader.finish({});
     }
   } else if constexpr (OptionalField<T>) {
-    value.reset();
-    if (!json.is_null()) read_value(json, value.emplace(), rules, path);
+    if (json.is_null()) {
+      value.reset();
+    } else {
+      read_value(json, value.emplace(), rules, path);
+    }
   } else if constexpr (VectorField<T>) {
     if (!json.is_array()) path.fail("must be an array");
     if (!rules.allow(static_cast<double>(json.size()))) {
