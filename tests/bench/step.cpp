@@ -6,8 +6,8 @@
 //        [--instructions SET] [--products measure|first|WAY] [--optimizer adamw|muon]
 //        [--steps N] [--update TURNS]
 //
-// MFU is printed by both formulas of model_operations.h, with causal and with full attention, against
-// the rate of a square product by the fastest way. The product takes turns with the steps,
+// MFU is printed by both formulas of model_operations.h, with causal and with full attention,
+// against the rate of a square product by the fastest way. The product takes turns with the steps,
 // so both have the same neighbours on the machine; medians. The share of its best turn follows.
 // With --serve it waits: for every line on its input it takes one step and prints the seconds it
 // took, so that another program can take turns with it. Of the fused step a table tells which
@@ -225,8 +225,7 @@ void measure(Training& training, const LlamaConfig& shape, const Options& option
   const double step_seconds = median(times);
   const double rate = product.operations() / median(products);
   const double best_rate = product.operations() / std::ranges::min(products);
-  const auto operations =
-      step_operations(shape, options.batch * options.length, options.length);
+  const auto operations = step_operations(shape, options.batch * options.length, options.length);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   fmt::print("{} {} {}: batch {} x {}, {} threads, {} steps\n", options.preset, options.step,
@@ -237,7 +236,8 @@ void measure(Training& training, const LlamaConfig& shape, const Options& option
   const double percent = 100 / step_seconds;
   fmt::print(
       "MFU with causal attention {:.1f} %, with full attention {:.1f} %, of {:.2f} TFLOPS that a "
-      "product reaches in turns with the steps ({:.1f} and {:.1f} % of {:.2f} at best); peak memory "
+      "product reaches in turns with the steps ({:.1f} and {:.1f} % of {:.2f} at best); peak "
+      "memory "
       "{} MiB\n",
       percent * operations.causal / rate, percent * operations.full / rate, rate * 1e-12,
       percent * operations.causal / best_rate, percent * operations.full / best_rate,

@@ -152,8 +152,7 @@ void measure(const Case& measured, Way way, at::Device gpu, int steps, double pe
       "{:4.1f} %, with full attention {:4.1f} %, of {:.0f} TFLOPS{}, {:.1f} GB in use\n",
       measured.name, name_of(way), measured.batch, kLength, measured.micro_batch, seconds * 1e3,
       static_cast<double>(tokens) / seconds, percent * operations.causal, percent * operations.full,
-      peak * 1e-12, idle,
-      static_cast<double>(all_bytes - free_bytes) * 1e-9);
+      peak * 1e-12, idle, static_cast<double>(all_bytes - free_bytes) * 1e-9);
 }
 
 at::Device open_first_gpu() {

@@ -17,8 +17,8 @@ inline bool lacks_gpu() {
   return true;
 }
 
-// The same for a test that needs `count` GPUs, two or more: with fewer it would compare a thing with
-// itself.
+// The same for a test that needs `count` GPUs, two or more: with fewer it would compare a thing
+// with itself.
 inline bool lacks_gpus(int count) {
   if (lacks_gpu()) return true;
   if (usable_gpus() >= count) return false;

@@ -48,13 +48,14 @@ TEST_CASE("policies A and B and C give what Table 2 of Shin et al. has for its T
   REQUIRE(column(c, &SitePlan::batch) == Column{4, 4, 4, 4});
 }
 
-// Shin et al. print no step times; these follow from Table 2. Node 1 takes 100 steps in the baseline
-// and with C, and idles 1.1 and 2.1 s. So the 4 steps that C adds to node 2, the slowest, take 1.0 s.
-// The baseline's round is then 100 x 0.25 = 25 s, and a step of any node (25 - its idle time) / 100.
+// Shin et al. print no step times; these follow from Table 2. Node 1 takes 100 steps in the
+// baseline and with C, and idles 1.1 and 2.1 s. So the 4 steps that C adds to node 2, the slowest,
+// take 1.0 s. The baseline's round is then 100 x 0.25 = 25 s, and a step of any node (25 - its idle
+// time) / 100.
 //
 // From these step times C's idle times follow by arithmetic. The paper prints others for two nodes:
-// 8.6 s for node 3, which is 2.32 s less, and 1.9 s for node 4, 0.583 s less. So its two rows do not
-// have one step time for node 3: 0.104 s in the baseline, (26 - 8.6) / 145 = 0.120 s with C.
+// 8.6 s for node 3, which is 2.32 s less, and 1.9 s for node 4, 0.583 s less. So its two rows do
+// not have one step time for node 3: 0.104 s in the baseline, (26 - 8.6) / 145 = 0.120 s with C.
 TEST_CASE("idle times follow from step times, where those of policy C are not all the paper's") {
   const std::array<double, 4> baseline{1.1, 0.0, 14.6, 4.9}, printed_of_c{2.1, 0.0, 8.6, 1.9};
   const std::array<int64_t, 4> steps_of_c{100, 104, 145, 117};

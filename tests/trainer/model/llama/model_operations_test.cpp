@@ -5,14 +5,11 @@
 using namespace farstep;
 
 // Counted by hand: a block has 4 x 8 x 8 in attention, 3 x 8 x 16 in the MLP and 2 x 8 in norms, so
-// 656. Two blocks, the last norm and the head are 1312 + 8 + 80 parameters. The embedding is a look-up.
+// 656. Two blocks, the last norm and the head are 1312 + 8 + 80 parameters. The embedding is a
+// look-up.
 TEST_CASE("a step's operations are counted with causal attention and with all of it") {
-  LlamaConfig shape{.vocabulary = 10,
-                    .hidden = 8,
-                    .intermediate = 16,
-                    .layers = 2,
-                    .heads = 2,
-                    .kv_heads = 2};
+  LlamaConfig shape{
+      .vocabulary = 10, .hidden = 8, .intermediate = 16, .layers = 2, .heads = 2, .kv_heads = 2};
   const auto one_token = step_operations(shape, 1, 4);
   CHECK(one_token.causal == 6 * 1400 + 6 * 2 * 8 * 4);
   CHECK(one_token.full == 6 * 1400 + 12 * 2 * 8 * 4);
