@@ -27,7 +27,7 @@ class Readme(unittest.TestCase):
             self.assertNotIn("python", libraries)
 
     def test_the_table_is_of_the_quickstart_and_of_the_results(self):
-        """Equal work is a product of the run file's numbers; the measured figures are in a page of results."""
+        """Equal work is a product of the run file's numbers; what was measured is in the results."""
         run = json.loads(Path("configs/quickstart/run.json").read_text(encoding="utf-8"))
         rounds = run["outer"]["rounds"]
         tokens = (rounds * len(run["sites"]) * run["plan"]["base_steps"] * run["plan"]["base_batch"]

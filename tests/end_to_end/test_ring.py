@@ -1,4 +1,4 @@
-"""A ring as the exchange: Gloo's own, which trains as the direct exchange does, and with keys one over the links."""
+"""A ring as the exchange: Gloo's own as a baseline, and with keys one over the encrypted links."""
 
 import signal
 import time
@@ -44,7 +44,7 @@ class Ring(ClusterTest):
                 self.assertAlmostEqual(sent, payload, delta=0.1 * payload)
 
     def test_with_keys_it_follows_one_device_over_encrypted_links(self):
-        """The word of the run file, with the keys that `init` makes: data parallelism, and each link's bytes."""
+        """With the keys that `init` makes: data parallelism, one theta, and the bytes of each link."""
         rounds, batches = 20, {"node1": 4, "node2": 4, "node3": 8}
         common = {"outer": {"rounds": rounds}, "evaluate": {"every_rounds": rounds},
                   "checkpoint": {"every_rounds": rounds}}
@@ -60,7 +60,8 @@ class Ring(ClusterTest):
         for name, process in started.items():
             self.assertEqual(process.wait(timeout=120), 0, cluster.log(name))
             self.assertIn("sync.exchange ring: with keys", cluster.log(name))
-        hashes = [[event["theta_hash"] for event in by_event(cluster, name, "round")] for name in cluster.names]
+        hashes = [[event["theta_hash"] for event in by_event(cluster, name, "round")]
+                  for name in cluster.names]
         self.assertEqual(len(set(hashes[0])), rounds)
         self.assertEqual(hashes, 3 * [hashes[0]])
         for number, step in enumerate(by_event(alone, "node1", "step")):
@@ -94,9 +95,9 @@ class Ring(ClusterTest):
             started["node2"].wait(timeout=10)
 
     def test_emulated_links_are_refused(self):
-        """A ring's connections cannot be slowed down: the site says so before it trains."""
+        """The connections of Gloo's ring cannot be slowed down: the site says so before it trains."""
         links = {"network": {"emulate": {"delay_seconds": 0.01}}}
-        cluster = self.cluster("emulated", 2, RING, {0: links, 1: links})
+        cluster = Cluster(self.folder, 2, RING, {0: links, 1: links}, secure=False)
         result = cluster.launch()
         self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
         self.assertIn("network.emulate", result.stdout + result.stderr)
