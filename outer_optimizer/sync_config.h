@@ -54,7 +54,7 @@ struct SyncConfig {
           in_range(0, 1));
     visit("exchange", exchange,
           "who adds up the deltas: direct, all sites, each a part; parameter_server, the servers; "
-          "ring, Gloo's all-reduce, in fp32 only: a baseline");
+          "ring, a ring all-reduce in fp32: Gloo's own, or with keys one over the encrypted links");
     visit("partition", partition,
           "how the model is cut among those who add: in parts of equal bytes, or at tensors");
     visit("shares", shares,

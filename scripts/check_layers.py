@@ -75,7 +75,7 @@ MAY_INCLUDE = {
     "trainer/inner/muon": "base memory config numbers parameters matmul optimizer",
     "trainer/inner/gpu": "base memory cuda data knowledge gpu parameters model gpu_ops optimizer",
     "trainer/inner": "base memory processor config data gpu reduction parameters shape model knowledge optimizer muon",
-    "outer_optimizer/exchange": "base schedule codec sockets transport gloo collective",
+    "outer_optimizer/exchange": "base schedule codec sockets transport collective",
     "trainer/strategy/outer_sync": "base memory config telemetry schedule codec exchange outer_optimizer protocol",
     "trainer/strategy": "base memory config telemetry reduction schedule codec exchange outer_optimizer protocol "
     "sockets transport outer_sync",
@@ -86,7 +86,7 @@ MAY_INCLUDE = {
     "trainer/model/convnet": "base config images settings parameters shape model checkpoint",
     "trainer/tasks": "base config tokens images settings parameters shape model llama language convnet checkpoint",
     "trainer/peers": "base config settings shape outer_optimizer knowledge policy plan sockets transport gloo secure "
-    "tunnel link emulate protocol membership exchange",
+    "tunnel link collective emulate protocol membership exchange",
     "trainer/facade": "base system config telemetry schedule codec protocol settings outer_optimizer outer_sync peers",
     "trainer/site": "base memory config telemetry data reduction knowledge policy strategy",
     "trainer/round": "base config settings telemetry data plan sockets transport protocol peers site strategy",

@@ -67,6 +67,7 @@ smi() {
 mapfile -t tests < <(sed -n 's/^test //p' "$list")
 mapfile -t benchmarks < <(sed -n 's/^bench //p' "$list")
 gpu=$(smi name) capability=$(smi compute_cap)
+num_gpus=$(timeout 20 nvidia-smi -L 2>/dev/null | grep -c '^GPU ')
 commit=$(cat "$here/commit.txt" 2>/dev/null || git -C "$here" describe --always --dirty 2>/dev/null)
 # Results of another GPU, driver or build do not belong into one table.
 of="$gpu, driver $(smi driver_version), LibTorch $farstep_torch_version, commit ${commit:-unknown}"
@@ -77,25 +78,29 @@ if [ "$(cat "$results/of" 2>/dev/null)" != "$mark" ]; then
   printf '%s\n' "$mark" >"$results/of"
 fi
 
-# verdict_of KIND STATUS SECONDS LOG. Tests of FP8 may be skipped where the GPU has none, and for no
-# other reason.
+# verdict_of KIND STATUS SECONDS LOG. Tests of FP8 may be skipped where the GPU has none, those of
+# several GPUs where there is one, and none for another reason. What several GPUs would have shown is
+# not called passed.
 verdict_of() {
-  local skipped other fp8='fp8 needs a GPU of compute capability 8[.]9 .*this one has [0-8][.][0-8];'
+  local skipped other few='SKIPPED: fewer than two NVIDIA GPUs' fp8='fp8 needs a GPU of compute capability 8[.]9 .*this one has [0-8][.][0-8];'
   case "$2" in
-    0) ;;
+    0 | 77) ;;  # 77: some tests were skipped, and none failed
     124 | 137) echo "FAILED: not done after $3 s" && return ;;
     *) echo "FAILED: exit code $2" && return ;;
   esac
   skipped=$(grep -o 'SKIPPED: .*' "$4" | sort -u)
   other=$(grep -v "$fp8" <<<"$skipped" | head -n 1)
+  [ "$num_gpus" -ge 2 ] || other=$(grep -v -e "$fp8" -e "^$few\$" <<<"$skipped" | head -n 1)
   if [ -n "$other" ]; then
     echo "FAILED: $other"
-  elif [ -n "$skipped" ] && [[ $capability =~ ^(8[.]9|9[.]|1[0-9][.]) ]]; then
+  elif grep -q "$fp8" <<<"$skipped" && [[ $capability =~ ^(8[.]9|9[.]|1[0-9][.]) ]]; then
     echo "FAILED: FP8 was skipped on a GPU that has it"
   elif [ "$1" != bench ] && ! grep -q 'All tests passed' "$4"; then
     echo "FAILED: nothing was tested"
   elif [ "$1" = bench ] && ! grep -q '^result: ' "$4"; then
     echo "FAILED: no figures"
+  elif grep -qx "$few" <<<"$skipped"; then
+    echo "NOT TESTED: needs two GPUs, and this machine has one; what one GPU can show passed"
   else
     echo "passed${skipped:+, without FP8, which this GPU does not have}"
   fi

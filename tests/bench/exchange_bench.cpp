@@ -16,6 +16,8 @@
 #include "tests/wan/transport/hosts.h"
 #include "trainer/base/clock.h"
 #include "trainer/config/json_fields.h"
+#include "wan/collective/link_ring.h"
+#include "wan/transport/gloo/gloo_ring.h"
 #include "wan/transport/gloo/gloo_transport.h"
 
 using namespace farstep;
@@ -31,7 +33,7 @@ struct Options : SiteOptions {
   int window_mib = 64;
   double pause_seconds = 1;
   std::optional<double> uplink;
-  bool ring = false, json = false;
+  bool ring = false, link_ring = false, json = false;
   std::string codec = "fp32", congestion_control;
 };
 
@@ -76,6 +78,7 @@ std::string run_site(const Options& options, const std::optional<wan::LabFile>& 
   const auto codec = outer_optimizer::make_codec({.kind = codec_kind(options.codec)});
   std::unique_ptr<wan::GlooTransport> transport;
   std::unique_ptr<wan::GlooRing> ring;
+  std::unique_ptr<wan::LinkRing> link_ring;
   std::unique_ptr<outer_optimizer::Exchange> exchange;
   if (options.ring) {
     ring = std::make_unique<wan::GlooRing>(mesh, kDeadlineSeconds, store);
@@ -83,6 +86,11 @@ std::string run_site(const Options& options, const std::optional<wan::LabFile>& 
   } else {
     transport = std::make_unique<wan::GlooTransport>(mesh, std::vector<wan::PeerLink>{},
                                                      kDeadlineSeconds, store);
+  }
+  if (options.link_ring) {
+    link_ring = std::make_unique<wan::LinkRing>(*transport, mesh.generation);
+    exchange = std::make_unique<outer_optimizer::RingExchange>(*link_ring, rank);
+  } else if (!options.ring) {
     exchange = std::make_unique<outer_optimizer::DirectExchange>(
         *transport, static_cast<std::size_t>(options.window_mib) << 20);
   }
@@ -141,11 +149,12 @@ std::string text_of(const Options& options, Measured measured) {
   auto& seconds = measured.seconds;
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
-  const auto how = options.ring ? std::string("Gloo's ring, fp32")
-                                : fmt::format("{}, {} lanes{}{}{}", options.codec, options.lanes(),
-                                              options.congestion_control.empty() ? "" : ", ",
-                                              options.congestion_control,
-                                              options.servers > 0 ? ", with servers" : "");
+  const auto how =
+      options.ring
+          ? std::string("Gloo's ring, fp32")
+          : fmt::format("{}, {} lanes{}{}{}", options.link_ring ? "ring over links" : options.codec,
+                        options.lanes(), options.congestion_control.empty() ? "" : ", ",
+                        options.congestion_control, options.servers > 0 ? ", with servers" : "");
   return fmt::format(
       "{} sites, {:.1f} MB of fp32 values, {}: a site sends {:.2f} MB ({:.2f} on its sockets) in "
       "{:.3f} s ({:.3f} to {:.3f}), {:.0f} Mbit/s",
@@ -164,7 +173,9 @@ int main(int argc, char** argv) {
   app.add_option("--values", options.values, "of the model")->check(CLI::NonNegativeNumber);
   app.add_option("--repeats", options.repeats)->check(CLI::PositiveNumber);
   app.add_option("--servers", options.servers, "the first sites serve all; 0: everyone a part");
-  app.add_flag("--ring", options.ring, "Gloo's own ring all-reduce instead");
+  auto* const ring = app.add_flag("--ring", options.ring, "Gloo's own ring all-reduce instead");
+  app.add_flag("--link-ring", options.link_ring, "the ring over the links, of runs with keys")
+      ->excludes(ring);
   app.add_option("--uplink", options.uplink, "bits a second that a site may send; else no limit");
   app.add_option("--window", options.window_mib, "MiB of buffers");
   app.add_option("--pause", options.pause_seconds, "before every exchange");

@@ -22,6 +22,7 @@
 #include "trainer/config/json_fields.h"
 #include "trainer/site/emulated_backward.h"
 #include "trainer/strategy/gradient_sums.h"
+#include "wan/transport/gloo/gloo_ring.h"
 #include "wan/transport/gloo/gloo_transport.h"
 
 using namespace farstep;

@@ -6,7 +6,7 @@
 //        [--instructions SET] [--products measure|first|WAY] [--optimizer adamw|muon]
 //        [--steps N] [--update TURNS]
 //
-// MFU counts 6 operations a parameter outside the embedding and token, and causal attention,
+// MFU is printed by both formulas of model_operations.h, with causal and with full attention,
 // against the rate of a square product by the fastest way. The product takes turns with the steps,
 // so both have the same neighbours on the machine; medians. The share of its best turn follows.
 // With --serve it waits: for every line on its input it takes one step and prints the seconds it
@@ -225,8 +225,7 @@ void measure(Training& training, const LlamaConfig& shape, const Options& option
   const double step_seconds = median(times);
   const double rate = product.operations() / median(products);
   const double best_rate = product.operations() / std::ranges::min(products);
-  const double step_rate =
-      step_operations(shape, options.batch * options.length, options.length) / step_seconds;
+  const auto operations = step_operations(shape, options.batch * options.length, options.length);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   fmt::print("{} {} {}: batch {} x {}, {} threads, {} steps\n", options.preset, options.step,
@@ -234,11 +233,15 @@ void measure(Training& training, const LlamaConfig& shape, const Options& option
   fmt::print("step {:.1f} ms (best {:.1f}, worst {:.1f}), {:.0f} tokens/s\n", step_seconds * 1e3,
              std::ranges::min(times) * 1e3, std::ranges::max(times) * 1e3,
              static_cast<double>(options.batch * options.length) / step_seconds);
+  const double percent = 100 / step_seconds;
   fmt::print(
-      "MFU {:.1f} % of {:.2f} TFLOPS that a product reaches in turns with the steps ({:.1f} % of "
-      "{:.2f} at best); peak memory {} MiB\n",
-      100 * step_rate / rate, rate * 1e-12, 100 * step_rate / best_rate, best_rate * 1e-12,
-      usage.ru_maxrss / 1024);
+      "MFU with causal attention {:.1f} %, with full attention {:.1f} %, of {:.2f} TFLOPS that a "
+      "product reaches in turns with the steps ({:.1f} and {:.1f} % of {:.2f} at best); peak "
+      "memory "
+      "{} MiB\n",
+      percent * operations.causal / rate, percent * operations.full / rate, rate * 1e-12,
+      percent * operations.causal / best_rate, percent * operations.full / best_rate,
+      best_rate * 1e-12, usage.ru_maxrss / 1024);
   if (!training.times().empty()) {
     const auto steps = static_cast<double>(times.size());
     print_table(training.times(), steps, total / steps);

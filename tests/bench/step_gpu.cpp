@@ -6,7 +6,7 @@
 //
 // Trains models of two sizes on random tokens: in bf16 with the fused step as a CUDA graph and
 // kernel by kernel, and with autograd; one also in FP8, and with Muon. STEPS (20) steps each after
-// 5 others. MFU counts 6 operations a parameter outside the embedding and token, and causal
+// 5 others. MFU is printed by both formulas of model_operations.h, with causal and with full
 // attention, against the rate that a square bf16 product of 8192 reaches in this very run. Idle is
 // the share of the time in which the GPU is in no step, by its own clock; gaps between the kernels
 // of a step are not seen so. --trace writes every kernel's begin and duration in STEPS (3) steps of
@@ -145,13 +145,14 @@ void measure(const Case& measured, Way way, at::Device gpu, int steps, double pe
   std::size_t free_bytes = 0, all_bytes = 0;
   FARSTEP_CUDA_CHECK(cudaMemGetInfo(&free_bytes, &all_bytes));
   const int64_t tokens = measured.batch * kLength;
-  const double rate = step_operations(measured.shape, tokens, kLength) / seconds;
+  const auto operations = step_operations(measured.shape, tokens, kLength);
+  const double percent = 100 / (seconds * peak);
   fmt::print(
-      "result: {} {:<8} {:3} x {} in {}s: {:6.1f} ms, {:7.0f} tokens/s, MFU {:4.1f} % of {:.0f} "
-      "TFLOPS{}, {:.1f} GB in use\n",
+      "result: {} {:<8} {:3} x {} in {}s: {:6.1f} ms, {:7.0f} tokens/s, MFU with causal attention "
+      "{:4.1f} %, with full attention {:4.1f} %, of {:.0f} TFLOPS{}, {:.1f} GB in use\n",
       measured.name, name_of(way), measured.batch, kLength, measured.micro_batch, seconds * 1e3,
-      static_cast<double>(tokens) / seconds, 100 * rate / peak, peak * 1e-12, idle,
-      static_cast<double>(all_bytes - free_bytes) * 1e-9);
+      static_cast<double>(tokens) / seconds, percent * operations.causal, percent * operations.full,
+      peak * 1e-12, idle, static_cast<double>(all_bytes - free_bytes) * 1e-9);
 }
 
 at::Device open_first_gpu() {

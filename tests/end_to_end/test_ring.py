@@ -1,10 +1,11 @@
-"""Gloo's ring as the exchange: a baseline that trains as the direct exchange does."""
+"""A ring as the exchange: Gloo's own as a baseline, and with keys one over the encrypted links."""
 
 import signal
 import time
 import unittest
+from pathlib import Path
 
-from cluster import Cluster, ClusterTest, by_event, validation_losses, wait_until
+from cluster import Cluster, ClusterTest, by_event, merge, validation_losses, wait_until
 
 RING = {"sync": {"exchange": "ring"}}
 
@@ -14,9 +15,13 @@ class Ring(ClusterTest):
 
     def cluster(self, name: str, num_sites: int, run: dict, sites: dict | None = None) -> Cluster:
         """A run in a folder of its own."""
+        return Cluster(self.new_folder(name), num_sites, run, sites)
+
+    def new_folder(self, name: str) -> Path:
+        """A folder for one run."""
         folder = self.folder / name
         folder.mkdir()
-        return Cluster(folder, num_sites, run, sites)
+        return folder
 
     def test_sites_learn_as_with_the_direct_exchange(self):
         """One hash a round, the direct exchange's losses, and bytes as the kernel counts them."""
@@ -38,6 +43,41 @@ class Ring(ClusterTest):
                 sent = sum(event["wan_bytes_sent"] for event in by_event(ring, site, "round"))
                 self.assertAlmostEqual(sent, payload, delta=0.1 * payload)
 
+    def test_with_keys_it_follows_one_device_over_encrypted_links(self):
+        """With the keys that `init` makes: data parallelism, one theta, and the bytes of each link."""
+        rounds, batches = 20, {"node1": 4, "node2": 4, "node3": 8}
+        common = {"outer": {"rounds": rounds}, "evaluate": {"every_rounds": rounds},
+                  "checkpoint": {"every_rounds": rounds}}
+        # Alone, a site that takes the plain mean of the models trains plainly.
+        alone = self.cluster("alone", 1, merge(common, {"plan": {"base_steps": 1, "base_batch": 16},
+                                                        "strategy": {"kind": "local_sgd"}}))
+        self.assert_success(alone.launch())
+        cluster = Cluster(self.new_folder("keys"), 3, merge(common, {
+            "sites": [{"name": name, "batch": batch} for name, batch in batches.items()],
+            "plan": {"base_steps": 1}, "strategy": {"kind": "ring_all_reduce", "bucket_bytes": 20000}}),
+            secure=True)
+        started = self.start_all(cluster)
+        for name, process in started.items():
+            self.assertEqual(process.wait(timeout=120), 0, cluster.log(name))
+            self.assertIn("sync.exchange ring: with keys", cluster.log(name))
+        hashes = [[event["theta_hash"] for event in by_event(cluster, name, "round")]
+                  for name in cluster.names]
+        self.assertEqual(len(set(hashes[0])), rounds)
+        self.assertEqual(hashes, 3 * [hashes[0]])
+        for number, step in enumerate(by_event(alone, "node1", "step")):
+            loss = sum(batch * by_event(cluster, name, "step")[number]["loss"]
+                       for name, batch in batches.items()) / 16
+            self.assertAlmostEqual(loss, step["loss"], delta=1e-5)
+        # A link to each peer; only the next site gets values, as each byte of the gradient goes round.
+        parameters = by_event(cluster, "node1", "run")[0]["parameters"]
+        payload = rounds * 2 * 2 / 3 * 4 * parameters
+        for place, name in enumerate(cluster.names):
+            after = cluster.names[(place + 1) % 3]
+            sent = {peer: sum(link["bytes_sent"] for link in by_event(cluster, name, "link")
+                              if link["peer"] == peer) for peer in cluster.names}
+            self.assertAlmostEqual(sent.pop(after), payload, delta=0.01 * payload)
+            self.assertLess(sum(sent.values()), 0.01 * payload)
+
     def test_a_lost_site_ends_the_others(self):
         """Killed, its connections break; frozen, the control plane misses it: within seconds."""
         run = RING | {"outer": {"rounds": 1000}, "plan": {"base_steps": 20, "base_batch": 1}}
@@ -55,9 +95,9 @@ class Ring(ClusterTest):
             started["node2"].wait(timeout=10)
 
     def test_emulated_links_are_refused(self):
-        """A ring's connections cannot be slowed down: the site says so before it trains."""
+        """The connections of Gloo's ring cannot be slowed down: the site says so before it trains."""
         links = {"network": {"emulate": {"delay_seconds": 0.01}}}
-        cluster = self.cluster("emulated", 2, RING, {0: links, 1: links})
+        cluster = Cluster(self.folder, 2, RING, {0: links, 1: links}, secure=False)
         result = cluster.launch()
         self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
         self.assertIn("network.emulate", result.stdout + result.stderr)

@@ -10,6 +10,7 @@ from stand_in import SOURCE, StandIns
 
 NVIDIA_SMI = """
 case "$*" in
+  -L) for gpu in {gpus}; do echo "GPU $gpu: {name}"; done ;;
   *name*) echo {name} ;;
   *compute_cap*) echo {capability} ;;
   *driver_version*) echo 580.65.06 ;;
@@ -48,9 +49,9 @@ class GpuCheck(unittest.TestCase):
             self.programs.put(name, PASSES)
         self.programs.put("some_bench", "echo 'result: 1 | 2 GB/s'; echo other")
 
-    def be_on(self, name: str, capability: str):
-        """The GPU of the host."""
-        self.host.put("nvidia-smi", NVIDIA_SMI.format(name=name, capability=capability))
+    def be_on(self, name: str, capability: str, gpus: str = "0"):
+        """The GPUs of the host."""
+        self.host.put("nvidia-smi", NVIDIA_SMI.format(name=name, capability=capability, gpus=gpus))
 
     def check(self, *options: str, code: int = 0, **environment: str) -> str:
         """Runs it; returns what it printed."""
@@ -132,6 +133,25 @@ class GpuCheck(unittest.TestCase):
             "one_test", "echo 'SKIPPED: no usable GPU'\n" + NO_FP8.format(capability="8.6"))
         self.check("--part", "tests", code=1)
         self.assertEqual(self.table()[0][1], "FAILED: SKIPPED: no usable GPU")
+
+    def test_what_needs_two_gpus_is_not_called_passed_on_one(self):
+        """NCCL's sum of one GPU would be its own gradient; with two GPUs no skip is taken."""
+        few = "echo 'SKIPPED: fewer than two NVIDIA GPUs'\n"
+        self.programs.put("one_test", few + PASSES)
+        said = self.check("--part", "tests")
+        self.assertIn("\n0 failed, ", said)
+        self.assertEqual([verdict for _, verdict in self.table()], [
+            "NOT TESTED: needs two GPUs, and this machine has one; what one GPU can show passed", "passed"])
+        self.be_on("Card 9000", "9.0", gpus="0 1")
+        self.check("--part", "tests", code=1)
+        self.assertEqual(self.table()[0][1], "FAILED: SKIPPED: fewer than two NVIDIA GPUs")
+        self.be_on("Card 9000", "9.0")
+        self.programs.put("one_test", few + NO_FP8.format(capability="8.6") + "\n" + PASSES)
+        self.check("--part", "tests", code=1)
+        self.assertEqual(self.table()[0][1], "FAILED: FP8 was skipped on a GPU that has it")
+        self.programs.put("one_test", few + "exit 1")
+        self.check("--part", "tests", code=1)
+        self.assertEqual(self.table()[0][1], "FAILED: exit code 1")
 
     def test_a_program_that_hangs_hides_nothing(self):
         """What it printed is kept, and the others run."""

@@ -98,27 +98,26 @@ void Links::make_exchange(outer_optimizer::ExchangeKind kind) {
   exchange_ = farstep::make_exchange(
       kind,
       {.links = *transport_, .mesh = mesh_, .stall_seconds = stall_seconds_, .store = member_});
-  over_links_ = traits_of(kind).over_links;
   abort_when_a_peer_is_lost();
 }
 
 LinkUse Links::uplink() const {
   LinkUse use{.state = transport_->uplink(),
               .bits_per_second = meters_->uplink().bits_per_second()};
-  if (over_links_) return use;
-  const auto bytes = exchange_->own_bytes();
-  use.state.sent_bytes += bytes.sent;
-  use.state.received_bytes += bytes.received;
-  use.state.socket_sent_bytes += bytes.sent;
-  use.state.socket_received_bytes += bytes.received;
-  use.state.retransmitted_bytes += bytes.retransmitted;
+  const auto bytes = exchange_ ? exchange_->own_bytes() : std::nullopt;
+  if (!bytes) return use;
+  use.state.sent_bytes += bytes->sent;
+  use.state.received_bytes += bytes->received;
+  use.state.socket_sent_bytes += bytes->sent;
+  use.state.socket_received_bytes += bytes->received;
+  use.state.retransmitted_bytes += bytes->retransmitted;
   return use;
 }
 
 std::vector<LinkUse> Links::links() const {
   std::vector<LinkUse> uses;
-  // A ring's bytes are the kernel's count for all peers together.
-  if (!over_links_) return uses;
+  // Of connections besides the links the kernel's count is for all peers together.
+  if (exchange_ && exchange_->own_bytes()) return uses;
   for (int peer = 0; peer < transport_->size(); ++peer) {
     if (peer == transport_->rank()) {
       uses.emplace_back();

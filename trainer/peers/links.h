@@ -71,7 +71,6 @@ class Links {
   std::unique_ptr<wan::Transport> transport_;
   std::unique_ptr<wan::LinkMeters> meters_;
   std::unique_ptr<ConnectedExchange> exchange_;
-  bool over_links_ = true;  // exchange_'s bytes are the links'
 };
 
 }  // namespace farstep

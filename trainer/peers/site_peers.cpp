@@ -8,6 +8,7 @@
 
 #include "trainer/base/error.h"
 #include "trainer/peers/agreed_compute.h"
+#include "trainer/peers/connected_exchange.h"
 #include "trainer/peers/known_sites.h"
 #include "wan/link/lanes.h"
 
@@ -31,14 +32,7 @@ std::vector<std::string> names_of(const std::vector<wan::FirstSite>& sites) {
 
 void require_links_fit(const RunConfig& run, const SiteConfig& site) {
   const auto exchange = run.sync.exchange;
-  if (traits_of(exchange).over_links) return;
-  if (!site.network.keys.empty()) {
-    throw ConfigError(fmt::format(
-        "network.keys: the run's sync.exchange, {}, makes connections of its own, which are not "
-        "encrypted: use direct or parameter_server",
-        name_of(exchange)));
-  }
-  if (!site.network.emulate) return;
+  if (uses_links(exchange, !site.network.keys.empty()) || !site.network.emulate) return;
   throw ConfigError(
       fmt::format("network.emulate: cannot slow down the connections that the run's "
                   "sync.exchange, {}, makes for itself; remove it, and try that exchange on the "
@@ -142,7 +136,7 @@ SitePeers::~SitePeers() {
 
 int SitePeers::lanes(std::size_t members) const {
   // Otherwise the links only detect lost peers.
-  if (!traits_of(run_.sync.exchange).over_links) return 1;
+  if (!uses_links(run_.sync.exchange, secure_port_ != nullptr)) return 1;
   if (run_.sync.lanes) return static_cast<int>(*run_.sync.lanes);
   const auto planned = planned_lanes(run_, welcome_);
   return static_cast<int>(planned.value_or(wan::lanes_for(static_cast<int64_t>(members))));
@@ -162,6 +156,11 @@ std::unique_ptr<Links> SitePeers::connect(const View& view, double stall_seconds
 }
 
 void SitePeers::open_exchanges() {
+  const auto exchange = run_.sync.exchange;
+  if (secure_port_ && !traits_of(exchange).over_links) {
+    spdlog::info("sync.exchange {}: with keys it goes over the encrypted links of the sites",
+                 name_of(exchange));
+  }
   auto stage = is_newcomer() ? wan::LinkStage::kJoin : wan::LinkStage::kStart;
   links_ = std::make_unique<RenewedLinks>([this, stage](const View& view) mutable {
     const auto& deadlines = run_.deadlines;

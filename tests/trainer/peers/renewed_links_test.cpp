@@ -20,7 +20,9 @@ using Texts = std::vector<std::string>;
 class ThreeSites {
  public:
   // `stages`: where each site stands when it makes its first links.
-  explicit ThreeSites(const std::array<wan::LinkStage, 3>& stages)
+  explicit ThreeSites(
+      const std::array<wan::LinkStage, 3>& stages,
+      outer_optimizer::ExchangeKind exchange = outer_optimizer::ExchangeKind::kDirect)
       : party_(3, wan::patient_deadlines(), 1) {
     wan::make_key_folder(folder_ / "keys", "mine");
     wan::add_site_keys(folder_ / "keys", {"s0", "s1", "s2"}, 30);
@@ -29,12 +31,12 @@ class ThreeSites {
           wan::site_key_folder(folder_ / "keys", wan::name_of_site(site)),
           wan::SocketAddress("127.0.0.1", 0),
           site == 0 ? std::optional<std::string>("127.0.0.1") : std::nullopt, party_.clock));
-      links_.push_back(std::make_unique<RenewedLinks>([this, site,
+      links_.push_back(std::make_unique<RenewedLinks>([this, site, exchange,
                                                        stage = stages[site]](const View& view) {
         const LinkOptions options{
             .stage = stage, .network = {}, .secure_port = ports_[site].get(), .connect_seconds = 2};
         auto links = std::make_unique<Links>(view, options, *party_.members[site], party_.clock);
-        links->make_exchange(outer_optimizer::ExchangeKind::kDirect);
+        links->make_exchange(exchange);
         return links;
       }));
     }
@@ -43,8 +45,7 @@ class ThreeSites {
   // What becomes of the first `n` sites, in their order, in a view with them.
   Texts outcomes(int64_t generation, int n) {
     return wan::run_ranks(n, [&](int site) -> std::string {
-      View view{.generation = generation, .members = {}, .self = static_cast<std::size_t>(site)};
-      for (int i = 0; i < n; ++i) view.members.push_back(wan::name_of_site(i));
+      const auto view = view_of(generation, n, site);
       try {
         links_[site]->among(view);
         return heard_from_others(view, links_[site]->connections(view));
@@ -56,7 +57,29 @@ class ThreeSites {
     });
   }
 
+  // The sum that each of the first `n` sites gets, of as many values as its number; and how many
+  // links have the bytes.
+  std::vector<std::pair<float, int64_t>> sums(int64_t generation, int n) {
+    return wan::run_ranks(n, [&](int site) {
+      const auto view = view_of(generation, n, site);
+      auto& exchange = links_[site]->among(view);
+      std::vector<float> values(1000, static_cast<float>(site + 1));
+      exchange.average({.coefficients = std::vector<double>(static_cast<std::size_t>(n), 1.0)},
+                       values);
+      const auto uses = links_[site]->links(view);
+      return std::pair(values.back(), std::ranges::count_if(uses, [](const auto& use) {
+                         return use.state.sent_bytes > 0;
+                       }));
+    });
+  }
+
  private:
+  static View view_of(int64_t generation, int n, int site) {
+    View view{.generation = generation, .members = {}, .self = static_cast<std::size_t>(site)};
+    for (int i = 0; i < n; ++i) view.members.push_back(wan::name_of_site(i));
+    return view;
+  }
+
   static std::string heard_from_others(const View& view, wan::Transport& transport) {
     const std::array own{static_cast<std::byte>(view.self + 1)};
     std::vector<std::byte> heard(view.size());
@@ -105,6 +128,12 @@ TEST_CASE("a newcomer that one member cannot reach ends alone, and the members g
 TEST_CASE("two members that lose each other are lost peers to each other, and to nobody else") {
   ThreeSites sites({wan::LinkStage::kRun, wan::LinkStage::kRun, wan::LinkStage::kRun});
   CHECK(sites.outcomes(1, 3) == Texts{"lost ", "lost s2", "lost s1"});
+}
+
+TEST_CASE("with keys a ring adds up over the links, whose bytes are counted a peer") {
+  ThreeSites sites({wan::LinkStage::kStart, wan::LinkStage::kStart, wan::LinkStage::kStart},
+                   outer_optimizer::ExchangeKind::kRing);
+  CHECK(sites.sums(1, 2) == std::vector<std::pair<float, int64_t>>(2, {3.0F, 1}));
 }
 
 }  // namespace

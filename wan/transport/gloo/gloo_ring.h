@@ -12,6 +12,7 @@
 
 #include "trainer/base/error.h"
 #include "wan/sockets/process_sockets.h"
+#include "wan/transport/all_reduce.h"
 #include "wan/transport/mesh.h"
 #include "wan/transport/store.h"
 
@@ -22,17 +23,15 @@ class Context;
 
 namespace farstep::wan {
 
-class GlooRing {
+class GlooRing : public AllReduce {
  public:
   // Connects to every peer as GlooTransport does, once in a generation. The keys in `store` contain
   // the mesh's generation. The system chooses the ports; mesh.lanes is ignored. An operation fails
   // when no byte moves for `stall_seconds`. Throws PeerError.
   GlooRing(const MeshOptions& mesh, double stall_seconds, Store& store);
-  ~GlooRing();
+  ~GlooRing() override;
 
-  // Replaces the values by the sum over all sites, with the same bits at each. Throws PeerError;
-  // the ring cannot be used afterwards.
-  void all_reduce(std::span<float> values);
+  void all_reduce(std::span<float> values) override;
 
   // Ends all_reduce() with PeerError(site, reason). Only the first call has an effect.
   void abort(const std::string& site, const std::string& reason);
