@@ -19,7 +19,7 @@ esac
 PASSES = "echo 'All tests passed (12 assertions in 3 test cases)'"
 NO_FP8 = """echo 'SKIPPED: inner.compute: fp8 needs a GPU of compute capability 8.9 or more (Ada, \
 Hopper), and this one has {capability}; set it to bf16'
-""" + PASSES
+""" + PASSES + "; exit 77"  # as programs end of which a test was skipped
 PYTHON = """
 [ "$1" = -c ] || echo "result: peer: $* | ${LD_LIBRARY_PATH-unset}"
 """
@@ -137,7 +137,7 @@ class GpuCheck(unittest.TestCase):
     def test_what_needs_two_gpus_is_not_called_passed_on_one(self):
         """NCCL's sum of one GPU would be its own gradient; with two GPUs no skip is taken."""
         few = "echo 'SKIPPED: fewer than two NVIDIA GPUs'\n"
-        self.programs.put("one_test", few + PASSES)
+        self.programs.put("one_test", few + PASSES + "; exit 77")
         said = self.check("--part", "tests")
         self.assertIn("\n0 failed, ", said)
         self.assertEqual([verdict for _, verdict in self.table()], [
@@ -146,7 +146,7 @@ class GpuCheck(unittest.TestCase):
         self.check("--part", "tests", code=1)
         self.assertEqual(self.table()[0][1], "FAILED: SKIPPED: fewer than two NVIDIA GPUs")
         self.be_on("Card 9000", "9.0")
-        self.programs.put("one_test", few + NO_FP8.format(capability="8.6") + "\n" + PASSES)
+        self.programs.put("one_test", few + NO_FP8.format(capability="8.6"))
         self.check("--part", "tests", code=1)
         self.assertEqual(self.table()[0][1], "FAILED: FP8 was skipped on a GPU that has it")
         self.programs.put("one_test", few + "exit 1")
