@@ -5,7 +5,7 @@
 
 docs/results.md explains the form. The commit is in the history and the command's program in the tree. A
 paragraph that begins so has the form on every page of docs/, also where no table follows. Each page of
-docs/results/ has at most 300 lines. Pages that scripts/experiments/ makes may have tables without a source.
+docs/results/ has at most 300 lines. A page that scripts/experiments/ makes may have no source at all.
 
 Prints every fault as FILE:LINE and exits 1 if there is one. Usage: check_results.py [PAGE...]
 """
@@ -112,13 +112,15 @@ def faults_of_page(page: Path, text: str, is_strict: bool) -> list[str]:
 
 
 def is_experiment(page: Path) -> bool:
+    """Whether a script of that name makes it."""
     return Path("scripts/experiments", page.stem + ".py").exists()
 
 
 def faults_of_file(page: Path) -> list[str]:
     text = page.read_text(encoding="utf-8")
     is_result = page.is_relative_to(PAGES)
-    faults = faults_of_page(page, text, is_result and not is_experiment(page))
+    names_sources = any(BEGIN.match(paragraph) for _, paragraph in paragraphs(text))
+    faults = faults_of_page(page, text, is_result and (names_sources or not is_experiment(page)))
     if is_result and text.count("\n") > MOST_LINES:
         faults.append(f"{page}:{MOST_LINES}: has {text.count(chr(10))} lines, at most {MOST_LINES} may be")
     return faults

@@ -50,7 +50,7 @@ class CheckResults(unittest.TestCase):
         self.assertIn("00000000 is not in the history", self.faults(form(commit="commit 00000000") + TABLE))
 
     def test_all_pages_of_results_are_read(self):
-        """Those of experiments have no strict form."""
+        """Those of experiments too."""
         listed = subprocess.run(["git", "ls-files", "docs/results/*.md"], check=True, capture_output=True, text=True)
         pages = [Path(name) for name in listed.stdout.split()]
         strict = [page for page in pages if not check_results.is_experiment(page)]
