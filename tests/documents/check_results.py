@@ -89,10 +89,10 @@ def faults_of_source(text: str) -> list[str]:
 
 
 def paragraphs(text: str) -> list[tuple[int, str]]:
-    """The number of the first line and the lines of each, joined by spaces; without blocks of code."""
+    """The number of the first line and the lines of each, joined by spaces, a table as one; no blocks of code."""
     text = re.sub(r"^ *```.*?^ *```$", lambda code: "\n" * code[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
     return [(text.count("\n", 0, found.start()) + 1, " ".join(found[0].split()))
-            for found in re.finditer(r"^\S.*(?:\n.*\S.*)*", text, re.MULTILINE)]
+            for found in re.finditer(r"^\|.*(?:\n\|.*)*|^[^|\s].*(?:\n(?!\|).*\S.*)*", text, re.MULTILINE)]
 
 
 def faults_of_page(page: Path, text: str, is_strict: bool) -> list[str]:

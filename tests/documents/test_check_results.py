@@ -34,7 +34,8 @@ class CheckResults(unittest.TestCase):
 
     def test_faults_are_found(self):
         """Of each kind, with the line."""
-        for text, fault in (("A text.", "a.md:3: no paragraph"), (check_results.SAME_RUN, "a.md:1: no table above"),
+        for text, fault in (("A text.", "a.md:3: no paragraph"), ("A text.\n| a |", "a.md:2: no paragraph"),
+                            (check_results.SAME_RUN, "a.md:1: no table above"),
                             ("Measured: here", "the fields are"), (form(machine="-"), "no machine"),
                             (form(date="2026-13-01"), "is no date"), (form(commit="commit abc"), "names no commit"),
                             (form(how="`tests/bench/no_such.py`"), "no program tests/bench/no_such.py"),
