@@ -38,7 +38,8 @@ def history() -> tuple[str, ...]:
     """All commits up to this one; empty without a full clone."""
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], capture_output=True, text=True, check=False).stdout.strip()
-    return () if git("rev-parse", "--is-shallow-repository") != "false" else tuple(git("rev-list", "HEAD").split())
+    is_full = git("rev-parse", "--is-shallow-repository") == "false"
+    return tuple(git("rev-list", "HEAD").split()) if is_full else ()
 
 
 @cache
@@ -82,15 +83,17 @@ def faults_of_source(text: str) -> list[str]:
     if has_commands:
         faults += filter(None, map(fault_of_command, re.findall(r"`([^`]+)`", ways.pop(0))))
     if len(ways) > 1 or any(not UNREPEATABLE.fullmatch(way) for way in ways):
-        faults.append("a command stands in backquotes, or 'cannot be repeated: REASON', or both in this order")
+        faults.append("there is a command in backquotes, or 'cannot be repeated: REASON', or both")
     if commit.startswith("joined") and not ways:
         faults.append("what was measured at a commit that is not in the history cannot be repeated")
     return faults
 
 
 def paragraphs(text: str) -> list[tuple[int, str]]:
-    """The number of the first line and the lines of each, joined by spaces, a table as one; no blocks of code."""
-    text = re.sub(r"^ *```.*?^ *```$", lambda code: "\n" * code[0].count("\n"), text, flags=re.MULTILINE | re.DOTALL)
+    """Of each, also of each table: the number of its first line, and its lines joined by spaces. Blocks of
+    code are left out."""
+    text = re.sub(r"^ *```.*?^ *```$", lambda code: "\n" * code[0].count("\n"), text,
+                  flags=re.MULTILINE | re.DOTALL)
     return [(text.count("\n", 0, found.start()) + 1, " ".join(found[0].split()))
             for found in re.finditer(r"^\|.*(?:\n\|.*)*|^[^|\s].*(?:\n(?!\|).*\S.*)*", text, re.MULTILINE)]
 

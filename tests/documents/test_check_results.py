@@ -1,10 +1,10 @@
 """check_results.py finds each fault that it is for, and none in what has the form."""
 
-import subprocess
 import unittest
 from pathlib import Path
 
 import check_results
+from check_links import tracked
 
 TABLE = "\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
 PAGE = Path("docs", "results", "a.md")
@@ -23,7 +23,8 @@ class CheckResults(unittest.TestCase):
 
     def test_what_has_the_form_has_no_fault(self):
         """Also wrapped, with two commits, and where it cannot be repeated."""
-        for text in (form(), form().replace(" · ", " ·\n"), form(how="`scripts/test.sh`, `farstep report --json`"),
+        for text in (form(), form().replace(" · ", " ·\n"),
+                     form(how="`scripts/test.sh`, `farstep report --json`"),
                      form(date="2026-11-21 to 2026-11-22"), form(commit="commits 84950dd4, 6cf88cb6"),
                      form(how="`A=b chrt -r 1 build/release/step` · cannot be repeated: no file"),
                      form(how="cannot be repeated: no file"), form().replace("Measured", "Simulated"),
@@ -37,10 +38,10 @@ class CheckResults(unittest.TestCase):
         for text, fault in (("A text.", "a.md:3: no paragraph"), ("A text.\n| a |", "a.md:2: no paragraph"),
                             (check_results.SAME_RUN, "a.md:1: no table above"),
                             ("Measured: here", "the fields are"), (form(machine="-"), "no machine"),
-                            (form(date="2026-13-01"), "is no date"), (form(commit="commit abc"), "names no commit"),
+                            (form(date="2026-13-01"), "is no date"), (form(commit="commit abc"), "names no"),
                             (form(how="`tests/bench/no_such.py`"), "no program tests/bench/no_such.py"),
                             (form(how="`build/release/no_such`"), "no program build/release/no_such"),
-                            (form(how="`python3`"), "has no program"), (form(how="by hand"), "stands in backquotes"),
+                            (form(how="`python3`"), "has no program"), (form(how="by hand"), "in backquotes"),
                             (form(commit="joined into commit 84950dd4"), "cannot be repeated")):
             self.assertIn(fault, self.faults(text + TABLE))
 
@@ -52,8 +53,7 @@ class CheckResults(unittest.TestCase):
 
     def test_all_pages_of_results_are_read(self):
         """Those of experiments too."""
-        listed = subprocess.run(["git", "ls-files", "docs/results/*.md"], check=True, capture_output=True, text=True)
-        pages = [Path(name) for name in listed.stdout.split()]
+        pages = tracked("docs/results/*.md")
         strict = [page for page in pages if not check_results.is_experiment(page)]
         self.assertGreater(len(strict), 15)
         self.assertEqual(len(pages) - len(strict), 7)
