@@ -3,7 +3,7 @@
 # it, and the tests again under compute-sanitizer where that is installed. It stands in the folder
 # that bundle.sh makes, beside the programs; in the tree it takes those of build/release.
 # A call ends within ten minutes; --part, which may be given several times, runs less. What a program
-# prints is kept in the folder of results as it comes. A table in Markdown, for docs/results.md, closes
+# prints is kept in the folder of results as it comes. A table in Markdown, for docs/results/gpu.md, closes
 # the output: it has all that this build ran on this GPU, in earlier calls too.
 # Exit codes: 0 all passed, 1 some did not, 2 bad arguments or no LibTorch, 77 no GPU.
 # Usage: gpu_check.sh [--part tests|benchmarks|peer|sanitizer] [--results FOLDER]

@@ -19,7 +19,7 @@ namespace {
 
 // A step time that differs by less is noise and counts by half. That reduces the variance of
 // independent noise to a third. A larger difference counts in full, so a site that slows down is
-// balanced one round later. After a drop to half 0.38 % was waiting (docs/results.md, The planner).
+// balanced one round later. After a drop to half 0.38 % was waiting (docs/results/planning.md).
 // With a larger kNoise a small change of speed takes several rounds to be believed. With a smaller
 // one the plan follows noise.
 constexpr double kNoise = 0.05;
@@ -43,7 +43,7 @@ constexpr double kLinkNoise = 0.2;
 constexpr double kRttNoiseSeconds = 0.002;
 // Steps that measure unknown sites. The first is left out, since a device makes its allocations in
 // it. One of the others may be a hiccup. Fast sites wait for as many steps of the slowest, once in
-// a run: 3.3 % of the first round of the quickstart (docs/results.md, Quickstart).
+// a run: 3.3 % of the first round of the quickstart (docs/results/quickstart.md).
 constexpr int64_t kMeasuringSteps = 4;
 // Share of the sites' time that a change of the work must save. Noise of the step times moves the
 // best plan by a step here and there. With 0 it would change in every round; a larger value keeps

@@ -17,11 +17,11 @@ namespace farstep::heterogeneity {
 namespace {
 
 // The codecs to choose from, and the loss of each in nats, to rank syncs by. int4 with error
-// feedback costs 0.0002 at 92 local steps, -0.0007 to +0.0015 by seed, and 0.0012 with Muon at 50
-// (docs/results.md, Codecs; Muon at sites that sync rarely). It counts as 0.001. int8 is closer to
+// feedback costs 0.0002 at 92 local steps, -0.0007 to +0.0015 by seed (docs/results/codecs.md), and
+// 0.0005 to 0.0016 at 50 and 100 (docs/results/few_bits.md). It counts as 0.001. int8 is closer to
 // fp32 than a seed's spread and only needs a rank. int2 costs -0.006 to +0.014 without error
-// feedback at 50 and 100 local steps (docs/results.md, Error feedback), and counts as 0.015.
-// Others are not chosen: fp16 and bf16 take more bytes than int8, and top_k cost 0.1 and more.
+// feedback at 50 and 100 local steps (docs/results/few_bits.md), and counts as 0.015. Others are
+// not chosen: fp16 and bf16 take more bytes than int8, and top_k cost 0.1 and more.
 struct PlannedCodec {
   outer_optimizer::CodecKind kind;
   double loss;
@@ -57,10 +57,10 @@ double loss_of(outer_optimizer::CodecKind codec) {
 }
 
 // The time of delta, residuals, hashes and outer step, which are passes over the values. At 215M
-// values a sync took 1.05 s more than its exchange (docs/results.md, 150M parameters at two sites).
+// values a sync took 1.05 s more than its exchange (docs/results/saving.md).
 constexpr double kWorkSecondsPerValue = 5e-9;
 // Without a margin, 12 steps of delay left up to 0.45 s exposed. With a fifth, 23 steps left 0.00 s
-// (docs/results.md, Training behind the sync).
+// (docs/results/wan_exchange.md).
 constexpr double kMargin = 1.2;  // a delay that surely hides a sync lasts so many times as long
 constexpr double kMbit = 1e6;
 

@@ -15,7 +15,7 @@ namespace farstep::heterogeneity {
 namespace {
 
 // A larger batch must raise the tokens a second by this factor. Predictions of profiled batches are
-// off by -2.4 to +5.4 % (docs/results.md, Profiles), so smaller gains are within their errors.
+// off by -2.4 to +5.4 % (docs/results/planning.md), so smaller gains are within their errors.
 constexpr double kWorthwhileGain = 1.02;
 // Times that differ by less count as equal.
 constexpr double kTimeRounding = 1e-9;

@@ -13,7 +13,7 @@ namespace {
 // Tolerance for the rounding of divisions, in steps and in shares of idle time.
 constexpr double kRounding = 1e-9;
 // Each candidate costs a pass over all sites. With 64 of them, a plan for 1,000 sites takes 2 to 3
-// ms (docs/results.md, The planner).
+// ms (docs/results/planning.md).
 constexpr std::size_t kMostCandidates = 64;
 // 16 steps are the whole kRoundTolerance of a site that takes up to 320 steps. With more steps a
 // round loses little by rounding wherever it ends.

@@ -26,7 +26,7 @@ namespace {
 constexpr int kSteps = 3;  // later steps of a shape allocate nothing new
 // A prediction this far above the limit is taken as certain: the machine could run out of memory.
 // Memory does not grow evenly with the micro-batch (208 sequences took 274 MiB, 224 took 209;
-// docs/results.md, Profiles), so predictions nearby are tried.
+// docs/results/planning.md), so predictions nearby are tried.
 constexpr double kHopelessExcess = 1.05;
 constexpr double kMebibyte = 1 << 20;
 

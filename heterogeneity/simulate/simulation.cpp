@@ -1,6 +1,6 @@
 // Discrete events without an event queue: sites only meet at syncs. So each site is advanced alone
-// from one sync to the next. A round of a thousand sites takes 12 to 20 ms (docs/results.md, The
-// planner).
+// from one sync to the next. A round of a thousand sites takes 12 to 20 ms
+// (docs/results/planning.md).
 #include "heterogeneity/simulate/simulation.h"
 
 #include <algorithm>

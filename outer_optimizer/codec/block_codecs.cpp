@@ -23,7 +23,7 @@ void encode_blocks(const float* values, std::byte* bytes, int64_t n, int64_t blo
 
 // AVX-512's loops store 64 bytes at a time, and the rest of a block byte by byte. So blocks whose
 // codes are not multiples of 64 bytes use AVX2. int4 in blocks of 32 reaches 2.0 GB/s by AVX-512,
-// and 5.0 by AVX2 (docs/results.md, Codecs).
+// and 5.0 by AVX2 (docs/results/codecs.md).
 template <typename Format>
 InstructionSet encoding_set(int64_t block) {
   const bool fits = code_bytes<Format>(block) % 64 == 0;

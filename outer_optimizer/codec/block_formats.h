@@ -97,7 +97,7 @@ struct Int8Format : EqualSteps<8, 4> {
 
 struct Int4Format : EqualSteps<4, 2> {
   static constexpr std::string_view kName = "int4";
-  static constexpr int64_t kDefaultBlock = 160;  // larger blocks cost loss (docs/results.md)
+  static constexpr int64_t kDefaultBlock = 160;  // larger blocks cost loss (docs/results/codecs.md)
   using EqualSteps::EqualSteps;
 };
 

@@ -26,7 +26,7 @@ struct CodecConfig {
 
   // Whether what the codec leaves out of a delta is added to the next one. By default not with
   // int2 and top_k: local steps learn again what was left out, so adding it counts it twice
-  // (docs/results.md, Error feedback).
+  // (docs/results/few_bits.md).
   bool feeds_back() const {
     return error_feedback.value_or(kind != CodecKind::kInt2 && kind != CodecKind::kTopK);
   }

@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kChunkBytes = 128 << 10;
 
 // Of the pipeline of one server, at most. Larger ones were slower: with 64 MiB an exchange by layer
-// took 38 s instead of 34 (docs/results.md, strategies that take every step together).
+// took 38 s instead of 34 (docs/results/every_step_together.md).
 constexpr std::size_t kServerWindowBytes = 16 << 20;
 
 // The chunks of one part of the values.

@@ -24,7 +24,7 @@ function(farstep_library name)
   if(ARG_COLD)
     set(headers cold)
     # Compiles in two thirds of the time of -O3. The linker may take an inline function that others
-    # share from here: docs/results.md has what that costs.
+    # share from here: docs/results/building.md has what that costs.
     target_compile_options(farstep_${name}
       PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
   endif()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the documents: every link leads to a file and a heading of it, every path below docs/ to a
-file, every document is in the index or in that of its folder, and README and images stay small.
+file, every document is in the index or in that of its folder (of docs/results/ that is docs/results.md), and
+README and images stay small.
 
 Prints every fault as FILE:LINE and exits 1 if there is one.
 """
@@ -14,7 +15,7 @@ from pathlib import Path
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
 MENTION = re.compile(r"(?<![\w/.-])docs/[\w./-]*\w")  # in comments, messages and other documents
 ANCHOR = re.compile(r"\]\(([^)#\s]*)#([^)\s]+)\)")
-INDEX, README = Path("docs/README.md"), Path("README.md")
+INDEX, README, RESULTS = Path("docs/README.md"), Path("README.md"), Path("docs/results.md")
 IMAGE_BYTES = 150_000
 README_LINES, README_COLUMNS = 120, 120  # of what a reader sees
 
@@ -69,7 +70,7 @@ def main() -> int:
     faults = [fault for file in tracked() for fault in faults_of_lines(file)]
     faults += [fault for page in tracked("*.md") for fault in faults_of_anchors(page)]
     indexed = links_of(INDEX)
-    for index in indexed & set(tracked("docs/*/README.md")):
+    for index in indexed & {RESULTS, *tracked("docs/*/README.md")}:
         indexed |= links_of(index)
     faults += [f"{page}:1: no index links to it" for page in tracked("docs/*.md")
                if page != INDEX and page not in indexed]

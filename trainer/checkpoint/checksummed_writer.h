@@ -2,7 +2,7 @@
 //
 // A checkpoint of gigabytes is not read again soon. In the page cache it would push out the
 // training data, and copying it there may cost more than the disk: on a virtual machine, saving
-// took three times as long (docs/results.md, A stop in a long step).
+// took three times as long (docs/results/saving.md).
 #pragma once
 
 #include <cstddef>

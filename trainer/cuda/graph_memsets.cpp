@@ -1,6 +1,6 @@
 // cuBLAS and cuDNN clear a counter of 4 bytes before most of their kernels: 128 times in a step of
 // the 150M model. In a graph an H100 stands still for 7 us around such a memset, and for 1 us
-// around a kernel (docs/results.md, The step on a GPU).
+// around a kernel (docs/results/gpu.md).
 #include "trainer/cuda/graph_memsets.h"
 
 #include <vector>

@@ -12,8 +12,8 @@ namespace farstep {
 namespace {
 
 // The round's first step of so many measures the gradient's noise, which costs a pass over the
-// gradient: in each step that would be up to 1 % of a small model's time (docs/results.md, The
-// gradient noise scale). By number, so that a resumed round measures the same steps.
+// gradient: in each step that would be up to 1 % of a small model's time
+// (docs/results/noise_scale.md). By number, so that a resumed round measures the same steps.
 constexpr int64_t kStepsOfAMeasurement = 4;
 
 }  // namespace

@@ -175,7 +175,7 @@ void LowCommunication::send(const heterogeneity::RoundTiming& so_far) {
     }
   }
   // The worker computes the delta. On the training thread, deltas, residuals and hashes took 2.1 s
-  // of a round at 215M values (docs/results.md, Training behind the sync).
+  // of a round at 215M values (docs/results/wan_exchange.md).
   const auto take_delta = [=, this, theta = &theta(),
                            is_pulled = is_taken](std::span<float> delta) mutable {
     if (is_delayed && !is_pulled) {

@@ -18,7 +18,7 @@ constexpr int64_t kLeastSteps = 4;
 // In an exchange with servers, half of the steps are begun ahead if the round trip is this long. On
 // a shorter one fewer are, in proportion. With servers at 1 ms, 2 took 15.2 s, 4 16.5 s and half
 // 16.7 s. Without servers at 80 ms, two sites that lost packets took 6.9 s with 16, and 4.9 s with
-// half (docs/results.md, strategies that take every step together). No measurement chose 50 ms.
+// half (docs/results/every_step_together.md). No measurement chose 50 ms.
 constexpr double kLongRttSeconds = 0.05;
 constexpr int64_t kLeastAhead = 2;
 

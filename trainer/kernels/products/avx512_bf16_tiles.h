@@ -19,7 +19,8 @@ namespace farstep {
 constexpr int64_t kGroupRows = 8, kGroups = kPanelSize / kGroupRows;
 
 // Both panels of a long product come from the second-level cache, 40 cache lines a unit for each
-// group of rows. They are fetched this many units ahead; 1 and 4 were slower (docs/results.md).
+// group of rows. They are fetched this many units ahead; 1 and 4 were slower
+// (docs/results/products.md).
 constexpr int64_t kUnitsAhead = 2;
 
 // Computes 8 rows of a product from `units`, or adds to them if not `begins`; calls meanwhile(unit)

@@ -113,7 +113,7 @@ void store(PanelResult& result, int64_t end) {
 //
 // Two hardware threads share what a core starts in a cycle. If the other one is busy, perhaps with
 // another tenant's work, each instruction beside the multiplications costs time. Hence the unrolled
-// loop (docs/results.md, Matrix products by processor).
+// loop (docs/results/products.md).
 template <int64_t kVectors, bool kBegins>
 inline void multiply_tile(const float* rows, const float* columns, int64_t units, float* product) {
   // The loops over sums are unrolled fully: otherwise GCC keeps the sums in memory.
@@ -215,7 +215,7 @@ constexpr PanelKernels<T, float> fp32_panels(InstructionSet instructions) {
           .rows = kPanelRows,
           .columns = kPanelColumns,
           .part_values = 1024,  // shorter parts pass the result through memory more often
-          .block_bytes = int64_t{1} << 19,  // larger blocks were not faster (docs/results.md)
+          .block_bytes = int64_t{1} << 19,  // larger ones: no faster (docs/results/products.md)
           .takes_rows_as_they_lie = false,
           .begin = nothing,
           .end = nothing,

@@ -28,8 +28,7 @@ constexpr int64_t panels_of(int64_t size) {
 }
 
 // Attention by squares of 32 x 32, the size of a panel. Scores of a square stay in the first-level
-// cache. It takes half the time of attention by whole products (docs/results.md, The inner step on
-// a CPU).
+// cache. It takes half the time of attention by whole products (docs/results/products.md).
 struct Panels {
   explicit Panels(const HeadShape& head)
       : length(panels_of(head.length)), size(panels_of(head.size)) {}

@@ -4,7 +4,7 @@
 // Why not a library: MKL's bf16 products spend a quarter of their time packing, are slow on AMD,
 // and store through the caches results that are read late. This code packs in the order of memory
 // and prefetches. Where the processor multiplies fp32 only, it converts bf16 factors while packing.
-// docs/results.md compares them.
+// docs/results/products.md compares them.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ namespace farstep {
 
 // Returns the queries of a tile: a quarter of the sequence in whole panels of 32. A smaller tile
 // computes fewer scores that causality hides, but each tile packs all keys that it sees. So more
-// than 128 gain nothing, nor do fewer in a long sequence (docs/results.md).
+// than 128 gain nothing, nor do fewer in a long sequence (docs/results/products.md).
 inline int64_t tile_rows(const AttentionShape& shape) {
   constexpr int64_t kPanel = 32, kMost = 128;
   return std::min(shape.length, std::clamp(shape.length / 4 / kPanel * kPanel, kPanel, kMost));

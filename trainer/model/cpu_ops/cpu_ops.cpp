@@ -20,7 +20,7 @@ namespace farstep {
 namespace {
 
 // Rows of a piece, which stays in the cache between a product and the kernel that reads it. Pieces
-// of 256 and 1,024 rows were no faster (docs/results.md).
+// of 256 and 1,024 rows were no faster (docs/results/cpu_step.md).
 constexpr int64_t kPieceRows = 512;
 // A weight's gradient with this many values, 4 MiB, is larger than a core's cache. Written past the
 // caches it evicts nothing. The first form of this made a step of 150M parameters 7 % shorter

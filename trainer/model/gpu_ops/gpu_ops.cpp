@@ -227,7 +227,7 @@ void GpuOps::gate_backward(const Context& context, const MatrixWeight<BF16>& dow
 }
 
 // Logits stay fp32: in bf16 they would put 0.003 to 0.03 nats of error into a token's loss
-// (docs/results.md, GPU kernels).
+// (docs/results/gpu_kernels.md).
 void GpuOps::project_head(const Context& context, const MatrixWeight<BF16>& head,
                           const HeadRows& rows) {
   const auto& buffers = context.buffers;

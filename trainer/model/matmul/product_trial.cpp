@@ -43,8 +43,8 @@ class Sample {
   }
 
   ProductClass of_;
-  // Choosing among all ways takes 0.1 s in all (docs/results.md, Matrix products by processor).
-  // Larger samples would take longer at every start.
+  // Choosing among all ways takes 0.1 s in all (docs/results/products.md). Larger samples would
+  // take longer at every start.
   int64_t m_ = 256, n_ = 1024, k_ = 768;
   at::Tensor a_, b_, c_;
 };

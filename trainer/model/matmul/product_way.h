@@ -1,9 +1,9 @@
 // The ways to compute a matrix product on a CPU, in order of preference.
 //
 // Each is correct on every processor with its instructions; the fastest one depends on the
-// processor (docs/results.md). product_choice.h chooses. oneDNN is not among them. LibTorch hides
-// its own copy, which returns bf16 products only rounded. A second copy would share C++ symbols
-// with it and fail.
+// processor (docs/results/products.md). product_choice.h chooses. oneDNN is not among them.
+// LibTorch hides its own copy, which returns bf16 products only rounded. A second copy would share
+// C++ symbols with it and fail.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,8 @@ using std::chrono::milliseconds;
 // of a second, which the pacer needs, has twenty readings.
 constexpr double kObserveSeconds = 0.05;
 // The congestion controls used when the mesh's options state none. CUBIC keeps a line full; BBR
-// regularly leaves part of it free to measure it, and took 5 % longer (docs/results.md), but losses
-// do not slow it down.
+// regularly leaves part of it free to measure it, and took 5 % longer
+// (docs/results/wan_exchange.md), but losses do not slow it down.
 constexpr const char* kControl = "cubic";
 constexpr const char* kLossyControl = "bbr";
 

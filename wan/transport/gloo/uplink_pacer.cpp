@@ -16,8 +16,8 @@ constexpr double kLeastSeconds = 1, kLeastRoundTrips = 10, kLeastRttSeconds = 0.
 // miss the queues of short exchanges.
 constexpr double kQueueSeconds = 1;
 // While a queue overflows less gets through than the line carries: 160 to 185 of 193 Mbit/s in the
-// first exchange (docs/results.md). So the pace rises by 10 % after each busy time without a queue
-// until one appears.
+// first exchange (docs/results/wan_exchange.md). So the pace rises by 10 % after each busy time
+// without a queue until one appears.
 constexpr double kSearch = 1.1;
 // Once the rate is known, a smaller and rarer rise finds out whether the line has become faster.
 // One busy time in twelve then risks a queue of 5 % of its bytes.
