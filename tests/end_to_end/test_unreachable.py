@@ -50,7 +50,7 @@ class Unreachable(ClusterTest):
         """The site's rounds so far."""
         return len(by_event(cluster, name, "round"))
 
-    def wait_for_rounds(self, cluster: Cluster, more: int = 2):
+    def wait_for_more_rounds(self, cluster: Cluster, more: int = 2):
         """Waits until the first two sites have done some more rounds."""
         goals = {name: self.rounds(cluster, name) + more for name in cluster.names[:2]}
         wait_until(lambda: all(self.rounds(cluster, name) >= goal for name, goal in goals.items()),
@@ -58,7 +58,7 @@ class Unreachable(ClusterTest):
 
     def lose_third(self, cluster: Cluster, started: dict):
         """Kills the third site in mid-run; returns when the others go on."""
-        self.wait_for_rounds(cluster)
+        self.wait_for_more_rounds(cluster)
         started["node3"].kill()
         started["node3"].wait(timeout=30)
         wait_until(lambda: "generation 2 goes on" in cluster.log("node1"), 60, "the loss")
@@ -115,7 +115,7 @@ class Unreachable(ClusterTest):
         for name in ("node2", "node3"):
             self.assertIn(told, cluster.log(name))
         self.assertIn(f"open TCP port {port} there", cluster.log("node3"))
-        self.wait_for_rounds(cluster)
+        self.wait_for_more_rounds(cluster)
         last = by_event(cluster, "node1", "view")[-1]
         self.assertEqual((last["members"], last["lost"]), (["node1", "node2"], "node3"))
         self.assertIn(told, last["reason"])
@@ -135,7 +135,7 @@ class Unreachable(ClusterTest):
             self.assertEqual(started["node3"].wait(timeout=60), 4, cluster.log("node3"))
             self.assertIn(f"network.port: cannot listen on {ADDRESS}:{port} (Address already in use)",
                           cluster.log("node3"))
-            self.wait_for_rounds(cluster)
+            self.wait_for_more_rounds(cluster)
             self.assertEqual(by_event(cluster, "node1", "view")[-1]["lost"], "node3")
         self.assert_comes_back(cluster, started)
 
@@ -153,7 +153,7 @@ class Unreachable(ClusterTest):
                 [str(FARSTEP), "coordinator", "--config", str(cluster.write_coordinator_config())],
                 stdout=log, stderr=log))
         started = self.start_all(cluster)
-        self.wait_for_rounds(cluster)
+        self.wait_for_more_rounds(cluster)
         line.may_pass.clear()
         for name, peer in (("node1", "node2"), ("node2", "node1")):
             wait_until(lambda n=name, p=peer: f"secure link to {p}, lane 2: nothing has come"
@@ -164,7 +164,7 @@ class Unreachable(ClusterTest):
             wait_until(lambda n=name: cluster.log(n).count("no secure link between node1") >= 2, 60,
                        "two views without the link")
         line.may_pass.set()
-        self.wait_for_rounds(cluster)
+        self.wait_for_more_rounds(cluster)
         views = by_event(cluster, "node1", "view")
         self.assertEqual({view["lost"] for view in views} - {None}, {"node3"})
         self.assertEqual(views[-1]["members"], ["node1", "node2"])

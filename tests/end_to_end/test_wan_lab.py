@@ -10,7 +10,8 @@ import sys
 import unittest
 from pathlib import Path
 
-from cluster import FARSTEP, REPOSITORY, Cluster, ClusterTest, farstep, measures_time, wait_until
+from cluster import FARSTEP, REPOSITORY, Cluster, ClusterTest, farstep, wait_until
+from measured import Figure, near, within_tries
 
 WAN_LAB = REPOSITORY / "scripts" / "wan_lab"
 TRAFFIC = Path(__file__).resolve().parent / "wan_traffic.py"
@@ -77,46 +78,50 @@ class LabTest(ClusterTest):
 class Links(LabTest):
     """What the links do to packets."""
 
-    @measures_time
     def test_a_round_trip_takes_what_was_asked(self):
         """Never less, and within 2 ms."""
-        self.start_lab("--sites", "2", "--rate", "200M", "--rtt", "80ms")
-        self.serve(2, "echo")
-        round_trips = self.ping(60)
-        self.assertEqual(len(round_trips), 60)
-        self.assertGreaterEqual(min(round_trips), 0.080)
-        self.assertLess(statistics.median(round_trips), 0.082)
+        def trial() -> list[Figure]:
+            self.start_lab("--sites", "2", "--rate", "200M", "--rtt", "80ms")
+            self.serve(2, "echo")
+            round_trips = self.ping(60)
+            self.assertEqual(len(round_trips), 60)
+            self.assertGreaterEqual(min(round_trips), 0.080)  # no machine is too fast for that
+            return [Figure("median round trip", statistics.median(round_trips), 0.080, 0.082)]
+        within_tries(self, trial)
 
-    @measures_time
     def test_a_flow_reaches_the_rate(self):
         """TCP payload, which is 3.5 % less than the packets, within 10 %."""
-        self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "20ms")
-        self.serve(2, "sink")
-        rate = self.talk(1, "source", "10.77.0.2", PORT, 4, "cubic")["bits_per_second"]
-        self.assertLess(rate, 50e6)
-        self.assertGreater(rate, 45e6)
+        def trial() -> list[Figure]:
+            self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "20ms")
+            self.serve(2, "sink")
+            rate = self.talk(1, "source", "10.77.0.2", PORT, 4, "cubic")["bits_per_second"]
+            return [Figure("rate", rate, 45e6, 50e6)]
+        within_tries(self, trial)
 
-    @measures_time
     def test_packets_get_lost_at_the_share_asked(self):
         """Of 2000 round trips of two ways that lose 5 % each, 9.75 % plus or minus 3."""
-        self.start_lab("--sites", "2", "--rate", "50M", "--loss", "5%")
-        self.serve(2, "echo")
-        self.assertAlmostEqual(1 - len(self.ping(2000, 0.001)) / 2000, 0.0975, delta=0.03)
+        def trial() -> list[Figure]:
+            self.start_lab("--sites", "2", "--rate", "50M", "--loss", "5%")
+            self.serve(2, "echo")
+            return [near("lost share", 1 - len(self.ping(2000, 0.001)) / 2000, 0.0975, 0.03)]
+        within_tries(self, trial)
 
-    @measures_time
     def test_a_link_is_cut_healed_and_changed_while_it_runs(self):
         """Nothing passes while it is cut; a new delay holds at once."""
-        self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "8ms")
-        self.serve(2, "echo")
-        self.assertEqual(len(self.ping(5)), 5)
-        self.assertTrue(self.control("cut", "2")["is_cut"])
-        self.assertEqual(self.ping(5), [])
-        self.control("heal", "2")
-        self.assertEqual(len(self.ping(5)), 5)
-        self.control("set", "--site", "2", "--delay", "52ms")  # 4 times 2 ms become 104 + 4
-        self.assertAlmostEqual(min(self.ping(5)), 0.108, delta=0.002)
-        self.assertEqual(self.control("counters")["sites"][0]["up"]["passed"]["packets"], 20)
-        self.assertEqual(self.control("counters")["sites"][1]["down"]["cut"]["packets"], 5)
+        def trial() -> list[Figure]:
+            self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "8ms")
+            self.serve(2, "echo")
+            self.assertEqual(len(self.ping(5)), 5)
+            self.assertTrue(self.control("cut", "2")["is_cut"])
+            self.assertEqual(self.ping(5), [])
+            self.control("heal", "2")
+            self.assertEqual(len(self.ping(5)), 5)
+            self.control("set", "--site", "2", "--delay", "52ms")  # 4 times 2 ms become 104 + 4
+            shortest = min(self.ping(5))
+            self.assertEqual(self.control("counters")["sites"][0]["up"]["passed"]["packets"], 20)
+            self.assertEqual(self.control("counters")["sites"][1]["down"]["cut"]["packets"], 5)
+            return [near("shortest round trip", shortest, 0.108, 0.002)]
+        within_tries(self, trial)
 
     def test_counters_are_those_of_the_interfaces(self):
         """Every byte that the kernel counted in a site, lossy link and strangers included."""
@@ -228,9 +233,12 @@ class Training(LabTest):
             self.assertGreater(passed_bytes, sent_bytes)
             self.assertLess(passed_bytes, 1.3 * sent_bytes)
 
-    @measures_time
     def test_doctor_tells_the_rate_of_a_long_line(self):
         """Both ways, though TCP begins slowly: a first window of it gives 2.8 of 50 Mbit/s over 80 ms."""
+        within_tries(self, self.rates_by_doctor)
+
+    def rates_by_doctor(self) -> list[Figure]:
+        """What each of two sites' doctors tells of the line, both ways."""
         self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "80ms")
         coordinator = {"endpoint": f"tcp://10.77.0.1:{PORT}"}
         cluster = Cluster(self.folder, 2, sites={
@@ -239,15 +247,16 @@ class Training(LabTest):
         doctors = [self.in_site(index + 1, FARSTEP, "doctor", cluster.folder / f"{name}.json",
                                 "--peers", "--wait", 30, "--json")
                    for index, name in enumerate(cluster.names)]
-        for doctor in doctors:
+        figures = []
+        for name, doctor in zip(cluster.names, doctors):
             findings = json.loads(doctor.communicate(timeout=90)[0])["findings"]
             [link] = [finding for finding in findings if finding["subject"] == "link"]
-            self.assertEqual(link["grade"], "ok", link)
             rates = re.findall(r"([0-9.]+) Mbit/s (?:to|from) it", link["text"])
             self.assertEqual(len(rates), 2, link)
-            for rate in rates:
-                self.assertGreater(float(rate), 0.7 * 50, link)
-                self.assertLess(float(rate), 50, link)
+            # A grade that is not "ok" follows from the rate.
+            figures.append(Figure(f"good links of {name}", link["grade"] == "ok", at_least=1))
+            figures += [Figure(f"Mbit/s by {name}", float(rate), 0.7 * 50, 50) for rate in rates]
+        return figures
 
     def test_a_coordinator_of_its_own_lives_in_the_lab(self):
         """Beside the first site."""
