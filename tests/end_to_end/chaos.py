@@ -8,7 +8,8 @@ train together again.
 
 Checked all the time: all sites have one theta_global after each round; no site does a round or a step
 twice; each process that ends has a code that a restart mends; memory and file descriptors stay flat.
-At the end: the loss has fallen, and how much of the sites' work counts.
+At the end: the loss has fallen, and at least 90 % of all inner steps count. A run may be too short for
+that: each interruption of a site may then cost what it costs at most, one round's steps of that site.
 
 A site's clock jumps, by libfaketime where that is installed. A site's disk is full for a while, where
 this program may mount one (as root).
@@ -76,6 +77,9 @@ UNSAVED = 3  # of a site that cannot save at its end, as its disk is full
 CALM_SECONDS = 90  # within which all must train together once the faults have ceased
 COMMON_ROUNDS = 3
 VALIDATIONS_THAT_TEACH = 5  # with fewer, on a busy machine, the loss has hardly begun to fall
+LEAST_GOODPUT = 0.9
+# By which a site may lose the steps of a round. With eager updates the round before is under way too.
+INTERRUPTIONS = ("is killed", "is stopped", "freezes for long", DISK_FAULT, "a line is dead", f"a line {JOIN_FAULT}")
 MOST_FILES = 200
 MOST_GROWTH = 1.5  # of a process's memory after its first rounds
 
@@ -396,11 +400,19 @@ class Chaos:
             self.watch()
             time.sleep(0.05)  # a pause between two looks at other processes
 
-    def goodput(self) -> float:
-        """The share of all inner steps that went into theta_global."""
-        done = sum(len(site.seen_steps) for site in self.sites)
-        counted = sum(event["local_steps"] for site in self.sites
-                      for event in site.rounds.values())
+    def check_goodput(self) -> float:
+        """The share of all inner steps that went into theta_global; those of a round under way are left out."""
+        newest = max(self.hashes)
+        done = sum(steps for site in self.sites for number, steps in site.steps.items() if number <= newest)
+        counted = sum(event["local_steps"] for site in self.sites for event in site.rounds.values())
+        rounds = sum(self.faults.get(fault, 0) for fault in INTERRUPTIONS)
+        if self.cluster.run.get("strategy", {}).get("kind") == "eager_updates":
+            rounds *= 2
+        most = max(steps for site in self.sites for steps in site.steps.values())
+        if done - counted > max((1 - LEAST_GOODPUT) * done, rounds * most):
+            raise Violation(f"{done - counted} of {done} inner steps do not count; at most "
+                            f"{100 * (1 - LEAST_GOODPUT):.0f} % may be lost, or those of {rounds} rounds "
+                            f"of {most}")
         return counted / done
 
     def end(self):
@@ -440,6 +452,7 @@ def main() -> int:
             first, last = losses[min(losses)], losses[max(losses)]
             if len(losses) >= VALIDATIONS_THAT_TEACH and not last < first:
                 raise Violation(f"the loss went from {first:.3f} to {last:.3f}")
+            goodput = chaos.check_goodput()
         except Violation as violation:
             print(f"VIOLATION (seed {seed}): {violation}", flush=True)
             return 1
@@ -448,7 +461,7 @@ def main() -> int:
         print(f"{variant}: {max(chaos.hashes)} rounds, {sum(chaos.faults.values())} faults "
               f"({', '.join(f'{count} {fault}' for fault, count in chaos.faults.items())}), "
               f"{sum(site.starts for site in chaos.sites)} processes")
-        print(f"{100 * chaos.goodput():.1f} % of all inner steps count; loss {first:.3f} -> {last:.3f}")
+        print(f"{100 * goodput:.1f} % of all inner steps count; loss {first:.3f} -> {last:.3f}")
     return 0
 
 

@@ -13,6 +13,7 @@ import sys
 import time
 import unittest
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -24,6 +25,8 @@ FORCED_SECURE = {"1": True, "0": False}.get(os.environ.get("FARSTEP_TEST_SECURE"
 
 # How long something may take that must happen, on a machine with other work.
 PATIENCE_SECONDS = 120
+# Deadlines by which a frozen site is soon missed, and one that a busy machine keeps waiting is not.
+WATCHFUL = {"lost_after_seconds": 6}
 
 
 def free_port() -> int:
@@ -78,7 +81,7 @@ class Cluster:
             "outer": {"rounds": 3, "momentum": 0.5},
             "plan": {"base_steps": 5, "base_batch": 4},
             "evaluate": {"every_rounds": 1, "windows": 16},
-            "deadlines": {"join_seconds": 60, "heartbeat_seconds": 0.3, "lost_after_seconds": 4,
+            "deadlines": {"join_seconds": 60, "heartbeat_seconds": 0.3, "lost_after_seconds": 15,
                           "pause_seconds": 0},
         }, run or {})
         (folder / "run.json").write_text(json.dumps(self.run, indent=1))
@@ -292,17 +295,25 @@ class ClusterTest(unittest.TestCase):
         """Starts every site of the cluster."""
         return {name: self.start_site(cluster, name, *options) for name in cluster.names}
 
+    def wait_for_records(self, cluster: Cluster, condition: Callable[[str], bool], names, what: str):
+        """Waits until the condition holds for each of these sites, or of all; else shows what they printed."""
+        try:
+            for name in names or cluster.names:
+                wait_until(lambda name=name: condition(name), PATIENCE_SECONDS, f"{what} of {name}")
+        except AssertionError as failure:
+            logs = (f"== {path.stem}\n{path.read_text(errors='replace')[-2000:]}"
+                    for path in sorted(cluster.folder.glob("*.txt")))
+            raise AssertionError("\n".join((str(failure), *logs))) from None
+
     def wait_for_step(self, cluster: Cluster, round_number: int, step: int, *names: str):
-        """Waits until these sites, or all, have come to a step."""
-        for name in names or cluster.names:
-            wait_until(lambda name=name: has_done(cluster, name, round_number, step), PATIENCE_SECONDS,
-                       f"step {step} of round {round_number} of {name}")
+        """Waits until the newest processes of these sites, or of all, have come to a step."""
+        self.wait_for_records(cluster, lambda name: has_done(cluster, name, round_number, step), names,
+                              f"step {step} of round {round_number}")
 
     def wait_for_rounds(self, cluster: Cluster, rounds: int, *names: str):
         """Waits until these sites, or all, have recorded so many rounds."""
-        for name in names or cluster.names:
-            wait_until(lambda name=name: len(by_event(cluster, name, "round")) >= rounds,
-                       PATIENCE_SECONDS, f"{rounds} rounds of {name}")
+        self.wait_for_records(cluster, lambda name: len(by_event(cluster, name, "round")) >= rounds, names,
+                              f"{rounds} rounds")
 
     def assert_end(self, cluster: Cluster, started: dict[str, subprocess.Popen], code: int = 0):
         """Waits for these sites, which end with that code."""

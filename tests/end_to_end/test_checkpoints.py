@@ -7,7 +7,7 @@ import time
 import unittest
 from pathlib import Path
 
-from cluster import PATIENCE_SECONDS, Cluster, ClusterTest, by_event
+from cluster import PATIENCE_SECONDS, WATCHFUL, Cluster, ClusterTest, by_event
 
 # Large enough that a write takes longer than a look at the folder.
 RUN = {"outer": {"rounds": 6}, "plan": {"base_steps": 6, "base_batch": 2}, "checkpoint": {"keep": 2},
@@ -58,7 +58,7 @@ class BackgroundCheckpoints(ClusterTest):
         self.assert_success(whole.launch())
         self.assert_recorded_once(whole)
         # The lost site may be the one that hosts the coordinator.
-        cluster = self.cluster("disturbed", {"deadlines": {"coordinator_lost_after_seconds": 3}})
+        cluster = self.cluster("disturbed", {"deadlines": WATCHFUL | {"coordinator_lost_after_seconds": 6}})
         options: list[str] = []
         for rounds, how in ((1, "all killed"), (2, "all killed"), (3, "one killed"), (4, "interrupted")):
             with self.subTest(how=how, rounds=rounds):

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import unittest
 
-from cluster import DATA, FARSTEP, Cluster, ClusterTest, by_event, farstep
+from cluster import DATA, FARSTEP, WATCHFUL, Cluster, ClusterTest, by_event, farstep
 
 ENDLESS = {"outer": {"rounds": 100_000}, "plan": {"base_steps": 20, "base_batch": 1}}
 # Nobody waits so long for the others who knows that it cannot train.
@@ -39,7 +39,7 @@ class LostPeers(ClusterTest):
 
     def test_a_killed_a_frozen_and_an_interrupted_site_are_named(self):
         """Its connections break; or only its heartbeats stop; or it leaves. All resume after each loss."""
-        cluster = Cluster(self.folder, 3, ENDLESS)
+        cluster = Cluster(self.folder, 3, ENDLESS | {"deadlines": WATCHFUL})
         options: list[str] = []
         for victim, stop in (("node3", signal.SIGKILL), ("node2", signal.SIGSTOP), ("node3", signal.SIGINT)):
             with self.subTest(stop=stop):
@@ -54,7 +54,7 @@ class LostPeers(ClusterTest):
 
     def test_killed_coordinator_is_named(self):
         """The site that hosts the coordinator takes it along, and does not bring it back."""
-        cluster = Cluster(self.folder, 3, ENDLESS | {"deadlines": {"coordinator_lost_after_seconds": 3}})
+        cluster = Cluster(self.folder, 3, ENDLESS | {"deadlines": WATCHFUL | {"coordinator_lost_after_seconds": 6}})
         self.lose(cluster, "node1", signal.SIGKILL)
         self.assert_names_and_saves(cluster, "node1", "coordinator")
 
@@ -83,7 +83,7 @@ class LostPeers(ClusterTest):
 FROM = {"model": {"from": "start", "vocabulary": None, "hidden": None, "intermediate": None,
                   "layers": None, "heads": None, "kv_heads": None},
         # So long that silence does not explain that a site is told.
-        "deadlines": {"lost_after_seconds": 600}}
+        "deadlines": {"lost_after_seconds": 200}}
 
 
 class Starts(ClusterTest):

@@ -32,19 +32,19 @@ class Open(ClusterTest):
             self.processes.append(started[name])
 
         start("node1")
-        wait_until(lambda: "1 of any name" in cluster.log("node1"), 60, "the wait for another")
+        wait_until(lambda: "1 of any name" in cluster.log("node1"), 120, "the wait for another")
         start("node3")
-        wait_until(lambda: by_event(cluster, "node3", "round"), 60, "a round of two")
+        wait_until(lambda: by_event(cluster, "node3", "round"), 120, "a round of two")
         start("node2")
-        wait_until(lambda: len(by_event(cluster, "node2", "round")) >= 2, 60, "rounds of three")
+        wait_until(lambda: len(by_event(cluster, "node2", "round")) >= 2, 120, "rounds of three")
         self.assertEqual(by_event(cluster, "node2", "view")[0]["members"],
                          ["node1", "node2", "node3"])
         # There is no place for a fourth before one has left.
         start("node4")
-        self.assertEqual(started["node4"].wait(timeout=60), 4, cluster.log("node4"))
+        self.assertEqual(started["node4"].wait(timeout=120), 4, cluster.log("node4"))
         self.assertIn("its max_sites", cluster.log("node4"))
         started["node3"].send_signal(signal.SIGTERM)
-        self.assertEqual(started["node3"].wait(timeout=60), 130, cluster.log("node3"))
+        self.assertEqual(started["node3"].wait(timeout=120), 130, cluster.log("node3"))
         start("node4")
         for name in ("node1", "node2", "node4"):
             self.assertEqual(started[name].wait(timeout=120), 0, cluster.log(name))

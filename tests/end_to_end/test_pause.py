@@ -3,11 +3,11 @@
 import signal
 import unittest
 
-from cluster import PATIENCE_SECONDS, Cluster, ClusterTest, by_event, wait_until
+from cluster import PATIENCE_SECONDS, WATCHFUL, Cluster, ClusterTest, by_event, wait_until
 
 # By default all sites must be there.
 RUN = {"outer": {"rounds": 16}, "plan": {"base_steps": 30, "base_batch": 1},
-       "deadlines": {"pause_seconds": 60}}
+       "deadlines": WATCHFUL | {"pause_seconds": 60}}
 # Rounds of 0.6 s, so that the run lasts until all has happened to it.
 PACED = {"devices": [{"kind": "cpu", "threads": 1, "emulate": {"step_seconds": 0.02}}]}
 
@@ -63,7 +63,7 @@ class Pause(ClusterTest):
             self.assert_end(cluster, {name: started[name]}, 130)
 
     def test_a_pause_has_an_end(self):
-        cluster, started = self.start_in_round_2({"deadlines": {"pause_seconds": 2}})
+        cluster, started = self.start_in_round_2({"deadlines": WATCHFUL | {"pause_seconds": 2}})
         started["node2"].kill()
         started["node2"].wait()
         for name in ("node1", "node3"):

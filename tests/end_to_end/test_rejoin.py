@@ -5,7 +5,7 @@ import signal
 import subprocess
 import unittest
 
-from cluster import PATIENCE_SECONDS, Cluster, ClusterTest, by_event, wait_until
+from cluster import PATIENCE_SECONDS, WATCHFUL, Cluster, ClusterTest, by_event, wait_until
 from measured import Figure, within_tries
 
 # Until they are stopped: how fast the machine is decides nothing.
@@ -143,7 +143,7 @@ class Rejoin(ClusterTest):
 
         The second has left at its own wish, and the last site that trained takes it back.
         """
-        cluster, started = self.begin({}, num_sites=2)
+        cluster, started = self.begin({"deadlines": WATCHFUL}, num_sites=2)
         self.lose(cluster, started, signal.SIGSTOP)
         self.bring_back(cluster, started)
         self.assertIn("this site joins again", cluster.log("node2"))

@@ -3,7 +3,7 @@
 import signal
 import unittest
 
-from cluster import Cluster, ClusterTest, by_event, validation_losses
+from cluster import WATCHFUL, Cluster, ClusterTest, by_event, validation_losses
 
 RING = {"sync": {"exchange": "ring"}}
 
@@ -35,7 +35,8 @@ class Ring(ClusterTest):
 
     def test_a_lost_site_ends_the_others(self):
         """Killed, its connections break; frozen, the control plane misses it."""
-        run = RING | {"outer": {"rounds": 100_000}, "plan": {"base_steps": 20, "base_batch": 1}}
+        run = RING | {"outer": {"rounds": 100_000}, "plan": {"base_steps": 20, "base_batch": 1},
+                      "deadlines": WATCHFUL}
         for stop in (signal.SIGKILL, signal.SIGSTOP):
             cluster = self.cluster(stop.name, 2, run)
             started = self.start_all(cluster)

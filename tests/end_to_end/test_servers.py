@@ -30,9 +30,9 @@ class Servers(ClusterTest):
         return Cluster(self.make_folder(name), num_sites, run, sites)
 
     def test_workers_and_servers_follow_one_device(self):
-        """Two workers and two servers by layer: in 25 steps as one device with the whole batch."""
-        rounds, steps = 5, 5
-        common = {"outer": {"rounds": rounds}, "plan": {"base_steps": steps},
+        """Rounds of one step, two workers and two servers by layer: in 25 steps as one device with the whole batch."""
+        rounds = 25
+        common = {"outer": {"rounds": rounds}, "plan": {"base_steps": 1},
                   "evaluate": {"every_rounds": rounds}, "checkpoint": {"every_rounds": rounds}}
         whole = self.cluster("whole", 1, merge(common, {"plan": {"base_batch": 12},
                                                         "strategy": {"kind": "local_sgd"}}))
@@ -48,7 +48,7 @@ class Servers(ClusterTest):
                        for name, batch in batches.items()) / 12
             self.assertAlmostEqual(loss, step["loss"], delta=1e-5)
         self.assertAlmostEqual(validation_losses(cluster)[rounds], validation_losses(whole)[rounds], delta=1e-4)
-        self.check_report(cluster, servers, rounds * steps * 12 * 32)
+        self.check_report(cluster, servers, rounds * 12 * 32)
 
     def check_report(self, cluster: Cluster, servers: list[str], tokens: int):
         """Servers have time of serving and no work; the others' figures are as without them."""

@@ -4,10 +4,10 @@ import signal
 import subprocess
 import unittest
 
-from cluster import FARSTEP, PATIENCE_SECONDS, Cluster, ClusterTest, by_event, wait_until
+from cluster import FARSTEP, PATIENCE_SECONDS, WATCHFUL, Cluster, ClusterTest, by_event, wait_until
 
 RUN = {"outer": {"rounds": 12}, "plan": {"base_steps": 30, "base_batch": 1},
-       "min_sites": 2, "deadlines": {"pause_seconds": 60}}
+       "min_sites": 2, "deadlines": WATCHFUL | {"pause_seconds": 60}}
 
 
 class StandBy(ClusterTest):

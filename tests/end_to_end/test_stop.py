@@ -134,7 +134,7 @@ class Stop(ClusterTest):
             process = subprocess.Popen(command, stdout=file, stderr=file)
         self.processes.append(process)
         partial = Path(f"{output}.partial")
-        wait_until(lambda: process.poll() is not None or (partial / "unfinished.json").exists(), 60,
+        wait_until(lambda: process.poll() is not None or (partial / "unfinished.json").exists(), 120,
                    "the state of the unfinished folder")
         self.assertIsNone(process.poll(), log.read_text())
         self.assert_stops(process, 130, log.read_text)  # within two minutes: it was not finished

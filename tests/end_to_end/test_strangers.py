@@ -36,7 +36,7 @@ class Strangers(ClusterTest):
                                            "evaluate": {"every_rounds": 0}})
         port = int(cluster.endpoint.rsplit(":", 1)[1])
         started = self.start_all(cluster)
-        wait_until(lambda: len(by_event(cluster, "node1", "round")) >= 2, 60, "two rounds")
+        wait_until(lambda: len(by_event(cluster, "node1", "round")) >= 2, 120, "two rounds")
         before = peak_bytes(started["node1"].pid)
         lines = len(cluster.log("node1").splitlines())
         self.assertLess(flood(port, b"a" * MIB, 200), 200)

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from cluster import (FARSTEP, PATIENCE_SECONDS, Cluster, ClusterTest, break_connections, by_event,
+from cluster import (FARSTEP, PATIENCE_SECONDS, WATCHFUL, Cluster, ClusterTest, break_connections, by_event,
                      validation_losses, wait_until)
 
 RUN = {"min_sites": 1, "outer": {"rounds": 12},
@@ -43,7 +43,7 @@ class Survivors(ClusterTest):
 
     def test_the_others_go_on_when_one_is_killed_then_frozen_then_stopped(self):
         """Until one of four sites is left, which ends the run alone."""
-        cluster = Cluster(self.folder, 4, RUN | {"outer": {"rounds": 30}}, dict.fromkeys(range(4), PACED))
+        cluster = Cluster(self.folder, 4, RUN | {"outer": {"rounds": 30}, "deadlines": WATCHFUL}, dict.fromkeys(range(4), PACED))
         started = self.start_all(cluster)
         lost = {"node2": signal.SIGKILL, "node3": signal.SIGSTOP, "node4": signal.SIGTERM}
         hashes = {}

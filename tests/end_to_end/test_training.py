@@ -1,6 +1,7 @@
 """Whole runs: they learn, agree bit for bit, and account for time and bytes."""
 
 import json
+import math
 import unittest
 
 from cluster import DATA, Cluster, ClusterTest, by_event, farstep, validation_losses
@@ -148,6 +149,19 @@ class Training(ClusterTest):
         self.assert_success(second.launch())
         self.assertAlmostEqual(validation_losses(second)[0], validation_losses(first)[3], places=5)
         self.assertLess(validation_losses(second)[3], validation_losses(second)[0])
+
+    def test_the_preset_150m_trains_two_steps(self):
+        """The shape of real runs, in full width and depth, on a CPU: a fresh model is as good as a guess."""
+        shape = dict.fromkeys(("hidden", "intermediate", "layers", "heads", "kv_heads"))
+        cluster = Cluster(self.folder, 1, {
+            "model": {"preset": "150m", **shape}, "outer": {"rounds": 1}, "plan": {"base_steps": 2, "base_batch": 1},
+            "inner": {"peak_learning_rate": 0.0004}, "evaluate": {"every_rounds": 0}})
+        self.assert_success(cluster.launch())
+        self.assertGreater(by_event(cluster, "node1", "run")[0]["parameters"], 150e6)
+        losses = [step["loss"] for step in by_event(cluster, "node1", "step")]
+        self.assertEqual(len(losses), 2)
+        for loss in losses:
+            self.assertAlmostEqual(loss, math.log(cluster.run["model"]["vocabulary"]), delta=0.5)
 
     def test_coordinator_of_its_own(self):
         """No site hosts the coordinator, and only it has the run file."""

@@ -67,7 +67,7 @@ class LabTest(ClusterTest):
 
     def talk(self, site: int, *arguments: object) -> dict:
         """What the end that talks to another found."""
-        output, _ = self.in_site(site, sys.executable, TRAFFIC, *arguments).communicate(timeout=60)
+        output, _ = self.in_site(site, sys.executable, TRAFFIC, *arguments).communicate(timeout=120)
         return json.loads(output)
 
     def ping(self, count: int, period: float = 0.02) -> list[float]:
@@ -134,7 +134,7 @@ class Links(LabTest):
         for number, site in enumerate(self.control("counters")["sites"], 1):
             sent = [*site["up"].values(), site["malformed"], site["no_such_site"]]
             received = [site["down"]["passed"]]
-            lines = self.in_site(number, "cat", "/proc/net/dev").communicate(timeout=10)[0]
+            lines = self.in_site(number, "cat", "/proc/net/dev").communicate(timeout=120)[0]
             line = next(line for line in lines.splitlines() if "wan0:" in line)
             fields = [int(field) for field in line.split(":")[1].split()]
             for counted, offset in ((received, 0), (sent, 8)):
@@ -149,7 +149,7 @@ class Life(LabTest):
 
     def assert_holders_are_gone(self):
         """A namespace without a process and without a name is no more."""
-        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in self.holders), 5,
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in self.holders), 120,
                    "the end of the holders")
 
     def test_a_killed_lab_leaves_nothing(self):
@@ -163,10 +163,10 @@ class Life(LabTest):
             children[:] = Path(f"/proc/{lab.pid}/task/{lab.pid}/children").read_text().split()
             return len(children) == 3
 
-        wait_until(command_runs, 5, "the lab's two holders and its command")
+        wait_until(command_runs, 120, "the lab's two holders and its command")
         lab.send_signal(signal.SIGKILL)
-        lab.wait(timeout=5)
-        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), 5,
+        lab.wait(timeout=120)
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), 120,
                    "the end of all children")
         for entry in Path("/proc").glob("[0-9]*/ns/net"):
             try:
@@ -192,7 +192,7 @@ class Life(LabTest):
         """Counters and all."""
         lab = self.start_lab("--sites", "3", "--rate", "50M")
         lab.send_signal(signal.SIGINT)
-        self.assertEqual(lab.wait(timeout=10), 0)
+        self.assertEqual(lab.wait(timeout=120), 0)
         self.assertIn("site 3 up", lab.stderr.read())
         self.assert_holders_are_gone()
 
