@@ -1,6 +1,5 @@
 """A coordinator in a process of its own that dies and comes back while its sites train."""
 
-import json
 import signal
 import subprocess
 import time

@@ -1,6 +1,5 @@
 """How `farstep launch` ends its sites: when one of them fails, and when it is killed."""
 
-import json
 import signal
 import subprocess
 import unittest

@@ -71,7 +71,9 @@ def make(folder: Path, case: str, more_sites: dict | None = None) -> Cluster:
     folder.mkdir()
     every = {index: merge(merge(CPU, sites.get(index, {})), more_sites or {})
              for index in range(num_sites)}
-    return Cluster(folder, num_sites, merge(RUN, run), every)
+    # Gloo makes connections of its own.
+    secure = False if run.get("sync", {}).get("exchange") == "ring" else None
+    return Cluster(folder, num_sites, merge(RUN, run), every, secure)
 
 
 def outcome(cluster: Cluster) -> dict:

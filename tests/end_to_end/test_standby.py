@@ -8,6 +8,10 @@ from cluster import FARSTEP, PATIENCE_SECONDS, WATCHFUL, Cluster, ClusterTest, b
 
 RUN = {"outer": {"rounds": 12}, "plan": {"base_steps": 30, "base_batch": 1},
        "min_sites": 2, "deadlines": WATCHFUL | {"pause_seconds": 60}}
+# Rounds of 0.6 s, and so many that a site which comes back finds the run under way.
+LONG = {"run": {"outer": {"rounds": 50}},
+        "sites": dict.fromkeys(range(3), {"devices": [{"kind": "cpu", "threads": 1,
+                                                       "emulate": {"step_seconds": 0.02}}]})}
 
 
 class StandBy(ClusterTest):
@@ -45,8 +49,7 @@ class StandBy(ClusterTest):
 
     def test_a_killed_hosting_site_joins_again_and_hosts_the_next_stand_by_over_secure_links(self):
         """The second one hands over before it ends, as it is asked to stop."""
-        cluster, started = self.start_in_round_2(["node1", "node2"], secure=True,
-                                                 run={"plan": {"base_steps": 400, "base_batch": 1}})
+        cluster, started = self.start_in_round_2(["node1", "node2"], secure=True, **LONG)
         started["node1"].kill()
         started["node1"].wait()
         self.wait_for_stand_by(cluster, "node2", "node3")
@@ -62,8 +65,7 @@ class StandBy(ClusterTest):
         self.assertEqual(log.count("has been silent"), silences, log)
 
     def test_a_frozen_hosting_site_wakes_and_does_not_split_the_run(self):
-        cluster, started = self.start_in_round_2(["node1", "node2"],
-                                                 run={"plan": {"base_steps": 90, "base_batch": 1}})
+        cluster, started = self.start_in_round_2(["node1", "node2"], **LONG)
         started["node1"].send_signal(signal.SIGSTOP)
         self.wait_for_stand_by(cluster, "node2", "node3")
         started["node1"].send_signal(signal.SIGCONT)
