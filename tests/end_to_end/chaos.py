@@ -74,7 +74,8 @@ COMMON_ROUNDS = 3
 VALIDATIONS_THAT_TEACH = 5  # with fewer, on a busy machine, the loss has hardly begun to fall
 LEAST_GOODPUT = 0.9
 # By which a site may lose the steps of a round. With eager updates the round before is under way too.
-INTERRUPTIONS = ("is killed", "is stopped", "freezes for long", DISK_FAULT, "a line is dead", f"a line {JOIN_FAULT}")
+INTERRUPTIONS = ("is killed", "is stopped", "freezes for long", DISK_FAULT, "a line is dead",
+                 f"a line {JOIN_FAULT}")
 
 
 def with_lines(num_sites: int, port: int,
@@ -256,7 +257,7 @@ class Chaos:
             time.sleep(0.05)  # a pause between two looks at other processes
 
     def check_goodput(self) -> float:
-        """The share of all inner steps that went into theta_global; those of a round under way are left out."""
+        """The share of all inner steps that went into theta_global, but for those of a round under way."""
         newest = max(self.hashes)
         done = sum(steps for site in self.sites for number, steps in site.steps.items() if number <= newest)
         counted = sum(event["local_steps"] for site in self.sites for event in site.rounds.values())

@@ -296,7 +296,7 @@ class ClusterTest(unittest.TestCase):
         return {name: self.start_site(cluster, name, *options) for name in cluster.names}
 
     def wait_for_records(self, cluster: Cluster, condition: Callable[[str], bool], names, what: str):
-        """Waits until the condition holds for each of these sites, or of all; else shows what they printed."""
+        """Waits until the condition holds for these sites, or for all; else shows what they printed."""
         try:
             for name in names or cluster.names:
                 wait_until(lambda name=name: condition(name), PATIENCE_SECONDS, f"{what} of {name}")

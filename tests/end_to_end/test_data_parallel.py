@@ -32,7 +32,10 @@ class DataParallel(ClusterTest):
         return Cluster(self.make_folder(name), num_sites, run, sites)
 
     def test_every_strategy_follows_one_device(self):
-        """Rounds of one step: the batches of three sites are together those of one device; one site has two."""
+        """Rounds of one step: the batches of three sites are together those of one device.
+
+        One of the sites has two devices.
+        """
         rounds = 25
         common = {"outer": {"rounds": rounds}, "plan": {"base_steps": 1},
                   "evaluate": {"every_rounds": rounds}, "checkpoint": {"every_rounds": rounds}}

@@ -68,7 +68,7 @@ class Eager(ClusterTest):
                 for number, (one, other) in enumerate(zip(fast, slow)) if number > 0]
 
     def test_interrupted_and_killed(self):
-        """SIGINT and SIGKILL at all sites, and at one alone; resumed, it has the bits of a run without any."""
+        """SIGINT and SIGKILL at all sites, and at one alone, change no bit of the run that resumes."""
         cluster, whole = self.cluster("interrupted", 6), self.cluster("whole", 6)
         options: list[str] = []
         for place, stop, victims in (((1, 4), signal.SIGINT, cluster.names),

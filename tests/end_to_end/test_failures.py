@@ -54,7 +54,8 @@ class LostPeers(ClusterTest):
 
     def test_killed_coordinator_is_named(self):
         """The site that hosts the coordinator takes it along, and does not bring it back."""
-        cluster = Cluster(self.folder, 3, ENDLESS | {"deadlines": WATCHFUL | {"coordinator_lost_after_seconds": 6}})
+        deadlines = WATCHFUL | {"coordinator_lost_after_seconds": 6}
+        cluster = Cluster(self.folder, 3, ENDLESS | {"deadlines": deadlines})
         self.lose(cluster, "node1", signal.SIGKILL)
         self.assert_names_and_saves(cluster, "node1", "coordinator")
 

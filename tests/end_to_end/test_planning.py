@@ -60,7 +60,8 @@ class Planning(ClusterTest):
         self.assertIn("measured in the run", plans[1]["reason"])
         shares, steps = waiting_shares(cluster), local_steps(cluster)
         return [Figure("waiting share of round 1", shares[1], at_most=0.1),  # 0.22 if it were of equal steps
-                *(Figure(f"waiting share of round {number}", shares[number], at_most=0.04) for number in (3, 4)),
+                *(Figure(f"waiting share of round {number}", shares[number], at_most=0.04)
+                  for number in (3, 4)),
                 near("steps of node3 for those of node2 in round 1", steps["node3"][0] / steps["node2"][0],
                      2.3, 0.3),
                 near("in round 4", steps["node3"][3] / steps["node2"][3], 75 / 31.2, 0.15)]
@@ -77,7 +78,8 @@ class Planning(ClusterTest):
             {0: emulated(slowing), 1: emulated({"step_seconds": 0.04})})
         shares, steps = waiting_shares(cluster), local_steps(cluster)
         return [Figure("waiting share of rounds 2 and 3", max(shares[2], shares[3]), at_least=0.1),
-                *(Figure(f"waiting share of round {number}", shares[number], at_most=0.04) for number in (4, 5)),
+                *(Figure(f"waiting share of round {number}", shares[number], at_most=0.04)
+                  for number in (4, 5)),
                 near("steps of node2 for those of node1", steps["node2"][4] / steps["node1"][4], 2, 0.1)]
 
     def test_a_round_ends_by_its_deadline(self):
@@ -92,7 +94,8 @@ class Planning(ClusterTest):
             {0: emulated(slowing), 1: emulated({"step_seconds": 0.04})})
         shares = waiting_shares(cluster)
         return [Figure("steps of node1 in round 2", local_steps(cluster)["node1"][1], at_most=34),
-                *(Figure(f"waiting share of round {number}", shares[number], at_most=0.05) for number in (2, 3))]
+                *(Figure(f"waiting share of round {number}", shares[number], at_most=0.05)
+                  for number in (2, 3))]
 
     def test_all_sites_hold_one_plan_and_one_theta(self):
         """Replanning changes the steps of a round, never the agreement."""
@@ -106,7 +109,7 @@ class Planning(ClusterTest):
         self.assertIn("measured in the run", by_event(cluster, "node1", "plan")[-1]["reason"])
 
     def test_a_run_resumes_with_its_plan(self):
-        """Lost or stopped before the sites were measured, after, and later: they hold one plan and one theta."""
+        """Lost or stopped before the sites were measured, or after: they hold one plan and one theta."""
         sites = {i: emulated({"step_seconds": s}) for i, s in enumerate((0.06, 0.03))}
         cluster = Cluster(self.folder, 2, {"outer": {"rounds": 4}, "plan": {
             "policy": "hybrid", "base_steps": 20}}, sites)

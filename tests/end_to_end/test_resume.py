@@ -102,7 +102,8 @@ class Resume(ClusterTest):
             self.assertAlmostEqual(site["wall_seconds"], delta=0.001, second=sum(
                 site[part] for part in ("compute_seconds", "wait_seconds", "wan_seconds",
                                         "other_seconds", "lost_seconds", "unaccounted_seconds")))
-            outages = sum(after["time"] - before["time"] for before, after in pairs if after["event"] == "run")
+            outages = sum(after["time"] - before["time"] for before, after in pairs
+                          if after["event"] == "run")
             trained = sum(event["seconds"] for event in events if event["event"] == "step")
             self.assertGreater(outages, 0)
             self.assertGreater(trained, site["compute_seconds"])
@@ -144,7 +145,7 @@ class Resume(ClusterTest):
         self.assert_same_trajectory(killed, whole)
 
     def test_what_is_lost_is_told_and_not_begun_anew(self):
-        """Nothing to resume from is refused, and a site without the others' checkpoints is told what to copy."""
+        """Nothing to resume from is refused; who lacks the others' checkpoints is told what to copy."""
         cluster = self.cluster("lost")
         rounds = ("--set", "run.outer.rounds=2")
         self.assert_refused(self.cluster("empty"), "checkpoint", "--resume")
@@ -222,7 +223,7 @@ class Finished(ClusterTest):
                           cluster.log("node1"))
 
     def test_a_site_that_was_behind_gets_the_rest_from_the_others_and_more_rounds_let_all_go_on(self):
-        """Alone it ends with code 4; launch brings the others to it. More rounds are in the run or by --set."""
+        """Alone it ends with code 4; launch brings the others to it. --set gives the run more rounds."""
         cluster = self.finished()
         behind = cluster.output / "node2" / "checkpoints"
         shutil.rmtree(behind / self.LAST)

@@ -77,12 +77,14 @@ class Scatter(ClusterTest):
         run = merge(run_of(batches), {"plan": {"base_steps": 8}, "outer": {"rounds": 5}})
         # The coordinator outlives the master.
         sites = {0: merge(SLOW, {"coordinator": {"host": False}}),
-                 1: merge(merge(SLOW, WITHOUT_DATA), {"coordinator": {"host": True}}), 2: merge(SLOW, WITHOUT_DATA)}
+                 1: merge(merge(SLOW, WITHOUT_DATA), {"coordinator": {"host": True}}),
+                 2: merge(SLOW, WITHOUT_DATA)}
         whole, cluster = self.cluster("whole", 3, run, sites), self.cluster("disturbed", 3, run, sites)
         self.assert_success(whole.launch())
         options: list[str] = []
-        for round_number, name, kind, code in ((1, "node3", signal.SIGKILL, -9), (2, "node1", signal.SIGINT, 130),
-                                               (3, "node1", signal.SIGKILL, -9), (4, "node2", signal.SIGINT, 130)):
+        for round_number, name, kind, code in (
+                (1, "node3", signal.SIGKILL, -9), (2, "node1", signal.SIGINT, 130),
+                (3, "node1", signal.SIGKILL, -9), (4, "node2", signal.SIGINT, 130)):
             started = self.start_all(cluster, *options)
             self.wait_for_step(cluster, round_number, 3, "node2")
             started[name].send_signal(kind)

@@ -30,7 +30,7 @@ class Servers(ClusterTest):
         return Cluster(self.make_folder(name), num_sites, run, sites)
 
     def test_workers_and_servers_follow_one_device(self):
-        """Rounds of one step, two workers and two servers by layer: in 25 steps as one device with the whole batch."""
+        """Rounds of one step, two workers, two servers by layer: 25 steps as of one device."""
         rounds = 25
         common = {"outer": {"rounds": rounds}, "plan": {"base_steps": 1},
                   "evaluate": {"every_rounds": rounds}, "checkpoint": {"every_rounds": rounds}}
@@ -47,7 +47,8 @@ class Servers(ClusterTest):
             loss = sum(batch * by_event(cluster, name, "step")[number]["loss"]
                        for name, batch in batches.items()) / 12
             self.assertAlmostEqual(loss, step["loss"], delta=1e-5)
-        self.assertAlmostEqual(validation_losses(cluster)[rounds], validation_losses(whole)[rounds], delta=1e-4)
+        self.assertAlmostEqual(validation_losses(cluster)[rounds], validation_losses(whole)[rounds],
+                               delta=1e-4)
         self.check_report(cluster, servers, rounds * 12 * 32)
 
     def check_report(self, cluster: Cluster, servers: list[str], tokens: int):

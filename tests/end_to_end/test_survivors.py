@@ -43,7 +43,8 @@ class Survivors(ClusterTest):
 
     def test_the_others_go_on_when_one_is_killed_then_frozen_then_stopped(self):
         """Until one of four sites is left, which ends the run alone."""
-        cluster = Cluster(self.folder, 4, RUN | {"outer": {"rounds": 30}, "deadlines": WATCHFUL}, dict.fromkeys(range(4), PACED))
+        cluster = Cluster(self.folder, 4, RUN | {"outer": {"rounds": 30}, "deadlines": WATCHFUL},
+                          dict.fromkeys(range(4), PACED))
         started = self.start_all(cluster)
         lost = {"node2": signal.SIGKILL, "node3": signal.SIGSTOP, "node4": signal.SIGTERM}
         hashes = {}
@@ -102,7 +103,8 @@ class Survivors(ClusterTest):
             with self.subTest(run=run):
                 folder = self.make_folder(f"{len(list(self.folder.iterdir()))}")
                 # What breaks is the plain connections; test_secure cuts those of a run with keys.
-                cluster = Cluster(folder, 3, run | {"outer": {"rounds": 12}, "plan": RUN["plan"]}, secure=False)
+                cluster = Cluster(folder, 3, run | {"outer": {"rounds": 12}, "plan": RUN["plan"]},
+                                  secure=False)
                 started = self.start_all(cluster)
                 port = int(cluster.endpoint.rpartition(":")[2])
                 for rounds in (2, 5, 8):

@@ -154,7 +154,8 @@ class Training(ClusterTest):
         """The shape of real runs, in full width and depth, on a CPU: a fresh model is as good as a guess."""
         shape = dict.fromkeys(("hidden", "intermediate", "layers", "heads", "kv_heads"))
         cluster = Cluster(self.folder, 1, {
-            "model": {"preset": "150m", **shape}, "outer": {"rounds": 1}, "plan": {"base_steps": 2, "base_batch": 1},
+            "model": {"preset": "150m", **shape}, "outer": {"rounds": 1},
+            "plan": {"base_steps": 2, "base_batch": 1},
             "inner": {"peak_learning_rate": 0.0004}, "evaluate": {"every_rounds": 0}})
         self.assert_success(cluster.launch())
         self.assertGreater(by_event(cluster, "node1", "run")[0]["parameters"], 150e6)
