@@ -2,7 +2,7 @@
 
 import unittest
 
-from cluster import Cluster, ClusterTest, by_event, farstep, merge
+from cluster import Cluster, ClusterTest, by_event, farstep, merge, plain_if_ring
 from test_data_parallel import KINDS
 from test_resume import SLOW
 
@@ -22,7 +22,7 @@ class BatchGrowth(ClusterTest):
 
     def cluster(self, name: str, num_sites: int, run: dict, sites: dict | None = None) -> Cluster:
         """The run in a folder of its own."""
-        return Cluster(self.make_folder(name), num_sites, run, sites)
+        return Cluster(self.make_folder(name), num_sites, run, sites, plain_if_ring(run))
 
     def test_all_strategies_measure_one_noise(self):
         """A model that stands still: sites, devices and micro-batches show the same variance."""

@@ -5,7 +5,7 @@ import signal
 import unittest
 
 from cluster import (REPOSITORY, Cluster, ClusterTest, by_event, farstep, merge,
-                     validation_losses)
+                     plain_if_ring, validation_losses)
 from measured import Figure, within_tries
 
 KINDS = {
@@ -29,7 +29,7 @@ class DataParallel(ClusterTest):
     def cluster(self, name: str, num_sites: int, run: dict, sites: dict | None = None) -> Cluster:
         """The run in a folder of its own; buckets are small, so that a step has several."""
         run = merge({"strategy": {"bucket_bytes": 20000}}, run)
-        return Cluster(self.make_folder(name), num_sites, run, sites)
+        return Cluster(self.make_folder(name), num_sites, run, sites, plain_if_ring(run))
 
     def test_every_strategy_follows_one_device(self):
         """Rounds of one step: the batches of three sites are together those of one device.

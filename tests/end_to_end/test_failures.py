@@ -84,7 +84,7 @@ class LostPeers(ClusterTest):
 FROM = {"model": {"from": "start", "vocabulary": None, "hidden": None, "intermediate": None,
                   "layers": None, "heads": None, "kv_heads": None},
         # So long that silence does not explain that a site is told.
-        "deadlines": {"lost_after_seconds": 200}}
+        "deadlines": {"lost_after_seconds": 50}}
 
 
 class Starts(ClusterTest):

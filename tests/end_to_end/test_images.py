@@ -5,7 +5,7 @@ import struct
 import unittest
 from pathlib import Path
 
-from cluster import Cluster, ClusterTest, by_event, farstep, merge, validation_losses
+from cluster import Cluster, ClusterTest, by_event, farstep, merge, plain_if_ring, validation_losses
 
 RUN = {"model": {"family": "images", "images": {"width": 4}},
        "data": {"images": {"crop_padding": 1, "flip": True}},
@@ -59,7 +59,7 @@ class Images(ClusterTest):
         every = {index: merge({"data": str(self.data)}, sites or {}) for index in range(len(batches))}
         cluster = Cluster(folder, len(batches), {"sites": [{"name": f"node{1 + index}", "batch": batch}
                                                            for index, batch in enumerate(batches)]},
-                          every)
+                          every, plain_if_ring(run or {}))
         cluster.run = merge({key: value for key, value in cluster.run.items()
                              if key not in ("model", "data")}, merge(RUN, run or {}))
         (folder / "run.json").write_text(json.dumps(cluster.run))

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import unittest
 
-from cluster import PATIENCE_SECONDS, WATCHFUL, Cluster, ClusterTest, by_event, wait_until
+from cluster import PATIENCE_SECONDS, WATCHFUL, Cluster, ClusterTest, by_event, plain_if_ring, wait_until
 from measured import Figure, within_tries
 
 # Until they are stopped: how fast the machine is decides nothing.
@@ -119,9 +119,7 @@ class Rejoin(ClusterTest):
                     {"sync": {"exchange": "ring"}},
                     {"strategy": {"kind": "eager_updates"}}):
             with self.subTest(run=run):
-                # Gloo makes connections of its own.
-                plain = run.get("sync", {}).get("exchange") == "ring"
-                cluster, started = self.begin(run, secure=False if plain else None)
+                cluster, started = self.begin(run, secure=plain_if_ring(run))
                 self.lose(cluster, started, signal.SIGKILL)
                 self.bring_back(cluster, started)
                 self.stop_all(cluster, started)

@@ -13,7 +13,7 @@ class Ring(ClusterTest):
 
     def cluster(self, name: str, num_sites: int, run: dict, sites: dict | None = None) -> Cluster:
         """A run in a folder of its own."""
-        # Gloo makes connections of its own.
+        # Gloo makes plain connections of its own.
         return Cluster(self.make_folder(name), num_sites, run, sites, secure=False)
 
     def test_sites_learn_as_with_the_direct_exchange(self):

@@ -4,7 +4,8 @@ import json
 import signal
 import unittest
 
-from cluster import REPOSITORY, Cluster, ClusterTest, by_event, farstep, merge, validation_losses
+from cluster import (REPOSITORY, Cluster, ClusterTest, by_event, farstep, merge, plain_if_ring,
+                     validation_losses)
 
 SERVER = {"devices": [], "data": ""}
 
@@ -27,7 +28,7 @@ class Servers(ClusterTest):
 
     def cluster(self, name: str, num_sites: int, run: dict, sites: dict | None = None) -> Cluster:
         """The run in a folder of its own."""
-        return Cluster(self.make_folder(name), num_sites, run, sites)
+        return Cluster(self.make_folder(name), num_sites, run, sites, plain_if_ring(run))
 
     def test_workers_and_servers_follow_one_device(self):
         """Rounds of one step, two workers, two servers by layer: 25 steps as of one device."""
