@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import functools
 import json
 import os
 import signal
@@ -10,16 +9,24 @@ import socket
 import stat
 import subprocess
 import tempfile
+import sys
 import time
 import unittest
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RELEASE = REPOSITORY / "build" / "release"
 FARSTEP = Path(os.environ.get("FARSTEP_BINARY", RELEASE / "farstep")).resolve()
 DATA = Path(os.environ.get("FARSTEP_TEST_DATA", RELEASE / "end_to_end_data")).resolve()
-# Whether the sites of all tests have keys, and so secure links: any test can be run both ways.
-SECURE = os.environ.get("FARSTEP_TEST_SECURE") == "1"
+# Whether the sites of all tests have keys, and so secure links; None: those of a third of the tests.
+FORCED_SECURE = {"1": True, "0": False}.get(os.environ.get("FARSTEP_TEST_SECURE", ""))
+
+# How long something may take that must happen, on a machine with other work.
+PATIENCE_SECONDS = 120
+# Deadlines by which a frozen site is soon missed, and one that a busy machine keeps waiting is not.
+WATCHFUL = {"lost_after_seconds": 6}
 
 
 def free_port() -> int:
@@ -45,19 +52,25 @@ def merge(base: dict, changes: dict) -> dict:
 
 
 class Cluster:
-    """A folder of site configs, and the processes started from it; `secure`: with keys.
+    """A folder of site configs, and the processes started from it.
 
+    `secure`: with keys; None: as FARSTEP_TEST_SECURE says, or as the test's name was drawn.
     `port` is the coordinator's. `hosts` are the sites of the coordinators, the first and its
     stand-bys, or their entries in the configs; "coordinator" is one in a process of its own.
     """
+
+    drawn_secure = False  # of the test that runs
 
     def __init__(self, folder: Path, num_sites: int, run: dict | None = None,
                  sites: dict[int, dict] | None = None, secure: bool | None = None,
                  port: int | None = None, hosts: list[str | dict] | None = None):
         self.folder = folder
-        secure = SECURE if secure is None else secure
+        if secure is None:
+            secure = self.drawn_secure if FORCED_SECURE is None else FORCED_SECURE
         self.names = [f"node{i + 1}" for i in range(num_sites)]
         self.output = folder / "out"
+        self.seen: dict[str, tuple[int, int, list[dict]]] = {}  # file, bytes and records by site
+        self.begun = dict.fromkeys(self.names, 0)  # the number of records before the newest process
         self.run = merge({
             "name": "test", "seed": 3,
             "sites": [{"name": name} for name in self.names],
@@ -68,7 +81,7 @@ class Cluster:
             "outer": {"rounds": 3, "momentum": 0.5},
             "plan": {"base_steps": 5, "base_batch": 4},
             "evaluate": {"every_rounds": 1, "windows": 16},
-            "deadlines": {"join_seconds": 30, "heartbeat_seconds": 0.3, "lost_after_seconds": 2,
+            "deadlines": {"join_seconds": 60, "heartbeat_seconds": 0.3, "lost_after_seconds": 15,
                           "pause_seconds": 0},
         }, run or {})
         (folder / "run.json").write_text(json.dumps(self.run, indent=1))
@@ -119,6 +132,7 @@ class Cluster:
 
     def start(self, name: str, *options: str) -> subprocess.Popen:
         """Starts one site's process; its output goes to a file beside its config."""
+        self.begun[name] = len(self.events(name))
         with open(self.folder / f"{name}.txt", "w", encoding="utf-8") as log:
             return subprocess.Popen([str(FARSTEP), "train", "--config",
                                      str(self.folder / f"{name}.json"), *options],
@@ -130,11 +144,20 @@ class Cluster:
 
     def events(self, name: str) -> list[dict]:
         """The site's records so far; a line that is being written is left out."""
-        path = self.output / name / "events.jsonl"
-        if not path.exists():
+        try:
+            with open(self.output / name / "events.jsonl", "rb") as file:
+                known, begin, records = self.seen.get(name, (0, 0, []))
+                status = os.fstat(file.fileno())
+                if status.st_ino != known or status.st_size < begin:  # another file
+                    begin, records = 0, []
+                file.seek(begin)
+                lines = file.read().split(b"\n")[:-1]
+        except FileNotFoundError:
             return []
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-        return [json.loads(line) for line in lines if line]
+        begin += sum(len(line) + 1 for line in lines)
+        records = records + [json.loads(line) for line in lines if line]
+        self.seen[name] = (status.st_ino, begin, records)
+        return records
 
     def report(self) -> dict:
         """`farstep report --json` of the run."""
@@ -158,6 +181,24 @@ def validation_losses(cluster: Cluster) -> dict[int, float]:
 def by_event(cluster: Cluster, name: str, kind: str) -> list[dict]:
     """One site's records of one kind."""
     return [event for event in cluster.events(name) if event["event"] == kind]
+
+
+def trajectory(cluster: Cluster, name: str) -> dict:
+    """Loss of every step and hash of every round; what was redone replaces what was abandoned."""
+    found = {}
+    for event in cluster.events(name):
+        if event["event"] == "step":
+            found["step", event["round"], event["step"]] = (event["loss"], event["gradient_norm"],
+                                                            event["learning_rate"])
+        elif event["event"] == "round":
+            found["round", event["round"]] = event["theta_hash"]
+    return found
+
+
+def has_done(cluster: Cluster, name: str, round_number: int, step: int) -> bool:
+    """Whether the site's newest process has done that step of that round, or a later one."""
+    return any(event["event"] == "step" and (event["round"], event["step"]) >= (round_number, step)
+               for event in reversed(cluster.events(name)[cluster.begun[name]:]))
 
 
 def wait_until(condition, seconds: float, what: str):
@@ -198,22 +239,16 @@ def break_connections(process: subprocess.Popen, spared_port: int = 0) -> int:
     return broken
 
 
-def measures_time(test):
-    """Tries a test of times up to three times.
+def plain_if_ring(run: dict) -> bool | None:
+    """`secure` of a run: False if its exchange is Gloo's ring, which makes plain connections of its own."""
+    steps_together = run.get("strategy", {}).get("kind") == "ring_all_reduce"
+    exchange = run.get("sync", {}).get("exchange", "ring" if steps_together else "direct")
+    return False if exchange == "ring" else None
 
-    Other users of the machine make such a test fail now and then, a defect makes it fail each time.
-    """
-    @functools.wraps(test)
-    def tried(self):
-        for trial in (1, 2, 3):
-            try:
-                return test(self)
-            except AssertionError as failure:
-                if trial == 3:
-                    raise
-                print(f"{test.__name__}: trial {trial} of 3 failed: {failure}", flush=True)
-                self.take_new_folder()
-    return tried
+
+def draws_keys(test: str) -> bool:
+    """Whether the sites of this test, "module.method", have keys: a third of all, the same ones each time."""
+    return zlib.crc32(test.encode()) % 3 == 0
 
 
 @contextlib.contextmanager
@@ -235,6 +270,9 @@ class ClusterTest(unittest.TestCase):
         self.take_new_folder()
         self.processes: list[subprocess.Popen] = []
         self.addCleanup(self.end_processes)
+        module = Path(sys.modules[type(self).__module__].__file__).stem
+        Cluster.drawn_secure = draws_keys(f"{module}.{self._testMethodName}")
+        self.addCleanup(setattr, Cluster, "drawn_secure", False)
 
     def take_new_folder(self):
         """Makes `folder` an empty one, which goes when the test ends."""
@@ -242,30 +280,99 @@ class ClusterTest(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.folder = Path(temporary.name)
 
+    def make_folder(self, name: str) -> Path:
+        """A folder in `folder`, for one of several clusters."""
+        folder = self.folder / name.replace(" ", "_")
+        folder.mkdir()
+        return folder
+
     def end_processes(self):
         """Kills what still runs."""
         for process in self.processes:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
-            process.wait(timeout=10)
+            process.wait(timeout=60)
+
+    def start_site(self, cluster: Cluster, name: str, *options: str) -> subprocess.Popen:
+        """Starts one site, whose process ends with the test."""
+        self.processes.append(cluster.start(name, *options))
+        return self.processes[-1]
 
     def start_all(self, cluster: Cluster, *options: str) -> dict[str, subprocess.Popen]:
         """Starts every site of the cluster."""
-        started = {name: cluster.start(name, *options) for name in cluster.names}
-        self.processes += started.values()
-        return started
+        return {name: self.start_site(cluster, name, *options) for name in cluster.names}
 
-    def interrupt_after(self, cluster: Cluster, round_number: int, step: int):
+    def wait_for_records(self, cluster: Cluster, condition: Callable[[str], bool], names, what: str):
+        """Waits until the condition holds for these sites, or for all; else shows what they printed."""
+        try:
+            for name in names or cluster.names:
+                wait_until(lambda name=name: condition(name), PATIENCE_SECONDS, f"{what} of {name}")
+        except AssertionError as failure:
+            logs = (f"== {path.stem}\n{path.read_text(errors='replace')[-2000:]}"
+                    for path in sorted(cluster.folder.glob("*.txt")))
+            raise AssertionError("\n".join((str(failure), *logs))) from None
+
+    def wait_for_step(self, cluster: Cluster, round_number: int, step: int, *names: str):
+        """Waits until the newest processes of these sites, or of all, have come to a step."""
+        self.wait_for_records(cluster, lambda name: has_done(cluster, name, round_number, step), names,
+                              f"step {step} of round {round_number}")
+
+    def wait_for_rounds(self, cluster: Cluster, rounds: int, *names: str):
+        """Waits until these sites, or all, have recorded so many rounds."""
+        self.wait_for_records(cluster, lambda name: len(by_event(cluster, name, "round")) >= rounds, names,
+                              f"{rounds} rounds")
+
+    def assert_end(self, cluster: Cluster, started: dict[str, subprocess.Popen], code: int = 0):
+        """Waits for these sites, which end with that code; a code of None is of one that has not ended."""
+        for name, process in started.items():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=PATIENCE_SECONDS)
+            self.assertEqual(process.returncode, code, f"{name}\n{cluster.log(name)}")
+
+    def interrupt_after(self, cluster: Cluster, round_number: int, step: int, *options: str):
         """Starts all sites; when each has done that step, sends SIGINT to all and waits for them."""
-        started = self.start_all(cluster)
-        wait_until(lambda: all(any((event["round"], event["step"]) >= (round_number, step)
-                                   for event in by_event(cluster, name, "step"))
-                               for name in cluster.names), 60, f"step {step} of round {round_number}")
+        started = self.start_all(cluster, *options)
+        self.wait_for_step(cluster, round_number, step)
         for process in started.values():
             process.send_signal(signal.SIGINT)
-        for name, process in started.items():
-            self.assertEqual(process.wait(timeout=30), 130, cluster.log(name))
+        self.assert_end(cluster, started, 130)
 
     def assert_success(self, result: subprocess.CompletedProcess):
         """The command ended well; else its output is shown."""
         self.assertEqual(result.returncode, 0, result.stdout[-4000:] + result.stderr[-4000:])
+
+    def assert_one_theta(self, cluster: Cluster, *names: str, absent: tuple[str, ...] = ()):
+        """One theta_global after each round at all who were there, and another after each round.
+
+        These sites, or all, did every round. `absent` ones were away in between, but not in the last.
+        """
+        wanted = set(range(1, cluster.run["outer"]["rounds"] + 1))
+        hashes: dict[int, str] = {}
+        for name in names or cluster.names:
+            rounds = by_event(cluster, name, "round")
+            for event in rounds:
+                first = hashes.setdefault(event["round"], event["theta_hash"])
+                self.assertEqual(event["theta_hash"], first, (name, event["round"]))
+            found = {event["round"] for event in rounds}
+            if name in absent:
+                self.assertIn(max(wanted), found, name)
+            else:
+                self.assertEqual(found, wanted, name)
+        self.assertEqual(len(set(hashes.values())), len(wanted))
+
+    def assert_no_step_twice(self, cluster: Cluster, *names: str):
+        """These sites, or all, did each step once."""
+        for name in names or cluster.names:
+            steps = [(event["round"], event["step"]) for event in by_event(cluster, name, "step")]
+            self.assertEqual(len(steps), len(set(steps)), f"{name} did a step twice")
+
+    def assert_same_trajectory(self, cluster: Cluster, whole: Cluster):
+        """Every step's loss and every round's hash are those of the undisturbed run, bit by bit."""
+        total = 0
+        for name in whole.names:
+            wanted = trajectory(whole, name)
+            steps = len(by_event(whole, name, "step"))
+            total += steps
+            self.assertEqual(len(wanted), whole.run["outer"]["rounds"] + steps)
+            self.assertEqual(trajectory(cluster, name), wanted)
+        self.assertGreater(total, 0)

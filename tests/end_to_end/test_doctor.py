@@ -143,7 +143,7 @@ class Doctor(ClusterTest):
                 cluster = Cluster(self.folder, 2, secure=secure)
                 host = cluster.start("node1")
                 self.processes.append(host)
-                wait_until(lambda: "waits for node2" in cluster.log("node1"), 60,
+                wait_until(lambda: "waits for node2" in cluster.log("node1"), 120,
                            "the coordinator listens")
                 findings = self.end_of(self.start_doctor("node2"))
                 self.only([finding for finding in findings if finding["subject"] == "answer"],
@@ -152,7 +152,7 @@ class Doctor(ClusterTest):
                 refused = self.end_of(self.start_doctor("node2", "--peers", "--wait", 20), 2)
                 self.only(refused, "fault", "peers", "train", "doctor")
                 host.send_signal(signal.SIGINT)
-                self.assertEqual(host.wait(timeout=30), 130, cluster.log("node1"))
+                self.assertEqual(host.wait(timeout=120), 130, cluster.log("node1"))
 
     def test_a_port_in_use(self):
         """The site's own port, and that of the coordinator that it hosts."""
@@ -294,7 +294,7 @@ class Doctor(ClusterTest):
             if line.split()[1] == "clock":
                 break
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
         self.assertEqual(process.returncode, 130)
 
     def test_bad_arguments(self):

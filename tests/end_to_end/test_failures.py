@@ -6,99 +6,85 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 import unittest
 
-from cluster import DATA, FARSTEP, Cluster, ClusterTest, farstep, wait_until
+from cluster import DATA, FARSTEP, WATCHFUL, Cluster, ClusterTest, by_event, farstep
 
-ENDLESS = {"outer": {"rounds": 1000}, "plan": {"base_steps": 20, "base_batch": 1}}
+ENDLESS = {"outer": {"rounds": 100_000}, "plan": {"base_steps": 20, "base_batch": 1}}
+# Nobody waits so long for the others who knows that it cannot train.
+PATIENT = {"deadlines": {"join_seconds": 600}}
 
 
 class LostPeers(ClusterTest):
-    """A site that vanishes ends the run at all others, quickly and safely."""
+    """A site that vanishes ends the run at all others, safely."""
 
-    def lose(self, victim: str, stop: int, num_sites: int = 3, run: dict | None = None):
-        """Kills `victim` in mid-run; the others must end within 10 s with exit code 4."""
-        cluster = Cluster(self.folder, num_sites, ENDLESS | (run or {}))
-        started = self.start_all(cluster)
-        wait_until(lambda: any(event["event"] == "round" and event["round"] >= 2
-                               for event in cluster.events(victim)), 30, "two rounds")
+    def lose(self, cluster: Cluster, victim: str, stop: int, *options: str) -> dict[str, subprocess.Popen]:
+        """Starts the sites and kills `victim` in mid-run; the others must end with exit code 4."""
+        done = len(by_event(cluster, victim, "round"))
+        started = self.start_all(cluster, *options)
+        self.wait_for_rounds(cluster, done + 2, victim)
         started[victim].send_signal(stop)
-        killed_at = time.monotonic()
-        for name, process in started.items():
-            if name != victim:
-                self.assertEqual(process.wait(timeout=10), 4, cluster.log(name))
-        self.assertLess(time.monotonic() - killed_at, 10)
-        return cluster
+        self.assert_end(cluster, {name: process for name, process in started.items() if name != victim}, 4)
+        return started
 
     def assert_names_and_saves(self, cluster: Cluster, victim: str, expected: str):
         """The survivors name what was lost, and hold a checkpoint that can be used."""
         for name in cluster.names:
-            if name == victim:
-                continue
-            self.assertIn(expected, cluster.log(name))
-            end = [event for event in cluster.events(name) if event["event"] == "end"][-1]
-            self.assertEqual(end["outcome"], "peer_lost")
-            newest = sorted((cluster.output / name / "checkpoints").glob("round-*"))[-1]
-            evaluated = farstep("evaluate", newest, "--data", DATA, "--sequence-length", 32,
-                                "--windows", 4)
-            self.assert_success(evaluated)
+            if name != victim:
+                self.assertIn(expected, cluster.log(name))
+                self.assertEqual(by_event(cluster, name, "end")[-1]["outcome"], "peer_lost")
+        newest = sorted((cluster.output / name / "checkpoints").glob("round-*"))[-1]
+        evaluated = farstep("evaluate", newest, "--data", DATA, "--sequence-length", 32, "--windows", 4)
+        self.assert_success(evaluated)
 
-    def test_killed_site_is_named(self):
-        """SIGKILL: its connections break."""
-        cluster = self.lose("node3", signal.SIGKILL)
-        self.assert_names_and_saves(cluster, "node3", "node3")
-
-    def test_frozen_site_is_named(self):
-        """SIGSTOP: its connections stay open, its heartbeats stop."""
-        cluster = self.lose("node2", signal.SIGSTOP)
-        self.assert_names_and_saves(cluster, "node2", "node2")
+    def test_a_killed_a_frozen_and_an_interrupted_site_are_named(self):
+        """Its connections break; or only its heartbeats stop; or it leaves. All resume after each loss."""
+        cluster = Cluster(self.folder, 3, ENDLESS | {"deadlines": WATCHFUL})
+        options: list[str] = []
+        for victim, stop in (("node3", signal.SIGKILL), ("node2", signal.SIGSTOP), ("node3", signal.SIGINT)):
+            with self.subTest(stop=stop):
+                started = self.lose(cluster, victim, stop, *options)
+                if stop == signal.SIGINT:
+                    self.assert_end(cluster, {victim: started[victim]}, 130)
+                self.end_processes()
+                self.assert_names_and_saves(cluster, victim, victim)
+                options = ["--resume"]
+        rounds = max(event["round"] for event in by_event(cluster, "node1", "round"))
+        self.assert_success(cluster.launch("--resume", "--set", f"run.outer.rounds={rounds + 2}"))
 
     def test_killed_coordinator_is_named(self):
         """The site that hosts the coordinator takes it along, and does not bring it back."""
-        cluster = self.lose("node1", signal.SIGKILL,
-                            run={"deadlines": {"coordinator_lost_after_seconds": 3}})
+        deadlines = WATCHFUL | {"coordinator_lost_after_seconds": 6}
+        cluster = Cluster(self.folder, 3, ENDLESS | {"deadlines": deadlines})
+        self.lose(cluster, "node1", signal.SIGKILL)
         self.assert_names_and_saves(cluster, "node1", "coordinator")
 
     def test_stopped_coordinator_is_told(self):
         """The site that hosts the coordinator leaves: the others do not wait for another one."""
-        cluster = self.lose("node1", signal.SIGTERM, run={"min_sites": 1})
+        cluster = Cluster(self.folder, 3, ENDLESS | {"min_sites": 1})
+        self.lose(cluster, "node1", signal.SIGTERM)
         self.assert_names_and_saves(cluster, "node1", "site node1, which hosts the coordinator")
 
     def test_a_survivor_that_cannot_save_names_the_lost_site(self):
         """A second failure, of the disk, does not hide the first."""
         cluster = Cluster(self.folder, 2, {**ENDLESS, "checkpoint": {"every_rounds": 1000}})
         started = self.start_all(cluster)
-        wait_until(lambda: any(event["event"] == "round" for event in cluster.events("node1")), 30,
-                   "a round")
+        self.wait_for_rounds(cluster, 1, "node1")
         checkpoints = cluster.output / "node1" / "checkpoints"
         checkpoints.rename(checkpoints.with_name("kept"))
         checkpoints.write_text("in the way\n")
         started["node2"].send_signal(signal.SIGKILL)
-        self.assertEqual(started["node1"].wait(timeout=10), 4, cluster.log("node1"))
+        self.assert_end(cluster, {"node1": started["node1"]}, 4)
         self.assertIn("the state at the loss is not saved", cluster.log("node1"))
-        end = [event for event in cluster.events("node1") if event["event"] == "end"][-1]
+        end = by_event(cluster, "node1", "end")[-1]
         self.assertEqual(end["outcome"], "peer_lost")
         self.assertIn("node2", end["message"])
-
-    def test_interrupted_site_is_named(self):
-        """Ctrl-C at one site alone: it leaves with 130, the others say that it left."""
-        cluster = self.lose("node3", signal.SIGINT)
-        self.assertEqual(self.processes[2].wait(timeout=10), 130)
-        self.assert_names_and_saves(cluster, "node3", "node3")
-
-    def test_lost_run_goes_on_with_resume(self):
-        """After a loss, all sites resume from the newest round that all have."""
-        cluster = self.lose("node3", signal.SIGKILL)
-        rounds = max(event["round"] for event in cluster.events("node1")
-                     if event["event"] == "round")
-        self.assert_success(cluster.launch("--resume", "--set", f"run.outer.rounds={rounds + 2}"))
 
 
 FROM = {"model": {"from": "start", "vocabulary": None, "hidden": None, "intermediate": None,
                   "layers": None, "heads": None, "kv_heads": None},
-        # So long that silence does not explain how soon a site is told.
-        "deadlines": {"lost_after_seconds": 20}}
+        # So long that silence does not explain that a site is told.
+        "deadlines": {"lost_after_seconds": 50}}
 
 
 class Starts(ClusterTest):
@@ -118,14 +104,12 @@ class Starts(ClusterTest):
     def test_a_site_that_fails_before_training_says_why(self):
         """node2 lacks the model that the run starts from: node1 hears so at once."""
         cluster = self.start_from({"models": "nowhere"})
-        began = time.monotonic()
         started = self.start_all(cluster)
-        self.assertEqual(started["node2"].wait(timeout=20), 3, cluster.log("node2"))
-        self.assertEqual(started["node1"].wait(timeout=20), 4, cluster.log("node1"))
+        self.assert_end(cluster, {"node2": started["node2"]}, 3)
+        self.assert_end(cluster, {"node1": started["node1"]}, 4)
         self.assertIn("nowhere/start/config.json", cluster.log("node2"))
         self.assertIn("site node2: it left the run: failed: ", cluster.log("node1"))
         self.assertIn("nowhere/start/config.json", cluster.log("node1"))
-        self.assertLess(time.monotonic() - began, 15)
 
     def test_starting_weights_that_differ_are_refused(self):
         """One flipped bit in node2's copy: both name both checksums and the folder to copy."""
@@ -136,7 +120,7 @@ class Starts(ClusterTest):
         content[-4] ^= 1
         weights.write_bytes(content)
         for name, process in self.start_all(cluster).items():
-            self.assertEqual(process.wait(timeout=20), 3, cluster.log(name))
+            self.assert_end(cluster, {name: process}, 3)
             self.assertRegex(cluster.log(name), "node1 has [0-9a-f]{16}, node2 has [0-9a-f]{16}")
             self.assertIn("copy the folder of model.from", cluster.log(name))
             self.assertEqual(cluster.events(name), [])
@@ -174,19 +158,15 @@ class Refusals(ClusterTest):
         (self.folder / "other.json").write_text(json.dumps(other))
         path = self.folder / "node2.json"
         path.write_text(json.dumps(dict(json.loads(path.read_text()), run="other.json")))
-        self.start_all(cluster)
-        self.assertEqual(self.processes[1].wait(timeout=20), 2, cluster.log("node2"))
+        self.assert_end(cluster, {"node2": self.start_all(cluster)["node2"]}, 2)
         self.assertIn("outer.momentum: 0.4 here, 0.5 there", cluster.log("node2"))
 
     def test_address_of_another_machine(self):
         """An address that this machine does not have, or not yet: told at once, for a later try."""
-        cluster = Cluster(self.folder, 2, sites={1: {"network": {"address": "192.0.2.7"}}})
-        begin = time.monotonic()
-        self.start_all(cluster)
-        self.assertEqual(self.processes[1].wait(timeout=20), 4, cluster.log("node2"))
+        cluster = Cluster(self.folder, 2, PATIENT, {1: {"network": {"address": "192.0.2.7"}}})
+        self.assert_end(cluster, {"node2": self.start_all(cluster)["node2"]}, 4)
         self.assertIn("192.0.2.7", cluster.log("node2"))
         self.assertIn("127.0.0.1", cluster.log("node2"))
-        self.assertLess(time.monotonic() - begin, 10)
 
     def test_a_port_in_use_is_free_at_a_later_try(self):
         """The coordinator's port is another process's: exit code 4; then the same command trains."""
@@ -201,7 +181,7 @@ class Refusals(ClusterTest):
 
     def test_what_one_site_can_find_alone(self):
         """`farstep check` has a row a check; `train` tells the same while the others are not there."""
-        cluster = Cluster(self.folder, 2)
+        cluster = Cluster(self.folder, 2, PATIENT)
         config = self.folder / "node1.json"
         good = farstep("check", config)
         self.assert_refused(good, 0, "'test', site 1 of 2", "127.0.0.1", "digest")
@@ -213,13 +193,11 @@ class Refusals(ClusterTest):
                             "tokenize", "ok       network")
         self.assertEqual([line.split()[0] for line in bad.stdout.splitlines()].count("fault"), 2)
         self.assert_refused(farstep("check", config, "--set", "data=nowhere"), 3, "nowhere")
-        begin = time.monotonic()
         self.assert_refused(farstep("train", "--config", self.folder / "node2.json",
                                     "--set", "run.model.heads=3"), 2, "run.json: model.heads")
         self.assert_refused(farstep("train", "--config", self.folder / "node2.json", "--set",
                                     "devices[0].kind=cuda", "--set", "devices[0].index=63"), 2,
                             "node2.json", "cuda:63")
-        self.assertLess(time.monotonic() - begin, 15)  # the others may come for 30 s
 
     def test_no_validation_data_without_validation(self):
         """A dataset of training shards alone trains where nothing is evaluated."""

@@ -30,11 +30,13 @@ CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_s
           "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": [2, 7], "pad_token_id": 3,
           "torch_dtype": "bfloat16"}
 
-# Prints the ids of the text on standard input, by the tokenizer in the folder argv[1].
+# Prints the ids of the text on standard input by the tokenizers in the folders argv[1:], a folder a line.
 IDS_BY_TRANSFORMERS = """
 import sys, transformers
-tokenizer = transformers.AutoTokenizer.from_pretrained(sys.argv[1])
-print(tokenizer(sys.stdin.read())["input_ids"], tokenizer.bos_token_id, tokenizer.eos_token_id)
+text = sys.stdin.read()
+for folder in sys.argv[1:]:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    print(tokenizer(text)["input_ids"], tokenizer.bos_token_id, tokenizer.eos_token_id)
 """
 
 # For each text of the JSON list on standard input: its ids by the tokenizer.json of the folder
@@ -82,12 +84,16 @@ UNIGRAM_KINDS = {
     "rules": {"byte_fallback": True},
 }
 
-# Prints the losses of the models in argv[1:] over the token ids on standard input, a window a line.
-LOSS_BY_TRANSFORMERS = """
+# Prints the ids of the text on standard input by the tokenizer in the folder argv[1], and the losses of the
+# models in argv[2:] over the windows of token ids there.
+BY_TRANSFORMERS = """
 import json, sys, torch, transformers
 transformers.utils.logging.disable_progress_bar()
-ids = torch.tensor(json.load(sys.stdin))
-for folder in sys.argv[1:]:
+given = json.load(sys.stdin)
+tokenizer = transformers.AutoTokenizer.from_pretrained(sys.argv[1])
+print(tokenizer(given["text"])["input_ids"], tokenizer.bos_token_id, tokenizer.eos_token_id)
+ids = torch.tensor(given["windows"])
+for folder in sys.argv[2:]:
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     with torch.no_grad():
         logits = model(ids[:, :-1]).logits
@@ -160,9 +166,9 @@ def widened(halves: bytes) -> bytes:
     return b"".join(b"\0\0" + halves[place:place + 2] for place in range(0, len(halves), 2))
 
 
-def windows(length: int) -> list[list[int]]:
-    """All windows of the test's validation tokens."""
-    content = (DATA / "validation-00000.tokens").read_bytes()
+def windows(data: Path, length: int) -> list[list[int]]:
+    """All windows of a folder's validation tokens."""
+    content = (data / "validation-00000.tokens").read_bytes()
     ids = struct.unpack(f"<{(len(content) - 48) // 2}H", content[48:])
     return [list(ids[begin:begin + length + 1]) for begin in range(0, len(ids) - length, length)]
 
@@ -180,7 +186,7 @@ class HuggingFace(ClusterTest):
         folder = self.folder / "run"
         folder.mkdir()
         cluster = Cluster(folder, 1, {"outer": {"rounds": 1, "learning_rate": 1.0, "momentum": 0.0},
-                                      "plan": {"base_steps": 2}, "evaluate": {"windows": 0}})
+                                      "plan": {"base_steps": 2}, "evaluate": {"windows": 128}})
         run = json.loads((folder / "run.json").read_text())
         run["model"] = {"from": str(source)}  # the folder alone gives the shape
         (folder / "run.json").write_text(json.dumps(run))
@@ -228,7 +234,8 @@ class HuggingFace(ClusterTest):
         changed = [name for name, (_, _, data) in trained.items() if data != widened(self.weights[name])]
         self.assertEqual(len(changed), len(trained))
         self.assertLess(self.losses[1], self.losses[0])
-        evaluated = farstep("evaluate", output, "--data", DATA, "--sequence-length", 32, "--json")
+        evaluated = farstep("evaluate", output, "--data", DATA, "--sequence-length", 32, "--windows", 128,
+                            "--json")
         self.assert_success(evaluated)
         self.assertAlmostEqual(json.loads(evaluated.stdout)["loss"], self.losses[1], places=5)
 
@@ -249,19 +256,56 @@ class HuggingFace(ClusterTest):
         self.assertIn(f"{path}: attention_bias: is true", checked.stdout)
 
     def test_transformers_opens_an_export_without_a_warning(self):
-        """Its loss over the validation windows is that of `farstep evaluate`, before and after training."""
-        require_modules("torch", "transformers")
-        length = 100
+        """Its loss over the validation windows is that of `farstep evaluate`, before and after training.
+
+        The tokenizer of a model with a vocabulary of its own encodes text to the ids of the dataset.
+        """
+        require_modules("torch", "transformers", "sentencepiece", "google.protobuf")
+        length, data = 100, self.small_data()
         sources = (self.model, self.exported(self.train(self.model)))
+        fresh = self.exported(self.train_anew())
+        config = json.loads((fresh / "config.json").read_text())
+        self.assertEqual((config["bos_token_id"], config["eos_token_id"]), (1, 2))
+        text = "  She was\tnot 31.\n\nElinor\u00e9 \u65e5 is  here \n"
         by_transformers = subprocess.run(
-            [PYTHON, "-c", LOSS_BY_TRANSFORMERS, *map(str, sources)], capture_output=True, text=True,
-            input=json.dumps(windows(length)), timeout=120, check=False)
+            [PYTHON, "-c", BY_TRANSFORMERS, *map(str, (fresh, *sources))], capture_output=True, text=True,
+            input=json.dumps({"text": text, "windows": windows(data, length)}), timeout=240, check=False)
         self.assert_success(by_transformers)
         self.assertEqual(by_transformers.stderr, "")
-        for source, loss in zip(sources, by_transformers.stdout.split(), strict=True):
-            own = farstep("evaluate", source, "--data", DATA, "--sequence-length", length, "--json")
+        told, *losses = by_transformers.stdout.splitlines()
+        ids = self.ids_of_text(text)
+        self.assertEqual(told, f"{ids[:-1]} 1 {ids[-1]}")
+        for source, loss in zip(sources, losses, strict=True):
+            own = farstep("evaluate", source, "--data", data, "--sequence-length", length, "--json")
             self.assert_success(own)
             self.assertAlmostEqual(json.loads(own.stdout)["loss"], float(loss), places=5)
+
+    def small_data(self) -> Path:
+        """A dataset of 300 paragraphs, half of them for validation, with the test's tokenizer."""
+        novel = next((REPOSITORY / ".deps" / "corpus" / "austen").glob("*.txt")).read_text(encoding="utf-8")
+        texts = [part for part in novel.split("\n\n") if part][:300]
+        file, output = self.folder / "paragraphs.jsonl", self.folder / "paragraphs"
+        file.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), encoding="utf-8")
+        self.assert_success(farstep("tokenize", file, "--output", output, "--tokenizer",
+                                    DATA / "tokenizer.model", "--validation-fraction", 0.5))
+        self.assertGreater(len(windows(output, 100)), 20)
+        return output
+
+    def train_anew(self) -> Path:
+        """A step of a fresh model; returns the site's folder."""
+        cluster = Cluster(self.make_folder("fresh"), 1, {"outer": {"rounds": 1}, "plan": {"base_steps": 1},
+                                                         "evaluate": {"every_rounds": 0}})
+        self.assert_success(cluster.launch())
+        return cluster.output / "node1"
+
+    def ids_of_text(self, text: str) -> list[int]:
+        """The ids of a text by `farstep tokenize`, with that of its end."""
+        (self.folder / "text.txt").write_text(text, encoding="utf-8")
+        tokens = self.folder / "tokens"
+        self.assert_success(farstep("tokenize", self.folder / "text.txt", "--output", tokens, "--tokenizer",
+                                    DATA / "tokenizer.model", "--validation-fraction", 0))
+        content = (tokens / "train-00000.tokens").read_bytes()
+        return list(struct.unpack(f"<{(len(content) - 48) // 2}H", content[48:]))
 
     def test_tokenizers_gives_the_ids_of_an_exported_vocabulary(self):
         """The tokenizer.json of an export, against SentencePiece and ours, on hard texts and a novel."""
@@ -287,9 +331,10 @@ class HuggingFace(ClusterTest):
         novels = sorted((REPOSITORY / ".deps" / "corpus" / "austen").glob("*.txt"))
         other = novels[1].read_text(encoding="utf-8")
         trained_on = self.folder / "trained_on.txt"
-        trained_on.write_text(novels[0].read_text(encoding="utf-8")[:200_000], encoding="utf-8")
+        trained_on.write_text(novels[0].read_text(encoding="utf-8")[:100_000], encoding="utf-8")
         names = ["</s>", "a<s>b</s> <unk><unk>", "<0x41><0x0A> <0xFF", "</s"]
-        texts = HARD_TEXTS + names + [part for part in other.split("\n\n") if part][:500] + [other[:100_000]]
+        texts = HARD_TEXTS + names + [part for part in other.split("\n\n") if part][:200] + [other[:50_000]]
+        expected_lines = []
         for name, options in UNIGRAM_KINDS.items():
             with self.subTest(name):
                 trained = subprocess.run(
@@ -314,12 +359,16 @@ class HuggingFace(ClusterTest):
                 self.assertLess(ties, 0.02 * len(texts))
                 own = self.ids_by(output / "tokenizer.json", texts)
                 self.assertEqual([row[0] for row in rows], own)
-                # It begins in a fifth of the time without PyTorch.
-                by_class = subprocess.run([PYTHON, "-c", IDS_BY_TRANSFORMERS, str(output)], capture_output=True,
-                                          encoding="utf-8", input=HARD_TEXTS[3], timeout=120, check=False,
-                                          env={**os.environ, "USE_TORCH": "0"})
-                self.assert_success(by_class)
-                self.assertTrue(by_class.stdout.startswith(f"{rows[3][0]} "), by_class.stdout)
+                expected_lines.append(f"{rows[3][0]} ")
+        # It begins in a fifth of the time without PyTorch.
+        folders = [self.folder / f"exported_{name}" for name in UNIGRAM_KINDS]
+        by_class = subprocess.run([PYTHON, "-c", IDS_BY_TRANSFORMERS, *folders], capture_output=True,
+                                  encoding="utf-8", input=HARD_TEXTS[3], timeout=240, check=False,
+                                  env={**os.environ, "USE_TORCH": "0"})
+        self.assert_success(by_class)
+        lines = by_class.stdout.splitlines()
+        for name, line, start in zip(UNIGRAM_KINDS, lines, expected_lines, strict=True):
+            self.assertTrue(line.startswith(start), (name, line, start))
 
     def ids_by(self, tokenizer: Path, texts: list[str]) -> list[list[int]]:
         """The ids of each text by `farstep tokenize`, which ends each with the token 2."""
@@ -337,29 +386,6 @@ class HuggingFace(ClusterTest):
             documents.append(ids)
             ids = []
         return documents
-
-    def test_transformers_reads_the_tokenizer_of_a_fresh_model(self):
-        """An export of a model with a vocabulary of its own encodes text to the ids of the dataset."""
-        require_modules("torch", "transformers", "sentencepiece", "google.protobuf")
-        folder = self.folder / "fresh"
-        folder.mkdir()
-        cluster = Cluster(folder, 1, {"outer": {"rounds": 1}, "plan": {"base_steps": 1}})
-        self.assert_success(cluster.launch())
-        output = self.exported(cluster.output / "node1")
-        config = json.loads((output / "config.json").read_text())
-        self.assertEqual((config["bos_token_id"], config["eos_token_id"]), (1, 2))
-        text = "  She was\tnot 31.\n\nElinor\u00e9 \u65e5 is  here \n"
-        (self.folder / "text.txt").write_text(text, encoding="utf-8")
-        tokens = self.folder / "tokens"
-        self.assert_success(farstep("tokenize", self.folder / "text.txt", "--output", tokens, "--tokenizer",
-                                    DATA / "tokenizer.model", "--validation-fraction", 0))
-        content = (tokens / "train-00000.tokens").read_bytes()
-        ids = list(struct.unpack(f"<{(len(content) - 48) // 2}H", content[48:]))
-        found = subprocess.run([PYTHON, "-c", IDS_BY_TRANSFORMERS, str(output)], capture_output=True,
-                               encoding="utf-8", input=text, timeout=120, check=False)
-        self.assert_success(found)
-        self.assertEqual(found.stderr, "")
-        self.assertEqual(found.stdout, f"{ids[:-1]} 1 {ids[-1]}\n")
 
 
 if __name__ == "__main__":

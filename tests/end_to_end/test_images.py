@@ -5,7 +5,7 @@ import struct
 import unittest
 from pathlib import Path
 
-from cluster import Cluster, ClusterTest, by_event, farstep, merge, validation_losses
+from cluster import Cluster, ClusterTest, by_event, farstep, merge, plain_if_ring, validation_losses
 
 RUN = {"model": {"family": "images", "images": {"width": 4}},
        "data": {"images": {"crop_padding": 1, "flip": True}},
@@ -55,12 +55,11 @@ class Images(ClusterTest):
     def cluster(self, name: str, run: dict | None = None, sites: dict | None = None,
                 batches: tuple[int, ...] = (12, 20)) -> Cluster:
         """The run in a folder of its own. The language model of other tests is left out."""
-        folder = self.folder / name
-        folder.mkdir()
+        folder = self.make_folder(name)
         every = {index: merge({"data": str(self.data)}, sites or {}) for index in range(len(batches))}
         cluster = Cluster(folder, len(batches), {"sites": [{"name": f"node{1 + index}", "batch": batch}
                                                            for index, batch in enumerate(batches)]},
-                          every)
+                          every, plain_if_ring(run or {}))
         cluster.run = merge({key: value for key, value in cluster.run.items()
                              if key not in ("model", "data")}, merge(RUN, run or {}))
         (folder / "run.json").write_text(json.dumps(cluster.run))
@@ -73,10 +72,7 @@ class Images(ClusterTest):
             with self.subTest(net=net):
                 cluster = self.cluster(net, {"model": {"images": {"preset": net, **fields}}})
                 self.assert_success(cluster.launch())
-                hashes = [[event["theta_hash"] for event in by_event(cluster, name, "round")]
-                          for name in cluster.names]
-                self.assertEqual(hashes[0], hashes[1])
-                self.assertEqual(len(set(hashes[0])), 4)
+                self.assert_one_theta(cluster)
                 start, = by_event(cluster, "node1", "run")
                 self.assertEqual((start["unit"], start["sequence_length"]), ("images", 1))
                 last = [by_event(cluster, name, "evaluation")[-1] for name in cluster.names]
@@ -106,24 +102,19 @@ class Images(ClusterTest):
         steps = [by_event(ring, name, "step") for name in ring.names]
         for one, two, wanted in zip(*steps, by_event(whole, "node1", "step"), strict=True):
             self.assertAlmostEqual((12 * one["loss"] + 20 * two["loss"]) / 32, wanted["loss"], delta=1e-4)
-        hashes = [[event["theta_hash"] for event in by_event(ring, name, "round")] for name in ring.names]
-        self.assertEqual(hashes[0], hashes[1])
+        self.assert_one_theta(ring)
         self.assertAlmostEqual(validation_losses(ring)[12], validation_losses(whole)[12], delta=1e-3)
 
     def test_images_resume_bit_by_bit(self):
         """A run that was stopped in mid-round ends as if it had not been."""
-        for compute in ("fp32", "bf16"):
-            with self.subTest(compute=compute):
-                slow = {"devices": [{"kind": "cpu", "threads": 1,
-                                     "emulate": {"step_seconds": 0.1}}]}
-                run = {"inner": {"compute": compute}, "sync": {"fragments": 2, "delay_steps": 1}}
-                whole = self.cluster(f"whole-{compute}", run, slow)
-                self.assert_success(whole.launch())
-                cut = self.cluster(f"cut-{compute}", run, slow)
-                self.interrupt_after(cut, 2, 3)
-                self.assert_success(cut.launch("--resume"))
-                for name in cut.names:
-                    self.assertEqual(steps_and_rounds(cut, name), steps_and_rounds(whole, name))
+        slow = {"devices": [{"kind": "cpu", "threads": 1, "emulate": {"step_seconds": 0.1}}]}
+        run = {"inner": {"compute": "bf16"}, "sync": {"fragments": 2, "delay_steps": 1}}
+        whole, cut = self.cluster("whole", run, slow), self.cluster("cut", run, slow)
+        self.assert_success(whole.launch())
+        self.interrupt_after(cut, 2, 3)
+        self.assert_success(cut.launch("--resume"))
+        for name in cut.names:
+            self.assertEqual(steps_and_rounds(cut, name), steps_and_rounds(whole, name))
 
     def test_commands_know_images(self):
         """check, profile, plan and report take such a run; generate and export refuse its model."""

@@ -50,7 +50,7 @@ class Init(ClusterTest):
                    for name in ("a", "b")]
         self.processes += doctors
         for doctor in doctors:
-            out, _ = doctor.communicate(timeout=60)
+            out, _ = doctor.communicate(timeout=120)
             self.assertEqual(doctor.returncode, 0, out)
         self.assert_success(farstep("launch", folder))
         result = farstep("report", folder / "runs", "--json")
@@ -163,7 +163,7 @@ class Init(ClusterTest):
                 read()
                 return False
             nonlocal screen
-            wait_until(is_asked, 30, f"{question!r} in {screen!r}")
+            wait_until(is_asked, 120, f"{question!r} in {screen!r}")
             screen = b""
             os.write(ours, (text + "\n").encode())
 
@@ -175,7 +175,7 @@ class Init(ClusterTest):
                 ("Model: tiny", ""), ("Local steps", "x"), ("Local steps", "5"),
                 ("Sequences of a step", "")):
             answer(question, text)
-        wait_until(lambda: read() or process.poll() is not None, 30, "the end")
+        wait_until(lambda: read() or process.poll() is not None, 120, "the end")
         self.assertEqual(process.returncode, 0, screen)
         os.close(ours)
         run = json.loads((self.folder / "test" / "run.json").read_text(encoding="utf-8"))

@@ -76,7 +76,7 @@ class Install(ClusterTest):
             self.processes.append(subprocess.Popen(
                 [built / "outer_loop", "run.json", f"{name}.json", name], cwd=self.folder,
                 stdout=subprocess.PIPE, text=True, env={"OMP_NUM_THREADS": "1"}))
-        printed = [process.communicate(timeout=60)[0].splitlines() for process in self.processes]
+        printed = [process.communicate(timeout=120)[0].splitlines() for process in self.processes]
         self.assertEqual([process.returncode for process in self.processes], [0, 0])
         self.check_example(names, printed)
 

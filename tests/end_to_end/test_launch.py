@@ -1,9 +1,7 @@
 """How `farstep launch` ends its sites: when one of them fails, and when it is killed."""
 
-import json
 import signal
 import subprocess
-import time
 import unittest
 from pathlib import Path
 
@@ -11,9 +9,9 @@ from cluster import FARSTEP, Cluster, ClusterTest, by_event, wait_until
 
 ENDLESS = {"outer": {"rounds": 100000}, "plan": {"base_steps": 20, "base_batch": 1},
            "evaluate": {"every_rounds": 0}}
-# node2 is refused before it joins; node1 would wait for it for five minutes.
+# node2 is refused before it joins; node1 would wait for it for ten minutes.
 REFUSED = {1: {"network": {"address": "192.0.2.7"}}}
-PATIENT = {"deadlines": {"join_seconds": 300}}
+PATIENT = {"deadlines": {"join_seconds": 600}}
 
 
 def children_of(pid: int) -> list[int]:
@@ -36,9 +34,7 @@ class Launch(ClusterTest):
 
     def assert_ends_soon(self, cluster: Cluster):
         """The launcher ends long before join_seconds, and shows what the refused site said."""
-        began = time.monotonic()
-        result = cluster.launch(timeout=150)
-        self.assertLess(time.monotonic() - began, 40)
+        result = cluster.launch(timeout=120)
         self.assertEqual(result.returncode, 4, result.stderr)
         self.assertIn("node2 ended with exit code 4", result.stderr)
         self.assertIn("192.0.2.7", result.stderr)
@@ -61,11 +57,11 @@ class Launch(ClusterTest):
                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.processes.append(launcher)
         wait_until(lambda: all(len(by_event(cluster, name, "round")) >= 2
-                               for name in cluster.names), 60, "two rounds at all sites")
+                               for name in cluster.names), 120, "two rounds at all sites")
         sites = children_of(launcher.pid)
         self.assertEqual(len(sites), len(cluster.names))
         launcher.send_signal(signal.SIGKILL)
-        wait_until(lambda: all(map(has_ended, sites)), 60, "the end of all sites")
+        wait_until(lambda: all(map(has_ended, sites)), 120, "the end of all sites")
         for name in cluster.names:
             console = (cluster.output / name / "console.txt").read_text(encoding="utf-8")
             self.assertTrue(by_event(cluster, name, "end"), console)
@@ -78,11 +74,11 @@ class Launch(ClusterTest):
         """A dying launcher sends a signal for each of its threads; the second is no haste."""
         cluster = Cluster(self.folder, 1, ENDLESS)
         site = self.start_all(cluster)["node1"]
-        wait_until(lambda: by_event(cluster, "node1", "round"), 60, "a round")
+        wait_until(lambda: by_event(cluster, "node1", "round"), 120, "a round")
         site.send_signal(signal.SIGHUP)
-        wait_until(lambda: "interrupted: " in cluster.log("node1"), 60, "the first signal's effect")
+        wait_until(lambda: "interrupted: " in cluster.log("node1"), 120, "the first signal's effect")
         site.send_signal(signal.SIGHUP)
-        self.assertEqual(site.wait(timeout=60), 130)
+        self.assertEqual(site.wait(timeout=120), 130)
         self.assertEqual(by_event(cluster, "node1", "end")[-1]["outcome"], "interrupted")
 
 

@@ -47,7 +47,7 @@ class Library(ClusterTest):
 
     def lines(self, process: subprocess.Popen) -> list[dict]:
         """What a site has printed when it ends; it gets the end of its input first."""
-        printed, _ = process.communicate(timeout=60)
+        printed, _ = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, printed)
         return [json.loads(line) for line in printed.splitlines()]
 

@@ -2,8 +2,7 @@
 
 import unittest
 
-from cluster import DATA, REPOSITORY, Cluster, ClusterTest, farstep, validation_losses
-from test_resume import trajectory
+from cluster import DATA, REPOSITORY, Cluster, ClusterTest, farstep, trajectory, validation_losses
 
 RUN = {"outer": {"rounds": 4}, "plan": {"base_steps": 6, "base_batch": 2}}
 # Slow enough that a signal arrives inside a round.
@@ -23,9 +22,7 @@ class Mixture(ClusterTest):
 
     def cluster(self, name: str, sources: list[list[dict]], run: dict | None = None) -> Cluster:
         """Two sites with these sources."""
-        folder = self.folder / name
-        folder.mkdir()
-        return Cluster(folder, 2, RUN | (run or {}), {
+        return Cluster(self.make_folder(name), 2, RUN | (run or {}), {
             index: SLOW | {"data": "", "mixture": mixture} for index, mixture in enumerate(sources)})
 
     def test_an_interrupted_mixture_resumes(self):
@@ -38,8 +35,7 @@ class Mixture(ClusterTest):
         cluster = self.cluster("interrupted", [sources] * 2)
         self.interrupt_after(cluster, 2, 3)
         self.assert_success(cluster.launch("--resume"))
-        for name in cluster.names:
-            self.assertEqual(trajectory(cluster, name), trajectory(whole, name))
+        self.assert_same_trajectory(cluster, whole)
         for rounds, loss in validation_losses(cluster).items():
             self.assertAlmostEqual(loss, losses[rounds], places=9)
 
@@ -47,8 +43,7 @@ class Mixture(ClusterTest):
         """The same bits as with `data`, and others than with a second folder."""
         sources = self.make_sources()
         runs = [self.cluster("one", [sources[:1]] * 2), self.cluster("two", [sources] * 2)]
-        (self.folder / "plain").mkdir()
-        runs.append(Cluster(self.folder / "plain", 2, RUN, {0: SLOW, 1: SLOW}))
+        runs.append(Cluster(self.make_folder("plain"), 2, RUN, {0: SLOW, 1: SLOW}))
         for run in runs:
             self.assert_success(run.launch())
         one, two, plain = (trajectory(run, "node1") for run in runs)

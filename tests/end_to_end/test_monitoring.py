@@ -194,7 +194,7 @@ class Monitoring(ClusterTest):
 
         for query in dashboard_expressions():
             if not any(name in query for name in OF_REAL_LINKS):
-                wait_until(lambda query=query: answer(query), 60, query)
+                wait_until(lambda query=query: answer(query), 120, query)
         # The speed of a line is told in bits everywhere else too.
         self.promtool("check", "metrics", text=read(page, "/metrics"),
                       advice='farstep_link_bits_per_second use base unit "bytes" instead of "bits"')
@@ -203,13 +203,13 @@ class Monitoring(ClusterTest):
         stored = {sample["metric"]["__name__"] for sample in answer('{__name__=~"farstep_.*"}')}
         self.assertEqual(stored, names)
         before = float(answer("farstep_rounds_done")[0]["value"][1])
-        wait_until(lambda: float(answer("farstep_rounds_done")[0]["value"][1]) > before, 60, "another round")
+        wait_until(lambda: float(answer("farstep_rounds_done")[0]["value"][1]) > before, 120, "another round")
         rules = json.loads(read(address, "/api/v1/rules"))["data"]["groups"][0]["rules"]
         self.assertEqual({rule["lastError"] for rule in rules if "lastError" in rule} - {""}, set())
         for site in sites:
             site.send_signal(signal.SIGINT)
         for name, site in zip(cluster.names, sites):
-            self.assertIn(site.wait(timeout=60), (0, 130), cluster.log(name))
+            self.assertIn(site.wait(timeout=120), (0, 130), cluster.log(name))
 
     def test_an_independent_reader_finds_the_points_of_the_tables_in_tensorboard_s_files(self):
         """Records and messages by their specification; each point is a row of the CSV file."""

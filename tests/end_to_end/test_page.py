@@ -182,7 +182,7 @@ class Page(ClusterTest):
         """One page is in a process of the run, another one is of its folder, from before its begin."""
         cluster = Cluster(self.folder, 2, {"outer": {"rounds": 60}, "evaluate": {"every_rounds": 20}})
         beside = self.watch(cluster.output)
-        wait_until(lambda: state_of(beside), 30, "the page of the folder")
+        wait_until(lambda: state_of(beside), 120, "the page of the folder")
         self.browser.open(f"http://{beside}/")
         self.browser.wait_for(
             "document.getElementById('state').textContent === 'waiting for the first record'")
@@ -212,7 +212,7 @@ class Page(ClusterTest):
         address = f"127.0.0.1:{free_port()}"
         site = cluster.start("node1", "--watch", address, "--token-file", str(token))
         self.processes.append(site)
-        wait_until(lambda: by_event(cluster, "node1", "round"), 60, "a round")
+        wait_until(lambda: by_event(cluster, "node1", "round"), 120, "a round")
         for path in ("", "?token=fedcba9876543210"):
             self.browser.open(f"http://{address}/{path}")
             self.browser.wait_for("document.body?.innerText.includes('This page needs its token')")
@@ -228,7 +228,7 @@ class Page(ClusterTest):
         self.check_views("live")
         self.check_clean(address)
         site.send_signal(signal.SIGINT)
-        self.assertEqual(site.wait(timeout=60), 130, cluster.log("node1"))
+        self.assertEqual(site.wait(timeout=120), 130, cluster.log("node1"))
         self.browser.wait_for("document.getElementById('state').textContent === 'no connection'")
 
     def test_the_page_names_the_site_whose_file_cannot_be_read(self):
@@ -239,7 +239,7 @@ class Page(ClusterTest):
         text = file.read_text(encoding="utf-8")
         file.write_text("{}\n", encoding="utf-8")
         address = self.watch(cluster.output)
-        wait_until(lambda: (state_of(address) or {}).get("run"), 30, "the run on the page")
+        wait_until(lambda: (state_of(address) or {}).get("run"), 120, "the run on the page")
         self.browser.open(f"http://{address}/")
         alarms = "[...document.querySelectorAll('#alarms li')].map((line) => line.textContent)"
         self.browser.wait_for("document.querySelectorAll('#alarms li').length === 1")
@@ -283,7 +283,7 @@ class Page(ClusterTest):
                         record["reason"] = message
                     out.write(json.dumps(record) + "\n")
         address = self.watch(hard)
-        wait_until(lambda: (state_of(address) or {}).get("run"), 30, "the run on the page")
+        wait_until(lambda: (state_of(address) or {}).get("run"), 120, "the run on the page")
         self.browser.open(f"http://{address}/")
         self.browser.wait_for("document.querySelectorAll('.site').length === 2")
         self.browser.wait_for("document.querySelectorAll('#idle .bars, #loss .curves').length === 2")
@@ -316,7 +316,7 @@ class Page(ClusterTest):
                 names = write_run(folder, sites, rounds, of=2 * rounds, is_live=True, has_trouble=sites > 1,
                                   is_waiting=True)
                 address = self.watch(folder)
-                wait_until(lambda: (state_of(address) or {}).get("run"), 60, "the run on the page")
+                wait_until(lambda: (state_of(address) or {}).get("run"), 120, "the run on the page")
                 self.browser.open(f"http://{address}/")
                 self.browser.wait_for("document.querySelectorAll('#timeline .lane').length > 0")
                 self.browser.wait_for("document.querySelectorAll('#idle .bars, #loss .curves').length === 2")

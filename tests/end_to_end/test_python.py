@@ -128,7 +128,7 @@ class Python(ClusterTest):
         self.assertEqual(json.loads(stopped.stdout.readline())["round"], 1)
         stopped.send_signal(signal.SIGINT)
         self.assertEqual(self.lines(stopped), [{"kind": "KeyboardInterrupt"}])
-        last = json.loads(waiting.communicate("\n", timeout=60)[0].splitlines()[-1])
+        last = json.loads(waiting.communicate("\n", timeout=120)[0].splitlines()[-1])
         self.assertEqual((last["kind"], last["site"]), ("PeerError", "site1"))
 
     def test_an_installed_package_finds_its_library(self):

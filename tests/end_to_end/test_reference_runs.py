@@ -14,7 +14,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from cluster import DATA, REPOSITORY, Cluster, ClusterTest, by_event, merge
+from cluster import DATA, REPOSITORY, Cluster, ClusterTest, by_event, merge, plain_if_ring
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "reference_runs.json"
 RUN = {"inner": {"compute": "fp32"}, "outer": {"mean_rounds": 0}, "plan": {"base_steps": 6}}
@@ -71,7 +71,7 @@ def make(folder: Path, case: str, more_sites: dict | None = None) -> Cluster:
     folder.mkdir()
     every = {index: merge(merge(CPU, sites.get(index, {})), more_sites or {})
              for index in range(num_sites)}
-    return Cluster(folder, num_sites, merge(RUN, run), every)
+    return Cluster(folder, num_sites, merge(RUN, run), every, plain_if_ring(run))
 
 
 def outcome(cluster: Cluster) -> dict:

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from cluster import FARSTEP, Cluster, ClusterTest, farstep, merge, wait_until
+from cluster import (FARSTEP, PATIENCE_SECONDS, Cluster, ClusterTest, farstep, merge, trajectory)
 
 RUN = {"outer": {"rounds": 4}, "plan": {"base_steps": 6, "base_batch": 2}}
 # Slow enough that a signal arrives inside a round.
@@ -14,26 +14,8 @@ SLOW = {index: {"devices": [{"kind": "cpu", "threads": 1, "emulate": {"step_seco
         for index in range(2)}
 
 
-def trajectory(cluster: Cluster, name: str) -> dict:
-    """Loss of every step and hash of every round; what was redone replaces what was abandoned."""
-    found = {}
-    for event in cluster.events(name):
-        if event["event"] == "step":
-            found["step", event["round"], event["step"]] = (event["loss"], event["gradient_norm"],
-                                                            event["learning_rate"])
-        elif event["event"] == "round":
-            found["round", event["round"]] = event["theta_hash"]
-    return found
-
-
 class Resume(ClusterTest):
     """Each case against an uninterrupted run, bit by bit."""
-
-    def make_folder(self, name: str) -> Path:
-        """A folder for one cluster."""
-        folder = self.folder / name
-        folder.mkdir()
-        return folder
 
     def cluster(self, name: str, run: dict | None = None) -> Cluster:
         """The same run in a folder of its own."""
@@ -45,98 +27,89 @@ class Resume(ClusterTest):
         self.assert_success(cluster.launch())
         return cluster
 
-    def assert_same_trajectory(self, cluster: Cluster, whole: Cluster):
-        """Every step's loss and every round's hash are the same bits."""
-        for name in cluster.names:
-            self.assertEqual(trajectory(cluster, name), trajectory(whole, name))
-            self.assertEqual(len(trajectory(whole, name)), 4 * 6 + 4)
-
     def test_interrupted_in_mid_round(self):
-        """Ctrl-C at every site inside round 2, then --resume; with each inner optimizer."""
-        for optimizer in ("adamw", "muon"):
-            with self.subTest(optimizer=optimizer):
-                self.take_new_folder()
-                run = {"inner": {"optimizer": optimizer}}
-                cluster = self.cluster("interrupted", run)
-                self.interrupt_after(cluster, 2, 2)
-                self.assert_success(cluster.launch("--resume"))
-                self.assert_same_trajectory(cluster, self.uninterrupted(run))
+        """Ctrl-C at every site inside round 2, then --resume; with Muon as inner optimizer."""
+        run = {"inner": {"optimizer": "muon"}}
+        cluster = self.cluster("interrupted", run)
+        self.interrupt_after(cluster, 2, 2)
+        self.assert_success(cluster.launch("--resume"))
+        self.assert_same_trajectory(cluster, self.uninterrupted(run))
 
-    def test_launch_passes_an_interrupt_on(self):
-        """Ctrl-C at `farstep launch`: every site leaves a checkpoint, and launch says 130."""
-        cluster = self.cluster("launched")
-        launcher = subprocess.Popen([str(FARSTEP), "launch", str(cluster.folder)],
+    def test_whatever_stops_it_it_goes_on(self):
+        """Ctrl-C at `farstep launch` and at each site, a kill of all and of one, a damaged checkpoint.
+
+        One command starts and resumes, as a service gives it. All leads to the bits of a run without
+        any of it; the report has the outages, and the work that was done again.
+        """
+        run = {"outer": {"rounds": 6}}
+        cluster = self.cluster("disturbed", run)
+        self.interrupt_launcher(cluster)
+        self.kill(cluster, 3, *cluster.names)
+        self.kill(cluster, 4, "node2")
+        self.interrupt_after(cluster, 5, 2, "--resume")
+        damaged = self.damage_newest(cluster)
+        started = self.start_all(cluster, "--resume=auto")
+        self.assert_end(cluster, started)
+        for name in cluster.names:
+            self.assertIn("resumed from", cluster.log(name))
+        self.assertIn(damaged.name, cluster.log("node1"))
+        self.assertIn("warn", cluster.log("node1"))
+        whole = self.uninterrupted(run)
+        self.assert_same_trajectory(cluster, whole)
+        self.assert_wall_time_adds_up(cluster)
+        self.assertNotIn("lost to failures", farstep("report", whole.output).stdout)
+
+    def interrupt_launcher(self, cluster: Cluster):
+        """Ctrl-C at `farstep launch` in round 2: every site leaves a checkpoint, and launch says 130."""
+        launcher = subprocess.Popen([str(FARSTEP), "launch", str(cluster.folder), "--resume=auto"],
                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.processes.append(launcher)
-        wait_until(lambda: all(any(event["event"] == "step" and event["round"] == 2
-                                   for event in cluster.events(name)) for name in cluster.names),
-                   30, "round 2")
+        self.wait_for_step(cluster, 2, 2)
         launcher.send_signal(signal.SIGINT)
-        self.assertEqual(launcher.wait(timeout=20), 130)
+        self.assertEqual(launcher.wait(timeout=PATIENCE_SECONDS), 130)
         for name in cluster.names:
             self.assertEqual(cluster.events(name)[-1]["outcome"], "interrupted")
-        self.assert_success(cluster.launch("--resume"))
-        self.assert_same_trajectory(cluster, self.uninterrupted())
 
-    def test_killed(self):
-        """SIGKILL at every site: what is lost is trained again, to the same bits."""
-        cluster = self.cluster("killed")
-        started = self.start_all(cluster)
-        wait_until(lambda: any(event["event"] == "step" and event["round"] == 3
-                               for event in cluster.events("node2")), 30, "round 3")
-        for process in started.values():
-            process.send_signal(signal.SIGKILL)
-            process.wait(timeout=10)
-        self.assert_success(cluster.launch("--resume"))
-        self.assert_same_trajectory(cluster, self.uninterrupted())
+    def kill(self, cluster: Cluster, round_number: int, *victims: str):
+        """Starts all sites, and kills these in that round; the others end with exit code 4."""
+        started = self.start_all(cluster, "--resume=auto")
+        self.wait_for_step(cluster, round_number, 3)
+        for name in victims:
+            started[name].send_signal(signal.SIGKILL)
+        for name, process in started.items():
+            self.assert_end(cluster, {name: process}, -signal.SIGKILL if name in victims else 4)
 
-    def test_wall_time_adds_up_across_two_kills(self):
-        """Two kills and two resumes: the report has the outages and the work that was done again."""
-        cluster = self.cluster("killed")
-        for killed_in in (2, 3):
-            started = self.start_all(cluster, "--resume=auto")
-            wait_until(lambda: all(any(event["event"] == "step" and event["round"] == killed_in
-                                       and event["step"] >= 3 for event in cluster.events(name))
-                                   for name in cluster.names), 60, f"round {killed_in}")
-            for process in started.values():
-                process.send_signal(signal.SIGKILL)
-            for process in started.values():
-                process.wait(timeout=10)
-        self.assert_success(cluster.launch("--resume=auto"))
-        for site in cluster.report()["sites"]:
-            events = cluster.events(site["site"])
-            wall = events[-1]["time"] - events[0]["time"]
-            self.assertAlmostEqual(site["wall_seconds"], wall, delta=0.001)
-            self.assertAlmostEqual(site["wall_seconds"], delta=0.001, second=sum(
-                site[part] for part in ("compute_seconds", "wait_seconds", "wan_seconds",
-                                        "other_seconds", "lost_seconds", "unaccounted_seconds")))
-            outages = sum(after["time"] - before["time"]
-                          for before, after in zip(events, events[1:]) if after["event"] == "run")
-            trained = sum(event["seconds"] for event in events if event["event"] == "step")
-            self.assertGreater(outages, 0)
-            self.assertGreater(trained, site["compute_seconds"])
-            self.assertGreaterEqual(site["lost_seconds"] + 0.001,
-                                    outages + trained - site["compute_seconds"])
-        text = farstep("report", cluster.output).stdout
-        self.assertIn("lost to failures", text)
-        whole = farstep("report", self.uninterrupted().output).stdout
-        self.assertNotIn("lost to failures", whole)
-
-    def test_damaged_newest_checkpoint(self):
-        """A flipped byte in one site's newest checkpoint: all go back to the one before."""
-        cluster = self.cluster("damaged")
-        self.interrupt_after(cluster, 3, 2)
+    def damage_newest(self, cluster: Cluster) -> Path:
+        """Flips a byte in the first site's newest checkpoint: all go back to the one before."""
         newest = sorted((cluster.output / "node1" / "checkpoints").iterdir())[-1]
         damaged = next(newest.glob("*.safetensors"))
         content = bytearray(damaged.read_bytes())
         content[len(content) // 2] ^= 1
         damaged.write_bytes(content)
-        started = self.start_all(cluster, "--resume")
-        for name, process in started.items():
-            self.assertEqual(process.wait(timeout=60), 0, cluster.log(name))
-        self.assertIn(damaged.name, cluster.log("node1"))
-        self.assertIn("warn", cluster.log("node1"))
-        self.assert_same_trajectory(cluster, self.uninterrupted())
+        return damaged
+
+    def assert_wall_time_adds_up(self, cluster: Cluster):
+        """The report divides the time from first to last, outages and abandoned work included.
+
+        Only after a stop on purpose does nothing count until the next start.
+        """
+        for site in cluster.report()["sites"]:
+            events = cluster.events(site["site"])
+            pairs = [(before, after) for before, after in zip(events, events[1:])
+                     if before.get("outcome") != "interrupted"]
+            wall = sum(after["time"] - before["time"] for before, after in pairs)
+            self.assertAlmostEqual(site["wall_seconds"], wall, delta=0.001)
+            self.assertAlmostEqual(site["wall_seconds"], delta=0.001, second=sum(
+                site[part] for part in ("compute_seconds", "wait_seconds", "wan_seconds",
+                                        "other_seconds", "lost_seconds", "unaccounted_seconds")))
+            outages = sum(after["time"] - before["time"] for before, after in pairs
+                          if after["event"] == "run")
+            trained = sum(event["seconds"] for event in events if event["event"] == "step")
+            self.assertGreater(outages, 0)
+            self.assertGreater(trained, site["compute_seconds"])
+            self.assertGreaterEqual(site["lost_seconds"] + 0.001,
+                                    outages + trained - site["compute_seconds"])
+        self.assertIn("lost to failures", farstep("report", cluster.output).stdout)
 
     def test_measured_products_are_kept(self):
         """A copy of a run that goes back to round 2 makes products as the run had measured."""
@@ -161,10 +134,9 @@ class Resume(ClusterTest):
         """It begins anew beside the other's state of mid-round, and nothing else is lost."""
         whole, killed = self.uninterrupted(), self.cluster("killed")
         started = self.start_all(killed)
-        wait_until(lambda: all(any(event["event"] == "step" for event in killed.events(name))
-                               for name in killed.names), 30, "the first steps")
+        self.wait_for_step(killed, 1, 1)
         started["node2"].send_signal(signal.SIGKILL)
-        self.assertEqual(started["node1"].wait(timeout=20), 4, killed.log("node1"))
+        self.assert_end(killed, {"node1": started["node1"]}, 4)
         self.assertTrue(list((killed.output / "node1" / "checkpoints").glob("round-00000-*")))
         # The one of round 0 may have been complete already.
         shutil.rmtree(killed.output / "node2" / "checkpoints", ignore_errors=True)
@@ -172,57 +144,30 @@ class Resume(ClusterTest):
         self.assertIn("begins anew", (killed.output / "node2" / "log.txt").read_text())
         self.assert_same_trajectory(killed, whole)
 
-    def test_a_site_without_the_others_checkpoints_is_told_what_to_copy(self):
-        """Later its loss would cost rounds: refused, until another site's folder is there."""
+    def test_what_is_lost_is_told_and_not_begun_anew(self):
+        """Nothing to resume from is refused; who lacks the others' checkpoints is told what to copy."""
         cluster = self.cluster("lost")
-        self.assert_success(cluster.launch("--set", "run.outer.rounds=1"))
+        rounds = ("--set", "run.outer.rounds=2")
+        self.assert_refused(self.cluster("empty"), "checkpoint", "--resume")
+        self.assert_success(cluster.launch("--resume=auto", "--set", "run.outer.rounds=1"))
         lost = cluster.output / "node2" / "checkpoints"
         shutil.rmtree(lost)
-        refused = cluster.launch("--resume", "--set", "run.outer.rounds=2")
-        self.assertEqual(refused.returncode, 2, refused.stderr)
-        self.assertIn("copy the folder checkpoints of site node1 into the output folder of node2",
-                      refused.stdout + refused.stderr)
+        # Begun anew, node2's loss would cost rounds.
+        for option in ("--resume", "--resume=auto"):
+            self.assert_refused(cluster, "copy the folder checkpoints of site node1 into the output folder "
+                                "of node2", option, *rounds)
         shutil.copytree(cluster.output / "node1" / "checkpoints", lost)
-        self.assert_success(cluster.launch("--resume", "--set", "run.outer.rounds=2"))
-
-    def test_one_command_starts_and_resumes(self):
-        """--resume=auto at every start, as a service gives it: first anew, after a kill from there."""
-        cluster = self.cluster("service")
-        started = self.start_all(cluster, "--resume=auto")
-        wait_until(lambda: all(any(event["event"] == "step" and event["round"] == 3
-                                   for event in cluster.events(name)) for name in cluster.names),
-                   60, "round 3")
-        started["node2"].send_signal(signal.SIGKILL)
-        self.assertEqual(started["node1"].wait(timeout=20), 4, cluster.log("node1"))
-        for name, process in self.start_all(cluster, "--resume=auto").items():
-            self.assertEqual(process.wait(timeout=60), 0, cluster.log(name))
-            self.assertIn("resumed from", cluster.log(name))
-        self.assert_same_trajectory(cluster, self.uninterrupted())
-
-    def test_auto_begins_anew_only_where_nothing_is_lost(self):
-        """A site without the others' checkpoints is told what to copy; a damaged one is no start."""
-        cluster = self.cluster("auto")
-        rounds = ("--set", "run.outer.rounds=1")
-        self.assert_success(cluster.launch("--resume=auto", *rounds))
-        lost = cluster.output / "node2" / "checkpoints"
-        kept = lost.rename(lost.with_name("kept"))
-        refused = cluster.launch("--resume=auto", *rounds)
-        self.assertEqual(refused.returncode, 2, refused.stderr)
-        self.assertIn("copy the folder checkpoints of site node1", refused.stdout + refused.stderr)
-        kept.rename(lost)
+        self.assert_success(cluster.launch("--resume", *rounds))
         for name in cluster.names:
             for manifest in (cluster.output / name / "checkpoints").glob("*/manifest.json"):
                 manifest.unlink()
-        refused = cluster.launch("--resume=auto", *rounds)
-        self.assertEqual(refused.returncode, 2, refused.stderr)
-        self.assertIn("no site has a checkpoint", refused.stdout + refused.stderr)
+        self.assert_refused(cluster, "no site has a checkpoint", "--resume=auto", *rounds)
 
-    def test_resume_of_nothing_is_refused(self):
-        """--resume without any checkpoint says so instead of starting anew."""
-        cluster = self.cluster("empty")
-        result = cluster.launch("--resume")
-        self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("checkpoint", result.stdout + result.stderr)
+    def assert_refused(self, cluster: Cluster, message: str, *options: str):
+        """The launched sites end with exit code 2 and this message."""
+        refused = cluster.launch(*options)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn(message, refused.stdout + refused.stderr)
 
 
 class Finished(ClusterTest):
@@ -239,21 +184,21 @@ class Finished(ClusterTest):
 
     def end_all(self, cluster: Cluster, *options: str):
         """Starts both sites; both end well."""
-        for name, process in self.start_all(cluster, *options).items():
-            self.assertEqual(process.wait(timeout=60), 0, cluster.log(name))
+        self.assert_end(cluster, self.start_all(cluster, *options))
 
     def end_of(self, cluster: Cluster, name: str, *options: str) -> int:
         """Starts one site alone; returns its exit code."""
-        process = cluster.start(name, *options)
-        self.processes.append(process)
-        return process.wait(timeout=60)
+        return self.start_site(cluster, name, *options).wait(timeout=PATIENCE_SECONDS)
 
     def last_round(self, cluster: Cluster, name: str) -> int:
         """The newest round that the site has recorded."""
         return max(event["round"] for event in cluster.events(name) if event["event"] == "round")
 
     def test_each_site_of_a_finished_run_ends_at_once(self):
-        """Without meeting anyone, though the coordinator's host is away; launch starts nothing."""
+        """Without meeting anyone, though the coordinator's host is away; launch starts nothing.
+
+        The folder of another run is refused: its checkpoints are neither this run's end nor its begin.
+        """
         cluster = self.finished()
         events = {name: cluster.events(name) for name in cluster.names}
         for name in reversed(cluster.names):
@@ -271,16 +216,14 @@ class Finished(ClusterTest):
         # Sites that are told to resume meet, and see that nothing is left.
         self.assert_success(cluster.launch("--resume"))
 
-    def test_more_rounds_let_it_go_on(self):
-        """In the run file of every site, or by --set."""
-        cluster = self.finished()
-        self.end_all(cluster, "--resume=auto", "--set", "run.outer.rounds=4")
-        self.assert_success(cluster.launch("--resume=auto", "--set", "run.outer.rounds=5"))
-        for name in cluster.names:
-            self.assertEqual(self.last_round(cluster, name), 5)
+        for option in ("--resume=auto", "--resume"):
+            code = self.end_of(cluster, "node1", option, "--set", "run.name=next")
+            self.assertEqual(code, 2, cluster.log("node1"))
+            self.assertIn("has checkpoints of run 'test', and this site is to train run 'next'",
+                          cluster.log("node1"))
 
-    def test_a_site_that_was_behind_tries_and_gets_the_rest_from_the_others(self):
-        """Alone it ends with code 4, as before; launch brings the others to it."""
+    def test_a_site_that_was_behind_gets_the_rest_from_the_others_and_more_rounds_let_all_go_on(self):
+        """Alone it ends with code 4; launch brings the others to it. --set gives the run more rounds."""
         cluster = self.finished()
         behind = cluster.output / "node2" / "checkpoints"
         shutil.rmtree(behind / self.LAST)
@@ -291,15 +234,9 @@ class Finished(ClusterTest):
         models = [(cluster.output / name / "checkpoints" / self.LAST / "model.safetensors").read_bytes()
                   for name in cluster.names]
         self.assertEqual(models[0], models[1])
-
-    def test_the_folder_of_another_run_is_refused(self):
-        """Its checkpoints are neither this run's end nor its begin."""
-        cluster = self.finished()
-        for option in ("--resume=auto", "--resume"):
-            code = self.end_of(cluster, "node1", option, "--set", "run.name=next")
-            self.assertEqual(code, 2, cluster.log("node1"))
-            self.assertIn("has checkpoints of run 'test', and this site is to train run 'next'",
-                          cluster.log("node1"))
+        self.assert_success(cluster.launch("--resume=auto", "--set", "run.outer.rounds=4"))
+        for name in cluster.names:
+            self.assertEqual(self.last_round(cluster, name), 4)
 
     def test_a_site_without_a_run_file_asks_the_others_first(self):
         """They may have more rounds; if nobody comes, its checkpoint's own run counts."""
@@ -307,10 +244,9 @@ class Finished(ClusterTest):
         self.assertEqual(self.end_of(cluster, "node2", "--resume=auto"), 0, cluster.log("node2"))
         self.assertIn("looks for the others, as its config names no run file", cluster.log("node2"))
         self.assertIn("nothing to do: site node2 could not join within 10 s", cluster.log("node2"))
-        host = cluster.start("node1", "--resume=auto", "--set", "run.outer.rounds=4")
-        self.processes.append(host)
+        host = self.start_site(cluster, "node1", "--resume=auto", "--set", "run.outer.rounds=4")
         self.assertEqual(self.end_of(cluster, "node2", "--resume=auto"), 0, cluster.log("node2"))
-        self.assertEqual(host.wait(timeout=60), 0, cluster.log("node1"))
+        self.assert_end(cluster, {"node1": host})
         self.assertEqual(self.last_round(cluster, "node2"), 4)
 
 
@@ -335,12 +271,10 @@ class OtherSites(ClusterTest):
         """Three sites, one killed in mid-round: two go on, from theta_global; then three again."""
         three = Cluster(self.folder, 3, self.RUN, SLOW)
         started = self.start_all(three)
-        wait_until(lambda: all(any(event["event"] == "step" and event["round"] == 2
-                                   for event in three.events(name)) for name in three.names),
-                   60, "round 2")
+        self.wait_for_step(three, 2, 1)
         started["node3"].send_signal(signal.SIGKILL)
         for name in ("node1", "node2"):
-            self.assertEqual(started[name].wait(timeout=20), 4, three.log(name))
+            self.assert_end(three, {name: started[name]}, 4)
         two = self.go_on(2, 3)
         for name in two.names:
             self.assertIn("round 2 begins anew", (two.output / name / "log.txt").read_text())

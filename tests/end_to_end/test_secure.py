@@ -1,14 +1,17 @@
 """Runs over secure links: one port a site, TLS, and nobody without a key of the run."""
 
 import contextlib
+import os
 import re
 import signal
 import socket
 import ssl
+import subprocess
 import time
 import unittest
+from pathlib import Path
 
-from cluster import Cluster, ClusterTest, by_event, farstep, free_port, validation_losses, wait_until
+from cluster import FARSTEP, Cluster, ClusterTest, by_event, farstep, free_port, validation_losses
 from slow_line import Line
 
 RUN = {"outer": {"rounds": 12}, "plan": {"base_steps": 20}, "evaluate": {"every_rounds": 0},
@@ -25,10 +28,25 @@ def visit(port: int, certificate: str | None = None, key: str | None = None) -> 
         context.load_cert_chain(certificate, key)
     answer = b""
     with contextlib.suppress(OSError):
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+        with socket.create_connection(("127.0.0.1", port), timeout=120) as plain:
             with context.wrap_socket(plain) as channel:
                 answer = channel.recv(100)
     return answer
+
+
+def listening_ports(process: subprocess.Popen) -> set[int]:
+    """The TCP ports at which the process takes connections."""
+    ports = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{process.pid}/net/{table}").read_text(encoding="ascii").splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A":  # it listens
+                ports[f"socket:[{fields[9]}]"] = int(fields[1].rpartition(":")[2], 16)
+    found = set()
+    for descriptor in Path(f"/proc/{process.pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+            found.add(ports.get(os.readlink(descriptor)))
+    return found - {None}
 
 
 class SecureRuns(ClusterTest):
@@ -54,12 +72,10 @@ class SecureRuns(ClusterTest):
 
     def assert_all_end(self, cluster: Cluster, started: dict):
         """Checks that every site trains to its end in the first generation."""
-        for name, process in started.items():
-            self.assertEqual(process.wait(timeout=120), 0, cluster.log(name))
-            rounds = by_event(cluster, name, "round")
-            self.assertEqual([event["round"] for event in rounds],
-                             list(range(1, cluster.run["outer"]["rounds"] + 1)))
-            self.assertEqual({event["generation"] for event in rounds}, {1})
+        self.assert_end(cluster, started)
+        self.assert_one_theta(cluster)
+        for name in cluster.names:
+            self.assertEqual({event["generation"] for event in by_event(cluster, name, "round")}, {1})
             self.assertEqual(by_event(cluster, name, "view"), [])
 
     def test_weights_are_those_of_plain_links_and_nothing_is_readable(self):
@@ -67,9 +83,7 @@ class SecureRuns(ClusterTest):
         losses, heard = {}, {}
         for secure in (False, True):
             cluster, line = self.behind_a_line(secure, {"evaluate": {"every_rounds": 1}})
-            started = self.start_all(cluster)
-            for name, process in started.items():
-                self.assertEqual(process.wait(timeout=120), 0, cluster.log(name))
+            self.assert_end(cluster, self.start_all(cluster))
             losses[secure], heard[secure] = validation_losses(cluster), bytes(line.heard)
         self.assertEqual(losses[True], losses[False])
         # Plain: the control plane. Secure: that, and all the deltas.
@@ -83,7 +97,7 @@ class SecureRuns(ClusterTest):
         cluster, line = self.behind_a_line(True, RUN | {"outer": {"rounds": 40}})
         started = self.start_all(cluster)
         for rounds in (3, 9):
-            wait_until(lambda r=rounds: len(by_event(cluster, "node1", "round")) >= r, 60, "rounds")
+            self.wait_for_rounds(cluster, rounds, "node1")
             line.may_pass.clear()
             time.sleep(7)  # the length of the outage itself
             line.may_pass.set()
@@ -94,10 +108,39 @@ class SecureRuns(ClusterTest):
         cluster, line = self.behind_a_line(True, RUN | {"outer": {"rounds": 40}})
         started = self.start_all(cluster)
         for rounds in range(2, 32, 3):
-            wait_until(lambda r=rounds: len(by_event(cluster, "node1", "round")) >= r, 60, "rounds")
+            self.wait_for_rounds(cluster, rounds, "node1")
             line.cut()
         self.assert_all_end(cluster, started)
         self.assertIn("connected again", cluster.log("node2"))
+
+    def test_a_coordinator_of_its_own_serves_a_run_with_keys(self):
+        """Its key names it, and no site's process hosts it."""
+        away = {"coordinator": {"host": False}}
+        cluster = Cluster(self.folder, 2, RUN, {0: away, 1: away}, secure=True)
+        with open(self.folder / "coordinator.txt", "w", encoding="utf-8") as log:
+            coordinator = subprocess.Popen(
+                [str(FARSTEP), "coordinator", "--config", str(cluster.write_coordinator_config())],
+                stdout=log, stderr=log)
+        self.processes.append(coordinator)
+        self.assert_all_end(cluster, self.start_all(cluster))
+        self.assert_end(cluster, {"coordinator": coordinator})
+
+    def test_a_site_without_an_address_opens_no_port(self):
+        """It connects to all others, each of which has one port for all that it does."""
+        cluster = Cluster(self.folder, 3, RUN | {"outer": {"rounds": 100_000}},
+                          {1: {"network": {"address": ""}}}, secure=True)
+        started = self.start_all(cluster)
+        self.wait_for_rounds(cluster, 2)
+        ports = {name: listening_ports(process) for name, process in started.items()}
+        self.assertEqual({name: len(some) for name, some in ports.items()},
+                         {"node1": 1, "node2": 0, "node3": 1}, ports)
+        self.assertEqual(ports["node1"], {int(cluster.endpoint.rpartition(":")[2])})
+        for process in started.values():
+            process.send_signal(signal.SIGINT)
+        self.assert_end(cluster, started, 130)
+        hashes = [[event["theta_hash"] for event in by_event(cluster, name, "round")][:2]
+                  for name in cluster.names]
+        self.assertEqual(hashes, [hashes[0]] * 3)
 
     def test_two_sites_that_nobody_can_connect_to_are_named(self):
         """Each reaches the first site, but not the other."""
@@ -119,7 +162,7 @@ class Refusals(ClusterTest):
         self.assertEqual(
             farstep("keys", "--folder", other, "--run", "test", "--sites", "node2").returncode, 0)
         started = self.start_all(cluster)
-        wait_until(lambda: len(by_event(cluster, "node1", "round")) >= 2, 60, "two rounds")
+        self.wait_for_rounds(cluster, 2, "node1")
         held = contextlib.ExitStack()
         self.addCleanup(held.close)
         for _ in range(200):
@@ -128,19 +171,18 @@ class Refusals(ClusterTest):
         for _ in range(5):
             self.assertEqual(visit(port), b"")
             self.assertEqual(visit(port, certificate / "site.crt", certificate / "site.key"), b"")
-            with socket.create_connection(("127.0.0.1", port), timeout=20) as plain:
+            with socket.create_connection(("127.0.0.1", port), timeout=120) as plain:
                 plain.sendall(b"GET / HTTP/1.1\r\n\r\n" * 1000)
                 with contextlib.suppress(ConnectionResetError):
                     while plain.recv(1 << 16):
                         pass  # at most a TLS alert, then the end
         known = cluster.folder / "keys" / "sites" / "node2"
         self.assertIn(b"farstep", visit(port, known / "site.crt", known / "site.key"))
-        rounds = len(by_event(cluster, "node2", "round"))
-        wait_until(lambda: len(by_event(cluster, "node2", "round")) >= rounds + 2, 60, "two rounds more")
+        self.wait_for_rounds(cluster, len(by_event(cluster, "node2", "round")) + 2, "node2")
         for process in started.values():
             process.send_signal(signal.SIGINT)
-        for name, process in started.items():
-            self.assertEqual(process.wait(timeout=120), 130, cluster.log(name))
+        self.assert_end(cluster, started, 130)
+        for name in cluster.names:
             self.assertEqual(by_event(cluster, name, "view"), [])
         refused = [line for line in cluster.log("node1").splitlines() if "secure port:" in line]
         self.assertTrue(any("refused at the TLS handshake" in line for line in refused), refused)
@@ -149,8 +191,8 @@ class Refusals(ClusterTest):
     def join(self, cluster: Cluster, code: int) -> str:
         """Starts all; returns the second one's output, after it has ended with `code`."""
         started = self.start_all(cluster)
-        self.assertEqual(started["node2"].wait(timeout=60), code, cluster.log("node2"))
-        started["node1"].wait(timeout=60)
+        self.assert_end(cluster, {"node2": started["node2"]}, code)
+        started["node1"].wait(timeout=120)
         return cluster.log("node2")
 
     def secured(self, changes: dict | None = None) -> Cluster:

@@ -4,8 +4,8 @@ import json
 import signal
 import unittest
 
-from cluster import REPOSITORY, Cluster, ClusterTest, by_event, farstep, merge, validation_losses, wait_until
-from test_resume import trajectory
+from cluster import (REPOSITORY, Cluster, ClusterTest, by_event, farstep, merge, plain_if_ring,
+                     validation_losses)
 
 SERVER = {"devices": [], "data": ""}
 
@@ -28,42 +28,29 @@ class Servers(ClusterTest):
 
     def cluster(self, name: str, num_sites: int, run: dict, sites: dict | None = None) -> Cluster:
         """The run in a folder of its own."""
-        folder = self.folder / name
-        folder.mkdir()
-        return Cluster(folder, num_sites, run, sites)
+        return Cluster(self.make_folder(name), num_sites, run, sites, plain_if_ring(run))
 
     def test_workers_and_servers_follow_one_device(self):
-        """One server for two workers, and two by layer: in 50 steps as one device with the whole batch."""
-        rounds = 50
+        """Rounds of one step, two workers, two servers by layer: 25 steps as of one device."""
+        rounds = 25
         common = {"outer": {"rounds": rounds}, "plan": {"base_steps": 1},
                   "evaluate": {"every_rounds": rounds}, "checkpoint": {"every_rounds": rounds}}
         whole = self.cluster("whole", 1, merge(common, {"plan": {"base_batch": 12},
                                                         "strategy": {"kind": "local_sgd"}}))
         self.assert_success(whole.launch())
-        wanted = by_event(whole, "node1", "step")
-        for kind, names, servers, change in (
-                ("one", ["node1", "node2", "node3"], ["node1"], {}),
-                ("last", ["node1", "node2", "node3"], ["node3"], {}),
-                ("two", ["node1", "node2", "node3", "node4"], ["node2", "node4"],
-                 {"sync": {"partition": "layer"}})):
-            with self.subTest(kind=kind):
-                workers = [name for name in names if name not in servers]
-                batches = dict(zip(workers, (4, 8)))
-                run = merge(merge(common, run_of(servers, names, batches)), change)
-                sites = {names.index(server): SERVER for server in servers}
-                cluster = self.cluster(kind, len(names), run, sites)
-                self.assert_success(cluster.launch())
-                hashes = [[event["theta_hash"] for event in by_event(cluster, name, "round")] for name in names]
-                self.assertEqual(len(set(hashes[0])), rounds)
-                for other in hashes[1:]:
-                    self.assertEqual(other, hashes[0])
-                for number, step in enumerate(wanted):
-                    loss = sum(batch * by_event(cluster, name, "step")[number]["loss"]
-                               for name, batch in batches.items()) / 12
-                    self.assertAlmostEqual(loss, step["loss"], delta=1e-5)
-                self.assertAlmostEqual(validation_losses(cluster)[rounds], validation_losses(whole)[rounds],
-                                       delta=1e-4)
-                self.check_report(cluster, servers, rounds * 12 * 32)
+        names, servers = ["node1", "node2", "node3", "node4"], ["node2", "node4"]
+        batches = {"node1": 4, "node3": 8}
+        run = merge(merge(common, run_of(servers, names, batches)), {"sync": {"partition": "layer"}})
+        cluster = self.cluster("two", 4, run, {names.index(server): SERVER for server in servers})
+        self.assert_success(cluster.launch())
+        self.assert_one_theta(cluster)
+        for number, step in enumerate(by_event(whole, "node1", "step")):
+            loss = sum(batch * by_event(cluster, name, "step")[number]["loss"]
+                       for name, batch in batches.items()) / 12
+            self.assertAlmostEqual(loss, step["loss"], delta=1e-5)
+        self.assertAlmostEqual(validation_losses(cluster)[rounds], validation_losses(whole)[rounds],
+                               delta=1e-4)
+        self.check_report(cluster, servers, rounds * 12 * 32)
 
     def check_report(self, cluster: Cluster, servers: list[str], tokens: int):
         """Servers have time of serving and no work; the others' figures are as without them."""
@@ -98,20 +85,20 @@ class Servers(ClusterTest):
         run = merge(run_of(["node2"], names), {"plan": {"base_steps": 8}})
         whole = self.cluster("whole", 3, run, sites)
         self.assert_success(whole.launch())
-        for kind, code in ((signal.SIGINT, 130), (signal.SIGKILL, -9)):
-            with self.subTest(kind=kind):
-                cluster = self.cluster(kind.name, 3, run, sites)
-                started = self.start_all(cluster)
-                wait_until(lambda: any((event["round"], event["step"]) >= (2, 3)
-                                       for event in by_event(cluster, "node3", "step")), 60, "round 2")
-                started["node2"].send_signal(kind)
-                self.assertEqual(started["node2"].wait(timeout=30), code, cluster.log("node2"))
-                for name in ("node1", "node3"):
-                    self.assertEqual(started[name].wait(timeout=30), 4, cluster.log(name))
-                    self.assertIn("node2", cluster.log(name))
-                self.assert_success(cluster.launch("--resume"))
-                for name in names:
-                    self.assertEqual(trajectory(cluster, name), trajectory(whole, name))
+        cluster = self.cluster("disturbed", 3, run, sites)
+        options: list[str] = []
+        for round_number, how, code in ((2, signal.SIGINT, 130), (3, signal.SIGKILL, -9)):
+            started = self.start_all(cluster, *options)
+            self.wait_for_step(cluster, round_number, 3, "node3")
+            started["node2"].send_signal(how)
+            self.assert_end(cluster, {"node2": started["node2"]}, code)
+            for name in ("node1", "node3"):
+                self.assert_end(cluster, {name: started[name]}, 4)
+                self.assertIn("node2", cluster.log(name))
+            options = ["--resume"]
+        self.assert_success(cluster.launch("--resume"))
+        self.assert_one_theta(cluster)
+        self.assert_same_trajectory(cluster, whole)
 
     def test_the_plan_is_of_the_others(self):
         """Hybrid measures and divides the batch among those that train."""

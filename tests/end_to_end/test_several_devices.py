@@ -1,11 +1,10 @@
 """Sites of two CPU slices that train as one."""
 
 import os
-import signal
 import unittest
 from unittest import mock
 
-from cluster import Cluster, ClusterTest, merge, validation_losses, wait_until
+from cluster import Cluster, ClusterTest, merge, validation_losses
 
 # Fragments that are merged in mid-round, so that a sync changes values between two steps.
 RUN = {"outer": {"rounds": 3}, "plan": {"base_steps": 6, "base_batch": 4, "micro_batch": 1},
@@ -15,25 +14,12 @@ SLICE = {"kind": "cpu", "threads": 1, "emulate": {"sequence_seconds": 0.04}}
 SITES = {index: {"devices": [SLICE, SLICE]} for index in range(2)}
 
 
-def trajectory(cluster: Cluster, name: str) -> dict:
-    """Loss and norm of every step, and hash of every round, as they were done last."""
-    found = {}
-    for event in cluster.events(name):
-        if event["event"] == "step":
-            found["step", event["round"], event["step"]] = (event["loss"], event["gradient_norm"])
-        elif event["event"] == "round":
-            found["round", event["round"]] = event["theta_hash"]
-    return found
-
-
 class SeveralDevices(ClusterTest):
     """Two sites of two devices each."""
 
     def cluster(self, name: str, run: dict | None = None, sites: dict | None = None) -> Cluster:
         """A run in a folder of its own."""
-        folder = self.folder / name
-        folder.mkdir()
-        return Cluster(folder, 2, merge(RUN, run or {}), sites or SITES)
+        return Cluster(self.make_folder(name), 2, merge(RUN, run or {}), sites or SITES)
 
     def test_buckets_are_master_bit_by_bit_and_resume(self):
         """Interrupted inside round 2 and resumed, or added up by the first device: the same bits."""
@@ -44,20 +30,10 @@ class SeveralDevices(ClusterTest):
         master = self.cluster("master", {"inner": {"reduction": "master"}})
         self.assert_success(master.launch())
         resumed = self.cluster("resumed")
-        started = self.start_all(resumed)
-        wait_until(lambda: all(any(event["event"] == "step" and event["round"] == 2
-                                   and event["step"] >= 2 for event in resumed.events(name))
-                               for name in resumed.names), 60, "round 2 to be under way")
-        for process in started.values():
-            process.send_signal(signal.SIGINT)
-        for name, process in started.items():
-            self.assertEqual(process.wait(timeout=60), 130, resumed.log(name))
+        self.interrupt_after(resumed, 2, 2)
         self.assert_success(resumed.launch("--resume"))
-        for name in whole.names:
-            wanted = trajectory(whole, name)
-            self.assertEqual(len(wanted), 3 * 6 + 3)
-            self.assertEqual(trajectory(master, name), wanted)
-            self.assertEqual(trajectory(resumed, name), wanted)
+        self.assert_same_trajectory(master, whole)
+        self.assert_same_trajectory(resumed, whole)
 
     def test_pinned_slices(self):
         """Slices on cores of their own train; more threads than cores are refused."""
@@ -69,9 +45,7 @@ class SeveralDevices(ClusterTest):
         threads = len(os.sched_getaffinity(0)) + 1
         refused = self.cluster("refused", sites={0: {"pin": True, "devices": [
             {"kind": "cpu", "threads": threads}]}})
-        process = refused.start("node1")
-        self.processes.append(process)
-        self.assertEqual(process.wait(timeout=30), 2)
+        self.assert_end(refused, {"node1": self.start_site(refused, "node1")}, 2)
         self.assertIn(f"pin: devices[0] has {threads} threads", refused.log("node1"))
 
     def test_a_gpu_is_found_beside_a_processor_that_trains_first(self):
@@ -80,9 +54,8 @@ class SeveralDevices(ClusterTest):
         devices = [{"kind": "cpu", "threads": 1}, {"kind": "cuda", "index": 7}]
         cluster = self.cluster("mixed", {"sites": [{"name": "node1"}]}, {0: {"devices": devices}})
         with mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": os.environ["FAKE_GPUS"]}):
-            process = cluster.start("node1")
-        self.processes.append(process)
-        self.assertEqual(process.wait(timeout=60), 2, cluster.log("node1"))
+            process = self.start_site(cluster, "node1")
+        self.assert_end(cluster, {"node1": process}, 2)
         self.assertIn("device cuda:7: this machine has 1 usable NVIDIA GPUs", cluster.log("node1"))
 
 

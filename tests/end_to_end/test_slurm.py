@@ -65,11 +65,11 @@ class Slurm(ClusterTest):
         self.start_daemon("munged", "--foreground", "--force", "--key-file", key,
                           "--socket", slurm / "munge.socket", "--pid-file", slurm / "munged.pid",
                           "--log-file", slurm / "munged.log", "--seed-file", slurm / "munged.seed")
-        wait_until((slurm / "munge.socket").exists, 20, "munged listens")
+        wait_until((slurm / "munge.socket").exists, 120, "munged listens")
         self.start_daemon("slurmctld", "-D")
         self.start_daemon("slurmd", "-D")
         wait_until(lambda: self.slurm("sinfo", "--noheader", "--format=%T", check=False) == "idle",
-                   30, "the node is idle")
+                   120, "the node is idle")
         self.addCleanup(self.end_jobs)
 
     def start_daemon(self, *command: object):
@@ -81,7 +81,7 @@ class Slurm(ClusterTest):
     def end_jobs(self):
         """Ends what a failed test leaves: a job's processes are no children of the daemons."""
         self.slurm("scancel", f"--user={getpass.getuser()}")
-        wait_until(lambda: not self.slurm("squeue", "--noheader"), 30, "no job is left")
+        wait_until(lambda: not self.slurm("squeue", "--noheader"), 120, "no job is left")
 
     def slurm(self, *command: object, check: bool = True) -> str:
         """What a command of Slurm prints."""
@@ -103,16 +103,16 @@ class Slurm(ClusterTest):
                             self.folder / "node1.json")
         log = self.folder / f"farstep-{number}.txt"
         wait_until(lambda: any(event["round"] == 2 for event in by_event(cluster, "node1", "step")),
-                   30, "the second round")
+                   120, "the second round")
         # What --signal does when the time is nearly over.
         self.slurm("scancel", "--signal=TERM", number)
-        wait_until(lambda: self.job(number)["JobState"] not in ACTIVE, 30, "the site's end")
+        wait_until(lambda: self.job(number)["JobState"] not in ACTIVE, 120, "the site's end")
         self.assertEqual(self.job(number)["JobState"], "PENDING")
         self.assertEqual(self.job(number)["Restarts"], "1")
         self.assertIn("Exited with exit code 130", log.read_text(encoding="utf-8"))
         # Slurm would wait for two minutes. A node refuses a job in the second in which it ended it.
         self.slurm("scontrol", "update", f"JobId={number}", "StartTime=now+3")
-        wait_until(lambda: self.job(number)["JobState"] not in ("PENDING", *ACTIVE), 60, "the run's end")
+        wait_until(lambda: self.job(number)["JobState"] not in ("PENDING", *ACTIVE), 120, "the run's end")
         self.assertEqual(self.job(number)["JobState"], "COMPLETED")
         steps = [(event["round"], event["step"]) for event in by_event(cluster, "node1", "step")]
         self.assertEqual(len(by_event(cluster, "node1", "run")), 2)

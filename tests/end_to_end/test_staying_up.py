@@ -163,7 +163,7 @@ class UnderSystemd(ClusterTest):
         self.wait_for_round(3)
         killed = self.machine.run("systemctl", "kill", "--signal", "KILL", "farstep@lyon")
         self.assert_success(killed)
-        wait_until(lambda: self.machine.property("farstep@lyon", "NRestarts") == "1", 30,
+        wait_until(lambda: self.machine.property("farstep@lyon", "NRestarts") == "1", 120,
                    "a restart of the killed site")
         rounds = len(self.events("lyon", "round"))
         self.wait_for_round(rounds + 3)
@@ -185,8 +185,8 @@ class UnderSystemd(ClusterTest):
         # A boot after the end starts them, and they have nothing to do, each alone.
         records = {site: self.events(site, "run") for site in SITES}
         self.machine.reboot()
-        wait_until(lambda: all(self.says_finished(site) for site in SITES), 60, "a new start")
-        wait_until(lambda: all(self.state(site) == ("inactive", "success") for site in SITES), 30,
+        wait_until(lambda: all(self.says_finished(site) for site in SITES), 120, "a new start")
+        wait_until(lambda: all(self.state(site) == ("inactive", "success") for site in SITES), 120,
                    "the end of the units")
         for site in SITES:
             self.assertEqual(self.machine.property(f"farstep@{site}", "NRestarts"), "0")
@@ -198,10 +198,10 @@ class UnderSystemd(ClusterTest):
                                           "lost_after_seconds": 2}})
         self.follow_page("seoul")
         unit = "farstep@seoul"
-        wait_until(lambda: self.machine.property(unit, "NRestarts") == "1", 30, "a restart")
+        wait_until(lambda: self.machine.property(unit, "NRestarts") == "1", 120, "a restart")
         self.assertIn("status=4", self.machine.run("journalctl", "--unit", unit).stdout)
         self.machine.path("/etc/farstep/seoul.json").write_text("{}", encoding="utf-8")
-        wait_until(lambda: self.state("seoul") == ("failed", "exit-code"), 30, "its end")
+        wait_until(lambda: self.state("seoul") == ("failed", "exit-code"), 120, "its end")
         self.assertEqual(self.machine.property(unit, "ExecMainStatus"), "2")
         self.assertIn("/etc/farstep/seoul.json", self.journal())
 

@@ -66,10 +66,10 @@ class Tokenize(unittest.TestCase):
                 return self.tokens_saved() >= tokens or process.poll() is not None
 
             try:
-                wait_until(is_saved, 100, "work is saved")
+                wait_until(is_saved, 120, "work is saved")
                 self.assertIsNone(process.poll(), "it ended before it was interrupted")
                 process.send_signal(signal_number)
-                _, said = process.communicate(timeout=20)
+                _, said = process.communicate(timeout=120)
             finally:
                 process.kill()
         return process.returncode, said
@@ -103,7 +103,7 @@ class Tokenize(unittest.TestCase):
             lines.write(json.dumps({"text": "One line more."}) + "\n")
         with subprocess.Popen([FARSTEP, *self.command("data")], stderr=subprocess.PIPE, text=True) as process:
             try:
-                wait_until(lambda: self.tokens_saved() == 0, 60, "it began anew")
+                wait_until(lambda: self.tokens_saved() == 0, 120, "it began anew")
                 second = farstep(*self.command("data"))
                 self.assertEqual(second.returncode, 2, second.stderr)
                 self.assertIn("another process writes", second.stderr)

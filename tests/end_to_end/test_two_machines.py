@@ -71,7 +71,7 @@ class TwoSites(ClusterTest):
             except (AssertionError, ValueError):  # the page is not there yet, or knows nothing yet
                 return False
             return {site["site"] for site in state.get("sites", [])} == set(SITES)
-        wait_until(both_train, 60, f"both sites at {url}")
+        wait_until(both_train, 120, f"both sites at {url}")
         self.assertTrue(self.net.dial(self.net.lyon, SEOUL, 7400))
         # Nobody reaches Lyon, by its own address or the router's.
         for address in ("192.168.1.2", "203.0.113.2"):

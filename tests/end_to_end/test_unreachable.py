@@ -9,12 +9,12 @@ import socket
 import subprocess
 import unittest
 
-from cluster import FARSTEP, Cluster, ClusterTest, by_event, free_port, wait_until
+from cluster import FARSTEP, WATCHFUL, Cluster, ClusterTest, by_event, free_port, wait_until
 from slow_line import Line
 
 # Until they are stopped: how fast the machine is decides nothing.
 RUN = {"min_sites": 2, "outer": {"rounds": 100_000}, "plan": {"base_steps": 60, "base_batch": 1},
-       "evaluate": {"every_rounds": 0}, "deadlines": {"connect_seconds": 2, "lost_after_seconds": 5}}
+       "evaluate": {"every_rounds": 0}, "deadlines": WATCHFUL | {"connect_seconds": 4}}
 ADDRESS = "127.0.0.3"  # of the third site
 LANES = 2              # between two of three sites
 NEW_NETWORK = 0x40000000  # CLONE_NEWNET
@@ -50,18 +50,18 @@ class Unreachable(ClusterTest):
         """The site's rounds so far."""
         return len(by_event(cluster, name, "round"))
 
-    def wait_for_rounds(self, cluster: Cluster, more: int = 2):
+    def wait_for_more_rounds(self, cluster: Cluster, more: int = 2):
         """Waits until the first two sites have done some more rounds."""
         goals = {name: self.rounds(cluster, name) + more for name in cluster.names[:2]}
         wait_until(lambda: all(self.rounds(cluster, name) >= goal for name, goal in goals.items()),
-                   60, "more rounds")
+                   120, "more rounds")
 
     def lose_third(self, cluster: Cluster, started: dict):
         """Kills the third site in mid-run; returns when the others go on."""
-        self.wait_for_rounds(cluster)
+        self.wait_for_more_rounds(cluster)
         started["node3"].kill()
-        started["node3"].wait(timeout=30)
-        wait_until(lambda: "generation 2 goes on" in cluster.log("node1"), 60, "the loss")
+        started["node3"].wait(timeout=120)
+        wait_until(lambda: "generation 2 goes on" in cluster.log("node1"), 120, "the loss")
 
     def start_third(self, cluster: Cluster, started: dict):
         """Starts the third site again."""
@@ -73,7 +73,7 @@ class Unreachable(ClusterTest):
         for name in names:
             started[name].send_signal(signal.SIGINT)
         for name in names:
-            self.assertEqual(started[name].wait(timeout=60), 130, cluster.log(name))
+            self.assertEqual(started[name].wait(timeout=120), 130, cluster.log(name))
         hashes = [{event["round"]: event["theta_hash"] for event in by_event(cluster, name, "round")}
                   for name in names]
         for other in hashes[1:]:
@@ -95,7 +95,7 @@ class Unreachable(ClusterTest):
         rounds = self.rounds(cluster, "node3")
         self.start_third(cluster, started)
         wait_until(lambda: any(event["local_steps"] > 0
-                               for event in by_event(cluster, "node3", "round")[rounds:]), 60,
+                               for event in by_event(cluster, "node3", "round")[rounds:]), 120,
                    "the third site trains again")
         self.stop(cluster, started, cluster.names)
 
@@ -109,12 +109,12 @@ class Unreachable(ClusterTest):
         subprocess.run(["nft", "-f", "-"], input=CLOSED.format(address=ADDRESS, port=port),
                        text=True, check=True, timeout=10)
         self.start_third(cluster, started)
-        self.assertEqual(started["node3"].wait(timeout=60), 2, cluster.log("node3"))
+        self.assertEqual(started["node3"].wait(timeout=120), 2, cluster.log("node3"))
         told = f"node3 advertises {ADDRESS}:{port}, which node2 cannot reach (timed out"
         for name in ("node2", "node3"):
             self.assertIn(told, cluster.log(name))
         self.assertIn(f"open TCP port {port} there", cluster.log("node3"))
-        self.wait_for_rounds(cluster)
+        self.wait_for_more_rounds(cluster)
         last = by_event(cluster, "node1", "view")[-1]
         self.assertEqual((last["members"], last["lost"]), (["node1", "node2"], "node3"))
         self.assertIn(told, last["reason"])
@@ -131,10 +131,10 @@ class Unreachable(ClusterTest):
             holder.bind((ADDRESS, port))
             holder.listen()
             self.start_third(cluster, started)
-            self.assertEqual(started["node3"].wait(timeout=60), 4, cluster.log("node3"))
+            self.assertEqual(started["node3"].wait(timeout=120), 4, cluster.log("node3"))
             self.assertIn(f"network.port: cannot listen on {ADDRESS}:{port} (Address already in use)",
                           cluster.log("node3"))
-            self.wait_for_rounds(cluster)
+            self.wait_for_more_rounds(cluster)
             self.assertEqual(by_event(cluster, "node1", "view")[-1]["lost"], "node3")
         self.assert_comes_back(cluster, started)
 
@@ -152,18 +152,18 @@ class Unreachable(ClusterTest):
                 [str(FARSTEP), "coordinator", "--config", str(cluster.write_coordinator_config())],
                 stdout=log, stderr=log))
         started = self.start_all(cluster)
-        self.wait_for_rounds(cluster)
+        self.wait_for_more_rounds(cluster)
         line.may_pass.clear()
         for name, peer in (("node1", "node2"), ("node2", "node1")):
             wait_until(lambda n=name, p=peer: f"secure link to {p}, lane 2: nothing has come"
-                       in cluster.log(n), 60, "the outage is noticed")
+                       in cluster.log(n), 120, "the outage is noticed")
         started["node3"].kill()
-        started["node3"].wait(timeout=30)
+        started["node3"].wait(timeout=120)
         for name in ("node1", "node2"):
-            wait_until(lambda n=name: cluster.log(n).count("no secure link between node1") >= 2, 60,
+            wait_until(lambda n=name: cluster.log(n).count("no secure link between node1") >= 2, 120,
                        "two views without the link")
         line.may_pass.set()
-        self.wait_for_rounds(cluster)
+        self.wait_for_more_rounds(cluster)
         views = by_event(cluster, "node1", "view")
         self.assertEqual({view["lost"] for view in views} - {None}, {"node3"})
         self.assertEqual(views[-1]["members"], ["node1", "node2"])

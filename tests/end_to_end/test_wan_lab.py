@@ -10,7 +10,8 @@ import sys
 import unittest
 from pathlib import Path
 
-from cluster import FARSTEP, REPOSITORY, Cluster, ClusterTest, farstep, measures_time, wait_until
+from cluster import FARSTEP, REPOSITORY, Cluster, ClusterTest, farstep, wait_until
+from measured import Figure, near, within_tries
 
 WAN_LAB = REPOSITORY / "scripts" / "wan_lab"
 TRAFFIC = Path(__file__).resolve().parent / "wan_traffic.py"
@@ -65,7 +66,7 @@ class LabTest(ClusterTest):
 
     def talk(self, site: int, *arguments: object) -> dict:
         """What the end that talks to another found."""
-        output, _ = self.in_site(site, sys.executable, TRAFFIC, *arguments).communicate(timeout=60)
+        output, _ = self.in_site(site, sys.executable, TRAFFIC, *arguments).communicate(timeout=120)
         return json.loads(output)
 
     def ping(self, count: int, period: float = 0.02) -> list[float]:
@@ -76,46 +77,50 @@ class LabTest(ClusterTest):
 class Links(LabTest):
     """What the links do to packets."""
 
-    @measures_time
     def test_a_round_trip_takes_what_was_asked(self):
         """Never less, and within 2 ms."""
-        self.start_lab("--sites", "2", "--rate", "200M", "--rtt", "80ms")
-        self.serve(2, "echo")
-        round_trips = self.ping(60)
-        self.assertEqual(len(round_trips), 60)
-        self.assertGreaterEqual(min(round_trips), 0.080)
-        self.assertLess(statistics.median(round_trips), 0.082)
+        def trial() -> list[Figure]:
+            self.start_lab("--sites", "2", "--rate", "200M", "--rtt", "80ms")
+            self.serve(2, "echo")
+            round_trips = self.ping(60)
+            self.assertEqual(len(round_trips), 60)
+            self.assertGreaterEqual(min(round_trips), 0.080)  # no machine is too fast for that
+            return [Figure("median round trip", statistics.median(round_trips), 0.080, 0.082)]
+        within_tries(self, trial)
 
-    @measures_time
     def test_a_flow_reaches_the_rate(self):
         """TCP payload, which is 3.5 % less than the packets, within 10 %."""
-        self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "20ms")
-        self.serve(2, "sink")
-        rate = self.talk(1, "source", "10.77.0.2", PORT, 4, "cubic")["bits_per_second"]
-        self.assertLess(rate, 50e6)
-        self.assertGreater(rate, 45e6)
+        def trial() -> list[Figure]:
+            self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "20ms")
+            self.serve(2, "sink")
+            rate = self.talk(1, "source", "10.77.0.2", PORT, 4, "cubic")["bits_per_second"]
+            return [Figure("rate", rate, 45e6, 50e6)]
+        within_tries(self, trial)
 
-    @measures_time
     def test_packets_get_lost_at_the_share_asked(self):
         """Of 2000 round trips of two ways that lose 5 % each, 9.75 % plus or minus 3."""
-        self.start_lab("--sites", "2", "--rate", "50M", "--loss", "5%")
-        self.serve(2, "echo")
-        self.assertAlmostEqual(1 - len(self.ping(2000, 0.001)) / 2000, 0.0975, delta=0.03)
+        def trial() -> list[Figure]:
+            self.start_lab("--sites", "2", "--rate", "50M", "--loss", "5%")
+            self.serve(2, "echo")
+            return [near("lost share", 1 - len(self.ping(2000, 0.001)) / 2000, 0.0975, 0.03)]
+        within_tries(self, trial)
 
-    @measures_time
     def test_a_link_is_cut_healed_and_changed_while_it_runs(self):
         """Nothing passes while it is cut; a new delay holds at once."""
-        self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "8ms")
-        self.serve(2, "echo")
-        self.assertEqual(len(self.ping(5)), 5)
-        self.assertTrue(self.control("cut", "2")["is_cut"])
-        self.assertEqual(self.ping(5), [])
-        self.control("heal", "2")
-        self.assertEqual(len(self.ping(5)), 5)
-        self.control("set", "--site", "2", "--delay", "52ms")  # 4 times 2 ms become 104 + 4
-        self.assertAlmostEqual(min(self.ping(5)), 0.108, delta=0.002)
-        self.assertEqual(self.control("counters")["sites"][0]["up"]["passed"]["packets"], 20)
-        self.assertEqual(self.control("counters")["sites"][1]["down"]["cut"]["packets"], 5)
+        def trial() -> list[Figure]:
+            self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "8ms")
+            self.serve(2, "echo")
+            self.assertEqual(len(self.ping(5)), 5)
+            self.assertTrue(self.control("cut", "2")["is_cut"])
+            self.assertEqual(self.ping(5), [])
+            self.control("heal", "2")
+            self.assertEqual(len(self.ping(5)), 5)
+            self.control("set", "--site", "2", "--delay", "52ms")  # 4 times 2 ms become 104 + 4
+            shortest = min(self.ping(5))
+            self.assertEqual(self.control("counters")["sites"][0]["up"]["passed"]["packets"], 20)
+            self.assertEqual(self.control("counters")["sites"][1]["down"]["cut"]["packets"], 5)
+            return [near("shortest round trip", shortest, 0.108, 0.002)]
+        within_tries(self, trial)
 
     def test_counters_are_those_of_the_interfaces(self):
         """Every byte that the kernel counted in a site, lossy link and strangers included."""
@@ -128,7 +133,7 @@ class Links(LabTest):
         for number, site in enumerate(self.control("counters")["sites"], 1):
             sent = [*site["up"].values(), site["malformed"], site["no_such_site"]]
             received = [site["down"]["passed"]]
-            lines = self.in_site(number, "cat", "/proc/net/dev").communicate(timeout=10)[0]
+            lines = self.in_site(number, "cat", "/proc/net/dev").communicate(timeout=120)[0]
             line = next(line for line in lines.splitlines() if "wan0:" in line)
             fields = [int(field) for field in line.split(":")[1].split()]
             for counted, offset in ((received, 0), (sent, 8)):
@@ -143,7 +148,7 @@ class Life(LabTest):
 
     def assert_holders_are_gone(self):
         """A namespace without a process and without a name is no more."""
-        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in self.holders), 5,
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in self.holders), 120,
                    "the end of the holders")
 
     def test_a_killed_lab_leaves_nothing(self):
@@ -157,10 +162,10 @@ class Life(LabTest):
             children[:] = Path(f"/proc/{lab.pid}/task/{lab.pid}/children").read_text().split()
             return len(children) == 3
 
-        wait_until(command_runs, 5, "the lab's two holders and its command")
+        wait_until(command_runs, 120, "the lab's two holders and its command")
         lab.send_signal(signal.SIGKILL)
-        lab.wait(timeout=5)
-        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), 5,
+        lab.wait(timeout=120)
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), 120,
                    "the end of all children")
         for entry in Path("/proc").glob("[0-9]*/ns/net"):
             try:
@@ -186,7 +191,7 @@ class Life(LabTest):
         """Counters and all."""
         lab = self.start_lab("--sites", "3", "--rate", "50M")
         lab.send_signal(signal.SIGINT)
-        self.assertEqual(lab.wait(timeout=10), 0)
+        self.assertEqual(lab.wait(timeout=120), 0)
         self.assertIn("site 3 up", lab.stderr.read())
         self.assert_holders_are_gone()
 
@@ -227,9 +232,12 @@ class Training(LabTest):
             self.assertGreater(passed_bytes, sent_bytes)
             self.assertLess(passed_bytes, 1.3 * sent_bytes)
 
-    @measures_time
     def test_doctor_tells_the_rate_of_a_long_line(self):
         """Both ways, though TCP begins slowly: a first window of it gives 2.8 of 50 Mbit/s over 80 ms."""
+        within_tries(self, self.rates_by_doctor)
+
+    def rates_by_doctor(self) -> list[Figure]:
+        """What each of two sites' doctors tells of the line, both ways."""
         self.start_lab("--sites", "2", "--rate", "50M", "--rtt", "80ms")
         coordinator = {"endpoint": f"tcp://10.77.0.1:{PORT}"}
         cluster = Cluster(self.folder, 2, sites={
@@ -238,15 +246,16 @@ class Training(LabTest):
         doctors = [self.in_site(index + 1, FARSTEP, "doctor", cluster.folder / f"{name}.json",
                                 "--peers", "--wait", 30, "--json")
                    for index, name in enumerate(cluster.names)]
-        for doctor in doctors:
+        figures = []
+        for name, doctor in zip(cluster.names, doctors):
             findings = json.loads(doctor.communicate(timeout=90)[0])["findings"]
             [link] = [finding for finding in findings if finding["subject"] == "link"]
-            self.assertEqual(link["grade"], "ok", link)
             rates = re.findall(r"([0-9.]+) Mbit/s (?:to|from) it", link["text"])
             self.assertEqual(len(rates), 2, link)
-            for rate in rates:
-                self.assertGreater(float(rate), 0.7 * 50, link)
-                self.assertLess(float(rate), 50, link)
+            # A grade that is not "ok" follows from the rate.
+            figures.append(Figure(f"good links of {name}", link["grade"] == "ok", at_least=1))
+            figures += [Figure(f"Mbit/s by {name}", float(rate), 0.7 * 50, 50) for rate in rates]
+        return figures
 
     def test_a_coordinator_of_its_own_lives_in_the_lab(self):
         """Beside the first site."""

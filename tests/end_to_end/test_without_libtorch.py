@@ -38,7 +38,7 @@ class WithoutLibTorch(ClusterTest):
         self.processes.append(coordinator)
         site = self.start_all(cluster)["node1"]
         self.assertEqual(site.wait(timeout=120), 0, cluster.log("node1"))
-        self.assertEqual(coordinator.wait(timeout=30), 0)
+        self.assertEqual(coordinator.wait(timeout=120), 0)
         self.assertEqual(by_event(cluster, "node1", "end")[-1]["outcome"], "done")
 
     def test_what_needs_it_is_refused_by_name(self):

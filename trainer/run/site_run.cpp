@@ -208,7 +208,6 @@ std::vector<EmulatedSpeed> SiteRun::speeds() const {
 }
 
 void SiteRun::compare_start() const {
-  const auto theta = std::as_bytes(strategy_->theta_global());
   const auto remedy =
       resumed_ ? fmt::format("copy the folder {} of one site to the others, and resume again",
                              ground_->checkpoint_root().string())
@@ -216,7 +215,8 @@ void SiteRun::compare_start() const {
           ? fmt::format("copy the folder of model.from, here {}, from one site to the others",
                         model_source(ground_->site, config_).string())
           : "fresh weights depend on `seed` and on the build: use the same one at all sites";
-  require_same_start(checksum_text(checksum(theta)), remedy, peers_->view(), peers_->store());
+  require_same_start(checksum_text(strategy_->committed_checksum()), remedy, peers_->view(),
+                     peers_->store());
 }
 
 void SiteRun::record_start() {

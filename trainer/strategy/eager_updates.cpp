@@ -270,6 +270,11 @@ NamedBuffers EagerUpdates::own_buffers() {
   return buffers;
 }
 
+uint64_t EagerUpdates::committed_checksum() {
+  if (!progress_.received) return Strategy::committed_checksum();
+  return sync_.checksum_after(progress_.received->id, sync_.values(0));
+}
+
 void EagerUpdates::drop_steps(std::span<float> theta_local) {
   FARSTEP_CHECK(!start_, "a round is under way");
   progress_.work = {};

@@ -13,6 +13,7 @@
 #include "outer_optimizer/exchange/exchange.h"
 #include "outer_optimizer/schedule/partition.h"
 #include "outer_optimizer/sync_config.h"
+#include "trainer/base/checksum.h"
 #include "trainer/base/memory/named_buffers.h"
 #include "trainer/base/view.h"
 #include "trainer/config/json_fields.h"
@@ -70,6 +71,9 @@ class Strategy {
   // fp32. Not to be accessed while a sync is under way.
   virtual std::span<float> theta_global() = 0;
   virtual std::span<float> outer_momentum() = 0;
+  // Returns the checksum of theta_global once it has all committed syncs. It is equal at all sites
+  // that continue together, also if one of them has still to apply what another has applied.
+  virtual uint64_t committed_checksum() { return checksum(std::as_bytes(theta_global())); }
 
   // Changes how the model is synced from the next round on. Exchange and lanes of `sync` must be
   // the run's. The member at place i reduces a part in proportion to shares[i]; empty shares mean

@@ -35,6 +35,7 @@ int64_t steps_of_round(int site) {
 // What a checkpoint keeps of a site.
 struct Saved {
   std::vector<float> theta, global, momentum;
+  uint64_t checksum = 0;
   Json state;
   std::vector<std::pair<std::string, std::vector<std::byte>>> buffers;
   int64_t round = 1, steps_done = 0;
@@ -46,6 +47,7 @@ Saved save(Replica& replica, int64_t round) {
   Saved saved{.theta = replica.theta,
               .global = {strategy.theta_global().begin(), strategy.theta_global().end()},
               .momentum = {strategy.outer_momentum().begin(), strategy.outer_momentum().end()},
+              .checksum = strategy.committed_checksum(),
               .state = strategy.state(),
               .buffers = {},
               .round = round,
@@ -130,6 +132,7 @@ void check_resuming(const RunConfig& run, bool retunes) {
                      {2, own_step, &all});
       });
       REQUIRE(saved[0].state["syncs_done"] == saved[1].state["syncs_done"]);
+      REQUIRE(saved[0].checksum == saved[1].checksum);
       // Of eager sites one may keep a mean that the other has applied.
       if (run.strategy.kind != outer_optimizer::StrategyKind::kEagerUpdates)
         REQUIRE(saved[0].global == saved[1].global);

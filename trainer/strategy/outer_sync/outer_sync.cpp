@@ -143,6 +143,13 @@ void OuterSync::apply(const wan::SyncId& id, std::span<const float> mean) {
   outer_.apply(fragment_range(id.fragment), mean, step_of(id.round));
 }
 
+uint64_t OuterSync::checksum_after(const wan::SyncId& id, std::span<const float> mean) const {
+  const auto range = fragment_range(id.fragment);
+  const int64_t size = std::ssize(outer_.theta_global());
+  FARSTEP_CHECK(range.end == size, "values after the fragment would be left out");
+  return outer_.checksum_after(0, range, mean, step_of(id.round));
+}
+
 // A Nesterov step goes past the mean of the sites' models, to where the next round begins. After
 // the last round nobody trains on from there, and the mean itself has the lower loss.
 outer_optimizer::OuterStep OuterSync::step_of(int64_t round) const {

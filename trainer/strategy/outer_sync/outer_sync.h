@@ -60,6 +60,8 @@ class OuterSync {
 
   // Takes the outer step of a sync that is committed and not applied yet.
   void apply(const wan::SyncId& id, std::span<const float> mean);
+  // Returns the checksum of theta_global as apply() would leave it.
+  uint64_t checksum_after(const wan::SyncId& id, std::span<const float> mean) const;
 
   outer_optimizer::Range fragment_range(int64_t fragment) const;
   // Returns a fragment's mean, after receive().
