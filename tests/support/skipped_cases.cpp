@@ -1,4 +1,5 @@
-// What tests/scripts/test_every_test.py runs to see how a program ends: hidden, so CTest does not list them.
+// What tests/scripts/test_every_test.py runs to see how a program ends: hidden, so CTest does not
+// list them.
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 
