@@ -1,0 +1,24 @@
+"""The versions of the peers that a benchmark ran with, against those that the set-up pins."""
+
+import re
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LISTS = ("python_oracles.txt", "python_torch.txt")
+
+
+def pins(path: Path | None = None) -> dict[str, str]:
+    """By package the version of a list, or of the set-up's lists: those in scripts/, or beside this file in a bundle."""
+    if path is None:
+        folders = [folder for folder in (HERE, HERE.parents[1] / "scripts") if (folder / LISTS[0]).exists()]
+        return {name: version for folder in folders[:1] for one in LISTS for name, version in pins(folder / one).items()}
+    return dict(re.findall(r"^([\w-]+)==(\S+)", path.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def described(found: dict[str, str], pinned: dict[str, str] | None = None) -> str:
+    """"torch 2.11.0 and transformers 4.57.1", and loudly so if others are pinned."""
+    pinned = pins() if pinned is None else pinned
+    text = " and ".join(f"{name} {version}" for name, version in found.items())
+    other = [f"{name} {pinned.get(name, 'of no version')}" for name, version in found.items()
+             if version.partition("+")[0] != pinned.get(name)]  # a build's own label follows "+"
+    return f"{text} (NOT THE PINNED VERSIONS, which are {' and '.join(other)})" if other else text
