@@ -8,10 +8,10 @@ LISTS = ("python_oracles.txt", "python_torch.txt")
 
 
 def pins(path: Path | None = None) -> dict[str, str]:
-    """By package the version of a list, or of the set-up's lists: those in scripts/, or beside this file in a bundle."""
+    """By package the version of a list; without one, of the set-up's lists, which a bundle has beside this file."""
     if path is None:
-        folders = [folder for folder in (HERE, HERE.parents[1] / "scripts") if (folder / LISTS[0]).exists()]
-        return {name: version for folder in folders[:1] for one in LISTS for name, version in pins(folder / one).items()}
+        folder = HERE if (HERE / LISTS[0]).exists() else HERE.parents[1] / "scripts"
+        return {name: version for one in LISTS for name, version in pins(folder / one).items()}
     return dict(re.findall(r"^([\w-]+)==(\S+)", path.read_text(encoding="utf-8"), re.MULTILINE))
 
 

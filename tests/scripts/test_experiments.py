@@ -204,6 +204,88 @@ class Findings(unittest.TestCase):
         self.assertIn("| not reached |", text)
 
 
+def shape(value):
+    """Of a record: its names and kinds of values, without how many a list has."""
+    if isinstance(value, dict):
+        return {name: shape(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [shape(value[0])] if value else []
+    return "number" if value is None or isinstance(value, (int, float)) else type(value).__name__
+
+
+def made_up_curve(batch: int):
+    """Of a run whose loss falls from 7 to 4 while it sees its tokens."""
+    curve = module("dynamic_batch").Curve
+    length, rounds, tokens = module("dynamic_batch").LENGTH, 20, 8192
+    events = [{"event": "evaluation", "tokens": 10, "loss_sum": 70}]
+    for number in range(rounds):
+        events += [{"event": "step", "tokens": batch * length, "seconds": 0.1}] * (tokens // (batch * length))
+        events += [{"event": "evaluation", "tokens": 10, "loss_sum": 70 - 30 * (number + 1) / rounds},
+                   {"event": "round", "batch": batch, "tokens": tokens, "noise_scale": 9.0,
+                    "gradient_variance": 9.0, "gradient_squared_norm": 1.0}]
+    return curve(events)
+
+
+class Measuring(unittest.TestCase):
+    """What generators make of measurements, with made-up ones."""
+
+    def check(self, name: str, measure, **fakes: object):
+        """The record has the form of the recorded one, and a page follows from it."""
+        script = str(SOURCE / f"scripts/experiments/{name}.py")
+        with mock.patch.multiple(module(name), **fakes), mock.patch.object(sys, "argv", [script]), \
+                mock.patch("builtins.print"):
+            record = json.loads(json.dumps(measure(module(name))))
+        self.assertEqual(shape(record), shape(recorded(name)))
+        self.assertIn(f"`scripts/experiments/{name}.py`", module(name).page(record))
+
+    def test_idle_time(self):
+        """By the simulation's report."""
+        site = {"idle_seconds": 1.0, "compute_seconds": 9.0}
+        self.check("idle_by_policy", lambda each: each.measure("binary"),
+                   simulate=lambda *arguments: ({"sites": [site] * 4}, []))
+
+    def test_rings(self):
+        """By the speed of a simulation."""
+        self.check("ring_speedup", lambda each: each.measure("binary"), speed=lambda *ways, **links: 100.0)
+
+    def test_batch_sizes(self):
+        """By the time of an image, and validations."""
+        self.check("batch_size", lambda each: each.measure("binary", 100),
+                   seconds_of_image=lambda binary, batch: 1 / batch,
+                   learn=lambda binary, batch, images: [(0, 2.0, 0.1), (50, 1.0, 0.5), (100, 0.5, 0.8)])
+
+    def test_masters(self):
+        """By images a second."""
+        self.check("master_or_distributed", lambda each: each.measure("binary"),
+                   largest_batch=lambda binary: 72, images_per_second=lambda *ways: 100.0)
+
+    def test_shards(self):
+        """By what the benchmark prints."""
+        measured = module("parameter_shards").Measured(5.0, 12.0, 0.5)
+        self.check("parameter_shards", lambda each: each.measure("binary"),
+                   measure_one=lambda *ways: measured)
+
+    def test_growing_batches(self):
+        """By the events of three seeds."""
+        generator = module("dynamic_batch")
+        names = (*generator.GROWING, *generator.FIXED)
+        curves = {name: [made_up_curve(generator.FIXED.get(name, (4,))[0])] * 3 for name in names}
+        options = argparse.Namespace(binary="binary", runs=None, seeds=3)
+        self.check("dynamic_batch", lambda each: each.measure(options), all_curves=lambda *ways: curves)
+
+    def test_strategies(self):
+        """By simulated and real runs; those that are recorded may be kept."""
+        real = module("real_strategies")
+        outcome = real.Outcome(10.0, 500.0, 8.0, [(0, 0.0, 7.0), (5000, 10.0, 6.0)])
+        for simulated_only in (False, True):
+            options = argparse.Namespace(binary="binary", output=RESULTS, simulated_only=simulated_only)
+            with mock.patch.object(real, "Bench") as bench:
+                bench.return_value.both.return_value = (outcome, outcome)
+                self.check("strategies", lambda each, options=options: each.measure(options),
+                           figures=lambda *ways: (1000.0, 8.0))
+                self.assertEqual(bench.called, not simulated_only)
+
+
 class Publishing(unittest.TestCase):
     """The command line, and where rows come from."""
 

@@ -6,7 +6,7 @@ its own example train_diloco.py does: 20 inner steps a round, AdamW, then Nester
 --step-seconds. One replica gets SIGKILL, in its steps or where it begins to exchange, and is started
 again once the others commit. The lighthouse is as in torchft's README; other settings are its example's.
 
-A line a kill: from the death until the survivors' next commit, the time between their commits before;
+A line a kill: the time between two commits before; from the death until all survivors have committed;
 and from the start of the new process until all replicas commit together. Commits are outer steps.
 README.md says how to install it. rejoin.py and loss_stall.py are Farstep's counterparts.
 
@@ -175,10 +175,14 @@ class Kill(NamedTuple):
     place: str
     round: float  # between two commits before
     stall: float  # from the death to the last survivor's next commit
-    lost_rounds: int  # of all survivors
     back: float  # from the start of the new process until all commit together
+    imported: float  # of which until it has torch
     longest: float  # between two commits of a survivor meanwhile
-    imported: float  # from the start of the new process until it has torch
+    lost_rounds: str  # of all survivors
+
+
+HEAD = ("killed in its", "a round (s)", "survivors' next commit after (s)", "back after (s)",
+        "of which torch's import (s)", "longest time between commits meanwhile (s)", "survivors' rounds lost")
 
 
 def one_kill(run: Run, place: str) -> Kill:
@@ -199,10 +203,10 @@ def one_kill(run: Run, place: str) -> Kill:
     run.start(killed)
     back = run.until(lambda events: all_have(events, 1, len(everyone)), "a commit of all")
     together = commits(back, everyone, len(everyone)).values()
-    return Kill(place, statistics.median(gaps(first)), stall, sum(one.kind == "lost round" for one in after),
-                max(times[0] for times in together) - started,
-                max(max(gaps(times), default=0) for times in commits(after + back, survivors).values()),
-                next(one.time for one in back if one.kind == "imported") - started)
+    return Kill(place, statistics.median(gaps(first)), stall, max(times[0] for times in together) - started,
+                next(one.time for one in back if one.kind == "imported") - started,
+                max(max(gaps(times), default=0.0) for times in commits(after + back, survivors).values()),
+                str(sum(one.kind == "lost round" for one in after)))
 
 
 def versions() -> str:
@@ -213,7 +217,8 @@ def versions() -> str:
 
 def main():
     """Kills in turn at each place, and prints a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replicas", type=int, default=3)
     parser.add_argument("--kills", type=int, default=3, help="at each place")
     parser.add_argument("--step-seconds", type=float, default=0.1)
@@ -223,10 +228,8 @@ def main():
     if options.replica:
         replica(int(options.replica), options.lighthouse, options.step_seconds, Path(options.order))
         return
-    print(f"{versions()}; {options.replicas} replicas, rounds of {SYNC_EVERY} steps of {options.step_seconds} s\n")
-    print("| killed in its | round (s) | survivors' next commit after (s) | rounds lost | back after (s) "
-          "| of which until torch is imported (s) | longest time between commits meanwhile (s) |\n|" + "---|" * 7,
-          flush=True)
+    print(f"{versions()}; {options.replicas} replicas, rounds of {SYNC_EVERY} steps of",
+          f"{options.step_seconds} s\n\n| {' | '.join(HEAD)} |\n|{'---|' * len(HEAD)}", flush=True)
     with tempfile.TemporaryDirectory(prefix="farstep-torchft-") as folder:
         run = Run(options, Path(folder))
         with contextlib.ExitStack() as stack:
@@ -235,8 +238,8 @@ def main():
                 run.start(number)
             for place in PLACES * options.kills:
                 row = one_kill(run, place)
-                print(f"| {row.place} | {row.round:.2f} | {row.stall:.2f} | {row.lost_rounds} | {row.back:.2f} "
-                      f"| {row.imported:.2f} | {row.longest:.2f} |", flush=True)
+                print("| " + " | ".join(one if isinstance(one, str) else f"{one:.2f}" for one in row) + " |",
+                      flush=True)
 
 
 if __name__ == "__main__":
