@@ -109,14 +109,15 @@ def findings(seconds: dict[int, float], accuracy: dict[int, float]) -> str:
                          pays, 0))
     savings = {after: 100 * (1 - seconds[after] / seconds[before]) for before, after in zip(BATCHES, BATCHES[1:])}
     upto, beyond = ([savings[one] for one in savings if (one <= pays) == paying] for paying in (True, False))
-    sentences = [f"Batch {best} has the best accuracy, in the paper {paper_best}: {as_paper(best == paper_best)}.",
-                 f"Batch {last} is {lost[last]:.1f} points below the best; in the paper it loses accuracy: "
-                 f"{as_paper(lost[last] > 0)}.",
-                 f"In time a batch beyond {pays} pays nothing. Batch {pays} is {lost[pays]:.1f} points below the best."]
+    sentences = []
     if upto:
-        sentences.insert(0, f"Up to batch {pays} a doubling saves {span(upto, '{:.0f}')} % of the time.")
+        sentences.append(f"Up to batch {pays} a doubling saves {span(upto, '{:.0f}')} % of the time.")
     if beyond:
-        sentences.insert(1, f"Beyond batch {pays} a doubling saves {span(beyond, '{:.0f}')} %.")
+        sentences.append(f"Beyond batch {pays} a doubling saves {span(beyond, '{:.0f}')} %.")
+    sentences += [f"Batch {best} has the best accuracy, in the paper {paper_best}: {as_paper(best == paper_best)}.",
+                  f"Batch {last} is {lost[last]:.1f} points below the best; in the paper it loses accuracy: "
+                  f"{as_paper(lost[last] > 0)}.",
+                  f"Batch {pays}, beyond which time gains nothing, is {lost[pays]:.1f} points below the best."]
     if alike(accuracy):
         sentences.append("The accuracies of these batches differ by less than two standard errors: "
                          f"{', '.join(alike(accuracy))}.")
@@ -135,10 +136,10 @@ def page(record: dict) -> str:
             "loss", "accuracy", "the paper's loss", "the paper's accuracy"]
     return ("# Batch sizes in synchronous training\n\n"
             + wrap("The head of the script describes the runs. Loss and accuracy are those of all "
-                   f"{VALIDATION_IMAGES:,} images for validation after {images:,} images of training, one seed. The paper is that of Kim et "
-                   "al.: ResNet-18 on CIFAR-10 with four GPUs. All our runs have one schedule of the learning rate: "
-                   f"warm-up to {RATE}, then a cosine. A site passes {MOST_AT_ONCE} images at most through the net at "
-                   "once. [What may explain the differences](explanations.md#batch-sizes).")
+                   f"{VALIDATION_IMAGES:,} images for validation after {images:,} images of training, one seed. The "
+                   "paper is that of Kim et al.: ResNet-18 on CIFAR-10 with four GPUs. All our runs have one schedule "
+                   f"of the learning rate: warm-up to {RATE}, then a cosine. A site passes {MOST_AT_ONCE} images at "
+                   "most through the net at once. [What may explain the differences](explanations.md#batch-sizes).")
             + "\n![Time and accuracy by batch](batch_size.svg)\n\n" + source_line(record["source"])
             + table(head, rows) + "\nAgainst the paper:\n\n" + AS_ABOVE
             + findings(seconds, {batch: row["accuracy"] for batch, row in by_batch.items()}))

@@ -169,35 +169,47 @@ def shown(figure: list[float] | None, digits: int, without: str = "not reached")
     return without if figure is None else f"{figure[0]:,.{digits}f} ± {figure[1]:,.{digits}f}"
 
 
-def critical_batch(kinds: dict) -> float:
-    """E_min / S_min in sequences: E = E_min + S_min B, the paper's law, through the best runs to the target."""
+def critical_batch(kinds: dict) -> float | None:
+    """E_min / S_min in sequences: E = E_min + S_min B, the paper's law, through the best runs to the target.
+
+    None if a batch does not reach the target, or larger ones need no more tokens.
+    """
     sequences = best_by_batch({name: (kinds[name]["tokens_to_target"] or [math.inf])[0] / LENGTH for name in FIXED})
+    if math.inf in sequences.values():
+        return None
     line = statistics.linear_regression(list(sequences), list(sequences.values()))
-    return line.intercept / line.slope
+    return line.intercept / line.slope if line.slope > 0 else None
+
+
+def critical_finding(critical: float | None, scales: list[float]) -> str:
+    """The critical batch against the noise scales of the first halves."""
+    if critical is None:
+        return "The fixed batches do not tell the critical batch."
+    is_within = bool(scales) and min(scales) <= critical <= max(scales)
+    return ("The critical batch by the fixed ones (E_min / S_min, with the better learning rate of each) is "
+            f"{critical:.0f} sequences. It lies {'within' if is_within else '**outside** of'} the noise scales of the "
+            f"first halves, {span(scales, '{:.1f}') if scales else 'which are lost in noise'}.")
 
 
 def findings(record: dict) -> str:
     """What follows from the figures."""
     kinds, times = record["kinds"], list(record["sequence_ms"].values())
-    critical = critical_batch(kinds)
     first = [one["noise_first"][0] for one in kinds.values() if one["noise_first"]]
     grown = [one for one in kinds.values()
              if one["noise_first"] and one["noise_second"] and one["noise_second"][0] > one["noise_first"][0]]
-    loss = {name: one["loss_at_tokens"][0] for name, one in kinds.items()}
+    loss = {name: one["loss_at_tokens"][0] for name, one in kinds.items() if one["loss_at_tokens"]}
     best = min(loss, key=loss.get)
     tokens, steps = (list(best_by_batch({name: (kinds[name][figure] or [math.inf])[0] for name in FIXED}).values())
                      for figure in ("tokens_to_target", "steps_to_target"))
     law = sorted(tokens) == tokens and sorted(steps, reverse=True) == steps
     sentences = [
         f"The times of a sequence differ by {100 * (max(times) / min(times) - 1):.0f} % between the batches.",
-        "The critical batch by the fixed ones (E_min / S_min, with the better learning rate of each) is "
-        f"{critical:.0f} sequences. It lies {'within' if min(first) <= critical <= max(first) else '**outside** of'} the noise scales "
-        f"of the first halves, {span(first, '{:.1f}')}.",
+        critical_finding(critical_batch(kinds), first),
         f"The noise scale is larger in the second half in {len(grown)} of {len(kinds)} kinds of runs.",
         f"A larger fixed batch {'always' if law else 'does **not** always'} need{'s' if law else ''} more tokens and "
         "fewer steps to the target.",
         f"The least loss at equal tokens has {kind(best)}: {loss[best]:.3f}."]
-    for name in GROWING:
+    for name in (name for name in GROWING if name in loss):
         place = 1 + sorted(loss.values()).index(loss[name])
         sentences.append(f"By loss at equal tokens {kind(name)} is number {place} of {len(loss)} "
                          f"({loss[name]:.3f}).")

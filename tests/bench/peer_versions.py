@@ -8,7 +8,7 @@ LISTS = ("python_oracles.txt", "python_torch.txt")
 
 
 def pins(path: Path | None = None) -> dict[str, str]:
-    """By package the version of a list; without one, of the set-up's lists, which a bundle has beside this file."""
+    """By package the version of a list; without one, of the set-up's lists, beside this file in a bundle."""
     if path is None:
         folder = HERE if (HERE / LISTS[0]).exists() else HERE.parents[1] / "scripts"
         return {name: version for one in LISTS for name, version in pins(folder / one).items()}

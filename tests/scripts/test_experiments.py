@@ -202,6 +202,10 @@ class Findings(unittest.TestCase):
         self.assertIn('has the row "8, sqrt"', text)
         self.assertIn("A larger fixed batch does **not** always need more tokens", text)
         self.assertIn("| not reached |", text)
+        kinds["4"]["tokens_to_target"] = kinds["growing, none"]["loss_at_tokens"] = None
+        text = generator.page(record)
+        self.assertIn("The fixed batches do not tell the critical batch.", text)
+        self.assertIn("is number 6 of 7", text)
 
 
 def shape(value):
