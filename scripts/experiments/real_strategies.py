@@ -153,46 +153,50 @@ def is_local(row: dict) -> bool:
     return row["strategy"].startswith(("low_communication", "local_sgd"))
 
 
-def findings(record: dict) -> str:
-    """What follows from the figures."""
-    rows = record["rows"]
+def side(name: str, misses: dict[tuple[str, str], float], strategies: bool = False) -> str:
+    """How many runs are slower, or faster, than simulated, and by how much."""
+    if not misses:
+        return f"{name} than simulated: none."
+    text = f"{name} than simulated: {len(misses)}, by {span([abs(one) for one in misses.values()], '{:.0f}')} %"
+    if strategies:
+        text += f": {names(list(dict.fromkeys(title(strategy) for strategy, _ in misses)))}"
+    return text + "."
+
+
+def speed_findings(rows: list[dict]) -> list[str]:
+    """How near the simulation is, and whether it knows who is the fastest."""
     misses = {(row["strategy"], rate): miss(row, rate) for row in rows for rate in RATES}
-    bound = 100 * WITHIN
-    good, slower, faster = ([one for one in misses.values() if keep(one)]
-                            for keep in (lambda one: abs(one) <= bound, lambda one: one < 0, lambda one: one > 0))
+    good = sum(abs(one) <= 100 * WITHIN for one in misses.values())
+    slower, faster = ({key: one for key, one in misses.items() if one * sign > 0} for sign in (-1, 1))
     least = min(misses, key=lambda key: abs(misses[key]))
     ratios = [row["measured_bytes_a_token"] / row["simulated_bytes_a_token"] for row in rows]
-    sentences = [f"{len(good)} of {len(misses)} speeds are within {bound:.0f} % of the simulated ones: the simulation "
-                 + verdict(len(good) == len(misses)) + ".",
-                 f"Slower than simulated: {len(slower)}" + (f", by {span([-one for one in slower], '{:.0f}')} %."
-                                                            if slower else "."),
-                 f"Faster than simulated: {len(faster)}" + (f", by {span(faster, '{:.0f}')} %: " + names(
-                     list(dict.fromkeys(title(name) for name, rate in misses if misses[name, rate] > 0)))
-                     if faster else "") + ".",
+    sentences = [f"{good} of {len(misses)} speeds are within {100 * WITHIN:.0f} % of the simulated ones: the "
+                 f"simulation {verdict(good == len(misses))}.",
+                 side("Slower", slower), side("Faster", faster, strategies=True),
                  f"Nearest to its simulation is {title(least[0])} at {least[1]}: {misses[least]:+.0f} %.",
                  f"Measured bytes are {span(ratios)} times the simulated ones (bound: {100 * ALIKE_BYTES:.0f} %): "
                  + verdict(all(abs(one - 1) <= ALIKE_BYTES for one in ratios)) + "."]
     for rate in RATES:
-        fastest = max(rows, key=lambda row: row["measured_tokens_per_second"][rate])
-        simulated = max(rows, key=lambda row: row["simulated_tokens_per_second"][rate])
+        fastest, expected = (max(rows, key=lambda row, kind=kind: row[f"{kind}_tokens_per_second"][rate])
+                             for kind in ("measured", "simulated"))
         sentences.append(f"At {rate} the fastest is {title(fastest['strategy'])}, "
-                         + ("as" if fastest is simulated else "**not** as") + " simulated.")
-    return sentences_of_losses(record, sentences)
+                         f"{'as' if fastest is expected else '**not** as'} simulated.")
+    return sentences
 
 
-def sentences_of_losses(record: dict, sentences: list[str]) -> str:
-    """The same with what follows from the losses."""
-    local, together = ([row for row in record["rows"] if is_local(row) == wanted] for wanted in (True, False))
+def loss_findings(rows: list[dict]) -> list[str]:
+    """Local steps against steps together, at equal tokens and at equal time."""
+    local, together = ([row for row in rows if is_local(row) == wanted] for wanted in (True, False))
     best_local, best_together = (min(row["loss_at_tokens"] for row in part) for part in (local, together))
-    sentences.append(f"At equal tokens the least loss of local steps is {best_local:.3f}, and of steps together "
-                     f"{best_together:.3f}.")
+    sentences = [f"At equal tokens the least loss of local steps is {best_local:.3f}, and of steps together "
+                 f"{best_together:.3f}."]
     for rate in RATES:
         alone, shared = ([row["loss_at_seconds"][rate] for row in part] for part in (local, together))
+        lead = min(shared) - max(alone)
         sentences.append(f"At equal time and {rate} the losses of local steps are {span(alone, '{:.3f}')}, of steps "
-                         f"together {span(shared, '{:.3f}')}: " + ("local steps lead, by "
-                         f"{min(shared) - max(alone):.3f} at least." if max(alone) < min(shared) else
-                         "local steps do not all lead."))
-    return bullets(sentences)
+                         f"together {span(shared, '{:.3f}')}: "
+                         + (f"local steps lead, by {lead:.3f} at least." if lead > 0 else "not all local steps lead."))
+    return sentences
 
 
 def title(name: str) -> str:
@@ -228,4 +232,4 @@ def page(record: dict) -> str:
             "validations:\n\n" + AS_ABOVE
             + table(["strategy", f"after {record['tokens']:,} tokens",
                      *(f"after {record['seconds']:.1f} s at {rate}" for rate in RATES)], losses)
-            + "\n" + findings(record))
+            + "\n" + bullets(speed_findings(record["rows"]) + loss_findings(record["rows"])))
