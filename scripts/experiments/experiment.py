@@ -8,6 +8,7 @@ import argparse
 import datetime
 import json
 import os
+import platform
 import re
 import shlex
 import subprocess
@@ -34,9 +35,11 @@ def make_parser(description: str) -> argparse.ArgumentParser:
 def machine(uses_gpu: bool = False) -> str:
     """The cores that this process may use, their processor, and the GPU that an experiment uses."""
     cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    name, family, model = (re.search(rf"^{field}\s*: (.*)$", cpuinfo, re.MULTILINE)[1]
-                           for field in ("model name", "cpu family", "model"))
-    text = f"{len(os.sched_getaffinity(0))} cores of {name} (family {family}, model {model})"
+    fields = dict(re.findall(r"^(\w[\w ]*\w)\s*: (.+)$", cpuinfo, re.MULTILINE))
+    name = fields.get("model name", platform.machine())
+    text = f"{len(os.sched_getaffinity(0))} cores of {name}"
+    if "cpu family" in fields:  # a hypervisor may hide the name
+        text += f" (family {fields['cpu family']}, model {fields['model']})"
     if uses_gpu:
         query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
         text += ", " + subprocess.run(query, check=True, capture_output=True, text=True).stdout.splitlines()[0]
